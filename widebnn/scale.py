@@ -1,0 +1,46 @@
+"""The scale at which experiments and chapters run: one variable, read here and nowhere else."""
+
+import os
+
+__all__ = ["SCALES", "at_scale", "current_scale"]
+
+SCALES = ("smoke", "laptop", "colab", "paper")
+"""From seconds on two cores, over minutes on a laptop and one small GPU, to the papers' own settings."""
+
+
+def current_scale() -> str:
+    """The value of the environment variable `WIDEBNN_SCALE`, or "smoke" where it is unset.
+
+    Raises
+    ------
+    ValueError
+        If the variable names no scale.
+    """
+    scale = os.environ.get("WIDEBNN_SCALE", "smoke")
+    if scale not in SCALES:
+        raise ValueError(f"WIDEBNN_SCALE must be one of {', '.join(SCALES)}; got {scale!r}")
+    return scale
+
+
+def at_scale[T](**choices: T) -> T:
+    """The choice made for the current scale, or for the next smaller one that has a choice.
+
+    Parameters
+    ----------
+    **choices
+        One value a scale, by name; "smoke" is required.
+
+    Raises
+    ------
+    ValueError
+        If a name is no scale, "smoke" is missing, or `WIDEBNN_SCALE` names no scale.
+
+    Examples
+    --------
+    >>> num_samples = at_scale(smoke=100, laptop=10_000)
+    """
+    unknown = sorted(set(choices) - set(SCALES))
+    if unknown or "smoke" not in choices:
+        raise ValueError(f"choices must name 'smoke' and may name {SCALES[1:]}; got {sorted(choices)}")
+    smaller = SCALES[: SCALES.index(current_scale()) + 1]
+    return next(choices[scale] for scale in reversed(smaller) if scale in choices)
