@@ -1,0 +1,105 @@
+"""The two real data sets that scikit-learn carries with it: no download, the default of the smoke scale.
+
+Both are split in the same way: the rows are put in a fixed random order (`permutation`), the training
+set is its start and the test set its end, so that neither depends on the size of the other.
+"""
+
+import numpy as np
+from jaxtyping import Int
+from sklearn.datasets import load_diabetes, load_digits
+
+from widebnn.data.dataset import Dataset, check_count, classification, regression
+
+__all__ = ["diabetes", "digits"]
+
+SPLIT_SEED = 0
+
+
+def permutation(num_rows: int) -> Int[np.ndarray, "row"]:
+    """The fixed order of the rows: NumPy's PCG64 generator with seed `SPLIT_SEED`."""
+    return np.random.default_rng(SPLIT_SEED).permutation(num_rows)
+
+
+def split(
+    num_rows: int, num_train: int, num_test: int
+) -> tuple[Int[np.ndarray, "num_train"], Int[np.ndarray, "num_test"]]:
+    """Row numbers of the training set (start of the permutation) and of the test set (its end)."""
+    check_count("num_train", num_train, num_rows, "ask for fewer")
+    check_count(
+        "num_test", num_test, num_rows - num_train, f"num_train={num_train:,} leaves no more of {num_rows:,}"
+    )
+    order = permutation(num_rows)
+    return order[:num_train], order[num_rows - num_test :]
+
+
+def digits(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> Dataset:
+    """Handwritten digits: 1,797 grey images of 8 × 8 pixels in ten classes, from scikit-learn.
+
+    Parameters
+    ----------
+    num_train, num_test
+        Numbers of images, at most 1,797 together; first and last of a fixed random order.
+    flatten
+        Inputs of shape (n, 64), rows of pixels one after the other; otherwise images (n, 8, 8, 1).
+
+    Returns
+    -------
+    Dataset
+        Pixels less one global mean, over one global standard deviation (of the training images);
+        targets one-hot minus 1/10.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a number is no positive integer, or there are not so many images.
+
+    Notes
+    -----
+    Alpaydin & Kaynak, "Optical recognition of handwritten digits", UCI repository (1998), test part.
+    """
+    pixels, labels = load_digits(return_X_y=True)
+    train, test = split(len(labels), num_train, num_test)
+    images = pixels if flatten else pixels.reshape(-1, 8, 8, 1)
+    return classification(
+        images=(images[train], images[test]),
+        labels=(labels[train], labels[test]),
+        classes=[str(digit) for digit in range(10)],
+        name="digits",
+        source="scikit-learn's bundled copy",
+        records={"digits.csv.gz": len(labels)},
+    )
+
+
+def diabetes(num_train: int = 256, num_test: int = 186) -> Dataset:
+    """Diabetes progression of 442 patients after one year, from ten measurements, from scikit-learn.
+
+    Parameters
+    ----------
+    num_train, num_test
+        Numbers of patients, at most 442 together; first and last of a fixed random order.
+
+    Returns
+    -------
+    Dataset
+        Inputs (n, 10) and targets (n, 1), each column standardised by its training rows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a number is no positive integer, there are not so many patients, or a column does not
+        vary over so few training rows.
+
+    Notes
+    -----
+    Efron, Hastie, Johnstone & Tibshirani, "Least angle regression", Annals of Statistics 32 (2004).
+    """
+    features, progression = load_diabetes(return_X_y=True, scaled=False)
+    train, test = split(len(progression), num_train, num_test)
+    targets = progression[:, np.newaxis]
+    return regression(
+        features=(features[train], features[test]),
+        targets=(targets[train], targets[test]),
+        name="diabetes",
+        source="scikit-learn's bundled copy",
+        records={"diabetes_data_raw.csv.gz": len(progression)},
+    )

@@ -1,0 +1,121 @@
+"""CIFAR-10 in its official binary format: records of one label byte and 3,072 pixel bytes.
+
+Krizhevsky, "Learning multiple layers of features from tiny images", technical report, Toronto (2009).
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int, UInt8
+
+from widebnn.data.dataset import Dataset, check_count, classification
+from widebnn.data.folders import local_folder
+
+__all__ = ["cifar10"]
+
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+TRAIN_FILES = tuple(f"data_batch_{i}.bin" for i in range(1, 6))
+TEST_FILES = ("test_batch.bin",)
+FOLDERS = ("cifar10", "cifar-10-batches-bin")
+RECORD_BYTES = 1 + 3 * 32 * 32
+
+
+def cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> Dataset:
+    """CIFAR-10: colour images of 32 × 32 pixels in ten classes, 50,000 to train and 10,000 to test.
+
+    The binary files are looked for in `$WIDEBNN_DATA/cifar10`, then `$WIDEBNN_DATA/cifar-10-batches-bin`,
+    and are otherwise downloaded once to the cache. Local files may hold fewer than the official 10,000
+    records, and some of the training files may be missing: what is there is used, in order.
+
+    Parameters
+    ----------
+    num_train
+        Number of training images: the first of `data_batch_1.bin`, ..., `data_batch_5.bin`.
+    num_test
+        Number of test images: the first of `test_batch.bin`.
+    flatten
+        Inputs of shape (n, 3072) in the order of the file (the red plane, the green, the blue, each row
+        by row); otherwise images (n, 32, 32, 3).
+
+    Returns
+    -------
+    Dataset
+        Pixels less one global mean, over one global standard deviation (of the training images);
+        targets one-hot minus 1/10, as in Hron et al. (2022) and Pezzetti et al. (2025).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a number is no positive integer, there are not so many images, or a file is malformed.
+    FileNotFoundError, NotADirectoryError
+        If `WIDEBNN_DATA` is no folder, or its CIFAR-10 folder lacks training or test files.
+    """
+    folder = local_folder(*FOLDERS)
+    if folder is None:
+        raise FileNotFoundError("download not written yet: set WIDEBNN_DATA")
+    train = count_records(folder, TRAIN_FILES)
+    test = count_records(folder, TEST_FILES)
+    remedy = f"add more of the official files to {folder}, or unset WIDEBNN_DATA to download all 60,000"
+    check_count("num_train", num_train, sum(train.values()), remedy)
+    check_count("num_test", num_test, sum(test.values()), remedy)
+    x_train, labels_train = read_records(folder, train, num_train)
+    x_test, labels_test = read_records(folder, test, num_test)
+    return classification(
+        images=(x_train, x_test) if flatten else (as_images(x_train), as_images(x_test)),
+        labels=(labels_train, labels_test),
+        classes=CLASSES,
+        name="cifar10",
+        source=f"binary files in $WIDEBNN_DATA/{folder.name}",
+        records=train | test,
+    )
+
+
+def count_records(folder: Path, names: Sequence[str]) -> dict[str, int]:
+    """Number of records of each of the named files that is there.
+
+    Raises
+    ------
+    FileNotFoundError
+        If none is there.
+    ValueError
+        If a file is empty or no whole number of records.
+    """
+    sizes = {name: (folder / name).stat().st_size for name in names if (folder / name).is_file()}
+    if not sizes:
+        raise FileNotFoundError(f"{folder} holds no CIFAR-10 binary file {' or '.join(names)}")
+    for name, size in sizes.items():
+        if size == 0 or size % RECORD_BYTES:
+            raise ValueError(
+                f"{folder / name} has {size:,} bytes; a CIFAR-10 binary file is a positive multiple of {RECORD_BYTES:,}"
+            )
+    return {name: size // RECORD_BYTES for name, size in sizes.items()}
+
+
+def read_records(
+    folder: Path, available: Mapping[str, int], num_records: int
+) -> tuple[UInt8[np.ndarray, "num_records 3072"], Int[np.ndarray, "num_records"]]:
+    """Pixels and labels of the first `num_records` records over the files in turn; no more is read.
+
+    Raises
+    ------
+    ValueError
+        If a label is above 9.
+    """
+    parts = []
+    for name, count in available.items():
+        count = min(count, num_records - sum(map(len, parts)))
+        part = np.fromfile(folder / name, np.uint8, count * RECORD_BYTES).reshape(count, RECORD_BYTES)
+        if np.any(part[:, 0] >= len(CLASSES)):
+            record = int(np.argmax(part[:, 0] >= len(CLASSES)))
+            raise ValueError(
+                f"{folder / name}: record {record} has label {part[record, 0]}; labels are 0 to 9"
+            )
+        parts.append(part)
+    records = np.concatenate(parts)
+    return records[:, 1:], records[:, 0].astype(np.int64)
+
+
+def as_images(pixels: UInt8[np.ndarray, "n 3072"]) -> UInt8[np.ndarray, "n 32 32 3"]:
+    """Colour planes as they lie in the file, to images with the channel last."""
+    return pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)

@@ -1,0 +1,163 @@
+"""What every loader returns, and the two ways to make it: from labelled images and from a regression table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Int, Num
+
+__all__ = ["Dataset", "Standardisation", "check_count", "classification", "regression", "standardisation"]
+
+
+class Standardisation(NamedTuple):
+    """The affine map (raw − mean) / std that was applied, in raw units; 0-d arrays where it is global."""
+
+    mean: Float32[np.ndarray, "..."]
+    std: Float32[np.ndarray, "..."]
+
+    def apply(self, raw: Num[np.ndarray, "*shape"]) -> Float32[np.ndarray, "*shape"]:
+        """From raw units to standardised ones."""
+        return (raw.astype(np.float32) - self.mean) / self.std
+
+    def undo(self, standardised: Float32[np.ndarray, "*shape"]) -> Float32[np.ndarray, "*shape"]:
+        """From standardised units back to raw ones, to draw images or report errors in real units."""
+        return standardised * self.std + self.mean
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """A training and a test set, standardised, with their provenance.
+
+    Attributes
+    ----------
+    x_train, x_test
+        Inputs, standardised by statistics of the training inputs alone; images are flattened unless asked for.
+    y_train, y_test
+        Targets: one-hot minus 1/(number of classes) for classification (theory.md §1), standardised for regression.
+    labels_train, labels_test
+        Class numbers, or None for regression.
+    classes
+        Class names in the order of the labels; empty for regression.
+    x_scale, y_scale
+        The maps from raw values to `x_*` and `y_*`.
+    name
+        Short name of the data set.
+    source
+        Where the records came from, in words.
+    records
+        Records available (not used) in each source file.
+    """
+
+    x_train: Float32[np.ndarray, "train *input"]
+    y_train: Float32[np.ndarray, "train output"]
+    x_test: Float32[np.ndarray, "test *input"]
+    y_test: Float32[np.ndarray, "test output"]
+    labels_train: Int[np.ndarray, "train"] | None
+    labels_test: Int[np.ndarray, "test"] | None
+    classes: tuple[str, ...]
+    x_scale: Standardisation
+    y_scale: Standardisation
+    name: str
+    source: str
+    records: Mapping[str, int]
+
+    def __repr__(self) -> str:
+        shapes = f"x_train {self.x_train.shape}, y_train {self.y_train.shape}, x_test {self.x_test.shape}"
+        return f"Dataset({self.name!r}: {shapes}; {self.source}; records available: {dict(self.records)})"
+
+
+def standardisation(raw: Num[np.ndarray, "row *input"], *, per_column: bool) -> Standardisation:
+    """Mean and (population) standard deviation of `raw`: one pair in all, or one a column.
+
+    Raises
+    ------
+    ValueError
+        If the values, or those of a column, do not vary.
+    """
+    axis = 0 if per_column else None
+    mean, std = (
+        np.asarray(moment(raw, axis=axis, dtype=np.float64), np.float32) for moment in (np.mean, np.std)
+    )
+    if not np.all(std > 0):
+        raise ValueError(
+            f"the {len(raw)} training rows do not vary in every column: ask for a larger num_train"
+        )
+    return Standardisation(mean, std)
+
+
+def classification(
+    *,
+    images: tuple[Num[np.ndarray, "train *input"], Num[np.ndarray, "test *input"]],
+    labels: tuple[Int[np.ndarray, "train"], Int[np.ndarray, "test"]],
+    classes: Sequence[str],
+    name: str,
+    source: str,
+    records: Mapping[str, int],
+) -> Dataset:
+    """A `Dataset` of (train, test) images and labels: one global mean and deviation, one-hot minus 1/classes.
+
+    Both statistics are those of the training images given; the same two numbers serve the test images.
+    """
+    x_scale = standardisation(images[0], per_column=False)
+    y_scale = Standardisation(np.asarray(1 / len(classes), np.float32), np.asarray(1, np.float32))
+    one_hot = np.eye(len(classes), dtype=np.float32)
+    return Dataset(
+        x_train=x_scale.apply(images[0]),
+        y_train=y_scale.apply(one_hot[labels[0]]),
+        x_test=x_scale.apply(images[1]),
+        y_test=y_scale.apply(one_hot[labels[1]]),
+        labels_train=labels[0],
+        labels_test=labels[1],
+        classes=tuple(classes),
+        x_scale=x_scale,
+        y_scale=y_scale,
+        name=name,
+        source=source,
+        records=records,
+    )
+
+
+def regression(
+    *,
+    features: tuple[Num[np.ndarray, "train feature"], Num[np.ndarray, "test feature"]],
+    targets: tuple[Num[np.ndarray, "train output"], Num[np.ndarray, "test output"]],
+    name: str,
+    source: str,
+    records: Mapping[str, int],
+) -> Dataset:
+    """A `Dataset` of (train, test) features and targets, every column standardised by its training rows."""
+    x_scale = standardisation(features[0], per_column=True)
+    y_scale = standardisation(targets[0], per_column=True)
+    return Dataset(
+        x_train=x_scale.apply(features[0]),
+        y_train=y_scale.apply(targets[0]),
+        x_test=x_scale.apply(features[1]),
+        y_test=y_scale.apply(targets[1]),
+        labels_train=None,
+        labels_test=None,
+        classes=(),
+        x_scale=x_scale,
+        y_scale=y_scale,
+        name=name,
+        source=source,
+        records=records,
+    )
+
+
+def check_count(name: str, count: int, available: int, remedy: str) -> None:
+    """Refuse a number of records that is no positive integer or more than there are.
+
+    Raises
+    ------
+    TypeError
+        If `count` is no integer.
+    ValueError
+        If `count` is below 1 or above `available`; the message ends with `remedy`.
+    """
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise TypeError(f"{name} must be an integer; got {count!r}")
+    if count < 1:
+        raise ValueError(f"{name} must be at least 1; got {count}")
+    if count > available:
+        raise ValueError(f"{name} is {count:,} but there are {available:,} records: {remedy}")
