@@ -1,0 +1,259 @@
+"""Diagnostics against direct sums in float64, closed forms, and ArviZ."""
+
+from dataclasses import dataclass
+
+import arviz
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from widebnn import diagnostics
+from widebnn.diagnostics import (
+    band,
+    effective_sample_size,
+    principal_components,
+    random_projections,
+    rhat,
+    rhat_squared,
+)
+
+
+@pytest.fixture
+def x64():
+    with jax.enable_x64(True):
+        yield
+
+
+@dataclass
+class Run:
+    """The part of a run's result that diagnostics look at."""
+
+    collected: dict
+
+
+def ar1(rho, shape, seed=0):
+    """A stationary AR(1) process over the draws of (chain, draw, *event), variance 1."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=shape)
+    x = np.empty(shape)
+    x[:, 0] = noise[:, 0]
+    for i in range(1, shape[1]):
+        x[:, i] = rho * x[:, i - 1] + np.sqrt(1 - rho**2) * noise[:, i]
+    return x
+
+
+def direct_ess(chain, cut=True, unbiased=True):
+    """The ESS of one chain by the formula itself, a lag at a time; the switches plant the two likely bugs."""
+    n = len(chain)
+    z = chain - chain.mean()
+    time = 1.0
+    for k in range(1, n):
+        rho = (z[: n - k] @ z[k:]) / (n - k if unbiased else n) / (z @ z / n)
+        if cut and rho < 0:
+            break
+        time += 2 * (1 - k / n) * rho
+    return n / time
+
+
+def test_ess_is_the_direct_sum(x64):
+    x = ar1(0.7, (3, 60, 2, 4))
+    by_hand = np.array([[[direct_ess(x[c, :, i, j]) for j in range(4)] for i in range(2)] for c in range(3)])
+    np.testing.assert_allclose(effective_sample_size(x), by_hand.sum(axis=0), rtol=1e-10)
+
+
+@pytest.mark.parametrize("bug", [{"cut": False}, {"unbiased": False}], ids=["no cut", "divided by N"])
+def test_ess_test_would_see_the_bug(x64, bug):
+    x = ar1(0.7, (1, 60))
+    assert abs(direct_ess(x[0], **bug) / effective_sample_size(x) - 1) > 0.02  # 10⁸ times the tolerance above
+
+
+def test_ess_stops_at_the_first_negative_lag(x64):
+    """Autocorrelations of this series by hand: ρ₁ = 0.2 · 6/5, ρ₂ < 0, ρ₃ > 0 (which must not count)."""
+    x = jnp.array([[1.0, 0.0, -1.0, 0.0, 1.0, 1.0, 0.0, -1.0, 0.0, 1.0, 0.0, -1.0, -1.0]])
+    z = np.asarray(x[0] - x.mean())
+    lags = [z[: 13 - k] @ z[k:] for k in range(13)]
+    assert lags[1] > 0 > lags[2] and max(lags[3:]) > 0
+    np.testing.assert_allclose(effective_sample_size(x), 13 / (1 + 2 * lags[1] / lags[0]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+def test_ess_of_ar1(x64, rho):
+    """(1 − ρ)/(1 + ρ) a draw; each estimate scatters, their mean over 50 series within four standard errors and 3 %."""
+    ess = np.asarray(effective_sample_size(ar1(rho, (4, 5_000, 50)))) / 20_000
+    exact = (1 - rho) / (1 + rho)
+    assert abs(ess.mean() - exact) < 4 * ess.std(ddof=1) / np.sqrt(50) + 0.03 * exact
+
+
+def test_float32_sees_small_changes_of_a_large_value(x64):
+    """A potential near 10⁴ that moves by 0.1: single precision stores it in steps of 0.001."""
+    x = 1e4 + 0.1 * ar1(0.8, (4, 1_000))
+    for statistic, tolerance in [(effective_sample_size, 0.02), (rhat, 1e-4)]:
+        single = statistic(x.astype(np.float32))
+        assert single.dtype == jnp.float32
+        np.testing.assert_allclose(single, statistic(x), rtol=tolerance)
+
+
+def test_ess_keeps_its_value_at_any_scale():
+    x = jnp.asarray(ar1(0.5, (2, 300)), jnp.float32)
+    for scale in [1e-25, 1e25]:
+        np.testing.assert_allclose(effective_sample_size(scale * x), effective_sample_size(x), rtol=1e-3)
+
+
+def test_a_chain_that_never_moves_has_no_ess_or_rhat():
+    stuck = jnp.full((2, 50), 1e4 + 0.3)
+    assert jnp.isnan(effective_sample_size(stuck)) and jnp.isnan(rhat(stuck))
+    assert jnp.isnan(effective_sample_size(jnp.stack([stuck[0], jnp.arange(50.0)])))
+    assert rhat(jnp.stack([stuck[0], stuck[0] + 1])) == jnp.inf
+
+
+def test_rhat_squared_is_brooks_and_gelmans_ratio(x64):
+    x = ar1(0.9, (3, 40, 5))
+    m, n = 3, 40
+    within = x.var(axis=1, ddof=1).mean(axis=0)
+    between = n * x.mean(axis=1).var(axis=0, ddof=1)
+    pooled = (n - 1) / n * within + between / n
+    tfp = (m + 1) / m * pooled / within - (n - 1) / (m * n)  # the expression in their order
+    np.testing.assert_allclose(rhat_squared(x), tfp, rtol=1e-12)
+    np.testing.assert_allclose(rhat(x), np.sqrt(tfp), rtol=1e-12)
+
+
+def test_excess_over_the_papers_formulas(x64):
+    """The three estimators weigh the variance of the chains' means by 1 + 1/M, 1 and 1 − 1/M."""
+    x = ar1(0.9, (3, 40))
+    m, n = 3, 40
+    printed_by_pezzetti = arviz.rhat(x, method="identity") ** 2
+    np.testing.assert_allclose(
+        rhat_squared(x) - (n - 1) / n, (1 + 1 / m) * (printed_by_pezzetti - (n - 1) / n), rtol=1e-10
+    )
+    within, of_means = x.var(axis=1).mean(), x.mean(axis=1).var()
+    hron_eq6 = (within + of_means) / within
+    np.testing.assert_allclose(hron_eq6, x.var() / within, rtol=1e-12)  # the law of total variance
+    ratio = (rhat_squared(x) - (n - 1) / n) / (hron_eq6 - 1)
+    np.testing.assert_allclose(ratio, (1 + 1 / m) / (1 - 1 / m) * (n - 1) / n, rtol=1e-10)
+
+
+def test_rhat_sees_chains_that_disagree(x64):
+    x = ar1(0.3, (4, 500))
+    assert rhat(x) < 1.01
+    assert rhat(x + np.arange(4)[:, None]) > 1.5
+
+
+def test_arviz_agrees_on_chains_that_mix(x64):
+    """Rank-normalised and ours differ in their estimators, not in what they estimate: means over 30 series
+    agree within 5 % (ESS) and 0.002 (R̂). The printed numbers of one series need not."""
+    x = ar1(0.5, (4, 2_000, 30))
+    ess, ess_arviz = np.asarray(effective_sample_size(x)), arviz.ess(x)
+    assert ess_arviz.shape == ess.shape and abs(ess_arviz.mean() / ess.mean() - 1) < 0.05
+    assert abs(np.asarray(rhat(x)).mean() - arviz.rhat(x).mean()) < 0.002
+
+
+def test_a_run_gives_a_dictionary():
+    x = jax.random.normal(jax.random.key(0), (2, 100, 3))
+    run = Run({"potential": x[..., 0], "prediction": np.asarray(x)})
+    for statistic in [effective_sample_size, rhat_squared, rhat]:
+        of_run = statistic(run)
+        assert {k: v.shape for k, v in of_run.items()} == {"potential": (), "prediction": (3,)}
+        np.testing.assert_allclose(of_run["prediction"], statistic(x), rtol=1e-6)
+        np.testing.assert_allclose(jax.jit(statistic)(x), statistic(x), rtol=1e-5)
+
+
+TEMPLATE = {
+    "weight": jax.ShapeDtypeStruct((30, 20), jnp.float32),
+    "bias": jax.ShapeDtypeStruct((), jnp.float32),
+}
+
+
+def test_projections_are_inner_products_with_unit_vectors(x64):
+    template = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.float64), TEMPLATE)
+    project = random_projections(jax.random.key(1), template, num=7)
+    jacobian = jax.jacobian(project)(jax.tree.map(jnp.zeros_like, template))
+    directions = np.concatenate([leaf.reshape(7, -1) for leaf in jax.tree.leaves(jacobian)], axis=1)
+    assert directions.shape == (7, 601)
+    np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1, rtol=1e-12)
+    position = jax.tree.map(
+        lambda leaf: jax.random.normal(jax.random.key(2), leaf.shape, leaf.dtype), template
+    )
+    flat = np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(position)])
+    np.testing.assert_allclose(jax.jit(project)(position), directions @ flat, atol=1e-12)
+
+
+def test_projections_of_the_prior_are_standard_normal():
+    """Variances of 4,000 draws on 20 lines: each within five of its standard errors √(2/4,000) of 1."""
+    project = random_projections(jax.random.key(3), TEMPLATE, num=20)
+
+    def draw(key):
+        weight_key, bias_key = jax.random.split(key)
+        return {"weight": jax.random.normal(weight_key, (30, 20)), "bias": jax.random.normal(bias_key, ())}
+
+    projections = jax.vmap(lambda key: project(draw(key)))(jax.random.split(jax.random.key(4), 4_000))
+    assert jnp.abs(projections.mean(axis=0)).max() < 5 / np.sqrt(4_000)
+    assert jnp.abs(projections.var(axis=0) - 1).max() < 5 * np.sqrt(2 / 4_000)
+
+
+def test_principal_components_find_planted_axes(x64):
+    rng = np.random.default_rng(0)
+    axes = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    coordinates = rng.normal(size=(3, 200, 6)) * np.array([5.0, 2.0, 0.1, 0.1, 0.1, 0.1])
+    components = principal_components(100 + coordinates @ axes.T, num=2)
+    assert components.scores.shape == (3, 200, 2)
+    centred = (coordinates - coordinates.mean(axis=(0, 1))).reshape(-1, 6)
+    for i in range(2):
+        r = np.corrcoef(components.scores[..., i].ravel(), centred[:, i])[0, 1]
+        assert abs(r) > 0.999
+    eigenvalues = np.linalg.eigvalsh(np.cov(centred.T))[::-1]
+    np.testing.assert_allclose(components.explained, (eigenvalues / eigenvalues.sum())[:2], rtol=1e-10)
+
+
+def test_principal_components_have_one_sign(x64):
+    x = ar1(0.5, (2, 50, 4))
+    scores = principal_components(x).scores
+    np.testing.assert_allclose(principal_components(-x).scores, -scores, atol=1e-12)
+    np.testing.assert_allclose(principal_components(x[:, ::-1]).scores, scores[:, ::-1], atol=1e-12)
+
+
+def test_band_is_mean_and_quantiles():
+    values = jnp.array([[1.0, 2.0, 6.0], [3.0, 3.0, 3.0]])
+    np.testing.assert_allclose(jnp.stack(band(values)), [[3, 3], [1, 3], [6, 3]])
+    np.testing.assert_allclose(jnp.stack(band(values, (0.25, 0.75))), [[3, 3], [1.5, 3], [4, 3]])
+    assert jnp.isnan(band(values.at[0, 0].set(jnp.nan)).mean[0])
+
+
+X = jnp.arange(40.0).reshape(2, 10, 2)
+BAD = {
+    "one axis": (lambda: effective_sample_size(jnp.ones(5)), r"draws .*\(chain, draw, \.\.\.\).*\(5,\)"),
+    "one draw": (lambda: effective_sample_size(jnp.ones((3, 1))), r"two draws or more.*\(3, 1\)"),
+    "no chain": (lambda: rhat(jnp.ones((0, 5))), r"draws must have shape.*\(0, 5\)"),
+    "NaN": (lambda: effective_sample_size(X.at[0, 0, 0].set(jnp.nan)), "draws must be finite"),
+    "infinity": (lambda: rhat_squared(X.at[0, 0, 0].set(jnp.inf)), "draws must be finite"),
+    "NaN in a run": (
+        lambda: rhat(Run({"potential": X * jnp.nan})),
+        r"collected\['potential'\] must be finite",
+    ),
+    "one chain": (lambda: rhat(X[:1]), r"draws must hold two chains or more.*\(1, 10, 2\)"),
+    "one chain, squared": (lambda: rhat_squared(X[:1]), "draws must hold two chains or more"),
+    "no projection": (
+        lambda: random_projections(jax.random.key(0), X, num=0),
+        "num must be at least 1; got 0",
+    ),
+    "empty template": (lambda: random_projections(jax.random.key(0), {}), "template must have"),
+    "other structure": (lambda: random_projections(jax.random.key(0), [X])((X,)), "position must have"),
+    "other shape": (lambda: random_projections(jax.random.key(0), X)(X[0]), r"position must have.*\(10, 2\)"),
+    "no component": (lambda: principal_components(X, num=0), "num must be at least 1; got 0"),
+    "many components": (lambda: principal_components(X, num=3), r"num must be at most 2.*got 3"),
+    "NaN feature": (lambda: principal_components(X * jnp.nan), "draws must be finite"),
+    "probs out of order": (lambda: band(X, (0.9, 0.1)), "probs must be"),
+    "probs out of range": (lambda: band(X, (0.0, 1.1)), "probs must be"),
+    "probs NaN": (lambda: band(X, (float("nan"), 1.0)), "probs must be"),
+    "no values": (lambda: band(X[..., :0]), "values must have"),
+}
+
+
+@pytest.mark.parametrize("call, message", BAD.values(), ids=BAD.keys())
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_every_public_name_exists():
+    assert all(hasattr(diagnostics, name) for name in diagnostics.__all__)

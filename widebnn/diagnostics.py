@@ -1,0 +1,317 @@
+"""What a chain is worth: effective sample size, R̂, and the projections on which both papers report them.
+
+Statistics take draws as an array (chain, draw, *event) and return one number for each entry of the event.
+`effective_sample_size`, `rhat_squared` and `rhat` take the result of a whole run as well (anything with a
+dictionary `collected` of such arrays) and then return a dictionary. ArviZ's rank-normalised versions of the
+same two diagnostics run on `draws.to_datatree()`: `arviz.ess(...)` and `arviz.rhat(...)`.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key, PyTree, Real
+
+from widebnn._check import at_least, finite
+
+__all__ = [
+    "Band",
+    "PrincipalComponents",
+    "band",
+    "effective_sample_size",
+    "principal_components",
+    "random_projections",
+    "rhat",
+    "rhat_squared",
+]
+
+
+def _chains(name: str, draws: Real[Array | np.ndarray, "..."]) -> Real[Array, "..."]:
+    draws = jnp.asarray(draws)
+    if draws.ndim < 2 or draws.shape[0] < 1 or draws.shape[1] < 2:
+        raise ValueError(
+            f"{name} must have shape (chain, draw, ...) and two draws or more; got {draws.shape}"
+        )
+    return finite(**{name: draws})
+
+
+def _of_array_or_run(statistic: Callable[[Array], Array]) -> Callable[[Any], Any]:
+    """Let a statistic of one array take everything that a run collected: name -> statistic."""
+
+    @functools.wraps(statistic)
+    def wrapped(draws):
+        if hasattr(draws, "collected"):
+            return {k: statistic(_chains(f"collected[{k!r}]", x)) for k, x in draws.collected.items()}
+        return statistic(_chains("draws", draws))
+
+    return wrapped
+
+
+def _lag_products(x: Float[Array, "chain draw *event"]) -> Float[Array, "chain draw *event"]:
+    """Σᵢ x_i x_{i+k} for the lags k = 0, …, draw − 1, by FFT; zero padding keeps the ends from meeting."""
+    num_draws = x.shape[1]
+    length = 1 << (2 * num_draws - 1).bit_length()
+    spectrum = jnp.abs(jnp.fft.rfft(x, length, axis=1)) ** 2
+    return jnp.fft.irfft(spectrum, length, axis=1)[:, :num_draws]
+
+
+@_of_array_or_run
+@jax.jit
+def effective_sample_size(draws: Real[Array, "chain draw *event"]) -> Float[Array, "*event"]:
+    """Effective sample size (ESS) as both papers define it, summed over chains.
+
+    For each chain of N draws, with ρ̂_k the autocorrelation at lag k (estimated from N − k products),
+
+        ESS = N / (1 + 2 Σ_{k=1}^{K} (1 − k/N) ρ̂_k),
+
+    where the first negative ρ̂_k and all later ones are dropped. This is the default of TensorFlow
+    Probability's `tfp.mcmc.effective_sample_size`, chain by chain, which both papers call. It never
+    exceeds N, so that antithetic chains are worth more than it says. It sees each chain alone: chains
+    stuck in different places look well until R̂ is read.
+
+    Parameters
+    ----------
+    draws
+        Kept draws, (chain, draw, *event), at least two a chain; or a run with a dictionary `collected`.
+
+    Returns
+    -------
+    Array
+        The ESS of each entry of the event; for a run, a dictionary of such arrays. NaN where a chain
+        never moves (its autocorrelation is 0/0; ArviZ reports a perfect score there).
+
+    Raises
+    ------
+    ValueError
+        If `draws` has fewer than two axes, fewer than two draws, or entries that are not finite.
+
+    Notes
+    -----
+    Per kept draw: `ess / (num_chains * num_samples)`. Per step of the sampler, which is what a method
+    is paid for: `ess / (num_chains * num_samples * thin)`. The papers' "per-step ESS" is the first:
+    Hron et al. divide by S, the number of samples, all computed "based on the thinned sample"; Pezzetti
+    et al. (§4.2) by the N of the formula, keeping every 25th step. For a slowly mixing chain their
+    number is thus `thin` times ours.
+
+    References
+    ----------
+    Hron et al. 2022, eq. (7); Pezzetti et al. 2025, §4.2.
+    """
+    # Centred twice: a potential of 10⁴ that varies by 0.1 would lose its mean to float32 otherwise. The
+    # division by the largest value keeps squares in range, and makes a chain that never moves NaN.
+    x = draws - draws[:, :1]
+    x = x - x.mean(axis=1, keepdims=True)
+    x = x / jnp.abs(x).max(axis=1, keepdims=True)
+    products = _lag_products(x)
+    weighted = products / products[:, :1]  # (1 − k/N) ρ̂_k: the N − k of ρ̂_k cancels against the weight
+    before_cut = jnp.cumsum(weighted < 0, axis=1) == 0
+    integrated_time = 2 * jnp.where(before_cut, weighted, 0).sum(axis=1) - 1
+    return (draws.shape[1] / integrated_time).sum(axis=0)
+
+
+@_of_array_or_run
+@jax.jit
+def rhat_squared(draws: Real[Array, "chain draw *event"]) -> Float[Array, "*event"]:
+    """R̂², the variance over all chains relative to the variance within them; 1 when chains agree.
+
+    With N draws in each of M chains, W the mean of the chains' variances and B/N the variance of their
+    means (both unbiased),
+
+        R̂² = (N − 1)/N + (1 + 1/M) (B/N) / W,
+
+    which is the number that `tfp.mcmc.potential_scale_reduction` returns with its defaults (chains not
+    split), rearranged. It is a ratio of variances, no root taken: what Hron et al. define and plot as R̂²
+    is what Pezzetti et al. print, compute by that function and call R̂, so that their threshold of 1.2 is one
+    on R̂². Thresholds such as the 1.01 of Vehtari et al. 2021 are meant for the root, `rhat`.
+
+    Parameters
+    ----------
+    draws
+        Kept draws, (chain, draw, *event), two chains or more; or a run with a dictionary `collected`.
+
+    Returns
+    -------
+    Array
+        R̂² of each entry of the event; for a run, a dictionary of such arrays. NaN where no chain moves and
+        all agree, infinite where no chain moves and they differ.
+
+    Raises
+    ------
+    ValueError
+        If `draws` has fewer than two chains or two draws, or entries that are not finite.
+
+    Notes
+    -----
+    The papers' formulas weigh the variance of the means differently: Pezzetti et al. print
+    (N − 1)/N + (B/N)/W; eq. (6) of Hron et al., taken with its 1/(MS) weights, is 1 + (1 − 1/M)(B/N)/W with
+    a biased W. At three chains the excess over 1 is then 3/4 and 1/2 of what is computed here.
+    Chains that drift together have a good R̂; ArviZ's version splits each chain in two to see that.
+
+    References
+    ----------
+    Brooks & Gelman 1998; Hron et al. 2022, eq. (6); Pezzetti et al. 2025, Appendix B.1.
+    """
+    num_chains, num_draws = draws.shape[:2]
+    if num_chains < 2:
+        raise ValueError(f"draws must hold two chains or more to compare; got shape {draws.shape}")
+    x = draws - draws[:1, :1]  # no change to any variance, and exact in float32 where the draws are close
+    within = x.var(axis=1, ddof=1).mean(axis=0)
+    of_means = x.mean(axis=1).var(axis=0, ddof=1)
+    return (num_draws - 1) / num_draws + (1 + 1 / num_chains) * of_means / within
+
+
+@_of_array_or_run
+def rhat(draws: Real[Array, "chain draw *event"]) -> Float[Array, "*event"]:
+    """R̂, the root of `rhat_squared`: a ratio of standard deviations, on the scale that ArviZ reports.
+
+    Parameters, errors and references are those of `rhat_squared`.
+    """
+    return jnp.sqrt(rhat_squared(draws))
+
+
+def random_projections(
+    rng_key: Key[Array, ""], template: PyTree, num: int = 100
+) -> Callable[[PyTree], Float[Array, " num"]]:
+    """Inner products of a position with random unit vectors: a high-dimensional chain seen on `num` lines.
+
+    Directions are uniform on the sphere of the flattened position, so that under N(0, I) each projection is
+    N(0, 1). They are held leaf by leaf, (num, *leaf.shape): `num` times the memory of a position.
+
+    Parameters
+    ----------
+    rng_key
+        Random key of the directions.
+    template
+        A position, or its shapes and dtypes (`jax.eval_shape`).
+    num
+        Number of directions; both papers take 100.
+
+    Returns
+    -------
+    Callable
+        position -> (num,) projections, to be collected during a run.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `num` is no integer or below 1, or `template` has no entries. The projection raises a ValueError
+        for a position of other structure or shapes than the template.
+
+    References
+    ----------
+    Hron et al. 2022, §4.1.2.
+    """
+    at_least(1, num=num)
+    leaves, structure = jax.tree.flatten(template)
+    if sum(math.prod(leaf.shape) for leaf in leaves) == 0:
+        raise ValueError("template must have at least one entry; got an empty position")
+    keys = jax.random.split(rng_key, len(leaves))
+    normals = [jax.random.normal(k, (num, *leaf.shape), leaf.dtype) for k, leaf in zip(keys, leaves)]
+    norm = jnp.sqrt(sum(jnp.sum(normal**2, axis=range(1, normal.ndim)) for normal in normals))
+    directions = [normal / jnp.expand_dims(norm, range(1, normal.ndim)) for normal in normals]
+
+    def project(position: PyTree) -> Float[Array, " num"]:
+        entries, given = jax.tree.flatten(position)
+        if given != structure or [x.shape for x in entries] != [leaf.shape for leaf in leaves]:
+            raise ValueError(
+                f"position must have the template's structure and shapes, {jax.tree.map(jnp.shape, template)}; "
+                f"got {jax.tree.map(jnp.shape, position)}"
+            )
+        inner = [jnp.tensordot(u, x, axes=x.ndim, precision="highest") for u, x in zip(directions, entries)]
+        return jnp.sum(jnp.stack(inner), axis=0)
+
+    return project
+
+
+class PrincipalComponents(NamedTuple):
+    """Draws on their main axes of variation."""
+
+    scores: Float[Array, "chain draw num"]
+    """Coordinates on the principal directions, centred over all chains."""
+    explained: Float[Array, " num"]
+    """Share of the total variance along each direction, largest first; NaN when nothing varies."""
+
+
+def principal_components(
+    draws: Real[Array | np.ndarray, "chain draw feature"], num: int = 2
+) -> PrincipalComponents:
+    """Scores of the draws on the first principal directions of all chains pooled.
+
+    A direction's sign is arbitrary; the one with its largest entry positive is taken, so that the same draws
+    always give the same picture.
+
+    Parameters
+    ----------
+    draws
+        Kept draws of a vector, (chain, draw, feature).
+    num
+        Number of directions, at most the smaller of `feature` and the number of draws in all chains.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `num` is no integer or out of range, or `draws` has other than three axes or entries that are not
+        finite.
+
+    References
+    ----------
+    Pezzetti et al. 2025, Appendix B.2 (traces of the first two).
+    """
+    draws = _chains("draws", draws)
+    if draws.ndim != 3:
+        raise ValueError(f"draws must have shape (chain, draw, feature); got {draws.shape}")
+    pooled = draws.reshape(-1, draws.shape[2])
+    if at_least(1, num=num) > min(pooled.shape):
+        raise ValueError(
+            f"num must be at most {min(pooled.shape)} for draws of shape {draws.shape}; got {num}"
+        )
+    centred = pooled - pooled[:1]
+    centred = centred - centred.mean(axis=0, keepdims=True)
+    left, singular, directions = jnp.linalg.svd(centred, full_matrices=False)
+    largest = jnp.take_along_axis(directions, jnp.abs(directions).argmax(axis=1, keepdims=True), axis=1)
+    scores = left * (singular * jnp.sign(largest[:, 0]))[None, :]
+    explained = singular**2 / jnp.sum(singular**2)
+    return PrincipalComponents(scores[:, :num].reshape(*draws.shape[:2], num), explained[:num])
+
+
+class Band(NamedTuple):
+    """A line and the band around it."""
+
+    mean: Float[Array, "*batch"]
+    low: Float[Array, "*batch"]
+    high: Float[Array, "*batch"]
+
+
+def band(
+    values: Real[Array | np.ndarray, "*batch projection"], probs: tuple[float, float] = (0.0, 1.0)
+) -> Band:
+    """Mean and two quantiles over the last axis: how a diagnostic varies over projections or test points.
+
+    Parameters
+    ----------
+    values
+        One value a projection, on the last axis.
+    probs
+        Lower and upper probability; (0, 1), the minimum and maximum, is what both papers draw.
+
+    Raises
+    ------
+    ValueError
+        Unless 0 ≤ probs[0] ≤ probs[1] ≤ 1 and there is a last axis with entries. NaN is no error: the
+        band of an ESS that is undefined somewhere is undefined.
+
+    References
+    ----------
+    Hron et al. 2022, Figure 7; Pezzetti et al. 2025, Figure 2.
+    """
+    if not 0 <= probs[0] <= probs[1] <= 1:
+        raise ValueError(f"probs must be two ordered numbers in [0, 1]; got {probs}")
+    if values.ndim < 1 or values.shape[-1] < 1:
+        raise ValueError(f"values must have at least one entry on the last axis; got shape {values.shape}")
+    values = jnp.asarray(values)
+    low, high = jnp.quantile(values, jnp.asarray(probs), axis=-1)
+    return Band(values.mean(axis=-1), low, high)
