@@ -2,11 +2,12 @@
 
 Both are split in the same way: the rows are put in a fixed random order (`permutation`), the training
 set is its start and the test set its end, so that neither depends on the size of the other.
+
+scikit-learn is imported by the loaders themselves: it takes longer to import than the rest of the package.
 """
 
 import numpy as np
 from jaxtyping import Int
-from sklearn.datasets import load_diabetes, load_digits
 
 from widebnn.data.dataset import Dataset, check_count, classification, regression
 
@@ -57,7 +58,9 @@ def digits(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True)
     -----
     Alpaydin & Kaynak, "Optical recognition of handwritten digits", UCI repository (1998), test part.
     """
-    pixels, labels = load_digits(return_X_y=True)
+    from sklearn.datasets import load_digits
+
+    pixels, labels = map(np.asarray, load_digits(return_X_y=True))
     train, test = split(len(labels), num_train, num_test)
     images = pixels if flatten else pixels.reshape(-1, 8, 8, 1)
     return classification(
@@ -93,7 +96,9 @@ def diabetes(num_train: int = 256, num_test: int = 186) -> Dataset:
     -----
     Efron, Hastie, Johnstone & Tibshirani, "Least angle regression", Annals of Statistics 32 (2004).
     """
-    features, progression = load_diabetes(return_X_y=True, scaled=False)
+    from sklearn.datasets import load_diabetes
+
+    features, progression = map(np.asarray, load_diabetes(return_X_y=True, scaled=False))
     train, test = split(len(progression), num_train, num_test)
     targets = progression[:, np.newaxis]
     return regression(

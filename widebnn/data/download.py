@@ -1,0 +1,91 @@
+"""An archive from the network: its files arrive whole and verified, or nothing is touched."""
+
+import os
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pooch
+from requests import RequestException
+
+__all__ = ["download_archive"]
+
+RETRIES = 2
+"""Further attempts at one source after a failure; pooch waits 1 s, then 2 s, and so on."""
+
+
+def download_archive(sources: Sequence[str], sha256: str, members: Sequence[str], folder: Path) -> None:
+    """Put the named files of a tar archive into `folder`.
+
+    Everything happens in a temporary folder inside `folder`, which is removed at the end, after an error
+    and after Ctrl-C alike; verified files then take their places one by one, each in a single move.
+
+    Parameters
+    ----------
+    sources
+        Addresses of the same archive, tried in order.
+    sha256
+        The archive's checksum.
+    members
+        Paths within the archive; each is written under its last part, and no other is read.
+    folder
+        Where to put them; made if it does not exist.
+
+    Raises
+    ------
+    OSError
+        If `folder` cannot be written, or no source serves the archive with this checksum.
+    ValueError
+        If the archive lacks a member, or a member is no ordinary file.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stage = TemporaryDirectory(dir=folder, prefix="download-")
+    except OSError as error:
+        raise OSError(f"cannot write to the cache {folder} ({error}); set WIDEBNN_CACHE elsewhere") from error
+    with stage:
+        archive = fetch(sources, sha256, Path(stage.name))
+        for file in extract(archive, members, Path(stage.name)):
+            os.replace(file, folder / file.name)
+
+
+def fetch(sources: Sequence[str], sha256: str, folder: Path) -> Path:
+    """Download the archive from the first source that serves it with the right checksum.
+
+    Raises
+    ------
+    OSError
+        If none does; the message holds each source's failure.
+    """
+    failures = []
+    for source in sources:
+        name = source.rpartition("/")[2]
+        registry, urls = {name: f"sha256:{sha256}"}, {name: source}
+        files = pooch.create(folder, base_url="", registry=registry, urls=urls, retry_if_failed=RETRIES)
+        try:
+            return Path(files.fetch(name, progressbar=True))
+        except (RequestException, ValueError) as error:
+            failures.append(f"{source}: {error}")
+    raise OSError(
+        "no source served the archive; try again later, or unpack a copy of it into a folder and set "
+        "WIDEBNN_DATA to that folder\n" + "\n".join(failures)
+    )
+
+
+def extract(archive: Path, members: Sequence[str], folder: Path) -> list[Path]:
+    """Write the named members below `folder`, whatever paths or links the archive holds besides.
+
+    Raises
+    ------
+    ValueError
+        If a member is missing or no ordinary file.
+    """
+    with tarfile.open(archive) as tar:
+        entries = {entry.name: entry for entry in tar if entry.isfile()}
+        missing = [member for member in members if member not in entries]
+        if missing:
+            raise ValueError(f"the archive lacks the files {missing}; it holds {tar.getnames()}")
+        for member in members:
+            tar.extract(entries[member], folder, filter="data")
+    return [folder / member for member in members]
