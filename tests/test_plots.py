@@ -1,0 +1,204 @@
+"""Figures show what they were given: labels, lines, bands and ranks are read back from the Axes."""
+
+import itertools
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from widebnn import plots
+
+WIDTH = [128, 512, 1_024, 4_096]
+CURVE = ([0.1, 0.3, 0.5, 0.9], [0.0, 0.2, 0.4, 0.8], [0.2, 0.4, 0.6, 1.0])
+X = np.linspace(-1, 1, 20)
+BANDS = {"95 %": (X - 2, X + 2), "50 %": (X - 0.7, X + 0.7)}
+DRAWS = np.random.default_rng(0).normal(size=(4, 400))
+
+FIGURES = {
+    "width curves": lambda **kw: plots.width_curves(
+        WIDTH, {"pCN": CURVE, "function-space HMC": CURVE}, ylabel="acceptance rate", **kw
+    ),
+    "crowded widths": lambda **kw: plots.width_curves(
+        [32, 64, 128, 384, 512, 768, 1_024],
+        {"LMC": [np.arange(1.0, 8)] * 3},
+        ylabel="ESS per step",
+        log_y=True,
+        **kw,
+    ),
+    "traces": lambda **kw: plots.traces(DRAWS, ylabel="potential U", thin=25, **kw),
+    "rank plot": lambda **kw: plots.rank_plot(DRAWS, **kw),
+    "function bands": lambda **kw: plots.function_bands(X, X, BANDS, data=([0.0], [0.1]), **kw),
+}
+figures = pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES.keys())
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@figures
+def test_nothing_is_clipped_or_covered(draw):
+    ax = draw()
+    ax.figure.canvas.draw()
+    assert ax.get_xlabel() and ax.get_ylabel()
+    drawn, figure = ax.get_tightbbox(), ax.figure.bbox  # of everything visible: labels, ticks, legend
+    assert figure.x0 <= drawn.x0 and drawn.x1 <= figure.x1 and figure.y0 <= drawn.y0 and drawn.y1 <= figure.y1
+    if (legend := ax.get_legend()) is not None:
+        assert legend.get_window_extent().y0 >= ax.bbox.y1
+
+
+@figures
+def test_tick_labels_stay_apart(draw):
+    ax = draw()
+    ax.figure.canvas.draw()
+    labels = [t for t in ax.get_xticklabels() if t.get_text()]
+    if labels[0].get_rotation() == 0:
+        extents = [t.get_window_extent() for t in labels]
+        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(extents))
+    else:
+        assert len(labels) == 7  # slanted where they would touch
+
+
+@figures
+def test_style_reaches_the_figure_and_nothing_else(draw):
+    before = dict(mpl.rcParams)
+    ax = draw()
+    assert dict(mpl.rcParams) == before
+    assert (
+        ax.get_facecolor()[:3] == to_rgb(plots.STYLE["axes.facecolor"]) and ax.figure.get_facecolor()[3] == 1
+    )
+    assert ax.xaxis.label.get_size() == plots.STYLE["axes.labelsize"]
+
+
+@figures
+def test_draws_on_the_given_axes(draw):
+    with plots.style():
+        _, axes = plt.subplots(1, 2, figsize=(10, 3.5))
+    assert draw(ax=axes[1]) is axes[1]
+    assert not axes[0].has_data() and len(plt.get_fignums()) == 1
+
+
+def test_width_curves_show_their_numbers():
+    shuffled = [2, 0, 3, 1]
+    ax = plots.width_curves(np.take(WIDTH, shuffled), {"pCN": np.take(CURVE, shuffled, axis=1)}, ylabel="a")
+    (line,), (band,) = ax.get_lines(), ax.collections
+    np.testing.assert_array_equal(line.get_xydata(), np.transpose([WIDTH, CURVE[0]]))
+    assert band.get_datalim(ax.transData).extents.tolist() == [128, 0.0, 4_096, 1.0]
+    assert ax.get_xaxis().get_transform().base == 2
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["128", "512", "1,024", "4,096"]
+
+
+def test_curves_differ_by_more_than_colour():
+    ax = plots.width_curves(WIDTH, dict.fromkeys("abcdef", CURVE), ylabel="a")
+    lines = ax.get_lines()
+    assert len({line.get_marker() for line in lines}) == len({line.get_color() for line in lines}) == 6
+
+
+def test_traces_count_steps():
+    ax = plots.traces(DRAWS, ylabel="U", thin=25)
+    assert len(ax.get_lines()) == 4
+    for line, chain in zip(ax.get_lines(), DRAWS):
+        np.testing.assert_array_equal(line.get_ydata(), chain)
+        assert line.get_xdata()[[0, -1]].tolist() == [25, 10_000]
+
+
+def bar_counts(ax):
+    return np.array([[bar.get_height() for bar in bars] for bars in ax.containers])
+
+
+def test_rank_plot_counts_ranks():
+    """Chain 1 holds the lower half of all values and chain 2 the upper: bars fill one half each."""
+    draws = np.stack([np.arange(40.0), 40 + np.arange(40.0)])
+    counts = bar_counts(plots.rank_plot(draws, bins=4))
+    np.testing.assert_array_equal(counts, [[20, 20, 0, 0], [0, 0, 20, 20]])
+
+
+def test_equal_values_share_a_rank():
+    """Two chains that took the same two values equally often look the same, whichever comes first."""
+    draws = np.tile([0.0, 1.0], (2, 10))
+    counts = bar_counts(plots.rank_plot(draws, bins=4))
+    np.testing.assert_array_equal(counts[0], counts[1])
+
+
+def test_rank_band_holds_independent_draws():
+    """Two standard deviations hold 95.4 % of counts of independent draws: 4,000 of them within 93 to 97 %."""
+    rng = np.random.default_rng(1)
+    inside = []
+    for _ in range(50):
+        ax = plots.rank_plot(rng.normal(size=(4, 1_000)))
+        counts = bar_counts(ax)
+        band = ax.patches[20].get_height()  # the first row's, drawn after its bars
+        inside.append(np.abs(counts - 50) <= band / 2)
+        plt.close(ax.figure)
+    assert 0.93 < np.mean(inside) < 0.97
+
+
+def test_function_bands_nest_and_overlay():
+    ax = plots.function_bands(X[::-1], X[::-1], BANDS, data=([0.0, 0.5], [0.1, 0.4]), label="posterior mean")
+    line, points = ax.get_lines()
+    np.testing.assert_array_equal(line.get_xydata(), np.transpose([X, X]))
+    np.testing.assert_array_equal(points.get_xydata(), [[0.0, 0.1], [0.5, 0.4]])
+    wide, narrow = ax.collections
+    assert wide.get_alpha() < narrow.get_alpha()
+    plots.function_bands(X, 0 * X, {"prior 95 %": (X - 3, X + 3)}, label="prior mean", ax=ax)
+    legend = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert legend == ["posterior mean", "95 %", "50 %", "data", "prior mean", "prior 95 %"]
+    assert ax.get_lines()[2].get_color() != line.get_color()
+
+
+NAN_DRAWS = np.where(DRAWS > 3, DRAWS, np.nan)
+BAD = {
+    "widths in two axes": (
+        lambda: plots.width_curves([WIDTH], {"a": CURVE}, ylabel="a"),
+        r"width .*\(1, 4\)",
+    ),
+    "no width": (lambda: plots.width_curves([], {"a": CURVE}, ylabel="a"), "width must have .* one entry"),
+    "width 0": (
+        lambda: plots.width_curves([0, 1, 2, 3], {"a": CURVE}, ylabel="a"),
+        "width must be .*above 0",
+    ),
+    "no curve": (lambda: plots.width_curves(WIDTH, {}, ylabel="a"), "curves must name"),
+    "no band": (lambda: plots.width_curves(WIDTH, {"pCN": CURVE[:2]}, ylabel="a"), r"curves\['pCN'\].*got 2"),
+    "short curve": (
+        lambda: plots.width_curves(WIDTH, {"pCN": ([1.0], *CURVE[1:])}, ylabel="a"),
+        r"curves\['pCN'\] must have shape \(4\).*\(1,\)",
+    ),
+    "0 on a log axis": (
+        lambda: plots.width_curves(WIDTH, {"pCN": CURVE}, ylabel="a", log_y=True),
+        r"curves\['pCN'\] must be above 0",
+    ),
+    "one axis of draws": (lambda: plots.traces(DRAWS[0], ylabel="a"), r"draws must have shape.*\(400,\)"),
+    "NaN draws": (lambda: plots.traces(NAN_DRAWS, ylabel="a"), "draws must be finite"),
+    "thin 0": (lambda: plots.traces(DRAWS, ylabel="a", thin=0), "thin must be at least 1; got 0"),
+    "one chain": (lambda: plots.rank_plot(DRAWS[:1]), "draws must hold two chains"),
+    "NaN ranks": (lambda: plots.rank_plot(NAN_DRAWS), "draws must be finite"),
+    "one bin": (lambda: plots.rank_plot(DRAWS, bins=1), "bins must lie between 2 and the 400 .*got 1"),
+    "many bins": (lambda: plots.rank_plot(DRAWS, bins=401), "bins must lie .*got 401"),
+    "short mean": (lambda: plots.function_bands(X, X[1:], BANDS), r"mean must have shape \(20\).*\(19,\)"),
+    "short band": (
+        lambda: plots.function_bands(X, X, {"95 %": (X, X[1:])}),
+        r"bands\['95 %'\] must have shape",
+    ),
+    "upside down": (
+        lambda: plots.function_bands(X, X, {"95 %": (X + 1, X)}),
+        r"bands\['95 %'\] must be \(low",
+    ),
+    "ragged data": (
+        lambda: plots.function_bands(X, X, BANDS, data=([1.0], [1.0, 2.0])),
+        r"data\[1\] must have",
+    ),
+}
+
+
+@pytest.mark.parametrize("call, message", BAD.values(), ids=BAD.keys())
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+    assert not plt.get_fignums()  # refused before anything is drawn

@@ -1,0 +1,321 @@
+"""One style, and one function for each kind of figure. Functions take arrays and return the Axes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import ArrayLike
+
+__all__ = ["STYLE", "function_bands", "rank_plot", "style", "traces", "width_curves"]
+
+# Okabe & Ito's colours without black and yellow: told apart by colour-blind readers.
+_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
+_MARKERS = ["o", "s", "^", "D", "v", "P"]
+
+STYLE: dict[Any, Any] = {
+    # Five inches wide, so that text keeps its size on a phone; an opaque card, legible on any page colour.
+    "figure.figsize": (5.0, 3.5),
+    "figure.dpi": 144,
+    "figure.constrained_layout.use": True,
+    "figure.facecolor": "#FCFCFA",
+    "axes.facecolor": "#FCFCFA",
+    "savefig.facecolor": "#FCFCFA",
+    "axes.prop_cycle": cycler(color=_COLOURS),
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#444444",
+    "axes.labelcolor": "#222222",
+    "text.color": "#222222",
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.8,
+    "font.size": 11,
+    "axes.labelsize": 12,
+    "axes.titlesize": 12,
+    "xtick.labelsize": 10.5,
+    "ytick.labelsize": 10.5,
+    "legend.fontsize": 10.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 5,
+}
+"""Matplotlib settings of every figure of the book."""
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Figures made in this context look like the package's own: `with wb.plots.style(): ...`."""
+    with plt.rc_context(STYLE):
+        yield
+
+
+def _array(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> np.ndarray:
+    """`values` as an array of numbers of the wanted shape; None leaves a length open."""
+    values = np.asarray(values, dtype=float)
+    fits = values.ndim == len(shape) and all(want in (None, n) for n, want in zip(values.shape, shape))
+    if not fits or values.size == 0:
+        wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+        raise ValueError(f"{name} must have shape {wanted} and at least one entry; got {values.shape}")
+    return values
+
+
+def _chains(draws: ArrayLike) -> np.ndarray:
+    draws = _array("draws", draws, (None, None))
+    if not np.isfinite(draws).all():
+        raise ValueError("draws must be finite; they hold NaN or infinite entries")
+    return draws
+
+
+def _count_axis(ax: Axes) -> None:
+    """An x axis of whole numbers, few enough for their labels to stay apart."""
+    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,.0f}"))
+
+
+def _legend_above(ax: Axes) -> None:
+    """A legend over the axes, where it covers no data; as many columns as fit the width."""
+    labels = ax.get_legend_handles_labels()[1]
+    characters = 12.5 * ax.bbox.width / ax.figure.dpi
+    entry = max(len(label) for label in labels) + 5
+    ax.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        borderaxespad=0.2,
+        ncols=max(1, int(characters // entry)),
+        columnspacing=1.2,
+        handlelength=1.5,
+    )
+
+
+@style()
+def width_curves(
+    width: ArrayLike,
+    curves: Mapping[str, Sequence[ArrayLike] | np.ndarray],
+    *,
+    ylabel: str,
+    log_y: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """A quantity over network width, one line with its band for each method; width on a log₂ axis.
+
+    Parameters
+    ----------
+    width
+        Widths, (width,), above 0.
+    curves
+        For each name (mean, low, high), each (width,): the line and the edges of its band, as
+        `wb.diagnostics.band` returns them. NaN leaves a gap.
+    ylabel
+        The quantity, with its unit.
+    log_y
+        Whether the quantity is drawn on a log axis.
+    ax
+        Axes to draw on; new ones in the package's style if None.
+
+    Raises
+    ------
+    ValueError
+        If a width is not above 0, `curves` is empty or one of its arrays has another shape than `width`, or
+        a log axis is asked for values that are not above 0.
+    """
+    width = _array("width", width, (None,))
+    if not (np.isfinite(width) & (width > 0)).all():
+        raise ValueError(f"width must be finite and above 0; got {width}")
+    if not curves:
+        raise ValueError("curves must name at least one curve; got none")
+    lines = {}
+    for name, curve in curves.items():
+        if len(curve) != 3:
+            raise ValueError(f"curves[{name!r}] must be (mean, low, high); got {len(curve)} entries")
+        lines[name] = [_array(f"curves[{name!r}]", values, width.shape) for values in curve]
+        if log_y and (np.stack(lines[name]) <= 0).any():
+            raise ValueError(f"curves[{name!r}] must be above 0 on a log axis")
+
+    ax = plt.subplots()[1] if ax is None else ax
+    order = np.argsort(width)
+    for i, (name, curve) in enumerate(lines.items()):
+        mean, low, high = (values[order] for values in curve)
+        (line,) = ax.plot(width[order], mean, marker=_MARKERS[i % len(_MARKERS)], label=name)
+        ax.fill_between(width[order], low, high, color=line.get_color(), alpha=0.18, linewidth=0)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(np.unique(width))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda w, _: f"{w:,.0f}"))
+    ax.minorticks_off()
+    octaves = np.log2(np.unique(width))
+    if 8 * np.diff(octaves).min(initial=np.inf) < np.ptp(octaves):  # labels side by side would touch
+        ax.tick_params(axis="x", rotation=45)
+    if log_y:
+        ax.set_yscale("log")
+    ax.set_xlabel("width (hidden units)")
+    ax.set_ylabel(ylabel)
+    _legend_above(ax)
+    return ax
+
+
+@style()
+def traces(draws: ArrayLike, *, ylabel: str, thin: int = 1, ax: Axes | None = None) -> Axes:
+    """The path of one quantity in each chain.
+
+    Parameters
+    ----------
+    draws
+        Kept draws, (chain, draw).
+    ylabel
+        The quantity, with its unit.
+    thin
+        Steps of the sampler between kept draws: the axis then counts steps.
+    ax
+        Axes to draw on; new ones in the package's style if None.
+
+    Raises
+    ------
+    ValueError
+        If `draws` has another number of axes or entries that are not finite, or `thin` is below 1.
+    """
+    draws = _chains(draws)
+    if thin < 1:
+        raise ValueError(f"thin must be at least 1; got {thin}")
+    ax = plt.subplots()[1] if ax is None else ax
+    step = thin * np.arange(1, draws.shape[1] + 1)
+    for i, chain in enumerate(draws):
+        ax.plot(step, chain, linewidth=0.8, alpha=0.8, label=f"chain {i + 1}")
+    _count_axis(ax)
+    ax.margins(x=0.02)
+    ax.set_xlabel("step after burn-in")
+    ax.set_ylabel(ylabel)
+    _legend_above(ax)
+    return ax
+
+
+def _mean_ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks from 1 over all entries; equal values share the mean of their ranks."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[inverse].reshape(values.shape)
+
+
+@style()
+def rank_plot(draws: ArrayLike, *, bins: int = 20, ax: Axes | None = None) -> Axes:
+    """Histograms of each chain's ranks among all draws: flat where every chain visits the same values.
+
+    Bars stand on one row a chain. The dashed line is the mean count, the grey band two standard deviations
+    of the count of independent draws around it; correlated draws scatter more widely.
+
+    Parameters
+    ----------
+    draws
+        Kept draws of one quantity, (chain, draw), two chains or more.
+    bins
+        Number of bars, at most the number of draws a chain.
+    ax
+        Axes to draw on; new ones in the package's style if None.
+
+    Raises
+    ------
+    ValueError
+        If `draws` has fewer than two chains or entries that are not finite, or `bins` is out of range.
+
+    References
+    ----------
+    Vehtari et al. 2021, §4.
+    """
+    draws = _chains(draws)
+    num_chains, num_draws = draws.shape
+    if num_chains < 2:
+        raise ValueError(f"draws must hold two chains or more to compare; got shape {draws.shape}")
+    if not 2 <= bins <= num_draws:
+        raise ValueError(f"bins must lie between 2 and the {num_draws} draws of a chain; got {bins}")
+    edges = np.linspace(0.5, draws.size + 0.5, bins + 1)
+    counts = np.stack([np.histogram(ranks, edges)[0] for ranks in _mean_ranks(draws)])
+    expected = num_draws / bins
+    deviation = np.sqrt(expected * (1 - 1 / bins) * (1 - 1 / num_chains))  # hypergeometric, up to 1/size
+
+    ax = plt.subplots()[1] if ax is None else ax
+    height = 1.15 * max(counts.max(), expected + 2 * deviation)
+    for i, count in enumerate(counts):
+        ground = (num_chains - 1 - i) * height
+        ax.bar(edges[:-1], count, np.diff(edges), ground, align="edge", edgecolor="white", linewidth=0.5)
+        ax.axhspan(
+            ground + expected - 2 * deviation, ground + expected + 2 * deviation, color="#8A8A8A", alpha=0.3
+        )
+        ax.axhline(ground + expected, color="#222222", linestyle="--", linewidth=1)
+    names = [f"chain {i + 1}" for i in reversed(range(num_chains))]
+    ax.set_yticks(height * np.arange(num_chains) + expected, names)
+    ax.grid(False)
+    _count_axis(ax)
+    ax.set_ylim(0, height * num_chains)
+    ax.margins(x=0.01)
+    ax.set_xlabel("rank among all draws")
+    ax.set_ylabel(f"draws in each of {bins} bins")
+    return ax
+
+
+@style()
+def function_bands(
+    x: ArrayLike,
+    mean: ArrayLike,
+    bands: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    *,
+    label: str = "mean",
+    data: tuple[ArrayLike, ArrayLike] | None = None,
+    xlabel: str = "x",
+    ylabel: str = "f(x)",
+    ax: Axes | None = None,
+) -> Axes:
+    """A function of one input with credible bands and the observations.
+
+    Called again with the same `ax`, it adds a second function in the next colour.
+
+    Parameters
+    ----------
+    x
+        Inputs, (point,), in any order.
+    mean
+        Mean of the function there, (point,).
+    bands
+        Name -> (low, high), each (point,), widest first: for a Gaussian
+        `{"95 %": (mean - 1.96 * std, mean + 1.96 * std)}`, or quantiles of draws.
+    label
+        Name of the line in the legend.
+    data
+        Observations (inputs, values), each (observation,).
+    xlabel, ylabel
+        Names of the axes.
+    ax
+        Axes to draw on; new ones in the package's style if None.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit or a band's low lies above its high.
+    """
+    x = _array("x", x, (None,))
+    mean = _array("mean", mean, x.shape)
+    edges = {}
+    for name, (low, high) in bands.items():
+        edges[name] = [_array(f"bands[{name!r}]", edge, x.shape) for edge in (low, high)]
+        if (edges[name][0] > edges[name][1]).any():
+            raise ValueError(f"bands[{name!r}] must be (low, high) with low at most high everywhere")
+    if data is not None:
+        inputs = _array("data[0]", data[0], (None,))
+        data = inputs, _array("data[1]", data[1], inputs.shape)
+
+    ax = plt.subplots()[1] if ax is None else ax
+    order = np.argsort(x)
+    (line,) = ax.plot(x[order], mean[order], label=label)
+    for i, (name, (low, high)) in enumerate(edges.items()):
+        shade = {"color": line.get_color(), "alpha": 0.18 + 0.14 * i, "linewidth": 0}
+        ax.fill_between(x[order], low[order], high[order], label=name, **shade)
+    if data is not None:
+        ax.plot(*data, "o", color="#222222", markersize=4.5, label="data", zorder=3)
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    _legend_above(ax)
+    return ax
