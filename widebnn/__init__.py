@@ -2,8 +2,30 @@
 
 from importlib.metadata import version
 
+from widebnn import data, diagnostics, models, plots, samplers, targets
+from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
+from widebnn.models import BNN
+from widebnn.sampling import Draws, sample
 from widebnn.scale import at_scale, current_scale
+from widebnn.versions import print_versions
 
 __version__ = version("widebnn")
 
-__all__ = ["at_scale", "current_scale"]
+__all__ = [
+    "BNN",
+    "Draws",
+    "at_scale",
+    "current_scale",
+    "data",
+    "diagnostics",
+    "effective_sample_size",
+    "models",
+    "plots",
+    "print_versions",
+    "random_projections",
+    "rhat",
+    "rhat_squared",
+    "sample",
+    "samplers",
+    "targets",
+]

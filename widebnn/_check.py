@@ -1,0 +1,71 @@
+"""Checks of arguments; each names the argument, what was given and what is wanted, and returns the value.
+
+Arguments are passed by keyword so that the name in the message is the caller's own:
+`positive(noise_std=noise_std)`. Traced values cannot be looked at and pass.
+"""
+
+import math
+import operator
+from collections.abc import Iterable
+
+import jax
+
+__all__ = ["at_least", "finite", "fraction", "non_negative", "one_of", "positive"]
+
+
+def _only[T](named: dict[str, T]) -> tuple[str, T]:
+    ((name, value),) = named.items()
+    return name, value
+
+
+def at_least(least: int, **named: int) -> int:
+    """An integer no smaller than `least`."""
+    name, value = _only(named)
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer; got {value!r}") from None
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}; got {value}")
+    return value
+
+
+def _number(low: float, strict: bool, high: float, wanted: str, named: dict[str, float]) -> float:
+    name, value = _only(named)
+    if isinstance(value, jax.core.Tracer):
+        return value
+    number = float(value)  # a comparison of arrays would be traced under jit
+    if not math.isfinite(number) or number < low or (strict and number == low) or number > high:
+        raise ValueError(f"{name} must be {wanted}; got {value}")
+    return value
+
+
+def positive(**named: float) -> float:
+    """A finite number above 0."""
+    return _number(0, True, math.inf, "a finite number above 0", named)
+
+
+def non_negative(**named: float) -> float:
+    """A finite number, 0 or above."""
+    return _number(0, False, math.inf, "a finite number, 0 or above", named)
+
+
+def fraction(**named: float) -> float:
+    """A number in (0, 1]."""
+    return _number(0, True, 1, "a number in (0, 1]", named)
+
+
+def one_of(known: Iterable[str], **named: str) -> str:
+    """One of the names in `known`."""
+    name, value = _only(named)
+    if value not in (names := sorted(known)):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}; got {value!r}")
+    return value
+
+
+def finite(**named: jax.Array) -> jax.Array:
+    """An array without NaN or infinity."""
+    name, value = _only(named)
+    if not isinstance(value, jax.core.Tracer) and not jax.numpy.isfinite(value).all():
+        raise ValueError(f"{name} must be finite; it has NaN or infinite entries")
+    return value

@@ -1,0 +1,88 @@
+"""A Bayesian neural network: embedding, Gaussian linear readout, observation noise."""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float, PyTree
+
+from widebnn._check import at_least, non_negative, positive
+from widebnn.models.embedding import Embedding, Inner, from_nnx
+
+__all__ = ["BNN", "Parameters"]
+
+
+class Parameters(NamedTuple):
+    """θ, all of it a priori N(0, 1): the inner parameters θ^{≤L} and the readout W, (d_L + 1) × d_out.
+
+    The last row of the readout is the bias, where the network has one.
+    """
+
+    inner: Inner
+    readout: Float[Array, "p d_out"]
+
+
+class BNN:
+    """y = Ψ W + σ ε with Ψ = [σ_W h^L(x)/√d_L, σ_b], theory as in Hron et al. 2022, §1.1 and §2.
+
+    A description and not a state: parameters are passed in and never kept.
+
+    Parameters
+    ----------
+    features
+        The layers below the readout: an NNX module that maps (n, ...) to h^L of shape (n, d_L), or an
+        `Embedding` (see `from_linen`).
+    out_features
+        d_out.
+    noise_std
+        σ > 0, the standard deviation of an observation.
+    weight_std, bias_std
+        σ_W and σ_b of the readout; the papers' 1 and 0.1 by default. With σ_b = 0 there is no bias.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a scale is out of range, or `features` is no module or one that holds BatchNorm, Dropout or
+        other state.
+    """
+
+    def __init__(
+        self,
+        features: nnx.Module | Embedding,
+        out_features: int,
+        noise_std: float,
+        *,
+        weight_std: float = 1.0,
+        bias_std: float = 0.1,
+    ):
+        self.out_features = at_least(1, out_features=out_features)
+        self.noise_std = positive(noise_std=noise_std)
+        self.weight_std = positive(weight_std=weight_std)
+        self.bias_std = non_negative(bias_std=bias_std)
+        self.features = features if isinstance(features, Embedding) else from_nnx(features)
+
+    def embedding(self, inner: Inner, x: Float[Array, "n ..."]) -> Float[Array, "n p"]:
+        """Ψ, the scaled top-layer embedding with its bias column; p = d_L + 1, or d_L where σ_b = 0."""
+        h = self.features.apply(inner, x)
+        if h.ndim != 2 or h.shape[0] != x.shape[0]:
+            raise ValueError(
+                f"features must map inputs of shape {x.shape} to (n, d_L) = ({x.shape[0]}, d_L); "
+                f"got {h.shape}: pool or flatten inside the module"
+            )
+        psi = self.weight_std / math.sqrt(h.shape[1]) * h
+        if self.bias_std == 0:
+            return psi
+        return jnp.concatenate([psi, jnp.full((len(psi), 1), self.bias_std, psi.dtype)], axis=1)
+
+    def __call__(self, parameters: Parameters, x: Float[Array, "n ..."]) -> Float[Array, "n d_out"]:
+        """F = Ψ W, the noise-free outputs."""
+        return self.embedding(parameters.inner, x) @ parameters.readout
+
+    def template(self, x: Float[Array, "n ..."]) -> PyTree[jax.ShapeDtypeStruct]:
+        """Shapes and dtypes of θ as `Parameters`, for inputs like `x`."""
+        psi = jax.eval_shape(self.embedding, self.features.template, x)
+        return Parameters(
+            self.features.template, jax.ShapeDtypeStruct((psi.shape[1], self.out_features), psi.dtype)
+        )

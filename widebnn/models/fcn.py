@@ -1,0 +1,81 @@
+"""Fully connected embeddings: every layer of a network but the readout."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import jax
+from flax import nnx
+from jaxtyping import Array, Float
+
+from widebnn._check import at_least, one_of
+from widebnn.models.dense import Dense
+
+__all__ = ["ACTIVATIONS", "FCN"]
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "erf": jax.scipy.special.erf,
+    "gelu": lambda f: jax.nn.gelu(f, approximate=False),
+    "relu": jax.nn.relu,
+}
+"""Nonlinearities ψ by name; GELU is the exact one, f Φ(f)."""
+
+
+class FCN(nnx.Module):
+    """h^ℓ = ψ(f^ℓ), f^ℓ = (σ_W/√d_{ℓ−1}) h^{ℓ−1} W^ℓ + σ_b b^ℓ, for ℓ = 1, …, L (Hron et al. 2022, §1.1).
+
+    Parameters
+    ----------
+    in_features
+        d_in.
+    width
+        d_ℓ: one number for all hidden layers, or one for each.
+    depth
+        L, the number of hidden layers; may be left out where `width` is a sequence. 0 gives h = x.
+    activation
+        ψ: "gelu", "erf" or "relu".
+    weight_std, bias_std
+        σ_W and σ_b of the hidden layers; the papers' √2 and 0.1 by default.
+    rngs
+        Where the first parameters are drawn from.
+
+    Raises
+    ------
+    ValueError
+        If a size is too small, `depth` and `width` disagree, `activation` is unknown or a scale is
+        out of range.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        width: int | Sequence[int],
+        depth: int | None = None,
+        *,
+        activation: str = "gelu",
+        weight_std: float = math.sqrt(2),
+        bias_std: float = 0.1,
+        rngs: nnx.Rngs,
+    ):
+        at_least(1, in_features=in_features)
+        if isinstance(width, int):
+            widths = [width] * at_least(0, depth=1 if depth is None else depth)
+        elif depth in (None, len(width)):
+            widths = list(width)
+        else:
+            raise ValueError(f"depth must be {len(width)}, one for each entry of width; got {depth}")
+        for d in widths:
+            at_least(1, width=d)
+        self.activation = one_of(ACTIVATIONS, activation=activation)
+        self.layers = nnx.List(
+            Dense(d_in, d_out, weight_std=weight_std, bias_std=bias_std, rngs=rngs)
+            for d_in, d_out in zip([in_features, *widths[:-1]], widths, strict=False)
+        )
+        self.in_features = in_features
+        self.out_features = widths[-1] if widths else in_features
+
+    def __call__(self, x: Float[Array, "n d_in"]) -> Float[Array, "n d_L"]:
+        """h^L, the activations of the top hidden layer, not yet scaled by the readout's σ_W/√d_L."""
+        h = x
+        for layer in self.layers:
+            h = ACTIVATIONS[self.activation](layer(h))
+        return h

@@ -1,0 +1,11 @@
+"""Samplers of a density proportional to exp(−½‖u‖² − U(u)), for any potential U and any pytree u."""
+
+from widebnn.samplers.base import Info, Sampler
+from widebnn.samplers.hmc import hmc
+from widebnn.samplers.langevin import langevin
+from widebnn.samplers.mala import mala
+from widebnn.samplers.pcn import pcn
+from widebnn.samplers.pcnl import pcnl
+from widebnn.samplers.rwm import rwm
+
+__all__ = ["Info", "Sampler", "hmc", "langevin", "mala", "pcn", "pcnl", "rwm"]

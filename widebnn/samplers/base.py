@@ -1,0 +1,85 @@
+"""What every sampler here is made of: a state, a report of the step, and the accept–reject rule."""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key, PyTree
+
+__all__ = [
+    "Info",
+    "Position",
+    "Potential",
+    "Sampler",
+    "State",
+    "accept",
+    "half_square_difference",
+    "inner_product",
+    "normal_like",
+]
+
+Position = PyTree[Float[Array, "..."]]
+Potential = Callable[[Position], Float[Array, ""]]
+
+
+class State(Protocol):
+    """What a chain carries: at least its position."""
+
+    position: Position
+
+
+class Info(NamedTuple):
+    """What a step reports: the chance of the move and whether it was made."""
+
+    acceptance_rate: Float[Array, ""]
+    is_accepted: Bool[Array, ""]
+
+
+class Sampler(NamedTuple):
+    """A Markov kernel as two pure functions, the pair that BlackJAX's loops expect.
+
+    Attributes
+    ----------
+    init
+        `init(position, rng_key=None) -> state`; the key is needed by samplers that carry a momentum.
+    step
+        `step(rng_key, state) -> (state, info)`.
+    """
+
+    init: Callable[..., State]
+    step: Callable[[Key[Array, ""], State], tuple[State, Info]]
+
+
+def normal_like(rng_key: Key[Array, ""], position: PyTree) -> Position:
+    """Draw N(0, I) in the shapes and dtypes of `position`, whose leaves may be `jax.ShapeDtypeStruct`s."""
+    leaves, treedef = jax.tree.flatten(position)
+    keys = jax.random.split(rng_key, len(leaves))
+    draws = [jax.random.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)]
+    return treedef.unflatten(draws)
+
+
+def inner_product(u: Position, v: Position) -> Float[Array, ""]:
+    """⟨u, v⟩ over all leaves."""
+    return sum(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum(a * b), u, v)))
+
+
+def half_square_difference(v: Position, u: Position) -> Float[Array, ""]:
+    """½‖v‖² − ½‖u‖², formed as ½⟨v − u, v + u⟩.
+
+    The two squares are each as large as the network has parameters, and float32 would lose their difference.
+    """
+    return sum(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum((a - b) * (a + b)) / 2, v, u)))
+
+
+def accept(
+    rng_key: Key[Array, ""], log_ratio: Float[Array, ""], state: State, proposal: State
+) -> tuple[State, Info]:
+    """Metropolis–Hastings: move to `proposal` with probability min(1, exp(log_ratio)).
+
+    A ratio that is not a number rejects: a diverged proposal must never be kept.
+    """
+    rate = jnp.where(jnp.isnan(log_ratio), 0.0, jnp.exp(jnp.minimum(log_ratio, 0.0)))
+    is_accepted = jax.random.uniform(rng_key, dtype=rate.dtype) < rate
+    kept = jax.tree.map(lambda new, old: jnp.where(is_accepted, new, old), proposal, state)
+    return kept, Info(rate, is_accepted)

@@ -1,0 +1,57 @@
+"""The readout integrated out: chains over the inner parameters alone, the readout drawn exactly."""
+
+from jaxtyping import Array, Float, Key
+
+from widebnn.models import BNN, Parameters
+from widebnn.models.embedding import Inner
+from widebnn.samplers.base import normal_like
+from widebnn.targets.network import NetworkTarget, required
+
+__all__ = ["marginal"]
+
+
+class Marginal(NetworkTarget):
+    """θ^{≤L}; U = ½ Σ_j y_:jᵀ K̂_σ²⁻¹ y_:j + (d_out/2) log det K̂_σ²."""
+
+    @property
+    def template(self):
+        return self.bnn.template(self.x).inner
+
+    def potential(self, position: Inner) -> Float[Array, ""]:
+        readout = self.readout_posterior(position)
+        return (readout.quadratic() + self.bnn.out_features * readout.log_det()) / 2
+
+    def inner(self, position: Inner) -> Inner:
+        return position
+
+    def readout(self, position: Inner, rng_key: Key[Array, ""] | None = None) -> Float[Array, "p d_out"]:
+        rng_key = required(rng_key, "the readout")
+        phi = normal_like(rng_key, self.bnn.template(self.x).readout)
+        return self.readout_posterior(position).transform(phi)
+
+    def from_parameters(self, parameters: Parameters) -> Inner:
+        return parameters.inner
+
+
+def marginal(bnn: BNN, x: Float[Array, "n ..."], y: Float[Array, "n d_out"], space: str = "auto") -> Marginal:
+    """The posterior of the inner parameters θ^{≤L}, with the readout integrated out.
+
+    Under repriorisation the readout's φ_W is exactly N(0, I) and independent of the rest, so that nothing
+    is lost: sample θ^{≤L}, draw the readout when it is wanted (Pezzetti et al. 2025, §3, where it is called
+    marginal–conditional).
+
+    Parameters
+    ----------
+    bnn
+        The network.
+    x, y
+        Inputs (n, ...) and observations (n, d_out).
+    space
+        "data" factorises K̂_σ² (n × n), "feature" σ²I + ΨᵀΨ (p × p), "auto" the smaller.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If x or y is empty, not finite or of the wrong shape, or `space` is unknown.
+    """
+    return Marginal(bnn, x, y, space)

@@ -1,0 +1,152 @@
+"""The readout's exact posterior given the embedding Ψ, in feature space and in data space.
+
+Given Ψ, the readout W is Bayesian linear regression with prior N(0, I): each column has the posterior
+N(μ_j, Σ), Σ = (I + λ⁻¹ΨᵀΨ)⁻¹, μ = λ⁻¹ΣΨᵀy, at λ = σ². Repriorisation writes W = μ + Σ^{1/2}φ_W
+(Hron et al. 2022, eqs. 3–4). Both classes below hold one factorisation and answer the same questions;
+`readout_posterior` picks the one with the smaller matrix. They take different roots Σ^{1/2}, so that the
+same φ_W gives different readouts of the same distribution.
+
+K̂_λ stands for ΨΨᵀ + λI throughout; p is the number of columns of Ψ.
+"""
+
+import math
+from typing import Protocol
+
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float
+
+__all__ = ["DataSpace", "FeatureSpace", "ReadoutPosterior", "readout_posterior"]
+
+Readout = Float[Array, "p d_out"]
+
+
+class ReadoutPosterior(Protocol):
+    """What the targets ask of the readout given Ψ, y and λ."""
+
+    def quadratic(self) -> Float[Array, ""]:
+        """Σ_j y_:jᵀ K̂_λ⁻¹ y_:j."""
+        ...
+
+    def log_det(self) -> Float[Array, ""]:
+        """log det K̂_λ."""
+        ...
+
+    def mean(self) -> Readout:
+        """μ."""
+        ...
+
+    def transform(self, phi: Readout) -> Readout:
+        """W = μ + Σ^{1/2} φ_W."""
+        ...
+
+    def inverse(self, readout: Readout) -> Readout:
+        """φ_W = Σ^{-1/2}(W − μ)."""
+        ...
+
+    def log_jacobian(self) -> Float[Array, ""]:
+        """log |∂W/∂φ_W| = (d_out/2) log det Σ."""
+        ...
+
+    def covariance(self, psi: Float[Array, "m p"]) -> Float[Array, "m m"]:
+        """Ψ* Σ Ψ*ᵀ, the covariance of one column of Ψ* W."""
+        ...
+
+
+def readout_posterior(
+    psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: float, space: str = "auto"
+) -> ReadoutPosterior:
+    """Factorise once: in "feature" space (p × p), in "data" space (n × n), or the smaller ("auto")."""
+    if space == "auto":
+        space = "data" if psi.shape[0] <= psi.shape[1] else "feature"
+    return {"data": DataSpace, "feature": FeatureSpace}[space](psi, y, reg)
+
+
+class FeatureSpace:
+    """Through U upper triangular with UᵀU = ΨᵀΨ + λI (Hron et al. 2022, §3.2)."""
+
+    def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: float):
+        self.psi, self.y, self.reg = psi, y, reg
+        gram = psi.T @ psi + reg * jnp.eye(psi.shape[1], dtype=psi.dtype)
+        self.factor = jnp.linalg.cholesky(gram, upper=True)
+
+    def _forward(self, b):
+        return solve_triangular(self.factor, b, trans="T")
+
+    def _backward(self, b):
+        return solve_triangular(self.factor, b)
+
+    def mean(self) -> Readout:
+        return self._backward(self._forward(self.psi.T @ self.y))
+
+    def transform(self, phi: Readout) -> Readout:
+        return self._backward(self._forward(self.psi.T @ self.y) + math.sqrt(self.reg) * phi)
+
+    def inverse(self, readout: Readout) -> Readout:
+        return (self.factor @ readout - self._forward(self.psi.T @ self.y)) / math.sqrt(self.reg)
+
+    def quadratic(self) -> Float[Array, ""]:
+        # Two sums of squares, least at μ: a rounding error in μ enters squared, where yᵀy − ‖U⁻ᵀΨᵀy‖²
+        # would cancel.
+        mean = self.mean()
+        residual = self.y - self.psi @ mean
+        return jnp.sum(residual**2) / self.reg + jnp.sum(mean**2)
+
+    def log_det(self) -> Float[Array, ""]:
+        n, p = self.psi.shape
+        return 2 * jnp.sum(jnp.log(jnp.diag(self.factor))) + (n - p) * math.log(self.reg)
+
+    def log_jacobian(self) -> Float[Array, ""]:
+        p, d_out = self.psi.shape[1], self.y.shape[1]
+        return d_out * (p * math.log(self.reg) / 2 - jnp.sum(jnp.log(jnp.diag(self.factor))))
+
+    def covariance(self, psi: Float[Array, "m p"]) -> Float[Array, "m m"]:
+        root = self._forward(psi.T)
+        return self.reg * root.T @ root
+
+
+class DataSpace:
+    """Through L lower triangular with LLᵀ = K̂_λ, and C = L + √λ I.
+
+    Σ^{1/2} = I − ΨᵀL⁻ᵀC⁻¹Ψ with the inverse I + λ^{-1/2}ΨᵀC⁻ᵀΨ, the square root of the Kalman update
+    (Andrews 1968): Hron et al. 2022, App. B take an eigendecomposition of K̂_λ for the symmetric root, which
+    costs more and whose derivative fails where eigenvalues meet.
+    """
+
+    def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: float):
+        self.psi, self.y, self.reg = psi, y, reg
+        eye = jnp.eye(len(psi), dtype=psi.dtype)
+        self.factor = jnp.linalg.cholesky(psi @ psi.T + reg * eye)
+        self.shifted = self.factor + math.sqrt(reg) * eye
+
+    def _forward(self, b):
+        return solve_triangular(self.factor, b, lower=True)
+
+    def _backward(self, b):
+        return solve_triangular(self.factor, b, lower=True, trans="T")
+
+    def mean(self) -> Readout:
+        return self.psi.T @ self._backward(self._forward(self.y))
+
+    def transform(self, phi: Readout) -> Readout:
+        inside = self._forward(self.y) - solve_triangular(self.shifted, self.psi @ phi, lower=True)
+        return phi + self.psi.T @ self._backward(inside)
+
+    def inverse(self, readout: Readout) -> Readout:
+        centred = readout - self.mean()
+        inside = solve_triangular(self.shifted, self.psi @ centred, lower=True, trans="T")
+        return centred + self.psi.T @ inside / math.sqrt(self.reg)
+
+    def quadratic(self) -> Float[Array, ""]:
+        return jnp.sum(self._forward(self.y) ** 2)
+
+    def log_det(self) -> Float[Array, ""]:
+        return 2 * jnp.sum(jnp.log(jnp.diag(self.factor)))
+
+    def log_jacobian(self) -> Float[Array, ""]:
+        n, d_out = self.y.shape
+        return d_out * (n * math.log(self.reg) - self.log_det()) / 2
+
+    def covariance(self, psi: Float[Array, "m p"]) -> Float[Array, "m m"]:
+        cross = self._forward(self.psi @ psi.T)
+        return psi @ psi.T - cross.T @ cross
