@@ -1,0 +1,72 @@
+# Every target makes .venv first, where it is missing or older than what it is made from.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+bin := .venv/bin
+installed := .venv/.installed
+chapters := $(sort $(wildcard book/[0-9]*.ipynb))
+uv := $(shell command -v uv)
+
+# Progress bars are for readers who wait, not for pages and logs.
+export TQDM_DISABLE := 1
+
+.PHONY: help setup test book browser bench times lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: $(installed) ## Make .venv with the package and everything in requirements.txt
+
+.venv/bin/python:
+	@for python in python3 python3.12 python3.13 python3.14; do \
+	  if $$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 12))' 2> /dev/null; then \
+	    exec $$python -m venv .venv; \
+	  fi; \
+	done; \
+	if [ -n "$(uv)" ]; then exec uv venv --quiet --seed --python '>=3.12' .venv; fi; \
+	echo "make: found no Python 3.12 or later; install one from python.org or your package manager, or install uv" >&2; \
+	exit 1
+
+# requirements.txt is complete: --no-deps keeps out what neural-tangents asks for and does not use.
+$(installed): requirements.txt pyproject.toml | .venv/bin/python
+ifdef uv
+	uv pip install --quiet --python $(bin)/python --no-deps -r requirements.txt
+	uv pip install --quiet --python $(bin)/python --no-deps --no-build-isolation -e .
+else
+	$(bin)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.txt
+	$(bin)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+endif
+	@touch $@
+
+test: export WIDEBNN_SCALE := smoke
+test: $(installed) ## Lint, type-check, run the test suite and every chapter at smoke scale
+	$(bin)/ruff check
+	$(bin)/ruff format --check
+	$(bin)/pyright --pythonpath $(bin)/python
+	$(bin)/python -m pytest -n 2 --dist loadfile --jaxtyping-packages=widebnn,beartype.beartype \
+	  --nbval-lax --nbval-current-env --nbval-cell-timeout=600 tests $(chapters)
+
+book: $(installed) ## Run the chapters and build the book into _build/html; a warning is an error
+	rm -rf _build/html
+	$(bin)/jupyter-book build . -W -n --keep-going --all
+
+browser: $(installed) ## Test the built book in Chromium
+	$(bin)/python -m pytest tests/browser
+
+bench: $(installed) ## Time the package against its peers, into _build/bench.json
+	$(bin)/python -m benchmarks
+
+times: $(installed) ## Measure chapters at WIDEBNN_SCALE and write their run times (one: CHAPTER=05)
+	$(bin)/python book/measure_run_times.py $(or $(CHAPTER:%=book/%-*.ipynb),$(chapters))
+
+lock: $(installed) ## Resolve pyproject.toml anew into requirements.txt (needs uv)
+	@[ -n "$(uv)" ] || { echo "make lock: install uv first (pip install uv)" >&2; exit 1; }
+	uv pip compile --quiet --no-header --no-annotate --universal --python-version 3.12 \
+	  --override <(printf '%s ; sys_platform == "none"\n' tensorflow tf2jax) \
+	  --extra nngp --extra cluster --extra book --extra test pyproject.toml -o requirements.txt
+	grep -v "sys_platform == 'none'" requirements.txt > requirements.txt.new && mv requirements.txt.new requirements.txt
+
+clean: ## Remove what was built; the environment stays
+	rm -rf _build dist .pytest_cache .ruff_cache

@@ -1,0 +1,15 @@
+"""The whole suite forbids rank promotion; a test that compares results asks for float64."""
+
+from collections.abc import Iterator
+
+import jax
+import pytest
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture
+def x64() -> Iterator[None]:
+    """The test computes in float64."""
+    with jax.enable_x64(True):
+        yield
