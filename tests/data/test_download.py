@@ -69,7 +69,7 @@ def test_the_second_source_serves_when_the_first_is_down(
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (body(archive({name: b"forged" for name in MEMBERS})), "hash"),
+        (body(archive(dict.fromkeys(MEMBERS, b"forged"))), "hash"),
         (body(GOOD[: len(GOOD) // 2]), "hash"),
         (cut_short(GOOD), "IncompleteRead"),
         (status(404), "404"),
@@ -81,7 +81,7 @@ def test_failures_name_every_source_and_change_nothing(
     server: Server, unserved: str, folder: Path, waits: list[float], answer, reason
 ):
     address = server.offer("/x.tar.gz", answer)
-    with pytest.raises(OSError, match="no source served the archive.*WIDEBNN_DATA") as error:
+    with pytest.raises(OSError, match=r"no source served the archive.*WIDEBNN_DATA") as error:
         download_archive([address, unserved], SHA256, MEMBERS, folder)
     assert f"{address}: " in str(error.value) and f"{unserved}: " in str(error.value)
     assert reason in str(error.value)
@@ -99,17 +99,18 @@ def test_an_interrupted_download_leaves_nothing_behind(server: Server, folder: P
 def test_a_file_in_place_of_the_cache_is_refused_before_any_request(server: Server, tmp_path: Path):
     (tmp_path / "cache").write_bytes(b"a file, not a folder")
     address = server.offer("/x.tar.gz", body(GOOD))
-    with pytest.raises(OSError, match="cannot write to the cache .*WIDEBNN_CACHE"):
+    with pytest.raises(OSError, match=r"cannot write to the cache .*WIDEBNN_CACHE"):
         download_archive([address], SHA256, MEMBERS, tmp_path / "cache")
     assert not server.requests
     assert (tmp_path / "cache").read_bytes() == b"a file, not a folder"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write to a read-only folder")
 def test_a_read_only_cache_is_refused_before_any_request(server: Server, folder: Path):
     address = server.offer("/x.tar.gz", body(GOOD))
     folder.chmod(0o500)
-    with pytest.raises(OSError, match="cannot write to the cache .*WIDEBNN_CACHE"):
+    if os.access(folder, os.W_OK):
+        pytest.skip("this user may write to a read-only folder")
+    with pytest.raises(OSError, match=r"cannot write to the cache .*WIDEBNN_CACHE"):
         download_archive([address], SHA256, MEMBERS, folder)
     folder.chmod(0o700)
     assert not server.requests
@@ -129,7 +130,7 @@ def link(name: str, target: str) -> tarfile.TarInfo:
 )
 def test_an_archive_without_a_member_changes_nothing(server: Server, folder: Path, content: bytes):
     address = server.offer("/x.tar.gz", body(content))
-    with pytest.raises(ValueError, match="lacks the files .*box/b.bin"):
+    with pytest.raises(ValueError, match=r"lacks the files .*box/b.bin"):
         download_archive([address], hashlib.sha256(content).hexdigest(), MEMBERS, folder)
     assert is_untouched(folder)
 

@@ -25,10 +25,9 @@ def split(
     num_rows: int, num_train: int, num_test: int
 ) -> tuple[Int[np.ndarray, "num_train"], Int[np.ndarray, "num_test"]]:
     """Row numbers of the training set (start of the permutation) and of the test set (its end)."""
-    check_count("num_train", num_train, num_rows, "ask for fewer")
-    check_count(
-        "num_test", num_test, num_rows - num_train, f"num_train={num_train:,} leaves no more of {num_rows:,}"
-    )
+    check_count(num_rows, "ask for fewer", num_train=num_train)
+    left = f"num_train={num_train:,} leaves no more of {num_rows:,}"
+    check_count(num_rows - num_train, left, num_test=num_test)
     order = permutation(num_rows)
     return order[:num_train], order[num_rows - num_test :]
 

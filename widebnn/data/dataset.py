@@ -1,4 +1,4 @@
-"""What every loader returns, and the two ways to make it: from labelled images and from a regression table."""
+"""What every loader returns, and the two ways to make it: from labelled images, from a regression table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Int, Num
+
+from widebnn._check import at_least
 
 __all__ = ["Dataset", "Standardisation", "check_count", "classification", "regression", "standardisation"]
 
@@ -32,9 +34,10 @@ class Dataset:
     Attributes
     ----------
     x_train, x_test
-        Inputs, standardised by statistics of the training inputs alone; images are flattened unless asked for.
+        Inputs, standardised by statistics of the training inputs alone; images are flat unless asked for.
     y_train, y_test
-        Targets: one-hot minus 1/(number of classes) for classification (theory.md §1), standardised for regression.
+        Targets: one-hot minus 1/(number of classes) for classification, as in Hron et al. (2022);
+        standardised for regression.
     labels_train, labels_test
         Class numbers, or None for regression.
     classes
@@ -145,19 +148,18 @@ def regression(
     )
 
 
-def check_count(name: str, count: int, available: int, remedy: str) -> None:
+def check_count(available: int, remedy: str, **named: int) -> None:
     """Refuse a number of records that is no positive integer or more than there are.
+
+    The number is passed by keyword so that the message bears the caller's own name for it.
 
     Raises
     ------
     TypeError
-        If `count` is no integer.
+        If it is no integer.
     ValueError
-        If `count` is below 1 or above `available`; the message ends with `remedy`.
+        If it is below 1 or above `available`; the message ends with `remedy`.
     """
-    if not isinstance(count, int) or isinstance(count, bool):
-        raise TypeError(f"{name} must be an integer; got {count!r}")
-    if count < 1:
-        raise ValueError(f"{name} must be at least 1; got {count}")
-    if count > available:
+    ((name, count),) = named.items()
+    if at_least(1, **named) > available:
         raise ValueError(f"{name} is {count:,} but there are {available:,} records: {remedy}")

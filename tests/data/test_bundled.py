@@ -1,0 +1,93 @@
+"""The two data sets that need no network, against scikit-learn's own tables."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_digits
+
+from widebnn.data import diabetes, digits
+
+
+def row_numbers(rows: np.ndarray, table: np.ndarray) -> list[int]:
+    """The place of each row in the table, to the rounding of float32."""
+    distances = np.abs(rows[:, None, :] - table[None, :, :]).max(axis=-1)
+    assert distances.min(axis=1).max() < 1e-3
+    return distances.argmin(axis=1).tolist()
+
+
+def test_digits_are_scikit_learns_with_their_labels():
+    data = digits(num_train=100, num_test=50)
+    table, labels = load_digits(return_X_y=True)
+    for x, y, found in (
+        (data.x_train, data.y_train, data.labels_train),
+        (data.x_test, data.y_test, data.labels_test),
+    ):
+        rows = row_numbers(data.x_scale.undo(x), table)
+        np.testing.assert_array_equal(found, labels[rows])
+        np.testing.assert_array_equal(y.argmax(axis=1), found)
+        np.testing.assert_allclose(y.sum(axis=1), 0, atol=1e-6)
+    assert data.records == {"digits.csv.gz": len(table)}
+
+
+def test_digits_have_one_mean_and_deviation():
+    data = digits()
+    assert data.x_train.shape == (256, 64) and data.x_test.shape == (1_000, 64)
+    assert data.x_train.dtype == data.y_train.dtype == np.float32
+    assert abs(data.x_train.mean()) < 1e-5 and abs(data.x_train.std() - 1) < 1e-5
+    # A corner pixel is nearly always blank: it keeps its offset, which a mean per pixel would take away.
+    assert abs(data.x_train[:, 0].mean()) > 0.5
+
+
+def test_digits_as_images_are_the_same_pixels():
+    flat, images = digits(20, 10), digits(20, 10, flatten=False)
+    assert images.x_train.shape == (20, 8, 8, 1)
+    np.testing.assert_array_equal(images.x_train[:, 3, 5, 0], flat.x_train[:, 3 * 8 + 5])
+
+
+def test_diabetes_rows_keep_their_targets():
+    data = diabetes()
+    table, progression = load_diabetes(return_X_y=True, scaled=False)
+    rows = row_numbers(data.x_scale.undo(data.x_test), table)
+    np.testing.assert_allclose(data.y_scale.undo(data.y_test)[:, 0], progression[rows], rtol=1e-5)
+    np.testing.assert_allclose(data.x_train.mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(data.x_train.std(axis=0), 1, atol=1e-5)
+    assert data.y_train.shape == (256, 1) and data.labels_train is None
+
+
+@pytest.mark.parametrize(("load", "total"), [(digits, 1_797), (diabetes, 442)])
+def test_training_and_test_rows_are_disjoint_and_cover_all(load, total):
+    data = load(total - 100, 100)
+    raw = np.concatenate([data.x_scale.undo(data.x_train), data.x_scale.undo(data.x_test)])
+    assert len(np.unique(raw.round(2), axis=0)) == total
+
+
+@pytest.mark.parametrize("load", [digits, diabetes])
+def test_neither_part_depends_on_the_size_of_the_other(load):
+    small, large = load(50, 20), load(200, 40)
+    np.testing.assert_allclose(
+        small.x_scale.undo(small.x_train), large.x_scale.undo(large.x_train)[:50], rtol=1e-4, atol=1e-4
+    )
+    np.testing.assert_allclose(
+        small.x_scale.undo(small.x_test), large.x_scale.undo(large.x_test)[-20:], rtol=1e-4, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "error", "message"),
+    [
+        ((0, 10), ValueError, "num_train must be at least 1; got 0"),
+        ((10, -1), ValueError, "num_test must be at least 1; got -1"),
+        ((5_000, 10), ValueError, "num_train is 5,000 but there are (1,797|442) records"),
+        ((400, 1_500), ValueError, "num_test is 1,500 but there are .* num_train=400 leaves no more"),
+        ((10.0, 10), TypeError, "num_train"),
+        (("10", 10), TypeError, "num_train"),
+    ],
+)
+@pytest.mark.parametrize("load", [digits, diabetes])
+def test_bad_numbers_are_refused(load, counts, error, message):
+    with pytest.raises(error, match=message):
+        load(*counts)
+
+
+def test_so_few_patients_that_a_column_is_constant_are_refused():
+    with pytest.raises(ValueError, match=r"1 training rows do not vary"):
+        diabetes(num_train=1)

@@ -1,0 +1,191 @@
+"""CIFAR-10 from small files made here, from a loopback server, and from real files where there are some."""
+
+import hashlib
+import importlib
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from widebnn.data import cifar10
+
+from .loopback import Server, archive, body
+
+RECORD_BYTES = 3_073
+TRAIN, TEST = "data_batch_{}.bin", "test_batch.bin"
+OFFICIAL = [TRAIN.format(i) for i in range(1, 6)] + [TEST]
+
+
+def records(num_records: int, seed: int) -> np.ndarray:
+    """Records of random pixels and labels."""
+    made = np.random.default_rng(seed).integers(0, 256, (num_records, RECORD_BYTES), dtype=np.uint8)
+    made[:, 0] %= 10
+    return made
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty local CIFAR-10 folder."""
+    monkeypatch.setenv("WIDEBNN_DATA", str(tmp_path))
+    (tmp_path / "cifar10").mkdir()
+    return tmp_path / "cifar10"
+
+
+@pytest.fixture
+def two_files(folder: Path) -> Path:
+    """Three and four training records in the first and the third file, five to test."""
+    records(3, seed=1).tofile(folder / TRAIN.format(1))
+    records(4, seed=3).tofile(folder / TRAIN.format(3))
+    records(5, seed=9).tofile(folder / TEST)
+    return folder
+
+
+def test_partial_files_are_read_in_order_as_what_they_are(two_files: Path):
+    data = cifar10(num_train=5, num_test=2)
+    wanted = np.concatenate([records(3, seed=1), records(4, seed=3)[:2]])
+    np.testing.assert_array_equal(data.labels_train, wanted[:, 0])
+    np.testing.assert_allclose(data.x_scale.undo(data.x_train), wanted[:, 1:], atol=1e-3)
+    np.testing.assert_allclose(data.x_scale.undo(data.x_test), records(5, seed=9)[:2, 1:], atol=1e-3)
+    np.testing.assert_allclose(data.x_scale.mean, wanted[:, 1:].mean(), rtol=1e-6)
+    np.testing.assert_allclose(data.x_scale.std, wanted[:, 1:].std(), rtol=1e-6)
+    assert data.records == {"data_batch_1.bin": 3, "data_batch_3.bin": 4, "test_batch.bin": 5}
+    assert data.source == "binary files in $WIDEBNN_DATA/cifar10"
+
+
+def test_all_and_a_single_record_can_be_asked_for(two_files: Path):
+    assert cifar10(num_train=7, num_test=5).x_train.shape == (7, 3_072)
+    assert cifar10(num_train=1, num_test=1).x_train.shape == (1, 3_072)
+
+
+def test_images_have_the_channel_last_and_flat_inputs_the_planes_of_the_file(folder: Path):
+    record = np.zeros((1, RECORD_BYTES), np.uint8)
+    record[0, 1 + 2 * 1_024 + 7 * 32 + 4] = 200  # blue plane, row 7, column 4
+    for name in (TRAIN.format(1), TEST):
+        record.tofile(folder / name)
+    flat, image = cifar10(1, 1), cifar10(1, 1, flatten=False)
+    assert image.x_train.shape == (1, 32, 32, 3)
+    assert np.unravel_index(image.x_train.argmax(), image.x_train.shape) == (0, 7, 4, 2)
+    assert flat.x_train.argmax() == 2 * 1_024 + 7 * 32 + 4
+    assert flat.x_train.max() == image.x_train.max()
+
+
+def test_the_official_folder_name_is_found(two_files: Path):
+    two_files.rename(two_files.with_name("cifar-10-batches-bin"))
+    assert cifar10(2, 2).source == "binary files in $WIDEBNN_DATA/cifar-10-batches-bin"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (
+            {"num_train": 8},
+            ValueError,
+            "num_train is 8 but there are 7 records: add more of the official files to ",
+        ),
+        ({"num_test": 1_000}, ValueError, "num_test is 1,000 but there are 5 records: .* unset WIDEBNN_DATA"),
+        ({"num_train": 0}, ValueError, "num_train must be at least 1; got 0"),
+        ({"num_test": -3}, ValueError, "num_test must be at least 1; got -3"),
+        ({"num_train": 2.0}, TypeError, "num_train"),
+        ({"num_test": None}, TypeError, "num_test"),
+    ],
+)
+def test_bad_numbers_are_refused(two_files: Path, arguments, error, message):
+    with pytest.raises(error, match=message):
+        cifar10(**{"num_train": 2, "num_test": 2} | arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error", "message"),
+    [
+        ("data_batch_1.bin", b"", ValueError, "data_batch_1.bin has 0 bytes, no positive multiple of 3,073"),
+        ("data_batch_2.bin", b"x" * 3_072, ValueError, "data_batch_2.bin has 3,072 bytes"),
+        ("test_batch.bin", b"x" * 3_074, ValueError, "test_batch.bin has 3,074 bytes"),
+        (
+            "test_batch.bin",
+            bytes(3_073) + b"\x0a" + bytes(3_072),
+            ValueError,
+            "record 1 has label 10; .* 0 to 9",
+        ),
+        ("test_batch.bin", None, FileNotFoundError, "no CIFAR-10 binary file test_batch.bin"),
+    ],
+    ids=["empty", "truncated", "too long", "label above 9", "missing"],
+)
+def test_malformed_files_are_refused(two_files: Path, name, content, error, message):
+    (two_files / name).unlink(missing_ok=True)
+    if content is not None:
+        (two_files / name).write_bytes(content)
+    with pytest.raises(error, match=message):
+        cifar10(num_train=5, num_test=2)
+
+
+def test_a_folder_without_training_files_is_refused(folder: Path):
+    records(5, seed=9).tofile(folder / TEST)
+    with pytest.raises(FileNotFoundError, match=r"no CIFAR-10 binary file data_batch_1.bin or "):
+        cifar10(2, 2)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and a server with an archive of six files of four records each."""
+    monkeypatch.delenv("WIDEBNN_DATA", raising=False)
+    monkeypatch.setenv("WIDEBNN_CACHE", str(tmp_path))
+    content = archive(
+        {f"cifar-10-batches-bin/{name}": records(4, seed).tobytes() for seed, name in enumerate(OFFICIAL)}
+    )
+    # The function `cifar10` hides its module of the same name from attribute access.
+    module = importlib.import_module("widebnn.data.cifar10")
+    monkeypatch.setattr(module, "SOURCES", (server.offer("/cifar-10-binary.tar.gz", body(content)),))
+    monkeypatch.setattr(module, "ARCHIVE_SHA256", hashlib.sha256(content).hexdigest())
+    monkeypatch.setattr(module, "OFFICIAL_RECORDS", 4)
+    return tmp_path / "cifar10"
+
+
+def test_it_is_downloaded_once_where_there_is_no_local_folder(cache: Path, server: Server):
+    first, second = cifar10(num_train=20, num_test=4), cifar10(num_train=20, num_test=4)
+    np.testing.assert_array_equal(
+        first.labels_train, np.concatenate([records(4, seed)[:, 0] for seed in range(5)])
+    )
+    np.testing.assert_array_equal(first.labels_test, records(4, seed=5)[:, 0])
+    np.testing.assert_array_equal(second.x_train, first.x_train)
+    assert server.requests == {"/cifar-10-binary.tar.gz": 1}
+    assert sorted(path.name for path in cache.iterdir()) == sorted(OFFICIAL)
+    assert "sha256" in first.source and first.records == dict.fromkeys(OFFICIAL, 4)
+
+
+def test_a_truncated_file_of_the_cache_is_replaced(cache: Path, server: Server):
+    cifar10(num_train=20, num_test=4)
+    (cache / TEST).write_bytes(records(3, seed=0).tobytes())
+    np.testing.assert_array_equal(cifar10(20, 4).labels_test, records(4, seed=5)[:, 0])
+    assert server.requests == {"/cifar-10-binary.tar.gz": 2}
+
+
+def test_there_is_no_more_than_all_of_it(cache: Path):
+    with pytest.raises(ValueError, match=r"num_train is 21 but there are 20 records: CIFAR-10 has no more"):
+        cifar10(num_train=21, num_test=4)
+
+
+@pytest.mark.skipif(not os.environ.get("WIDEBNN_DATA"), reason="WIDEBNN_DATA names no folder of real files")
+class TestRealFiles:
+    def test_the_first_images_are_those_of_the_official_order(self):
+        data = cifar10()
+        assert data.x_train.shape == (256, 3_072) and data.x_test.shape == (1_000, 3_072)
+        np.testing.assert_array_equal(data.labels_train[:10], [6, 9, 9, 4, 1, 1, 2, 7, 8, 3])
+        assert [data.classes[label] for label in data.labels_train[:3]] == ["frog", "truck", "truck"]
+
+    def test_classes_of_the_first_4_000_images(self):
+        """Counts of the lossless images, recovered by matching them with labelled copies of the whole set."""
+        counts = np.bincount(cifar10(num_train=4_000).labels_train)
+        np.testing.assert_array_equal(counts, [396, 366, 420, 384, 422, 393, 414, 385, 407, 413])
+
+    def test_neighbouring_pixels_of_an_image_are_alike(self):
+        """A wrong order of planes, rows or records would take the correlation of neighbours away."""
+        images = cifar10(flatten=False).x_train
+        across = np.corrcoef(images[:, :, 1:].ravel(), images[:, :, :-1].ravel())[0, 1]
+        down = np.corrcoef(images[:, 1:].ravel(), images[:, :-1].ravel())[0, 1]
+        assert across > 0.9 and down > 0.9
+
+    def test_test_images_are_on_the_scale_of_the_training_images(self):
+        data = cifar10(num_train=2_000, num_test=2_000)
+        assert abs(data.x_train.mean()) < 1e-4 and abs(data.x_train.std() - 1) < 1e-4
+        assert abs(data.x_test.mean()) < 0.1 and abs(data.x_test.std() - 1) < 0.1
