@@ -98,7 +98,12 @@ def test_bad_numbers_are_refused(two_files: Path, arguments, error, message):
 @pytest.mark.parametrize(
     ("name", "content", "error", "message"),
     [
-        ("data_batch_1.bin", b"", ValueError, "data_batch_1.bin has 0 bytes, no positive multiple of 3,073"),
+        (
+            "data_batch_1.bin",
+            b"",
+            ValueError,
+            "data_batch_1.bin has 0 bytes; wanted a positive multiple of 3,073",
+        ),
         ("data_batch_2.bin", b"x" * 3_072, ValueError, "data_batch_2.bin has 3,072 bytes"),
         ("test_batch.bin", b"x" * 3_074, ValueError, "test_batch.bin has 3,074 bytes"),
         (
@@ -160,9 +165,18 @@ def test_a_truncated_file_of_the_cache_is_replaced(cache: Path, server: Server):
     assert server.requests == {"/cifar-10-binary.tar.gz": 2}
 
 
-def test_there_is_no_more_than_all_of_it(cache: Path):
-    with pytest.raises(ValueError, match=r"num_train is 21 but there are 20 records: CIFAR-10 has no more"):
-        cifar10(num_train=21, num_test=4)
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ((21, 4), "num_train is 21 but there are 20 records: CIFAR-10 has no more"),
+        ((20, 5), "num_test is 5 but there are 4 records: CIFAR-10 has no more"),
+        ((0, 4), "num_train must be at least 1; got 0"),
+    ],
+)
+def test_bad_numbers_are_refused_before_the_download(cache: Path, server: Server, counts, message):
+    with pytest.raises(ValueError, match=message):
+        cifar10(*counts)
+    assert not server.requests
 
 
 @pytest.mark.skipif(not os.environ.get("WIDEBNN_DATA"), reason="WIDEBNN_DATA names no folder of real files")

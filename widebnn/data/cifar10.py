@@ -70,16 +70,17 @@ def cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True
     OSError
         If the files cannot be downloaded, or not be written to the cache.
     """
+    check_count(len(TRAIN_FILES) * OFFICIAL_RECORDS, "CIFAR-10 has no more", num_train=num_train)
+    check_count(len(TEST_FILES) * OFFICIAL_RECORDS, "CIFAR-10 has no more", num_test=num_test)
     folder = local_folder(*LOCAL_FOLDERS)
     if folder is not None:
         source = f"binary files in $WIDEBNN_DATA/{folder.name}"
-        remedy = f"add more of the official files to {folder}, or unset WIDEBNN_DATA to download all 60,000"
     else:
         folder = downloaded_folder()
         source = f"official binary archive, sha256 {ARCHIVE_SHA256}"
-        remedy = "CIFAR-10 has no more"
     train = count_records(folder, TRAIN_FILES)
     test = count_records(folder, TEST_FILES)
+    remedy = f"add more of the official files to {folder}, or unset WIDEBNN_DATA to download all 60,000"
     check_count(sum(train.values()), remedy, num_train=num_train)
     check_count(sum(test.values()), remedy, num_test=num_test)
     x_train, labels_train = read_records(folder, train, num_train)
