@@ -9,8 +9,13 @@ import operator
 from collections.abc import Iterable
 
 import jax
+from jaxtyping import Array, Float
 
-__all__ = ["at_least", "finite", "fraction", "non_negative", "one_of", "positive"]
+__all__ = ["Number", "at_least", "finite", "fraction", "non_negative", "one_of", "positive"]
+
+
+Number = float | int | Float[Array, ""]
+"""A real number; a 0-d array where it may be traced."""
 
 
 def _only[T](named: dict[str, T]) -> tuple[str, T]:
@@ -30,7 +35,7 @@ def at_least(least: int, **named: int) -> int:
     return value
 
 
-def _number(low: float, strict: bool, high: float, wanted: str, named: dict[str, float]) -> float:
+def _number(low: Number, strict: bool, high: Number, wanted: str, named: dict[str, Number]) -> Number:
     name, value = _only(named)
     if isinstance(value, jax.core.Tracer):
         return value
@@ -40,17 +45,17 @@ def _number(low: float, strict: bool, high: float, wanted: str, named: dict[str,
     return value
 
 
-def positive(**named: float) -> float:
+def positive(**named: Number) -> Number:
     """A finite number above 0."""
     return _number(0, True, math.inf, "a finite number above 0", named)
 
 
-def non_negative(**named: float) -> float:
+def non_negative(**named: Number) -> Number:
     """A finite number, 0 or above."""
     return _number(0, False, math.inf, "a finite number, 0 or above", named)
 
 
-def fraction(**named: float) -> float:
+def fraction(**named: Number) -> Number:
     """A number in (0, 1]."""
     return _number(0, True, 1, "a number in (0, 1]", named)
 

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key, PyTree
 from tqdm.auto import tqdm
 
-from widebnn._check import at_least, positive
+from widebnn._check import Number, at_least, positive
 from widebnn.samplers.base import Position, Sampler
 from widebnn.targets.base import Target
 
@@ -102,9 +102,9 @@ def sample(
     num_chains: int = 1,
     collect: Mapping[str, Collector] | None = None,
     initial: Position | None = None,
-    target_acceptance: float | None = None,
-    step_size: float = 0.1,
-    max_step_size: float = 1.0,
+    target_acceptance: Number | None = None,
+    step_size: Number = 0.1,
+    max_step_size: Number = 1.0,
     progress: bool = True,
 ) -> Draws:
     """Run `num_chains` chains for `burn_in + num_samples · thin` steps.

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
-from widebnn._check import at_least, non_negative, positive
+from widebnn._check import Number, at_least, non_negative, positive
 from widebnn.models.embedding import Embedding, Inner, from_nnx
 
 __all__ = ["BNN", "Parameters"]
@@ -52,10 +52,10 @@ class BNN:
         self,
         features: nnx.Module | Embedding,
         out_features: int,
-        noise_std: float,
+        noise_std: Number,
         *,
-        weight_std: float = 1.0,
-        bias_std: float = 0.1,
+        weight_std: Number = 1.0,
+        bias_std: Number = 0.1,
     ):
         self.out_features = at_least(1, out_features=out_features)
         self.noise_std = positive(noise_std=noise_std)

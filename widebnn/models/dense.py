@@ -6,7 +6,7 @@ import jax
 from flax import nnx
 from jaxtyping import Array, Float
 
-from widebnn._check import at_least, non_negative, positive
+from widebnn._check import Number, at_least, non_negative, positive
 
 __all__ = ["Dense"]
 
@@ -38,8 +38,8 @@ class Dense(nnx.Module):
         in_features: int,
         out_features: int,
         *,
-        weight_std: float = math.sqrt(2),
-        bias_std: float = 0.1,
+        weight_std: Number = 2**0.5,
+        bias_std: Number = 0.1,
         rngs: nnx.Rngs,
     ):
         self.in_features = at_least(1, in_features=in_features)

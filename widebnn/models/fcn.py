@@ -1,13 +1,12 @@
 """Fully connected embeddings: every layer of a network but the readout."""
 
-import math
 from collections.abc import Callable, Sequence
 
 import jax
 from flax import nnx
 from jaxtyping import Array, Float
 
-from widebnn._check import at_least, one_of
+from widebnn._check import Number, at_least, one_of
 from widebnn.models.dense import Dense
 
 __all__ = ["ACTIVATIONS", "FCN"]
@@ -52,8 +51,8 @@ class FCN(nnx.Module):
         depth: int | None = None,
         *,
         activation: str = "gelu",
-        weight_std: float = math.sqrt(2),
-        bias_std: float = 0.1,
+        weight_std: Number = 2**0.5,
+        bias_std: Number = 0.1,
         rngs: nnx.Rngs,
     ):
         at_least(1, in_features=in_features)

@@ -1,7 +1,7 @@
 """What every sampler here is made of: a state, a report of the step, and the accept–reject rule."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ Position = PyTree[Float[Array, "..."]]
 Potential = Callable[[Position], Float[Array, ""]]
 
 
+@runtime_checkable
 class State(Protocol):
     """What a chain carries: at least its position."""
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax
 from jaxtyping import Array, Float
 
-from widebnn._check import at_least, positive
+from widebnn._check import Number, at_least, positive
 from widebnn.samplers.base import Position, Potential, Sampler, accept, half_square_difference, normal_like
 
 __all__ = ["hmc", "leapfrog"]
@@ -22,7 +22,7 @@ class HMCState(NamedTuple):
 
 
 def leapfrog(
-    potential: Potential, step_size: float, num_steps: int
+    potential: Potential, step_size: Number, num_steps: int
 ) -> Callable[[HMCState, Position], tuple[HMCState, Position, Float[Array, ""]]]:
     """Half a kick −ε/2 (u + ∇U), a drift ε m, half a kick; `num_steps` times.
 
@@ -58,7 +58,7 @@ def leapfrog(
     return integrate
 
 
-def hmc(potential: Potential, step_size: float, num_steps: int) -> Sampler:
+def hmc(potential: Potential, step_size: Number, num_steps: int) -> Sampler:
     """HMC for a density proportional to exp(−½‖u‖² − U(u)), accepted with −ΔH.
 
     Parameters

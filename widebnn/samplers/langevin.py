@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._check import fraction, positive
+from widebnn._check import Number, fraction, positive
 from widebnn.samplers.base import Info, Position, Potential, Sampler, accept, normal_like
 from widebnn.samplers.hmc import HMCState, leapfrog
 
@@ -24,7 +24,7 @@ class LangevinState(NamedTuple):
     momentum: Position
 
 
-def langevin(potential: Potential, step_size: float, damping: float, metropolis: bool = True) -> Sampler:
+def langevin(potential: Potential, step_size: Number, damping: Number, metropolis: bool = True) -> Sampler:
     """Underdamped Langevin dynamics for a density proportional to exp(−½‖u‖² − U(u)).
 
     m ← √(1 − γ) m + √γ ξ, one leapfrog step, accepted with −ΔH; on rejection the momentum flips, without

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax
 from jaxtyping import Array, Float
 
-from widebnn._check import positive
+from widebnn._check import Number, positive
 from widebnn.samplers.base import Position, Potential, Sampler, accept, half_square_difference, normal_like
 
 __all__ = ["mala"]
@@ -21,7 +21,7 @@ class MALAState(NamedTuple):
     gradient: Position
 
 
-def mala(potential: Potential, step_size: float) -> Sampler:
+def mala(potential: Potential, step_size: Number) -> Sampler:
     """MALA for a density proportional to exp(−½‖u‖² − U(u)): v = u − (ε²/2)(u + ∇U(u)) + εξ.
 
     Parameters

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._check import fraction
+from widebnn._check import Number, fraction
 from widebnn.samplers.base import Position, Potential, Sampler, accept, normal_like
 
 __all__ = ["pcn"]
@@ -23,7 +23,7 @@ class PCNState(NamedTuple):
     potential: Float[Array, ""]
 
 
-def pcn(potential: Potential, step_size: float) -> Sampler:
+def pcn(potential: Potential, step_size: Number) -> Sampler:
     """The pCN sampler for a density proportional to exp(−½‖u‖² − U(u)).
 
     Parameters

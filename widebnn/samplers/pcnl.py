@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._check import fraction
+from widebnn._check import Number, fraction
 from widebnn.samplers.base import Position, Potential, Sampler, accept, inner_product, normal_like
 
 __all__ = ["pcnl"]
@@ -23,7 +23,7 @@ class PCNLState(NamedTuple):
     gradient: Position
 
 
-def pcnl(potential: Potential, step_size: float) -> Sampler:
+def pcnl(potential: Potential, step_size: Number) -> Sampler:
     """The pCNL sampler for a density proportional to exp(−½‖u‖² − U(u)).
 
     v = [(2 − δ)u − 2δ∇U(u) + √(8δ) ξ]/(2 + δ), accepted with ρ(u, v) − ρ(v, u) where

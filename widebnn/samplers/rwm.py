@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax
 from jaxtyping import Array, Float
 
-from widebnn._check import positive
+from widebnn._check import Number, positive
 from widebnn.samplers.base import Position, Potential, Sampler, accept, half_square_difference, normal_like
 
 __all__ = ["rwm"]
@@ -20,7 +20,7 @@ class RWMState(NamedTuple):
     potential: Float[Array, ""]
 
 
-def rwm(potential: Potential, step_size: float) -> Sampler:
+def rwm(potential: Potential, step_size: Number) -> Sampler:
     """Random-walk Metropolis for a density proportional to exp(−½‖u‖² − U(u)): v = u + βξ.
 
     Parameters

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._check import finite, positive
+from widebnn._check import Number, finite, positive
 from widebnn.samplers.base import half_square_difference
 from widebnn.targets.base import Target, from_potential
 from widebnn.targets.readout import ReadoutPosterior, readout_posterior
@@ -24,7 +24,7 @@ class Linear(Target):
 
     x: Float[Array, "n d_in"]
     y: Float[Array, "n d_out"]
-    noise_std: float
+    noise_std: Number
 
     @property
     def template(self):
@@ -38,7 +38,7 @@ class Linear(Target):
         """N(μ, Σ), factorised in the smaller of data and feature space."""
         return readout_posterior(self.x, self.y, self.noise_std**2)
 
-    def repriorised(self, reg: float | None = None) -> Target:
+    def repriorised(self, reg: Number | None = None) -> Target:
         """The posterior of φ = T⁻¹(θ) by the change of variables; at λ = σ² its potential is constant.
 
         Parameters
@@ -56,7 +56,7 @@ class Linear(Target):
         return from_potential(potential, self.template)
 
 
-def linear(x: Float[Array, "n d_in"], y: Float[Array, "n d_out"], noise_std: float) -> Linear:
+def linear(x: Float[Array, "n d_in"], y: Float[Array, "n d_out"], noise_std: Number) -> Linear:
     """Bayesian linear regression with prior N(0, I) and noise N(0, σ²).
 
     Parameters

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from widebnn._check import finite, one_of
+from widebnn._check import Number, finite, one_of
 from widebnn.models import BNN, Parameters
 from widebnn.models.embedding import Inner
 from widebnn.samplers.base import Position
@@ -83,7 +83,7 @@ class NetworkTarget(Target):
         """Ψ of the observed inputs."""
         return self.bnn.embedding(self.inner(position), self.x)
 
-    def readout_posterior(self, position: Position, reg: float | None = None) -> ReadoutPosterior:
+    def readout_posterior(self, position: Position, reg: Number | None = None) -> ReadoutPosterior:
         """The readout's posterior given the rest, at λ = σ² unless told otherwise."""
         reg = self.bnn.noise_std**2 if reg is None else reg
         return readout_posterior(self.embedding(position), self.y, reg, self.space)

@@ -10,17 +10,20 @@ K̂_λ stands for ΨΨᵀ + λI throughout; p is the number of columns of Ψ.
 """
 
 import math
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
+
+from widebnn._check import Number
 
 __all__ = ["DataSpace", "FeatureSpace", "ReadoutPosterior", "readout_posterior"]
 
 Readout = Float[Array, "p d_out"]
 
 
+@runtime_checkable
 class ReadoutPosterior(Protocol):
     """What the targets ask of the readout given Ψ, y and λ."""
 
@@ -54,7 +57,7 @@ class ReadoutPosterior(Protocol):
 
 
 def readout_posterior(
-    psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: float, space: str = "auto"
+    psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number, space: str = "auto"
 ) -> ReadoutPosterior:
     """Factorise once: in "feature" space (p × p), in "data" space (n × n), or the smaller ("auto")."""
     if space == "auto":
@@ -65,7 +68,7 @@ def readout_posterior(
 class FeatureSpace:
     """Through U upper triangular with UᵀU = ΨᵀΨ + λI (Hron et al. 2022, §3.2)."""
 
-    def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: float):
+    def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number):
         self.psi, self.y, self.reg = psi, y, reg
         gram = psi.T @ psi + reg * jnp.eye(psi.shape[1], dtype=psi.dtype)
         self.factor = jnp.linalg.cholesky(gram, upper=True)
@@ -113,7 +116,7 @@ class DataSpace:
     costs more and whose derivative fails where eigenvalues meet.
     """
 
-    def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: float):
+    def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number):
         self.psi, self.y, self.reg = psi, y, reg
         eye = jnp.eye(len(psi), dtype=psi.dtype)
         self.factor = jnp.linalg.cholesky(psi @ psi.T + reg * eye)

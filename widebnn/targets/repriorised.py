@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._check import positive
+from widebnn._check import Number, positive
 from widebnn.models import BNN, Parameters
 from widebnn.targets.network import NetworkTarget
 
@@ -16,7 +16,7 @@ __all__ = ["repriorised"]
 class Repriorised(NetworkTarget):
     """φ = T⁻¹(θ): the inner parameters as they are, and φ_W in place of the readout W = μ + Σ^{1/2}φ_W."""
 
-    reg: float = field(kw_only=True)
+    reg: Number = field(kw_only=True)
 
     @property
     def template(self):
@@ -53,7 +53,7 @@ def repriorised(
     bnn: BNN,
     x: Float[Array, "n ..."],
     y: Float[Array, "n d_out"],
-    reg: float | None = None,
+    reg: Number | None = None,
     space: str = "auto",
 ) -> Repriorised:
     """The posterior of φ = T⁻¹(θ), which tends to N(0, I) as the network grows wide.

@@ -14,6 +14,7 @@ import scipy.linalg
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float, Float64
 
+from widebnn._check import Number
 from widebnn.models import BNN, Embedding, Parameters
 from widebnn.samplers.base import Position, normal_like
 from widebnn.targets.network import NetworkTarget, required
@@ -21,7 +22,7 @@ from widebnn.targets.network import NetworkTarget, required
 __all__ = ["rotated"]
 
 
-def _row_space(x: Float64[np.ndarray, "n d"], scale: float) -> Float64[np.ndarray, "d r"]:
+def _row_space(x: Float64[np.ndarray, "n d"], scale: Number) -> Float64[np.ndarray, "d r"]:
     """Orthonormal columns that span the rows of x, up to rounding of entries as large as `scale`."""
     q, r, _ = scipy.linalg.qr(x.T, mode="economic", pivoting=True)
     tolerance = 1e-10 * scale * np.sqrt(x.shape[1])
