@@ -1,0 +1,99 @@
+"""What only the Langevin sampler has: a momentum that flips, and a correction that can be switched off."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from widebnn.samplers import langevin
+from widebnn.samplers.base import normal_like
+from widebnn.samplers.hmc import HMCState, leapfrog
+
+from ..exact.conservation import after_steps
+from ..exact.dkwm import FALSE_FAILURE, assert_distributed, bound, distance
+from ..exact.reversibility import recorded
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+NUM_DRAWS = 100_000
+PRECISION = np.array([1.0, 4.0, 9.0])
+"""Of independent coordinates: U(u) = ½ Σ (ω² − 1) u²."""
+
+
+def potential(u):
+    return jnp.sum((PRECISION - 1) * u**2) / 2
+
+
+def test_rejected_moves_reverse_the_momentum():
+    """The state kept on rejection is the one from which the proposal, reversed, would be reached back."""
+    sampler, integrate = langevin(potential, 0.5, damping=0.3), leapfrog(potential, 0.5, 1)
+    state, rejections = sampler.init(jnp.ones(3), rng_key=jax.random.key(0)), 0
+    for i in range(30):
+        with recorded("widebnn.samplers.langevin") as calls:
+            kept, info = sampler.step(jax.random.key(100 + i), state)
+        _, flipped, proposal = calls[0]
+        back, back_m, _ = integrate(HMCState(*proposal[:3]), -proposal.momentum)
+        assert jnp.allclose(back.position, state.position, rtol=0, atol=1e-12)
+        assert jnp.allclose(back_m, flipped.momentum, rtol=0, atol=1e-12)
+        expected = proposal if info.is_accepted else flipped
+        assert jnp.array_equal(kept.position, expected.position)
+        assert jnp.array_equal(kept.momentum, expected.momentum)
+        rejections += not info.is_accepted
+        state = kept
+    assert 0 < rejections < 30
+
+
+def test_momentum_keeps_its_law_and_its_memory():
+    """m ← √(1 − γ) m + √γ ξ, with ξ the noise of the step's first key."""
+    sampler = langevin(potential, step_size=1e-6, damping=0.36)
+    state, key = sampler.init(jnp.ones(3), rng_key=jax.random.key(0)), jax.random.key(1)
+    noise = normal_like(jax.random.split(key)[0], jnp.ones(3))
+    moved, _ = sampler.step(key, state)
+    assert jnp.allclose(moved.momentum, 0.8 * state.momentum + 0.6 * noise, rtol=0, atol=1e-4)
+
+
+def stationary_std(step_size):
+    """Of the uncorrected chain: leapfrog conserves m² + ω²(1 − ε²ω²/4)u² exactly, refreshment m ~ N(0, 1)."""
+    return 1 / np.sqrt(PRECISION * (1 - step_size**2 * PRECISION / 4))
+
+
+@pytest.mark.parametrize("step_size", [0.2, 0.4])
+@pytest.mark.parametrize("damping", [0.1, 1.0])
+def test_uncorrected_chain_has_the_known_bias(step_size, damping):
+    """It conserves the distribution that is too wide by O(ε²), and so tells that it is not the target."""
+    std = stationary_std(step_size)
+    start = jnp.asarray(np.random.default_rng(0).normal(size=(NUM_DRAWS, 3)) * std[None, :])
+    sampler = langevin(potential, step_size, damping, metropolis=False)
+    states, _ = after_steps(jax.random.key(0), sampler, start, 20)
+    for i in range(3):
+        assert_distributed(f"u_{i}", states.position[:, i], stats.norm(0, std[i]).cdf, FALSE_FAILURE / 3)
+
+
+def test_bias_is_of_second_order_and_seen_at_large_steps():
+    """Started from the exact target and run until it is forgotten: Var/exact = 1/(1 − ε²ω²/4)."""
+    exact = 1 / np.sqrt(PRECISION)
+    start = jnp.asarray(np.random.default_rng(0).normal(size=(NUM_DRAWS, 3)) * exact[None, :])
+    error = np.sqrt(2 / NUM_DRAWS) * stats.norm.isf(FALSE_FAILURE / 4)  # of a variance, relative
+    rates = []
+    for step_size in (0.2, 0.4):
+        sampler = langevin(potential, step_size, damping=0.3, metropolis=False)
+        states, rate = after_steps(jax.random.key(1), sampler, start, 100)
+        inflation = (stationary_std(step_size)[2] / exact[2]) ** 2
+        assert abs(states.position[:, 2].var() * PRECISION[2] / inflation - 1) < error
+        assert inflation - 1 > 4 * error
+        rates.append(rate)
+    assert distance(states.position[:, 2], stats.norm(0, exact[2]).cdf) > bound(NUM_DRAWS, FALSE_FAILURE)
+    assert rates[1] < rates[0] < 1
+
+
+def test_reported_rate_does_not_depend_on_the_correction():
+    chains = []
+    for metropolis in (True, False):
+        sampler = langevin(potential, 0.6, 0.5, metropolis)
+        state = sampler.init(jnp.full(3, 0.7), rng_key=jax.random.key(0))
+        chains.append([sampler.step(jax.random.key(i), state) for i in range(10)])
+    for (_, corrected), (moved, free) in zip(*chains, strict=True):
+        assert corrected.acceptance_rate == free.acceptance_rate
+        assert free.is_accepted and not jnp.array_equal(moved.position, jnp.full(3, 0.7))
+    assert not all(corrected.is_accepted for _, corrected in chains[0])

@@ -1,0 +1,128 @@
+"""Path by path, in float64: acceptance ratios against full densities, the leapfrog run backwards."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from widebnn import samplers
+from widebnn.samplers.base import normal_like
+from widebnn.samplers.hmc import HMCState, leapfrog
+
+from ..exact import laws
+from ..exact.reversibility import assert_detailed_balance, recorded
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+def potential(u):
+    """Neither Gaussian nor symmetric, and it couples the leaves."""
+    return jnp.sum(jnp.cosh(u["a"])) + jnp.sum(jnp.sin(u["b"]) * u["a"][None, :]) + jnp.sum(u["b"] ** 3) / 10
+
+
+def positions(num=5):
+    template = {"a": jnp.zeros(3), "b": jnp.zeros((2, 3))}
+    return [normal_like(jax.random.key(100 + i), template) for i in range(num)]
+
+
+def close(u, v, tolerance):
+    return jnp.allclose(ravel_pytree(u)[0], ravel_pytree(v)[0], rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("step_size", [0.05, 0.4, 0.9])
+@pytest.mark.parametrize("name", ["rwm", "pcn", "mala", "pcnl"])
+def test_log_ratio_is_that_of_full_densities(name, step_size):
+    sampler, law = getattr(samplers, name)(potential, step_size), getattr(laws, name)(step_size)
+    assert_detailed_balance(sampler, f"widebnn.samplers.{name}", potential, positions(), law)
+
+
+@pytest.mark.parametrize("name", ["rwm", "pcn", "mala", "pcnl"])
+def test_proposal_is_mean_plus_noise(name):
+    """q(u → ·) of the ratio is the law that proposals are drawn from: the noise left over is N(0, I)."""
+    sampler, law = getattr(samplers, name)(potential, 0.4), getattr(laws, name)(0.4)
+    (u,) = positions(1)
+    gradient = ravel_pytree(jax.grad(potential)(u))[0]
+    mean, std = law(ravel_pytree(u)[0], gradient)
+    key = jax.random.key(3)
+    with recorded(f"widebnn.samplers.{name}") as calls:
+        sampler.step(key, sampler.init(u))
+    noise = (ravel_pytree(calls[0][2].position)[0] - mean) / std
+    assert close(noise, normal_like(jax.random.split(key)[0], u), 1e-12)
+
+
+@pytest.mark.parametrize("name", ["rwm", "pcn", "mala", "pcnl"])
+def test_reported_rate_is_the_ratio_cut_at_one(name):
+    sampler = getattr(samplers, name)(potential, 0.7)
+    for i, u in enumerate(positions()):
+        with recorded(f"widebnn.samplers.{name}") as calls:
+            state, info = sampler.step(jax.random.key(i), sampler.init(u))
+        log_ratio, old, new = calls[0]
+        assert jnp.allclose(info.acceptance_rate, jnp.minimum(1, jnp.exp(log_ratio)), rtol=1e-14)
+        assert close(state, new if info.is_accepted else old, 0.0)
+
+
+@pytest.mark.parametrize("name", ["pcn", "pcnl"])
+def test_moves_of_the_prior_are_always_accepted(name):
+    sampler = getattr(samplers, name)(lambda u: jnp.zeros(()), 0.9)
+    for u in positions():
+        assert sampler.step(jax.random.key(0), sampler.init(u))[1].acceptance_rate == 1
+
+
+@pytest.mark.parametrize("num_steps", [1, 7])
+def test_leapfrog_runs_back(num_steps):
+    integrate = leapfrog(potential, 0.3, num_steps)
+    for i, u in enumerate(positions()):
+        start = HMCState(u, *jax.value_and_grad(potential)(u))
+        m = normal_like(jax.random.key(i), u)
+        moved, new_m, change = integrate(start, m)
+        assert not close(moved.position, u, 0.1)
+        returned, back_m, change_back = integrate(moved, jax.tree.map(jnp.negative, new_m))
+        assert close(returned, start, 1e-12 * (1 + jnp.abs(ravel_pytree(start)[0]).max()))
+        assert close(back_m, jax.tree.map(jnp.negative, m), 1e-12)
+        assert jnp.allclose(change, -change_back, rtol=0, atol=1e-12)
+
+
+def test_leapfrog_preserves_volume():
+    integrate = leapfrog(potential, 0.3, 3)
+    (u,) = positions(1)
+    flat_u, unravel = ravel_pytree(u)
+
+    def flow(z):
+        u, m = unravel(z[: len(flat_u)]), unravel(z[len(flat_u) :])
+        moved, new_m, _ = integrate(HMCState(u, *jax.value_and_grad(potential)(u)), m)
+        return jnp.concatenate([ravel_pytree(moved.position)[0], ravel_pytree(new_m)[0]])
+
+    z = jnp.concatenate([flat_u, ravel_pytree(normal_like(jax.random.key(0), u))[0]])
+    assert abs(jnp.linalg.det(jax.jacfwd(flow)(z)) - 1) < 1e-12
+
+
+def test_energy_change_is_that_of_the_hamiltonian():
+    (u,) = positions(1)
+    m = normal_like(jax.random.key(0), u)
+
+    def energy(u, m):
+        return potential(u) + sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves((u, m))) / 2
+
+    moved, new_m, change = leapfrog(potential, 0.2, 4)(HMCState(u, *jax.value_and_grad(potential)(u)), m)
+    assert jnp.allclose(change, energy(moved.position, new_m) - energy(u, m), rtol=0, atol=1e-12)
+
+
+def path(sampler, num_steps=60):
+    """Positions and rates along a chain; the same keys for every sampler."""
+    (u,) = positions(1)
+
+    def step(state, key):
+        state, info = sampler.step(key, state)
+        return state, (ravel_pytree(state.position)[0], info.acceptance_rate)
+
+    keys = jax.random.split(jax.random.key(8), num_steps)
+    return jax.lax.scan(step, sampler.init(u, rng_key=jax.random.key(9)), keys)[1]
+
+
+@pytest.mark.parametrize("other", [samplers.hmc, samplers.langevin])
+def test_mala_is_one_leapfrog_step(other):
+    points, rates = path(samplers.mala(potential, 0.6))
+    same_points, same_rates = path(other(potential, 0.6, 1))
+    assert 0.2 < rates.mean() < 0.95
+    assert jnp.allclose(points, same_points, rtol=0, atol=1e-11)
+    assert jnp.allclose(rates, same_rates, rtol=0, atol=1e-11)
