@@ -1,0 +1,24 @@
+"""Docstrings write mathematics in plain Unicode: escape what reStructuredText would read as markup."""
+
+import re
+
+from sphinx.application import Sphinx
+
+# Code in backticks and doctest lines stay; elsewhere `*`, `|` and a name's last `_` are mathematics.
+_CODE = re.compile(r"(``.*?``|`.*?`|^\s*(?:>>>|\.\.\.).*?$)", re.DOTALL | re.MULTILINE)
+_MARKUP = re.compile(r"[*|]|(?<=\w)_(?!\w)")
+
+
+def escape(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Escape the lines of one docstring in place; odd parts of the split are code."""
+    parts = _CODE.split("\n".join(lines))
+    parts[::2] = [_MARKUP.sub(r"\\\g<0>", text) for text in parts[::2]]
+    # A plural's s right behind a closing backtick needs an escaped space, which leaves no trace.
+    parts[2::2] = [re.sub(r"^(?=\w)", r"\\ ", text) for text in parts[2::2]]
+    lines[:] = "".join(parts).split("\n")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    # Before napoleon (500), whose own markup must survive.
+    app.connect("autodoc-process-docstring", escape, priority=400)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
