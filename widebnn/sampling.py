@@ -239,7 +239,8 @@ def sample(
     run = _compiled(chunk, keys, carry, jnp.asarray(1), jnp.asarray(1), jnp.asarray(True))
 
     start = time.perf_counter()
-    with tqdm(total=burn_in + num_samples * thin, unit="step", disable=not progress) as bar:
+    quiet = {} if progress else {"disable": True}  # else as the environment says (TQDM_DISABLE)
+    with tqdm(total=burn_in + num_samples * thin, unit="step", **quiet) as bar:
         pace = _Pace(bar)
         while (left := burn_in - pace.steps) > 0:
             num_steps = min(left, pace.steps_per_chunk)

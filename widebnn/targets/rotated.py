@@ -22,10 +22,10 @@ from widebnn.targets.network import NetworkTarget, required
 __all__ = ["rotated"]
 
 
-def _row_space(x: Float64[np.ndarray, "n d"], scale: Number) -> Float64[np.ndarray, "d r"]:
-    """Orthonormal columns that span the rows of x, up to rounding of entries as large as `scale`."""
+def _row_space(x: Float64[np.ndarray, "n d"], like: Array) -> Float64[np.ndarray, "d r"]:
+    """Orthonormal columns that span the rows of x, up to the rounding of inputs such as `like`."""
     q, r, _ = scipy.linalg.qr(x.T, mode="economic", pivoting=True)
-    tolerance = 1e-10 * scale * np.sqrt(x.shape[1])
+    tolerance = 10 * jnp.finfo(like.dtype).eps * float(jnp.abs(like).max()) * np.sqrt(x.shape[1])
     return q[:, np.abs(np.diag(r)) > tolerance]
 
 
@@ -74,10 +74,11 @@ class Rotated(NetworkTarget):
         X* = (X*Q)Qᵀ + R*Q*ᵀ with Q* orthonormal and orthogonal to Q: the coordinates Q*ᵀW¹ ~ N(0, I) are
         drawn with `rng_key`, which is needed where some of `x` lies outside the span of the data.
         """
-        exact = np.asarray(self._new_inputs(x), np.float64)
+        x = self._new_inputs(x)
+        exact = np.asarray(x, np.float64)
         seen = exact @ self.basis
         rest = exact - seen @ self.basis.T
-        new_basis = _row_space(rest, np.abs(exact).max())
+        new_basis = _row_space(rest, x)
         inputs = jnp.asarray(np.concatenate([seen, rest @ new_basis], axis=1), self.x.dtype)
 
         def embedding(position, rng_key=None):
@@ -134,7 +135,7 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
         raise ValueError(f"kernel must be the path of a leaf of shape ({d_in}, d_1); got {kernel}")
 
     exact = np.asarray(target.x, np.float64)
-    basis = _row_space(exact, np.abs(exact).max())
+    basis = _row_space(exact, target.x)
     leaf = shapes[kernel]
     smaller = jax.ShapeDtypeStruct((basis.shape[1], *leaf.shape[1:]), leaf.dtype)
     features = Embedding(bnn.features.apply, _with(bnn.features.template, kernel, smaller))

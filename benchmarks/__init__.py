@@ -1,0 +1,1 @@
+"""Side-by-side timings: ours against a peer, in the same run, on the same data."""

@@ -1,0 +1,66 @@
+"""How two things are timed against each other."""
+
+import platform
+import statistics
+from collections.abc import Callable
+from typing import TypedDict
+
+import jax
+
+__all__ = ["Comparison", "compare"]
+
+
+class Comparison(TypedDict):
+    """A row of the table: medians over rounds, and the quartiles of the ratio."""
+
+    id: str
+    ours: float
+    peer: float
+    ratio: float
+    spread: tuple[float, float]
+    unit: str
+    device: str
+
+
+def compare(id: str, ours: Callable[[], float], peer: Callable[[], float], rounds: int = 7) -> Comparison:
+    """Time both in turn, `rounds` times, so that whatever else the machine does falls on both.
+
+    Parameters
+    ----------
+    id
+        Name of the row.
+    ours, peer
+        Functions that do some work and return milliseconds a step.
+    rounds
+        Pairs of timings.
+
+    Returns
+    -------
+    Comparison
+        `ratio` is peer ÷ ours, larger is better for us; `spread` its quartiles over the rounds.
+    """
+    times = [(ours(), peer()) for _ in range(rounds)]
+    ratios = [theirs / mine for mine, theirs in times]
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return Comparison(
+        id=id,
+        ours=statistics.median(mine for mine, _ in times),
+        peer=statistics.median(theirs for _, theirs in times),
+        ratio=middle,
+        spread=(low, high),
+        unit="ms/step",
+        device=_device(),
+    )
+
+
+def _device() -> str:
+    device = jax.devices()[0]
+    if device.platform != "cpu":
+        return device.device_kind
+    return f"{jax.local_device_count('cpu')} CPU device, {platform.machine()}, {_cores()} cores"
+
+
+def _cores() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

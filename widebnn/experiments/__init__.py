@@ -1,0 +1,15 @@
+"""Declared experiments: a frozen configuration at each scale, a function that runs it, results on disk."""
+
+from widebnn.experiments.results import Results, config_hash, load, load_or_run, save
+from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width
+
+__all__ = [
+    "OVER_WIDTH",
+    "OverWidth",
+    "Results",
+    "config_hash",
+    "load",
+    "load_or_run",
+    "over_width",
+    "save",
+]

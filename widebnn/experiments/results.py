@@ -1,0 +1,151 @@
+"""Results on disk: rows of numbers with the configuration and the circumstances that made them."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+__all__ = ["Results", "config_hash", "load", "load_or_run", "save"]
+
+FORMAT = "widebnn results 1"
+
+
+class Results(NamedTuple):
+    """What an experiment found.
+
+    Attributes
+    ----------
+    rows
+        One dictionary of numbers and names for each thing that was measured.
+    config
+        The configuration, as a dictionary.
+    provenance
+        Seconds, device, cores, commit and versions.
+    """
+
+    rows: list[dict[str, Any]]
+    config: dict[str, Any]
+    provenance: dict[str, Any]
+
+
+def config_hash(config: Any) -> str:
+    """SHA-256 of a configuration, a frozen dataclass of numbers, names and tuples of them.
+
+    Raises
+    ------
+    TypeError
+        If `config` is no dataclass instance, or holds what JSON cannot.
+    """
+    return hashlib.sha256(json.dumps(_as_dict(config), sort_keys=True).encode()).hexdigest()
+
+
+def save(path: str | os.PathLike, config: Any, rows: list[dict[str, Any]], seconds: float) -> Results:
+    """Write results with their provenance; an older file is replaced only once the new one is whole.
+
+    Parameters
+    ----------
+    path
+        A `.json` file in a folder that exists.
+    config
+        The experiment's frozen dataclass.
+    rows
+        What was measured.
+    seconds
+        Wall time of the whole experiment.
+
+    Raises
+    ------
+    FileExistsError
+        If `path` holds results of another configuration, or something that is not ours.
+    """
+    path = Path(path)
+    if path.exists() and _read(path).get("config_hash") != config_hash(config):
+        raise FileExistsError(f"path {path.name} holds something else than results of this configuration")
+    provenance = {
+        "seconds": round(seconds, 1),
+        "device": jax.devices()[0].device_kind,
+        "processor": f"{platform.machine()}, {os.cpu_count()} cores",
+        "commit": _commit(),
+        "versions": {name: version(name) for name in ("widebnn", "jax", "jaxlib", "flax", "numpy")},
+    }
+    content = {
+        "format": FORMAT,
+        "config_hash": config_hash(config),
+        "config": _as_dict(config),
+        "provenance": provenance,
+        "rows": rows,
+    }
+    whole = path.with_suffix(".partial")
+    whole.write_text(json.dumps(content, indent=1) + "\n")
+    whole.replace(path)
+    return Results(rows, content["config"], provenance)
+
+
+def load(path: str | os.PathLike, config: Any) -> Results:
+    """Read results of exactly this configuration.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is not ours, is damaged, or was made with another configuration.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"path {path.name} does not exist: run the experiment at this scale first")
+    content = _read(path)
+    if content.get("format") != FORMAT:
+        raise ValueError(f"path {path.name} is no results file of widebnn, or a damaged one")
+    if content["config_hash"] != config_hash(config):
+        raise ValueError(f"path {path.name} was made with another configuration: run the experiment again")
+    return Results(content["rows"], content["config"], content["provenance"])
+
+
+def load_or_run[C](path: str | os.PathLike, config: C, run: Callable[[C], list[dict[str, Any]]]) -> Results:
+    """The results at `path`, or, where there is no such file, those of `run(config)`, saved there.
+
+    Raises
+    ------
+    ValueError
+        As `load`, where there is a file: it is neither used nor overwritten.
+    """
+    if Path(path).exists():
+        return load(path, config)
+    start = time.perf_counter()
+    rows = run(config)
+    return save(path, config, rows, time.perf_counter() - start)
+
+
+def _as_dict(config: Any) -> dict[str, Any]:
+    if not dataclasses.is_dataclass(config) or isinstance(config, type):
+        raise TypeError(f"config must be an instance of a dataclass; got {config!r}")
+    return {"experiment": type(config).__name__} | json.loads(json.dumps(dataclasses.asdict(config)))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _commit() -> str | None:
+    folder = Path(__file__).parent
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return found.stdout.strip()

@@ -1,0 +1,204 @@
+"""Acceptance and mixing of four samplers over width (Pezzetti et al. 2025, Figures 1 and 2)."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from widebnn import data, samplers, targets
+from widebnn._check import one_of
+from widebnn.diagnostics import band, effective_sample_size, random_projections
+from widebnn.models import BNN, FCN
+from widebnn.sampling import sample
+
+__all__ = ["OVER_WIDTH", "SAMPLERS", "OverWidth", "over_width"]
+
+SAMPLERS: Mapping[str, Callable[[targets.Target, "OverWidth", float], samplers.Sampler]] = {
+    "random walk": lambda target, config, step_size: samplers.rwm(target.potential, step_size),
+    "Langevin": lambda target, config, step_size: samplers.langevin(
+        target.potential, step_size, config.damping
+    ),
+    "pCN": lambda target, config, step_size: samplers.pcn(target.potential, step_size),
+    "pCNL": lambda target, config, step_size: samplers.pcnl(target.potential, step_size),
+}
+"""By name; `step_size` is the coefficient of the noise for each."""
+
+WHOLE = ("random walk", "Langevin")
+"""Those whose acceptance falls with the dimension: they get all of φ, as in the papers."""
+
+
+@dataclass(frozen=True)
+class OverWidth:
+    """The configuration of one run of the experiment.
+
+    Attributes
+    ----------
+    dataset
+        "cifar10" or "digits".
+    num_train, num_test
+        Images that are observed, and images that are predicted.
+    widths, step_sizes, samplers
+        The grid.
+    num_steps
+        Steps of a chain, one number for each of `samplers`.
+    burn_in
+        HMC proposals, of ten leapfrog steps tuned to an acceptance of 0.8, that bring a chain from the prior
+        to where all samplers start.
+    thin
+        Steps from one draw to the next.
+    num_projections
+        Random directions in the space of the weights that the data inform.
+    damping
+        γ of the Langevin sampler.
+    noise_std
+        σ.
+    seed
+        Of everything.
+    """
+
+    dataset: str = "cifar10"
+    num_train: int = 256
+    num_test: int = 100
+    widths: tuple[int, ...] = (128, 512, 1_024, 2_048, 4_096)
+    step_sizes: tuple[float, ...] = (0.2, 0.1, 0.01)
+    samplers: tuple[str, ...] = tuple(SAMPLERS)
+    num_steps: tuple[int, ...] = (1_000_000,) * len(SAMPLERS)
+    burn_in: int = 500
+    thin: int = 25
+    num_projections: int = 100
+    damping: float = 0.1
+    noise_std: float = 0.1
+    seed: int = 0
+
+
+OVER_WIDTH = {
+    "smoke": OverWidth(
+        dataset="digits",
+        num_train=32,
+        num_test=20,
+        widths=(32, 128, 512),
+        step_sizes=(0.2,),
+        num_steps=(500, 500, 2_000, 1_000),
+        burn_in=100,
+        thin=5,
+        num_projections=20,
+    ),
+    "laptop": OverWidth(num_steps=(100, 400, 10_000, 4_000), burn_in=300, thin=10),
+    "colab": OverWidth(num_steps=(2_000, 20_000, 40_000, 40_000)),
+    "paper": OverWidth(widths=(128, 512, 1_024, 2_048, 4_096, 8_192)),
+}
+"""The configuration at each scale; "paper" has the widths and the number of steps of Pezzetti et al."""
+
+
+def over_width(config: OverWidth, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:
+    """Run the grid on the posterior of a network with one hidden layer.
+
+    pCN and pCNL run on the rotated marginal target: what that leaves out has a constant potential, and neither
+    proposal sees the dimension, so that the acceptance is in law the one on the whole of φ. Random walk and
+    Langevin run on the whole of φ. Effective sample sizes are of the same functions for all, each informed by the
+    data: the potential, projections of the rotated weights, and Rao–Blackwellised predictions on the part of
+    test images that lies in the span of the training images.
+
+    Parameters
+    ----------
+    config
+        What to run.
+    on_row
+        Called with each row as soon as it is there.
+
+    Returns
+    -------
+    Rows with width, sampler, step_size; dimension of the chain; acceptance and its standard error; effective
+    samples per step of the potential, of the weights and of the predictions (mean, least and largest over
+    projections and over test images × outputs; None for a chain that never moved); milliseconds a step.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or `num_steps` and `samplers` differ in length.
+    """
+    for name in config.samplers:
+        one_of(SAMPLERS, sampler=name)
+    if len(config.num_steps) != len(config.samplers):
+        raise ValueError(
+            f"num_steps must have one entry for each of {config.samplers}; got {config.num_steps}"
+        )
+    loaders = {"cifar10": data.cifar10, "digits": data.digits}
+    dataset = loaders[one_of(loaders, dataset=config.dataset)](config.num_train, config.num_test)
+    rows = []
+    for width in config.widths:
+        posterior = _Posterior(config, dataset, width)
+        for name, num_steps in zip(config.samplers, config.num_steps, strict=True):
+            for step_size in config.step_sizes:
+                rows.append({"width": width} | posterior.run(name, step_size, num_steps))
+                on_row(rows[-1])
+    return rows
+
+
+class _Posterior:
+    """One network's posterior, a place in it to start from, and what is collected there."""
+
+    def __init__(self, config: OverWidth, dataset: data.Dataset, width: int):
+        self.config = config
+        x, y = dataset.x_train, dataset.y_train
+        features = FCN(x.shape[1], width, depth=1, rngs=nnx.Rngs(config.seed))
+        bnn = BNN(features, y.shape[1], config.noise_std)
+        self.whole = targets.repriorised(bnn, x, y)
+        self.rotated = targets.rotated(targets.marginal(bnn, x, y))
+        keys = jax.random.split(jax.random.key(config.seed), 4)
+        self.project = random_projections(keys[0], self.rotated.template, num=config.num_projections)
+        equilibrium = sample(
+            keys[1],
+            partial(samplers.hmc, self.rotated.potential, num_steps=10),
+            self.rotated,
+            num_samples=1,
+            burn_in=config.burn_in,
+            target_acceptance=0.8,
+        )
+        self.position = jax.tree.map(lambda leaf: leaf[0], equilibrium.position)
+        self.parameters = self.rotated.to_parameters(self.position, keys[2])
+        self.rng_key = keys[3]
+        basis = self.rotated.basis
+        self.seen = (dataset.x_test @ basis @ basis.T).astype(x.dtype)
+
+    def run(self, name: str, step_size: float, num_steps: int) -> dict[str, Any]:
+        config = self.config
+        target = self.whole if name in WHOLE else self.rotated
+        position = self.whole.from_parameters(self.parameters) if name in WHOLE else self.position
+        informed = self.rotated.from_parameters if name in WHOLE else lambda position: position
+        draws = sample(
+            self.rng_key,
+            SAMPLERS[name](target, config, step_size),
+            target,
+            num_samples=num_steps // config.thin,
+            thin=config.thin,
+            initial=jax.tree.map(lambda leaf: leaf[None], position),
+            collect={
+                "potential": target.potential,
+                "weights": lambda position: self.project(informed(position)),
+                "predictions": target.predictive_mean(self.seen),
+            },
+        )
+        row = {
+            "sampler": name,
+            "step_size": step_size,
+            "dimension": sum(leaf.size for leaf in jax.tree.leaves(target.template)),
+            "acceptance": draws.acceptance_rate,
+            "acceptance_error": _standard_error(draws.stats["acceptance_rate"]),
+            "ms_per_step": 1e3 * draws.seconds / num_steps,
+        }
+        for quantity, ess in effective_sample_size(draws).items():
+            for label, value in zip(("", "_low", "_high"), band(jnp.ravel(ess)), strict=True):
+                row[f"ess_{quantity}{label}"] = float(value) / num_steps if jnp.isfinite(value) else None
+        return row
+
+
+def _standard_error(rates: np.ndarray) -> float:
+    """Of the mean of an autocorrelated series (chain, draw)."""
+    return float(rates.std() / math.sqrt(effective_sample_size(rates))) if rates.std() > 0 else 0.0
