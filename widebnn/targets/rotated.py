@@ -14,7 +14,6 @@ import scipy.linalg
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float, Float64
 
-from widebnn._check import Number
 from widebnn.models import BNN, Embedding, Parameters
 from widebnn.samplers.base import Position, normal_like
 from widebnn.targets.network import NetworkTarget, required
@@ -25,7 +24,7 @@ __all__ = ["rotated"]
 def _row_space(x: Float64[np.ndarray, "n d"], like: Array) -> Float64[np.ndarray, "d r"]:
     """Orthonormal columns that span the rows of x, up to the rounding of inputs such as `like`."""
     q, r, _ = scipy.linalg.qr(x.T, mode="economic", pivoting=True)
-    tolerance = 10 * jnp.finfo(like.dtype).eps * float(jnp.abs(like).max()) * np.sqrt(x.shape[1])
+    tolerance = 10 * jnp.finfo(like.dtype).eps * np.abs(np.asarray(like)).max() * np.sqrt(x.shape[1])
     return q[:, np.abs(np.diag(r)) > tolerance]
 
 
@@ -136,6 +135,8 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
 
     exact = np.asarray(target.x, np.float64)
     basis = _row_space(exact, target.x)
+    if basis.shape[1] == 0:
+        raise ValueError("target must have inputs with an entry other than 0; got zeros only")
     leaf = shapes[kernel]
     smaller = jax.ShapeDtypeStruct((basis.shape[1], *leaf.shape[1:]), leaf.dtype)
     features = Embedding(bnn.features.apply, _with(bnn.features.template, kernel, smaller))
@@ -146,7 +147,11 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
 
     inner = normal_like(jax.random.key(0), bnn.features.template)
     reduced = _with(inner, kernel, jnp.asarray(basis, leaf.dtype).T @ flatten_dict(inner)[kernel])
-    before, after = bnn.embedding(inner, target.x), rotated_bnn.embedding(reduced, r)
+    before = bnn.embedding(inner, target.x)
+    try:
+        after = rotated_bnn.embedding(reduced, r)
+    except (TypeError, ValueError):  # shapes no longer fit
+        after = jnp.full_like(before, jnp.nan)
     if not jnp.allclose(before, after, atol=1e-3 * float(jnp.abs(before).max())):
         raise ValueError(
             f"kernel {kernel} must enter as scale · x @ kernel alone, with a scale that does not change with "
