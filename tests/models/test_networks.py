@@ -1,0 +1,101 @@
+"""Layers and networks in NTK parametrisation: shapes, scales, kernels."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from widebnn.models import ACTIVATIONS, BNN, FCN, Dense, Parameters
+from widebnn.samplers.base import normal_like
+
+X = jnp.asarray(np.random.default_rng(0).normal(size=(4, 3)))
+
+
+def test_dense_scales_inside_the_layer():
+    layer = Dense(3, 6, weight_std=1.5, bias_std=0.2, rngs=nnx.Rngs(0))
+    exact = 1.5 / math.sqrt(3) * X @ layer.kernel[...] + 0.2 * layer.bias[...][None, :]
+    assert jnp.allclose(layer(X), exact, atol=1e-6)
+    assert jnp.allclose(layer(X[:1]), layer(X)[:1], atol=1e-6)
+
+
+def test_layer_without_bias_has_none():
+    layer = Dense(3, 6, bias_std=0.0, rngs=nnx.Rngs(0))
+    assert set(nnx.to_pure_dict(nnx.state(layer, nnx.Param))) == {"kernel"}
+    assert jnp.allclose(layer(jnp.zeros((2, 3))), 0)
+
+
+def test_first_parameters_are_draws_of_the_prior():
+    layer = Dense(300, 300, rngs=nnx.Rngs(0))
+    kernel = layer.kernel[...]
+    assert abs(kernel.mean()) < 5 / 300 and abs(kernel.var() - 1) < 5 * math.sqrt(2) / 300
+
+
+def test_variance_of_pre_activations_does_not_know_the_width():
+    """E f² = σ_W² ‖x‖²/d_in + σ_b² at any width, over the prior."""
+    for width in (4, 64):
+        layer = Dense(3, width, weight_std=1.3, bias_std=0.4, rngs=nnx.Rngs(0))
+        graph, state = nnx.split(layer)
+        keys = jax.random.split(jax.random.key(0), 40_000 // width)
+        f = jax.vmap(lambda key: nnx.merge(graph, normal_like(key, state))(X))(keys)  # noqa: B023
+        exact = 1.69 * jnp.sum(X**2, axis=1) / 3 + 0.16
+        assert jnp.allclose(jnp.mean(f**2, axis=(0, 2)) / exact, 1, atol=5 * math.sqrt(2 / 40_000))
+
+
+@pytest.mark.parametrize("depth, width, widths", [(None, 5, [5]), (2, 5, [5, 5]), (None, (4, 6), [4, 6])])
+def test_fcn_shapes(depth, width, widths):
+    net = FCN(3, width, depth, rngs=nnx.Rngs(0))
+    assert [layer.kernel[...].shape for layer in net.layers] == list(zip([3, *widths[:-1]], widths))
+    assert net(X).shape == (4, widths[-1]) and net.out_features == widths[-1]
+
+
+def test_no_hidden_layer_is_linear_regression():
+    net = FCN(3, 5, depth=0, rngs=nnx.Rngs(0))
+    assert net.out_features == 3 and jnp.array_equal(net(X), X)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_fcn_is_its_formula(name):
+    psi = {
+        "gelu": lambda f: f * jax.scipy.stats.norm.cdf(f),
+        "erf": jax.scipy.special.erf,
+        "relu": lambda f: jnp.maximum(f, 0),
+    }[name]
+    net = FCN(3, (5, 4), activation=name, weight_std=1.1, bias_std=0.3, rngs=nnx.Rngs(1))
+    h = X
+    for layer in net.layers:
+        f = 1.1 / math.sqrt(h.shape[1]) * h @ layer.kernel[...] + 0.3 * layer.bias[...][None, :]
+        h = psi(f)
+    assert jnp.allclose(net(X), h, atol=1e-6)
+
+
+def test_bnn_output_is_embedding_times_readout():
+    bnn = BNN(FCN(3, 6, rngs=nnx.Rngs(0)), 2, 0.1, weight_std=1.4, bias_std=0.3)
+    template = bnn.template(X)
+    assert template.readout.shape == (7, 2)
+    theta = normal_like(jax.random.key(0), template)
+    psi = bnn.embedding(theta.inner, X)
+    h = bnn.features.apply(theta.inner, X)
+    assert jnp.allclose(psi, jnp.concatenate([1.4 / math.sqrt(6) * h, jnp.full((4, 1), 0.3)], axis=1))
+    assert jnp.allclose(bnn(theta, X), psi @ theta.readout)
+    assert isinstance(theta, Parameters)
+
+
+def test_bnn_without_readout_bias_has_no_column_for_it():
+    bnn = BNN(FCN(3, 6, rngs=nnx.Rngs(0)), 2, 0.1, bias_std=0.0)
+    assert bnn.template(X).readout.shape == (6, 2)
+
+
+def test_features_of_images_are_flattened_by_the_module():
+    class Flat(nnx.Module):
+        def __init__(self, rngs):
+            self.dense = Dense(12, 5, rngs=rngs)
+
+        def __call__(self, x):
+            return self.dense(x.reshape(len(x), -1))
+
+    images = jnp.ones((2, 2, 2, 3))
+    bnn = BNN(Flat(nnx.Rngs(0)), 1, 0.1)
+    assert bnn(normal_like(jax.random.key(0), bnn.template(images)), images).shape == (2, 1)

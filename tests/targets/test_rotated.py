@@ -1,0 +1,170 @@
+"""Rotated inputs: the same posterior on fewer numbers, the rest of the first layer drawn when it is seen."""
+
+import math
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from jax.flatten_util import ravel_pytree
+from scipy import stats
+
+import widebnn as wb
+
+from ..exact.complement import assert_new_inputs_see_the_prior
+from ..exact.networks import problem
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+FIRST = ("layers", 0, "kernel")
+
+BASES = {
+    "standard": lambda tiny: wb.targets.standard(tiny.bnn, tiny.x, tiny.y),
+    "marginal": lambda tiny: wb.targets.marginal(tiny.bnn, tiny.x, tiny.y),
+    "repriorised": lambda tiny: wb.targets.repriorised(tiny.bnn, tiny.x, tiny.y, reg=0.5),
+}
+
+
+@pytest.fixture(params=BASES)
+def pair(request, x64):
+    """A target, rotated, and as it was."""
+    tiny = problem(widths=(4, 3), out_features=2)
+    base = BASES[request.param](tiny)
+    return tiny, wb.targets.rotated(base), base
+
+
+def test_chain_is_as_large_as_the_rank(pair):
+    _, rotated, base = pair
+    shapes = [
+        target.inner(target.draw_prior(jax.random.key(0)))["layers"][0]["kernel"].shape
+        for target in (rotated, base)
+    ]
+    assert shapes == [(2, 4), (3, 4)]
+
+
+def test_potential_is_unchanged(pair):
+    _, rotated, base = pair
+    for i in range(3):
+        position = rotated.draw_prior(jax.random.key(i))
+        theta = rotated.to_parameters(position, jax.random.key(10 + i))
+        expected = base.potential(base.from_parameters(theta))
+        assert jnp.allclose(rotated.potential(position), expected, rtol=1e-11)
+
+
+def test_positions_come_back(pair):
+    _, rotated, _ = pair
+    position = rotated.draw_prior(jax.random.key(0))
+    returned = rotated.from_parameters(rotated.to_parameters(position, jax.random.key(1)))
+    assert jnp.allclose(ravel_pytree(returned)[0], ravel_pytree(position)[0], atol=1e-10)
+
+
+def test_predictions_within_the_span_are_unchanged(pair):
+    tiny, rotated, base = pair
+    inside = jnp.asarray([[0.3, -1.0, 0.0, 0.0, 2.0], [1.0, 0.0, 0.5, 0.0, 0.0]]) @ tiny.x
+    position = rotated.draw_prior(jax.random.key(0))
+    before = base.from_parameters(rotated.to_parameters(position, jax.random.key(1)))
+    for question in ("predictive_mean", "predictive_covariance", "embedding_at"):
+        expected = getattr(base, question)(inside)(before)
+        assert jnp.allclose(getattr(rotated, question)(inside)(position), expected, atol=1e-10)
+    assert jnp.allclose(rotated.embedding(position), base.embedding(before), atol=1e-11)
+
+
+def test_new_inputs_outside_the_span_need_a_key(pair):
+    tiny, rotated, _ = pair
+    position = rotated.draw_prior(jax.random.key(0))
+    mean = rotated.predictive_mean(tiny.x_new)
+    with pytest.raises(TypeError, match="rng_key is required: the part of W¹ that x sees"):
+        mean(position)
+    first, second = (mean(position, rng_key=jax.random.key(i)) for i in range(2))
+    assert first.shape == (2, 2) and not jnp.allclose(first, second, atol=1e-3)
+    with pytest.raises(TypeError, match="rng_key is required: the part of W¹ outside the data"):
+        rotated.to_parameters(position)
+
+
+def one_layer():
+    tiny = problem(widths=(3,), activation="erf")
+    return tiny, wb.targets.rotated(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
+
+
+def test_new_inputs_see_the_prior_of_the_complement():
+    tiny, rotated = one_layer()
+    assert_new_inputs_see_the_prior(rotated, tiny, lambda u, key: rotated.embedding_at(tiny.x_new)(u, key))
+
+
+def test_whole_parameters_hold_the_prior_of_the_complement():
+    tiny, rotated = one_layer()
+
+    def embedding(position, key):
+        return tiny.bnn.embedding(rotated.to_parameters(position, key).inner, tiny.x_new)
+
+    assert_new_inputs_see_the_prior(rotated, tiny, embedding)
+
+
+def test_new_inputs_share_one_draw_of_the_complement():
+    """Pre-activations at two new inputs covary as their parts outside the span do."""
+    tiny, rotated = one_layer()
+    position = rotated.draw_prior(jax.random.key(0))
+    keys = jax.random.split(jax.random.key(1), 50_000)
+    psi = jax.jit(jax.vmap(lambda key: rotated.embedding_at(tiny.x_new)(position, key)))(keys)
+    f = jax.scipy.special.erfinv(psi[:, :, 0] * math.sqrt(3))
+    outside = tiny.x_new - tiny.x_new @ rotated.basis @ rotated.basis.T
+    exact = 2 / 3 * outside @ outside.T
+    found = jnp.cov(f.T)
+    scale = jnp.sqrt(jnp.outer(jnp.diag(exact), jnp.diag(exact)) * 2 / len(keys))
+    assert jnp.all(jnp.abs(found - exact) < stats.norm.isf(1e-7) * scale)
+    assert abs(exact[0, 1]) > 20 * scale[0, 1]
+
+
+@pytest.mark.parametrize(
+    "rows, rank",
+    [
+        pytest.param(np.eye(3), 3, id="full rank"),
+        pytest.param(np.ones((4, 3)), 1, id="all rows alike"),
+        pytest.param(np.array([[1, 2, 3], [2, 4, 6], [0, 0, 1], [1, 2, 3]]), 2, id="multiples"),
+        pytest.param(1e-6 * np.eye(3)[:2], 2, id="small entries"),
+    ],
+)
+def test_rank_of_the_data(rows, rank):
+    tiny = problem(widths=(4,))
+    x, y = jnp.asarray(rows, jnp.float64), jnp.arange(float(len(rows)))[:, None]
+    base = wb.targets.marginal(tiny.bnn, x, y)
+    rotated = wb.targets.rotated(base)
+    assert rotated.basis.shape == (3, rank)
+    assert jnp.allclose(rotated.basis.T @ rotated.basis, jnp.eye(rank), atol=1e-12)
+    position = rotated.draw_prior(jax.random.key(0))
+    theta = rotated.to_parameters(position, jax.random.key(1))
+    assert jnp.allclose(rotated.potential(position), base.potential(theta.inner), rtol=1e-10)
+
+
+def test_float32_data_of_full_rank_keep_it():
+    x = np.random.default_rng(0).normal(size=(20, 30)).astype(np.float32)
+    features = wb.models.FCN(30, 5, rngs=nnx.Rngs(0))
+    target = wb.targets.marginal(wb.BNN(features, 1, 0.1), jnp.asarray(x), jnp.zeros((20, 1), jnp.float32))
+    assert wb.targets.rotated(target).basis.shape == (30, 20)
+
+
+def test_kernel_is_named_where_two_would_do():
+    tiny = problem(widths=(3, 4))
+    base = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y)
+    with pytest.raises(ValueError, match="kernel must name the first layer's kernel"):
+        wb.targets.rotated(base)
+    assert wb.targets.rotated(base, FIRST).basis.shape == (3, 2)
+    with pytest.raises(ValueError, match="embedding changed under the rotation"):
+        wb.targets.rotated(base, ("layers", 1, "kernel"))
+
+
+def test_linen_network_rotates():
+    class Net(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            return jnp.tanh(nn.Dense(4, param_dtype=jnp.float64)(x))
+
+    tiny = problem()
+    bnn = wb.BNN(wb.models.from_linen(Net(), tiny.x), 1, 0.3)
+    base = wb.targets.marginal(bnn, tiny.x, tiny.y)
+    rotated = wb.targets.rotated(base)
+    position = rotated.draw_prior(jax.random.key(0))
+    theta = rotated.to_parameters(position, jax.random.key(1))
+    assert jnp.allclose(rotated.potential(position), base.potential(theta.inner), rtol=1e-11)
