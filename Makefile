@@ -46,7 +46,8 @@ test: $(installed) ## Lint, type-check, run the test suite and every chapter at 
 	$(bin)/ruff format --check
 	$(bin)/pyright --pythonpath $(bin)/python
 	$(bin)/python -m pytest -n 2 --dist loadfile --jaxtyping-packages=widebnn,beartype.beartype \
-	  --nbval-lax --nbval-current-env --nbval-cell-timeout=600 tests $(chapters)
+	  --nbval-lax --nbval-current-env --nbval-cell-timeout=600 \
+	  --ignore tests/browser tests $(chapters)
 
 book: $(installed) ## Run the chapters and build the book into _build/html; a warning is an error
 	rm -rf _build/html

@@ -1,0 +1,59 @@
+"""Run chapters at the present scale and write how long each took into its header.
+
+WIDEBNN_SCALE=laptop python book/measure_run_times.py book/05-cifar10-over-width.ipynb
+"""
+
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import jax
+import nbformat
+from nbclient import NotebookClient
+
+import widebnn as wb
+
+ROW = re.compile(r"^\| \*\*Run time\*\* \| (.*) \|$", re.MULTILINE)
+
+
+def device() -> str:
+    """What ran it, in a reader's words."""
+    kind = jax.devices()[0].device_kind
+    return f"{os.cpu_count()} CPU cores" if kind == "cpu" else kind
+
+
+def with_run_time(header: str, scale: str, measured: str) -> str:
+    """The header whose row of run times has this scale's entry, in the order of the scales."""
+    row = ROW.search(header)
+    if row is None:
+        raise ValueError(f"the header has no row '| **Run time** | … |':\n{header}")
+    times = dict(entry.split(": ", 1) for entry in row[1].split(" · ") if ": " in entry) | {scale: measured}
+    entries = [f"{name}: {times[name]}" for name in wb.scale.SCALES if name in times]
+    return header[: row.start(1)] + " · ".join(entries) + header[row.end(1) :]
+
+
+def seconds(chapter: Path) -> float:
+    """Wall time of a chapter from a fresh kernel."""
+    start = time.perf_counter()
+    NotebookClient(
+        nbformat.read(chapter, as_version=4), timeout=None, resources={"metadata": {"path": "book"}}
+    ).execute()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    scale = wb.current_scale()
+    for chapter in map(Path, sys.argv[1:]):
+        took = seconds(chapter)
+        measured = f"{took:.0f} s" if took < 120 else f"{took / 60:.0f} min"
+        # Read again: a run of hours must not undo what was edited meanwhile.
+        notebook = nbformat.read(chapter, as_version=4)
+        notebook.cells[0].source = with_run_time(notebook.cells[0].source, scale, f"{measured} on {device()}")
+        nbformat.write(notebook, chapter)
+        print(f"{chapter}: {scale}: {measured}")
+
+
+if __name__ == "__main__":
+    main()

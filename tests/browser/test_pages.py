@@ -1,0 +1,186 @@
+"""The built book as readers meet it: in Chromium, served from this machine, with the network out of reach."""
+
+import functools
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+HTML = ROOT / "_build" / "html"
+SCREENSHOTS = ROOT / "_build" / "screenshots"
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
+REPOSITORY = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
+PAGES = [TOC["root"], *(entry["file"] for part in TOC["parts"] for entry in part["chapters"])]
+CHAPTERS = [page for page in PAGES if (ROOT / f"{page}.ipynb").exists()]
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
+    pytest.mark.skipif(not HTML.exists(), reason="the book is not built: make book"),
+]
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Where the built book is served."""
+    handler = functools.partial(Quiet, directory=HTML)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=[
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+            ],
+        )
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """One page in one window, and all that went wrong there."""
+
+    def __init__(self, page: Page, address: str):
+        self.page = page
+        self.address = address
+        self.errors: list[str] = []
+        page.on(
+            "console", lambda message: self.errors.append(message.text) if message.type == "error" else None
+        )
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("response", lambda r: self.errors.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+        page.on("request", lambda request: self._stays(request.url))
+
+    def _stays(self, url: str) -> None:
+        if not url.startswith((self.address, "data:", "blob:")):
+            self.errors.append(f"request to another host: {url}")
+
+    def open(self, name: str) -> Page:
+        """Load a page and wait until its equations are set."""
+        self.page.goto(f"{self.address}/{name}.html", wait_until="load")
+        self.page.evaluate("() => window.MathJax?.startup?.promise")
+        self.page.wait_for_load_state("networkidle")
+        return self.page
+
+
+@pytest.fixture(params=SIZES)
+def visit(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iterator[Visit]:
+    width, height = SIZES[request.param]
+    with browser.new_context(viewport={"width": width, "height": height}) as context:
+        visit = Visit(context.new_page(), address)
+        visit.size = request.param
+        yield visit
+    assert not visit.errors
+
+
+@pytest.fixture
+def desktop(browser: Browser, address: str) -> Iterator[Visit]:
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        visit = Visit(context.new_page(), address)
+        yield visit
+    assert not visit.errors
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_renders(visit: Visit, name: str):
+    page = visit.open(name)
+    SCREENSHOTS.mkdir(exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{Path(name).name}_{visit.size}.png", full_page=True)
+    assert page.locator("article h1").count() == 1
+
+    equations = page.locator(".math").count()
+    assert page.locator("article mjx-container").count() >= equations
+    assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
+    # A role, directive or formula that was not understood shows its markup.
+    prose = page.locator("article").evaluate(
+        "article => { const copy = article.cloneNode(true);"
+        " copy.querySelectorAll('pre, code, mjx-container, .highlight').forEach(e => e.remove());"
+        " return copy.textContent; }"
+    )
+    assert not re.search(r"\{[\w:]+\}`|\$\$|:::|\\\w+\{", prose)
+
+    for image in page.locator("article img").all():
+        image.scroll_into_view_if_needed()
+        # An image inside a folded solution is loaded, though not shown.
+        assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
+        assert len(image.get_attribute("alt") or "") >= 20, f"no alt text: {image.get_attribute('src')}"
+
+    widest = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert widest <= 0, f"{widest} pixels wider than the window"
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_chapter_has_figures_and_equations(desktop: Visit, name: str):
+    page = desktop.open(name)
+    assert page.locator("article figure img").count() >= 1
+    assert page.locator("article mjx-container").count() >= 1
+
+
+def test_home_leads_through_the_book(desktop: Visit):
+    page = desktop.page
+    page.goto(f"{desktop.address}/")
+    page.wait_for_url(f"**/{TOC['root']}.html")
+    for name in PAGES[1:]:
+        page.locator("a.right-next").click()
+        page.wait_for_url(f"**/{name}.html")
+    for name in reversed(PAGES[:-1]):
+        page.locator("a.left-prev").click()
+        page.wait_for_url(f"**/{name}.html")
+
+
+def test_search_finds_pcn(desktop: Visit):
+    page = desktop.page
+    page.goto(f"{desktop.address}/search.html?q=pCN")
+    page.locator("#search-results li a").first.wait_for()
+    found = page.locator("#search-results li a").evaluate_all("links => links.map(link => link.href)")
+    assert any("04-samplers" in link for link in found)
+
+
+def test_solutions_fold_out(desktop: Visit):
+    page = desktop.open(CHAPTERS[0])
+    solution = page.locator("details.hide").first
+    assert not solution.locator("pre").first.is_visible()
+    solution.locator("summary").click()
+    assert solution.locator("pre").first.is_visible()
+
+
+def test_launch_links_point_at_notebooks(desktop: Visit):
+    for name in CHAPTERS:
+        page = desktop.open(name)
+        (link,) = page.locator("a[href*='colab.research.google.com']").evaluate_all(
+            "links => links.map(a => a.href)"
+        )
+        prefix = (
+            f"github/{REPOSITORY['url'].removeprefix('https://github.com/')}/blob/{REPOSITORY['branch']}/"
+        )
+        path = link.partition(prefix)[2]
+        assert path == f"{name}.ipynb"
+        assert (ROOT / path).is_file()

@@ -1,0 +1,168 @@
+"""The chapters' form: what CONTRIBUTING.md promises of a notebook. That they run is nbval's part."""
+
+import ast
+import json
+import re
+import types
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from nbstripout import strip_output
+
+import widebnn as wb
+
+ROOT = Path(__file__).parents[1]
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
+CHAPTERS = sorted((ROOT / "book").glob("[0-9]*.ipynb"))
+MAX_LINES = 25
+
+INSTALL = """\
+# In Colab, install the package; elsewhere this cell does nothing.
+import shutil
+import sys
+
+if "google.colab" in sys.modules:
+    jax_spec = "jax[cuda12]" if shutil.which("nvidia-smi") else "jax"
+    %pip install -q {jax_spec} "widebnn @ git+REPOSITORY"
+""".replace("REPOSITORY", CONFIG["repository"]["url"]).rstrip()
+
+
+@pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
+def chapter(request: pytest.FixtureRequest) -> nbformat.NotebookNode:
+    return nbformat.read(request.param, as_version=4)
+
+
+def code_cells(chapter: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [cell for cell in chapter.cells if cell.cell_type == "code"]
+
+
+def tags(cell: nbformat.NotebookNode) -> list[str]:
+    return cell.metadata.get("tags", [])
+
+
+def draws_figure(source: str) -> bool:
+    """Whether a cell makes axes itself or lets `wb.plots` or ArviZ make them."""
+    if "%pip" in source:  # the install cell is no plain Python
+        return False
+    calls = [ast.unparse(node.func) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return any(re.search(r"plt\.(subplots|figure)$|plots\.(?!style)\w+$|\.plot_\w+$", call) for call in calls)
+
+
+def test_every_chapter_is_in_the_table_of_contents():
+    files = {entry["file"] for part in TOC["parts"] for entry in part["chapters"]} | {TOC["root"]}
+    pages = {f"book/{path.stem}" for path in [*CHAPTERS, *(ROOT / "book").glob("*.md")]}
+    assert CHAPTERS
+    assert files == pages
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_notebook_is_valid_and_stripped(path: Path):
+    chapter = nbformat.read(path, as_version=4)
+    nbformat.validate(chapter)
+    ids = [cell.get("id") for cell in json.loads(path.read_text())["cells"]]
+    assert None not in ids
+    assert len(set(ids)) == len(ids)
+    stripped = strip_output(
+        nbformat.read(path, as_version=4), keep_output=False, keep_count=False, keep_id=True
+    )
+    assert chapter.cells == stripped.cells, f"strip it: nbstripout --keep-id {path.relative_to(ROOT)}"
+    assert chapter.metadata.kernelspec.name == "python3"
+
+
+def test_header_states_prerequisites_and_run_time(chapter):
+    header = chapter.cells[0]
+    assert header.cell_type == "markdown"
+    assert re.match(r"# \w", header.source)
+    for row in ("Before it", "After it", "Run time"):
+        assert re.search(rf"^\| \*\*{row}\*\* \| .+ \|$", header.source, re.MULTILINE), f"no row {row!r}"
+    assert re.search(r"smoke: \d+ (s|min) on ", header.source), "no measured run time: run `make times`"
+
+
+def test_first_code_cell_installs_in_colab(chapter):
+    first = code_cells(chapter)[0]
+    assert chapter.cells[1] == first
+    assert first.source == INSTALL
+    assert tags(first) == ["remove-cell"]
+
+
+def test_last_cell_states_versions(chapter):
+    assert chapter.cells[-1].source == "wb.print_versions()"
+
+
+def test_cells_are_short(chapter):
+    long = {cell.id: n for cell in code_cells(chapter) if (n := len(cell.source.splitlines())) > MAX_LINES}
+    assert not long
+
+
+def test_figures_have_alt_text_and_caption(chapter):
+    for cell in code_cells(chapter):
+        shown = cell.metadata.get("mystnb", {})
+        if draws_figure(cell.source) or shown:
+            assert len(shown.get("image", {}).get("alt", "")) >= 20, f"cell {cell.id} needs alt text"
+            assert shown.get("figure", {}).get("caption"), f"cell {cell.id} needs a caption"
+            assert shown["figure"].get("name", "").startswith("fig-"), f"cell {cell.id} needs a name fig-…"
+
+
+def test_figure_names_are_unique():
+    names = [
+        cell.metadata["mystnb"]["figure"]["name"]
+        for path in CHAPTERS
+        for cell in nbformat.read(path, as_version=4).cells
+        if "figure" in cell.metadata.get("mystnb", {})
+    ]
+    assert len(set(names)) == len(names)
+
+
+def test_hidden_cells_are_solutions_that_check_themselves(chapter):
+    for cell in code_cells(chapter)[1:]:
+        assert set(tags(cell)) <= {"hide-cell"}, f"cell {cell.id} has tags {tags(cell)}"
+        if tags(cell):
+            assert cell.source.startswith("# Solution "), f"cell {cell.id} is folded away and no solution"
+            assert any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(cell.source)))
+
+
+def test_every_exercise_has_a_solution(chapter):
+    exercises = {
+        number: index
+        for index, cell in enumerate(chapter.cells)
+        for number in re.findall(r"^\*\*Exercise (\d+\.\d+)", cell.source, re.MULTILINE)
+    }
+    assert exercises, "a chapter has exercises"
+    for number, index in exercises.items():
+        assert f"Solution {number}" in chapter.cells[index + 1].source
+
+
+def test_chapter_asserts_what_it_claims(chapter):
+    assert sum("assert " in cell.source for cell in code_cells(chapter)) >= 3
+
+
+def test_no_path_of_a_machine_stands_in_a_chapter(chapter):
+    assert not re.search(
+        r"(/home/|/root/|/Users/|/work/|/tmp/)", "".join(cell.source for cell in chapter.cells)
+    )
+
+
+def test_reference_documents_everything_public():
+    sections = dict(re.findall(r"automodule:: (\S+)\n +:members:(.*)", (ROOT / "book/api.md").read_text()))
+    public = {name: getattr(wb, name) for name in wb.__all__}
+    modules = {
+        f"widebnn.{name}": thing for name, thing in public.items() if isinstance(thing, types.ModuleType)
+    }
+    assert set(sections) == {"widebnn", *modules}
+
+    documented = set(sections["widebnn"].replace(",", " ").split())
+    for module in modules.values():
+        documented |= set(module.__all__)
+    assert {name for name in public if f"widebnn.{name}" not in modules} <= documented
+
+
+def test_repository_address_is_the_same_everywhere():
+    url = CONFIG["repository"]["url"]
+    places = ["pyproject.toml", "CITATION.cff", "book/preface.md"]
+    for place in places:
+        text = (ROOT / place).read_text()
+        assert url in text
+        assert set(re.findall(r"https://github\.com/[\w-]+/[\w-]+", text)) == {url}, place

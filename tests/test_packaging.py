@@ -1,0 +1,91 @@
+"""The package as a stranger gets it: a wheel in an empty environment, with the core dependencies alone."""
+
+import email
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def canonical(requirement: str) -> str:
+    """A requirement's package in the form that names are compared in (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", requirement)[0]).lower()
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """What a command prints; its error output in the message where it fails."""
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=ROOT)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_wheel_holds_the_package_and_nothing_else(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = (name for name in names if name.endswith("METADATA"))
+        fields = email.message_from_bytes(archive.read(metadata))
+    packaged = {name for name in names if ".dist-info/" not in name}
+    tracked = run("git", "ls-files", "--cached", "--others", "--exclude-standard", "widebnn", cwd=ROOT)
+    assert packaged == set(tracked.split())
+    assert "widebnn/py.typed" in packaged
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert fields["License-Expression"] == "MIT"
+
+
+def test_wheel_works_with_core_dependencies_alone(wheel, tmp_path):
+    venv.create(tmp_path / "env", with_pip=False)
+    python = tmp_path / "env" / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
+    run(*pip, "install", "--quiet", "--constraint", ROOT / "requirements.txt", wheel, cwd=tmp_path)
+    installed = {
+        canonical(package["name"]) for package in json.loads(run(*pip, "list", "--format=json", cwd=tmp_path))
+    }
+
+    extras = {canonical(r) for group in PROJECT["optional-dependencies"].values() for r in group}
+    assert {canonical(requirement) for requirement in PROJECT["dependencies"]} <= installed
+    assert not extras & installed
+    # Where it was built lies elsewhere: the import finds the installed package or nothing.
+    program = "import widebnn as wb; print(wb.__version__, wb.__file__)"
+    version, file = run(python, "-W", "error", "-I", "-c", program, cwd=tmp_path).split()
+    assert version == PROJECT["version"]
+    assert Path(file).is_relative_to(tmp_path)
+
+
+def test_pins_cover_every_dependency():
+    pins = (ROOT / "requirements.txt").read_text()
+    pinned = {canonical(line) for line in pins.splitlines()}
+    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    assert {canonical(requirement) for group in groups for requirement in group} <= pinned
+    assert all(re.match(r"[\w.-]+==\S+( ; .+)?$", line) for line in pins.splitlines())
+    assert "://" not in pins
+
+
+def test_environments_agree():
+    conda = yaml.safe_load((ROOT / "environment.yml").read_text())
+    python = (ROOT / ".python-version").read_text().strip()
+    assert f"python={python}" in conda["dependencies"]
+    assert PROJECT["requires-python"] == f">={python}"
+    assert {"pip": ["-r requirements.txt"]} in conda["dependencies"]
+
+
+def test_versions_agree():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == PROJECT["version"]
