@@ -77,6 +77,13 @@ def test_style_reaches_the_figure_and_nothing_else(draw):
     assert ax.xaxis.label.get_size() == plots.STYLE["axes.labelsize"]
 
 
+def test_style_keeps_what_a_notebook_backend_sets_with_its_first_figure(monkeypatch):
+    monkeypatch.setitem(mpl.rcParams, "interactive", False)
+    with plots.style():
+        mpl.rcParams["interactive"] = True
+    assert mpl.rcParams["interactive"]
+
+
 @figures
 def test_draws_on_the_given_axes(draw):
     with plots.style():

@@ -53,8 +53,13 @@ STYLE: dict[Any, Any] = {
 @contextmanager
 def style() -> Iterator[None]:
     """Figures made in this context look like the package's own: `with wb.plots.style(): ...`."""
-    with plt.rc_context(STYLE):
+    # Not plt.rc_context, which would also undo what a notebook's backend sets when it makes its first figure.
+    before = {name: plt.rcParams[name] for name in STYLE}
+    plt.rcParams.update(STYLE)
+    try:
         yield
+    finally:
+        plt.rcParams.update(before)
 
 
 def _array(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> np.ndarray:
