@@ -1,0 +1,116 @@
+"""Exact posterior predictions of a tiny network by importance sampling, and chains held against them.
+
+The reference is written without the package: prior draws of the inner parameters, weighted by their dense
+evidence; given them the prediction is Gaussian, so that only the inner parameters are sampled.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+import widebnn as wb
+
+from .dkwm import FALSE_FAILURE
+from .networks import embedding
+
+NUM_DRAWS = 500_000
+NUM_CHAINS = 512
+DETECTABLE = 0.15
+"""Relative error of a standard deviation that is seen every second time; twice of it, nearly always."""
+
+
+class Moments(NamedTuple):
+    """Mean and standard deviation of f(x_new), (m, d_out), with their Monte Carlo errors."""
+
+    mean: np.ndarray
+    std: np.ndarray
+    mean_error: np.ndarray
+    std_error: np.ndarray
+
+
+class Reference(NamedTuple):
+    moments: Moments
+    effective_draws: float
+
+
+def reference(problem, widths, activation, num_draws=NUM_DRAWS):
+    """Self-normalised importance sampling with the prior as proposal; errors by the delta method."""
+    sizes = [problem.x.shape[1], *widths]
+    noise = problem.bnn.noise_std**2 * jnp.eye(len(problem.x))
+    y = problem.y
+
+    def one(key):
+        keys = jax.random.split(key, 2 * len(widths))
+        kernels = [jax.random.normal(k, (a, b)) for k, a, b in zip(keys, sizes[:-1], sizes[1:])]
+        biases = [jax.random.normal(k, (b,)) for k, b in zip(keys[len(widths) :], sizes[1:])]
+        psi, new = (
+            embedding(kernels, biases, x, activation, problem.bnn.bias_std)
+            for x in (problem.x, problem.x_new)
+        )
+        factor = jnp.linalg.cholesky(psi @ psi.T + noise)
+        whitened, cross = (jax.scipy.linalg.solve_triangular(factor, b, lower=True) for b in (y, psi @ new.T))
+        log_weight = -jnp.sum(whitened**2) / 2 - y.shape[1] * jnp.sum(jnp.log(jnp.diag(factor)))
+        variance = jnp.sum(new**2, axis=1) - jnp.sum(cross**2, axis=0)
+        mean = cross.T @ whitened
+        return log_weight, mean, mean**2 + variance[:, None]
+
+    keys = jax.random.split(jax.random.key(77), num_draws)
+    log_weights, first, second = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=10_000))(keys)
+    weights = np.asarray(jax.nn.softmax(log_weights))
+    first, second = np.asarray(first), np.asarray(second)
+    mean, square = (np.tensordot(weights, f, axes=1) for f in (first, second))
+    std = np.sqrt(square - mean**2)
+
+    def error(influence):
+        return np.sqrt(np.tensordot(weights**2, influence**2, axes=1))
+
+    std_influence = (second - square - 2 * mean * (first - mean)) / (2 * std)
+    moments = Moments(mean, std, error(first - mean), error(std_influence))
+    return Reference(moments, 1 / np.sum(weights**2))
+
+
+def by_chains(draws):
+    """Moments of f over independent chains, (chain, draw, m, d_out): errors from their scatter alone."""
+    draws = np.asarray(draws, np.float64)
+    first, second = draws.mean(axis=1), (draws**2).mean(axis=1)
+    mean, square = first.mean(axis=0), second.mean(axis=0)
+    std = np.sqrt(square - mean**2)
+    std_influence = (second - square - 2 * mean * (first - mean)) / (2 * std)
+    root = math.sqrt(len(draws))
+    return Moments(mean, std, first.std(axis=0) / root, std_influence.std(axis=0) / root)
+
+
+def assert_exact(target, sampler, problem, exact, num_samples=120, thin=10, burn_in=600):
+    """Posterior means and deviations of `output` at new points, from prior draws to independent chains.
+
+    False failures at the rate `FALSE_FAILURE` for the whole call (normal errors, 512 chains).
+    """
+    draws = wb.sample(
+        jax.random.key(3),
+        sampler,
+        target,
+        num_samples=num_samples,
+        thin=thin,
+        burn_in=burn_in,
+        num_chains=NUM_CHAINS,
+        collect={"f": target.output(problem.x_new), "mean": target.predictive_mean(problem.x_new)},
+        progress=False,
+    )
+    found = by_chains(draws["f"])
+    rao_blackwell = by_chains(draws["mean"])
+    scores = {
+        "mean": (found.mean - exact.mean) / np.hypot(found.mean_error, exact.mean_error),
+        "standard deviation": (found.std - exact.std) / np.hypot(found.std_error, exact.std_error),
+        "Rao–Blackwellised mean": (rao_blackwell.mean - exact.mean)
+        / np.hypot(rao_blackwell.mean_error, exact.mean_error),
+    }
+    limit = stats.norm.isf(FALSE_FAILURE / (2 * 3 * exact.mean.size))
+    blur = np.max(np.hypot(found.std_error, exact.std_error) / exact.std)
+    assert limit * blur < DETECTABLE, f"too few draws: a deviation off by {limit * blur:.0%} could pass"
+    for name, score in scores.items():
+        assert np.abs(score).max() < limit, f"{name} off by {np.abs(score).max():.1f} standard errors"
+    return draws, found

@@ -1,0 +1,93 @@
+"""Every target and every sampler on tiny networks, against importance sampling from the prior."""
+
+import functools
+
+import jax
+import pytest
+
+import widebnn as wb
+from widebnn.samplers import hmc, langevin, mala, pcn, pcnl, rwm
+
+from ..exact.importance import assert_exact, reference
+from ..exact.networks import problem
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+ONE = {"widths": (3,), "activation": "gelu"}
+TWO = {"widths": (4, 2), "activation": "erf", "out_features": 2, "n": 4}
+
+
+@functools.cache
+def solved(which):
+    """The problem and its exact answers; cached, as the draws take seconds."""
+    options = {"one layer": ONE, "two layers": TWO}[which]
+    with jax.enable_x64(True):
+        tiny = problem(**options)
+        exact = reference(tiny, options["widths"], options["activation"])
+    return tiny, exact
+
+
+def standard(tiny):
+    return wb.targets.standard(tiny.bnn, tiny.x, tiny.y)
+
+
+def repriorised(tiny, reg=None, space="auto"):
+    return wb.targets.repriorised(tiny.bnn, tiny.x, tiny.y, reg, space)
+
+
+def marginal(tiny, space="auto"):
+    return wb.targets.marginal(tiny.bnn, tiny.x, tiny.y, space)
+
+
+rotated = wb.targets.rotated
+
+CASES = {
+    "one layer, standard, pcn": (standard, lambda u: pcn(u, 0.3)),
+    "one layer, standard, rwm": (standard, lambda u: rwm(u, 0.2)),
+    "one layer, repriorised in data space, pcn": (
+        lambda tiny: repriorised(tiny, space="data"),
+        lambda u: pcn(u, 0.6),
+    ),
+    "one layer, repriorised in feature space, pcnl": (
+        lambda tiny: repriorised(tiny, space="feature"),
+        lambda u: pcnl(u, 0.6),
+    ),
+    "one layer, other λ in data space, mala": (
+        lambda tiny: repriorised(tiny, 0.5, "data"),
+        lambda u: mala(u, 0.5),
+    ),
+    "one layer, other λ in feature space, langevin": (
+        lambda tiny: repriorised(tiny, 0.5, "feature"),
+        lambda u: langevin(u, 0.4, 0.3),
+    ),
+    "one layer, marginal in data space, pcnl": (lambda tiny: marginal(tiny, "data"), lambda u: pcnl(u, 0.6)),
+    "one layer, marginal in feature space, langevin": (
+        lambda tiny: marginal(tiny, "feature"),
+        lambda u: langevin(u, 0.8, 0.3),
+    ),
+    "one layer, rotated standard, rwm": (lambda tiny: rotated(standard(tiny)), lambda u: rwm(u, 0.2)),
+    "one layer, rotated other λ, hmc": (
+        lambda tiny: rotated(repriorised(tiny, 0.5)),
+        lambda u: hmc(u, 0.3, 4),
+    ),
+    "one layer, rotated marginal, pcn": (lambda tiny: rotated(marginal(tiny)), lambda u: pcn(u, 0.6)),
+    "two layers, marginal, hmc": (marginal, lambda u: hmc(u, 0.25, 5)),
+    "two layers, other λ, pcn": (lambda tiny: repriorised(tiny, 0.5), lambda u: pcn(u, 0.3)),
+    "two layers, rotated standard, pcn": (lambda tiny: rotated(standard(tiny)), lambda u: pcn(u, 0.2)),
+    "two layers, rotated repriorised, rwm": (lambda tiny: rotated(repriorised(tiny)), lambda u: rwm(u, 0.3)),
+    "two layers, rotated marginal, mala": (lambda tiny: rotated(marginal(tiny)), lambda u: mala(u, 0.35)),
+}
+
+
+@pytest.mark.parametrize("which", ["one layer", "two layers"])
+def test_reference_rests_on_many_draws(which):
+    assert solved(which)[1].effective_draws > 10_000
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_predictions_have_exact_moments(case):
+    make_target, make_sampler = CASES[case]
+    tiny, exact = solved(case.partition(",")[0])
+    target = make_target(tiny)
+    draws, _ = assert_exact(target, make_sampler(target.potential), tiny, exact.moments)
+    assert 0.1 < draws.acceptance_rate < 0.95

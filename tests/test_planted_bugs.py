@@ -1,0 +1,367 @@
+"""Bugs planted on purpose, one row each: the checks that pass on the package must fail on every one of them.
+
+A row is a bug in the field's own words, and a function that runs one of the shared checks on the broken
+object. The same checks on the right objects are those of the other test files.
+"""
+
+import contextlib
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import widebnn as wb
+from widebnn import samplers
+from widebnn.samplers.base import Sampler, accept, half_square_difference, normal_like
+from widebnn.targets.marginal import Marginal
+from widebnn.targets.repriorised import Repriorised
+
+from .exact import laws
+from .exact.change_of_variables import assert_density, log_density_of_inner, log_density_of_map
+from .exact.complement import assert_new_inputs_see_the_prior
+from .exact.conservation import assert_conserved
+from .exact.densities import logistic, regression
+from .exact.importance import assert_exact, reference
+from .exact.networks import problem
+from .exact.reversibility import assert_detailed_balance
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+# Samplers that are wrong. Each proposes N(mean, std²) and accepts with a ratio of its own.
+
+
+class State(NamedTuple):
+    position: jax.Array
+    potential: jax.Array
+    gradient: jax.Array
+
+
+def metropolis(propose, log_ratio, step_size):
+    """`propose(u, ∇U, ξ)` and `log_ratio(old, new, ξ)` as a sampler, right or wrong."""
+
+    def make(potential):
+        def init(position, rng_key=None):
+            return State(position, *jax.value_and_grad(potential)(position))
+
+        def step(rng_key, old):
+            noise_key, accept_key = jax.random.split(rng_key)
+            xi = normal_like(noise_key, old.position)
+            new = init(jax.tree.map(lambda *leaves: propose(*leaves, step_size), *old[::2], xi))
+            return accept(accept_key, log_ratio(old, new), old, new)
+
+        return Sampler(init, step)
+
+    return make
+
+
+def potential_difference(old, new):
+    return old.potential - new.potential
+
+
+def density_ratio(old, new):
+    """log p(v | D)/p(u | D), the proposal densities left out."""
+    return potential_difference(old, new) - half_square_difference(new.position, old.position)
+
+
+def walk(u, g, xi, beta):
+    return u + beta * xi
+
+
+def langevin_drift(u, g, xi, eps):
+    return u - eps**2 / 2 * (u + g) + eps * xi
+
+
+def crank_nicolson(u, g, xi, beta):
+    return jnp.sqrt(1 - beta**2) * u + beta * xi
+
+
+def crank_nicolson_langevin(u, g, xi, beta):
+    shrink = jnp.sqrt(1 - beta**2)
+    return shrink * u - (1 - shrink) * g + beta * xi
+
+
+def wrong_shrink(u, g, xi, beta):
+    return (1 - beta) * u + beta * xi
+
+
+@contextlib.contextmanager
+def accepting(module, rule):
+    """A sampler's module whose `accept` is `rule(rng_key, log_ratio, state, proposal)`."""
+    with mock.patch.object(sys.modules[module], "accept", rule):
+        yield
+
+
+def always(rng_key, log_ratio, state, proposal):
+    return accept(rng_key, jnp.zeros_like(log_ratio), state, proposal)
+
+
+def half_ratio(rng_key, log_ratio, state, proposal):
+    return accept(rng_key, log_ratio / 2, state, proposal)
+
+
+def without_flip(rng_key, log_ratio, state, proposal):
+    same = state._replace(momentum=jax.tree.map(jnp.negative, state.momentum))
+    return accept(rng_key, log_ratio, same, proposal)
+
+
+def conserved(make, density=logistic):
+    density = density()
+    assert_conserved(make(density.target.potential), density, acceptance=(0, 1.1))
+
+
+def conserved_by(module, rule, make, density=logistic):
+    with accepting(module, rule):
+        conserved(make, density)
+
+
+SAMPLERS = {
+    "random walk without the prior term": lambda: conserved(metropolis(walk, potential_difference, 0.6)),
+    "MALA without proposal densities": lambda: conserved(metropolis(langevin_drift, density_ratio, 0.8)),
+    "MALA accepted with U alone": lambda: conserved(metropolis(langevin_drift, potential_difference, 0.8)),
+    "pCN with 1 − β for √(1 − β²)": lambda: conserved(metropolis(wrong_shrink, potential_difference, 0.7)),
+    "pCN with the prior counted twice": lambda: conserved(metropolis(crank_nicolson, density_ratio, 0.7)),
+    "pCNL accepted with p(v|D)/p(u|D), the published rule": lambda: conserved(
+        metropolis(crank_nicolson_langevin, density_ratio, 0.7)
+    ),
+    "pCNL accepted with U alone": lambda: conserved(
+        metropolis(crank_nicolson_langevin, potential_difference, 0.7)
+    ),
+    "momentum kept on rejection": lambda: conserved_by(
+        "widebnn.samplers.langevin", without_flip, lambda u: samplers.langevin(u, 0.8, 0.02)
+    ),
+    "momentum kept on rejection, linear regression": lambda: conserved_by(
+        "widebnn.samplers.langevin",
+        without_flip,
+        lambda u: samplers.langevin(u, 0.8, 0.02),
+        regression,
+    ),
+    "Langevin uncorrected": lambda: conserved(lambda u: samplers.langevin(u, 0.8, 0.3, metropolis=False)),
+}
+for _name, _make in {
+    "rwm": lambda u: samplers.rwm(u, 0.6),
+    "pcn": lambda u: samplers.pcn(u, 0.7),
+    "mala": lambda u: samplers.mala(u, 0.8),
+    "pcnl": lambda u: samplers.pcnl(u, 0.7),
+    "langevin": lambda u: samplers.langevin(u, 0.8, 0.3),
+    "hmc": lambda u: samplers.hmc(u, 0.6, 4),
+}.items():
+    for _bug, _rule in {"always accepting": always, "half the log ratio": half_ratio}.items():
+        SAMPLERS[f"{_name} {_bug}"] = lambda name=_name, make=_make, rule=_rule: conserved_by(
+            f"widebnn.samplers.{name}", rule, make
+        )
+
+# Ratios that are wrong, seen on a single path.
+
+
+def coupled(u):
+    return jnp.sum(jnp.cosh(u)) + u[0] * u[1] ** 2
+
+
+def balanced(propose, log_ratio, step_size, law):
+    positions = [normal_like(jax.random.key(i), jnp.zeros(3)) for i in range(3)]
+    sampler = metropolis(propose, log_ratio, step_size)(coupled)
+    assert_detailed_balance(sampler, __name__, coupled, positions, law)
+
+
+RATIOS = {
+    "random walk without the prior term": lambda: balanced(walk, potential_difference, 0.5, laws.rwm(0.5)),
+    "MALA without proposal densities": lambda: balanced(langevin_drift, density_ratio, 0.5, laws.mala(0.5)),
+    "pCN with the prior counted twice": lambda: balanced(crank_nicolson, density_ratio, 0.5, laws.pcn(0.5)),
+    "pCNL by the published rule": lambda: balanced(
+        crank_nicolson_langevin, density_ratio, 0.5, laws.pcnl(0.5)
+    ),
+}
+
+# Potentials that are wrong.
+
+
+class LikelihoodOfMap(Repriorised):
+    """−log p(y | T(φ)) used as U: what the published gradient code does."""
+
+    def potential(self, position):
+        f = self.embedding(position) @ self.readout(position)
+        return jnp.sum((self.y - f) ** 2) / (2 * self.bnn.noise_std**2)
+
+
+class WithoutLogJacobian(LikelihoodOfMap):
+    """−log p(y | T(φ)) + ½‖W‖² − ½‖φ_W‖², and no more."""
+
+    def potential(self, position):
+        return super().potential(position) + half_square_difference(self.readout(position), position.readout)
+
+
+class JacobianOfWrongSign(WithoutLogJacobian):
+    def potential(self, position):
+        return super().potential(position) + self.log_jacobian(position)
+
+
+class HalfLogDeterminant(Repriorised):
+    def potential(self, position):
+        return super().potential(position) - self.readout_posterior(position).log_det() / 4
+
+
+class LogDeterminantOfWrongSign(Repriorised):
+    """Below eq. (5) of Hron et al.: det Σ ∝ det K̂ where it is its inverse."""
+
+    def potential(self, position):
+        log_det = self.readout_posterior(position).log_det()
+        return super().potential(position) - self.bnn.out_features * log_det
+
+
+class PrintedSign(Repriorised):
+    """Eq. (5) of Hron et al. as printed: exp(+½ yᵀK̂⁻¹y)."""
+
+    def potential(self, position):
+        return super().potential(position) - self.readout_posterior(position).quadratic()
+
+
+class BiasForgotten(Repriorised):
+    """The map without the readout's bias column; the network has one."""
+
+    def embedding(self, position):
+        return super().embedding(position).at[:, -1].set(0)
+
+    def to_parameters(self, position, rng_key=None):
+        return Repriorised(self.bnn, self.x, self.y, self.space, reg=self.reg).to_parameters(position)
+
+
+class SigmaForReg(Repriorised):
+    """The potential of λ = σ² with the map of another λ."""
+
+    def potential(self, position):
+        readout = self.readout_posterior(position)
+        return (readout.quadratic() + self.bnn.out_features * readout.log_det()) / 2
+
+
+class MarginalPrintedSign(Marginal):
+    def potential(self, position):
+        return super().potential(position) - self.readout_posterior(position).quadratic()
+
+
+class OneOutputOnly(Marginal):
+    """log det counted once, however many outputs."""
+
+    def potential(self, position):
+        readout = self.readout_posterior(position)
+        return (readout.quadratic() + readout.log_det()) / 2
+
+
+def change_of_variables(kind, reg=None, **options):
+    tiny = problem(**({"widths": (4,), "out_features": 2} | options))
+    reg = tiny.bnn.noise_std**2 if reg is None else reg
+    assert_density(tiny, kind(tiny.bnn, tiny.x, tiny.y, reg=reg), log_density_of_map)
+
+
+def evidence(kind):
+    tiny = problem(out_features=2)
+    assert_density(tiny, kind(tiny.bnn, tiny.x, tiny.y), log_density_of_inner)
+
+
+POTENTIALS = {
+    "−log p(y | T(φ)) used as U": lambda: change_of_variables(LikelihoodOfMap),
+    "−log p(y | T(φ)) used as U, other λ": lambda: change_of_variables(LikelihoodOfMap, reg=0.5),
+    "log-Jacobian missing": lambda: change_of_variables(WithoutLogJacobian),
+    "log-Jacobian missing, other λ": lambda: change_of_variables(WithoutLogJacobian, reg=0.5),
+    "log-Jacobian of the wrong sign": lambda: change_of_variables(JacobianOfWrongSign),
+    "log det halved": lambda: change_of_variables(HalfLogDeterminant),
+    "log det of the wrong sign": lambda: change_of_variables(LogDeterminantOfWrongSign),
+    "printed sign of eq. (5)": lambda: change_of_variables(PrintedSign),
+    "readout bias forgotten in the map": lambda: change_of_variables(BiasForgotten),
+    "potential of σ² with the map of λ": lambda: change_of_variables(SigmaForReg, reg=0.5),
+    "printed sign of eq. (5), marginal": lambda: evidence(MarginalPrintedSign),
+    "log det counted once for two outputs": lambda: evidence(OneOutputOnly),
+}
+
+# Predictions that are wrong.
+
+
+def complement_at_scale(scale):
+    module = sys.modules["widebnn.targets.rotated"]
+    tiny = problem(widths=(3,), activation="erf")
+    rotated = wb.targets.rotated(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
+    row_space = module._row_space
+    with mock.patch.object(module, "_row_space", lambda *args: scale * row_space(*args)):
+        assert_new_inputs_see_the_prior(
+            rotated, tiny, lambda u, key: rotated.embedding_at(tiny.x_new)(u, key)
+        )
+
+
+def complement_left_out():
+    tiny = problem(widths=(3,), activation="erf")
+    rotated = wb.targets.rotated(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
+    inside = tiny.x_new @ rotated.basis @ rotated.basis.T
+    assert_new_inputs_see_the_prior(rotated, tiny, lambda u, key: rotated.embedding_at(inside)(u, key))
+
+
+def exact_predictions(kind, make_sampler):
+    tiny = problem(widths=(3,))
+    exact = reference(tiny, (3,), "gelu", num_draws=100_000)
+    target = kind(tiny.bnn, tiny.x, tiny.y)
+    assert_exact(target, make_sampler(target.potential), tiny, exact.moments)
+
+
+class ReadoutAtItsMean(Marginal):
+    """Predictions from μ in place of a draw of the readout."""
+
+    def readout(self, position, rng_key=None):
+        return self.readout_posterior(position).mean()
+
+
+class ReadoutFromPrior(Marginal):
+    def readout(self, position, rng_key=None):
+        return normal_like(rng_key, self.bnn.template(self.x).readout)
+
+
+def likelihood_of_map(bnn, x, y):
+    return LikelihoodOfMap(bnn, x, y, reg=bnn.noise_std**2)
+
+
+PREDICTIONS = {
+    "rotated complement at 0.9 of its scale": lambda: complement_at_scale(0.9),
+    "rotated complement left out": complement_left_out,
+    "published pCNL: −log p(y | T(φ)) as U": lambda: exact_predictions(
+        likelihood_of_map, lambda u: samplers.pcnl(u, 0.6)
+    ),
+    "printed sign of eq. (5)": lambda: exact_predictions(MarginalPrintedSign, lambda u: samplers.pcn(u, 0.6)),
+    "readout at its mean": lambda: exact_predictions(ReadoutAtItsMean, lambda u: samplers.pcn(u, 0.6)),
+    "readout from the prior": lambda: exact_predictions(ReadoutFromPrior, lambda u: samplers.pcn(u, 0.6)),
+}
+
+
+class Planted(NamedTuple):
+    kind: str
+    bug: str
+    check: Callable[[], None]
+    complaint: str
+
+
+BUGS = [
+    Planted(kind, bug, check, complaint)
+    for kind, complaint, rows in [
+        ("sampler", "CDFs differ by", SAMPLERS),
+        ("ratio", "log ratio .* is right", RATIOS),
+        ("potential", "where .* is right", POTENTIALS),
+        ("prediction", "CDFs differ by|off by .* standard errors", PREDICTIONS),
+    ]
+    for bug, check in rows.items()
+]
+
+
+@pytest.mark.parametrize("planted", BUGS, ids=lambda planted: f"{planted.kind}: {planted.bug}")
+def test_bug_is_caught(planted):
+    with pytest.raises(AssertionError, match=f"(?s){planted.complaint}"):
+        planted.check()
+
+
+def test_right_sampler_of_the_same_make_passes():
+    """The rows above fail for their bugs and not for the way they are built."""
+    conserved(metropolis(walk, density_ratio, 0.6))
+    conserved(metropolis(crank_nicolson, potential_difference, 0.7))
+    balanced(walk, density_ratio, 0.5, laws.rwm(0.5))
+    balanced(crank_nicolson, potential_difference, 0.5, laws.pcn(0.5))
+    change_of_variables(Repriorised, reg=0.5)
+    evidence(Marginal)
