@@ -1,9 +1,9 @@
 """pCN as the papers run it: the peer that our step is timed against.
 
-One flat vector φ holds every weight, the readout among them; all input rows enter the first layer; the readout
-is mapped through a Cholesky factor of size d_L + 1 whatever n is; the density is that of φ, with prior and
-Jacobian; one compiled step is called from Python and its statistics are read back (Hron et al. 2022, §3.2 and
-§4.2; Pezzetti et al. 2025, Algorithm 1, with the density of its eq. 5 put right).
+One flat vector φ holds every weight, the readout among them; all input rows enter the first layer; the
+readout is mapped through a Cholesky factor of size d_L + 1 whatever n is; the density is that of φ, with its
+prior and Jacobian; one compiled step is called from Python and its statistics are read back (Hron et al.
+2022, §3.2 and §4.2; Pezzetti et al. 2025, Algorithm 1, with the density of its eq. 5 put right).
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def log_density(bnn: wb.BNN, template) -> Callable[[Float[Array, " d"], Array, A
 
 
 def pcn_steps(bnn: wb.BNN, x, y, step_size: float):
-    """`run(num_steps)`: so many steps from Python, the acceptance of each read back; returns the accepted share."""
+    """A function that makes so many steps from Python, reads each one back and returns the accepted share."""
     template = bnn.template(x)
     density = log_density(bnn, template)
     shrink = jnp.sqrt(1 - step_size**2)

@@ -9,6 +9,7 @@ import operator
 from collections.abc import Iterable
 
 import jax
+import jax.core
 import numpy as np
 from jaxtyping import Array, Float
 

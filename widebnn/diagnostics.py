@@ -218,8 +218,8 @@ def random_projections(
         entries, given = jax.tree.flatten(position)
         if given != structure or [x.shape for x in entries] != [leaf.shape for leaf in leaves]:
             raise ValueError(
-                f"position must have the template's structure and shapes, {jax.tree.map(jnp.shape, template)}; "
-                f"got {jax.tree.map(jnp.shape, position)}"
+                "position must have the template's structure and shapes, "
+                f"{jax.tree.map(jnp.shape, template)}; got {jax.tree.map(jnp.shape, position)}"
             )
         inner = [jnp.tensordot(u, x, axes=x.ndim, precision="highest") for u, x in zip(directions, entries)]
         return jnp.sum(jnp.stack(inner), axis=0)

@@ -1,12 +1,14 @@
 """The driver: many chains of any sampler, keeping functions of the state and never the network."""
 
 import inspect
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, PyTree
@@ -159,7 +161,7 @@ def sample(
     at_least(1, thin=thin)
     at_least(0, burn_in=burn_in)
     at_least(1, num_chains=num_chains)
-    if not jnp.issubdtype(getattr(rng_key, "dtype", None), jax.dtypes.prng_key):
+    if not isinstance(rng_key, jax.Array) or not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
         raise TypeError(f"rng_key must be a key such as jax.random.key(0); got {rng_key!r}")
     is_tuned = target_acceptance is not None
     if is_tuned and (burn_in == 0 or not 0 < target_acceptance < 1):
@@ -187,7 +189,7 @@ def sample(
     _check_start(target, initial, num_chains)
     _check_collectors(target, collect)
 
-    make = sampler if is_tuned else lambda step_size: sampler
+    make: Callable[[Array], Any] = sampler if callable(sampler) else lambda step_size: sampler
     dtype = jnp.result_type(*jax.tree.leaves(initial))
     goal = target_acceptance if is_tuned else 0.0
     first_step = jnp.asarray(step_size, dtype)
@@ -239,19 +241,19 @@ def sample(
     run = _compiled(chunk, keys, carry, jnp.asarray(1), jnp.asarray(1), jnp.asarray(True))
 
     start = time.perf_counter()
-    quiet = {} if progress else {"disable": True}  # else as the environment says (TQDM_DISABLE)
-    with tqdm(total=burn_in + num_samples * thin, unit="step", **quiet) as bar:
+    is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"  # which tqdm forgets in notebooks
+    with tqdm(total=burn_in + num_samples * thin, unit="step", disable=is_silent) as bar:
         pace = _Pace(bar)
         while (left := burn_in - pace.steps) > 0:
             num_steps = min(left, pace.steps_per_chunk)
             carry, (_, report) = run(keys, carry, 1, num_steps, True)
-            pace.update(num_steps, report["acceptance_rate"][0].mean(), "burn-in")
+            pace.update(num_steps, report["acceptance_rate"][0], "burn-in")
         kept = []
         while (left := num_samples - (pace.steps - burn_in) // thin) > 0:
             num_draws = min(left, chunk_draws, max(1, pace.steps_per_chunk // thin))
             carry, draws = run(keys, carry, num_draws, thin, False)
             kept.append(jax.tree.map(lambda leaf: np.asarray(leaf[:num_draws]), draws))  # noqa: B023
-            pace.update(num_draws * thin, kept[-1][1]["acceptance_rate"].mean(), "sampling")
+            pace.update(num_draws * thin, kept[-1][1]["acceptance_rate"], "sampling")
     seconds = time.perf_counter() - start
 
     collected, stats = jax.tree.map(lambda *parts: np.moveaxis(np.concatenate(parts), 0, 1), *kept)
@@ -273,8 +275,8 @@ class _Pace:
         self.bar, self.steps, self.steps_per_chunk = bar, 0, 1
         self.since = time.perf_counter()
 
-    def update(self, num_steps: int, acceptance: Float[Array, ""] | np.floating, phase: str) -> None:
-        acceptance = float(acceptance)  # waits for the chunk
+    def update(self, num_steps: int, rates: Float[Array | np.ndarray, "..."], phase: str) -> None:
+        acceptance = float(rates.mean())  # waits for the chunk
         now = time.perf_counter()
         self.steps += num_steps
         self.steps_per_chunk = max(1, round(num_steps * min(10, CHUNK_SECONDS / (now - self.since))))
@@ -309,8 +311,8 @@ def _compiled(function, *args):
 def _zeros(function, carry, rows: int | None = None):
     """Zeros in the shapes of `function(carry)`, `rows` of them where given."""
     shapes = jax.eval_shape(function, carry)
-    rows = () if rows is None else (rows,)
-    return jax.tree.map(lambda leaf: jnp.zeros((*rows, *leaf.shape), leaf.dtype), shapes)
+    leading = () if rows is None else (rows,)
+    return jax.tree.map(lambda leaf: jnp.zeros((*leading, *leaf.shape), leaf.dtype), shapes)
 
 
 def _collected(collect, position, rng_key):

@@ -20,16 +20,16 @@ from widebnn.sampling import sample
 __all__ = ["OVER_WIDTH", "SAMPLERS", "OverWidth", "over_width"]
 
 SAMPLERS: Mapping[str, Callable[[targets.Target, "OverWidth", float], samplers.Sampler]] = {
-    "random walk": lambda target, config, step_size: samplers.rwm(target.potential, step_size),
+    "pCN": lambda target, config, step_size: samplers.pcn(target.potential, step_size),
+    "pCNL": lambda target, config, step_size: samplers.pcnl(target.potential, step_size),
     "Langevin": lambda target, config, step_size: samplers.langevin(
         target.potential, step_size, config.damping
     ),
-    "pCN": lambda target, config, step_size: samplers.pcn(target.potential, step_size),
-    "pCNL": lambda target, config, step_size: samplers.pcnl(target.potential, step_size),
+    "random walk": lambda target, config, step_size: samplers.rwm(target.potential, step_size),
 }
 """By name; `step_size` is the coefficient of the noise for each."""
 
-WHOLE = ("random walk", "Langevin")
+WHOLE = ("Langevin", "random walk")
 """Those whose acceptance falls with the dimension: they get all of φ, as in the papers."""
 
 
@@ -55,7 +55,7 @@ class OverWidth:
     num_projections
         Random directions in the space of the weights that the data inform.
     damping
-        γ of the Langevin sampler.
+        γ of the Langevin sampler; at 1 its step size is the coefficient of the noise, as for the others.
     noise_std
         σ.
     seed
@@ -72,7 +72,7 @@ class OverWidth:
     burn_in: int = 500
     thin: int = 25
     num_projections: int = 100
-    damping: float = 0.1
+    damping: float = 1.0
     noise_std: float = 0.1
     seed: int = 0
 
@@ -84,13 +84,13 @@ OVER_WIDTH = {
         num_test=20,
         widths=(32, 128, 512),
         step_sizes=(0.2,),
-        num_steps=(500, 500, 2_000, 1_000),
+        num_steps=(2_000, 1_000, 1_000, 500),
         burn_in=100,
         thin=5,
         num_projections=20,
     ),
-    "laptop": OverWidth(num_steps=(100, 400, 10_000, 4_000), burn_in=300, thin=10),
-    "colab": OverWidth(num_steps=(2_000, 20_000, 40_000, 40_000)),
+    "laptop": OverWidth(num_steps=(6_000, 2_000, 300, 50), burn_in=300, thin=10),
+    "colab": OverWidth(num_steps=(40_000, 40_000, 20_000, 2_000)),
     "paper": OverWidth(widths=(128, 512, 1_024, 2_048, 4_096, 8_192)),
 }
 """The configuration at each scale; "paper" has the widths and the number of steps of Pezzetti et al."""
@@ -99,11 +99,11 @@ OVER_WIDTH = {
 def over_width(config: OverWidth, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:
     """Run the grid on the posterior of a network with one hidden layer.
 
-    pCN and pCNL run on the rotated marginal target: what that leaves out has a constant potential, and neither
-    proposal sees the dimension, so that the acceptance is in law the one on the whole of φ. Random walk and
-    Langevin run on the whole of φ. Effective sample sizes are of the same functions for all, each informed by the
-    data: the potential, projections of the rotated weights, and Rao–Blackwellised predictions on the part of
-    test images that lies in the span of the training images.
+    pCN and pCNL run on the rotated marginal target: what that leaves out has a constant potential, and
+    neither proposal sees the dimension, so that the acceptance is in law the one on the whole of φ. Random
+    walk and Langevin run on the whole of φ. Effective sample sizes are of the same functions for all, each
+    informed by the data: the potential, projections of the rotated weights, and Rao–Blackwellised predictions
+    on the part of test images that lies in the span of the training images.
 
     Parameters
     ----------

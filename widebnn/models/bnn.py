@@ -1,13 +1,14 @@
 """A Bayesian neural network: embedding, Gaussian linear readout, observation noise."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
+from widebnn._arrays import Inputs
 from widebnn._check import Number, at_least, non_negative, positive
 from widebnn.models.embedding import Embedding, Inner, from_nnx
 
@@ -63,7 +64,7 @@ class BNN:
         self.bias_std = non_negative(bias_std=bias_std)
         self.features = features if isinstance(features, Embedding) else from_nnx(features)
 
-    def embedding(self, inner: Inner, x: Float[Array, "n ..."]) -> Float[Array, "n p"]:
+    def embedding(self, inner: Inner, x: Inputs) -> Float[Array, "n p"]:
         """Ψ, the scaled top-layer embedding with its bias column; p = d_L + 1, or d_L where σ_b = 0."""
         h = self.features.apply(inner, x)
         if h.ndim != 2 or h.shape[0] != x.shape[0]:
@@ -76,13 +77,12 @@ class BNN:
             return psi
         return jnp.concatenate([psi, jnp.full((len(psi), 1), self.bias_std, psi.dtype)], axis=1)
 
-    def __call__(self, parameters: Parameters, x: Float[Array, "n ..."]) -> Float[Array, "n d_out"]:
+    def __call__(self, parameters: Parameters, x: Inputs) -> Float[Array, "n d_out"]:
         """F = Ψ W, the noise-free outputs."""
         return self.embedding(parameters.inner, x) @ parameters.readout
 
-    def template(self, x: Float[Array, "n ..."]) -> PyTree[jax.ShapeDtypeStruct]:
+    def template(self, x: Inputs) -> PyTree:
         """Shapes and dtypes of θ as `Parameters`, for inputs like `x`."""
         psi = jax.eval_shape(self.embedding, self.features.template, x)
-        return Parameters(
-            self.features.template, jax.ShapeDtypeStruct((psi.shape[1], self.out_features), psi.dtype)
-        )
+        readout: Any = jax.ShapeDtypeStruct((psi.shape[1], self.out_features), psi.dtype)
+        return Parameters(self.features.template, readout)

@@ -3,9 +3,11 @@
 import math
 
 import jax
+import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
 
+from widebnn._arrays import Inputs
 from widebnn._check import Number, at_least, non_negative, positive
 
 __all__ = ["Dense"]
@@ -50,6 +52,6 @@ class Dense(nnx.Module):
         if bias_std > 0:
             self.bias = nnx.Param(jax.random.normal(rngs.params(), (out_features,)))
 
-    def __call__(self, h: Float[Array, "n d_in"]) -> Float[Array, "n d_out"]:
-        f = self.weight_std / math.sqrt(self.in_features) * (h @ self.kernel[...])
+    def __call__(self, h: Inputs) -> Float[Array, "n d_out"]:
+        f = self.weight_std / math.sqrt(self.in_features) * (jnp.asarray(h) @ self.kernel[...])
         return f + self.bias_std * self.bias[...][None, :] if self.bias_std > 0 else f

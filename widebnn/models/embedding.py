@@ -1,12 +1,14 @@
 """A user's module as what the core wants: a pure function of a pytree of N(0, 1) parameters."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
 from flax import nnx
 from jaxtyping import Array, Float, PyTree
+
+from widebnn._arrays import Inputs
 
 __all__ = ["Embedding", "from_linen", "from_nnx"]
 
@@ -24,7 +26,7 @@ class Embedding(NamedTuple):
         Shapes and dtypes of the inner parameters, a pytree of `jax.ShapeDtypeStruct`.
     """
 
-    apply: Callable[[Inner, Float[Array, "n ..."]], Float[Array, "n d_L"]]
+    apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]]
     template: PyTree[jax.ShapeDtypeStruct]
 
 
@@ -57,7 +59,7 @@ def from_nnx(module: nnx.Module) -> Embedding:
     )
 
 
-def from_linen(module: nn.Module, x: Float[Array, "n ..."]) -> Embedding:
+def from_linen(module: nn.Module, x: Inputs) -> Embedding:
     """Wrap a Linen module, whose parameters get the prior N(0, 1).
 
     Parameters
@@ -86,8 +88,12 @@ def from_linen(module: nn.Module, x: Float[Array, "n ..."]) -> Embedding:
         variables = jax.eval_shape(module.init, jax.random.key(0), x)
     for collection in set(variables) - {"params"}:
         _refuse("collection", (collection,))
+
+    def apply(inner: Inner, x: Inputs) -> Any:
+        return module.apply({"params": inner}, x)
+
     return Embedding(
-        apply=lambda inner, x: module.apply({"params": inner}, x),
+        apply=apply,
         template=jax.tree.map(_shape, variables["params"]),
     )
 

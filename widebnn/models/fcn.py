@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 
 import jax
+import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
 
+from widebnn._arrays import Inputs
 from widebnn._check import Number, at_least, one_of
 from widebnn.models.dense import Dense
 
@@ -72,9 +74,9 @@ class FCN(nnx.Module):
         self.in_features = in_features
         self.out_features = widths[-1] if widths else in_features
 
-    def __call__(self, x: Float[Array, "n d_in"]) -> Float[Array, "n d_L"]:
+    def __call__(self, x: Inputs) -> Float[Array, "n d_L"]:
         """h^L, the activations of the top hidden layer, not yet scaled by the readout's σ_W/√d_L."""
-        h = x
+        h = jnp.asarray(x)
         for layer in self.layers:
             h = ACTIVATIONS[self.activation](layer(h))
         return h

@@ -1,7 +1,8 @@
 """What every sampler here is made of: a state, a report of the step, and the accept–reject rule."""
 
+import operator
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +28,8 @@ Potential = Callable[[Position], Float[Array, ""]]
 class State(Protocol):
     """What a chain carries: at least its position."""
 
-    position: Position
+    @property
+    def position(self) -> Position: ...
 
 
 class Info(NamedTuple):
@@ -49,7 +51,7 @@ class Sampler(NamedTuple):
     """
 
     init: Callable[..., State]
-    step: Callable[[Key[Array, ""], State], tuple[State, Info]]
+    step: Callable[[Key[Array, ""], Any], tuple[Any, Info]]
 
 
 def normal_like(rng_key: Key[Array, ""], position: PyTree) -> Position:
@@ -62,7 +64,7 @@ def normal_like(rng_key: Key[Array, ""], position: PyTree) -> Position:
 
 def inner_product(u: Position, v: Position) -> Float[Array, ""]:
     """⟨u, v⟩ over all leaves."""
-    return sum(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum(a * b), u, v)))
+    return jax.tree.reduce(operator.add, jax.tree.map(lambda a, b: jnp.sum(a * b), u, v))
 
 
 def half_square_difference(v: Position, u: Position) -> Float[Array, ""]:
@@ -70,12 +72,12 @@ def half_square_difference(v: Position, u: Position) -> Float[Array, ""]:
 
     The two squares are each as large as the network has parameters, and float32 would lose their difference.
     """
-    return sum(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum((a - b) * (a + b)) / 2, v, u)))
+    return jax.tree.reduce(operator.add, jax.tree.map(lambda a, b: jnp.sum((a - b) * (a + b)) / 2, v, u))
 
 
-def accept(
-    rng_key: Key[Array, ""], log_ratio: Float[Array, ""], state: State, proposal: State
-) -> tuple[State, Info]:
+def accept[S: State](
+    rng_key: Key[Array, ""], log_ratio: Float[Array, ""], state: S, proposal: S
+) -> tuple[S, Info]:
     """Metropolis–Hastings: move to `proposal` with probability min(1, exp(log_ratio)).
 
     A ratio that is not a number rejects: a diverged proposal must never be kept.

@@ -61,11 +61,13 @@ def langevin(potential: Potential, step_size: Number, damping: Number, metropoli
         noise_key, accept_key = jax.random.split(rng_key)
         noise = normal_like(noise_key, state.position)
         m = jax.tree.map(lambda m, xi: keep * m + refresh * xi, state.momentum, noise)
-        moved, new_m, energy_change = integrate(HMCState(*state[:3]), m)
-        flipped = LangevinState(*state[:3], jax.tree.map(jnp.negative, m))
-        kept, info = accept(accept_key, -energy_change, flipped, LangevinState(*moved, new_m))
+        start = HMCState(state.position, state.potential, state.gradient)
+        end, end_m, energy_change = integrate(start, m)
+        flipped = LangevinState(*start, momentum=jax.tree.map(jnp.negative, m))
+        proposal = LangevinState(*end, momentum=end_m)
+        kept, info = accept(accept_key, -energy_change, flipped, proposal)
         if metropolis:
             return kept, info
-        return LangevinState(*moved, new_m), Info(info.acceptance_rate, jnp.ones((), bool))
+        return proposal, Info(info.acceptance_rate, jnp.ones((), bool))
 
     return Sampler(init, step)

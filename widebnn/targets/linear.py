@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from widebnn._arrays import Inputs, Observations
 from widebnn._check import Number, finite, positive
 from widebnn.samplers.base import half_square_difference
 from widebnn.targets.base import Target, from_potential
@@ -56,7 +57,7 @@ class Linear(Target):
         return from_potential(potential, self.template)
 
 
-def linear(x: Float[Array, "n d_in"], y: Float[Array, "n d_out"], noise_std: Number) -> Linear:
+def linear(x: Inputs, y: Observations, noise_std: Number) -> Linear:
     """Bayesian linear regression with prior N(0, I) and noise N(0, σ²).
 
     Parameters

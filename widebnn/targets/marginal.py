@@ -1,7 +1,9 @@
 """The readout integrated out: chains over the inner parameters alone, the readout drawn exactly."""
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from widebnn._arrays import Inputs, Observations
 from widebnn.models import BNN, Parameters
 from widebnn.models.embedding import Inner
 from widebnn.samplers.base import normal_like
@@ -33,7 +35,7 @@ class Marginal(NetworkTarget):
         return parameters.inner
 
 
-def marginal(bnn: BNN, x: Float[Array, "n ..."], y: Float[Array, "n d_out"], space: str = "auto") -> Marginal:
+def marginal(bnn: BNN, x: Inputs, y: Observations, space: str = "auto") -> Marginal:
     """The posterior of the inner parameters θ^{≤L}, with the readout integrated out.
 
     Under repriorisation the readout's φ_W is exactly N(0, I) and independent of the rest, so that nothing
@@ -54,4 +56,4 @@ def marginal(bnn: BNN, x: Float[Array, "n ..."], y: Float[Array, "n d_out"], spa
     TypeError, ValueError
         If x or y is empty, not finite or of the wrong shape, or `space` is unknown.
     """
-    return Marginal(bnn, x, y, space)
+    return Marginal(bnn, jnp.asarray(x), jnp.asarray(y), space)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from widebnn._arrays import NewInputs
 from widebnn._check import Number, finite, one_of
 from widebnn.models import BNN, Parameters
 from widebnn.models.embedding import Inner
@@ -49,15 +50,13 @@ class NetworkTarget(Target):
         if not isinstance(self.bnn, BNN):
             raise TypeError(f"bnn must be a widebnn.BNN; got {type(self.bnn).__name__}")
         one_of(("auto", "data", "feature"), space=self.space)
-        x, y = finite(x=jnp.asarray(self.x)), finite(y=jnp.asarray(self.y))
+        x, y = finite(x=self.x), finite(y=self.y)
         if x.ndim < 2 or x.size == 0:
             raise ValueError(f"x must have shape (n, ...) with n ≥ 1; got {x.shape}")
         if y.shape != (len(x), self.bnn.out_features):
             raise ValueError(
                 f"y must have shape (n, d_out) = ({len(x)}, {self.bnn.out_features}); got {y.shape}"
             )
-        object.__setattr__(self, "x", x)
-        object.__setattr__(self, "y", y)
         try:
             self.bnn.template(x)
         except (TypeError, ValueError) as error:
@@ -88,22 +87,22 @@ class NetworkTarget(Target):
         reg = self.bnn.noise_std**2 if reg is None else reg
         return readout_posterior(self.embedding(position), self.y, reg, self.space)
 
-    def embedding_at(self, x: Float[Array, "m ..."]) -> Function:
+    def embedding_at(self, x: NewInputs) -> Function:
         """Ψ* of new inputs, a function of `(position, rng_key=None)`."""
         x = self._new_inputs(x)
         return lambda position, rng_key=None: self.bnn.embedding(self.inner(position), x)
 
-    def output(self, x: Float[Array, "m ..."]) -> Function:
+    def output(self, x: NewInputs) -> Function:
         """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`."""
         embedding = self.embedding_at(x)
 
         def output(position, rng_key=None):
-            readout_key, embedding_key = _split(rng_key)
+            readout_key, embedding_key = (None, None) if rng_key is None else jax.random.split(rng_key)
             return embedding(position, embedding_key) @ self.readout(position, readout_key)
 
         return output
 
-    def predictive_mean(self, x: Float[Array, "m ..."]) -> Function:
+    def predictive_mean(self, x: NewInputs) -> Function:
         """E[f(x) | θ^{≤L}, D] = Ψ*μ, (m, d_out), as a function of `(position, rng_key=None)`.
 
         The readout is integrated out exactly (Rao–Blackwell), in every parametrisation: the variance of
@@ -116,7 +115,7 @@ class NetworkTarget(Target):
 
         return mean
 
-    def predictive_covariance(self, x: Float[Array, "m ..."]) -> Function:
+    def predictive_covariance(self, x: NewInputs) -> Function:
         """Cov[f_j(x) | θ^{≤L}, D] = Ψ*ΣΨ*ᵀ, (m, m), the same for each output j.
 
         A function of `(position, rng_key=None)`; the observation noise σ² I is not in it.
@@ -128,12 +127,12 @@ class NetworkTarget(Target):
 
         return covariance
 
-    def predictive_draw(self, x: Float[Array, "m ..."]) -> Function:
+    def predictive_draw(self, x: NewInputs) -> Function:
         """y* = f_θ(x) + σ ε, (m, d_out): a posterior-predictive draw, a function of `(position, rng_key)`."""
         output = self.output(x)
 
         def draw(position, rng_key=None):
-            output_key, noise_key = _split(required(rng_key, "the noise of an observation"))
+            output_key, noise_key = jax.random.split(required(rng_key, "the noise of an observation"))
             f = output(position, output_key)
             return f + self.bnn.noise_std * jax.random.normal(noise_key, f.shape, f.dtype)
 
@@ -143,15 +142,11 @@ class NetworkTarget(Target):
     def _input_shape(self) -> tuple[int, ...]:
         return self.x.shape[1:]
 
-    def _new_inputs(self, x: Array) -> Array:
+    def _new_inputs(self, x: NewInputs) -> Array:
         x = finite(x=jnp.asarray(x, self.x.dtype))
         if x.shape[1:] != self._input_shape or x.size == 0:
             raise ValueError(f"x must have shape (m, {str(self._input_shape)[1:]} with m ≥ 1; got {x.shape}")
         return x
-
-
-def _split(rng_key: Key[Array, ""] | None):
-    return (None, None) if rng_key is None else jax.random.split(rng_key)
 
 
 def required(rng_key: Key[Array, ""] | None, what: str) -> Key[Array, ""]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from widebnn._arrays import Inputs, Observations
 from widebnn._check import Number, positive
 from widebnn.models import BNN, Parameters
 from widebnn.targets.network import NetworkTarget
@@ -51,8 +52,8 @@ class Repriorised(NetworkTarget):
 
 def repriorised(
     bnn: BNN,
-    x: Float[Array, "n ..."],
-    y: Float[Array, "n d_out"],
+    x: Inputs,
+    y: Observations,
     reg: Number | None = None,
     space: str = "auto",
 ) -> Repriorised:
@@ -78,4 +79,4 @@ def repriorised(
         If x or y is empty, not finite or of the wrong shape, `reg` is not positive or `space` is unknown.
     """
     reg = positive(noise_std=bnn.noise_std) ** 2 if reg is None else positive(reg=reg)
-    return Repriorised(bnn, x, y, space, reg=reg)
+    return Repriorised(bnn, jnp.asarray(x), jnp.asarray(y), space, reg=reg)

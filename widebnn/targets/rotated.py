@@ -5,15 +5,19 @@ coordinates QᵀW¹ ~ N(0, I) carry all the data, and RQᵀW¹ is the layer appl
 r rows. The rest of W¹ keeps its prior and is drawn only when new inputs look at it.
 """
 
+import functools
+import operator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-from flax.traverse_util import flatten_dict, unflatten_dict
+from flax.traverse_util import flatten_dict
 from jaxtyping import Array, Float, Float64
 
+from widebnn._arrays import NewInputs
 from widebnn.models import BNN, Embedding, Parameters
 from widebnn.samplers.base import Position, normal_like
 from widebnn.targets.network import NetworkTarget, required
@@ -23,7 +27,8 @@ __all__ = ["rotated"]
 
 def _row_space(x: Float64[np.ndarray, "n d"], like: Array) -> Float64[np.ndarray, "d r"]:
     """Orthonormal columns that span the rows of x, up to the rounding of inputs such as `like`."""
-    q, r, _ = scipy.linalg.qr(x.T, mode="economic", pivoting=True)
+    factors: Any = scipy.linalg.qr(x.T, mode="economic", pivoting=True)
+    q, r, _ = factors
     tolerance = 10 * jnp.finfo(like.dtype).eps * np.abs(np.asarray(like)).max() * np.sqrt(x.shape[1])
     return q[:, np.abs(np.diag(r)) > tolerance]
 
@@ -54,20 +59,20 @@ class Rotated(NetworkTarget):
         """θ with the whole W¹ = Q(QᵀW¹) + (I − QQᵀ)Z, Z ~ N(0, I) drawn with `rng_key`."""
         readout_key, kernel_key = jax.random.split(required(rng_key, "the part of W¹ outside the data"))
         inner = self.inner(position)
-        rotated = flatten_dict(inner)[self.kernel]
+        rotated = _leaf(inner, self.kernel)
         q = jnp.asarray(self.basis, rotated.dtype)
         z = jax.random.normal(kernel_key, (len(q), rotated.shape[1]), rotated.dtype)
         whole = z + q @ (rotated - q.T @ z)
         return Parameters(_with(inner, self.kernel, whole), self.readout(position, readout_key))
 
     def from_parameters(self, parameters: Parameters) -> Position:
-        whole = flatten_dict(parameters.inner)[self.kernel]
+        whole = _leaf(parameters.inner, self.kernel)
         rotated = jnp.asarray(self.basis, whole.dtype).T @ whole
         return self.base.from_parameters(
             Parameters(_with(parameters.inner, self.kernel, rotated), parameters.readout)
         )
 
-    def embedding_at(self, x: Float[Array, "m d_in"]):
+    def embedding_at(self, x: NewInputs):
         """Ψ* of new inputs, a function of `(position, rng_key=None)`.
 
         X* = (X*Q)Qᵀ + R*Q*ᵀ with Q* orthonormal and orthogonal to Q: the coordinates Q*ᵀW¹ ~ N(0, I) are
@@ -85,7 +90,7 @@ class Rotated(NetworkTarget):
             if new_basis.shape[1] == 0:
                 return self.bnn.embedding(inner, inputs)
             key = required(rng_key, "the part of W¹ that x sees and the data do not")
-            rotated = flatten_dict(inner)[self.kernel]
+            rotated = _leaf(inner, self.kernel)
             z = jax.random.normal(key, (new_basis.shape[1], rotated.shape[1]), rotated.dtype)
             return self.bnn.embedding(_with(inner, self.kernel, jnp.concatenate([rotated, z])), inputs)
 
@@ -125,7 +130,7 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     if target.x.ndim != 2:
         raise ValueError(f"target must have inputs of shape (n, d_in); got {target.x.shape}")
     bnn, d_in = target.bnn, target.x.shape[1]
-    shapes = flatten_dict(bnn.features.template)
+    shapes: dict[tuple, Any] = flatten_dict(bnn.features.template)
     kernels = [path for path, leaf in shapes.items() if path[-1] == "kernel" and leaf.shape[0] == d_in]
     if kernel is None and len(kernels) != 1:
         raise ValueError(f"kernel must name the first layer's kernel; those with {d_in} rows: {kernels}")
@@ -146,7 +151,7 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     r = jnp.asarray(exact @ basis, target.x.dtype)
 
     inner = normal_like(jax.random.key(0), bnn.features.template)
-    reduced = _with(inner, kernel, jnp.asarray(basis, leaf.dtype).T @ flatten_dict(inner)[kernel])
+    reduced = _with(inner, kernel, jnp.asarray(basis, leaf.dtype).T @ _leaf(inner, kernel))
     before = bnn.embedding(inner, target.x)
     try:
         after = rotated_bnn.embedding(reduced, r)
@@ -161,5 +166,12 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     return Rotated(rotated_bnn, r, target.y, target.space, base=base, basis=basis, kernel=kernel)
 
 
-def _with(inner, path, leaf):
-    return unflatten_dict(flatten_dict(inner) | {path: leaf})
+def _leaf(tree: Any, path: tuple) -> Any:
+    return functools.reduce(operator.getitem, path, tree)
+
+
+def _with(tree: Any, path: tuple, leaf: Any) -> Any:
+    """`tree` with another leaf at `path`."""
+    if not path:
+        return leaf
+    return tree | {path[0]: _with(tree[path[0]], path[1:], leaf)}

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from widebnn._arrays import Inputs, Observations
 from widebnn.models import BNN, Parameters
 from widebnn.targets.network import NetworkTarget
 
@@ -29,7 +30,7 @@ class Standard(NetworkTarget):
         return parameters
 
 
-def standard(bnn: BNN, x: Float[Array, "n ..."], y: Float[Array, "n d_out"], space: str = "auto") -> Standard:
+def standard(bnn: BNN, x: Inputs, y: Observations, space: str = "auto") -> Standard:
     """The posterior of a Bayesian neural network over θ, all weights as they are.
 
     Parameters
@@ -46,4 +47,4 @@ def standard(bnn: BNN, x: Float[Array, "n ..."], y: Float[Array, "n d_out"], spa
     TypeError, ValueError
         If x or y is empty, not finite or of the wrong shape.
     """
-    return Standard(bnn, x, y, space)
+    return Standard(bnn, jnp.asarray(x), jnp.asarray(y), space)

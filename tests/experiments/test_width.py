@@ -1,0 +1,77 @@
+"""The experiment over width: what its rows hold, and that its summaries are right."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from widebnn.experiments import OVER_WIDTH, OverWidth, over_width
+from widebnn.experiments.width import SAMPLERS, _standard_error
+
+TINY = dataclasses.replace(
+    OVER_WIDTH["smoke"], num_train=8, num_test=4, widths=(4, 8), num_steps=(50,) * 4, burn_in=5
+)
+
+
+def test_rows_cover_the_grid_and_are_reported_as_they_come():
+    seen = []
+    rows = over_width(TINY, on_row=seen.append)
+    assert rows == seen
+    assert [(r["width"], r["sampler"]) for r in rows] == [(w, s) for w in (4, 8) for s in SAMPLERS]
+    for row in rows:
+        assert 0 <= row["acceptance"] <= 1
+        assert row["ms_per_step"] > 0
+        # all of φ: W¹ and b¹, readout and its bias; rotated: rank 8, and the bias
+        whole = 64 * row["width"] + row["width"] + 10 * (row["width"] + 1)
+        assert row["dimension"] == (
+            whole if row["sampler"] in ("Langevin", "random walk") else 9 * row["width"]
+        )
+        assert row["ess_weights"] is None or (
+            0 < row["ess_weights_low"] <= row["ess_weights"] <= row["ess_weights_high"]
+        )
+
+
+def test_the_same_configuration_gives_the_same_rows():
+    config = dataclasses.replace(TINY, widths=(4,))
+    first, second = (over_width(config) for _ in range(2))
+    for a, b in zip(first, second, strict=True):
+        assert {k: v for k, v in a.items() if k != "ms_per_step"} == {
+            k: v for k, v in b.items() if k != "ms_per_step"
+        }
+
+
+def test_standard_error_knows_the_autocorrelation():
+    rng = np.random.default_rng(0)
+    num_chains, n, rho = 400, 2_000, 0.9
+    noise = rng.standard_normal((num_chains, n))
+    x = np.empty_like(noise)
+    x[:, 0] = noise[:, 0]
+    for t in range(1, n):
+        x[:, t] = rho * x[:, t - 1] + np.sqrt(1 - rho**2) * noise[:, t]
+    errors = [_standard_error(chain[None]) for chain in x]
+    true = x.mean(axis=1).std()
+    assert abs(np.mean(errors) / true - 1) < 0.15  # the deviation of 400 means is known to 3.5 %
+    assert _standard_error(np.ones((1, 10))) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"samplers": ("pCN", "gibbs"), "num_steps": (1, 1)}, ["sampler", "gibbs", "pCNL"]),
+        ({"num_steps": (10, 10)}, ["num_steps", "(10, 10)"]),
+        ({"dataset": "imagenet"}, ["dataset", "imagenet", "cifar10"]),
+    ],
+)
+def test_bad_configurations_are_refused_before_anything_runs(change, words):
+    with pytest.raises(ValueError) as error:
+        over_width(dataclasses.replace(TINY, **change), on_row=pytest.fail)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_paper_scale_is_the_papers():
+    paper = OVER_WIDTH["paper"]
+    assert (paper.num_train, paper.noise_std, paper.thin) == (256, 0.1, 25)
+    assert paper.step_sizes == (0.2, 0.1, 0.01)
+    assert set(paper.num_steps) == {1_000_000}
+    assert isinstance(paper, OverWidth)
