@@ -41,6 +41,7 @@ endif
 	@touch $@
 
 test: export WIDEBNN_SCALE := smoke
+test: export NPROC := 1  # one XLA thread for each of the two workers
 test: $(installed) ## Lint, type-check, run the test suite and every chapter at smoke scale
 	$(bin)/ruff check
 	$(bin)/ruff format --check
