@@ -90,7 +90,8 @@ class Draws:
 class _Carry(NamedTuple):
     states: PyTree
     step: Int[Array, ""]
-    log_step_size: Float[Array, ""]
+    log_step_size: Float[Array, ""]  # while it is tuned
+    average: Float[Array, ""]  # of it, which is what stays
 
 
 def sample(
@@ -136,9 +137,10 @@ def sample(
     initial
         Positions to start from, leaves (num_chains, ...); prior draws unless given.
     target_acceptance
-        In (0, 1): tune the step size to this mean acceptance rate during burn-in, log ε ← log ε + t^{-0.6}
-        (a − a*), a averaged over the chains (Robbins & Monro 1951; Andrieu & Thoms 2008, §4.2); it is fixed
-        from then on.
+        a* in (0, 1): tune the step size to this mean acceptance rate during burn-in by
+        log ε ← log ε + t^{-0.6} (a − a*)/(a*(1 − a*)), at most 1 a step, with a averaged over the chains
+        (Robbins & Monro 1951; Andrieu & Thoms 2008, §4.2); the average of log ε with weights t^{-0.75}, as
+        in Hoffman & Gelman 2014, §3.2, stays fixed from then on.
     step_size, max_step_size
         Where tuning starts and what it may not exceed (1 for pCN and pCNL).
     progress
@@ -191,26 +193,29 @@ def sample(
 
     make: Callable[[Array], Any] = sampler if callable(sampler) else lambda step_size: sampler
     dtype = jnp.result_type(*jax.tree.leaves(initial))
-    goal = target_acceptance if is_tuned else 0.0
+    goal = 0.5 if target_acceptance is None else target_acceptance
     first_step = jnp.asarray(step_size, dtype)
     states = jax.jit(jax.vmap(lambda u, key: make(first_step).init(u, rng_key=key)))(
         initial, jax.random.split(start_key, num_chains)
     )
-    carry = _Carry(states, jnp.asarray(0), jnp.log(first_step))
+    carry = _Carry(states, jnp.asarray(0), jnp.log(first_step), jnp.log(first_step))
     keys = jax.random.split(step_key, num_chains), jax.random.split(collect_key, num_chains)
 
     def one_step(keys, carry, is_tuning):
         chain_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys)
-        states, info = jax.vmap(make(jnp.exp(carry.log_step_size)).step)(chain_keys, carry.states)
+        log_step_size = jnp.where(is_tuning, carry.log_step_size, carry.average)
+        states, info = jax.vmap(make(jnp.exp(log_step_size)).step)(chain_keys, carry.states)
         report = {
             name: jnp.asarray(getattr(info, field), dtype)
             for field, name in STATISTICS.items()
             if hasattr(info, field)
         }
-        gain = (carry.step + 1.0) ** -0.6
-        moved = carry.log_step_size + gain * (jnp.mean(report["acceptance_rate"]) - goal)
-        moved = jnp.minimum(moved, jnp.log(max_step_size)).astype(dtype)
-        return _Carry(states, carry.step + 1, jnp.where(is_tuning, moved, carry.log_step_size)), report
+        gain = (carry.step + 1.0) ** -0.6 / (goal * (1 - goal))
+        change = jnp.clip(gain * (jnp.mean(report["acceptance_rate"]) - goal), -1, 1)
+        moved = jnp.minimum(carry.log_step_size + change, jnp.log(max_step_size)).astype(dtype)
+        weight = jnp.where(is_tuning, (carry.step + 1.0) ** -0.75, 0).astype(dtype)
+        average = weight * moved + (1 - weight) * carry.average
+        return _Carry(states, carry.step + 1, moved, average), report
 
     def collected_values(keys, carry):
         draw_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys)
@@ -261,7 +266,7 @@ def sample(
         collected=collected,
         stats=stats,
         position=carry.states.position,
-        step_size=float(jnp.exp(carry.log_step_size)) if is_tuned else None,
+        step_size=float(jnp.exp(carry.average)) if is_tuned else None,
         thin=thin,
         burn_in=burn_in,
         seconds=seconds,
