@@ -1,0 +1,66 @@
+"""Acceptance in float32 against float64 at the size the papers report as hard: n = 256, width 1,024."""
+
+import functools
+import os
+import sys
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+import widebnn as wb
+from widebnn.samplers import pcn, pcnl
+from widebnn.samplers.base import normal_like
+
+NUM_PROPOSALS = 40
+WANTED = 1e-3
+"""0.1 percentage points."""
+
+
+@functools.cache
+def potential(dtype):
+    """The rotated marginal target on real images: CIFAR-10 where it is at hand, else digits."""
+    load = wb.data.cifar10 if os.environ.get("WIDEBNN_DATA") else wb.data.digits
+    data = load(num_train=256, num_test=1)
+    features = wb.models.FCN(data.x_train.shape[1], 1_024, rngs=nnx.Rngs(0))
+    graph, state = nnx.split(features)
+    features = nnx.merge(graph, jax.tree.map(lambda leaf: leaf.astype(dtype), state))
+    x, y = (jnp.asarray(a, dtype) for a in (data.x_train, data.y_train))
+    target = wb.targets.rotated(wb.targets.marginal(wb.BNN(features, 10, noise_std=0.1), x, y))
+    return target, jax.jit(target.potential)
+
+
+def cast(tree, dtype):
+    return jax.tree.map(lambda leaf: leaf.astype(dtype), tree)
+
+
+def float32_noise(rng_key, position):
+    """The same noise in both precisions."""
+    noise = normal_like(rng_key, cast(position, jnp.float32))
+    return jax.tree.map(lambda xi, u: xi.astype(u.dtype), noise, position)
+
+
+@pytest.mark.parametrize("make, step_size", [(pcn, 0.2), (pcnl, 0.2)], ids=["pcn", "pcnl"])
+def test_acceptance_agrees_with_float64(make, step_size):
+    """Along a float32 chain: each proposal's acceptance rate, in both precisions, from the same position."""
+    rates = {jnp.float32: [], jnp.float64: []}
+    with jax.enable_x64(True), mock.patch.object(sys.modules[make.__module__], "normal_like", float32_noise):
+        targets = {dtype: potential(dtype) for dtype in rates}
+        samplers = {dtype: make(evaluate, step_size) for dtype, (_, evaluate) in targets.items()}
+        init = {dtype: jax.jit(sampler.init) for dtype, sampler in samplers.items()}
+        step = {dtype: jax.jit(sampler.step) for dtype, sampler in samplers.items()}
+        state = init[jnp.float32](targets[jnp.float32][0].draw_prior(jax.random.key(0)))
+        assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(state))
+        for i in range(NUM_PROPOSALS):
+            key = jax.random.key(i)
+            exact = init[jnp.float64](cast(state.position, jnp.float64))
+            rates[jnp.float64].append(step[jnp.float64](key, exact)[1].acceptance_rate)
+            state, info = step[jnp.float32](key, state)
+            rates[jnp.float32].append(info.acceptance_rate)
+    single, double = (np.asarray(rate, np.float64) for rate in rates.values())
+    assert np.ptp(double) > 0.05, "all proposals alike: nothing to compare"
+    assert abs(single.mean() - double.mean()) < WANTED
+    assert np.abs(single - double).mean() < WANTED
