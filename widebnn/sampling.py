@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.core
@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 from tqdm.auto import tqdm
 
 from widebnn._check import Number, at_least, positive
-from widebnn.samplers.base import Position, Sampler
+from widebnn.samplers.base import Position
 from widebnn.targets.base import Target
 
 if TYPE_CHECKING:
@@ -24,6 +24,18 @@ if TYPE_CHECKING:
 __all__ = ["Draws", "sample"]
 
 Collector = Callable[..., Float[Array, "..."]]
+
+
+@runtime_checkable
+class AnySampler(Protocol):
+    """A `widebnn.samplers.Sampler`, or another library's with the same two functions."""
+
+    @property
+    def init(self) -> Callable[..., Any]: ...
+
+    @property
+    def step(self) -> Callable[..., Any]: ...
+
 
 STATISTICS = {
     "acceptance_rate": "acceptance_rate",
@@ -96,7 +108,7 @@ class _Carry(NamedTuple):
 
 def sample(
     rng_key: Key[Array, ""],
-    sampler: Sampler | Callable[[Array], Sampler],
+    sampler: AnySampler | Callable[[Array], AnySampler],
     target: Target,
     *,
     num_samples: int,
