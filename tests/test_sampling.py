@@ -1,0 +1,268 @@
+"""The driver: one key one result, what is kept and when, tuning, and the company of BlackJAX and ArviZ."""
+
+import functools
+import io
+
+import arviz
+import blackjax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import widebnn as wb
+from widebnn import sampling
+from widebnn.samplers import langevin, pcn, rwm
+
+TARGET = wb.targets.from_potential(
+    lambda u: jnp.sum(jnp.cosh(u["a"])) + jnp.sum(u["b"] ** 2), {"a": jnp.zeros(2), "b": jnp.zeros((1, 3))}
+)
+"""On a pytree, not Gaussian."""
+
+
+def run(**options):
+    options = {"num_samples": 12, "collect": {"a": lambda u: u["a"], "b": lambda u: u["b"]}} | options
+    sampler = options.pop("sampler", pcn(TARGET.potential, 0.5))
+    return wb.sample(jax.random.key(0), sampler, TARGET, **({"progress": False} | options))
+
+
+def same(first, second):
+    return all(np.array_equal(first[name], second[name]) for name in first.collected) and all(
+        np.array_equal(first.stats[name], second.stats[name]) for name in first.stats
+    )
+
+
+def test_shapes():
+    draws = run(num_chains=3, thin=2, burn_in=5)
+    assert draws["a"].shape == (3, 12, 2) and draws["b"].shape == (3, 12, 1, 3)
+    assert {name: values.shape for name, values in draws.stats.items()} == {
+        "acceptance_rate": (3, 12),
+        "is_accepted": (3, 12),
+    }
+    assert draws.position["b"].shape == (3, 1, 3)
+    assert np.array_equal(draws["a"][:, -1], draws.position["a"])
+    assert draws.step_size is None and draws.seconds > 0
+
+
+def test_potential_is_collected_unless_told_otherwise():
+    draws = run(collect=None)
+    assert list(draws.collected) == ["potential"] and draws["potential"].shape == (1, 12)
+
+
+@pytest.mark.parametrize("thin", [1, 3])
+def test_result_does_not_know_the_chunks(monkeypatch, thin):
+    """However many steps or draws are compiled together, and whether a bar is shown."""
+    options = {"num_samples": 23, "thin": thin, "burn_in": 17, "num_chains": 2}
+    expected = run(**options)
+    for draws, seconds in [(1, 0.5), (4, 1e-9), (100, 1e-9), (7, 100.0)]:
+        monkeypatch.setattr(sampling, "MAX_CHUNK_DRAWS", draws)
+        monkeypatch.setattr(sampling, "CHUNK_SECONDS", seconds)
+        assert same(run(**options), expected)
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert same(run(**options, progress=True), expected)
+
+
+def test_another_key_gives_another_result():
+    draws = wb.sample(
+        jax.random.key(1), pcn(TARGET.potential, 0.5), TARGET, num_samples=12, progress=False, collect=None
+    )
+    assert not np.array_equal(draws["potential"], run(collect=None)["potential"])
+
+
+def test_thinning_keeps_every_third_step():
+    every, third = run(num_samples=12), run(num_samples=4, thin=3)
+    assert np.array_equal(third["a"], every["a"][:, 2::3])
+    rates = every.stats["acceptance_rate"].reshape(1, 4, 3).mean(axis=2)
+    assert np.allclose(third.stats["acceptance_rate"], rates, atol=1e-6)
+
+
+def test_burn_in_leaves_out_the_first_steps():
+    assert np.array_equal(run(num_samples=7, burn_in=5)["a"], run(num_samples=12)["a"][:, 5:])
+
+
+def test_chains_differ_and_each_is_reproducible():
+    draws = run(num_chains=3)
+    assert len({values.tobytes() for values in draws["a"]}) == 3
+
+
+def test_initial_positions_are_where_chains_start():
+    start = {"a": jnp.asarray([[5.0, -5.0], [3.0, 3.0]]), "b": jnp.full((2, 1, 3), 2.0)}
+    draws = run(num_chains=2, initial=start, num_samples=1, sampler=rwm(TARGET.potential, 1e-4))
+    assert np.allclose(draws["a"][:, 0], start["a"], atol=0.01)
+    again = run(num_chains=2, initial=draws.position, num_samples=1, sampler=rwm(TARGET.potential, 1e-4))
+    assert np.allclose(again["a"], draws["a"], atol=0.01)
+
+
+def test_functions_that_want_a_key_get_a_fresh_one():
+    collect = {
+        "first": lambda u, rng_key: jax.random.normal(rng_key),
+        "second": lambda u, rng_key: jax.random.normal(rng_key),
+        "a": lambda u: u["a"],
+    }
+    draws = run(collect=collect, num_chains=2, num_samples=2_000)
+    values = np.concatenate([draws["first"].ravel(), draws["second"].ravel()])
+    assert len(np.unique(values)) > 7_950  # float32 normals collide now and then
+    assert stats.kstest(values, stats.norm.cdf).pvalue > 1e-6
+    assert abs(np.corrcoef(draws["first"].ravel(), draws["second"].ravel())[0, 1]) < 5 / np.sqrt(4_000)
+    assert np.array_equal(draws["a"], run(num_chains=2, num_samples=2_000)["a"])
+
+
+@pytest.mark.parametrize(
+    "make, wanted, start",
+    [(pcn, 0.4, 0.02), (pcn, 0.7, 0.9), (rwm, 0.25, 0.05)],
+    ids=["pcn from below", "pcn from above", "rwm"],
+)
+def test_tuning_reaches_the_wanted_acceptance_and_freezes(make, wanted, start):
+    """On a Gaussian reference with one stiff direction; the rate is of the draws after tuning."""
+    target = wb.targets.from_potential(lambda u: 50 * (u[0] - 1) ** 2, jnp.zeros(5))
+    options = {"num_samples": 500, "num_chains": 16, "progress": False, "max_step_size": 5.0}
+    if make is pcn:
+        options["max_step_size"] = 1.0
+    tuned = wb.sample(
+        jax.random.key(0),
+        functools.partial(make, target.potential),
+        target,
+        burn_in=1_500,
+        target_acceptance=wanted,
+        step_size=start,
+        **options,
+    )
+    assert abs(tuned.acceptance_rate - wanted) < 0.03
+    options.pop("max_step_size")
+    frozen = wb.sample(
+        jax.random.key(1), make(target.potential, tuned.step_size), target, burn_in=300, **options
+    )
+    assert abs(frozen.acceptance_rate - tuned.acceptance_rate) < 0.03
+
+
+def test_step_size_stays_below_its_limit():
+    flat = wb.targets.from_potential(lambda u: 0.0 * jnp.sum(u), jnp.zeros(3))
+    draws = wb.sample(
+        jax.random.key(0),
+        functools.partial(pcn, flat.potential),
+        flat,
+        num_samples=5,
+        burn_in=200,
+        target_acceptance=0.5,
+        max_step_size=0.8,
+        progress=False,
+    )
+    assert 0.79 < draws.step_size < 0.8 * (1 + 1e-6) and draws.acceptance_rate == 1
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """The program texts and memory of everything compiled while a test runs."""
+    seen, compile = [], jax.stages.Lowered.compile
+
+    def recording(self, *args, **kwargs):
+        program = compile(self, *args, **kwargs)
+        seen.append((len(self.as_text()), program.memory_analysis()))
+        return program
+
+    monkeypatch.setattr(jax.stages.Lowered, "compile", recording)
+    return seen
+
+
+def test_data_are_arguments_of_the_program(compiled):
+    """A potential that closes over four megabytes leaves a program of some kilobytes."""
+    data = jnp.asarray(np.random.default_rng(0).normal(size=(1_000, 1_000)), jnp.float32)
+    target = wb.targets.from_potential(lambda u: jnp.sum((data @ u) ** 2) / 1e3, jnp.zeros(1_000))
+    wb.sample(jax.random.key(0), pcn(target.potential, 0.01), target, num_samples=3, progress=False)
+    ((text, memory),) = compiled
+    assert text < 200_000
+    assert memory.argument_size_in_bytes > data.nbytes
+
+
+def test_memory_does_not_grow_with_parameters_times_draws(compiled):
+    size, num_samples = 100_000, 100
+    target = wb.targets.from_potential(lambda u: jnp.sum(jnp.sin(u)) / 10, jnp.zeros(size))
+    draws = wb.sample(
+        jax.random.key(0), pcn(target.potential, 0.01), target, num_samples=num_samples, progress=False
+    )
+    ((_, memory),) = compiled
+    of_position = 4 * size
+    assert memory.output_size_in_bytes < 3 * of_position
+    assert memory.temp_size_in_bytes < 12 * of_position
+    assert sum(values.nbytes for values in draws.collected.values()) == 4 * num_samples
+
+
+def test_langevin_gets_its_momentum_from_the_key():
+    draws = run(sampler=langevin(TARGET.potential, 0.5, 0.3), num_chains=2)
+    assert not np.array_equal(draws["a"][0], draws["a"][1])
+
+
+@pytest.mark.usefixtures("x64")
+def test_blackjax_nuts_on_logdensity_gives_the_exact_posterior():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(5, 3)), rng.normal(size=(5, 1))
+    target = wb.targets.linear(jnp.asarray(x), jnp.asarray(y), noise_std=0.7)
+    precision = np.eye(3) + x.T @ x / 0.49
+    half_of_stable = 1 / np.sqrt(np.linalg.norm(precision, 2))
+    nuts = blackjax.nuts(target.logdensity, step_size=half_of_stable, inverse_mass_matrix=jnp.ones(3))
+    with jax.numpy_rank_promotion("allow"):  # BlackJAX broadcasts freely
+        draws = wb.sample(
+            jax.random.key(0),
+            nuts,
+            target,
+            num_samples=200,
+            burn_in=50,
+            num_chains=64,
+            collect={"theta": lambda theta: theta[:, 0]},
+            progress=False,
+        )
+    sigma = np.linalg.inv(precision)
+    mu = (sigma @ x.T @ y / 0.49)[:, 0]
+    first, second = draws["theta"].mean(axis=1), ((draws["theta"] - mu) ** 2).mean(axis=1)
+    for values, exact in [(first, mu), (second, np.diag(sigma))]:
+        error = values.std(axis=0, ddof=1) / np.sqrt(64)
+        assert np.all(np.abs(values.mean(axis=0) - exact) < stats.t.isf(1e-6, 63) * error)
+        assert np.all(error < 0.1 * np.sqrt(np.diag(sigma)))
+    assert set(draws.stats) == {"acceptance_rate", "diverging", "n_steps"}
+    assert draws.stats["n_steps"].min() >= 1 and draws.stats["diverging"].max() == 0
+    tree = draws.to_datatree()
+    assert tree["sample_stats"]["diverging"].dtype == bool
+
+
+def test_our_sampler_runs_in_a_loop_of_blackjax():
+    sampler = pcn(TARGET.potential, 0.5)
+    start = TARGET.draw_prior(jax.random.key(0))
+    final, (states, infos) = blackjax.util.run_inference_algorithm(
+        jax.random.key(1), sampler, num_steps=50, initial_position=start
+    )
+    assert states.position["a"].shape == (50, 2)
+    assert np.array_equal(states.position["b"][-1], final.position["b"])
+    assert 0 < infos.acceptance_rate.mean() < 1
+
+
+def test_bar_shows_acceptance_of_many_chains(capsys):
+    run(num_samples=30, burn_in=20, num_chains=3, progress=True)
+    shown = capsys.readouterr().err
+    assert "acceptance 0." in shown and "sampling" in shown and "50/50" in shown
+    run(num_samples=30, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_draws_become_a_datatree():
+    draws = run(num_chains=2, num_samples=50, thin=2, burn_in=3)
+    tree = draws.to_datatree()
+    assert tree["posterior"]["b"].shape == (2, 50, 1, 3)
+    assert tree["sample_stats"]["acceptance_rate"].dims == ("chain", "draw")
+    assert tree["posterior"].attrs["thin"] == 2 and tree["posterior"].attrs["burn_in"] == 3
+    table = arviz.summary(tree, var_names=["a"])
+    assert len(table) == 2 and np.isfinite(table["mean"].astype(float)).all()
+
+
+def test_diagnostics_take_draws():
+    draws = run(num_chains=2, num_samples=50)
+    ess = wb.effective_sample_size(draws)
+    assert ess["a"].shape == (2,) and ess["b"].shape == (1, 3)
+    assert np.all((ess["a"] > 1) & (ess["a"] <= 100))
+
+
+@pytest.mark.usefixtures("x64")
+def test_positions_may_be_float64():
+    target = wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(2, jnp.float64))
+    draws = wb.sample(jax.random.key(0), pcn(target.potential, 0.5), target, num_samples=3, progress=False)
+    assert draws["potential"].dtype == np.float64
