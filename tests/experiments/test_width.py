@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from widebnn.experiments import OVER_WIDTH, OverWidth, over_width
+from widebnn.experiments import OVER_WIDTH, OverWidth, over_width, series
 from widebnn.experiments.width import SAMPLERS, _standard_error
 
 TINY = dataclasses.replace(
@@ -75,3 +75,14 @@ def test_paper_scale_is_the_papers():
     assert paper.step_sizes == (0.2, 0.1, 0.01)
     assert set(paper.num_steps) == {1_000_000}
     assert isinstance(paper, OverWidth)
+
+
+def test_series_is_in_the_order_of_width():
+    rows = [
+        {"width": w, "sampler": "pCN", "step_size": 0.2, "acceptance": w / 10, "ess_weights": None}
+        for w in (8, 2, 4)
+    ]
+    np.testing.assert_array_equal(series(rows, "pCN", 0.2), [0.2, 0.4, 0.8])
+    assert np.isnan(series(rows, "pCN", 0.2, "ess_weights")).all()
+    with pytest.raises(ValueError, match=r"no 'acceptance' of sampler 'pCN' at step_size 0\.3"):
+        series(rows, "pCN", 0.3)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from jaxtyping import Float
 
 from widebnn import data, samplers, targets
 from widebnn._check import one_of
@@ -17,7 +18,7 @@ from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
 
-__all__ = ["OVER_WIDTH", "SAMPLERS", "OverWidth", "over_width"]
+__all__ = ["OVER_WIDTH", "SAMPLERS", "OverWidth", "over_width", "series"]
 
 SAMPLERS: Mapping[str, Callable[[targets.Target, "OverWidth", float], samplers.Sampler]] = {
     "pCN": lambda target, config, step_size: samplers.pcn(target.potential, step_size),
@@ -197,6 +198,22 @@ class _Posterior:
             for label, value in zip(("", "_low", "_high"), band(jnp.ravel(ess)), strict=True):
                 row[f"ess_{quantity}{label}"] = float(value) / num_steps if jnp.isfinite(value) else None
         return row
+
+
+def series(
+    rows: list[dict[str, Any]], sampler: str, step_size: float, quantity: str = "acceptance"
+) -> Float[np.ndarray, " width"]:
+    """One quantity of one sampler at one step size, in the order of width; NaN where it is None.
+
+    Raises
+    ------
+    ValueError
+        If no row has this sampler and this step size, or the rows have no such quantity.
+    """
+    found = [row for row in rows if row["sampler"] == sampler and row["step_size"] == step_size]
+    if not found or quantity not in found[0]:
+        raise ValueError(f"rows hold no {quantity!r} of sampler {sampler!r} at step_size {step_size}")
+    return np.array([row[quantity] for row in sorted(found, key=lambda row: row["width"])], dtype=float)
 
 
 def _standard_error(rates: np.ndarray) -> float:

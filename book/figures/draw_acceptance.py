@@ -1,0 +1,27 @@
+"""Draw the README's figure from the shipped results: `python book/figures/draw_acceptance.py`."""
+
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot as plt
+
+import widebnn as wb
+from widebnn.experiments import OVER_WIDTH, load, series
+
+matplotlib.use("svg")
+matplotlib.rcParams["svg.hashsalt"] = "widebnn"
+
+here = Path(__file__).parent
+config = OVER_WIDTH["laptop"]
+rows = load(here.parent / "results" / "over_width_laptop.json", config).rows
+with wb.plots.style():
+    fig, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
+for ax, step_size in zip(axes, (0.2, 0.1), strict=True):
+    curves = {}
+    for sampler in config.samplers:
+        mean = series(rows, sampler, step_size)
+        error = series(rows, sampler, step_size, "acceptance_error")
+        curves[sampler] = mean, mean - 2 * error, mean + 2 * error
+    wb.plots.width_curves(config.widths, curves, ylabel=f"acceptance, β = {step_size}", ax=ax)
+    ax.set_ylim(-0.03, 1.03)
+fig.savefig(here / "acceptance.svg", metadata={"Date": None})
