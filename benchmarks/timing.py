@@ -1,11 +1,10 @@
 """How two things are timed against each other."""
 
-import platform
 import statistics
 from collections.abc import Callable
 from typing import TypedDict
 
-import jax
+from widebnn.experiments import device
 
 __all__ = ["Comparison", "compare"]
 
@@ -49,18 +48,5 @@ def compare(id: str, ours: Callable[[], float], peer: Callable[[], float], round
         ratio=middle,
         spread=(low, high),
         unit="ms/step",
-        device=_device(),
+        device=device(),
     )
-
-
-def _device() -> str:
-    device = jax.devices()[0]
-    if device.platform != "cpu":
-        return device.device_kind
-    return f"{jax.local_device_count('cpu')} CPU device, {platform.machine()}, {_cores()} cores"
-
-
-def _cores() -> int:
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

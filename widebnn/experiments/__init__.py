@@ -1,6 +1,6 @@
 """Declared experiments: a frozen configuration at each scale, a function that runs it, results on disk."""
 
-from widebnn.experiments.results import Results, config_hash, load, load_or_run, save
+from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
 from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "OverWidth",
     "Results",
     "config_hash",
+    "device",
     "load",
     "load_or_run",
     "over_width",

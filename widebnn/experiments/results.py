@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-__all__ = ["Results", "config_hash", "load", "load_or_run", "save"]
+__all__ = ["Results", "config_hash", "device", "load", "load_or_run", "save"]
 
 FORMAT = "widebnn results 1"
 
@@ -29,7 +29,7 @@ class Results(NamedTuple):
     config
         The configuration, as a dictionary.
     provenance
-        Seconds, device, cores, commit and versions.
+        Seconds, device, commit and versions.
     """
 
     rows: list[dict[str, Any]]
@@ -72,8 +72,7 @@ def save(path: str | os.PathLike, config: Any, rows: list[dict[str, Any]], secon
         raise FileExistsError(f"path {path.name} holds something else than results of this configuration")
     provenance = {
         "seconds": round(seconds, 1),
-        "device": jax.devices()[0].device_kind,
-        "processor": f"{platform.machine()}, {os.cpu_count()} cores",
+        "device": device(),
         "commit": _commit(),
         "versions": {name: version(name) for name in ("widebnn", "jax", "jaxlib", "flax", "numpy")},
     }
@@ -124,6 +123,15 @@ def load_or_run[C](path: str | os.PathLike, config: C, run: Callable[[C], list[d
     start = time.perf_counter()
     rows = run(config)
     return save(path, config, rows, time.perf_counter() - start)
+
+
+def device() -> str:
+    """What the numbers were computed on: a GPU by its name, a CPU by kind and the cores it may use."""
+    kind = jax.devices()[0].device_kind
+    if jax.devices()[0].platform != "cpu":
+        return kind
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{kind}, {platform.machine()}, {cores} core{'s' * (cores != 1)}"
 
 
 def _as_dict(config: Any) -> dict[str, Any]:

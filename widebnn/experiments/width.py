@@ -90,7 +90,7 @@ OVER_WIDTH = {
         thin=5,
         num_projections=20,
     ),
-    "laptop": OverWidth(num_steps=(6_000, 2_000, 300, 50), burn_in=300, thin=10),
+    "laptop": OverWidth(num_steps=(4_000, 1_500, 200, 50), burn_in=200, thin=10),
     "colab": OverWidth(num_steps=(40_000, 40_000, 20_000, 2_000)),
     "paper": OverWidth(widths=(128, 512, 1_024, 2_048, 4_096, 8_192)),
 }

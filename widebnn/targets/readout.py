@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
-from widebnn._check import Number
+from widebnn._check import Number, one_of, positive
 
 __all__ = ["DataSpace", "FeatureSpace", "ReadoutPosterior", "readout_posterior"]
 
@@ -59,7 +59,14 @@ class ReadoutPosterior(Protocol):
 def readout_posterior(
     psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number, space: str = "auto"
 ) -> ReadoutPosterior:
-    """Factorise once: in "feature" space (p × p), in "data" space (n × n), or the smaller ("auto")."""
+    """Factorise once: in "feature" space (p × p), in "data" space (n × n), or the smaller ("auto").
+
+    Raises
+    ------
+    ValueError
+        If `reg` is not positive or `space` is unknown.
+    """
+    one_of(("auto", "data", "feature"), space=space)
     if space == "auto":
         space = "data" if psi.shape[0] <= psi.shape[1] else "feature"
     return {"data": DataSpace, "feature": FeatureSpace}[space](psi, y, reg)
@@ -69,7 +76,7 @@ class FeatureSpace:
     """Through U upper triangular with UᵀU = ΨᵀΨ + λI (Hron et al. 2022, §3.2)."""
 
     def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number):
-        self.psi, self.y, self.reg = psi, y, reg
+        self.psi, self.y, self.reg = psi, y, positive(reg=reg)
         gram = psi.T @ psi + reg * jnp.eye(psi.shape[1], dtype=psi.dtype)
         self.factor = jnp.linalg.cholesky(gram, upper=True)
 
@@ -117,7 +124,7 @@ class DataSpace:
     """
 
     def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number):
-        self.psi, self.y, self.reg = psi, y, reg
+        self.psi, self.y, self.reg = psi, y, positive(reg=reg)
         eye = jnp.eye(len(psi), dtype=psi.dtype)
         self.factor = jnp.linalg.cholesky(psi @ psi.T + reg * eye)
         self.shifted = self.factor + math.sqrt(reg) * eye
