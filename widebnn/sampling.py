@@ -1,5 +1,6 @@
 """The driver: many chains of any sampler, keeping functions of the state and never the network."""
 
+import functools
 import inspect
 import os
 import time
@@ -332,13 +333,15 @@ def _zeros(function, carry, rows: int | None = None):
     return jax.tree.map(lambda leaf: jnp.zeros((*leading, *leaf.shape), leaf.dtype), shapes)
 
 
+def _call(function, position, rng_key):
+    if "rng_key" in inspect.signature(function).parameters:
+        return function(position, rng_key=rng_key)
+    return function(position)
+
+
 def _collected(collect, position, rng_key):
     return {
-        name: jnp.asarray(
-            function(position, rng_key=jax.random.fold_in(rng_key, i))
-            if "rng_key" in inspect.signature(function).parameters
-            else function(position)
-        )
+        name: jnp.asarray(_call(function, position, jax.random.fold_in(rng_key, i)))
         for i, (name, function) in enumerate(collect.items())
     }
 
@@ -347,9 +350,8 @@ def _check_collectors(target, collect):
     for name, function in collect.items():
         if not callable(function):
             raise TypeError(f"collect[{name!r}] must be a function of a position; got {function!r}")
-    shapes = jax.eval_shape(lambda u, key: _collected(collect, u, key), target.template, jax.random.key(0))
-    for name, value in shapes.items():
-        if not hasattr(value, "shape"):
+        value = jax.eval_shape(functools.partial(_call, function), target.template, jax.random.key(0))
+        if not isinstance(value, jax.ShapeDtypeStruct):
             raise TypeError(f"collect[{name!r}] must return one array; it returned {value!r}")
 
 
