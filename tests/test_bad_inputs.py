@@ -1,0 +1,568 @@
+"""Bad input to every public function: a clear error that names the argument, what was given, what is wanted.
+
+One table. A public function without a row fails `test_every_public_function_has_a_row`.
+"""
+
+import dataclasses
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import numpy as np
+import pytest
+from flax import nnx
+
+import widebnn as wb
+from widebnn import experiments, sampling, scale, versions
+
+MODULES = {
+    "widebnn": wb,
+    "data": wb.data,
+    "diagnostics": wb.diagnostics,
+    "experiments": experiments,
+    "models": wb.models,
+    "plots": wb.plots,
+    "samplers": wb.samplers,
+    "sampling": sampling,
+    "scale": scale,
+    "targets": wb.targets,
+    "versions": versions,
+}
+
+KEY = jax.random.key(0)
+X, Y = jnp.ones((4, 3)), jnp.ones((4, 2))
+X_NAN = X.at[0, 0].set(jnp.nan)
+RNGS = nnx.Rngs(0)
+
+
+def flat(u):
+    return 0.0 * jnp.sum(u)
+
+
+def fcn(**options):
+    return wb.models.FCN(3, 4, rngs=RNGS, **options)
+
+
+def bnn(**options):
+    return wb.BNN(options.pop("features", fcn()), 2, **({"noise_std": 0.1} | options))
+
+
+@functools.cache
+def target(kind="marginal"):
+    return getattr(wb.targets, kind)(bnn(), X, Y)
+
+
+def position(kind="marginal"):
+    return target(kind).draw_prior(KEY)
+
+
+def sample(**options):
+    flat_target = wb.targets.from_potential(flat, jnp.zeros(2))
+    options = {"sampler": wb.samplers.pcn(flat, 0.5), "target": flat_target, "num_samples": 2} | options
+    sampler, problem = options.pop("sampler"), options.pop("target")
+    return wb.sample(options.pop("rng_key", KEY), sampler, problem, progress=False, **options)
+
+
+class Draws(NamedTuple):
+    """Enough of a run for the diagnostics."""
+
+    collected: dict
+
+
+class Images(nnx.Module):
+    """Forgets to flatten."""
+
+    def __call__(self, x):
+        return x[..., None]
+
+
+class Row(NamedTuple):
+    of: str
+    call: Callable[[], Any]
+    error: type[Exception]
+    words: tuple[str, ...]
+    """Parts of the message, the argument's name first."""
+
+
+SCALES_POSITIVE = [0.0, -1.0, math.nan, math.inf]
+
+ROWS = [
+    # models
+    *(
+        Row("models.Dense", lambda v=v: wb.models.Dense(3, 4, weight_std=v, rngs=RNGS), ValueError, words)
+        for v in SCALES_POSITIVE
+        for words in [("weight_std", "a finite number above 0", str(v))]
+    ),
+    Row(
+        "models.Dense",
+        lambda: wb.models.Dense(0, 4, rngs=RNGS),
+        ValueError,
+        ("in_features", "at least 1", "0"),
+    ),
+    Row("models.Dense", lambda: wb.models.Dense(3, -2, rngs=RNGS), ValueError, ("out_features", "1", "-2")),
+    Row("models.Dense", lambda: wb.models.Dense(3, 2.5, rngs=RNGS), TypeError, ("out_features", "2.5")),
+    Row(
+        "models.Dense",
+        lambda: wb.models.Dense(3, 4, bias_std=-0.1, rngs=RNGS),
+        ValueError,
+        ("bias_std", "0 or above", "-0.1"),
+    ),
+    Row("models.FCN", lambda: wb.models.FCN(0, 4, rngs=RNGS), ValueError, ("in_features", "at least 1", "0")),
+    Row("models.FCN", lambda: wb.models.FCN(3, 0, rngs=RNGS), ValueError, ("width", "at least 1", "0")),
+    Row("models.FCN", lambda: wb.models.FCN(3, (4, 0), rngs=RNGS), ValueError, ("width", "at least 1", "0")),
+    Row("models.FCN", lambda: wb.models.FCN(3, 4, -1, rngs=RNGS), ValueError, ("depth", "at least 0", "-1")),
+    Row("models.FCN", lambda: wb.models.FCN(3, (4, 5), 3, rngs=RNGS), ValueError, ("depth", "2", "got 3")),
+    Row("models.FCN", lambda: fcn(activation="tanh"), ValueError, ("activation", "'gelu'", "'tanh'")),
+    Row("models.FCN", lambda: fcn(weight_std=-1.0), ValueError, ("weight_std", "above 0", "-1.0")),
+    *(
+        Row("models.BNN", lambda v=v: bnn(noise_std=v), ValueError, words)
+        for v in SCALES_POSITIVE
+        for words in [("noise_std", "a finite number above 0", str(v))]
+    ),
+    Row("models.BNN", lambda: wb.BNN(fcn(), 0, 0.1), ValueError, ("out_features", "at least 1", "0")),
+    Row("models.BNN", lambda: bnn(bias_std=-1.0), ValueError, ("bias_std", "0 or above", "-1.0")),
+    Row("models.BNN", lambda: bnn(weight_std=0.0), ValueError, ("weight_std", "above 0", "0.0")),
+    Row("models.BNN", lambda: bnn(features=jnp.tanh), TypeError, ("features", "flax.nnx.Module")),
+    Row(
+        "models.BNN",
+        lambda: bnn(features=Images()).embedding({}, X),
+        ValueError,
+        ("features", "(n, d_L)", "(4, 3, 1)"),
+    ),
+    Row(
+        "models.from_nnx",
+        lambda: wb.models.from_nnx(nn.Dense(3)),
+        TypeError,
+        ("features", "nnx.Module", "Dense"),
+    ),
+    Row(
+        "models.from_nnx",
+        lambda: wb.models.from_nnx(nnx.Dropout(0.5, rngs=RNGS)),
+        ValueError,
+        ("features", "Dropout", "the module itself"),
+    ),
+    Row("models.from_linen", lambda: wb.models.from_linen(fcn(), X), TypeError, ("module", "linen.Module")),
+    Row(
+        "models.from_linen",
+        lambda: wb.models.from_linen(nn.BatchNorm(use_running_average=False), X),
+        ValueError,
+        ("features", "BatchNorm"),
+    ),
+    # targets
+    *(
+        Row(
+            f"targets.{kind}",
+            lambda kind=kind, x=x, y=y, o=o: getattr(wb.targets, kind)(bnn(), x, y, **o),
+            *rest,
+        )
+        for kind in ("standard", "marginal", "repriorised")
+        for x, y, o, *rest in [
+            (X[:, :2], Y, {}, ValueError, ("x", "does not fit the network", "(4, 2)")),
+            (X[:0], Y[:0], {}, ValueError, ("x", "n ≥ 1", "(0, 3)")),
+            (X_NAN, Y, {}, ValueError, ("x", "finite")),
+            (X, Y.at[0, 0].set(jnp.inf), {}, ValueError, ("y", "finite")),
+            (X, Y[:3], {}, ValueError, ("y", "(4, 2)", "(3, 2)")),
+            (X, Y[:, :1], {}, ValueError, ("y", "(4, 2)", "(4, 1)")),
+            (X, Y, {"space": "dual"}, ValueError, ("space", "'data'", "'dual'")),
+        ]
+    ),
+    Row(
+        "targets.standard", lambda: wb.targets.standard(fcn(), X, Y), TypeError, ("bnn", "widebnn.BNN", "FCN")
+    ),
+    *(
+        Row("targets.repriorised", lambda v=v: wb.targets.repriorised(bnn(), X, Y, reg=v), ValueError, words)
+        for v in SCALES_POSITIVE
+        for words in [("reg", "above 0", str(v))]
+    ),
+    Row("targets.marginal", lambda: target().readout(position()), TypeError, ("rng_key", "the readout")),
+    Row(
+        "targets.rotated",
+        lambda: wb.targets.rotated(wb.targets.rotated(wb.targets.marginal(bnn(), jnp.eye(4, 3), Y))),
+        TypeError,
+        ("target", "not yet rotated", "Rotated"),
+    ),
+    Row(
+        "targets.rotated",
+        lambda: wb.targets.rotated(target(), ("layers", 5, "kernel")),
+        ValueError,
+        ("kernel", "(3, d_1)", "5"),
+    ),
+    Row(
+        "targets.rotated",
+        lambda: wb.targets.rotated(wb.targets.marginal(bnn(), 0 * X, Y)),
+        ValueError,
+        ("target", "zeros"),
+    ),
+    Row("targets.NetworkTarget", lambda: target().output(X[:, :2]), ValueError, ("x", "(m, 3,)", "(4, 2)")),
+    Row(
+        "targets.NetworkTarget", lambda: target().predictive_mean(X[:0]), ValueError, ("x", "m ≥ 1", "(0, 3)")
+    ),
+    Row("targets.NetworkTarget", lambda: target().predictive_covariance(X_NAN), ValueError, ("x", "finite")),
+    Row(
+        "targets.NetworkTarget",
+        lambda: target("standard").predictive_draw(X)(position("standard")),
+        TypeError,
+        ("rng_key", "the noise of an observation"),
+    ),
+    Row("targets.Target", lambda: wb.targets.Target(), TypeError, ("Target", "abstract", "potential")),
+    Row("targets.linear", lambda: wb.targets.linear(X_NAN, Y, 0.1), ValueError, ("x", "finite")),
+    Row("targets.linear", lambda: wb.targets.linear(X[:0], Y[:0], 0.1), ValueError, ("x", "≥ 1", "(0, 3)")),
+    Row(
+        "targets.linear", lambda: wb.targets.linear(X, Y[:3], 0.1), ValueError, ("y", "(4, d_out)", "(3, 2)")
+    ),
+    Row("targets.linear", lambda: wb.targets.linear(X, Y, 0.0), ValueError, ("noise_std", "above 0", "0.0")),
+    Row(
+        "targets.linear",
+        lambda: wb.targets.linear(X, Y, 0.1).repriorised(reg=-2.0),
+        ValueError,
+        ("reg", "above 0", "-2.0"),
+    ),
+    Row(
+        "targets.readout_posterior",
+        lambda: wb.targets.readout_posterior(X, Y, 0.0),
+        ValueError,
+        ("reg", "above 0"),
+    ),
+    Row(
+        "targets.readout_posterior",
+        lambda: wb.targets.readout_posterior(X, Y, 1.0, "dual"),
+        ValueError,
+        ("space", "'feature'", "'dual'"),
+    ),
+    Row(
+        "targets.DataSpace", lambda: wb.targets.DataSpace(X, Y, -1.0), ValueError, ("reg", "above 0", "-1.0")
+    ),
+    Row(
+        "targets.FeatureSpace",
+        lambda: wb.targets.FeatureSpace(X, Y, math.nan),
+        ValueError,
+        ("reg", "above 0"),
+    ),
+    Row(
+        "targets.from_potential",
+        lambda: wb.targets.from_potential(lambda u: u, jnp.zeros(3)),
+        ValueError,
+        ("potential", "a real scalar", "3"),
+    ),
+    Row(
+        "targets.from_potential",
+        lambda: wb.targets.from_potential(lambda u: jnp.sum(u > 0), jnp.zeros(3)),
+        ValueError,
+        ("potential", "a real scalar", "int"),
+    ),
+    Row(
+        "targets.from_potential",
+        lambda: wb.targets.from_potential(3, jnp.zeros(3)),
+        TypeError,
+        ("potential",),
+    ),
+    # samplers
+    *(
+        Row(f"samplers.{name}", lambda make=make, v=v: make(v), ValueError, ("step_size", "above 0", str(v)))
+        for v in SCALES_POSITIVE
+        for name, make in {
+            "rwm": lambda v: wb.samplers.rwm(flat, v),
+            "mala": lambda v: wb.samplers.mala(flat, v),
+            "langevin": lambda v: wb.samplers.langevin(flat, v, 0.5),
+            "hmc": lambda v: wb.samplers.hmc(flat, v, 3),
+        }.items()
+    ),
+    *(
+        Row(
+            f"samplers.{name}",
+            lambda make=make, v=v: make(flat, v),
+            ValueError,
+            ("step_size", "(0, 1]", str(v)),
+        )
+        for v in [0.0, 1.1, -0.5, math.nan]
+        for name, make in {"pcn": wb.samplers.pcn, "pcnl": wb.samplers.pcnl}.items()
+    ),
+    *(
+        Row("samplers.langevin", lambda v=v: wb.samplers.langevin(flat, 0.1, v), ValueError, words)
+        for v in [0.0, 1.5, -1.0]
+        for words in [("damping", "(0, 1]", str(v))]
+    ),
+    Row(
+        "samplers.langevin",
+        lambda: wb.samplers.langevin(flat, 0.1, 0.5).init(jnp.zeros(2)),
+        TypeError,
+        ("rng_key", "momentum"),
+    ),
+    Row("samplers.hmc", lambda: wb.samplers.hmc(flat, 0.1, 0), ValueError, ("num_steps", "at least 1", "0")),
+    # the driver
+    Row("sampling.sample", lambda: sample(num_samples=0), ValueError, ("num_samples", "at least 1", "0")),
+    Row("sampling.sample", lambda: sample(thin=0), ValueError, ("thin", "at least 1", "0")),
+    Row("sampling.sample", lambda: sample(burn_in=-1), ValueError, ("burn_in", "at least 0", "-1")),
+    Row("sampling.sample", lambda: sample(num_chains=0), ValueError, ("num_chains", "at least 1", "0")),
+    Row("sampling.sample", lambda: sample(rng_key=jnp.zeros(2)), TypeError, ("rng_key", "jax.random.key(0)")),
+    *(
+        Row("sampling.sample", lambda v=v, b=b: sample(target_acceptance=v, burn_in=b), ValueError, words)
+        for v, b in [(0.0, 5), (1.0, 5), (1.7, 5), (0.5, 0)]
+        for words in [
+            ("target_acceptance", "(0, 1)", "burn_in > 0", f"target_acceptance={v}", f"burn_in={b}")
+        ]
+    ),
+    Row(
+        "sampling.sample",
+        lambda: sample(target_acceptance=0.5, burn_in=5),
+        TypeError,
+        ("sampler", "a function from a step size"),
+    ),
+    Row(
+        "sampling.sample",
+        lambda: sample(sampler=functools.partial(wb.samplers.pcn, flat)),
+        TypeError,
+        ("sampler", "a sampler (init, step)"),
+    ),
+    Row(
+        "sampling.sample",
+        lambda: sample(
+            sampler=functools.partial(wb.samplers.pcn, flat), burn_in=5, target_acceptance=0.5, step_size=2.0
+        ),
+        ValueError,
+        ("step_size", "max_step_size=1.0", "2.0"),
+    ),
+    Row("sampling.sample", lambda: sample(step_size=-0.1), ValueError, ("step_size", "above 0", "-0.1")),
+    Row(
+        "sampling.sample", lambda: sample(max_step_size=0.0), ValueError, ("max_step_size", "above 0", "0.0")
+    ),
+    Row(
+        "sampling.sample",
+        lambda: sample(initial=jnp.zeros((2, 3)), num_chains=2),
+        ValueError,
+        ("initial", "(2, 2)", "(2, 3)"),
+    ),
+    Row(
+        "sampling.sample",
+        lambda: sample(initial=jnp.zeros((1, 2)), num_chains=3),
+        ValueError,
+        ("initial", "(3, 2)"),
+    ),
+    Row(
+        "sampling.sample",
+        lambda: sample(target=wb.targets.from_potential(lambda u: jnp.log(-jnp.sum(u**2)), jnp.zeros(2))),
+        ValueError,
+        ("potential", "finite", "nan"),
+    ),
+    Row("sampling.sample", lambda: sample(collect={"u": 3}), TypeError, ("collect", "3")),
+    Row(
+        "sampling.sample",
+        lambda: sample(collect={"u": lambda u: (u, u)}),
+        TypeError,
+        ("collect['u']", "one array"),
+    ),
+    Row(
+        "sampling.Draws",
+        lambda: sample()["prediction"],
+        KeyError,
+        ("'prediction'", "not collected", "['potential']"),
+    ),
+    # diagnostics
+    *(
+        Row(f"diagnostics.{name}", lambda name=name, v=v: getattr(wb.diagnostics, name)(v), ValueError, words)
+        for name in ("effective_sample_size", "rhat", "rhat_squared")
+        for v, words in [
+            (np.zeros(5), ("draws", "(chain, draw, ...)", "(5,)")),
+            (np.zeros((2, 1)), ("draws", "two draws", "(2, 1)")),
+            (np.full((2, 5), np.nan), ("draws", "finite")),
+            (Draws({"f": np.zeros((2, 1))}), ("collected['f']", "two draws", "(2, 1)")),
+        ]
+    ),
+    *(
+        Row(
+            f"diagnostics.{name}",
+            lambda name=name: getattr(wb.diagnostics, name)(np.ones((1, 5))),
+            ValueError,
+            words,
+        )
+        for name in ("rhat", "rhat_squared")
+        for words in [("draws", "two chains", "(1, 5)")]
+    ),
+    Row(
+        "diagnostics.random_projections",
+        lambda: wb.random_projections(KEY, X, 0),
+        ValueError,
+        ("num", "1", "0"),
+    ),
+    Row(
+        "diagnostics.random_projections",
+        lambda: wb.random_projections(KEY, {}),
+        ValueError,
+        ("template", "empty"),
+    ),
+    Row(
+        "diagnostics.random_projections",
+        lambda: wb.random_projections(KEY, X)(X[:2]),
+        ValueError,
+        ("position", "(4, 3)", "(2, 3)"),
+    ),
+    Row(
+        "diagnostics.principal_components",
+        lambda: wb.diagnostics.principal_components(np.zeros((2, 5, 3)), num=4),
+        ValueError,
+        ("num", "at most 3", "4"),
+    ),
+    Row(
+        "diagnostics.band",
+        lambda: wb.diagnostics.band(np.zeros((2, 3)), (0.9, 0.1)),
+        ValueError,
+        ("probs", "[0, 1]", "0.9"),
+    ),
+    Row("diagnostics.band", lambda: wb.diagnostics.band(np.zeros((2, 0))), ValueError, ("values", "(2, 0)")),
+    # data
+    *(
+        Row(
+            f"data.{name}",
+            lambda name=name, k=k, v=v: getattr(wb.data, name)(**{k: v}),
+            ValueError,
+            (k, wanted),
+        )
+        for name in ("digits", "diabetes")
+        for k, v, wanted in [
+            ("num_train", 0, "at least 1; got 0"),
+            ("num_train", 5_000, "5,000 but there are"),
+            ("num_test", -1, "at least 1; got -1"),
+            ("num_test", 1_700, "leaves no more"),
+        ]
+    ),
+    Row("data.cifar10", lambda: wb.data.cifar10(0), ValueError, ("num_train", "at least 1", "0")),
+    Row("data.cifar10", lambda: wb.data.cifar10(num_test=-5), ValueError, ("num_test", "at least 1", "-5")),
+    # plots
+    Row(
+        "plots.width_curves",
+        lambda: wb.plots.width_curves([8, -1], {"pCN": np.ones((3, 2))}, ylabel="a"),
+        ValueError,
+        ("width", "above 0", "-1"),
+    ),
+    Row(
+        "plots.width_curves",
+        lambda: wb.plots.width_curves([8], {}, ylabel="a"),
+        ValueError,
+        ("curves", "one"),
+    ),
+    Row("plots.traces", lambda: wb.plots.traces(np.zeros(3), ylabel="U"), ValueError, ("draws", "(3,)")),
+    Row(
+        "plots.traces",
+        lambda: wb.plots.traces(np.zeros((2, 3)), ylabel="U", thin=0),
+        ValueError,
+        ("thin", "1", "0"),
+    ),
+    Row(
+        "plots.rank_plot",
+        lambda: wb.plots.rank_plot(np.zeros((1, 9))),
+        ValueError,
+        ("draws", "two chains", "(1, 9)"),
+    ),
+    Row(
+        "plots.rank_plot",
+        lambda: wb.plots.rank_plot(np.zeros((2, 9)), bins=10),
+        ValueError,
+        ("bins", "9", "10"),
+    ),
+    Row(
+        "plots.function_bands",
+        lambda: wb.plots.function_bands([0, 1], [0, 0], {"95 %": ([1, 1], [0, 2])}),
+        ValueError,
+        ("bands['95 %']", "low at most high"),
+    ),
+    # scales and experiments
+    Row("scale.at_scale", lambda: wb.at_scale(laptop=1), ValueError, ("choices", "'smoke'", "['laptop']")),
+    Row("scale.at_scale", lambda: wb.at_scale(smoke=1, huge=2), ValueError, ("choices", "'paper'", "huge")),
+    Row(
+        "experiments.config_hash",
+        lambda: experiments.config_hash({"n": 3}),
+        TypeError,
+        ("config", "dataclass"),
+    ),
+    Row(
+        "experiments.save",
+        lambda: experiments.save("no such folder/rows.json", experiments.OverWidth(), [], 0.0),
+        FileNotFoundError,
+        ("no such folder",),
+    ),
+    Row(
+        "experiments.load",
+        lambda: experiments.load("nothing.json", experiments.OverWidth()),
+        FileNotFoundError,
+        ("path", "nothing.json", "run the experiment"),
+    ),
+    Row(
+        "experiments.load_or_run",
+        lambda: experiments.load_or_run("rows.json", "laptop", lambda config: []),
+        TypeError,
+        ("config", "dataclass", "'laptop'"),
+    ),
+    Row(
+        "experiments.over_width",
+        lambda: experiments.over_width(experiments.OverWidth(samplers=("gibbs",), num_steps=(1,))),
+        ValueError,
+        ("sampler", "'pCN'", "'gibbs'"),
+    ),
+    Row(
+        "experiments.over_width",
+        lambda: experiments.over_width(experiments.OverWidth(num_steps=(1,))),
+        ValueError,
+        ("num_steps", "one entry for each", "(1,)"),
+    ),
+    Row(
+        "experiments.over_width",
+        lambda: experiments.over_width(experiments.OverWidth(dataset="imagenet")),
+        ValueError,
+        ("dataset", "'digits'", "'imagenet'"),
+    ),
+    Row(
+        "experiments.series", lambda: experiments.series([], "pCN", 0.1), ValueError, ("rows", "'pCN'", "0.1")
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{ROWS.index(row)}-{row.of}")
+def test_error_is_clear(row, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # users meet our errors, and alone
+    with pytest.raises(row.error) as caught:
+        row.call()
+    assert all(word in str(caught.value) for word in row.words), f"{caught.value} lacks one of {row.words}"
+    assert not list(tmp_path.iterdir()), "something was written before the error"
+
+
+def test_unknown_scale_is_refused(monkeypatch):
+    monkeypatch.setenv("WIDEBNN_SCALE", "huge")
+    for call in (wb.current_scale, lambda: wb.at_scale(smoke=1)):
+        with pytest.raises(ValueError, match="WIDEBNN_SCALE must be one of smoke, .*; got 'huge'"):
+            call()
+
+
+def test_missing_data_folder_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("WIDEBNN_DATA", str(tmp_path / "absent"))
+    with pytest.raises(NotADirectoryError, match="WIDEBNN_DATA must be a folder.*absent"):
+        wb.data.cifar10()
+
+
+def only_holds_values(thing):
+    """Records, protocols and functions without arguments have no input to check."""
+    if isinstance(thing, type):
+        is_record = issubclass(thing, tuple) or dataclasses.is_dataclass(thing)
+        return (is_record and not hasattr(thing, "__post_init__")) or getattr(thing, "_is_protocol", False)
+    return not inspect.signature(thing).parameters
+
+
+def test_every_public_function_has_a_row():
+    covered = [getattr(MODULES[module], name) for module, name in (row.of.split(".") for row in ROWS)]
+    public = {
+        f"{where}.{name}": getattr(module, name)
+        for where, module in MODULES.items()
+        for name in module.__all__
+    }
+    missing = [
+        name
+        for name, thing in public.items()
+        if callable(thing) and not only_holds_values(thing) and not any(thing is other for other in covered)
+    ]
+    assert not missing
