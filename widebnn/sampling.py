@@ -184,11 +184,8 @@ def sample(
             "target_acceptance must lie in (0, 1) and needs burn_in > 0; "
             f"got target_acceptance={target_acceptance}, burn_in={burn_in}"
         )
-    if (
-        hasattr(sampler, "step") == is_tuned
-        or not (is_tuned or hasattr(sampler, "init"))
-        or (is_tuned and not callable(sampler))
-    ):
+    is_sampler = hasattr(sampler, "init") and hasattr(sampler, "step")
+    if is_tuned == is_sampler or not (is_sampler or callable(sampler)):
         wanted = "a function from a step size to a sampler" if is_tuned else "a sampler (init, step)"
         raise TypeError(
             f"sampler must be {wanted} with target_acceptance={target_acceptance}; got {sampler!r}"
