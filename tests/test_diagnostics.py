@@ -79,7 +79,7 @@ def test_ess_stops_at_the_first_negative_lag(x64):
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
 def test_ess_of_ar1(x64, rho):
-    """(1 − ρ)/(1 + ρ) a draw; each estimate scatters, their mean over 50 series within four standard errors and 3 %."""
+    """(1 − ρ)/(1 + ρ) a draw: the mean over 50 series lies within four standard errors and 3 %."""
     ess = np.asarray(effective_sample_size(ar1(rho, (4, 5_000, 50)))) / 20_000
     exact = (1 - rho) / (1 + rho)
     assert abs(ess.mean() - exact) < 4 * ess.std(ddof=1) / np.sqrt(50) + 0.03 * exact
