@@ -64,8 +64,10 @@ class Draws:
         The last position of every chain, leaves (chain, ...): where to go on from.
     step_size
         The step size that tuning arrived at; None where nothing was tuned.
-    thin, burn_in
-        Steps between draws and before the first.
+    thin
+        Steps from one draw to the next.
+    burn_in
+        Steps before the first.
     seconds
         Wall time of burn-in and sampling, compilation left out.
     """
