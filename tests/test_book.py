@@ -141,9 +141,7 @@ def test_chapter_asserts_what_it_claims(chapter):
 
 
 def test_no_path_of_a_machine_stands_in_a_chapter(chapter):
-    assert not re.search(
-        r"/(home|root|Users|work|tmp)/", "".join(cell.source for cell in chapter.cells)
-    )
+    assert not re.search(r"/(home|root|Users|work|tmp)/", "".join(cell.source for cell in chapter.cells))
 
 
 def test_reference_documents_everything_public():
