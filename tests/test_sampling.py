@@ -236,7 +236,8 @@ def test_our_sampler_runs_in_a_loop_of_blackjax():
     assert 0 < infos.acceptance_rate.mean() < 1
 
 
-def test_bar_shows_acceptance_of_many_chains(capsys):
+def test_bar_shows_acceptance_of_many_chains(capsys, monkeypatch):
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)  # which make sets
     run(num_samples=30, burn_in=20, num_chains=3, progress=True)
     shown = capsys.readouterr().err
     assert "acceptance 0." in shown and "sampling" in shown and "50/50" in shown
