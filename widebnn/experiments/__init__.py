@@ -3,7 +3,11 @@
 from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
 from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 
+EXPERIMENTS = {"over_width": OVER_WIDTH}
+"""Configurations by experiment and scale; results ship as `book/results/<experiment>_<scale>.json`."""
+
 __all__ = [
+    "EXPERIMENTS",
     "OVER_WIDTH",
     "OverWidth",
     "Results",
