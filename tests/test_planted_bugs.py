@@ -119,6 +119,23 @@ def conserved_by(module, rule, make, density=logistic):
         conserved(make, density)
 
 
+def half_square(v):
+    return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(v)) / 2
+
+
+def conserved_without_work(make):
+    module = sys.modules["widebnn.samplers.function_space_hmc"]
+    with mock.patch.object(module, "inner_product", lambda u, v: jnp.zeros(())):
+        conserved(make)
+
+
+def conserved_at_level(scale):
+    """Elliptical slice sampling with `scale` · Exp(1) in place of Exp(1)."""
+    exponential = jax.random.exponential
+    with mock.patch.object(jax.random, "exponential", lambda *args, **kw: scale * exponential(*args, **kw)):
+        conserved(samplers.elliptical_slice)
+
+
 SAMPLERS = {
     "random walk without the prior term": lambda: conserved(metropolis(walk, potential_difference, 0.6)),
     "MALA without proposal densities": lambda: conserved(metropolis(langevin_drift, density_ratio, 0.8)),
@@ -140,6 +157,19 @@ SAMPLERS = {
         lambda u: samplers.langevin(u, 0.8, 0.02),
         regression,
     ),
+    "momentum kept on rejection, function-space HMC": lambda: conserved_by(
+        "widebnn.samplers.function_space_hmc",
+        without_flip,
+        lambda u: samplers.function_space_hmc(u, 0.9, 1, damping=0.02),
+    ),
+    "kicks by the gradient of the prior too": lambda: conserved(
+        lambda u: samplers.function_space_hmc(lambda v: u(v) + half_square(v), 0.6, 3)
+    ),
+    "kicks whose work is not counted": lambda: conserved_without_work(
+        lambda u: samplers.function_space_hmc(u, 0.6, 3)
+    ),
+    "slice at the height of the state": lambda: conserved_at_level(0.0),
+    "slice at half the depth": lambda: conserved_at_level(0.5),
     "Langevin uncorrected": lambda: conserved(lambda u: samplers.langevin(u, 0.8, 0.3, metropolis=False)),
 }
 for _name, _make in {
@@ -149,6 +179,7 @@ for _name, _make in {
     "pcnl": lambda u: samplers.pcnl(u, 0.7),
     "langevin": lambda u: samplers.langevin(u, 0.8, 0.3),
     "hmc": lambda u: samplers.hmc(u, 0.6, 4),
+    "function_space_hmc": lambda u: samplers.function_space_hmc(u, 0.6, 3),
 }.items():
     for _bug, _rule in {"always accepting": always, "half the log ratio": half_ratio}.items():
         SAMPLERS[f"{_name} {_bug}"] = lambda name=_name, make=_make, rule=_rule: conserved_by(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from widebnn.samplers import hmc, langevin, mala, pcn, pcnl, rwm
+from widebnn.samplers import elliptical_slice, function_space_hmc, hmc, langevin, mala, pcn, pcnl, rwm
 
 from ..exact.conservation import NUM_DRAWS, assert_conserved
 from ..exact.densities import logistic, regression
@@ -24,6 +24,13 @@ SAMPLERS = {
     "langevin, little damping": functools.partial(langevin, step_size=0.8, damping=0.02),
     "langevin, all refreshed": functools.partial(langevin, step_size=0.8, damping=1.0),
     "hmc": functools.partial(hmc, step_size=0.6, num_steps=4),
+    "function-space hmc": functools.partial(function_space_hmc, step_size=0.6, num_steps=3),
+    "function-space hmc, jittered": functools.partial(
+        function_space_hmc, step_size=0.5, num_steps=3, jitter=True
+    ),
+    "function-space hmc, little damping": functools.partial(
+        function_space_hmc, step_size=0.6, num_steps=2, damping=0.02
+    ),
 }
 
 
@@ -40,3 +47,12 @@ def test_target_is_conserved(sampler, density):
     if hasattr(states, "momentum"):
         for leaf in jax.tree.leaves(states.momentum):
             assert_distributed("momentum", np.ravel(leaf[:, 0]), stats.norm.cdf)
+
+
+@pytest.mark.parametrize("density", [regression, logistic])
+def test_elliptical_slice_conserves_the_target_and_always_moves(density):
+    density = density()
+    sampler = elliptical_slice(density.target.potential)
+    states = assert_conserved(sampler, density, acceptance=(1 - 1e-9, 1 + 1e-9))
+    first = jax.tree.leaves(density.draw(np.random.default_rng(0), NUM_DRAWS))[0]
+    assert not np.any(np.asarray(jax.tree.leaves(states.position)[0]) == np.asarray(first))

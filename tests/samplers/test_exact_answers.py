@@ -6,7 +6,7 @@ import jax
 import pytest
 
 import widebnn as wb
-from widebnn.samplers import hmc, langevin, mala, pcn, pcnl, rwm
+from widebnn.samplers import elliptical_slice, function_space_hmc, hmc, langevin, mala, pcn, pcnl, rwm
 
 from ..exact.importance import assert_exact, reference
 from ..exact.networks import problem
@@ -71,6 +71,14 @@ CASES = {
         lambda u: hmc(u, 0.3, 4),
     ),
     "one layer, rotated marginal, pcn": (lambda tiny: rotated(marginal(tiny)), lambda u: pcn(u, 0.6)),
+    "one layer, rotated marginal, function-space hmc": (
+        lambda tiny: rotated(marginal(tiny)),
+        lambda u: function_space_hmc(u, 0.9, 2, jitter=True),
+    ),
+    "two layers, repriorised, function-space hmc": (
+        repriorised,
+        lambda u: function_space_hmc(u, 0.25, 4, damping=0.4),
+    ),
     "two layers, marginal, hmc": (marginal, lambda u: hmc(u, 0.25, 5)),
     "two layers, other λ, pcn": (lambda tiny: repriorised(tiny, 0.5), lambda u: pcn(u, 0.3)),
     "two layers, rotated standard, pcn": (lambda tiny: rotated(standard(tiny)), lambda u: pcn(u, 0.2)),
@@ -91,3 +99,11 @@ def test_predictions_have_exact_moments(case):
     target = make_target(tiny)
     draws, _ = assert_exact(target, make_sampler(target.potential), tiny, exact.moments)
     assert 0.1 < draws.acceptance_rate < 0.95
+
+
+def test_elliptical_slice_has_exact_moments():
+    tiny, exact = solved("two layers")
+    target = rotated(marginal(tiny))
+    draws, _ = assert_exact(target, elliptical_slice(target.potential), tiny, exact.moments)
+    assert draws.acceptance_rate == 1
+    assert draws.stats["n_steps"].mean() > 1.2  # the bracket had to shrink

@@ -7,6 +7,7 @@ from jax.flatten_util import ravel_pytree
 
 from widebnn import samplers
 from widebnn.samplers.base import normal_like
+from widebnn.samplers.function_space_hmc import FunctionSpaceHMCState, rotations
 from widebnn.samplers.hmc import HMCState, leapfrog
 
 from ..exact import laws
@@ -105,6 +106,56 @@ def test_energy_change_is_that_of_the_hamiltonian():
 
     moved, new_m, change = leapfrog(potential, 0.2, 4)(HMCState(u, *jax.value_and_grad(potential)(u)), m)
     assert jnp.allclose(change, energy(moved.position, new_m) - energy(u, m), rtol=0, atol=1e-12)
+
+
+def with_momentum(u, m):
+    return FunctionSpaceHMCState(u, *jax.value_and_grad(potential)(u), m)
+
+
+def turned(state):
+    return state._replace(momentum=jax.tree.map(jnp.negative, state.momentum))
+
+
+@pytest.mark.parametrize("num_steps", [1, 7])
+def test_rotations_run_back(num_steps):
+    integrate = rotations(potential, 0.3)
+    for i, u in enumerate(positions()):
+        start = with_momentum(u, normal_like(jax.random.key(i), u))
+        moved, change = integrate(start, num_steps)
+        assert not close(moved.position, u, 0.1)
+        returned, change_back = integrate(turned(moved), num_steps)
+        assert close(returned, turned(start), 1e-12 * (1 + jnp.abs(ravel_pytree(start)[0]).max()))
+        assert jnp.allclose(change, -change_back, rtol=0, atol=1e-12)
+
+
+def test_rotations_preserve_volume_and_report_the_change_of_energy():
+    integrate = rotations(potential, 0.3)
+    (u,) = positions(1)
+    flat_u, unravel = ravel_pytree(u)
+
+    def flow(z):
+        moved, change = integrate(with_momentum(*(unravel(half) for half in jnp.split(z, 2))), 3)
+        return ravel_pytree((moved.position, moved.momentum))[0], change
+
+    def energy(z):
+        return potential(unravel(z[: len(flat_u)])) + jnp.sum(z**2) / 2
+
+    z = jnp.concatenate([flat_u, ravel_pytree(normal_like(jax.random.key(0), u))[0]])
+    end, change = flow(z)
+    assert abs(jnp.linalg.det(jax.jacfwd(lambda z: flow(z)[0])(z)) - 1) < 1e-12
+    assert jnp.allclose(change, energy(end) - energy(z), rtol=0, atol=1e-12)
+
+
+def test_rotations_are_exact_without_a_potential():
+    """A quarter turn exchanges position and momentum, in one step as in ten; the energy stays to the bit."""
+    (u,) = positions(1)
+    m = normal_like(jax.random.key(0), u)
+    start = FunctionSpaceHMCState(u, jnp.zeros(()), jax.tree.map(jnp.zeros_like, u), m)
+    for num_steps in (1, 10):
+        integrate = rotations(lambda u: jnp.zeros(()), jnp.pi / 2 / num_steps)
+        end, change = integrate(start, num_steps)
+        assert change == 0
+        assert close(end.position, m, 1e-14) and close(end.momentum, jax.tree.map(jnp.negative, u), 1e-14)
 
 
 def path(sampler, num_steps=60):

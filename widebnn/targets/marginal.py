@@ -1,5 +1,7 @@
 """The readout integrated out: chains over the inner parameters alone, the readout drawn exactly."""
 
+import functools
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
@@ -7,7 +9,9 @@ from widebnn._arrays import Inputs, Observations
 from widebnn.models import BNN, Parameters
 from widebnn.models.embedding import Inner
 from widebnn.samplers.base import normal_like
+from widebnn.samplers.unitwise import Units
 from widebnn.targets.network import NetworkTarget, required
+from widebnn.targets.units import units_of
 
 __all__ = ["marginal"]
 
@@ -33,6 +37,11 @@ class Marginal(NetworkTarget):
 
     def from_parameters(self, parameters: Parameters) -> Inner:
         return parameters.inner
+
+    @functools.cached_property
+    def units(self) -> Units:
+        """What `widebnn.samplers.unitwise` needs to know of it."""
+        return units_of(self.bnn, self.x, self.y)
 
 
 def marginal(bnn: BNN, x: Inputs, y: Observations, space: str = "auto") -> Marginal:

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Float64
 from widebnn._arrays import NewInputs
 from widebnn.models import BNN, Embedding, Parameters
 from widebnn.samplers.base import Position, normal_like
+from widebnn.samplers.unitwise import Units
 from widebnn.targets.network import NetworkTarget, required
 
 __all__ = ["rotated"]
@@ -95,6 +96,11 @@ class Rotated(NetworkTarget):
             return self.bnn.embedding(_with(inner, self.kernel, jnp.concatenate([rotated, z])), inputs)
 
         return embedding
+
+    @property
+    def units(self) -> Units:
+        """Those of the target that was rotated, where it offers them."""
+        return self.base.units  # pyright: ignore[reportAttributeAccessIssue]
 
     @property
     def _input_shape(self):

@@ -1,0 +1,107 @@
+"""The unit-wise sampler: each block's ΔU against recomputation, and exact answers on tiny networks."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+import widebnn as wb
+from widebnn.samplers import unitwise
+from widebnn.targets.marginal import marginal
+from widebnn.targets.rotated import rotated
+
+from ..exact.importance import assert_exact
+from ..exact.networks import problem
+from ..exact.units import assert_changes_of_potential
+from .test_exact_answers import solved
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 6])
+@pytest.mark.parametrize("n", [4, 20], ids=["data space", "feature space"])
+@pytest.mark.parametrize("out_features", [1, 3])
+@pytest.mark.parametrize("bias_std", [0.0, 0.1])
+def test_every_block_is_accepted_with_its_change_of_the_potential(block_size, n, out_features, bias_std):
+    tiny = problem(widths=(5, 6), out_features=out_features, n=n, bias_std=bias_std)
+    assert_changes_of_potential(marginal(tiny.bnn, tiny.x, tiny.y), block_size)
+
+
+@pytest.mark.parametrize("space", ["data", "feature"])
+@pytest.mark.parametrize("block_size", [1, 3])
+def test_predictions_have_exact_moments(space, block_size, monkeypatch):
+    tiny, exact = solved("one layer")
+    target = rotated(marginal(tiny.bnn, tiny.x, tiny.y))
+    module = __import__("sys").modules["widebnn.samplers.unitwise"]
+    monkeypatch.setattr(module, "_in_data_space", getattr(module, f"_in_{space}_space"))
+    monkeypatch.setattr(module, "_in_feature_space", getattr(module, f"_in_{space}_space"))
+    draws, _ = assert_exact(target, unitwise(target, block_size), tiny, exact.moments)
+    assert 0.1 < draws.acceptance_rate < 0.95
+
+
+def test_only_top_layer_moves_and_embedding_is_kept_in_step():
+    tiny = problem(widths=(5, 6), n=4)
+    target = marginal(tiny.bnn, tiny.x, tiny.y)
+    sampler = unitwise(target)
+    start = sampler.init(target.draw_prior(jax.random.key(0)))
+    state, info = sampler.step(jax.random.key(1), start)
+    assert 0 < info.acceptance_rate < 1
+    assert jnp.allclose(state.embedding, target.embedding(state.position), atol=1e-13)
+    lower, top = (state.position["layers"][i] for i in (0, 1))
+    before_lower, before_top = (start.position["layers"][i] for i in (0, 1))
+    assert jnp.array_equal(lower["kernel"], before_lower["kernel"])
+    columns_moved = np.asarray((top["kernel"] != before_top["kernel"]).any(axis=0))
+    assert columns_moved.any() and not columns_moved.all()
+    assert np.array_equal(columns_moved, np.asarray(top["bias"] != before_top["bias"]))
+
+
+class Convolution(nnx.Module):
+    """Two convolutions in NTK parametrisation and a mean over pixels."""
+
+    def __init__(self, rngs):
+        self.first = nnx.Param(jax.random.normal(rngs.params(), (3, 3, 1, 4)))
+        self.kernel = nnx.Param(jax.random.normal(rngs.params(), (3, 3, 4, 6)))
+
+    def __call__(self, x):
+        h = x[..., None]
+        for kernel in (self.first, self.kernel):
+            w = kernel[...] / np.sqrt(np.prod(kernel.shape[:-1]))
+            h = jax.nn.relu(
+                jax.lax.conv_general_dilated(
+                    h, w.astype(h.dtype), (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+                )
+            )
+        return h.mean(axis=(1, 2))
+
+
+def test_channels_of_the_last_convolution_are_units():
+    rng = np.random.default_rng(0)
+    x, y = jnp.asarray(rng.normal(size=(5, 4, 4))), jnp.asarray(rng.normal(size=(5, 2)))
+    with jax.enable_x64(False):
+        features = Convolution(nnx.Rngs(0))
+    graph, state = nnx.split(features)
+    features = nnx.merge(graph, jax.tree.map(lambda leaf: leaf.astype(jnp.float64), state))
+    target = marginal(wb.BNN(features, 2, 0.3), x, y)
+    assert target.units.is_unit == {"first": False, "kernel": True}
+    assert_changes_of_potential(target, 2)
+
+
+def test_more_units_accept_more():
+    """The theorem at work: fresh prior draws of single units, acceptance → 1 as the width grows."""
+    rates = []
+    for width in (8, 64, 512):
+        tiny = problem(widths=(width,), n=6, noise_std=0.2)
+        target = rotated(marginal(tiny.bnn, tiny.x, tiny.y))
+        draws = wb.sample(
+            jax.random.key(0),
+            unitwise(target),
+            target,
+            num_samples=30,
+            burn_in=20,
+            num_chains=4,
+            progress=False,
+        )
+        rates.append(draws.acceptance_rate)
+    assert rates[0] < rates[1] < rates[2]
+    assert rates[2] > 0.95

@@ -1,0 +1,210 @@
+"""The unit-wise sampler: top-layer units redrawn from the prior, a few at a time, by rank-2m updates.
+
+K̂_σ² = σ²I + Σ_k ψ_kψ_kᵀ is a sum over the units k of the top hidden layer, so that fresh incoming weights for
+m of them change it by V S Vᵀ, V = [ψ', ψ] (n × 2m), S = diag(+1, …, −1, …). A unit's share of U is O(1/width):
+the chance that a fresh prior draw is accepted tends to 1, and one sweep over all units tends to an independent
+sample. There is no step size and no gradient.
+
+Neighbours, neither of which integrates the readout out or redraws from the prior by rank updates: Gibbs
+sampling over blocks of parameters (Papamarkou 2023) and with noise at every activation (Piccioli, Troiani &
+Zdeborová 2024).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_factor, cho_solve
+from jaxtyping import Array, Float
+
+from widebnn._check import Number, at_least
+from widebnn.samplers.base import Info, Position, Sampler, normal_like
+
+__all__ = ["Units", "unitwise"]
+
+
+class Units(NamedTuple):
+    """A posterior as a sum over the units of the top hidden layer; what a target offers this sampler.
+
+    Attributes
+    ----------
+    embedding
+        Ψ of a position, (n, p): a column for each unit, then those that no unit changes.
+    is_unit
+        Shaped like a position: whether the last axis of a leaf counts the units, entry k of it being seen by
+        column k of Ψ alone.
+    num_units
+        d_L.
+    y, noise_std
+        Observations (n, d_out) and σ.
+    """
+
+    embedding: Callable[[Position], Float[Array, "n p"]]
+    is_unit: Any
+    num_units: int
+    y: Float[Array, "n d_out"]
+    noise_std: Number
+
+
+@runtime_checkable
+class HasUnits(Protocol):
+    """A target that offers its units."""
+
+    @property
+    def units(self) -> Units: ...
+
+
+class UnitwiseState(NamedTuple):
+    position: Position
+    embedding: Float[Array, "n p"]
+
+
+def unitwise(target: HasUnits, block_size: int = 1) -> Sampler:
+    """A step is a sweep: each block of units is offered fresh weights from the prior, one block after another.
+
+    A block is accepted with −ΔU. In data space, with P = K̂_σ²⁻¹, G = PV, M = S + VᵀG and b = Gᵀy,
+    ΔU = −½ Σ_j b_:jᵀM⁻¹b_:j + (d_out/2) log|det M|, and an acceptance makes P ← P − G M⁻¹Gᵀ: 8 n² d_L
+    operations a sweep beside the product that makes all proposals. P is computed anew for each sweep. Where
+    n > p the inverse of σ²I + ΨᵀΨ takes its place.
+
+    The weights into the top hidden layer move and nothing else: with several hidden layers, `alternate` it
+    with a sampler that moves those below.
+
+    Parameters
+    ----------
+    target
+        `widebnn.targets.marginal`, or that target rotated.
+    block_size
+        m: units that are accepted or rejected together. Larger blocks make fewer, larger updates and are
+        accepted less; see `widebnn.tune_block_size`.
+
+    Raises
+    ------
+    TypeError
+        If the target offers no units.
+    ValueError
+        If `block_size` is below 1 or does not divide the number of units.
+    """
+    if not isinstance(target, HasUnits):
+        raise TypeError(f"target must offer its units, as marginal does; got {type(target).__name__}")
+    units = target.units
+    if units.num_units % at_least(1, block_size=block_size):
+        raise ValueError(f"block_size must divide the number of units, {units.num_units}; got {block_size}")
+
+    def init(position, rng_key=None):
+        return UnitwiseState(position, units.embedding(position))
+
+    def step(rng_key, state):
+        fresh_key, accept_key = jax.random.split(rng_key)
+        fresh = jax.tree.map(
+            lambda is_unit, u, xi: xi if is_unit else u,
+            units.is_unit,
+            state.position,
+            normal_like(fresh_key, state.position),
+        )
+        new = units.embedding(fresh)
+        sweep = _in_data_space if len(units.y) <= new.shape[1] else _in_feature_space
+        rates, is_accepted = sweep(accept_key, units, state.embedding, new, block_size)
+
+        def moved(new, old):
+            return jnp.where(is_accepted.reshape((1,) * (new.ndim - 1) + (-1,)), new, old)
+
+        position = jax.tree.map(
+            lambda is_unit, v, u: moved(v, u) if is_unit else u, units.is_unit, fresh, state.position
+        )
+        embedding = jnp.concatenate(
+            [moved(new[:, : units.num_units], state.embedding[:, : units.num_units]), new[:, units.num_units :]],
+            axis=1,
+        )
+        return UnitwiseState(position, embedding), Info(rates.mean(), is_accepted.any())
+
+    return Sampler(init, step)
+
+
+def _in_data_space(rng_key, units: Units, old, new, block_size: int):
+    """The sweep with P = (σ²I + ΨΨᵀ)⁻¹: chance of each block, and which units moved."""
+    y, num_blocks = units.y, units.num_units // block_size
+    precision = _inverse_of_gram(old.T, units.noise_std)
+    sign = jnp.diag(jnp.repeat(jnp.asarray([1, -1], old.dtype), block_size))
+
+    def visit(precision, inputs):
+        (psi_new, psi_old), uniform = inputs
+        v = jnp.concatenate([psi_new, psi_old], axis=1)
+        g = precision @ v
+        inverse, log_det = _inverse(sign + v.T @ g)
+        b = g.T @ y
+        change = (y.shape[1] * log_det - jnp.sum(b * (inverse @ b))) / 2
+        rate, is_accepted = _metropolis(change, uniform)
+        return precision - g @ jnp.where(is_accepted, inverse, 0) @ g.T, (rate, is_accepted)
+
+    def blocks(psi):
+        return jnp.moveaxis(psi[:, : units.num_units].reshape(len(y), num_blocks, block_size), 1, 0)
+
+    uniforms = jax.random.uniform(rng_key, (num_blocks,), old.dtype)
+    _, (rates, is_accepted) = jax.lax.scan(visit, precision, ((blocks(new), blocks(old)), uniforms))
+    return rates, jnp.repeat(is_accepted, block_size)
+
+
+def _in_feature_space(rng_key, units: Units, old, new, block_size: int):
+    """The sweep with Q = (σ²I + ΨᵀΨ)⁻¹, of which a block changes m rows and columns.
+
+    With E the block's columns of the identity, the change is EΔᵀ + ΔEᵀ: rank 2m again, V = [E, Δ] and
+    S = [[0, I], [I, 0]]. The quadratic form is ‖y‖² − rᵀw with r = Ψᵀy and w = Qr, over σ².
+    """
+    y, m, noise = units.y, block_size, units.noise_std**2
+    precision = _inverse_of_gram(old, units.noise_std)
+    gram_old, gram, gram_new = old.T @ old, old.T @ new, new.T @ new
+    difference = (new - old).T @ y
+    swap = jnp.roll(jnp.eye(2 * m, dtype=old.dtype), m, axis=0)
+
+    def rows(matrix, k):
+        return jax.lax.dynamic_slice_in_dim(matrix, k * m, m)
+
+    def columns(matrix, k):
+        return jax.lax.dynamic_slice_in_dim(matrix, k * m, m, axis=1)
+
+    def visit(carry, inputs):
+        precision, w, moved = carry
+        k, uniform = inputs
+        to_new = jnp.where(moved[:, None], columns(gram_new, k), columns(gram, k))
+        to_old = jnp.where(moved[:, None], rows(gram, k).T, columns(gram_old, k))
+        among = rows(columns(gram_new, k) - columns(gram_old, k), k) / 2
+        delta = jax.lax.dynamic_update_slice_in_dim(to_new - to_old, among, k * m, axis=0)
+        g = jnp.concatenate([columns(precision, k), precision @ delta], axis=1)
+        inverse, log_det = _inverse(swap + jnp.concatenate([rows(g, k), delta.T @ g]))
+        dr = rows(difference, k)
+        vw = jnp.concatenate([rows(w, k), delta.T @ w])
+        s = inverse @ (vw + rows(g, k).T @ dr)
+        dw = g[:, :m] @ dr - g @ s
+        quadratic = jnp.sum(dr * (rows(w + dw, k) + vw[:m])) - jnp.sum(vw * s)
+        change = (y.shape[1] * log_det - quadratic / noise) / 2
+        rate, is_accepted = _metropolis(change, uniform)
+        precision = precision - g @ jnp.where(is_accepted, inverse, 0) @ g.T
+        is_here = jnp.arange(len(moved)) // m == k
+        return (precision, w + jnp.where(is_accepted, dw, 0), moved | (is_here & is_accepted)), (
+            rate,
+            is_accepted,
+        )
+
+    num_blocks = units.num_units // m
+    uniforms = jax.random.uniform(rng_key, (num_blocks,), old.dtype)
+    start = precision, precision @ (old.T @ y), jnp.zeros(old.shape[1], bool)
+    _, (rates, is_accepted) = jax.lax.scan(visit, start, (jnp.arange(num_blocks), uniforms))
+    return rates, jnp.repeat(is_accepted, m)
+
+
+def _inverse_of_gram(psi, noise_std):
+    """(σ²I + ΨᵀΨ)⁻¹."""
+    identity = jnp.eye(psi.shape[1], dtype=psi.dtype)
+    return cho_solve(cho_factor(psi.T @ psi + noise_std**2 * identity), identity)
+
+
+def _inverse(m):
+    """M⁻¹ and log |det M| of a small matrix."""
+    return jnp.linalg.inv(m), jnp.linalg.slogdet(m)[1]
+
+
+def _metropolis(change, uniform):
+    rate = jnp.where(jnp.isnan(change), 0, jnp.exp(jnp.minimum(-change, 0)))
+    return rate, uniform < rate
