@@ -295,6 +295,64 @@ ROWS = [
         ("rng_key", "momentum"),
     ),
     Row("samplers.hmc", lambda: wb.samplers.hmc(flat, 0.1, 0), ValueError, ("num_steps", "at least 1", "0")),
+    *(
+        Row(
+            "samplers.function_space_hmc",
+            lambda v=v: wb.samplers.function_space_hmc(flat, v, 3),
+            ValueError,
+            ("step_size", wanted, str(v)),
+        )
+        for v, wanted in [(0.0, "above 0"), (math.nan, "above 0"), (1.6, "(0, π/2]")]
+    ),
+    Row(
+        "samplers.function_space_hmc",
+        lambda: wb.samplers.function_space_hmc(flat, 0.1, 0),
+        ValueError,
+        ("num_steps", "at least 1", "0"),
+    ),
+    Row(
+        "samplers.function_space_hmc",
+        lambda: wb.samplers.function_space_hmc(flat, 0.1, 3, damping=0.0),
+        ValueError,
+        ("damping", "(0, 1]", "0.0"),
+    ),
+    Row(
+        "samplers.function_space_hmc",
+        lambda: wb.samplers.function_space_hmc(flat, 0.1, 3).init(jnp.zeros(2)),
+        TypeError,
+        ("rng_key", "momentum"),
+    ),
+    Row("samplers.elliptical_slice", lambda: wb.samplers.elliptical_slice(0.1), TypeError, ("potential",)),
+    Row(
+        "samplers.unitwise",
+        lambda: wb.samplers.unitwise(target("standard")),
+        TypeError,
+        ("target", "marginal", "Standard"),
+    ),
+    Row(
+        "samplers.unitwise",
+        lambda: wb.samplers.unitwise(wb.targets.rotated(target("standard"))),
+        TypeError,
+        ("target", "marginal", "Rotated"),
+    ),
+    Row(
+        "samplers.unitwise",
+        lambda: wb.samplers.unitwise(target(), 3),
+        ValueError,
+        ("block_size", "divide", "4", "got 3"),
+    ),
+    Row(
+        "samplers.unitwise",
+        lambda: wb.samplers.unitwise(target(), 0),
+        ValueError,
+        ("block_size", "at least 1", "0"),
+    ),
+    Row(
+        "samplers.alternate",
+        lambda: wb.samplers.alternate(wb.samplers.pcn(flat, 0.1), flat),
+        TypeError,
+        ("second", "a sampler"),
+    ),
     # the driver
     Row("sampling.sample", lambda: sample(num_samples=0), ValueError, ("num_samples", "at least 1", "0")),
     Row("sampling.sample", lambda: sample(thin=0), ValueError, ("thin", "at least 1", "0")),

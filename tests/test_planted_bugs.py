@@ -29,6 +29,7 @@ from .exact.densities import logistic, regression
 from .exact.importance import assert_exact, reference
 from .exact.networks import problem
 from .exact.reversibility import assert_detailed_balance
+from .exact.units import assert_changes_of_potential
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -369,6 +370,38 @@ PREDICTIONS = {
 }
 
 
+def units_with(name, broken, block_size=2, **options):
+    """The unit-wise sampler with one of its functions broken: `broken(right)` in its place."""
+    module = sys.modules["widebnn.samplers.unitwise"]
+    tiny = problem(**({"widths": (3, 6), "out_features": 2, "n": 4} | options))
+    target = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y)
+    with mock.patch.object(module, name, broken(getattr(module, name))):
+        assert_changes_of_potential(target, block_size)
+
+
+def without_log_det(right):
+    return lambda m: (right(m)[0], jnp.zeros(()))
+
+
+def without_inverse(right):
+    return lambda m: (jnp.eye(len(m)), right(m)[1])
+
+
+def of_wrong_noise(right):
+    return lambda psi, noise_std: right(psi, jnp.sqrt(2) * noise_std)
+
+
+UNITS = {
+    f"{bug}, n = {n}": lambda args=args, n=n: units_with(*args, n=n)
+    for n in (4, 20)
+    for bug, args in {
+        "log |det M| left out": ("_inverse", without_log_det),
+        "M taken for the identity": ("_inverse", without_inverse),
+        "inverse at another σ": ("_inverse_of_gram", of_wrong_noise),
+    }.items()
+}
+
+
 class Planted(NamedTuple):
     kind: str
     bug: str
@@ -383,6 +416,7 @@ BUGS = [
         ("ratio", "log ratio .* is right", RATIOS),
         ("potential", "where .* is right", POTENTIALS),
         ("prediction", "CDFs differ by|off by .* standard errors", PREDICTIONS),
+        ("unit", "change .* is right", UNITS),
     ]
     for bug, check in rows.items()
 ]
@@ -402,3 +436,4 @@ def test_right_sampler_of_the_same_make_passes():
     balanced(crank_nicolson, potential_difference, 0.5, laws.pcn(0.5))
     change_of_variables(Repriorised, reg=0.5)
     evidence(Marginal)
+    units_with("_inverse", lambda right: right)

@@ -6,7 +6,18 @@ import jax
 import pytest
 
 import widebnn as wb
-from widebnn.samplers import elliptical_slice, function_space_hmc, hmc, langevin, mala, pcn, pcnl, rwm
+from widebnn.samplers import (
+    alternate,
+    elliptical_slice,
+    function_space_hmc,
+    hmc,
+    langevin,
+    mala,
+    pcn,
+    pcnl,
+    rwm,
+    unitwise,
+)
 
 from ..exact.importance import assert_exact, reference
 from ..exact.networks import problem
@@ -107,3 +118,10 @@ def test_elliptical_slice_has_exact_moments():
     draws, _ = assert_exact(target, elliptical_slice(target.potential), tiny, exact.moments)
     assert draws.acceptance_rate == 1
     assert draws.stats["n_steps"].mean() > 1.2  # the bracket had to shrink
+
+
+def test_unitwise_alternated_with_a_sampler_of_the_layers_below_has_exact_moments():
+    tiny, exact = solved("two layers")
+    target = rotated(marginal(tiny))
+    below = function_space_hmc(target.potential, 0.25, 4)
+    assert_exact(target, alternate(below, unitwise(target)), tiny, exact.moments)

@@ -1,5 +1,6 @@
 """Samplers of a density proportional to exp(−½‖u‖² − U(u)), for any potential U and any pytree u."""
 
+from widebnn.samplers.alternate import alternate
 from widebnn.samplers.base import Info, Sampler
 from widebnn.samplers.elliptical_slice import elliptical_slice
 from widebnn.samplers.function_space_hmc import function_space_hmc
@@ -15,6 +16,7 @@ __all__ = [
     "Info",
     "Sampler",
     "Units",
+    "alternate",
     "elliptical_slice",
     "function_space_hmc",
     "hmc",

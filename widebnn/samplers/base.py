@@ -47,11 +47,11 @@ class Sampler(NamedTuple):
     init
         `init(position, rng_key=None) -> state`; the key is needed by samplers that carry a momentum.
     step
-        `step(rng_key, state) -> (state, info)`.
+        `step(rng_key, state) -> (state, info)`; the report is an `Info`, or has at least its fields.
     """
 
     init: Callable[..., State]
-    step: Callable[[Key[Array, ""], Any], tuple[Any, Info]]
+    step: Callable[[Key[Array, ""], Any], tuple[Any, Any]]
 
 
 def normal_like(rng_key: Key[Array, ""], position: PyTree) -> Position:

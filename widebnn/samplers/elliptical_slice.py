@@ -47,7 +47,14 @@ def elliptical_slice(potential: Potential) -> Sampler:
     ----------
     potential
         U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
+
+    Raises
+    ------
+    TypeError
+        If `potential` is not callable.
     """
+    if not callable(potential):
+        raise TypeError(f"potential must be a function of a position; got {potential!r}")
 
     def init(position, rng_key=None):
         return EllipticalSliceState(position, potential(position))

@@ -1,9 +1,9 @@
 """The unit-wise sampler: top-layer units redrawn from the prior, a few at a time, by rank-2m updates.
 
-K̂_σ² = σ²I + Σ_k ψ_kψ_kᵀ is a sum over the units k of the top hidden layer, so that fresh incoming weights for
-m of them change it by V S Vᵀ, V = [ψ', ψ] (n × 2m), S = diag(+1, …, −1, …). A unit's share of U is O(1/width):
-the chance that a fresh prior draw is accepted tends to 1, and one sweep over all units tends to an independent
-sample. There is no step size and no gradient.
+K̂_σ² = σ²I + Σ_k ψ_kψ_kᵀ is a sum over the units k of the top hidden layer, so that fresh incoming weights
+for m of them change it by V S Vᵀ, V = [ψ', ψ] (n × 2m), S = diag(+1, …, −1, …). A unit's share of U is
+O(1/width): the chance that a fresh prior draw is accepted tends to 1, and one sweep over all units tends to an
+independent sample. There is no step size and no gradient.
 
 Neighbours, neither of which integrates the readout out or redraws from the prior by rank updates: Gibbs
 sampling over blocks of parameters (Papamarkou 2023) and with noise at every activation (Piccioli, Troiani &
@@ -61,7 +61,7 @@ class UnitwiseState(NamedTuple):
 
 
 def unitwise(target: HasUnits, block_size: int = 1) -> Sampler:
-    """A step is a sweep: each block of units is offered fresh weights from the prior, one block after another.
+    """A step is a sweep: one block of units after another is offered fresh weights from the prior.
 
     A block is accepted with −ΔU. In data space, with P = K̂_σ²⁻¹, G = PV, M = S + VᵀG and b = Gᵀy,
     ΔU = −½ Σ_j b_:jᵀM⁻¹b_:j + (d_out/2) log|det M|, and an acceptance makes P ← P − G M⁻¹Gᵀ: 8 n² d_L
@@ -77,7 +77,7 @@ def unitwise(target: HasUnits, block_size: int = 1) -> Sampler:
         `widebnn.targets.marginal`, or that target rotated.
     block_size
         m: units that are accepted or rejected together. Larger blocks make fewer, larger updates and are
-        accepted less; see `widebnn.tune_block_size`.
+        accepted less.
 
     Raises
     ------
@@ -86,9 +86,9 @@ def unitwise(target: HasUnits, block_size: int = 1) -> Sampler:
     ValueError
         If `block_size` is below 1 or does not divide the number of units.
     """
-    if not isinstance(target, HasUnits):
+    units = getattr(target, "units", None)  # a rotated target has them where the one that was rotated does
+    if units is None:
         raise TypeError(f"target must offer its units, as marginal does; got {type(target).__name__}")
-    units = target.units
     if units.num_units % at_least(1, block_size=block_size):
         raise ValueError(f"block_size must divide the number of units, {units.num_units}; got {block_size}")
 
@@ -114,7 +114,10 @@ def unitwise(target: HasUnits, block_size: int = 1) -> Sampler:
             lambda is_unit, v, u: moved(v, u) if is_unit else u, units.is_unit, fresh, state.position
         )
         embedding = jnp.concatenate(
-            [moved(new[:, : units.num_units], state.embedding[:, : units.num_units]), new[:, units.num_units :]],
+            [
+                moved(new[:, : units.num_units], state.embedding[:, : units.num_units]),
+                new[:, units.num_units :],
+            ],
             axis=1,
         )
         return UnitwiseState(position, embedding), Info(rates.mean(), is_accepted.any())

@@ -100,7 +100,7 @@ class Rotated(NetworkTarget):
     @property
     def units(self) -> Units:
         """Those of the target that was rotated, where it offers them."""
-        return self.base.units  # pyright: ignore[reportAttributeAccessIssue]
+        return getattr(self.base, "units")  # noqa: B009, not every target has them
 
     @property
     def _input_shape(self):

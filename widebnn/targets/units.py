@@ -25,7 +25,7 @@ def units_of(bnn: BNN, x: Inputs, y: Observations) -> Units:
     """
     inner = normal_like(jax.random.key(0), bnn.features.template)
     psi = bnn.embedding(inner, x)
-    num_units = psi.shape[1] - (bnn.bias_std > 0)
+    num_units = psi.shape[1] - int(bnn.bias_std > 0)
     leaves, treedef = jax.tree.flatten(inner)
 
     def belongs(i: int) -> bool:
@@ -44,4 +44,4 @@ def units_of(bnn: BNN, x: Inputs, y: Observations) -> Units:
             f"target must have parameters that feed one unit of the top hidden layer each, {num_units} along "
             "their last axis; found none"
         )
-    return Units(lambda inner: bnn.embedding(inner, x), is_unit, num_units, y, bnn.noise_std)
+    return Units(lambda inner: bnn.embedding(inner, x), is_unit, num_units, jnp.asarray(y), bnn.noise_std)
