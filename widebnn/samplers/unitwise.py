@@ -2,8 +2,8 @@
 
 K̂_σ² = σ²I + Σ_k ψ_kψ_kᵀ is a sum over the units k of the top hidden layer, so that fresh incoming weights
 for m of them change it by V S Vᵀ, V = [ψ', ψ] (n × 2m), S = diag(+1, …, −1, …). A unit's share of U is
-O(1/width): the chance that a fresh prior draw is accepted tends to 1, and one sweep over all units tends to an
-independent sample. There is no step size and no gradient.
+O(1/width): the chance that a fresh prior draw is accepted tends to 1, and one sweep over all units tends to
+an independent sample. There is no step size and no gradient.
 
 Neighbours, neither of which integrates the readout out or redraws from the prior by rank updates: Gibbs
 sampling over blocks of parameters (Papamarkou 2023) and with noise at every activation (Piccioli, Troiani &
