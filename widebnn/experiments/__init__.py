@@ -1,18 +1,22 @@
 """Declared experiments: a frozen configuration at each scale, a function that runs it, results on disk."""
 
+from widebnn.experiments.landscape import LANDSCAPE, Landscape, landscape
 from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
 from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 
-EXPERIMENTS = {"over_width": OVER_WIDTH}
+EXPERIMENTS = {"landscape": LANDSCAPE, "over_width": OVER_WIDTH}
 """Configurations by experiment and scale; results ship as `book/results/<experiment>_<scale>.json`."""
 
 __all__ = [
     "EXPERIMENTS",
+    "LANDSCAPE",
     "OVER_WIDTH",
+    "Landscape",
     "OverWidth",
     "Results",
     "config_hash",
     "device",
+    "landscape",
     "load",
     "load_or_run",
     "over_width",
