@@ -15,17 +15,19 @@ import jax
 import jax.numpy as jnp
 import jaxtyping
 import numpy as np
+import optax
 import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn import experiments, sampling, scale, versions
+from widebnn import experiments, landscape, sampling, scale, versions
 
 MODULES = {
     "widebnn": wb,
     "data": wb.data,
     "diagnostics": wb.diagnostics,
     "experiments": experiments,
+    "landscape": landscape,
     "models": wb.models,
     "plots": wb.plots,
     "samplers": wb.samplers,
@@ -67,6 +69,17 @@ def sample(**options):
     options = {"sampler": wb.samplers.pcn(flat, 0.5), "target": flat_target, "num_samples": 2} | options
     sampler, problem = options.pop("sampler"), options.pop("target")
     return wb.sample(options.pop("rng_key", KEY), sampler, problem, progress=False, **options)
+
+
+def slice_through(**options):
+    flat_target = wb.targets.from_potential(flat, jnp.zeros(2))
+    defaults = {"target": flat_target, "corners": [jnp.ones(2), jnp.array([1.0, 0.0])], "resolution": 2}
+    return landscape.slice_through(**(defaults | options))
+
+
+def simplex_map(**options):
+    defaults = {"weights": np.eye(3), "values": [0, 1, 2], "levels": [0, 1]}
+    return wb.plots.simplex_map(**(defaults | options))
 
 
 class Draws(NamedTuple):
@@ -471,6 +484,64 @@ ROWS = [
         ValueError,
         ("bands['95 %']", "low at most high"),
     ),
+    *(
+        Row("plots.simplex_map", lambda o=o: simplex_map(**o), ValueError, words)
+        for o, words in [
+            ({"weights": np.ones((3, 2)) / 2}, ("weights", "(any, 3)", "(3, 2)")),
+            ({"weights": np.ones((3, 3))}, ("weights", "sum to 1")),
+            ({"weights": np.tile([1, 0, 0], (3, 1))}, ("weights", "one line")),
+            ({"values": [0, 1]}, ("values", "(3)", "(2,)")),
+            ({"values": [0, 1, math.inf]}, ("values", "finite")),
+            ({"levels": [1.0, 1.0]}, ("levels", "grow", "[1. 1.]")),
+        ]
+    ),
+    # landscape
+    Row("landscape.slerp", lambda: landscape.slerp(X, Y, 0.5), ValueError, ("b", "(4, 3)", "(4, 2)")),
+    Row("landscape.slerp", lambda: landscape.slerp(X, 0 * X, 0.5), ValueError, ("b", "zero", "0.0")),
+    Row("landscape.slerp", lambda: landscape.slerp(X, -2 * X, 0.5), ValueError, ("b", "opposite")),
+    *(
+        Row("landscape.slice_through", lambda o=o: slice_through(**o), error, words)
+        for o, error, words in [
+            ({"resolution": 1}, ValueError, ("resolution", "at least 2", "1")),
+            ({"resolution": 2.5}, TypeError, ("resolution", "2.5")),
+            ({"corners": [jnp.ones(2)]}, ValueError, ("corners", "two positions or three", "1")),
+            ({"corners": [jnp.ones(2), jnp.ones(3)]}, ValueError, ("corners", "(2,)", "(3,)")),
+            ({"corners": [jnp.ones(2), X_NAN[0, :2]]}, ValueError, ("corners", "finite")),
+            ({"corners": [jnp.ones(2), -jnp.ones(2)]}, ValueError, ("opposite",)),
+            ({"target": flat}, TypeError, ("target", "function")),
+        ]
+    ),
+    Row(
+        "landscape.Slice",
+        lambda: slice_through().barrier(0, 2),
+        ValueError,
+        ("first and second", "0 to 1", "0, 2"),
+    ),
+    Row("landscape.Slice", lambda: slice_through().barrier(1, 1), ValueError, ("first and second", "1, 1")),
+    Row(
+        "landscape.curvature",
+        lambda: landscape.curvature(KEY, target(), position(), 0),
+        ValueError,
+        ("num_steps", "at least 1", "0"),
+    ),
+    Row(
+        "landscape.curvature",
+        lambda: landscape.curvature(KEY, target(), position("standard")),
+        ValueError,
+        ("position", "the target's shapes"),
+    ),
+    Row(
+        "landscape.train",
+        lambda: landscape.train(target(), position(), optax.sgd(0.1), 0),
+        ValueError,
+        ("num_steps", "at least 1", "0"),
+    ),
+    Row(
+        "landscape.train",
+        lambda: landscape.train(target(), X, optax.sgd(0.1), 1),
+        ValueError,
+        ("position", "the target's shapes", "(4, 3)"),
+    ),
     # scales and experiments
     Row("scale.at_scale", lambda: wb.at_scale(laptop=1), ValueError, ("choices", "'smoke'", "['laptop']")),
     Row("scale.at_scale", lambda: wb.at_scale(smoke=1, huge=2), ValueError, ("choices", "'paper'", "huge")),
@@ -513,6 +584,12 @@ ROWS = [
     Row(
         "experiments.over_width",
         lambda: experiments.over_width(experiments.OverWidth(dataset="imagenet")),
+        ValueError,
+        ("dataset", "'digits'", "'imagenet'"),
+    ),
+    Row(
+        "experiments.landscape",
+        lambda: experiments.landscape(experiments.Landscape(dataset="imagenet")),
         ValueError,
         ("dataset", "'digits'", "'imagenet'"),
     ),

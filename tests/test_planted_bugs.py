@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import pytest
 
 import widebnn as wb
-from widebnn import samplers
+from widebnn import landscape, samplers
 from widebnn.samplers.base import Sampler, accept, half_square_difference, normal_like
 from widebnn.targets.marginal import Marginal
 from widebnn.targets.repriorised import Repriorised
@@ -27,6 +27,7 @@ from .exact.complement import assert_new_inputs_see_the_prior
 from .exact.conservation import assert_conserved
 from .exact.densities import logistic, regression
 from .exact.importance import assert_exact, reference
+from .exact.landscape import assert_curvature, assert_slice, assert_spherical
 from .exact.networks import problem
 from .exact.reversibility import assert_detailed_balance
 
@@ -338,6 +339,69 @@ PREDICTIONS = {
 }
 
 
+# Paths, slices and curvatures that are wrong.
+
+
+def straight(a, b, t):
+    return jax.tree.map(lambda u, v: (1 - t) * u + t * v, a, b)
+
+
+def arc_of_constant_norm(a, b, t):
+    """The norm of a all the way."""
+    norm_a, norm_b = landscape._norm(a), landscape._norm(b)
+    scale = norm_a / ((1 - t) * norm_a + t * norm_b)
+    return jax.tree.map(lambda leaf: scale * leaf, landscape.slerp(a, b, t))
+
+
+def leaf_by_leaf(a, b, t):
+    """Each leaf on a sphere of its own."""
+    return jax.tree.map(lambda u, v: landscape.slerp(u, v, t), a, b)
+
+
+def slice_with(energy):
+    """A slice whose prior part is `energy(slice)`."""
+
+    def slice_through(target, corners, resolution):
+        seen = landscape.slice_through(target, corners, resolution)
+        return seen._replace(half_square=energy(seen.half_square))
+
+    tiny = problem()
+    target = wb.targets.repriorised(tiny.bnn, tiny.x, tiny.y)
+    assert_slice(slice_through, target, [tiny.draw_parameters(seed) for seed in range(3)])
+
+
+def bent(curvature, potential=coupled):
+    target = wb.targets.from_potential(potential, jnp.zeros(3))
+    assert_curvature(curvature, target, jnp.array([0.3, -0.8, 0.5]), 3)
+
+
+def without_prior(*args):
+    found = landscape.curvature(*args)
+    return found._replace(largest=found.largest - 1)
+
+
+def largest_in_size(rng_key, target, position, num_steps):
+    """Power iteration, which finds the end of the spectrum that lies further from 0."""
+    v = normal_like(rng_key, position)
+    for _ in range(50 * num_steps):
+        w = jax.jvp(jax.grad(target.potential), (position,), (v,))[1]
+        v = w / jnp.linalg.norm(w)
+    return landscape.Curvature(
+        1 + v @ jax.jvp(jax.grad(target.potential), (position,), (v,))[1], jnp.array(0.0)
+    )
+
+
+LANDSCAPES = {
+    "straight line for the great circle": lambda: assert_spherical(straight),
+    "norm kept for norm linear in t": lambda: assert_spherical(arc_of_constant_norm),
+    "each leaf on a sphere of its own": lambda: assert_spherical(leaf_by_leaf),
+    "slice of U alone given as energy": lambda: slice_with(jnp.zeros_like),
+    "‖u‖² for ½‖u‖²": lambda: slice_with(lambda half: 2 * half),
+    "Hessian of U alone": lambda: bent(without_prior),
+    "power iteration where U bends down": lambda: bent(largest_in_size, lambda u: -jnp.sum(jnp.cosh(2 * u))),
+}
+
+
 class Planted(NamedTuple):
     kind: str
     bug: str
@@ -352,6 +416,7 @@ BUGS = [
         ("ratio", "log ratio .* is right", RATIOS),
         ("potential", "where .* is right", POTENTIALS),
         ("prediction", "CDFs differ by|off by .* standard errors", PREDICTIONS),
+        ("landscape", "is on the sphere|is right", LANDSCAPES),
     ]
     for bug, check in rows.items()
 ]
@@ -371,3 +436,5 @@ def test_right_sampler_of_the_same_make_passes():
     balanced(crank_nicolson, potential_difference, 0.5, laws.pcn(0.5))
     change_of_variables(Repriorised, reg=0.5)
     evidence(Marginal)
+    slice_with(lambda half: half)
+    bent(landscape.curvature)

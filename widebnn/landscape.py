@@ -242,11 +242,10 @@ def curvature(rng_key: Key[Array, ""], target: Target, position: Position, num_s
     """
     at_least(1, num_steps=num_steps)
     _fits(target, position=position)
-    _, hessian_times = jax.linearize(jax.grad(target.potential), position)
 
     def step(carry, _):
         before, beta, v = carry
-        w = hessian_times(v)
+        _, w = jax.jvp(jax.grad(target.potential), (position,), (v,))  # ∇²U v
         alpha = inner_product(v, w)
         w = jax.tree.map(lambda w, v, u: w - alpha * v - beta * u, w, v, before)
         beta, w = _normalised(w)

@@ -1,5 +1,6 @@
 """Slices of the posterior before and after repriorisation (Hron et al. 2022, Figure 5)."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -32,9 +33,9 @@ class Landscape:
         "cifar10" or "digits".
     problems
         (width, number of training images) of each network with one hidden layer.
-    num_steps, momentum
-        Of gradient descent from three draws of the prior. Its step is 1/Λ, with Λ the largest curvature at
-        any of the three.
+    training_time, momentum
+        Of gradient descent from three draws of the prior, in steps of 1/Λ that sum to the time; Λ is the
+        largest curvature at any of the three. Equal times shrink the prior's part alike in all problems.
     resolution
         Steps along an edge of the slice.
     num_products
@@ -55,9 +56,9 @@ class Landscape:
         (128, 512),
         (128, 1_024),
     )
-    num_steps: int = 100
+    training_time: float = 1 / 64
     momentum: float = 0.9
-    resolution: int = 24
+    resolution: int = 20
     num_products: int = 30
     noise_std: float = 0.1
     seed: int = 0
@@ -65,7 +66,11 @@ class Landscape:
 
 LANDSCAPE = {
     "smoke": Landscape(
-        dataset="digits", problems=((16, 32), (64, 32), (64, 8)), resolution=6, num_products=15
+        dataset="digits",
+        problems=((16, 32), (64, 32), (64, 8)),
+        training_time=1 / 8,
+        resolution=6,
+        num_products=15,
     ),
     "laptop": Landscape(),
     "colab": Landscape(resolution=40),
@@ -93,7 +98,7 @@ def landscape(config: Landscape, on_row: Callable[[dict[str, Any]], None] = lamb
 
     Returns
     -------
-    Rows with width, num_train, parametrisation; of the trained networks the mean squared error over σ² and
+    Rows with width, num_train, parametrisation; the steps of training, and of the trained networks the mean squared error over σ² and
     ‖θ‖/√d; in nats and (mean, least, largest) over three edges the barriers of U and of the energy; (mean,
     least, largest) over three corners the curvature, and the largest of its residuals; standard deviations of
     U and of the energy over the slice; and U over the slice less its least value, in the order of
@@ -125,11 +130,13 @@ def _rows(config: Landscape, width: int, x: np.ndarray, y: np.ndarray):
         return jax.lax.map(lambda u: curvature(lanczos_key, target, u, config.num_products), positions)
 
     starts = jax.lax.map(standard.draw_prior, jax.random.split(start_key, 3))
-    step_size = 1 / curvatures(standard, starts).largest.max()
-    optimiser = optax.sgd(step_size, config.momentum)
-    thetas = jax.lax.map(lambda u: train(standard, u, optimiser, config.num_steps).position, starts)
+    largest = float(curvatures(standard, starts).largest.max())
+    optimiser = optax.sgd(1 / largest, config.momentum)
+    num_steps = math.ceil(config.training_time * largest)
+    thetas = jax.lax.map(lambda u: train(standard, u, optimiser, num_steps).position, starts)
     square = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(thetas))
     trained = {
+        "num_steps": num_steps,
         "misfit": _rounded(2 * jax.lax.map(standard.potential, thetas).mean() / y.size),
         "norm": _rounded(jnp.sqrt(square / sum(leaf.size for leaf in jax.tree.leaves(thetas)))),
     }
