@@ -499,6 +499,10 @@ ROWS = [
     Row("landscape.slerp", lambda: landscape.slerp(X, Y, 0.5), ValueError, ("b", "(4, 3)", "(4, 2)")),
     Row("landscape.slerp", lambda: landscape.slerp(X, 0 * X, 0.5), ValueError, ("b", "zero", "0.0")),
     Row("landscape.slerp", lambda: landscape.slerp(X, -2 * X, 0.5), ValueError, ("b", "opposite")),
+    Row("landscape.simplex_grid", lambda: landscape.simplex_grid(3, 0), ValueError, ("resolution", "1", "0")),
+    Row(
+        "landscape.simplex_grid", lambda: landscape.simplex_grid(0, 3), ValueError, ("num_corners", "1", "0")
+    ),
     *(
         Row("landscape.slice_through", lambda o=o: slice_through(**o), error, words)
         for o, error, words in [

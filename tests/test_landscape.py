@@ -89,6 +89,12 @@ def test_slice_covers_the_triangle_and_begins_at_the_first_corner(x64):
         assert jnp.allclose(seen.potential[row], target.potential(corner), rtol=1e-10)
 
 
+def test_simplex_grid_is_regular():
+    assert landscape.simplex_grid(2, 2).tolist() == [[1, 0], [0.5, 0.5], [0, 1]]
+    grid = landscape.simplex_grid(3, 2).tolist()
+    assert grid == [[1, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 1, 0], [0, 0.5, 0.5], [0, 0, 1]]
+
+
 def test_a_path_runs_from_the_first_to_the_second(x64):
     target = round_the_circle(0.0, slope=1.0)
     path = landscape.slice_through(target, (jnp.array([1.0, 0.0]), jnp.array([0.0, 3.0])), 4)

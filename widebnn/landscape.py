@@ -20,7 +20,20 @@ from widebnn._check import Number, at_least, finite
 from widebnn.samplers.base import Position, half_square_difference, inner_product, normal_like
 from widebnn.targets.base import Target
 
-__all__ = ["Barrier", "Curvature", "Slice", "Trained", "curvature", "slerp", "slice_through", "train"]
+__all__ = [
+    "Barrier",
+    "Curvature",
+    "Slice",
+    "Trained",
+    "curvature",
+    "simplex_grid",
+    "slerp",
+    "slice_through",
+    "train",
+]
+
+
+Weights = Float[Array, "point corner"]
 
 
 class Trained(NamedTuple):
@@ -100,6 +113,19 @@ def slerp(a: Position, b: Position, t: Number) -> Position:
     return jax.tree.map(lambda u, v: norm * (of_a / norm_a * u + of_b / norm_b * v), a, b)
 
 
+def simplex_grid(num_corners: int, resolution: int) -> Weights:
+    """Barycentric weights of a regular grid, `resolution` steps along an edge, the first corner first.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `num_corners` or `resolution` is no integer of at least 1.
+    """
+    at_least(1, num_corners=num_corners)
+    steps = range(at_least(1, resolution=resolution), -1, -1)
+    return jnp.array([w for w in product(steps, repeat=num_corners) if sum(w) == resolution]) / resolution
+
+
 class Barrier(NamedTuple):
     """How far a path rises above the higher of its ends, in nats: in ½‖u‖² + U, and in U alone."""
 
@@ -113,14 +139,14 @@ class Slice(NamedTuple):
     Attributes
     ----------
     weights
-        Barycentric, (point, corner).
+        Barycentric, (point, corner), those of `simplex_grid`.
     potential
         U, minus the log density relative to N(0, I).
     half_square
         ½‖u‖² less that of the first corner.
     """
 
-    weights: Float[Array, "point corner"]
+    weights: Weights
     potential: Float[Array, " point"]
     half_square: Float[Array, " point"]
 
@@ -134,8 +160,8 @@ class Slice(NamedTuple):
 
         It is an upper bound of the least climb over all paths, up to what the grid misses.
 
-        The squares of two draws from N(0, I) in d dimensions differ by some 2√d, and this slope of the prior
-        can hide a bump of U in the energy. Samplers that conserve the prior feel U alone.
+        ½‖u‖² of two draws from N(0, I) in d dimensions differs by some √d, and this slope of the prior can
+        hide a bump of U in the energy. Samplers that conserve the prior feel U alone.
 
         Raises
         ------
@@ -183,10 +209,8 @@ def slice_through(target: Target, corners: Sequence[Position], resolution: int) 
         _fits(target, corners=corner)
     for a, b in combinations(corners, 2):
         slerp(a, b, 0.5)  # its errors, before anything long begins
-    counts = product(range(resolution, -1, -1), repeat=len(corners))
-    grid = [count for count in counts if sum(count) == resolution]  # the first corner first
     norms = [_norm(corner) for corner in corners]
-    weights = jnp.array(grid, norms[0].dtype) / resolution
+    weights = simplex_grid(len(corners), resolution).astype(norms[0].dtype)
 
     potential = jax.lax.map(lambda w: target.potential(_blend(corners, w)), weights)
     longer = [

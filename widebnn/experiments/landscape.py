@@ -68,7 +68,6 @@ LANDSCAPE = {
     "smoke": Landscape(
         dataset="digits",
         problems=((16, 32), (64, 32), (64, 8)),
-        training_time=1 / 8,
         resolution=6,
         num_products=15,
     ),
@@ -98,11 +97,11 @@ def landscape(config: Landscape, on_row: Callable[[dict[str, Any]], None] = lamb
 
     Returns
     -------
-    Rows with width, num_train, parametrisation; the steps of training, and of the trained networks the mean squared error over σ² and
-    ‖θ‖/√d; in nats and (mean, least, largest) over three edges the barriers of U and of the energy; (mean,
-    least, largest) over three corners the curvature, and the largest of its residuals; standard deviations of
-    U and of the energy over the slice; and U over the slice less its least value, in the order of
-    `widebnn.landscape.slice_through`.
+    Rows with width, num_train, parametrisation; steps of training, and of the trained networks the mean
+    squared error over σ² and ‖θ‖/√d; in nats and (mean, least, largest) over three edges the barriers of U
+    and of the energy; (mean, least, largest) over three corners the curvature, and the largest of its
+    residuals; standard deviations of U and of the energy over the slice; and U over the slice less its least
+    value, on the points of `widebnn.landscape.simplex_grid`.
 
     Raises
     ------
