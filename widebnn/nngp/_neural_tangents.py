@@ -14,6 +14,7 @@ from typing import Any
 from unittest import mock
 
 import jax
+import jax.core
 import jax.extend.core
 import jax.interpreters.ad
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import jax
+import jax.core
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
