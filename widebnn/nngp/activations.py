@@ -18,16 +18,14 @@ Row = Float[Array, "1 m"]
 
 def relu(a: Column, c: Matrix, b: Row) -> tuple[Matrix, Matrix]:
     """The arc-cosine kernels of orders one and zero (Cho & Saul 2009)."""
-    norm = jnp.sqrt(a * b)
-    # ‖u‖‖v‖ sin θ; as a product, so that no rounding is left where u = v
-    sine = jnp.sqrt(jnp.maximum(norm - c, 0) * (norm + c))
-    angle = jnp.arctan2(sine, c)
-    return (sine + (jnp.pi - angle) * c) / (2 * jnp.pi), (jnp.pi - angle) / (2 * jnp.pi)
+    sine = jnp.sqrt(_determinant(a, c, b))  # ‖u‖‖v‖ sin θ
+    beyond = jnp.pi - jnp.arctan2(sine, c)
+    return (sine + beyond * c) / (2 * jnp.pi), beyond / (2 * jnp.pi)
 
 
 def erf(a: Column, c: Matrix, b: Row) -> tuple[Matrix, Matrix]:
     """The arc-sine kernel (Williams 1997)."""
-    root = jnp.sqrt((1 + 2 * a) * (1 + 2 * b) - 4 * c**2)
+    root = jnp.sqrt(1 + 2 * a + 2 * b + 4 * _determinant(a, c, b))
     return 2 / jnp.pi * jnp.arctan2(2 * c, root), 4 / (jnp.pi * root)
 
 
@@ -35,15 +33,19 @@ def gelu(a: Column, c: Matrix, b: Row) -> tuple[Matrix, Matrix]:
     """ψ(u) = uΦ(u), by Stein's identity E[u g] = a E[∂_u g] + c E[∂_v g] applied to either factor.
 
     With s² = (1+a)(1+b) and D = s² − c²: E[Φ(u)Φ(v)] = ¼ + arcsin(c/s)/2π, and what is left are Gaussian
-    integrals 1/(2π√D).
+    integrals 1/(2π√D), with factors in which nothing cancels.
     """
     s2 = (1 + a) * (1 + b)
-    d = s2 - c**2
-    root = jnp.sqrt(d)
-    orthant = 1 / 4 + jnp.arctan2(c, root) / (2 * jnp.pi)
-    rest = a * b + c**2 * (1 - a * b) / s2
-    slope = c + 2 * c * (1 - a * b) / s2 + c * rest / d
-    return c * orthant + rest / (2 * jnp.pi * root), orthant + slope / (2 * jnp.pi * root)
+    d = 1 + a + b + _determinant(a, c, b)
+    orthant = 1 / 4 + jnp.arctan2(c, jnp.sqrt(d)) / (2 * jnp.pi)
+    integral = 1 / (2 * jnp.pi * s2 * jnp.sqrt(d))
+    return c * orthant + (a * b * d + c**2) * integral, orthant + c * (3 + a + b + c**2 / d) * integral
+
+
+def _determinant(a: Column, c: Matrix, b: Row) -> Matrix:
+    """ab − c², as a product: no rounding is left where u = ±v, and nothing below 0."""
+    norm = jnp.sqrt(a * b)
+    return jnp.maximum((norm - c) * (norm + c), 0)
 
 
 EXPECTATIONS: dict[str, Callable[[Column, Matrix, Row], tuple[Matrix, Matrix]]] = {

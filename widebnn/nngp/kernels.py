@@ -36,7 +36,7 @@ def nngp_kernel(bnn: BNN) -> Kernel:
     ----------
     bnn
         A network whose features are a `widebnn.models.FCN`, of any depth and activation; its widths do not
-        matter. A rotated target's network has the same kernel of its own inputs.
+        matter. A rotated target's network has the same kernel of its own, rotated, inputs.
 
     Returns
     -------
@@ -45,7 +45,8 @@ def nngp_kernel(bnn: BNN) -> Kernel:
     Raises
     ------
     ValueError
-        If the features or their activation have no closed form here.
+        If the features or their activation have no closed form here; from the kernel, if its inputs are not
+        finite or not of the network's shape.
     """
     limit = _recursion(bnn)
     return lambda x1, x2=None: limit(x1, x2).covariance
@@ -54,7 +55,8 @@ def nngp_kernel(bnn: BNN) -> Kernel:
 def ntk_kernel(bnn: BNN) -> Kernel:
     """Θ, the limit of JJᵀ with J the Jacobian of an output by all parameters (Jacot et al. 2018).
 
-    Θ^ℓ = K^ℓ + σ_W² Θ^{ℓ−1} ⊙ E[ψ′ψ′ᵀ], Θ^1 = K^1.
+    Θ^ℓ = K^ℓ + σ_W² Θ^{ℓ−1} ⊙ E[ψ′ψ′ᵀ], Θ^1 = K^1. Under ReLU Θ has a cusp where inputs are equal: between
+    nearly equal ones float32 holds it to about √ε, on the diagonal to ε.
 
     Parameters, returns and errors are those of `nngp_kernel`.
     """
@@ -89,16 +91,21 @@ def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
 
 def _recursion(bnn: BNN) -> Callable[[Inputs, NewInputs | None], Layer]:
     features = bnn.features.module
-    if not isinstance(features, FCN):
+    if type(features) is not FCN:  # a subclass may compute something else
         raise ValueError(
             f"bnn must have features with a known limit, widebnn.models.FCN; got {type(features).__name__}. "
             "For convolutional and residual networks see widebnn.nngp.stax_kernel"
         )
     one_of(EXPECTATIONS, activation=features.activation)
     layers = [*features.layers, bnn]
+    # The rows of the first kernel, which a rotation makes fewer than d_in; d_in stays in the scaling.
+    columns = (
+        bnn.features.template["layers"][0]["kernel"].shape[0] if features.layers else features.in_features
+    )
 
     def limit(x1: Inputs, x2: NewInputs | None = None) -> Layer:
-        layer = _inputs(x1, x2, features.layers[0].in_features if features.layers else features.in_features)
+        x1 = _checked(columns, x1=x1)
+        layer = _inputs(x1, x1 if x2 is None else _checked(columns, x2=x2), features.in_features)
         for depth, parameters in enumerate(layers):
             if depth > 0:
                 layer = _activate(layer, features.activation)
@@ -108,24 +115,21 @@ def _recursion(bnn: BNN) -> Callable[[Inputs, NewInputs | None], Layer]:
     return limit
 
 
-def _inputs(x1: Inputs, x2: NewInputs | None, in_features: int) -> Layer:
-    x1 = _checked(x1=x1)
-    other = x1 if x2 is None else _checked(x2=x2)
-    if x1.shape[1] != other.shape[1]:
-        raise ValueError(f"x2 must have shape (m, {x1.shape[1]}) as x1 has; got {other.shape}")
-    variance1, variance2 = (jnp.sum(x**2, axis=1) / in_features for x in (x1, other))
-    covariance = x1 @ other.T / in_features
-    if x2 is None:  # the same sums in another order: equal to the last bit, or ReLU's angles suffer
+def _checked(columns: int, **named: Inputs) -> Array:
+    ((name, x),) = named.items()
+    x = finite(**{name: jnp.asarray(x, jnp.result_type(x, float))})
+    if x.ndim != 2 or x.shape[1] != columns or x.size == 0:
+        raise ValueError(f"{name} must have shape (n, d_in) = (n, {columns}) with n ≥ 1; got {x.shape}")
+    return x
+
+
+def _inputs(x1: Float[Array, "n d"], x2: Float[Array, "m d"], in_features: int) -> Layer:
+    variance1, variance2 = (jnp.sum(x**2, axis=1) / in_features for x in (x1, x2))
+    # In full precision on GPUs and TPUs too: near-equal inputs are told apart by the last digits.
+    covariance = jnp.matmul(x1, x2.T, precision="highest") / in_features
+    if x1 is x2:  # the same sums in another order: equal to the last bit, or ReLU's angles suffer
         covariance = jnp.fill_diagonal(covariance, variance1, inplace=False)
     return Layer(variance1, covariance, variance2, jnp.zeros_like(covariance))
-
-
-def _checked(**named) -> Array:
-    ((name, x),) = named.items()
-    x = finite(**{name: jnp.asarray(x)})
-    if x.ndim != 2 or x.size == 0:
-        raise ValueError(f"{name} must have shape (n, d_in) with n, d_in ≥ 1; got {x.shape}")
-    return x
 
 
 def _dense(layer: Layer, weight_std, bias_std) -> Layer:

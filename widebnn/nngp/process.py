@@ -1,5 +1,6 @@
 """Gaussian-process regression: what a network's posterior becomes in the limit of infinite width."""
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from widebnn._check import Number, at_least, finite, non_negative, positive
 from widebnn.nngp.kernels import Kernel
 
 __all__ = ["GaussianProcess", "gaussian_process"]
+
+_product = functools.partial(jnp.matmul, precision="highest")  # differences of large numbers come next
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +42,16 @@ class GaussianProcess:
 
     def mean(self, x: NewInputs) -> Float[Array, "m d_out"]:
         """E[f(x) | D] = K*ᵀ K_σ²⁻¹ y."""
-        return self._whitened(x).T @ self._forward(self.y)
+        return _product(self._whitened(x).T, self._forward(self.y))
 
     def covariance(self, x: NewInputs) -> Float[Array, "m m"]:
-        """Cov[f_j(x) | D] = K** − K*ᵀ K_σ²⁻¹ K*, the same for each output; the noise is not in it."""
+        """Cov[f_j(x) | D] = K** − K*ᵀ K_σ²⁻¹ K*, the same for each output; the noise is not in it.
+
+        Where the data leave less than rounding error, variances are 0 and never below.
+        """
         whitened = self._whitened(x)
-        return self.kernel(self._new_inputs(x)) - whitened.T @ whitened
+        covariance = self.kernel(self._new_inputs(x)) - _product(whitened.T, whitened)
+        return jnp.fill_diagonal(covariance, jnp.maximum(jnp.diag(covariance), 0), inplace=False)
 
     def sample(
         self, rng_key: Key[Array, ""], x: NewInputs, num_samples: int = 1
@@ -62,10 +69,10 @@ class GaussianProcess:
         values, vectors = jnp.linalg.eigh(joint)
         root = vectors * jnp.sqrt(jnp.maximum(values, 0))[None, :]
         n, d_out = self.y.shape
-        f = root @ jax.random.normal(prior_key, (num_samples, len(joint), d_out), joint.dtype)
+        f = _product(root[None], jax.random.normal(prior_key, (num_samples, len(joint), d_out), joint.dtype))
         noise = self.noise_std * jax.random.normal(noise_key, (num_samples, n, d_out), joint.dtype)
-        correction = self._backward(self._whitened(x))
-        return f[:, n:] + jnp.einsum("nm,snj->smj", correction, self.y[None] - f[:, :n] - noise)
+        gain = self._backward(self._whitened(x)).T
+        return f[:, n:] + _product(gain[None], self.y[None] - f[:, :n] - noise)
 
     def log_marginal_likelihood(self) -> Float[Array, ""]:
         """log p(y) = −½ Σ_j y_:jᵀ K_σ²⁻¹ y_:j − (d_out/2) (log det K_σ² + n log 2π)."""
@@ -87,7 +94,7 @@ class GaussianProcess:
         noise = positive(noise_std=self.noise_std) ** 2
         n, d_out = self.y.shape
         data = jnp.sum(self.y**2) / noise - jnp.sum(self._forward(self.y) ** 2)
-        return (d_out * (jnp.trace(self.prior) / noise - self._log_det() + n * math.log(noise)) + data) / 2
+        return (d_out * (jnp.trace(self.prior) / noise - self._log_det() + n * jnp.log(noise)) + data) / 2
 
     def _log_det(self):
         return 2 * jnp.sum(jnp.log(jnp.diag(self.factor)))
@@ -122,21 +129,27 @@ def gaussian_process(kernel: Kernel, x: Inputs, y: Observations, noise_std: Numb
 
     Raises
     ------
+    TypeError
+        If `kernel` is no function.
     ValueError
-        If x or y is empty, not finite or of the wrong shape, `noise_std` is negative, or K + σ²I is singular
-        to the precision at hand.
+        If x or y is empty, not finite or of the wrong shape, `noise_std` is negative, `kernel` does not map x
+        to a finite (n, n), or K + σ²I is singular to the precision at hand.
     """
+    if not callable(kernel):
+        raise TypeError(f"kernel must be a function of (x1, x2=None); got {kernel!r}")
     x, y = finite(x=jnp.asarray(x)), finite(y=jnp.asarray(y))
     if x.ndim < 2 or x.size == 0:
         raise ValueError(f"x must have shape (n, ...) with n ≥ 1; got {x.shape}")
     if y.ndim != 2 or len(y) != len(x) or y.size == 0:
         raise ValueError(f"y must have shape (n, d_out) = ({len(x)}, d_out); got {y.shape}")
     noise_std = non_negative(noise_std=noise_std)
-    prior = kernel(x)
+    prior = finite(kernel=kernel(x))
+    if prior.shape != (len(x), len(x)):
+        raise ValueError(f"kernel must map x to shape (n, n) = ({len(x)}, {len(x)}); got {prior.shape}")
     factor = jnp.linalg.cholesky(prior + noise_std**2 * jnp.eye(len(x), dtype=prior.dtype))
     pivots = jnp.diag(factor) ** 2
     tolerance = len(x) * jnp.finfo(prior.dtype).eps * jnp.max(jnp.diag(prior))
-    if not isinstance(pivots, jax.core.Tracer) and not bool(jnp.min(pivots) > tolerance):  # NaN fails too
+    if not isinstance(pivots, jax.core.Tracer) and not jnp.min(pivots) > tolerance:  # NaN fails too
         raise ValueError(
             f"noise_std must be larger, or the inputs more distinct: K + σ²I with noise_std = {noise_std} "
             f"is singular in {prior.dtype}"
