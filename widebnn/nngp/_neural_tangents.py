@@ -32,17 +32,17 @@ def neural_tangents() -> ModuleType:
     Raises
     ------
     ImportError
-        If it is not installed.
+        If it, or frozendict, the one thing it needs beside JAX, is not installed.
     """
     try:
         with _older_jax():
             return importlib.import_module("neural_tangents")
     except ModuleNotFoundError as error:
-        if error.name != "neural_tangents":
+        if error.name not in ("neural_tangents", "frozendict"):
             raise
         raise ImportError(
             "kernels of convolutional and residual networks need neural-tangents: "
-            "pip install --no-deps neural-tangents (--no-deps keeps TensorFlow out, which is not used)"
+            "pip install --no-deps neural-tangents frozendict (--no-deps keeps TensorFlow out, which is not used)"
         ) from error
 
 

@@ -1,5 +1,6 @@
 """Kernels of infinitely wide dense networks, layer by layer, and of others through neural-tangents."""
 
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -67,7 +68,8 @@ def ntk_kernel(bnn: BNN) -> Kernel:
 def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
     """A kernel of neural-tangents in the shape that `gaussian_process` takes (Novak et al. 2020).
 
-    For convolutional and residual networks, which have no closed form here; see `neural_tangents`.
+    For convolutional and residual networks, which have no closed form here; see `neural_tangents`. Where
+    branches are summed, each but one must end in a layer with weights of its own: nothing checks that.
 
     Parameters
     ----------
@@ -86,7 +88,13 @@ def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
     if not callable(kernel_fn):
         raise TypeError(f"kernel_fn must be a function, the third of a stax layer's; got {kernel_fn!r}")
     one_of(("nngp", "ntk"), kind=kind)
-    return lambda x1, x2=None: kernel_fn(jnp.asarray(x1), None if x2 is None else jnp.asarray(x2), kind)
+
+    def kernel(x1: Inputs, x2: NewInputs | None = None) -> Float[Array, "n m"]:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "`FanIn` layers assume")  # at every sum; said above, once
+            return kernel_fn(jnp.asarray(x1), None if x2 is None else jnp.asarray(x2), kind)
+
+    return kernel
 
 
 def _recursion(bnn: BNN) -> Callable[[Inputs, NewInputs | None], Layer]:
