@@ -17,7 +17,7 @@ from widebnn.nngp import neural_tangents, stax_kernel
 from ..exact.kernels import assert_mean, empirical_kernel, empirical_tangent, over_prior
 
 FRESH = """
-import sys, jax, jax.core, jax.interpreters.ad, widebnn as wb
+import sys, jax, jax.core, jax.example_libraries, jax.interpreters.ad, widebnn as wb
 
 def names():
     return {module.__name__: set(vars(module)) for module in (jax, jax.core, jax.interpreters.ad)}

@@ -42,7 +42,8 @@ def neural_tangents() -> ModuleType:
             raise
         raise ImportError(
             "kernels of convolutional and residual networks need neural-tangents: "
-            "pip install --no-deps neural-tangents frozendict (--no-deps keeps TensorFlow out, which is not used)"
+            "pip install --no-deps neural-tangents frozendict "
+            "(--no-deps keeps TensorFlow out, which is not used)"
         ) from error
 
 

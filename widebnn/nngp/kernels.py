@@ -45,6 +45,8 @@ def nngp_kernel(bnn: BNN) -> Kernel:
 
     Raises
     ------
+    TypeError
+        If `bnn` is no `widebnn.BNN`.
     ValueError
         If the features or their activation have no closed form here; from the kernel, if its inputs are not
         finite or not of the network's shape.
@@ -98,10 +100,13 @@ def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
 
 
 def _recursion(bnn: BNN) -> Callable[[Inputs, NewInputs | None], Layer]:
+    if not isinstance(bnn, BNN):
+        raise TypeError(f"bnn must be a widebnn.BNN; got {type(bnn).__name__}")
     features = bnn.features.module
     if type(features) is not FCN:  # a subclass may compute something else
+        got = "a function alone, as of flax.linen" if features is None else type(features).__name__
         raise ValueError(
-            f"bnn must have features with a known limit, widebnn.models.FCN; got {type(features).__name__}. "
+            f"bnn must have features with a known limit, widebnn.models.FCN; got {got}. "
             "For convolutional and residual networks see widebnn.nngp.stax_kernel"
         )
     one_of(EXPECTATIONS, activation=features.activation)
