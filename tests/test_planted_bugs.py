@@ -17,6 +17,9 @@ import pytest
 
 import widebnn as wb
 from widebnn import landscape, samplers
+from widebnn import samplers
+from widebnn.nngp import kernels
+from widebnn.nngp.activations import EXPECTATIONS
 from widebnn.samplers.base import Sampler, accept, half_square_difference, normal_like
 from widebnn.targets.marginal import Marginal
 from widebnn.targets.repriorised import Repriorised
@@ -28,6 +31,7 @@ from .exact.conservation import assert_conserved
 from .exact.densities import logistic, regression
 from .exact.importance import assert_exact, reference
 from .exact.landscape import assert_curvature, assert_slice, assert_spherical
+from .exact.kernels import assert_kernel, assert_tangent_kernel
 from .exact.networks import problem
 from .exact.reversibility import assert_detailed_balance
 
@@ -399,6 +403,62 @@ LANDSCAPES = {
     "‖u‖² for ½‖u‖²": lambda: slice_with(lambda half: 2 * half),
     "Hessian of U alone": lambda: bent(without_prior),
     "power iteration where U bends down": lambda: bent(largest_in_size, lambda u: -jnp.sum(jnp.cosh(2 * u))),
+# Kernels that are wrong.
+
+
+def wrong_expectations(name, first, second, check):
+    """E[ψψ] and E[ψ′ψ′] changed by functions of what they are."""
+    right = EXPECTATIONS[name]
+
+    def wrong(a, c, b):
+        values, slopes = right(a, c, b)
+        return first(values), second(slopes)
+
+    with mock.patch.dict(EXPECTATIONS, {name: wrong}):
+        check(name)
+
+
+def wrong_layer(weight, bias, check=assert_kernel):
+    """A layer with other scales: functions of σ_W and σ_b."""
+    right = kernels._dense
+
+    def wrong(layer, weight_std, bias_std):
+        return right(layer, weight(weight_std), bias(bias_std))
+
+    with mock.patch.object(kernels, "_dense", wrong):
+        check("gelu")
+
+
+def same(value):
+    return value
+
+
+def tangent_forgets_first_layers(check=assert_tangent_kernel):
+    right = kernels._dense
+
+    def wrong(layer, weight_std, bias_std):
+        return right(layer._replace(tangent=jnp.zeros_like(layer.tangent)), weight_std, bias_std)
+
+    with mock.patch.object(kernels, "_dense", wrong):
+        check("gelu")
+
+
+KERNELS = {
+    "erf: 1/π for 2/π": lambda: wrong_expectations("erf", lambda k: k / 2, same, assert_kernel),
+    "ReLU: 2π forgotten": lambda: wrong_expectations("relu", lambda k: 2 * jnp.pi * k, same, assert_kernel),
+    "GELU of half the slope": lambda: wrong_expectations(
+        "gelu", same, lambda s: s / 2, assert_tangent_kernel
+    ),
+    "σ_W not squared": lambda: wrong_layer(jnp.sqrt, same),
+    "σ_b not squared": lambda: wrong_layer(same, jnp.sqrt),
+    "σ_b forgotten": lambda: wrong_layer(same, lambda bias_std: 0.0),
+    "tangent kernel without E[ψ′ψ′]": lambda: wrong_expectations(
+        "gelu", same, jnp.ones_like, assert_tangent_kernel
+    ),
+    "tangent kernel of the readout alone": tangent_forgets_first_layers,
+    "tangent kernel without the biases' own part": lambda: wrong_layer(
+        same, lambda bias_std: 0.0, assert_tangent_kernel
+    ),
 }
 
 
@@ -417,6 +477,7 @@ BUGS = [
         ("potential", "where .* is right", POTENTIALS),
         ("prediction", "CDFs differ by|off by .* standard errors", PREDICTIONS),
         ("landscape", "is on the sphere|is right", LANDSCAPES),
+        ("kernel", "kernel off by .* standard errors", KERNELS),
     ]
     for bug, check in rows.items()
 ]
@@ -438,3 +499,5 @@ def test_right_sampler_of_the_same_make_passes():
     evidence(Marginal)
     slice_with(lambda half: half)
     bent(landscape.curvature)
+    wrong_expectations("erf", same, same, assert_kernel)
+    wrong_layer(same, same, assert_tangent_kernel)
