@@ -17,7 +17,6 @@ import pytest
 
 import widebnn as wb
 from widebnn import landscape, samplers
-from widebnn import samplers
 from widebnn.nngp import kernels
 from widebnn.nngp.activations import EXPECTATIONS
 from widebnn.samplers.base import Sampler, accept, half_square_difference, normal_like
@@ -30,8 +29,8 @@ from .exact.complement import assert_new_inputs_see_the_prior
 from .exact.conservation import assert_conserved
 from .exact.densities import logistic, regression
 from .exact.importance import assert_exact, reference
-from .exact.landscape import assert_curvature, assert_slice, assert_spherical
 from .exact.kernels import assert_kernel, assert_tangent_kernel
+from .exact.landscape import assert_curvature, assert_slice, assert_spherical
 from .exact.networks import problem
 from .exact.reversibility import assert_detailed_balance
 
@@ -403,6 +402,8 @@ LANDSCAPES = {
     "‖u‖² for ½‖u‖²": lambda: slice_with(lambda half: 2 * half),
     "Hessian of U alone": lambda: bent(without_prior),
     "power iteration where U bends down": lambda: bent(largest_in_size, lambda u: -jnp.sum(jnp.cosh(2 * u))),
+}
+
 # Kernels that are wrong.
 
 
