@@ -94,10 +94,12 @@ class PublishedPCNL:
     widths
         Of the hidden layer.
     num_chains, num_samples, burn_in
-        Of the HMC chains on the inner parameters of each law: ten leapfrog steps a draw, tuned to an
-        acceptance of 0.8.
-    step_size, num_steps
-        β and the steps of the published pCNL, on all of φ; a third of the steps are burn-in.
+        Of the HMC chains on the inner parameters of each law, tuned to an acceptance of 0.8.
+    leapfrog_steps
+        Of an HMC proposal, one number for each of `widths`.
+    pcnl_steps
+        Of the published pCNL on all of φ, tuned to an acceptance of 0.6, one number for each of `widths`; the
+        first third is burn-in.
     noise_std
         σ.
     seed
@@ -111,8 +113,8 @@ class PublishedPCNL:
     num_chains: int = 2
     num_samples: int = 1_000
     burn_in: int = 300
-    step_size: float = 0.1
-    num_steps: int = 6_000
+    leapfrog_steps: tuple[int, ...] = (30, 10)
+    pcnl_steps: tuple[int, ...] = (30_000, 6_000)
     noise_std: float = 0.1
     seed: int = 0
 
@@ -125,12 +127,18 @@ PUBLISHED_PCNL = {
         widths=(16, 64),
         num_samples=100,
         burn_in=50,
-        num_steps=1_500,
+        leapfrog_steps=(10, 10),
+        pcnl_steps=(3_000, 3_000),
     ),
-    "laptop": PublishedPCNL(num_samples=600, burn_in=200, num_steps=3_000),
+    "laptop": PublishedPCNL(num_samples=500, burn_in=200, pcnl_steps=(18_000, 3_000)),
     "colab": PublishedPCNL(num_chains=4),
     "paper": PublishedPCNL(
-        widths=(128, 512, 1_024, 2_048, 4_096), num_chains=4, num_samples=5_000, num_steps=1_000_000
+        widths=(128, 512, 1_024, 2_048, 4_096),
+        num_chains=4,
+        num_samples=5_000,
+        burn_in=1_000,
+        leapfrog_steps=(30, 15, 10, 10, 10),
+        pcnl_steps=(1_000_000,) * 5,
     ),
 }
 """The configuration at each scale; "paper" has the widths and the number of steps of Pezzetti et al."""
@@ -166,20 +174,26 @@ def published_pcnl(
     Raises
     ------
     ValueError
-        If the dataset's name is unknown or there are fewer than two chains.
+        If the dataset's name is unknown, there are fewer than two chains, or `leapfrog_steps` or `pcnl_steps`
+        differ in length from `widths`.
     """
     loaders = {"cifar10": data.cifar10, "digits": data.digits}
     loader = loaders[one_of(loaders, dataset=config.dataset)]
     at_least(2, num_chains=config.num_chains)
+    for name in ("leapfrog_steps", "pcnl_steps"):
+        if len(given := getattr(config, name)) != len(config.widths):
+            raise ValueError(f"{name} must have one entry for each width of {config.widths}; got {given}")
     dataset = loader(config.num_train, config.num_test)
     rows = []
-    for width in config.widths:
-        rows.append({"width": width} | _compare(config, dataset, width))
+    for width, *num_steps in zip(config.widths, config.leapfrog_steps, config.pcnl_steps, strict=True):
+        rows.append({"width": width} | _compare(config, dataset, width, *num_steps))
         on_row(rows[-1])
     return rows
 
 
-def _compare(config: PublishedPCNL, dataset: data.Dataset, width: int) -> dict[str, Any]:
+def _compare(
+    config: PublishedPCNL, dataset: data.Dataset, width: int, leapfrog_steps: int, pcnl_steps: int
+) -> dict[str, Any]:
     y, variance = dataset.y_train, config.noise_std**2
     features = FCN(dataset.x_train.shape[1], width, depth=1, rngs=nnx.Rngs(config.seed))
     bnn = BNN(features, y.shape[1], config.noise_std)
@@ -211,7 +225,7 @@ def _compare(config: PublishedPCNL, dataset: data.Dataset, width: int) -> dict[s
     def run(rng_key, potential, reg):
         return sample(
             rng_key,
-            partial(samplers.hmc, potential, num_steps=10),
+            partial(samplers.hmc, potential, num_steps=leapfrog_steps),
             targets.from_potential(potential, exact.template),
             num_samples=config.num_samples,
             burn_in=config.burn_in,
@@ -228,12 +242,14 @@ def _compare(config: PublishedPCNL, dataset: data.Dataset, width: int) -> dict[s
     position = whole.draw_prior(keys[2])._replace(inner=jax.tree.map(lambda leaf: leaf[0], right.position))
     chain = sample(
         keys[2],
-        samplers.pcnl(misfit, config.step_size),
+        partial(samplers.pcnl, misfit),
         whole,
-        num_samples=2 * config.num_steps // 30,
+        num_samples=pcnl_steps // 15,
         thin=10,
-        burn_in=config.num_steps // 3,
+        burn_in=pcnl_steps // 3,
         initial=jax.tree.map(lambda leaf: leaf[None], position),
+        target_acceptance=0.6,
+        step_size=0.01,
         collect={"misfit": misfit},
     )
     from_prior = sample(
@@ -254,7 +270,7 @@ def _compare(config: PublishedPCNL, dataset: data.Dataset, width: int) -> dict[s
     row["potential_shift"], row["potential_shift_error"] = after - before, np.hypot(error, other_error)
     for name, draws in (("exact", right), ("published", published), ("chain", chain)):
         row[f"misfit_{name}"], row[f"misfit_{name}_error"] = _mean(draws["misfit"])
-    row["acceptance_chain"] = chain.acceptance_rate
+    row["acceptance_chain"], row["step_size_chain"] = chain.acceptance_rate, chain.step_size
     row["potential_prior_std"] = from_prior["potential"].std()
     row["misfit_prior_std"] = from_prior["misfit"].std()
     for name, draws in (("exact", right), ("published", published)):
