@@ -28,6 +28,7 @@ from .exact.conservation import assert_conserved
 from .exact.densities import logistic, regression
 from .exact.importance import assert_exact, reference
 from .exact.networks import problem
+from .exact.published import assert_integrates
 from .exact.reversibility import assert_detailed_balance
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -338,6 +339,28 @@ PREDICTIONS = {
 }
 
 
+# The law of the published pCNL, wrongly derived.
+
+
+def at_half_the_noise(target):
+    return Marginal(wb.BNN(target.bnn.features, 2, target.bnn.noise_std / 2**0.5), target.x, target.y)
+
+
+def published(make_potential):
+    assert_integrates(problem(out_features=2, bias_std=0.1), make_potential)
+
+
+PUBLISHED = {
+    "taken for the posterior": lambda: published(lambda target: target.potential),
+    "likelihood squared, the evidence not divided out": lambda: published(
+        lambda target: at_half_the_noise(target).potential
+    ),
+    "divided by the evidence twice": lambda: published(
+        lambda target: lambda u: at_half_the_noise(target).potential(u) - 2 * target.potential(u)
+    ),
+}
+
+
 class Planted(NamedTuple):
     kind: str
     bug: str
@@ -352,6 +375,7 @@ BUGS = [
         ("ratio", "log ratio .* is right", RATIOS),
         ("potential", "where .* is right", POTENTIALS),
         ("prediction", "CDFs differ by|off by .* standard errors", PREDICTIONS),
+        ("published law", "where .* is right", PUBLISHED),
     ]
     for bug, check in rows.items()
 ]
@@ -371,3 +395,4 @@ def test_right_sampler_of_the_same_make_passes():
     balanced(crank_nicolson, potential_difference, 0.5, laws.pcn(0.5))
     change_of_variables(Repriorised, reg=0.5)
     evidence(Marginal)
+    published(lambda target: lambda u: at_half_the_noise(target).potential(u) - target.potential(u))

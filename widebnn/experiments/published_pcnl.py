@@ -26,11 +26,14 @@ from widebnn._check import at_least, one_of
 from widebnn.diagnostics import effective_sample_size, rhat
 from widebnn.models import BNN, FCN
 from widebnn.samplers.base import Potential, normal_like
-from widebnn.sampling import Draws, sample
+from widebnn.sampling import sample
 from widebnn.targets.readout import readout_posterior
 from widebnn.targets.repriorised import Repriorised
 
 __all__ = ["PUBLISHED_PCNL", "PublishedPCNL", "published_marginal", "published_pcnl", "published_potential"]
+
+
+Collected = dict[str, np.ndarray]
 
 
 def published_potential(target: Repriorised) -> Potential:
@@ -262,7 +265,10 @@ def _compare(
 
     row = {}
     for name, images in (("test", slice(config.num_test)), ("train", slice(config.num_test, None))):
-        row |= {f"{name}_{key}": value for key, value in _shifts(right, published, images).items()}
+        row |= {
+            f"{name}_{key}": value
+            for key, value in _shifts(right.collected, published.collected, images).items()
+        }
     scale = right["potential"].std()
     (before, error), (after, other_error) = (
         _mean(draws["potential"] / scale) for draws in (right, published)
@@ -291,7 +297,7 @@ def _moments(given: Float[np.ndarray, "chain draw m d_out"], variance: Float[np.
     return mean, mean_error, np.sqrt(square), square_error / (2 * np.sqrt(square))
 
 
-def _shifts(right: Draws, published: Draws, images: slice) -> dict[str, Any]:
+def _shifts(right: Collected, published: Collected, images: slice) -> dict[str, Any]:
     """The published law of f against the posterior, at some of the images."""
     before, after = right["means"][:, :, 0, images], right["means"][:, :, 1, images]
     mean, mean_error, std, std_error = _moments(before, right["variance"][..., images])
