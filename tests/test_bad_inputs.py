@@ -688,8 +688,34 @@ ROWS = [
     Row(
         "experiments.landscape",
         lambda: experiments.landscape(experiments.Landscape(dataset="imagenet")),
+        "experiments.published_pcnl",
+        lambda: experiments.published_pcnl(experiments.PublishedPCNL(dataset="imagenet")),
         ValueError,
         ("dataset", "'digits'", "'imagenet'"),
+    ),
+    Row(
+        "experiments.published_pcnl",
+        lambda: experiments.published_pcnl(experiments.PublishedPCNL(num_chains=1)),
+        ValueError,
+        ("num_chains", "at least 2", "1"),
+    ),
+    Row(
+        "experiments.published_pcnl",
+        lambda: experiments.published_pcnl(experiments.PublishedPCNL(leapfrog_steps=(10,))),
+        ValueError,
+        ("leapfrog_steps", "one entry for each width", "(10,)"),
+    ),
+    Row(
+        "experiments.published_potential",
+        lambda: experiments.published_potential(wb.targets.linear(X, Y, 0.1)),
+        TypeError,
+        ("target", "repriorised", "Linear"),
+    ),
+    Row(
+        "experiments.published_marginal",
+        lambda: experiments.published_marginal(wb.targets.linear(X, Y, 0.1)),
+        TypeError,
+        ("target", "network", "Linear"),
     ),
     Row(
         "experiments.series", lambda: experiments.series([], "pCN", 0.1), ValueError, ("rows", "'pCN'", "0.1")

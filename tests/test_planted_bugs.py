@@ -32,6 +32,7 @@ from .exact.importance import assert_exact, reference
 from .exact.kernels import assert_kernel, assert_tangent_kernel
 from .exact.landscape import assert_curvature, assert_slice, assert_spherical
 from .exact.networks import problem
+from .exact.published import assert_integrates
 from .exact.reversibility import assert_detailed_balance
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -459,6 +460,24 @@ KERNELS = {
     "tangent kernel of the readout alone": tangent_forgets_first_layers,
     "tangent kernel without the biases' own part": lambda: wrong_layer(
         same, lambda bias_std: 0.0, assert_tangent_kernel
+# The law of the published pCNL, wrongly derived.
+
+
+def at_half_the_noise(target):
+    return Marginal(wb.BNN(target.bnn.features, 2, target.bnn.noise_std / 2**0.5), target.x, target.y)
+
+
+def published(make_potential):
+    assert_integrates(problem(out_features=2, bias_std=0.1), make_potential)
+
+
+PUBLISHED = {
+    "taken for the posterior": lambda: published(lambda target: target.potential),
+    "likelihood squared, the evidence not divided out": lambda: published(
+        lambda target: at_half_the_noise(target).potential
+    ),
+    "divided by the evidence twice": lambda: published(
+        lambda target: lambda u: at_half_the_noise(target).potential(u) - 2 * target.potential(u)
     ),
 }
 
@@ -479,6 +498,7 @@ BUGS = [
         ("prediction", "CDFs differ by|off by .* standard errors", PREDICTIONS),
         ("landscape", "is on the sphere|is right", LANDSCAPES),
         ("kernel", "kernel off by .* standard errors", KERNELS),
+        ("published law", "where .* is right", PUBLISHED),
     ]
     for bug, check in rows.items()
 ]
@@ -502,3 +522,4 @@ def test_right_sampler_of_the_same_make_passes():
     bent(landscape.curvature)
     wrong_expectations("erf", same, same, assert_kernel)
     wrong_layer(same, same, assert_tangent_kernel)
+    published(lambda target: lambda u: at_half_the_noise(target).potential(u) - target.potential(u))

@@ -5,6 +5,17 @@ from widebnn.experiments.results import Results, config_hash, device, load, load
 from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 
 EXPERIMENTS = {"landscape": LANDSCAPE, "over_width": OVER_WIDTH}
+from widebnn.experiments.published_pcnl import (
+    PUBLISHED_PCNL,
+    PublishedPCNL,
+    published_marginal,
+    published_pcnl,
+    published_potential,
+)
+from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
+from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
+
+EXPERIMENTS = {"over_width": OVER_WIDTH, "published_pcnl": PUBLISHED_PCNL}
 """Configurations by experiment and scale; results ship as `book/results/<experiment>_<scale>.json`."""
 
 __all__ = [
@@ -12,7 +23,9 @@ __all__ = [
     "LANDSCAPE",
     "OVER_WIDTH",
     "Landscape",
+    "PUBLISHED_PCNL",
     "OverWidth",
+    "PublishedPCNL",
     "Results",
     "config_hash",
     "device",
@@ -20,6 +33,9 @@ __all__ = [
     "load",
     "load_or_run",
     "over_width",
+    "published_marginal",
+    "published_pcnl",
+    "published_potential",
     "save",
     "series",
 ]
