@@ -460,6 +460,9 @@ KERNELS = {
     "tangent kernel of the readout alone": tangent_forgets_first_layers,
     "tangent kernel without the biases' own part": lambda: wrong_layer(
         same, lambda bias_std: 0.0, assert_tangent_kernel
+    ),
+}
+
 # The law of the published pCNL, wrongly derived.
 
 

@@ -1,10 +1,6 @@
 """Declared experiments: a frozen configuration at each scale, a function that runs it, results on disk."""
 
 from widebnn.experiments.landscape import LANDSCAPE, Landscape, landscape
-from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
-from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
-
-EXPERIMENTS = {"landscape": LANDSCAPE, "over_width": OVER_WIDTH}
 from widebnn.experiments.published_pcnl import (
     PUBLISHED_PCNL,
     PublishedPCNL,
@@ -15,15 +11,15 @@ from widebnn.experiments.published_pcnl import (
 from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
 from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 
-EXPERIMENTS = {"over_width": OVER_WIDTH, "published_pcnl": PUBLISHED_PCNL}
+EXPERIMENTS = {"landscape": LANDSCAPE, "over_width": OVER_WIDTH, "published_pcnl": PUBLISHED_PCNL}
 """Configurations by experiment and scale; results ship as `book/results/<experiment>_<scale>.json`."""
 
 __all__ = [
     "EXPERIMENTS",
     "LANDSCAPE",
     "OVER_WIDTH",
-    "Landscape",
     "PUBLISHED_PCNL",
+    "Landscape",
     "OverWidth",
     "PublishedPCNL",
     "Results",
