@@ -57,17 +57,19 @@ class Divergence(NamedTuple):
 
 
 class PowerLaw(NamedTuple):
-    """value = amplitude · width^exponent; see `power_law`."""
+    """value = amplitude · width^exponent · e^{correction/width}; see `power_law`."""
 
     exponent: Estimate
     amplitude: float
+    correction: float
     chi2: float
     """Σ of the squared residuals in units of their errors."""
     degrees: int
-    """Widths less the two parameters: what χ² is on average where the law holds."""
+    """Widths less fitted parameters: what χ² is on average where the law holds."""
 
     def __call__(self, width: Reals) -> Float[np.ndarray, " width"]:
-        return self.amplitude * np.asarray(width, np.float64) ** self.exponent.value
+        width = np.asarray(width, np.float64)
+        return self.amplitude * width**self.exponent.value * np.exp(self.correction / width)
 
 
 def prior_draws(
@@ -154,11 +156,12 @@ def kl_from_prior(potential: Reals, conditional: Reals | float = 0.0) -> Diverge
     Hron et al. 2022, Theorem 2.1 and Proposition 2.3.
     """
     u = _draws(potential=potential)
-    energy = u + np.asarray(conditional, np.float64)
-    if energy.shape != u.shape or not np.isfinite(energy).all():
+    conditional = np.asarray(conditional, np.float64)
+    if conditional.shape not in ((), u.shape) or not np.isfinite(conditional).all():
         raise ValueError(
-            f"conditional must be finite and of the shape of potential, {u.shape}; got {np.shape(conditional)}"
+            f"conditional must be finite and have the shape of potential, {u.shape}; got {conditional.shape}"
         )
+    energy = u + conditional
     n = u.shape[-1]
     low = u.min(axis=-1, keepdims=True)
     weight = np.exp(low - u)
@@ -269,7 +272,7 @@ def chain_mean(draws: Reals) -> Estimate:
     return Estimate(float(x.mean()), float(x.std() / math.sqrt(effective)))
 
 
-def power_law(width: Reals, value: Reals, error: Reals) -> PowerLaw:
+def power_law(width: Reals, value: Reals, error: Reals, correction: bool = False) -> PowerLaw:
     """Weighted least squares of log value on log width, errors carried over as error/value.
 
     The exponent's error assumes the law: look at χ², which exceeds its degrees of freedom by far where the
@@ -278,34 +281,36 @@ def power_law(width: Reals, value: Reals, error: Reals) -> PowerLaw:
     Parameters
     ----------
     width, value, error
-        Three or more widths, estimates there and their independent standard errors, each (width,).
+        Widths, estimates there and their independent standard errors, each (width,); one width more than
+        there are parameters, or more.
+    correction
+        Whether log value has a third term c/width, the first correction to the law at finite width.
 
     Raises
     ------
     ValueError
-        If shapes differ, there are fewer than three widths or all are equal, or an entry is not above 0.
+        If shapes differ, there are too few different widths, or an entry is not above 0.
     """
-    arrays = {"width": width, "value": value, "error": error}
-    for name, x in arrays.items():
-        if np.ndim(x) != 1 or np.shape(x) != np.shape(width) or len(x) < 3:
-            raise ValueError(f"{name} must have one entry a width, of three widths or more; got {np.shape(x)}")
+    least = 4 if correction else 3
+    for name, x in {"width": width, "value": value, "error": error}.items():
+        if np.ndim(x) != 1 or np.shape(x) != np.shape(width):
+            raise ValueError(f"{name} must have one entry a width; got {np.shape(x)}")
         if not (np.isfinite(x) & (np.asarray(x) > 0)).all():
             raise ValueError(f"{name} must be finite and above 0; got {np.asarray(x)}")
-    if np.ptp(width) == 0:
-        raise ValueError(f"width must take different values; got {np.asarray(width)}")
-    log_width, log_value = (np.log(np.asarray(x, np.float64)) for x in (width, value))
-    weight = (np.asarray(value, np.float64) / np.asarray(error, np.float64)) ** 2
-    centre = np.average(log_width, weights=weight)
-    x = log_width - centre
-    information = np.sum(weight * x**2)
-    exponent = np.sum(weight * x * log_value) / information
-    level = np.average(log_value, weights=weight)
-    residual = log_value - level - exponent * x
+    if len(np.unique(width)) < least:
+        raise ValueError(f"width must hold {least} different widths or more; got {np.asarray(width)}")
+    w, v, e = (np.asarray(x, np.float64) for x in (width, value, error))
+    terms = np.stack([np.ones_like(w), np.log(w), 1 / w][: least - 1], axis=1)
+    weight = v / e
+    solution, _, _, _ = np.linalg.lstsq(weight[:, None] * terms, weight * np.log(v))
+    covariance = np.linalg.inv((weight[:, None] * terms).T @ (weight[:, None] * terms))
+    residual = weight * (np.log(v) - terms @ solution)
     return PowerLaw(
-        Estimate(float(exponent), float(1 / np.sqrt(information))),
-        math.exp(level - exponent * centre),
-        float(np.sum(weight * residual**2)),
-        len(x) - 2,
+        exponent=Estimate(float(solution[1]), float(np.sqrt(covariance[1, 1]))),
+        amplitude=math.exp(solution[0]),
+        correction=float(solution[2]) if correction else 0.0,
+        chi2=float(np.sum(residual**2)),
+        degrees=len(w) - terms.shape[1],
     )
 
 
