@@ -265,7 +265,7 @@ def chain_mean(draws: Reals) -> Estimate:
     Raises
     ------
     ValueError
-        As `widebnn.effective_sample_size`.
+        As `widebnn.diagnostics.effective_sample_size`.
     """
     effective = float(effective_sample_size(draws))
     x = np.asarray(draws, np.float64)
