@@ -22,6 +22,7 @@ from flax import nnx
 
 import widebnn as wb
 from widebnn import experiments, landscape, sampling, scale, versions
+from widebnn import experiments, limits, sampling, scale, versions
 
 MODULES = {
     "widebnn": wb,
@@ -29,6 +30,7 @@ MODULES = {
     "diagnostics": wb.diagnostics,
     "experiments": experiments,
     "landscape": landscape,
+    "limits": limits,
     "models": wb.models,
     "nngp": wb.nngp,
     "plots": wb.plots,
@@ -522,6 +524,67 @@ ROWS = [
         ("probs", "[0, 1]", "0.9"),
     ),
     Row("diagnostics.band", lambda: wb.diagnostics.band(np.zeros((2, 0))), ValueError, ("values", "(2, 0)")),
+    # limits
+    Row(
+        "limits.prior_draws",
+        lambda: limits.prior_draws(KEY, target(), {"U": 3}, 10),
+        TypeError,
+        ("collect['U']", "a function of a position", "3"),
+    ),
+    Row(
+        "limits.prior_draws",
+        lambda: limits.prior_draws(KEY, target(), {"U": target().potential}, 0),
+        ValueError,
+        ("num_draws", "at least 1", "0"),
+    ),
+    Row(
+        "limits.prior_draws",
+        lambda: limits.prior_draws(KEY, target(), {"U": target().potential}, 10, batch_size=0),
+        ValueError,
+        ("batch_size", "at least 1", "0"),
+    ),
+    Row("limits.kl_from_prior", lambda: limits.kl_from_prior(X[:, :1]), ValueError, ("potential", "(4, 1)")),
+    Row("limits.kl_from_prior", lambda: limits.kl_from_prior(X_NAN), ValueError, ("potential", "finite")),
+    Row(
+        "limits.kl_from_prior",
+        lambda: limits.kl_from_prior(X, jnp.ones(5)[None, :, None]),
+        ValueError,
+        ("conditional", "(4, 3)", "(1, 5, 1)"),
+    ),
+    *(
+        Row("limits.kolmogorov_distance", lambda args=args: limits.kolmogorov_distance(*args), *rest)
+        for args, *rest in [
+            ((X[:3, 0], X[:3, 0], X[0, 0], X[0, 0]), ValueError, ("mean", "4 draws", "(3,)")),
+            ((X, X[:, :2], X[0], X[0]), ValueError, ("mean", "(draw, *batch)", "(4, 2)")),
+            ((X, X, X[0], X[:, 0]), ValueError, ("limits", "(*batch)", "(4,)")),
+            ((X, X, X[0], 0 * X[0]), ValueError, ("limit_variance", "above 0", "0.0")),
+            ((X, -X, X[0], X[0]), ValueError, ("variance", "above 0", "-1.0")),
+            ((X, X, X[0], X[0], 1), ValueError, ("num_points", "at least 2", "1")),
+        ]
+    ),
+    Row(
+        "limits.by_groups",
+        lambda: limits.by_groups(np.mean, X[:, 0]),
+        ValueError,
+        ("draws", "num_groups=20", "[4]"),
+    ),
+    Row(
+        "limits.by_groups",
+        lambda: limits.by_groups(np.mean, X, num_groups=1),
+        ValueError,
+        ("num_groups", "at least 2", "1"),
+    ),
+    Row("limits.chain_mean", lambda: limits.chain_mean(X[:, 0]), ValueError, ("draws", "(4,)")),
+    *(
+        Row("limits.power_law", lambda args=args: limits.power_law(*args), ValueError, words)
+        for args, words in [
+            ((X[:, 0], X[:2, 0], X[:, 0]), ("value", "one entry a width", "(2,)")),
+            ((X[:, 0], -X[:, 0], X[:, 0]), ("value", "above 0", "-1.")),
+            ((jnp.arange(1.0, 5), X[:, 0], 0 * X[:, 0]), ("error", "above 0", "0.")),
+            ((X[:, 0], X[:, 0], X[:, 0]), ("width", "3 different widths", "1.")),
+            ((jnp.arange(1.0, 4), X[0], X[0], True), ("width", "4 different widths", "3.")),
+        ]
+    ),
     # data
     *(
         Row(

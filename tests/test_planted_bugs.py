@@ -6,6 +6,7 @@ object. The same checks on the right objects are those of the other test files.
 
 import contextlib
 import functools
+import math
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,12 +14,14 @@ from unittest import mock
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import widebnn as wb
 from widebnn import landscape, samplers
 from widebnn.nngp import kernels
 from widebnn.nngp.activations import EXPECTATIONS
+from widebnn import limits, samplers
 from widebnn.samplers.base import Sampler, accept, half_square_difference, normal_like
 from widebnn.targets.marginal import Marginal
 from widebnn.targets.repriorised import Repriorised
@@ -28,6 +31,11 @@ from .exact.change_of_variables import assert_density, log_density_of_inner, log
 from .exact.complement import assert_new_inputs_see_the_prior
 from .exact.conservation import assert_conserved
 from .exact.densities import logistic, regression
+from .exact.estimates import (
+    assert_distance_of_mixture,
+    assert_kl_of_linear_potential,
+    assert_kl_of_quadratic_potential,
+)
 from .exact.importance import assert_exact, reference
 from .exact.kernels import assert_kernel, assert_tangent_kernel
 from .exact.landscape import assert_curvature, assert_slice, assert_spherical
@@ -481,6 +489,31 @@ PUBLISHED = {
     ),
     "divided by the evidence twice": lambda: published(
         lambda target: lambda u: at_half_the_noise(target).potential(u) - 2 * target.potential(u)
+# Estimates that are wrong.
+
+
+def reversed_kl(potential):
+    """KL(P ‖ N(0, I)) where the reverse is asked for."""
+    return limits.kl_from_prior(-potential)
+
+
+def error_of_the_mean_alone(potential):
+    """As if log E[e^{−U}] were known: its noise, which cancels most of the mean's, is left out."""
+    kl = limits.kl_from_prior(potential)
+    return kl._replace(error=potential.std(axis=-1) / math.sqrt(potential.shape[-1]))
+
+
+def largest_of_noisy_differences(mean, variance, limit_mean, limit_variance, num_points):
+    """t chosen and the distance measured on the same draws."""
+    twice = (np.repeat(x, 2, axis=0) for x in (mean, variance))
+    return limits.kolmogorov_distance(*twice, limit_mean, limit_variance, num_points)
+
+
+ESTIMATES = {
+    "KL the other way round": lambda: assert_kl_of_quadratic_potential(reversed_kl),
+    "KL with the error of E[U] alone": lambda: assert_kl_of_linear_potential(error_of_the_mean_alone, 0.4),
+    "largest distance on the draws that chose t": lambda: assert_distance_of_mixture(
+        largest_of_noisy_differences
     ),
 }
 
@@ -502,6 +535,7 @@ BUGS = [
         ("landscape", "is on the sphere|is right", LANDSCAPES),
         ("kernel", "kernel off by .* standard errors", KERNELS),
         ("published law", "where .* is right", PUBLISHED),
+        ("estimate", "mean z-score|coverage", ESTIMATES),
     ]
     for bug, check in rows.items()
 ]
