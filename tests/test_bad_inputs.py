@@ -21,8 +21,7 @@ import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn import experiments, landscape, sampling, scale, versions
-from widebnn import experiments, limits, sampling, scale, versions
+from widebnn import experiments, landscape, limits, sampling, scale, versions
 
 MODULES = {
     "widebnn": wb,

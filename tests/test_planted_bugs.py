@@ -18,10 +18,9 @@ import numpy as np
 import pytest
 
 import widebnn as wb
-from widebnn import landscape, samplers
+from widebnn import landscape, limits, samplers
 from widebnn.nngp import kernels
 from widebnn.nngp.activations import EXPECTATIONS
-from widebnn import limits, samplers
 from widebnn.samplers.base import Sampler, accept, half_square_difference, normal_like
 from widebnn.targets.marginal import Marginal
 from widebnn.targets.repriorised import Repriorised
@@ -489,6 +488,9 @@ PUBLISHED = {
     ),
     "divided by the evidence twice": lambda: published(
         lambda target: lambda u: at_half_the_noise(target).potential(u) - 2 * target.potential(u)
+    ),
+}
+
 # Estimates that are wrong.
 
 
