@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import inspect
 import math
+import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,18 +16,22 @@ import jax
 import jax.numpy as jnp
 import jaxtyping
 import numpy as np
+import optax
 import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn import experiments, sampling, scale, versions
+from widebnn import experiments, landscape, limits, sampling, scale, versions
 
 MODULES = {
     "widebnn": wb,
     "data": wb.data,
     "diagnostics": wb.diagnostics,
     "experiments": experiments,
+    "landscape": landscape,
+    "limits": limits,
     "models": wb.models,
+    "nngp": wb.nngp,
     "plots": wb.plots,
     "samplers": wb.samplers,
     "sampling": sampling,
@@ -69,6 +74,17 @@ def sample(**options):
     return wb.sample(options.pop("rng_key", KEY), sampler, problem, progress=False, **options)
 
 
+def slice_through(**options):
+    flat_target = wb.targets.from_potential(flat, jnp.zeros(2))
+    defaults = {"target": flat_target, "corners": [jnp.ones(2), jnp.array([1.0, 0.0])], "resolution": 2}
+    return landscape.slice_through(**(defaults | options))
+
+
+def simplex_map(**options):
+    defaults = {"weights": np.eye(3), "values": [0, 1, 2], "levels": [0, 1]}
+    return wb.plots.simplex_map(**(defaults | options))
+
+
 class Draws(NamedTuple):
     """Enough of a run for the diagnostics."""
 
@@ -80,6 +96,26 @@ class Images(nnx.Module):
 
     def __call__(self, x):
         return x[..., None]
+
+
+class TwiceFCN(wb.models.FCN):
+    """Computes something else than its parent."""
+
+    def __call__(self, x):
+        return 2 * super().__call__(x)
+
+
+def linen():
+    return wb.models.from_linen(nn.Dense(4), X)
+
+
+def linear_kernel(x1, x2=None):
+    return x1 @ (x1 if x2 is None else x2).T
+
+
+def gaussian_process(**options):
+    options = {"kernel": wb.nngp.nngp_kernel(bnn()), "x": jnp.eye(4, 3), "y": Y, "noise_std": 0.1} | options
+    return wb.nngp.gaussian_process(*options.values())
 
 
 class Row(NamedTuple):
@@ -261,6 +297,78 @@ ROWS = [
         lambda: wb.targets.from_potential(3, jnp.zeros(3)),
         TypeError,
         ("potential",),
+    ),
+    # infinite width
+    *(
+        Row(f"nngp.{name}", lambda name=name, f=f, x=x: getattr(wb.nngp, name)(bnn(features=f()))(*x), *rest)
+        for name in ("nngp_kernel", "ntk_kernel")
+        for f, x, *rest in [
+            (Images, (), ValueError, ("bnn", "models.FCN", "Images", "stax_kernel")),
+            (lambda: TwiceFCN(3, 4, rngs=RNGS), (), ValueError, ("bnn", "models.FCN", "TwiceFCN")),
+            (linen, (), ValueError, ("bnn", "models.FCN", "flax.linen")),
+            (fcn, (X[:, :2],), ValueError, ("x1", "(n, 3)", "(4, 2)")),
+            (fcn, (X[0],), ValueError, ("x1", "(n, 3)", "(3,)")),
+            (fcn, (X[:0],), ValueError, ("x1", "n ≥ 1", "(0, 3)")),
+            (fcn, (X, X[:, :2]), ValueError, ("x2", "(n, 3)", "(4, 2)")),
+            (fcn, (X_NAN,), ValueError, ("x1", "finite")),
+            (fcn, (X, X_NAN), ValueError, ("x2", "finite")),
+        ]
+    ),
+    Row("nngp.nngp_kernel", lambda: wb.nngp.nngp_kernel(fcn()), TypeError, ("bnn", "widebnn.BNN", "FCN")),
+    Row("nngp.stax_kernel", lambda: wb.nngp.stax_kernel((1, 2, 3)), TypeError, ("kernel_fn", "(1, 2, 3)")),
+    Row(
+        "nngp.stax_kernel",
+        lambda: wb.nngp.stax_kernel(linear_kernel, "dual"),
+        ValueError,
+        ("kind", "'nngp'", "'dual'"),
+    ),
+    *(
+        Row("nngp.gaussian_process", lambda k=k, v=v: gaussian_process(**{k: v}), *rest)
+        for k, v, *rest in [
+            ("x", X_NAN, ValueError, ("x", "finite")),
+            ("x", X[0], ValueError, ("x", "(n, ...)", "(3,)")),
+            ("x", X[:0], ValueError, ("x", "n ≥ 1", "(0, 3)")),
+            ("x", X[:, :2], ValueError, ("x1", "(n, 3)", "(4, 2)")),
+            ("y", Y[:3], ValueError, ("y", "(4, d_out)", "(3, 2)")),
+            ("y", Y[:, 0], ValueError, ("y", "(4, d_out)", "(4,)")),
+            ("y", jnp.nan * Y, ValueError, ("y", "finite")),
+            ("noise_std", -0.1, ValueError, ("noise_std", "0 or above", "-0.1")),
+            ("noise_std", math.nan, ValueError, ("noise_std", "finite", "nan")),
+            ("kernel", jnp.eye(4), TypeError, ("kernel", "a function of (x1, x2=None)")),
+            ("kernel", lambda x1, x2=None: x1, ValueError, ("kernel", "(4, 4)", "(4, 3)")),
+            ("kernel", lambda x1, x2=None: jnp.full((4, 4), jnp.nan), ValueError, ("kernel", "finite")),
+        ]
+    ),
+    Row(
+        "nngp.gaussian_process",
+        lambda: gaussian_process(x=X, noise_std=0.0),
+        ValueError,
+        ("noise_std", "larger", "0.0", "singular in float32"),
+    ),
+    *(
+        Row("nngp.GaussianProcess", lambda ask=ask, x=x: ask(gaussian_process(), x), ValueError, words)
+        for ask in (
+            lambda gp, x: gp.mean(x),
+            lambda gp, x: gp.covariance(x),
+            lambda gp, x: gp.sample(KEY, x),
+        )
+        for x, words in [
+            (X[:, :2], ("x", "(m, 3,)", "(4, 2)")),
+            (X[:0], ("x", "m ≥ 1", "(0, 3)")),
+            (X_NAN, ("x", "finite")),
+        ]
+    ),
+    Row(
+        "nngp.GaussianProcess",
+        lambda: gaussian_process().sample(KEY, X, 0),
+        ValueError,
+        ("num_samples", "at least 1", "0"),
+    ),
+    Row(
+        "nngp.GaussianProcess",
+        lambda: gaussian_process(noise_std=0.0, x=jnp.eye(3), y=Y[:3]).kl_from_prior(),
+        ValueError,
+        ("noise_std", "above 0", "0.0"),
     ),
     # samplers
     *(
@@ -473,6 +581,67 @@ ROWS = [
         ("probs", "[0, 1]", "0.9"),
     ),
     Row("diagnostics.band", lambda: wb.diagnostics.band(np.zeros((2, 0))), ValueError, ("values", "(2, 0)")),
+    # limits
+    Row(
+        "limits.prior_draws",
+        lambda: limits.prior_draws(KEY, target(), {"U": 3}, 10),
+        TypeError,
+        ("collect['U']", "a function of a position", "3"),
+    ),
+    Row(
+        "limits.prior_draws",
+        lambda: limits.prior_draws(KEY, target(), {"U": target().potential}, 0),
+        ValueError,
+        ("num_draws", "at least 1", "0"),
+    ),
+    Row(
+        "limits.prior_draws",
+        lambda: limits.prior_draws(KEY, target(), {"U": target().potential}, 10, batch_size=0),
+        ValueError,
+        ("batch_size", "at least 1", "0"),
+    ),
+    Row("limits.kl_from_prior", lambda: limits.kl_from_prior(X[:, :1]), ValueError, ("potential", "(4, 1)")),
+    Row("limits.kl_from_prior", lambda: limits.kl_from_prior(X_NAN), ValueError, ("potential", "finite")),
+    Row(
+        "limits.kl_from_prior",
+        lambda: limits.kl_from_prior(X, jnp.ones(5)[None, :, None]),
+        ValueError,
+        ("conditional", "(4, 3)", "(1, 5, 1)"),
+    ),
+    *(
+        Row("limits.kolmogorov_distance", lambda args=args: limits.kolmogorov_distance(*args), *rest)
+        for args, *rest in [
+            ((X[:3, 0], X[:3, 0], X[0, 0], X[0, 0]), ValueError, ("mean", "4 draws", "(3,)")),
+            ((X, X[:, :2], X[0], X[0]), ValueError, ("mean", "(draw, *batch)", "(4, 2)")),
+            ((X, X, X[0], X[:, 0]), ValueError, ("limits", "(*batch)", "(4,)")),
+            ((X, X, X[0], 0 * X[0]), ValueError, ("limit_variance", "above 0", "0.0")),
+            ((X, -X, X[0], X[0]), ValueError, ("variance", "above 0", "-1.0")),
+            ((X, X, X[0], X[0], 1), ValueError, ("num_points", "at least 2", "1")),
+        ]
+    ),
+    Row(
+        "limits.by_groups",
+        lambda: limits.by_groups(np.mean, X[:, 0]),
+        ValueError,
+        ("draws", "num_groups=20", "[4]"),
+    ),
+    Row(
+        "limits.by_groups",
+        lambda: limits.by_groups(np.mean, X, num_groups=1),
+        ValueError,
+        ("num_groups", "at least 2", "1"),
+    ),
+    Row("limits.chain_mean", lambda: limits.chain_mean(X[:, 0]), ValueError, ("draws", "(4,)")),
+    *(
+        Row("limits.power_law", lambda args=args: limits.power_law(*args), ValueError, words)
+        for args, words in [
+            ((X[:, 0], X[:2, 0], X[:, 0]), ("value", "one entry a width", "(2,)")),
+            ((X[:, 0], -X[:, 0], X[:, 0]), ("value", "above 0", "-1.")),
+            ((jnp.arange(1.0, 5), X[:, 0], 0 * X[:, 0]), ("error", "above 0", "0.")),
+            ((X[:, 0], X[:, 0], X[:, 0]), ("width", "3 different widths", "1.")),
+            ((jnp.arange(1.0, 4), X[0], X[0], True), ("width", "4 different widths", "3.")),
+        ]
+    ),
     # data
     *(
         Row(
@@ -529,6 +698,68 @@ ROWS = [
         ValueError,
         ("bands['95 %']", "low at most high"),
     ),
+    *(
+        Row("plots.simplex_map", lambda o=o: simplex_map(**o), ValueError, words)
+        for o, words in [
+            ({"weights": np.ones((3, 2)) / 2}, ("weights", "(any, 3)", "(3, 2)")),
+            ({"weights": np.ones((3, 3))}, ("weights", "sum to 1")),
+            ({"weights": np.tile([1, 0, 0], (3, 1))}, ("weights", "one line")),
+            ({"values": [0, 1]}, ("values", "(3)", "(2,)")),
+            ({"values": [0, 1, math.inf]}, ("values", "finite")),
+            ({"levels": [1.0, 1.0]}, ("levels", "grow", "[1. 1.]")),
+        ]
+    ),
+    # landscape
+    Row("landscape.slerp", lambda: landscape.slerp(X, Y, 0.5), ValueError, ("b", "(4, 3)", "(4, 2)")),
+    Row("landscape.slerp", lambda: landscape.slerp(X, 0 * X, 0.5), ValueError, ("b", "zero", "0.0")),
+    Row("landscape.slerp", lambda: landscape.slerp(X, -2 * X, 0.5), ValueError, ("b", "opposite")),
+    Row("landscape.simplex_grid", lambda: landscape.simplex_grid(3, 0), ValueError, ("resolution", "1", "0")),
+    Row(
+        "landscape.simplex_grid", lambda: landscape.simplex_grid(0, 3), ValueError, ("num_corners", "1", "0")
+    ),
+    *(
+        Row("landscape.slice_through", lambda o=o: slice_through(**o), error, words)
+        for o, error, words in [
+            ({"resolution": 1}, ValueError, ("resolution", "at least 2", "1")),
+            ({"resolution": 2.5}, TypeError, ("resolution", "2.5")),
+            ({"corners": [jnp.ones(2)]}, ValueError, ("corners", "two positions or three", "1")),
+            ({"corners": [jnp.ones(2), jnp.ones(3)]}, ValueError, ("corners", "(2,)", "(3,)")),
+            ({"corners": [jnp.ones(2), X_NAN[0, :2]]}, ValueError, ("corners", "finite")),
+            ({"corners": [jnp.ones(2), -jnp.ones(2)]}, ValueError, ("opposite",)),
+            ({"target": flat}, TypeError, ("target", "function")),
+        ]
+    ),
+    Row(
+        "landscape.Slice",
+        lambda: slice_through().barrier(0, 2),
+        ValueError,
+        ("first and second", "0 to 1", "0, 2"),
+    ),
+    Row("landscape.Slice", lambda: slice_through().barrier(1, 1), ValueError, ("first and second", "1, 1")),
+    Row(
+        "landscape.curvature",
+        lambda: landscape.curvature(KEY, target(), position(), 0),
+        ValueError,
+        ("num_steps", "at least 1", "0"),
+    ),
+    Row(
+        "landscape.curvature",
+        lambda: landscape.curvature(KEY, target(), position("standard")),
+        ValueError,
+        ("position", "the target's shapes"),
+    ),
+    Row(
+        "landscape.train",
+        lambda: landscape.train(target(), position(), optax.sgd(0.1), 0),
+        ValueError,
+        ("num_steps", "at least 1", "0"),
+    ),
+    Row(
+        "landscape.train",
+        lambda: landscape.train(target(), X, optax.sgd(0.1), 1),
+        ValueError,
+        ("position", "the target's shapes", "(4, 3)"),
+    ),
     # scales and experiments
     Row("scale.at_scale", lambda: wb.at_scale(laptop=1), ValueError, ("choices", "'smoke'", "['laptop']")),
     Row("scale.at_scale", lambda: wb.at_scale(smoke=1, huge=2), ValueError, ("choices", "'paper'", "huge")),
@@ -575,6 +806,38 @@ ROWS = [
         ("dataset", "'digits'", "'imagenet'"),
     ),
     Row(
+        "experiments.landscape",
+        lambda: experiments.landscape(experiments.Landscape(dataset="imagenet")),
+        "experiments.published_pcnl",
+        lambda: experiments.published_pcnl(experiments.PublishedPCNL(dataset="imagenet")),
+        ValueError,
+        ("dataset", "'digits'", "'imagenet'"),
+    ),
+    Row(
+        "experiments.published_pcnl",
+        lambda: experiments.published_pcnl(experiments.PublishedPCNL(num_chains=1)),
+        ValueError,
+        ("num_chains", "at least 2", "1"),
+    ),
+    Row(
+        "experiments.published_pcnl",
+        lambda: experiments.published_pcnl(experiments.PublishedPCNL(leapfrog_steps=(10,))),
+        ValueError,
+        ("leapfrog_steps", "one entry for each width", "(10,)"),
+    ),
+    Row(
+        "experiments.published_potential",
+        lambda: experiments.published_potential(wb.targets.linear(X, Y, 0.1)),
+        TypeError,
+        ("target", "repriorised", "Linear"),
+    ),
+    Row(
+        "experiments.published_marginal",
+        lambda: experiments.published_marginal(wb.targets.linear(X, Y, 0.1)),
+        TypeError,
+        ("target", "network", "Linear"),
+    ),
+    Row(
         "experiments.series", lambda: experiments.series([], "pCN", 0.1), ValueError, ("rows", "'pCN'", "0.1")
     ),
 ]
@@ -588,6 +851,14 @@ def test_error_is_clear(row, monkeypatch, tmp_path):
         row.call()
     assert all(word in str(caught.value) for word in row.words), f"{caught.value} lacks one of {row.words}"
     assert not list(tmp_path.iterdir()), "something was written before the error"
+
+
+def test_activation_without_a_closed_form_is_refused(monkeypatch):
+    monkeypatch.setitem(wb.models.ACTIVATIONS, "tanh", jnp.tanh)
+    network = bnn(features=fcn(activation="tanh"))
+    for make in (wb.nngp.nngp_kernel, wb.nngp.ntk_kernel):
+        with pytest.raises(ValueError, match="activation must be one of 'erf', 'gelu', 'relu'; got 'tanh'"):
+            make(network)
 
 
 def test_unknown_scale_is_refused(monkeypatch):
@@ -604,7 +875,9 @@ def test_missing_data_folder_is_named(monkeypatch, tmp_path):
 
 
 def only_holds_values(thing):
-    """Records, protocols and functions without arguments have no input to check."""
+    """Records, protocols, aliases of types and functions without arguments have no input to check."""
+    if typing.get_origin(thing) is not None:
+        return True
     if isinstance(thing, type):
         is_record = issubclass(thing, tuple) or dataclasses.is_dataclass(thing)
         return (is_record and not hasattr(thing, "__post_init__")) or getattr(thing, "_is_protocol", False)

@@ -6,6 +6,7 @@ object. The same checks on the right objects are those of the other test files.
 
 import contextlib
 import functools
+import math
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,10 +14,13 @@ from unittest import mock
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import widebnn as wb
-from widebnn import samplers
+from widebnn import landscape, limits, samplers
+from widebnn.nngp import kernels
+from widebnn.nngp.activations import EXPECTATIONS
 from widebnn.samplers.base import Sampler, accept, half_square_difference, normal_like
 from widebnn.targets.marginal import Marginal
 from widebnn.targets.repriorised import Repriorised
@@ -26,8 +30,16 @@ from .exact.change_of_variables import assert_density, log_density_of_inner, log
 from .exact.complement import assert_new_inputs_see_the_prior
 from .exact.conservation import assert_conserved
 from .exact.densities import logistic, regression
+from .exact.estimates import (
+    assert_distance_of_mixture,
+    assert_kl_of_linear_potential,
+    assert_kl_of_quadratic_potential,
+)
 from .exact.importance import assert_exact, reference
+from .exact.kernels import assert_kernel, assert_tangent_kernel
+from .exact.landscape import assert_curvature, assert_slice, assert_spherical
 from .exact.networks import problem
+from .exact.published import assert_integrates
 from .exact.reversibility import assert_detailed_balance
 from .exact.units import assert_changes_of_potential
 
@@ -399,6 +411,173 @@ UNITS = {
         "M taken for the identity": ("_inverse", without_inverse),
         "inverse at another σ": ("_inverse_of_gram", of_wrong_noise),
     }.items()
+# Paths, slices and curvatures that are wrong.
+
+
+def straight(a, b, t):
+    return jax.tree.map(lambda u, v: (1 - t) * u + t * v, a, b)
+
+
+def arc_of_constant_norm(a, b, t):
+    """The norm of a all the way."""
+    norm_a, norm_b = landscape._norm(a), landscape._norm(b)
+    scale = norm_a / ((1 - t) * norm_a + t * norm_b)
+    return jax.tree.map(lambda leaf: scale * leaf, landscape.slerp(a, b, t))
+
+
+def leaf_by_leaf(a, b, t):
+    """Each leaf on a sphere of its own."""
+    return jax.tree.map(lambda u, v: landscape.slerp(u, v, t), a, b)
+
+
+def slice_with(energy):
+    """A slice whose prior part is `energy(slice)`."""
+
+    def slice_through(target, corners, resolution):
+        seen = landscape.slice_through(target, corners, resolution)
+        return seen._replace(half_square=energy(seen.half_square))
+
+    tiny = problem()
+    target = wb.targets.repriorised(tiny.bnn, tiny.x, tiny.y)
+    assert_slice(slice_through, target, [tiny.draw_parameters(seed) for seed in range(3)])
+
+
+def bent(curvature, potential=coupled):
+    target = wb.targets.from_potential(potential, jnp.zeros(3))
+    assert_curvature(curvature, target, jnp.array([0.3, -0.8, 0.5]), 3)
+
+
+def without_prior(*args):
+    found = landscape.curvature(*args)
+    return found._replace(largest=found.largest - 1)
+
+
+def largest_in_size(rng_key, target, position, num_steps):
+    """Power iteration, which finds the end of the spectrum that lies further from 0."""
+    v = normal_like(rng_key, position)
+    for _ in range(50 * num_steps):
+        w = jax.jvp(jax.grad(target.potential), (position,), (v,))[1]
+        v = w / jnp.linalg.norm(w)
+    return landscape.Curvature(
+        1 + v @ jax.jvp(jax.grad(target.potential), (position,), (v,))[1], jnp.array(0.0)
+    )
+
+
+LANDSCAPES = {
+    "straight line for the great circle": lambda: assert_spherical(straight),
+    "norm kept for norm linear in t": lambda: assert_spherical(arc_of_constant_norm),
+    "each leaf on a sphere of its own": lambda: assert_spherical(leaf_by_leaf),
+    "slice of U alone given as energy": lambda: slice_with(jnp.zeros_like),
+    "‖u‖² for ½‖u‖²": lambda: slice_with(lambda half: 2 * half),
+    "Hessian of U alone": lambda: bent(without_prior),
+    "power iteration where U bends down": lambda: bent(largest_in_size, lambda u: -jnp.sum(jnp.cosh(2 * u))),
+}
+
+# Kernels that are wrong.
+
+
+def wrong_expectations(name, first, second, check):
+    """E[ψψ] and E[ψ′ψ′] changed by functions of what they are."""
+    right = EXPECTATIONS[name]
+
+    def wrong(a, c, b):
+        values, slopes = right(a, c, b)
+        return first(values), second(slopes)
+
+    with mock.patch.dict(EXPECTATIONS, {name: wrong}):
+        check(name)
+
+
+def wrong_layer(weight, bias, check=assert_kernel):
+    """A layer with other scales: functions of σ_W and σ_b."""
+    right = kernels._dense
+
+    def wrong(layer, weight_std, bias_std):
+        return right(layer, weight(weight_std), bias(bias_std))
+
+    with mock.patch.object(kernels, "_dense", wrong):
+        check("gelu")
+
+
+def same(value):
+    return value
+
+
+def tangent_forgets_first_layers(check=assert_tangent_kernel):
+    right = kernels._dense
+
+    def wrong(layer, weight_std, bias_std):
+        return right(layer._replace(tangent=jnp.zeros_like(layer.tangent)), weight_std, bias_std)
+
+    with mock.patch.object(kernels, "_dense", wrong):
+        check("gelu")
+
+
+KERNELS = {
+    "erf: 1/π for 2/π": lambda: wrong_expectations("erf", lambda k: k / 2, same, assert_kernel),
+    "ReLU: 2π forgotten": lambda: wrong_expectations("relu", lambda k: 2 * jnp.pi * k, same, assert_kernel),
+    "GELU of half the slope": lambda: wrong_expectations(
+        "gelu", same, lambda s: s / 2, assert_tangent_kernel
+    ),
+    "σ_W not squared": lambda: wrong_layer(jnp.sqrt, same),
+    "σ_b not squared": lambda: wrong_layer(same, jnp.sqrt),
+    "σ_b forgotten": lambda: wrong_layer(same, lambda bias_std: 0.0),
+    "tangent kernel without E[ψ′ψ′]": lambda: wrong_expectations(
+        "gelu", same, jnp.ones_like, assert_tangent_kernel
+    ),
+    "tangent kernel of the readout alone": tangent_forgets_first_layers,
+    "tangent kernel without the biases' own part": lambda: wrong_layer(
+        same, lambda bias_std: 0.0, assert_tangent_kernel
+    ),
+}
+
+# The law of the published pCNL, wrongly derived.
+
+
+def at_half_the_noise(target):
+    return Marginal(wb.BNN(target.bnn.features, 2, target.bnn.noise_std / 2**0.5), target.x, target.y)
+
+
+def published(make_potential):
+    assert_integrates(problem(out_features=2, bias_std=0.1), make_potential)
+
+
+PUBLISHED = {
+    "taken for the posterior": lambda: published(lambda target: target.potential),
+    "likelihood squared, the evidence not divided out": lambda: published(
+        lambda target: at_half_the_noise(target).potential
+    ),
+    "divided by the evidence twice": lambda: published(
+        lambda target: lambda u: at_half_the_noise(target).potential(u) - 2 * target.potential(u)
+    ),
+}
+
+# Estimates that are wrong.
+
+
+def reversed_kl(potential):
+    """KL(P ‖ N(0, I)) where the reverse is asked for."""
+    return limits.kl_from_prior(-potential)
+
+
+def error_of_the_mean_alone(potential):
+    """As if log E[e^{−U}] were known: its noise, which cancels most of the mean's, is left out."""
+    kl = limits.kl_from_prior(potential)
+    return kl._replace(error=potential.std(axis=-1) / math.sqrt(potential.shape[-1]))
+
+
+def largest_of_noisy_differences(mean, variance, limit_mean, limit_variance, num_points):
+    """t chosen and the distance measured on the same draws."""
+    twice = (np.repeat(x, 2, axis=0) for x in (mean, variance))
+    return limits.kolmogorov_distance(*twice, limit_mean, limit_variance, num_points)
+
+
+ESTIMATES = {
+    "KL the other way round": lambda: assert_kl_of_quadratic_potential(reversed_kl),
+    "KL with the error of E[U] alone": lambda: assert_kl_of_linear_potential(error_of_the_mean_alone, 0.4),
+    "largest distance on the draws that chose t": lambda: assert_distance_of_mixture(
+        largest_of_noisy_differences
+    ),
 }
 
 
@@ -417,6 +596,10 @@ BUGS = [
         ("potential", "where .* is right", POTENTIALS),
         ("prediction", "CDFs differ by|off by .* standard errors", PREDICTIONS),
         ("unit", "change .* is right", UNITS),
+        ("landscape", "is on the sphere|is right", LANDSCAPES),
+        ("kernel", "kernel off by .* standard errors", KERNELS),
+        ("published law", "where .* is right", PUBLISHED),
+        ("estimate", "mean z-score|coverage", ESTIMATES),
     ]
     for bug, check in rows.items()
 ]
@@ -437,3 +620,8 @@ def test_right_sampler_of_the_same_make_passes():
     change_of_variables(Repriorised, reg=0.5)
     evidence(Marginal)
     units_with("_inverse", lambda right: right)
+    slice_with(lambda half: half)
+    bent(landscape.curvature)
+    wrong_expectations("erf", same, same, assert_kernel)
+    wrong_layer(same, same, assert_tangent_kernel)
+    published(lambda target: lambda u: at_half_the_noise(target).potential(u) - target.potential(u))

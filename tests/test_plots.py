@@ -160,6 +160,58 @@ def test_function_bands_nest_and_overlay():
     assert ax.get_lines()[2].get_color() != line.get_color()
 
 
+CORNERS = np.eye(3)
+TRIANGLE = np.array([(4 - j - k, j, k) for j in range(5) for k in range(5 - j)]) / 4
+
+
+def test_simplex_map_places_its_corners():
+    """Left, right, top, at equal distances, each named."""
+    ax = plots.simplex_map(CORNERS, [0, 1, 2], levels=[0, 1, 2], corners=("a", "b", "c"))
+    (outline,) = ax.patches
+    points = outline.get_xy()[:3]
+    sides = np.linalg.norm(points - np.roll(points, 1, axis=0), axis=1)
+    np.testing.assert_allclose(sides, 1)
+    assert points[0, 0] < points[2, 0] < points[1, 0] and points[2, 1] > points[0, 1] == points[1, 1]
+    assert {t.get_text(): tuple(t.xy) for t in ax.texts} == dict(zip("abc", map(tuple, points)))
+
+
+def test_simplex_map_colours_bands_alike_whatever_their_height():
+    ax = plots.simplex_map(TRIANGLE, TRIANGLE[:, 0], levels=[0, 1, 10, 1_000])
+    (bands,) = ax.collections
+    assert bands.levels.tolist() == [0, 1, 10, 1_000] and bands.extend == "both"
+    assert bands.norm([0.5, 5, 500]).tolist() == sorted(set(bands.norm([0.9, 9, 999]).tolist()))
+    light, dark = (sum(bands.cmap(bands.norm(v))[:3]) for v in (0.5, 500))
+    assert light > dark
+
+
+def test_simplex_map_shows_its_values_where_they_are():
+    """The value is the weight of the first corner: the upper band lies about that corner alone."""
+    ax = plots.simplex_map(TRIANGLE, TRIANGLE[:, 0], levels=[-1, 0.5, 2])
+    (bands,) = ax.collections
+    low, upper = [path.vertices for path in bands.get_paths() if len(path.vertices)]
+    assert upper[:, 0].max() <= 0.5 + 1e-9 and low[:, 0].max() == 1
+
+
+def test_simplex_map_with_its_bar_is_not_clipped():
+    ax = plots.simplex_map(TRIANGLE, TRIANGLE[:, 0], levels=[0, 0.5, 100_000], label="U (nats)")
+    ax.figure.canvas.draw()
+    _, bar = ax.figure.axes
+    assert bar.get_ylabel() == "U (nats)"
+    assert [t.get_text() for t in bar.get_yticklabels()] == ["0", "0.5", "100,000"]
+    for drawn in (ax.get_tightbbox(), bar.get_tightbbox()):
+        assert ax.figure.bbox.x0 <= drawn.x0 and drawn.x1 <= ax.figure.bbox.x1
+        assert ax.figure.bbox.y0 <= drawn.y0 and drawn.y1 <= ax.figure.bbox.y1
+
+
+def test_simplex_map_draws_on_the_given_axes_in_its_style():
+    before = dict(mpl.rcParams)
+    with plots.style():
+        _, axes = plt.subplots(1, 2)
+    assert plots.simplex_map(CORNERS, [0, 1, 2], levels=[0, 1], ax=axes[1]) is axes[1]
+    assert not axes[0].has_data() and len(plt.get_fignums()) == 1
+    assert dict(mpl.rcParams) == before
+
+
 NAN_DRAWS = np.where(DRAWS > 3, DRAWS, np.nan)
 BAD = {
     "widths in two axes": (
@@ -196,6 +248,30 @@ BAD = {
     "upside down": (
         lambda: plots.function_bands(X, X, {"95 %": (X + 1, X)}),
         r"bands\['95 %'\] must be \(low",
+    ),
+    "two corners": (
+        lambda: plots.simplex_map(CORNERS[:, :2], [0, 1, 2], levels=[0, 1]),
+        r"weights must have shape \(any, 3\).*\(3, 2\)",
+    ),
+    "weights of sum 2": (
+        lambda: plots.simplex_map(2 * CORNERS, [0, 1, 2], levels=[0, 1]),
+        "weights must be .* sum to 1",
+    ),
+    "points on an edge": (
+        lambda: plots.simplex_map([[1, 0, 0], [0.5, 0.5, 0], [0, 1, 0]], [0, 1, 2], levels=[0, 1]),
+        "weights must hold .* not on one line",
+    ),
+    "short values": (
+        lambda: plots.simplex_map(CORNERS, [0, 1], levels=[0, 1]),
+        r"values must have shape \(3\).*\(2,\)",
+    ),
+    "NaN values": (
+        lambda: plots.simplex_map(CORNERS, [0, 1, np.nan], levels=[0, 1]),
+        "values must be finite",
+    ),
+    "levels that fall": (
+        lambda: plots.simplex_map(CORNERS, [0, 1, 2], levels=[1, 0]),
+        r"levels must be .* grow; got \[1\. 0\.\]",
     ),
     "ragged data": (
         lambda: plots.function_bands(X, X, BANDS, data=([1.0], [1.0, 2.0])),

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from widebnn import data, diagnostics, models, plots, samplers, targets
+from widebnn import data, diagnostics, landscape, limits, models, nngp, plots, samplers, targets
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
 from widebnn.models import BNN
 from widebnn.sampling import Draws, sample
@@ -19,7 +19,10 @@ __all__ = [
     "data",
     "diagnostics",
     "effective_sample_size",
+    "landscape",
+    "limits",
     "models",
+    "nngp",
     "plots",
     "print_versions",
     "random_projections",

@@ -8,10 +8,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.tri import Triangulation
 from numpy.typing import ArrayLike
 
-__all__ = ["STYLE", "function_bands", "rank_plot", "style", "traces", "width_curves"]
+__all__ = ["STYLE", "function_bands", "rank_plot", "simplex_map", "style", "traces", "width_curves"]
 
 # Okabe & Ito's colours without black and yellow: told apart by colour-blind readers.
 _COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
@@ -323,4 +325,82 @@ def function_bands(
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     _legend_above(ax)
+    return ax
+
+
+@style()
+def simplex_map(
+    weights: ArrayLike,
+    values: ArrayLike,
+    *,
+    levels: ArrayLike,
+    label: str | None = None,
+    corners: tuple[str, str, str] = ("1", "2", "3"),
+    ax: Axes | None = None,
+) -> Axes:
+    """A quantity over a triangle, in filled contours: light is low, dark is high.
+
+    Every band between two levels has one colour, whatever its height, so that panels with the same levels
+    compare, and levels may grow geometrically. Values beyond the outer levels share the end colours.
+
+    Parameters
+    ----------
+    weights
+        Barycentric weights, (point, 3), as `wb.landscape.Slice` has them.
+    values
+        The quantity there, (point,).
+    levels
+        Edges of the bands, (level,), growing.
+    label
+        Name of the quantity, with its unit, beside a colour bar; without it there is no bar. For one bar
+        beside several panels: `fig.colorbar(ax.collections[0], ax=axes)`.
+    corners
+        Names of the corners: left, right, top.
+    ax
+        Axes to draw on; new ones in the package's style if None.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, weights are not barycentric, values are not finite, or levels do not grow.
+    """
+    weights = _array("weights", weights, (None, 3))
+    values = _array("values", values, weights.shape[:1])
+    levels = _array("levels", levels, (None,))
+    if (weights < 0).any() or not np.allclose(weights.sum(axis=1), 1, atol=1e-5):
+        raise ValueError("weights must be 0 or above and sum to 1 at each point")
+    if np.linalg.matrix_rank(weights) < 3:
+        raise ValueError("weights must hold three points or more that are not on one line")
+    if not np.isfinite(values).all():
+        raise ValueError("values must be finite; they hold NaN or infinite entries")
+    if len(levels) < 2 or not (np.diff(levels) > 0).all():
+        raise ValueError(f"levels must be two or more that grow; got {levels}")
+
+    ax = plt.subplots()[1] if ax is None else ax
+    triangle = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
+    colours = plt.get_cmap("YlGnBu")
+    x, y = (weights @ triangle).T
+    bands = ax.tricontourf(
+        Triangulation(x, y),
+        values,
+        levels=levels,
+        cmap=colours,
+        norm=BoundaryNorm(levels, colours.N, extend="both"),
+        extend="both",
+    )
+    ax.fill(*triangle.T, fill=False, edgecolor="#444444", linewidth=1)
+    sides = [("right", "top"), ("left", "top"), ("center", "bottom")]
+    for name, corner, (side, rise) in zip(corners, triangle, sides, strict=True):
+        ax.annotate(
+            name, corner, (0, 3 if rise == "bottom" else -3), textcoords="offset points", ha=side, va=rise
+        )
+    ax.set_aspect("equal")
+    ax.axis("off")
+    if label is not None:
+        ax.figure.colorbar(
+            bands,
+            ax=ax,
+            label=label,
+            format=FuncFormatter(lambda v, _: f"{v:,.0f}" if v >= 100 else f"{v:.3g}"),
+        )
     return ax

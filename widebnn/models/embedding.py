@@ -24,10 +24,14 @@ class Embedding(NamedTuple):
         (inner parameters, x of shape (n, ...)) ↦ h^L of shape (n, d_L).
     template
         Shapes and dtypes of the inner parameters, a pytree of `jax.ShapeDtypeStruct`.
+    module
+        The NNX module it was split from, with shapes in place of its parameters: `widebnn.nngp` reads the
+        architecture off it. None where there is none.
     """
 
     apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]]
     template: PyTree[jax.ShapeDtypeStruct]
+    module: nnx.Module | None = None
 
 
 def from_nnx(module: nnx.Module) -> Embedding:
@@ -55,7 +59,8 @@ def from_nnx(module: nnx.Module) -> Embedding:
             _refuse(type(variable).__name__, path)
     return Embedding(
         apply=lambda inner, x: nnx.merge(graph, inner, rest)(x),
-        template=jax.tree.map(_shape, nnx.to_pure_dict(params)),
+        template=(template := jax.tree.map(_shape, nnx.to_pure_dict(params))),
+        module=nnx.merge(graph, template, rest),
     )
 
 

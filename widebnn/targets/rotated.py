@@ -18,7 +18,7 @@ from flax.traverse_util import flatten_dict
 from jaxtyping import Array, Float, Float64
 
 from widebnn._arrays import NewInputs
-from widebnn.models import BNN, Embedding, Parameters
+from widebnn.models import BNN, Parameters
 from widebnn.samplers.base import Position, normal_like
 from widebnn.samplers.unitwise import Units
 from widebnn.targets.network import NetworkTarget, required
@@ -150,7 +150,7 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
         raise ValueError("target must have inputs with an entry other than 0; got zeros only")
     leaf = shapes[kernel]
     smaller = jax.ShapeDtypeStruct((basis.shape[1], *leaf.shape[1:]), leaf.dtype)
-    features = Embedding(bnn.features.apply, _with(bnn.features.template, kernel, smaller))
+    features = bnn.features._replace(template=_with(bnn.features.template, kernel, smaller))
     rotated_bnn = BNN(
         features, bnn.out_features, bnn.noise_std, weight_std=bnn.weight_std, bias_std=bnn.bias_std
     )

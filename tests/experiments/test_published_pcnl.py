@@ -1,0 +1,174 @@
+"""The law of the published pCNL: closed forms against brute force, chains against the law, rows."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import widebnn as wb
+from widebnn.experiments import PUBLISHED_PCNL, published_marginal, published_pcnl, published_potential
+from widebnn.experiments.published_pcnl import _mean, _shifts
+
+from ..exact.dkwm import FALSE_FAILURE
+from ..exact.importance import Moments, by_chains
+from ..exact.networks import gp_prediction, problem
+from ..exact.published import assert_integrates, log_weight, misfit
+
+TINY = dataclasses.replace(
+    PUBLISHED_PCNL["smoke"],
+    num_train=6,
+    num_test=3,
+    widths=(8,),
+    num_samples=30,
+    burn_in=20,
+    leapfrog_steps=(5,),
+    pcnl_steps=(600,),
+)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_published_potential_is_minus_the_log_likelihood_of_the_map(x64, outputs):
+    tiny = problem(out_features=outputs)
+    target = wb.targets.repriorised(tiny.bnn, tiny.x, tiny.y)
+    positions = [target.draw_prior(jax.random.key(i)) for i in range(4)]
+    exact = jnp.array([misfit(tiny, target, phi) for phi in positions])
+    found = jnp.array([published_potential(target)(phi) for phi in positions])
+    assert jnp.ptp(exact) > 0.1
+    assert jnp.allclose(found - found[0], exact - exact[0], atol=1e-10)
+
+
+@pytest.mark.parametrize("space", ["data", "feature"])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_published_marginal_is_the_gaussian_integral(x64, outputs, space):
+    assert_integrates(problem(out_features=outputs), published_marginal, space)
+
+
+def test_published_marginal_takes_rotated_inputs(x64):
+    tiny = problem()
+    marginal = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y)
+    rotated = wb.targets.rotated(marginal)
+    theta = tiny.draw_parameters()
+    found = published_marginal(rotated)(rotated.from_parameters(theta))
+    assert jnp.allclose(found, published_marginal(marginal)(theta.inner), atol=1e-10)
+
+
+def weighted(half, whole, log_weights_of, num_draws=100_000):
+    """Moments of f under prior draws with weights, the readout given them Gaussian at the noise of `half`."""
+
+    def one(key):
+        inner = wb.targets.marginal(whole.bnn, whole.x, whole.y).draw_prior(key)
+        mean, covariance = gp_prediction(half, inner, half.x_new)
+        return log_weights_of(inner), mean, mean**2 + jnp.diag(covariance)[:, None]
+
+    keys = jax.random.split(jax.random.key(5), num_draws)
+    log_weights, first, second = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=10_000))(keys)
+    weights = np.asarray(jax.nn.softmax(log_weights))
+    first, second = np.asarray(first), np.asarray(second)
+    mean, square = (np.tensordot(weights, f, axes=1) for f in (first, second))
+    std = np.sqrt(square - mean**2)
+    influence = (second - square - 2 * mean * (first - mean)) / (2 * std)
+    errors = (np.sqrt(np.tensordot(weights**2, z**2, axes=1)) for z in (first - mean, influence))
+    return Moments(mean, std, *errors)
+
+
+def largest_score(found, exact):
+    return max(
+        np.abs((found.mean - exact.mean) / np.hypot(found.mean_error, exact.mean_error)).max(),
+        np.abs((found.std - exact.std) / np.hypot(found.std_error, exact.std_error)).max(),
+    )
+
+
+def test_the_published_chain_has_the_published_law_and_not_the_posterior(x64):
+    whole = problem(widths=(3,))
+    half = problem(widths=(3,), noise_std=whole.bnn.noise_std / math.sqrt(2))
+    law = weighted(half, whole, lambda inner: log_weight(half, whole, inner))
+    marginal = wb.targets.marginal(whole.bnn, whole.x, whole.y)
+    posterior = weighted(whole, whole, lambda inner: -marginal.potential(inner))
+    target = wb.targets.repriorised(whole.bnn, whole.x, whole.y)
+    draws = wb.sample(
+        jax.random.key(0),
+        wb.samplers.pcnl(published_potential(target), 0.6),
+        target,
+        num_samples=60,
+        thin=10,
+        burn_in=300,
+        num_chains=512,
+        collect={"f": target.output(whole.x_new)},
+    )
+    found = by_chains(draws["f"])
+    limit = stats.norm.isf(FALSE_FAILURE / (2 * 2 * law.mean.size))
+    assert largest_score(found, law) < limit
+    assert largest_score(found, posterior) > 2 * limit
+
+
+def test_rows_are_reported_and_the_chain_is_on_the_law():
+    seen = []
+    rows = published_pcnl(TINY, on_row=seen.append)
+    assert rows == seen
+    (row,) = rows
+    assert row["width"] == 8
+    assert all(isinstance(value, int | float) and math.isfinite(value) for value in row.values())
+    # 6 images × 10 outputs: readouts that count the data twice fit them far better
+    error = math.hypot(row["misfit_published_error"], row["misfit_exact_error"])
+    assert row["misfit_published"] < row["misfit_exact"] - 3 * error
+    assert row["train_std_ratio_low"] <= row["train_std_ratio"] <= row["train_std_ratio_high"]
+
+
+def made_up(rng, shift, scale, variance):
+    given = (shift + scale * rng.standard_normal((2, 4_000, 2, 3))).astype(np.float32)
+    return dict(
+        means=np.stack([given, given + 0.25], axis=2), variance=np.full((2, 4_000, 2), variance, np.float32)
+    )
+
+
+def test_summaries_of_a_known_shift():
+    rng = np.random.default_rng(0)
+    right, published = made_up(rng, 0.0, 0.6, 0.64), made_up(rng, 0.25, 0.3, 0.16)
+    found = _shifts(right, published, slice(None))
+    # posterior N(0, 0.36 + 0.64); published N(0.25 + 0.25, 0.09 + 0.16)
+    assert abs(found["mean_shift"] - 0.5) < 5 * found["mean_shift_error"]
+    assert abs(found["mean_shift_readout"] - 0.25) < 0.01
+    assert abs(found["std_ratio"] - 0.5) < 5 * found["std_ratio_error"]
+    assert found["mean_shift_error"] == pytest.approx(math.sqrt((0.36 + 0.09) / 8_000), rel=0.2)
+
+
+def test_error_of_a_mean_counts_all_chains():
+    draws = np.random.default_rng(0).standard_normal((4, 2_500, 3)).astype(np.float32)
+    mean, error = _mean(draws)
+    np.testing.assert_allclose(mean, draws.mean(axis=(0, 1)))
+    np.testing.assert_allclose(error, 1 / 100, rtol=0.2)
+
+
+def test_the_laws_part_in_the_limit_of_infinite_width(x64):
+    """At a fixed kernel the variance of f shrinks by (k + σ²)/(2k + σ²) along an eigenvector."""
+    psi = jnp.diag(jnp.array([0.01, 1.0, 100.0]))
+    y = jnp.ones((3, 1))
+    once, doubled = (wb.targets.readout_posterior(psi, y, s).covariance(psi) for s in (1.0, 0.5))
+    k = jnp.diag(psi) ** 2
+    assert jnp.allclose(jnp.diag(doubled) / jnp.diag(once), (k + 1) / (2 * k + 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"dataset": "imagenet"}, ["dataset", "imagenet", "cifar10"]),
+        ({"num_chains": 1}, ["num_chains", "at least 2"]),
+        ({"leapfrog_steps": (1, 2)}, ["leapfrog_steps", "(1, 2)"]),
+        ({"pcnl_steps": ()}, ["pcnl_steps", "()"]),
+    ],
+)
+def test_bad_configurations_are_refused_before_anything_runs(change, words):
+    with pytest.raises(ValueError) as error:
+        published_pcnl(dataclasses.replace(TINY, **change), on_row=pytest.fail)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_paper_scale_is_the_papers():
+    paper = PUBLISHED_PCNL["paper"]
+    assert (paper.dataset, paper.num_train, paper.noise_std) == ("cifar10", 256, 0.1)
+    assert set(paper.pcnl_steps) == {1_000_000}

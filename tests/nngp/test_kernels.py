@@ -1,0 +1,237 @@
+"""Kernels of infinitely wide dense networks: against neural-tangents, integrals, and finite networks."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import numpy as np
+import pytest
+from flax import nnx
+from scipy import stats
+
+import widebnn as wb
+from widebnn.models import ACTIVATIONS, BNN, FCN
+from widebnn.nngp.activations import EXPECTATIONS
+
+from ..exact.kernels import (
+    assert_kernel,
+    assert_tangent_kernel,
+    empirical_kernel,
+    empirical_tangent,
+    inputs,
+    network,
+    over_prior,
+)
+
+FALSE_FAILURE = 1e-6
+KERNELS = {"nngp": wb.nngp.nngp_kernel, "ntk": wb.nngp.ntk_kernel}
+EMPIRICAL = {"nngp": empirical_kernel, "ntk": empirical_tangent}
+
+
+def stax_twin(bnn):
+    """The same network in neural-tangents."""
+    stax = wb.nngp.neural_tangents().stax
+    psi = {"relu": stax.Relu(), "erf": stax.Erf(), "gelu": stax.Gelu()}[bnn.features.module.activation]
+    hidden = [part for layer in bnn.features.module.layers for part in (stax_dense(layer), psi)]
+    kernel_fn = stax.serial(*hidden, stax_dense(bnn))[2]
+    return [wb.nngp.stax_kernel(kernel_fn, kind) for kind in KERNELS]
+
+
+def stax_dense(layer):
+    stax = wb.nngp.neural_tangents().stax
+    return stax.Dense(1, W_std=layer.weight_std, b_std=layer.bias_std, parameterization="ntk")
+
+
+@pytest.mark.parametrize("depth", [0, 1, 4])
+@pytest.mark.parametrize("activation", EXPECTATIONS)
+@pytest.mark.parametrize("dtype, tolerance", [(jnp.float32, 1e-5), (jnp.float64, 1e-12)])
+def test_agrees_with_neural_tangents(x64, activation, depth, dtype, tolerance):
+    bnn = network(depth=depth, activation=activation, in_features=5)
+    x1, x2 = (jnp.asarray(x, dtype) for x in jnp.split(inputs(10, 5), [4]))
+    for kernel, twin in zip((make(bnn) for make in KERNELS.values()), stax_twin(bnn)):
+        for args in [(x1,), (x1, x2)]:
+            found, exact = kernel(*args), twin(*args)
+            assert found.dtype == dtype
+            assert jnp.allclose(found, exact, rtol=0, atol=tolerance * float(jnp.abs(exact).max()))
+
+
+def test_every_activation_has_its_expectations():
+    assert set(EXPECTATIONS) == set(ACTIVATIONS)
+
+
+def covariances(num=50):
+    """(a, c, b) of Gaussian pairs, scales from 0.1 to 10, correlations over (−1, 1)."""
+    rng = np.random.default_rng(1)
+    a, b = np.exp(rng.uniform(math.log(0.1), math.log(10), (2, num)))
+    return tuple(jnp.asarray(v)[:, None] for v in (a, rng.uniform(-0.99, 0.99, num) * np.sqrt(a * b), b))
+
+
+@pytest.mark.parametrize("activation", EXPECTATIONS)
+def test_second_expectation_is_the_derivative_of_the_first(x64, activation):
+    """Price's theorem: ∂_c E[ψ(u)ψ(v)] = E[ψ′(u)ψ′(v)]."""
+    a, c, b = covariances()
+    _, derivative = jax.jvp(lambda c: EXPECTATIONS[activation](a, c, b)[0], (c,), (jnp.ones_like(c),))
+    assert jnp.allclose(EXPECTATIONS[activation](a, c, b)[1], derivative, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("activation", EXPECTATIONS)
+def test_expectations_are_continuous_where_inputs_meet(x64, activation, sign):
+    """u = ±v as the limit of correlations h below it; under ReLU E[ψ′ψ′] has a cusp there, √(2h)/2π."""
+    h = 1e-10
+    q = jnp.asarray([[0.1], [1.0], [30.0]])
+    limits = EXPECTATIONS[activation](q, sign * q, q)
+    near = EXPECTATIONS[activation](q, sign * (1 - h) * q, q)
+    for at, close, gap in zip(limits, near, (30 * h, math.sqrt(h))):
+        assert jnp.all(jnp.isfinite(at)) and jnp.allclose(at, close, rtol=0, atol=gap)
+
+
+@pytest.mark.parametrize("activation", ["erf", "gelu"])
+def test_expectations_are_their_integrals(x64, activation):
+    """Gauss–Hermite quadrature in two dimensions; what a third fewer nodes change is its error."""
+    a, c, b = (v[::10] for v in covariances())
+
+    def integrals(nodes):
+        z, w = np.polynomial.hermite_e.hermegauss(nodes)
+        weights = jnp.asarray(np.outer(w, w).ravel() / (2 * math.pi))
+        z1, z2 = (jnp.asarray(m.ravel())[None, :] for m in np.meshgrid(z, z))
+        u = jnp.sqrt(a) * z1
+        v = c / jnp.sqrt(a) * z1 + jnp.sqrt(b - c**2 / a) * z2
+        psi, slope = ACTIVATIONS[activation], jnp.vectorize(jax.grad(ACTIVATIONS[activation]))
+        return [((f(u) * f(v)) @ weights)[:, None] for f in (psi, slope)]
+
+    for exact, fewer, found in zip(integrals(180), integrals(120), EXPECTATIONS[activation](a, c, b)):
+        error = jnp.abs(exact - fewer)
+        assert error.max() < 1e-3, "the quadrature has not converged"
+        assert jnp.all(jnp.abs(found - exact) <= 2 * error + 1e-12)
+
+
+def test_relu_expectations_are_their_integrals(x64):
+    """In polar coordinates the radius is integrated exactly (E r² = 2); the angle by the trapezoidal rule."""
+    a, c, b = covariances()
+    angle = 2 * math.pi * jnp.arange(200_000)[None, :] / 200_000
+    u = jnp.sqrt(a) * jnp.cos(angle)
+    v = jnp.sqrt(b) * jnp.cos(angle - jnp.arccos(c / jnp.sqrt(a * b)))
+    first, second = EXPECTATIONS["relu"](a, c, b)
+    assert jnp.allclose(
+        2 * jnp.mean(jax.nn.relu(u) * jax.nn.relu(v), axis=1, keepdims=True), first, rtol=1e-8
+    )
+    both = jnp.mean((u > 0) & (v > 0), axis=1, keepdims=True)
+    assert jnp.allclose(both, second, rtol=0, atol=2 / 200_000)  # one node at either end
+
+
+@pytest.mark.parametrize("activation", EXPECTATIONS)
+def test_kernel_is_the_mean_over_finite_networks(x64, activation):
+    assert_kernel(activation)
+
+
+@pytest.mark.parametrize("activation", EXPECTATIONS)
+def test_tangent_kernel_is_the_mean_over_finite_networks(x64, activation):
+    assert_tangent_kernel(activation)
+
+
+@pytest.mark.parametrize("kind, depth", [("nngp", 1), ("nngp", 3), ("ntk", 1), ("ntk", 3)])
+def test_finite_networks_approach_their_kernel_at_rate_one_half(kind, depth):
+    """Root mean square of K̂ − K ∝ width^{−1/2}; deeper networks have a bias O(1/width) beside it.
+
+    Slopes of twenty independent groups of draws, each by least squares; t-distributed mean. A wrong K would
+    leave a gap that does not shrink. 0.05 is for the next order in 1/width.
+    """
+    widths, groups = np.array([64, 128, 256]), 20
+    x = jnp.asarray(inputs(), jnp.float32)
+    gaps = []
+    for width in widths:
+        bnn = network(int(width), depth)
+        draws = over_prior(EMPIRICAL[kind], bnn, x, num_draws=400)
+        square = ((draws - np.asarray(KERNELS[kind](bnn)(x))) ** 2).mean(axis=(1, 2))
+        gaps.append(np.sqrt(square.reshape(groups, -1).mean(axis=1)))
+    slopes = np.polyfit(np.log(widths), np.log(gaps), 1)[0]
+    slope, error = slopes.mean(), slopes.std(ddof=1) / math.sqrt(groups)
+    assert error < 0.05
+    assert abs(slope + 0.5) < stats.t.isf(FALSE_FAILURE / 2, groups - 1) * error + 0.05
+
+
+@pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS)
+@pytest.mark.parametrize("activation", EXPECTATIONS)
+def test_kernel_is_symmetric_and_positive(x64, activation, make):
+    x = inputs(30)
+    kernel = make(network(depth=3, activation=activation))
+    k = kernel(x)
+    assert jnp.allclose(k, k.T, rtol=1e-13)
+    assert jnp.allclose(kernel(x[:5], x), k[:5], rtol=1e-11)
+    assert jnp.linalg.eigvalsh(k)[0] > 0
+
+
+@pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS)
+@pytest.mark.parametrize("activation", EXPECTATIONS)
+def test_opposite_equal_and_zero_inputs(activation, make):
+    """Without biases, where angles are 0 and π: no rounding error under a root."""
+    features = FCN(50, 4, 2, activation=activation, bias_std=0.0, rngs=nnx.Rngs(0))
+    kernel = make(BNN(features, 1, 0.1, bias_std=0.0))
+    x = jnp.asarray(inputs(20, 50), jnp.float32)
+    for other in (x, -x, 0 * x):
+        assert jnp.isfinite(kernel(x, other)).all()
+    assert jnp.allclose(jnp.diag(kernel(x, jnp.array(x))), jnp.diag(kernel(x)), rtol=1e-3)
+
+
+def test_network_on_rotated_inputs_has_the_same_kernel(x64):
+    x = inputs(5, 3) @ jnp.asarray(np.random.default_rng(1).normal(size=(3, 6)))
+    bnn = network(depth=2, in_features=6)
+    rotated = wb.targets.rotated(
+        wb.targets.marginal(bnn, x, jnp.zeros((5, 1))), kernel=("layers", 0, "kernel")
+    )
+    assert rotated.x.shape == (5, 3)
+    for make in KERNELS.values():
+        assert jnp.allclose(make(rotated.bnn)(rotated.x), make(bnn)(x), rtol=1e-12)
+
+
+def test_widths_do_not_matter():
+    narrow, wide = (wb.nngp.nngp_kernel(network(width, 2)) for width in (1, 30))
+    assert jnp.array_equal(narrow(inputs()), wide(inputs()))
+
+
+def test_bytes_are_numbers(monkeypatch):
+    """Images as they are read: squares of bytes would overflow."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    kernel, x = wb.nngp.nngp_kernel(network()), np.array([[200, 3, 7], [0, 255, 1]], np.uint8)
+    assert jnp.array_equal(kernel(x), kernel(x.astype(np.float32)))
+
+
+def images(scale):
+    """Digits beside near-duplicates of some of them."""
+    x = wb.data.digits(num_train=256).x_train
+    return (scale * np.concatenate([x, x[:8] * (1 + 1e-4)])).astype(np.float32)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+@pytest.mark.parametrize("activation", EXPECTATIONS)
+def test_float32_holds_the_kernel(activation, scale):
+    """Relative to the largest entry: 1e-6 of the kernel, and √ε of ReLU's tangent kernel at its cusp.
+
+    erf saturates on inputs of norm 1,000: it becomes a step, whose angles have the same cusp in the kernel
+    itself, blunted by 1 + 2a: there float32 holds √ε/10.
+    """
+    bnn, x = network(depth=2, activation=activation, in_features=64), images(scale)
+    eps = np.finfo(np.float32).eps
+    tolerance = {kind: 20 * eps for kind in KERNELS}
+    if activation == "relu" or scale > 1:
+        tolerance["ntk"] = 4 * math.sqrt(eps)
+    if activation == "erf" and scale > 1:
+        tolerance = {"nngp": math.sqrt(eps) / 4, "ntk": 40 * math.sqrt(eps)}
+    for kind, make in KERNELS.items():
+        single = np.asarray(make(bnn)(jnp.asarray(x)), np.float64)
+        with jax.enable_x64(True):
+            double = np.asarray(make(bnn)(jnp.asarray(x, jnp.float64)))
+        error = np.abs(single - double).max() / np.abs(double).max()
+        assert error < tolerance[kind], f"{kind}: {error:.1e}"
+
+
+def test_kernels_can_be_compiled_and_differentiated():
+    x = jnp.asarray(inputs(), jnp.float32)
+    kernel = wb.nngp.nngp_kernel(network(depth=2))
+    assert jnp.allclose(jax.jit(kernel)(x), kernel(x), rtol=1e-6)
+    gradient = jax.grad(lambda x2: kernel(x[:2], x2).sum())(x[2:])
+    step = 1e-3 * jnp.ones_like(x[2:])
+    change = kernel(x[:2], x[2:] + step).sum() - kernel(x[:2], x[2:] - step).sum()
+    assert jnp.allclose(jnp.sum(gradient * step), change / 2, rtol=1e-2)

@@ -1,0 +1,131 @@
+"""neural-tangents behind its door: nothing is left behind; its kernels are those of finite networks."""
+
+import importlib
+import math
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+import widebnn as wb
+from widebnn.models import BNN, Dense
+from widebnn.nngp import neural_tangents, stax_kernel
+
+from ..exact.kernels import assert_mean, empirical_kernel, empirical_tangent, over_prior
+
+FRESH = """
+import sys, jax, jax.core, jax.example_libraries, jax.interpreters.ad, widebnn as wb
+
+def names():
+    return {module.__name__: set(vars(module)) for module in (jax, jax.core, jax.interpreters.ad)}
+
+before = names()
+module = wb.nngp.neural_tangents()
+assert wb.nngp.neural_tangents() is module
+assert names() == before, [names()[k] ^ before[k] for k in before]
+assert not {"jax.util", "neural_tangents.experimental", "tensorflow", "tf2jax"} & set(sys.modules)
+assert module.stax.Dense and module.predict.gradient_descent_mse_ensemble
+"""
+
+
+def test_import_leaves_nothing_behind_and_warns_of_nothing():
+    subprocess.run([sys.executable, "-W", "error", "-c", FRESH], check=True)
+
+
+@pytest.mark.parametrize("name", ["neural_tangents", "frozendict"])
+def test_missing_package_is_named_with_its_cure(monkeypatch, name):
+    for loaded in [m for m in sys.modules if m.split(".")[0] in ("neural_tangents", "frozendict")]:
+        monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match="pip install --no-deps neural-tangents"):
+        neural_tangents.__wrapped__()
+
+
+def test_missing_module_of_another_package_is_not_blamed_on_it(monkeypatch):
+    def import_module(name):
+        raise ModuleNotFoundError("No module named 'scipy'", name="scipy")
+
+    monkeypatch.setattr(importlib, "import_module", import_module)
+    with pytest.raises(ModuleNotFoundError, match="No module named 'scipy'"):
+        neural_tangents.__wrapped__()
+
+
+class Conv(nnx.Module):
+    """A 3 × 3 convolution in NTK parametrisation, GELU, then flattened or averaged over the image."""
+
+    def __init__(self, channels, pool, rngs):
+        self.kernel = nnx.Param(jax.random.normal(rngs.params(), (3, 3, 2, channels)))
+        self.bias = nnx.Param(jax.random.normal(rngs.params(), (channels,)))
+        self.pool = pool
+
+    def __call__(self, x):
+        f = jax.lax.conv_general_dilated(
+            x, self.kernel[...], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+        f = 1.3 / math.sqrt(3 * 3 * 2) * f + 0.5 * self.bias[...][None, None, None, :]
+        h = jax.nn.gelu(f, approximate=False)
+        return h.mean(axis=(1, 2)) if self.pool else h.reshape(len(h), -1)
+
+
+class Residual(nnx.Module):
+    """h = f + g(ψ(f)), two dense layers f and g."""
+
+    def __init__(self, width, rngs):
+        self.lift = Dense(5, width, weight_std=1.3, bias_std=0.5, rngs=rngs)
+        self.branch = Dense(width, width, weight_std=0.9, bias_std=0.4, rngs=rngs)
+
+    def __call__(self, x):
+        f = self.lift(x)
+        return f + self.branch(jax.nn.relu(f))
+
+
+def stax_conv(pool):
+    stax = neural_tangents().stax
+    return stax.serial(
+        stax.Conv(1, (3, 3), padding="SAME", W_std=1.3, b_std=0.5, parameterization="ntk"),
+        stax.Gelu(),
+        stax.GlobalAvgPool() if pool else stax.Flatten(),
+        stax.Dense(1, W_std=0.8, b_std=0.3, parameterization="ntk"),
+    )
+
+
+def stax_residual():
+    stax = neural_tangents().stax
+    branch = stax.serial(stax.Relu(), stax.Dense(1, W_std=0.9, b_std=0.4, parameterization="ntk"))
+    return stax.serial(
+        stax.Dense(1, W_std=1.3, b_std=0.5, parameterization="ntk"),
+        stax.FanOut(2),
+        stax.parallel(stax.Identity(), branch),
+        stax.FanInSum(),
+        stax.Dense(1, W_std=0.8, b_std=0.3, parameterization="ntk"),
+    )
+
+
+NETWORKS = {
+    "convolution, flattened": (lambda rngs: Conv(4, False, rngs), lambda: stax_conv(False), (4, 3, 2)),
+    "convolution, averaged": (lambda rngs: Conv(4, True, rngs), lambda: stax_conv(True), (4, 3, 2)),
+    "residual": (lambda rngs: Residual(8, rngs), stax_residual, (5,)),
+}
+
+
+@pytest.mark.parametrize("kind, empirical", [("nngp", empirical_kernel), ("ntk", empirical_tangent)])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_kernel_is_the_mean_over_finite_networks(x64, name, kind, empirical):
+    """With one nonlinearity the mean is exact at every width, as for one dense hidden layer."""
+    features, stax_network, shape = NETWORKS[name]
+    bnn = BNN(features(nnx.Rngs(0)), 1, 0.1, weight_std=0.8, bias_std=0.3)
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(3, *shape)))
+    kernel = stax_kernel(stax_network()[2], kind)
+    assert_mean(over_prior(empirical, bnn, x), kernel(x))
+    assert jnp.allclose(kernel(x[:1], x), kernel(x)[:1], rtol=1e-12)
+
+
+def test_regression_on_images(x64):
+    x = np.random.default_rng(0).normal(size=(5, 4, 3, 2))
+    gp = wb.nngp.gaussian_process(stax_kernel(stax_conv(True)[2]), x, np.ones((5, 1)), 0.01)
+    assert gp.mean(x[:2]).shape == (2, 1) and jnp.allclose(gp.mean(x), 1, atol=0.05)
+    assert gp.sample(jax.random.key(0), x[:2], 3).shape == (3, 2, 1)

@@ -1,0 +1,186 @@
+"""Gaussian-process regression against dense formulas, draws against moments, float32 against float64."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import widebnn as wb
+from widebnn.nngp import gaussian_process, nngp_kernel
+
+from ..exact.kernels import inputs, network
+
+FALSE_FAILURE = 1e-6
+NOISE = 0.3
+
+
+def problem(n=6, m=4, noise_std=NOISE):
+    """A process with two outputs, new inputs of which the first two are equal, and dense K, K*, K**."""
+    rng = np.random.default_rng(3)
+    x, x_new = (jnp.asarray(rng.normal(size=(k, 3))) for k in (n, m))
+    x_new = x_new.at[1].set(x_new[0])
+    y = jnp.asarray(rng.normal(size=(n, 2)))
+    kernel = nngp_kernel(network(depth=2))
+    dense = [np.asarray(kernel(*args)) for args in [(x,), (x, x_new), (x_new,)]]
+    return gaussian_process(kernel, x, y, noise_std), x_new, *dense
+
+
+def inverse_with_noise(k):
+    return np.linalg.inv(k + NOISE**2 * np.eye(len(k)))
+
+
+def test_moments_are_those_of_the_conditional_gaussian(x64):
+    gp, x_new, k, cross, new = problem()
+    weights = cross.T @ inverse_with_noise(k)
+    assert jnp.allclose(gp.mean(x_new), weights @ gp.y, rtol=0, atol=1e-12)
+    assert jnp.allclose(gp.covariance(x_new), new - weights @ cross, rtol=0, atol=1e-12)
+
+
+def test_log_marginal_likelihood_is_the_log_density_of_the_observations(x64):
+    gp, _, k, *_ = problem()
+    law = stats.multivariate_normal(np.zeros(len(k)), k + NOISE**2 * np.eye(len(k)))
+    assert jnp.allclose(gp.log_marginal_likelihood(), law.logpdf(np.asarray(gp.y.T)).sum(), rtol=1e-12)
+
+
+def test_log_marginal_likelihood_is_the_sum_of_predictions_one_by_one(x64):
+    """log p(y) = Σ_i log p(y_i | y_1, …, y_{i−1}): nothing but means and covariances in it."""
+    gp, *_ = problem()
+    total = stats.norm.logpdf(gp.y[0], 0, math.sqrt(gp.prior[0, 0] + NOISE**2)).sum()
+    for i in range(1, len(gp.x)):
+        before = gaussian_process(gp.kernel, gp.x[:i], gp.y[:i], NOISE)
+        std = math.sqrt(before.covariance(gp.x[i : i + 1])[0, 0] + NOISE**2)
+        total += stats.norm.logpdf(gp.y[i], before.mean(gp.x[i : i + 1])[0], std).sum()
+    assert jnp.allclose(gp.log_marginal_likelihood(), total, rtol=1e-11)
+
+
+def test_noise_can_be_learnt_by_its_gradient(x64):
+    gp, *_ = problem()
+
+    @jax.jit
+    def log_likelihood(noise_std):
+        return gaussian_process(gp.kernel, gp.x, gp.y, noise_std).log_marginal_likelihood()
+
+    h = 1e-5
+    difference = (log_likelihood(NOISE + h) - log_likelihood(NOISE - h)) / (2 * h)
+    assert jnp.allclose(jax.grad(log_likelihood)(NOISE), difference, rtol=1e-6)
+    by_noise = jax.jit(lambda noise_std: gaussian_process(gp.kernel, gp.x, gp.y, noise_std).kl_from_prior())
+    assert jnp.allclose(by_noise(NOISE), gp.kl_from_prior(), rtol=1e-12)
+
+
+def test_kl_from_prior_is_that_of_two_gaussians(x64):
+    """Over f(X) alone: given it, prior and posterior agree everywhere else."""
+    gp, _, k, *_ = problem()
+    mean, covariance = np.asarray(gp.mean(gp.x)), np.asarray(gp.covariance(gp.x))
+    inverse = np.linalg.inv(covariance)
+    log_ratio = np.linalg.slogdet(covariance)[1] - np.linalg.slogdet(k)[1]
+    each = [(np.trace(inverse @ k) + m @ inverse @ m - len(k) + log_ratio) / 2 for m in mean.T]
+    assert jnp.allclose(gp.kl_from_prior(), sum(each), rtol=1e-9)
+
+
+def test_kl_from_prior_is_a_mean_over_the_prior(x64):
+    """KL = E[log p(f) − log p(f | D)], and log p(f | D) = log p(f) + log p(y | f) − log p(y)."""
+    gp, _, k, *_ = problem()
+    f = np.random.default_rng(0).multivariate_normal(np.zeros(len(k)), k, size=(200_000, 2))
+    log_likelihood = stats.norm.logpdf(np.asarray(gp.y).T, f, NOISE).sum(axis=(1, 2))
+    values = float(gp.log_marginal_likelihood()) - log_likelihood
+    error = values.std() / math.sqrt(len(values))
+    assert error < 0.01 * gp.kl_from_prior()
+    assert abs(values.mean() - gp.kl_from_prior()) < stats.norm.isf(FALSE_FAILURE / 2) * error
+
+
+def assert_moments(draws, mean, covariance):
+    """Means and covariances of Gaussian draws (sample, m, d_out); d_out outputs are independent."""
+    num, m, d_out = draws.shape
+    draws, mean, covariance = (np.asarray(a, np.float64) for a in (draws, mean, covariance))
+    std = np.sqrt(np.diag(covariance))
+    limit = stats.norm.isf(FALSE_FAILURE / (2 * (m * d_out + m * m * d_out + m * m)))
+    assert (np.abs(draws.mean(axis=0) - mean) < limit * std[:, None] / math.sqrt(num)).all()
+    centred = draws - mean
+    wick = np.sqrt((np.outer(std, std) ** 2 + covariance**2) / num)  # of a product of two Gaussians
+    for j in range(d_out):
+        found = centred[..., j].T @ centred[..., j] / num
+        assert (np.abs(found - covariance) < limit * wick).all()
+    between = centred[..., 0].T @ centred[..., 1] / num
+    assert (np.abs(between) < limit * np.outer(std, std) / math.sqrt(num)).all()
+
+
+def test_draws_have_the_posterior_moments(x64):
+    gp, x_new, *_ = problem()
+    draws = gp.sample(jax.random.key(0), x_new, 100_000)
+    assert draws.shape == (100_000, 4, 2)
+    assert_moments(draws, gp.mean(x_new), gp.covariance(x_new))
+
+
+def test_equal_inputs_get_equal_values(x64):
+    gp, x_new, *_ = problem()
+    assert jnp.allclose(*gp.mean(x_new)[:2], atol=1e-13)
+    covariance = gp.covariance(x_new)
+    assert jnp.allclose(covariance[0], covariance[1], atol=1e-13)
+    draws = gp.sample(jax.random.key(0), jnp.concatenate([x_new, gp.x]), 20)
+    assert jnp.allclose(draws[:, 0], draws[:, 1], atol=1e-6)  # the square root of float64's rounding
+
+
+def test_without_noise_it_interpolates(x64):
+    gp, x_new, *_ = problem(noise_std=0.0)
+    assert jnp.allclose(gp.mean(gp.x), gp.y, atol=1e-10)
+    assert jnp.allclose(gp.covariance(gp.x), 0, atol=1e-12) and jnp.all(jnp.diag(gp.covariance(gp.x)) >= 0)
+    assert jnp.allclose(gp.sample(jax.random.key(0), gp.x, 3), gp.y[None], atol=1e-6)
+    assert jnp.diag(gp.covariance(x_new)).min() > 1e-4
+
+
+def test_repeated_observations_are_averaged(x64):
+    """Two observations of one input count as their mean with half the variance."""
+    gp, x_new, *_ = problem()
+    twice = gaussian_process(gp.kernel, jnp.repeat(gp.x, 2, axis=0), jnp.repeat(gp.y, 2, axis=0), NOISE)
+    once = gaussian_process(gp.kernel, gp.x, gp.y, NOISE / math.sqrt(2))
+    assert jnp.allclose(twice.mean(x_new), once.mean(x_new), atol=1e-11)
+    assert jnp.allclose(twice.covariance(x_new), once.covariance(x_new), atol=1e-11)
+
+
+@pytest.mark.parametrize("noise_std", [0.0, 1e-6])
+def test_singular_kernel_is_refused_in_the_precision_at_hand(noise_std):
+    x = jnp.asarray(inputs(5), jnp.float32)
+    kernel = nngp_kernel(network())
+    y = jnp.ones((5, 1))
+    for rows in ([0, 1, 1, 2, 3], [0, 0, 0, 0, 0]):
+        with pytest.raises(ValueError, match="noise_std must be larger, .* is singular in float32"):
+            gaussian_process(kernel, x[jnp.asarray(rows)], y, noise_std)
+    assert jnp.isfinite(gaussian_process(kernel, x, y, noise_std).mean(x)).all()
+
+
+@pytest.mark.parametrize("noise_std", [0.1, 1.0])
+def test_float32_holds_the_posterior(noise_std):
+    """256 digits with near-duplicates among them, against float64; errors grow with the condition of K_σ²."""
+    data = wb.data.digits(num_train=256, num_test=50)
+    x, y, x_new = (np.asarray(a, np.float32) for a in (data.x_train, data.y_train, data.x_test))
+    x[1], x[3] = x[0] * np.float32(1 + 1e-6), x[2]
+    kernel = nngp_kernel(network(depth=2, in_features=64))
+
+    def answers(dtype):
+        gp = gaussian_process(kernel, *(jnp.asarray(a, dtype) for a in (x, y)), noise_std)
+        new = jnp.asarray(x_new, dtype)
+        values = {
+            "mean": gp.mean(new),
+            "covariance": gp.covariance(new),
+            "log marginal likelihood": gp.log_marginal_likelihood(),
+            "KL": gp.kl_from_prior(),
+        }
+        return gp, {name: np.asarray(value, np.float64) for name, value in values.items()}
+
+    single, found = answers(jnp.float32)
+    with jax.enable_x64(True):
+        double, exact = answers(jnp.float64)
+        spectrum = np.asarray(jnp.linalg.eigvalsh(double.prior))
+    bound = np.finfo(np.float32).eps * (spectrum[-1] / noise_std**2 + 1)
+    assert bound < 0.01
+    for name, value in exact.items():
+        error = np.abs(found[name] - value).max() / np.abs(value).max()
+        assert error < bound, f"{name}: {error:.1e}, more than {bound:.1e}"
+    draws = single.sample(jax.random.key(0), jnp.asarray(np.concatenate([x_new[:3], x[:4]])), 4_000)
+    with jax.enable_x64(True):
+        at = jnp.asarray(np.concatenate([x_new[:3], x[:4]]), jnp.float64)
+        mean, covariance = np.asarray(double.mean(at)), np.asarray(double.covariance(at))
+    assert_moments(draws, mean, covariance)

@@ -1,0 +1,304 @@
+"""The shape of a posterior between points: training, spherical paths and slices, barriers, curvature.
+
+The energy of a position u is minus its log density, ½‖u‖² + U(u) up to a constant. Draws from N(0, I) in many
+dimensions lie near a sphere: a straight line between two of them cuts through its inside, where the prior
+hardly ever is, and a spherical path does not (Hron et al. 2022, Figure 5).
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import combinations, product
+from typing import NamedTuple
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Key
+
+from widebnn._check import Number, at_least, finite
+from widebnn.samplers.base import Position, half_square_difference, inner_product, normal_like
+from widebnn.targets.base import Target
+
+__all__ = [
+    "Barrier",
+    "Curvature",
+    "Slice",
+    "Trained",
+    "curvature",
+    "simplex_grid",
+    "slerp",
+    "slice_through",
+    "train",
+]
+
+
+Weights = Float[Array, "point corner"]
+
+
+class Trained(NamedTuple):
+    """Where training ended, and U before each of its steps."""
+
+    position: Position
+    potential: Float[Array, " step"]
+
+
+def train(
+    target: Target, position: Position, optimiser: optax.GradientTransformation, num_steps: int
+) -> Trained:
+    """Descend the energy ½‖u‖² + U(u) from `position`, all observations at each step.
+
+    Parameters
+    ----------
+    target
+        Whose energy; that of `widebnn.targets.standard` is the squared error of a network with weight decay.
+    position
+        Where to start, for instance `target.draw_prior(rng_key)`.
+    optimiser
+        An optax transformation of gradients.
+    num_steps
+        Number of steps.
+
+    Returns
+    -------
+    The last position, and U before each step. The trace leaves ½‖u‖² out, which is as large as the network
+    has parameters: in float32 the sum would lose U.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `position` does not fit the target or is not finite, or `num_steps` is below 1.
+    """
+    at_least(1, num_steps=num_steps)
+    _fits(target, position=position)
+
+    def step(carry, _):
+        position, state = carry
+        potential, gradient = jax.value_and_grad(target.potential)(position)
+        of_energy = jax.tree.map(jnp.add, position, gradient)
+        updates, state = optimiser.update(of_energy, state, position)
+        return (optax.apply_updates(position, updates), state), potential
+
+    (position, _), potential = jax.lax.scan(step, (position, optimiser.init(position)), length=num_steps)
+    return Trained(position, potential)
+
+
+def slerp(a: Position, b: Position, t: Number) -> Position:
+    """The point at t ∈ [0, 1] of the spherical path from a to b.
+
+    The direction moves along the great circle at constant speed, the norm is linear in t. All leaves together
+    are one vector.
+
+    Raises
+    ------
+    ValueError
+        If a and b differ in their shapes, one of them is zero, or they are opposite, so that no one great
+        circle joins them. Values that are being traced cannot be looked at and pass.
+    """
+    shapes_a, shapes_b = (jax.tree.map(jnp.shape, u) for u in (a, b))
+    if shapes_a != shapes_b:
+        raise ValueError(f"b must have the shapes of a, {shapes_a}; got {shapes_b}")
+    norm_a, norm_b = _norm(a), _norm(b)
+    apart = _norm(jax.tree.map(lambda u, v: u / norm_a - v / norm_b, a, b))
+    along = _norm(jax.tree.map(lambda u, v: u / norm_a + v / norm_b, a, b))
+    if not isinstance(along, jax.core.Tracer):
+        if not (norm_a > 0 and norm_b > 0):
+            raise ValueError(f"a and b must not be zero: their norms are {norm_a} and {norm_b}")
+        if along < jnp.sqrt(jnp.finfo(along.dtype).eps):
+            raise ValueError("a and b must not be opposite: no one great circle joins them")
+    angle = 2 * jnp.arctan2(apart, along)  # exact to rounding at every angle, which arccos is not
+    # sin(s·angle)/sin(angle) by sinc, which has its limit s at angle 0
+    of_a, of_b = (s * jnp.sinc(s * angle / jnp.pi) / jnp.sinc(angle / jnp.pi) for s in (1 - t, t))
+    norm = (1 - t) * norm_a + t * norm_b
+    return jax.tree.map(lambda u, v: norm * (of_a / norm_a * u + of_b / norm_b * v), a, b)
+
+
+def simplex_grid(num_corners: int, resolution: int) -> Weights:
+    """Barycentric weights of a regular grid, `resolution` steps along an edge, the first corner first.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `num_corners` or `resolution` is no integer of at least 1.
+    """
+    at_least(1, num_corners=num_corners)
+    steps = range(at_least(1, resolution=resolution), -1, -1)
+    return jnp.array([w for w in product(steps, repeat=num_corners) if sum(w) == resolution]) / resolution
+
+
+class Barrier(NamedTuple):
+    """How far a path rises above the higher of its ends, in nats: in ½‖u‖² + U, and in U alone."""
+
+    energy: Float[Array, ""]
+    potential: Float[Array, ""]
+
+
+class Slice(NamedTuple):
+    """A posterior on a spherical path or triangle.
+
+    Attributes
+    ----------
+    weights
+        Barycentric, (point, corner), those of `simplex_grid`.
+    potential
+        U, minus the log density relative to N(0, I).
+    half_square
+        ½‖u‖² less that of the first corner.
+    """
+
+    weights: Weights
+    potential: Float[Array, " point"]
+    half_square: Float[Array, " point"]
+
+    @property
+    def energy(self) -> Float[Array, " point"]:
+        """½‖u‖² + U, minus the log density up to a constant."""
+        return self.half_square + self.potential
+
+    def barrier(self, first: int = 0, second: int = 1) -> Barrier:
+        """The climb along the edge between two corners; 0 where it never rises above its ends.
+
+        It is an upper bound of the least climb over all paths, up to what the grid misses.
+
+        ½‖u‖² of two draws from N(0, I) in d dimensions differs by some √d, and this slope of the prior can
+        hide a bump of U in the energy. Samplers that conserve the prior feel U alone.
+
+        Raises
+        ------
+        ValueError
+            If `first` and `second` are not two of the corners.
+        """
+        num = self.weights.shape[1]
+        if first == second or not {first, second} <= set(range(num)):
+            raise ValueError(
+                f"first and second must be two of the corners 0 to {num - 1}; got {first}, {second}"
+            )
+        edge = jnp.isclose(self.weights[:, first] + self.weights[:, second], 1)
+        ends = jnp.isclose(self.weights[:, [first, second]].max(axis=1), 1)
+
+        def climb(values):
+            return values[edge].max() - values[edge & ends].max()
+
+        return Barrier(climb(self.energy), climb(self.potential))
+
+
+def slice_through(target: Target, corners: Sequence[Position], resolution: int) -> Slice:
+    """Look at a posterior on the spherical path between two points, or the triangle between three.
+
+    The point of weights (α, β, γ) is slerp(slerp(a, b, β/(α + β)), c, γ). One point is in memory at a time.
+    Its norm is α‖a‖ + β‖b‖ + γ‖c‖, which gives ½‖u‖² without the rounding of a sum over all parameters.
+
+    Parameters
+    ----------
+    target
+        Whose energy.
+    corners
+        Two positions or three, none zero, no two opposite.
+    resolution
+        Steps along an edge.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If corners do not fit the target or cannot be joined (see `slerp`), or `resolution` is below 2.
+    """
+    at_least(2, resolution=resolution)
+    if len(corners) not in (2, 3):
+        raise ValueError(f"corners must be two positions or three; got {len(corners)}")
+    for corner in corners:
+        _fits(target, corners=corner)
+    for a, b in combinations(corners, 2):
+        slerp(a, b, 0.5)  # its errors, before anything long begins
+    norms = [_norm(corner) for corner in corners]
+    weights = simplex_grid(len(corners), resolution).astype(norms[0].dtype)
+
+    potential = jax.lax.map(lambda w: target.potential(_blend(corners, w)), weights)
+    longer = [
+        2 * half_square_difference(corner, corners[0]) / (norm + norms[0])
+        for corner, norm in zip(corners, norms, strict=True)
+    ]
+    excess = weights @ jnp.stack(longer)
+    return Slice(weights, potential, excess * (norms[0] + excess / 2))
+
+
+def _blend(corners: Sequence[Position], weights: Float[Array, " corner"]) -> Position:
+    def join(so_far, following):
+        (point, total), (corner, weight) = so_far, following
+        both = total + weight
+        return slerp(point, corner, weight / jnp.where(both > 0, both, 1)), both
+
+    return reduce(join, zip(corners, weights, strict=True))[0]
+
+
+class Curvature(NamedTuple):
+    """The largest eigenvalue of I + ∇²U, and how far at most it lies from an exact eigenvalue."""
+
+    largest: Float[Array, ""]
+    residual: Float[Array, ""]
+
+
+def curvature(rng_key: Key[Array, ""], target: Target, position: Position, num_steps: int = 30) -> Curvature:
+    """The largest eigenvalue of the Hessian of the energy, I + ∇²U, by Lanczos iteration.
+
+    It bounds the steps of what follows the gradient: gradient descent and leapfrog are stable for steps below
+    2/Λ and 2/√Λ. Where U is flat it is 1.
+
+    Parameters
+    ----------
+    rng_key
+        For the first vector.
+    target
+        Whose energy.
+    position
+        Where.
+    num_steps
+        Hessian–vector products. Three vectors are kept and none is orthogonalised anew: an eigenvalue may
+        then appear twice, which does not move the end of the spectrum.
+
+    Returns
+    -------
+    The largest Ritz value, and the norm of its residual: an eigenvalue lies as near as that.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `position` does not fit the target or is not finite, or `num_steps` is below 1.
+    """
+    at_least(1, num_steps=num_steps)
+    _fits(target, position=position)
+
+    def step(carry, _):
+        before, beta, v = carry
+        _, w = jax.jvp(jax.grad(target.potential), (position,), (v,))  # ∇²U v
+        alpha = inner_product(v, w)
+        w = jax.tree.map(lambda w, v, u: w - alpha * v - beta * u, w, v, before)
+        beta, w = _normalised(w)
+        return (v, beta, w), (alpha, beta)
+
+    norm, start = _normalised(normal_like(rng_key, position))
+    nothing = jax.tree.map(jnp.zeros_like, start)
+    _, (alpha, beta) = jax.lax.scan(step, (nothing, jnp.zeros_like(norm), start), length=num_steps)
+    values, vectors = jnp.linalg.eigh(jnp.diag(alpha) + jnp.diag(beta[:-1], 1) + jnp.diag(beta[:-1], -1))
+    return Curvature(1 + values[-1], jnp.abs(beta[-1] * vectors[-1, -1]))
+
+
+def _norm(u: Position) -> Float[Array, ""]:
+    return jnp.sqrt(inner_product(u, u))
+
+
+def _normalised(u: Position) -> tuple[Float[Array, ""], Position]:
+    """‖u‖ and u/‖u‖; zero stays zero, as where a Hessian is."""
+    norm = _norm(u)
+    return norm, jax.tree.map(lambda leaf: leaf / jnp.where(norm > 0, norm, 1), u)
+
+
+def _fits(target: Target, **named: Position) -> None:
+    """A position of the target, with finite entries."""
+    ((name, position),) = named.items()
+    if not isinstance(target, Target):
+        raise TypeError(f"target must be a widebnn target; got {type(target).__name__}")
+    wanted, given = (jax.tree.map(lambda leaf: leaf.shape, u) for u in (target.template, position))
+    if wanted != given:
+        raise ValueError(f"{name} must have the target's shapes {wanted}; got {given}")
+    for leaf in jax.tree.leaves(position):
+        finite(**{name: leaf})

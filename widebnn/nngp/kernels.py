@@ -1,0 +1,160 @@
+"""Kernels of infinitely wide dense networks, layer by layer, and of others through neural-tangents."""
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from widebnn._arrays import Inputs, NewInputs
+from widebnn._check import finite, one_of
+from widebnn.models import BNN, FCN
+from widebnn.nngp.activations import EXPECTATIONS
+
+__all__ = ["Kernel", "nngp_kernel", "ntk_kernel", "stax_kernel"]
+
+Kernel = Callable[..., Float[Array, "n m"]]
+"""A function of `(x1, x2=None)`, (n, ...) and (m, ...) ↦ (n, m); x2 is x1 unless given."""
+
+
+class Layer(NamedTuple):
+    """Pre-activations of one layer in the limit: covariances, and the tangent kernel up to here."""
+
+    variance1: Float[Array, " n"]
+    covariance: Float[Array, "n m"]
+    variance2: Float[Array, " m"]
+    tangent: Float[Array, "n m"]
+
+
+def nngp_kernel(bnn: BNN) -> Kernel:
+    """K, the limit of K̂ = ΨΨᵀ as all widths go to infinity (Lee et al. 2018; Matthews et al. 2018).
+
+    K^0 = x xᵀ/d_in, and for each layer K^ℓ = σ_W² E[ψ(f^{ℓ−1}) ψ(f^{ℓ−1})ᵀ] + σ_b², the last one the readout:
+    K is the covariance of the network's outputs, each of them independent of the others.
+
+    Parameters
+    ----------
+    bnn
+        A network whose features are a `widebnn.models.FCN`, of any depth and activation; its widths do not
+        matter. A rotated target's network has the same kernel of its own, rotated, inputs.
+
+    Returns
+    -------
+    A function of `(x1, x2=None)`, (n, d_in) and (m, d_in) ↦ (n, m).
+
+    Raises
+    ------
+    TypeError
+        If `bnn` is no `widebnn.BNN`.
+    ValueError
+        If the features or their activation have no closed form here; from the kernel, if its inputs are not
+        finite or not of the network's shape.
+    """
+    limit = _recursion(bnn)
+    return lambda x1, x2=None: limit(x1, x2).covariance
+
+
+def ntk_kernel(bnn: BNN) -> Kernel:
+    """Θ, the limit of JJᵀ with J the Jacobian of an output by all parameters (Jacot et al. 2018).
+
+    Θ^ℓ = K^ℓ + σ_W² Θ^{ℓ−1} ⊙ E[ψ′ψ′ᵀ], Θ^1 = K^1. Under ReLU Θ has a cusp where inputs are equal: between
+    nearly equal ones float32 holds it to about √ε, on the diagonal to ε.
+
+    Parameters, returns and errors are those of `nngp_kernel`.
+    """
+    limit = _recursion(bnn)
+    return lambda x1, x2=None: limit(x1, x2).tangent
+
+
+def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
+    """A kernel of neural-tangents in the shape that `gaussian_process` takes (Novak et al. 2020).
+
+    For convolutional and residual networks, which have no closed form here; see `neural_tangents`. Where
+    branches are summed, each but one must end in a layer with weights of its own: nothing checks that.
+
+    Parameters
+    ----------
+    kernel_fn
+        The third thing that a layer of `neural_tangents().stax` returns.
+    kind
+        "nngp" or "ntk".
+
+    Raises
+    ------
+    ValueError
+        If `kind` is another.
+    TypeError
+        If `kernel_fn` is not callable.
+    """
+    if not callable(kernel_fn):
+        raise TypeError(f"kernel_fn must be a function, the third of a stax layer's; got {kernel_fn!r}")
+    one_of(("nngp", "ntk"), kind=kind)
+
+    def kernel(x1: Inputs, x2: NewInputs | None = None) -> Float[Array, "n m"]:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "`FanIn` layers assume")  # at every sum; said above, once
+            return kernel_fn(jnp.asarray(x1), None if x2 is None else jnp.asarray(x2), kind)
+
+    return kernel
+
+
+def _recursion(bnn: BNN) -> Callable[[Inputs, NewInputs | None], Layer]:
+    if not isinstance(bnn, BNN):
+        raise TypeError(f"bnn must be a widebnn.BNN; got {type(bnn).__name__}")
+    features = bnn.features.module
+    if type(features) is not FCN:  # a subclass may compute something else
+        got = "a function alone, as of flax.linen" if features is None else type(features).__name__
+        raise ValueError(
+            f"bnn must have features with a known limit, widebnn.models.FCN; got {got}. "
+            "For convolutional and residual networks see widebnn.nngp.stax_kernel"
+        )
+    one_of(EXPECTATIONS, activation=features.activation)
+    layers = [*features.layers, bnn]
+    # The rows of the first kernel, which a rotation makes fewer than d_in; d_in stays in the scaling.
+    columns = (
+        bnn.features.template["layers"][0]["kernel"].shape[0] if features.layers else features.in_features
+    )
+
+    def limit(x1: Inputs, x2: NewInputs | None = None) -> Layer:
+        x1 = _checked(columns, x1=x1)
+        layer = _inputs(x1, x1 if x2 is None else _checked(columns, x2=x2), features.in_features)
+        for depth, parameters in enumerate(layers):
+            if depth > 0:
+                layer = _activate(layer, features.activation)
+            layer = _dense(layer, parameters.weight_std, parameters.bias_std)
+        return layer
+
+    return limit
+
+
+def _checked(columns: int, **named: Inputs) -> Array:
+    ((name, x),) = named.items()
+    x = finite(**{name: jnp.asarray(x, jnp.result_type(x, float))})
+    if x.ndim != 2 or x.shape[1] != columns or x.size == 0:
+        raise ValueError(f"{name} must have shape (n, d_in) = (n, {columns}) with n ≥ 1; got {x.shape}")
+    return x
+
+
+def _inputs(x1: Float[Array, "n d"], x2: Float[Array, "m d"], in_features: int) -> Layer:
+    variance1, variance2 = (jnp.sum(x**2, axis=1) / in_features for x in (x1, x2))
+    # In full precision on GPUs and TPUs too: near-equal inputs are told apart by the last digits.
+    covariance = jnp.matmul(x1, x2.T, precision="highest") / in_features
+    if x1 is x2:  # the same sums in another order: equal to the last bit, or ReLU's angles suffer
+        covariance = jnp.fill_diagonal(covariance, variance1, inplace=False)
+    return Layer(variance1, covariance, variance2, jnp.zeros_like(covariance))
+
+
+def _dense(layer: Layer, weight_std, bias_std) -> Layer:
+    """f = σ_W/√d h W + σ_b b; the tangent kernel gains the layer's own parameters."""
+    variance1, covariance, variance2 = (weight_std**2 * part + bias_std**2 for part in layer[:3])
+    return Layer(variance1, covariance, variance2, covariance + weight_std**2 * layer.tangent)
+
+
+def _activate(layer: Layer, activation: str) -> Layer:
+    """h = ψ(f)."""
+    expectations = EXPECTATIONS[activation]
+    a, b = layer.variance1, layer.variance2
+    covariance, slope = expectations(a[:, None], layer.covariance, b[None, :])
+    variance1, variance2 = (expectations(q[:, None], q[:, None], q[:, None])[0][:, 0] for q in (a, b))
+    return Layer(variance1, covariance, variance2, layer.tangent * slope)

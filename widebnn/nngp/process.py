@@ -1,0 +1,157 @@
+"""Gaussian-process regression: what a network's posterior becomes in the limit of infinite width."""
+
+import functools
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.core
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float, Key
+
+from widebnn._arrays import Inputs, NewInputs, Observations
+from widebnn._check import Number, at_least, finite, non_negative, positive
+from widebnn.nngp.kernels import Kernel
+
+__all__ = ["GaussianProcess", "gaussian_process"]
+
+_product = functools.partial(jnp.matmul, precision="highest")  # differences of large numbers come next
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianProcess:
+    """f_j ~ GP(0, K) for each output j, observed as y = f(x) + σε; see `gaussian_process`.
+
+    Attributes
+    ----------
+    kernel, x, y, noise_std
+        As given.
+    prior
+        K of the observed inputs.
+    factor
+        L lower triangular, LLᵀ = K_σ² = K + σ²I.
+    """
+
+    kernel: Kernel
+    x: Float[Array, "n ..."]
+    y: Float[Array, "n d_out"]
+    noise_std: Number
+    prior: Float[Array, "n n"]
+    factor: Float[Array, "n n"]
+
+    def mean(self, x: NewInputs) -> Float[Array, "m d_out"]:
+        """E[f(x) | D] = K*ᵀ K_σ²⁻¹ y."""
+        return _product(self._whitened(x).T, self._forward(self.y))
+
+    def covariance(self, x: NewInputs) -> Float[Array, "m m"]:
+        """Cov[f_j(x) | D] = K** − K*ᵀ K_σ²⁻¹ K*, the same for each output; the noise is not in it.
+
+        Where the data leave less than rounding error, variances are 0 and never below.
+        """
+        whitened = self._whitened(x)
+        covariance = self.kernel(self._new_inputs(x)) - _product(whitened.T, whitened)
+        return jnp.fill_diagonal(covariance, jnp.maximum(jnp.diag(covariance), 0), inplace=False)
+
+    def sample(
+        self, rng_key: Key[Array, ""], x: NewInputs, num_samples: int = 1
+    ) -> Float[Array, "sample m d_out"]:
+        """Draws of f(x) | D: f* + K*ᵀ K_σ²⁻¹ (y − f − σε), (f, f*) a draw from the prior (Matheron's rule).
+
+        The prior is factorised by eigenvalues, so that equal inputs do no harm; the posterior covariance,
+        a small difference of large numbers, is never formed.
+        """
+        at_least(1, num_samples=num_samples)
+        x = self._new_inputs(x)
+        prior_key, noise_key = jax.random.split(rng_key)
+        cross = self.kernel(self.x, x)
+        joint = jnp.block([[self.prior, cross], [cross.T, self.kernel(x)]])
+        values, vectors = jnp.linalg.eigh(joint)
+        root = vectors * jnp.sqrt(jnp.maximum(values, 0))[None, :]
+        n, d_out = self.y.shape
+        f = _product(root[None], jax.random.normal(prior_key, (num_samples, len(joint), d_out), joint.dtype))
+        noise = self.noise_std * jax.random.normal(noise_key, (num_samples, n, d_out), joint.dtype)
+        gain = self._backward(self._whitened(x)).T
+        return f[:, n:] + _product(gain[None], self.y[None] - f[:, :n] - noise)
+
+    def log_marginal_likelihood(self) -> Float[Array, ""]:
+        """log p(y) = −½ Σ_j y_:jᵀ K_σ²⁻¹ y_:j − (d_out/2) (log det K_σ² + n log 2π)."""
+        n, d_out = self.y.shape
+        quadratic = jnp.sum(self._forward(self.y) ** 2)
+        return -(quadratic + d_out * (self._log_det() + n * math.log(2 * math.pi))) / 2
+
+    def kl_from_prior(self) -> Float[Array, ""]:
+        """KL from the prior process to the posterior one, KL(GP ‖ GP | D), in nats.
+
+        ½ Σ_j [σ⁻² Tr K + y_:jᵀ(σ⁻²I − K_σ²⁻¹)y_:j − log det(σ⁻²K_σ²)]: also the limit of
+        KL(N(0, I) ‖ P_{θ|D}) for a network (Hron et al. 2022, Proposition 2.3).
+
+        Raises
+        ------
+        ValueError
+            If `noise_std` is 0: the posterior is then singular to the prior.
+        """
+        noise = positive(noise_std=self.noise_std) ** 2
+        n, d_out = self.y.shape
+        data = jnp.sum(self.y**2) / noise - jnp.sum(self._forward(self.y) ** 2)
+        return (d_out * (jnp.trace(self.prior) / noise - self._log_det() + n * jnp.log(noise)) + data) / 2
+
+    def _log_det(self):
+        return 2 * jnp.sum(jnp.log(jnp.diag(self.factor)))
+
+    def _forward(self, b):
+        return solve_triangular(self.factor, b, lower=True)
+
+    def _backward(self, b):
+        return solve_triangular(self.factor, b, lower=True, trans="T")
+
+    def _whitened(self, x: NewInputs) -> Float[Array, "n m"]:
+        return self._forward(self.kernel(self.x, self._new_inputs(x)))
+
+    def _new_inputs(self, x: NewInputs) -> Array:
+        x = finite(x=jnp.asarray(x, self.x.dtype))
+        if x.shape[1:] != self.x.shape[1:] or x.size == 0:
+            raise ValueError(f"x must have shape (m, {str(self.x.shape[1:])[1:]} with m ≥ 1; got {x.shape}")
+        return x
+
+
+def gaussian_process(kernel: Kernel, x: Inputs, y: Observations, noise_std: Number) -> GaussianProcess:
+    """The posterior of Gaussian-process regression with prior GP(0, K) and noise N(0, σ²).
+
+    Parameters
+    ----------
+    kernel
+        K, a function of `(x1, x2=None)`, such as `nngp_kernel(bnn)`.
+    x, y
+        Inputs (n, ...) and observations (n, d_out).
+    noise_std
+        σ ≥ 0.
+
+    Raises
+    ------
+    TypeError
+        If `kernel` is no function.
+    ValueError
+        If x or y is empty, not finite or of the wrong shape, `noise_std` is negative, `kernel` does not map x
+        to a finite (n, n), or K + σ²I is singular to the precision at hand.
+    """
+    if not callable(kernel):
+        raise TypeError(f"kernel must be a function of (x1, x2=None); got {kernel!r}")
+    x, y = finite(x=jnp.asarray(x)), finite(y=jnp.asarray(y))
+    if x.ndim < 2 or x.size == 0:
+        raise ValueError(f"x must have shape (n, ...) with n ≥ 1; got {x.shape}")
+    if y.ndim != 2 or len(y) != len(x) or y.size == 0:
+        raise ValueError(f"y must have shape (n, d_out) = ({len(x)}, d_out); got {y.shape}")
+    noise_std = non_negative(noise_std=noise_std)
+    prior = finite(kernel=kernel(x))
+    if prior.shape != (len(x), len(x)):
+        raise ValueError(f"kernel must map x to shape (n, n) = ({len(x)}, {len(x)}); got {prior.shape}")
+    factor = jnp.linalg.cholesky(prior + noise_std**2 * jnp.eye(len(x), dtype=prior.dtype))
+    pivots = jnp.diag(factor) ** 2
+    tolerance = len(x) * jnp.finfo(prior.dtype).eps * jnp.max(jnp.diag(prior))
+    if not isinstance(pivots, jax.core.Tracer) and not jnp.min(pivots) > tolerance:  # NaN fails too
+        raise ValueError(
+            f"noise_std must be larger, or the inputs more distinct: K + σ²I with noise_std = {noise_std} "
+            f"is singular in {prior.dtype}"
+        )
+    return GaussianProcess(kernel, x, y, noise_std, prior, factor)
