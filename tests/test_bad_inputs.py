@@ -808,6 +808,10 @@ ROWS = [
     Row(
         "experiments.landscape",
         lambda: experiments.landscape(experiments.Landscape(dataset="imagenet")),
+        ValueError,
+        ("dataset", "'digits'", "'imagenet'"),
+    ),
+    Row(
         "experiments.published_pcnl",
         lambda: experiments.published_pcnl(experiments.PublishedPCNL(dataset="imagenet")),
         ValueError,
