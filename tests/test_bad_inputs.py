@@ -21,7 +21,7 @@ import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn import experiments, landscape, limits, sampling, scale, versions
+from widebnn import experiments, landscape, limits, sampling, scale, tuning, versions
 
 MODULES = {
     "widebnn": wb,
@@ -37,6 +37,7 @@ MODULES = {
     "sampling": sampling,
     "scale": scale,
     "targets": wb.targets,
+    "tuning": tuning,
     "versions": versions,
 }
 
@@ -460,6 +461,24 @@ ROWS = [
         lambda: wb.samplers.alternate(wb.samplers.pcn(flat, 0.1), flat),
         TypeError,
         ("second", "a sampler"),
+    ),
+    Row(
+        "tuning.tune",
+        lambda: tuning.tune(KEY, {}, target(), budget=100),
+        ValueError,
+        ("candidates", "at least one"),
+    ),
+    Row(
+        "tuning.tune",
+        lambda: tuning.tune(KEY, {"walk": tuning.Candidate(None, 0.5, 0.0)}, target(), budget=100),
+        ValueError,
+        ("cost", "above 0", "0.0"),
+    ),
+    Row(
+        "tuning.tune",
+        lambda: tuning.tune(KEY, {"walk": tuning.Candidate(None, 0.5, 20.0)}, target(), budget=100),
+        ValueError,
+        ("budget", "eight times", "'walk'", "100"),
     ),
     # the driver
     Row("sampling.sample", lambda: sample(num_samples=0), ValueError, ("num_samples", "at least 1", "0")),

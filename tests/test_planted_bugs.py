@@ -411,6 +411,8 @@ UNITS = {
         "M taken for the identity": ("_inverse", without_inverse),
         "inverse at another σ": ("_inverse_of_gram", of_wrong_noise),
     }.items()
+}
+
 # Paths, slices and curvatures that are wrong.
 
 

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from widebnn import data, diagnostics, landscape, limits, models, nngp, plots, samplers, targets
+from widebnn import data, diagnostics, landscape, limits, models, nngp, plots, samplers, targets, tuning
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
 from widebnn.models import BNN
 from widebnn.sampling import Draws, sample
@@ -31,4 +31,5 @@ __all__ = [
     "sample",
     "samplers",
     "targets",
+    "tuning",
 ]

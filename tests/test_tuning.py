@@ -1,0 +1,77 @@
+"""Tuning by effective samples for a cost: the rule, and that it picks what it says."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import widebnn as wb
+from widebnn.samplers import Sampler, hmc, pcn
+from widebnn.tuning import Candidate, tune
+
+TARGET = wb.targets.from_potential(lambda u: 2 * jnp.sum(u**2), jnp.zeros(5))
+COLLECT = {"entries": lambda u: u, "norm": lambda u: jnp.sum(u**2)}
+
+
+def choose(candidates, budget=2_000, **options):
+    return tune(
+        jax.random.key(0), candidates, TARGET, budget=budget, num_chains=2, collect=COLLECT, **options
+    )
+
+
+def walk(acceptance, cost=1):
+    return Candidate(functools.partial(pcn, TARGET.potential), acceptance, cost)
+
+
+def test_the_same_sampler_at_ten_times_the_cost_loses():
+    tuned = choose({"dear": walk(0.4, cost=10), "cheap": walk(0.4, cost=1)}, budget=10_000)
+    assert tuned.name == "cheap"
+    ratio = tuned.efficiency["cheap"] / tuned.efficiency["dear"]
+    assert 5 < ratio < 20  # ten, and the noise of the two effective sample sizes
+
+
+def test_long_trajectories_win_where_scales_differ():
+    """Steps as short as the narrowest of two directions, and the other one twenty times as wide."""
+    stiff = wb.targets.from_potential(lambda u: 399 * u[0] ** 2 / 2, jnp.zeros(2))
+
+    def trajectory(num_steps):
+        return Candidate(functools.partial(hmc, stiff.potential, num_steps=num_steps), 0.9, cost=num_steps)
+
+    candidates = {str(num_steps): trajectory(num_steps) for num_steps in (1, 4, 16)}
+    tuned = tune(
+        jax.random.key(0), candidates, stiff, budget=16_000, num_chains=2, collect={"entries": lambda u: u}
+    )
+    assert tuned.name != "1"
+    assert tuned.efficiency[tuned.name] > 2 * tuned.efficiency["1"] > 0
+
+
+def test_what_is_chosen_can_be_run_on():
+    tuned = choose({"timid": walk(0.99), "bold": walk(0.4)})
+    assert tuned.name == "bold"
+    assert 0 < tuned.step_size <= 1
+    draws = wb.sample(
+        jax.random.key(1), tuned.sampler, TARGET, num_samples=1_000, num_chains=2, initial=tuned.position
+    )
+    assert abs(draws.acceptance_rate - 0.4) < 0.1
+
+
+def test_a_sampler_that_never_moves_has_no_efficiency():
+    def stuck(step_size):
+        right = pcn(TARGET.potential, step_size)
+        return Sampler(right.init, lambda key, state: (state, right.step(key, state)[1]))
+
+    tuned = choose({"stuck": Candidate(stuck, 0.4, 1), "walk": walk(0.4)})
+    assert tuned.efficiency["stuck"] == 0
+    assert tuned.name == "walk"
+
+
+def test_step_size_stays_below_its_bound():
+    tuned = choose({"walk": walk(0.4)._replace(max_step_size=0.05)})
+    assert tuned.step_size <= 0.05 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("budget", [1, 7])
+def test_budget_must_pay_for_a_few_steps(budget):
+    with pytest.raises(ValueError, match="budget must be at least eight times the cost of 'walk'"):
+        choose({"walk": walk(0.4)}, budget=budget)

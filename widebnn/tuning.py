@@ -1,0 +1,144 @@
+"""Tuning that compares samplers fairly: the most effective samples for the same number of gradients."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from widebnn._check import Number, at_least, positive
+from widebnn.diagnostics import effective_sample_size
+from widebnn.samplers.base import Position
+from widebnn.sampling import AnySampler, Collector, sample
+from widebnn.targets.base import Target
+
+__all__ = ["Candidate", "Tuned", "tune"]
+
+
+class Candidate(NamedTuple):
+    """One setting of one sampler, all but its step size.
+
+    Attributes
+    ----------
+    sampler
+        From a step size to a sampler, such as `functools.partial(hmc, target.potential, num_steps=8)`.
+    target_acceptance
+        The mean acceptance that the step size is tuned to.
+    cost
+        Of a step, in gradients or any other unit that all candidates share.
+    max_step_size
+        What tuning may not exceed: 1 for pCN and pCNL, π/2 for function-space HMC.
+    """
+
+    sampler: Callable[[Array], AnySampler]
+    target_acceptance: Number
+    cost: Number
+    max_step_size: Number = 1.0
+
+
+class Tuned(NamedTuple):
+    """What `tune` chose.
+
+    Attributes
+    ----------
+    name
+        Of the best candidate.
+    sampler
+        Ready to run, at the step size that was found.
+    step_size
+        That step size.
+    efficiency
+        By candidate, the least effective samples for a unit of cost.
+    position
+        Where the best candidate's chains ended, leaves (num_chains, ...): in the posterior, if the budget was
+        large enough.
+    """
+
+    name: str
+    sampler: AnySampler
+    step_size: float
+    efficiency: dict[str, float]
+    position: Position
+
+
+def tune(
+    rng_key: Key[Array, ""],
+    candidates: Mapping[str, Candidate],
+    target: Target,
+    *,
+    budget: Number,
+    num_chains: int = 4,
+    collect: Mapping[str, Collector] | None = None,
+    initial: Position | None = None,
+    step_size: Number = 0.1,
+) -> Tuned:
+    """The candidate with the most effective samples for its cost.
+
+    The rule: every candidate spends the same budget, the first half on tuning its step size to its target
+    acceptance, the second on a run at that step size. Its efficiency is the effective sample size of the
+    quantity that mixes worst, over all entries of all that is collected, divided by what the run has cost.
+    The highest wins. A step size is tuned to an acceptance because an effective sample size is too noisy to
+    climb; which acceptance is best is left to the candidates, so let there be several.
+
+    Parameters
+    ----------
+    rng_key
+        Key of everything random here.
+    candidates
+        By name.
+    target
+        What is sampled.
+    budget
+        Units of cost for each candidate and chain, at least eight steps of the most expensive one.
+    num_chains
+        Chains of each candidate.
+    collect
+        By name, the functions of a position that shall mix, as in `sample`; the potential alone unless given.
+    initial
+        Positions to start from, leaves (num_chains, ...); prior draws unless given. Chains that begin far
+        from the posterior spend the budget on getting there.
+    step_size
+        Where tuning starts.
+
+    Raises
+    ------
+    ValueError
+        If there are no candidates, a cost is not positive, or the budget is too small for one of them.
+    """
+    if not candidates:
+        raise ValueError("candidates must hold at least one; got none")
+    at_least(1, num_chains=num_chains)
+    positive(budget=budget)
+    for name, candidate in candidates.items():
+        if budget < 8 * positive(cost=candidate.cost):
+            raise ValueError(f"budget must be at least eight times the cost of {name!r}; got {budget}")
+
+    efficiency, runs = {}, {}
+    for i, (name, candidate) in enumerate(candidates.items()):
+        num_steps = int(budget / candidate.cost / 2)
+        draws = sample(
+            jax.random.fold_in(rng_key, i),
+            candidate.sampler,
+            target,
+            num_samples=num_steps,
+            burn_in=num_steps,
+            num_chains=num_chains,
+            collect=collect,
+            initial=initial,
+            target_acceptance=candidate.target_acceptance,
+            step_size=min(step_size, candidate.max_step_size),
+            max_step_size=candidate.max_step_size,
+            progress=False,
+        )
+        worst = min(_least(ess) for ess in effective_sample_size(draws).values())
+        efficiency[name] = worst / (num_chains * num_steps * float(candidate.cost))
+        runs[name] = draws
+    best = max(efficiency, key=efficiency.__getitem__)
+    found = runs[best]
+    return Tuned(best, candidates[best].sampler(found.step_size), found.step_size, efficiency, found.position)
+
+
+def _least(ess: Float[np.ndarray, "*event"] | Any) -> float:
+    """The least entry; a chain that never moved has no effective samples."""
+    return float(np.min(np.nan_to_num(np.asarray(ess, float), nan=0.0)))
