@@ -69,7 +69,7 @@ def readout_energy(tiny, psi):
 
 
 def test_newton_steps_are_newton_steps(tiny):
-    """Mean and covariance after each number of steps against gradient and Hessian by automatic differentiation."""
+    """Mean and covariance after each number of steps, by automatic differentiation of the energy."""
     psi = tiny.bnn.embedding(tiny.draw_parameters().inner, tiny.x)
     onehot = jax.nn.one_hot(labels(tiny), tiny.bnn.out_features)
     energy = readout_energy(tiny, psi)
@@ -98,7 +98,7 @@ def test_newton_finds_the_mode(tiny):
 
 
 def test_one_newton_step_is_the_gaussian_map_of_other_targets_and_reg(tiny):
-    """At W = 0 the curvature is (I − 11ᵀ/k)/k: regression on k (t − 1/k) with λ = k, in the centred directions."""
+    """At W = 0 the curvature is (I − 11ᵀ/k)/k: centred, regression on k (t − 1/k) with λ = k."""
     k = tiny.bnn.out_features
     psi = tiny.bnn.embedding(tiny.draw_parameters().inner, tiny.x)
     onehot = jax.nn.one_hot(labels(tiny), k)

@@ -19,7 +19,7 @@ from widebnn.targets.readout import Readout, ReadoutPosterior, readout_posterior
 
 __all__ = ["categorical"]
 
-Labels = Real[Array | np.ndarray, "n"] | Real[Array | np.ndarray, "n d_out"]
+Labels = Real[Array | np.ndarray, " n"] | Real[Array | np.ndarray, "n d_out"]
 
 
 @runtime_checkable
@@ -55,10 +55,10 @@ class Identity:
 class Laplace:
     """The Gaussian that Newton's method for the readout's posterior mode arrives at, given Ψ.
 
-    At outputs F with probabilities p_i, minus the log likelihood has the Hessian H_i = diag p_i − p_i p_iᵀ =
-    R_iR_iᵀ, R_i = diag √p_i − p_i √p_iᵀ, and the gradient p_i − t_i, t_i the one-hot label. One Newton step is
-    therefore a linear regression with unit noise, of z_i = R_iᵀF_i + t_i/√p_{i,y_i} on the rows of R_iᵀF_i as
-    a function of W, for R_i z_i = H_iF_i + t_i − p_i: the readout's exact posterior of `readout_posterior`.
+    At outputs F with probabilities p_i, minus the log likelihood has the gradient p_i − t_i, t_i the one-hot
+    label, and the Hessian H_i = diag p_i − p_i p_iᵀ = R_iR_iᵀ, R_i = diag √p_i − p_i √p_iᵀ. A Newton step is
+    therefore Bayesian linear regression with unit noise: of z_i = R_iᵀF_i + t_i/√p_{i,y_i} on R_iᵀF_i as a
+    function of W, for R_i z_i = H_iF_i + t_i − p_i. Its exact posterior is that of `readout_posterior`.
 
     The steps start at W = 0 and their number is fixed, so that Ψ ↦ (μ, Σ) is smooth; converged or not, the
     map is affine and invertible, and the change of variables exact.
@@ -187,13 +187,14 @@ def categorical(
 
 def _one_hot(labels: Labels, n: int, num_classes: int) -> np.ndarray:
     labels = np.asarray(labels)
-    if labels.shape == (n, num_classes):
-        if ((labels == 0) | (labels == 1)).all() and (labels.sum(axis=1) == 1).all():
-            return labels
-    elif labels.shape == (n,) and np.issubdtype(labels.dtype, np.integer):
-        if ((0 <= labels) & (labels < num_classes)).all():
-            return labels[:, None] == np.arange(num_classes)
+    classes = np.arange(num_classes)
+    if labels.shape == (n,) and np.issubdtype(labels.dtype, np.integer) and np.isin(labels, classes).all():
+        return labels[:, None] == classes
+    is_one_hot = labels.shape == (n, num_classes) and np.isin(labels, (0, 1)).all()
+    if is_one_hot and (labels.sum(axis=1) == 1).all():
+        return labels
     raise ValueError(
         f"labels must be integers ({n},) from 0 to {num_classes - 1} or one-hot rows ({n}, {num_classes}); "
-        f"got {labels.dtype} of shape {labels.shape} with values from {labels.min()} to {labels.max()}"
+        f"got {labels.dtype} of shape {labels.shape} with values "
+        f"{', '.join(str(value) for value in sorted(set(labels.flat))[:5])}"
     )
