@@ -1,20 +1,36 @@
 """Declared experiments: a frozen configuration at each scale, a function that runs it, results on disk."""
 
+from widebnn.experiments.other_maps import (
+    OVER_MAPS,
+    OVER_REG,
+    SOFTMAX_MAPS,
+    OverMaps,
+    OverReg,
+    over_maps,
+    over_reg,
+)
 from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
 from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 
-EXPERIMENTS = {"over_width": OVER_WIDTH}
+EXPERIMENTS = {"over_maps": OVER_MAPS, "over_reg": OVER_REG, "over_width": OVER_WIDTH}
 """Configurations by experiment and scale; results ship as `book/results/<experiment>_<scale>.json`."""
 
 __all__ = [
     "EXPERIMENTS",
+    "OVER_MAPS",
+    "OVER_REG",
     "OVER_WIDTH",
+    "SOFTMAX_MAPS",
+    "OverMaps",
+    "OverReg",
     "OverWidth",
     "Results",
     "config_hash",
     "device",
     "load",
     "load_or_run",
+    "over_maps",
+    "over_reg",
     "over_width",
     "save",
     "series",

@@ -23,9 +23,10 @@ Outputs = Callable[[Flat], Float[Array, " n"]]
 
 
 class _Step(NamedTuple):
-    """R(φ) and what it was made of: r̃, and the Cholesky factor of Θ̂_λ."""
+    """R(φ) and what it was made of: J, r̃, and the Cholesky factor of Θ̂_λ."""
 
     theta: Flat
+    j: Float[Array, "n d"]
     residual: Float[Array, " n"]
     factor: Float[Array, "n n"]
 
@@ -40,8 +41,8 @@ class Jacobian(NetworkTarget):
         det ∂R/∂φ = det(λ Θ̂_λ⁻¹) det(I + H − JᵀB/λ),
 
     eq. (12) of Hron et al. 2022 with its first factor taken out. Their eq. (13) leaves out JᵀB/λ and takes
-    the first factor for a constant. Here the estimate keeps that factor, since Θ̂_λ is factorised anyway: it
-    is then exact where f is linear, and as λ → ∞.
+    the first factor for a constant. Here both forms keep that factor, since Θ̂_λ is factorised anyway: the
+    estimate is then exact where f is linear, and as λ → ∞.
     """
 
     reg: Number = field(kw_only=True)
@@ -68,7 +69,7 @@ class Jacobian(NetworkTarget):
     def orientation(self, position: Parameters) -> Float[Array, ""]:
         """The sign of det ∂R/∂φ, always exact; R is not injective where prior draws show both signs."""
         f, phi, _ = self._flat(position)
-        return self._determinant(f, phi)[0]
+        return self._second_factor(f, phi, self._step(f, phi))[0]
 
     def to_parameters(self, position: Parameters, rng_key=None) -> Parameters:
         """θ = R(φ)."""
@@ -96,21 +97,29 @@ class Jacobian(NetworkTarget):
 
     def _flat(self, position):
         phi, unravel = ravel_pytree(position)
-        return lambda phi: self.bnn(unravel(phi), self.x).ravel(), phi, unravel
+        return lambda phi, x=self.x: self.bnn(unravel(phi), x).ravel(), phi, unravel
 
-    def _step(self, f: Outputs, phi: Flat) -> _Step:
-        j = jax.jacrev(f)(phi)
+    def _jacobian(self, f, phi: Flat) -> Float[Array, "n d"]:
+        # input by input: the outputs at one depend on no other, and all rows at once would cost n times more
+        rows = jax.vmap(lambda x: jax.jacrev(f)(phi, x[None]))(self.x)
+        return rows.reshape(-1, len(phi))
+
+    def _step(self, f, phi: Flat) -> _Step:
+        j = self._jacobian(f, phi)
         factor = jnp.linalg.cholesky(j @ j.T + self.reg * jnp.eye(len(j), dtype=j.dtype))
         residual = cho_solve((factor, True), self.y.ravel() - f(phi))
-        return _Step(phi + j.T @ residual, residual, factor)
+        return _Step(phi + j.T @ residual, j, residual, factor)
 
-    def _determinant(self, f: Outputs, phi: Flat):
-        return jnp.linalg.slogdet(jax.jacfwd(lambda phi: self._step(f, phi).theta)(phi))
+    def _second_factor(self, f, phi: Flat, step: _Step):
+        """Sign and logarithm of |det(I + H − JᵀB/λ)|."""
+        h = jax.hessian(lambda phi: step.residual @ f(phi))(phi)
+        b = jax.jvp(lambda phi: self._jacobian(f, phi), (phi,), (step.theta - phi,))[1]
+        return jnp.linalg.slogdet(jnp.eye(len(phi), dtype=phi.dtype) + h - step.j.T @ b / self.reg)
 
-    def _log_jacobian(self, f: Outputs, phi: Flat, step: _Step) -> Float[Array, ""]:
-        if self.num_probes is None:
-            return self._determinant(f, phi)[1]
+    def _log_jacobian(self, f, phi: Flat, step: _Step) -> Float[Array, ""]:
         first = len(step.factor) * jnp.log(self.reg) - 2 * jnp.sum(jnp.log(jnp.diag(step.factor)))
+        if self.num_probes is None:
+            return first + self._second_factor(f, phi, step)[1]
         estimate = hessian_log_det(f, self.num_probes, self.order, required(self.rng_key, "the probes"))
         return first + estimate(phi, step.residual)
 
@@ -181,7 +190,7 @@ def jacobian(
     reg
         λ > 0; σ² unless given. λ → ∞ gives back the standard parametrisation.
     num_probes
-        None takes the determinant of the whole Jacobian of R, d × d: for small networks. A number S takes
+        None takes the exact determinant, of a d × d matrix: for small networks. A number S takes
         the approximation of eqs. (11) and (13) with S probes: the chain then samples another density, near
         the right one where ‖H‖ and ‖JᵀB‖/λ are small.
     order
