@@ -55,7 +55,7 @@ class _Chains:
     num_chains: int = 8
     num_steps: int = 20_000
     burn_in: int = 5_000
-    thin: int = 5
+    thin: int = 10
     target_acceptance: float = 0.98
     damping: float = 0.1
     num_projections: int = 100
@@ -97,23 +97,24 @@ class OverMaps(_Chains):
         Prior draws over which the deviation of U is taken.
     """
 
+    thin: int = 2  # effective samples per step cannot exceed 1/thin
     target_acceptance: float = 0.9
     num_train: int = 64
     num_inputs: int = 4
-    widths: tuple[int, ...] = (8, 32, 128)
+    widths: tuple[int, ...] = (8, 32, 128, 512)
     maps: tuple[str, ...] = tuple(SOFTMAX_MAPS)
     num_prior: int = 2_000
 
 
 OVER_REG = {
     "smoke": OverReg(num_chains=4, num_steps=300, burn_in=200, regs=(1e-2, 100.0), num_prior=200),
-    "laptop": OverReg(num_chains=4, num_steps=3_000, burn_in=1_000),
-    "colab": OverReg(),
+    "laptop": OverReg(num_steps=30_000),
+    "colab": OverReg(num_steps=300_000),
 }
 OVER_MAPS = {
-    "smoke": OverMaps(num_chains=4, num_steps=200, burn_in=200, num_train=16, widths=(8, 32), num_prior=200),
-    "laptop": OverMaps(num_chains=4, num_steps=1_500, burn_in=500),
-    "colab": OverMaps(),
+    "smoke": OverMaps(num_chains=4, num_steps=300, burn_in=300, num_train=16, widths=(8, 32), num_prior=200),
+    "laptop": OverMaps(num_steps=10_000),
+    "colab": OverMaps(num_steps=100_000),
 }
 """The configuration of each experiment at each scale."""
 
