@@ -573,6 +573,35 @@ ROWS = [
         ValueError,
         ("dataset", "'digits'", "'imagenet'"),
     ),
+    *(
+        Row(f"experiments.{name}", lambda run=run, config=config: run(config), ValueError, words)
+        for name, run, config, words in [
+            (
+                "over_reg",
+                experiments.over_reg,
+                experiments.OverReg(num_chains=1),
+                ("num_chains", "at least 2", "1"),
+            ),
+            (
+                "over_reg",
+                experiments.over_reg,
+                experiments.OverReg(regs=(0.1, 0.0)),
+                ("reg", "above 0", "0.0"),
+            ),
+            (
+                "over_maps",
+                experiments.over_maps,
+                experiments.OverMaps(num_chains=1),
+                ("num_chains", "at least 2", "1"),
+            ),
+            (
+                "over_maps",
+                experiments.over_maps,
+                experiments.OverMaps(maps=("probit",)),
+                ("maps", "'Laplace'", "'probit'"),
+            ),
+        ]
+    ),
     Row(
         "experiments.series", lambda: experiments.series([], "pCN", 0.1), ValueError, ("rows", "'pCN'", "0.1")
     ),

@@ -12,6 +12,7 @@ from flax import nnx
 from jaxtyping import Float
 
 from widebnn import data, samplers, targets
+from widebnn._check import at_least, one_of, positive
 from widebnn.diagnostics import effective_sample_size, random_projections
 from widebnn.models import BNN, FCN
 from widebnn.samplers.base import inner_product
@@ -135,7 +136,15 @@ def over_reg(config: OverReg, on_row: Callable[[dict[str, Any]], None] = lambda 
     effective samples per step of projections of θ (their mean) and of ‖θ‖², each with the standard error from
     the scatter over chains; for R the share of prior draws with det ∂R/∂φ < 0, where R is no bijection and
     its chain does not sample the posterior.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two chains, or a λ is not positive.
     """
+    at_least(2, num_chains=config.num_chains)
+    for reg in config.regs:
+        positive(reg=reg)
     x, y = _diabetes(config.num_train)
     bnn = BNN(FCN(x.shape[1], config.width, rngs=nnx.Rngs(config.seed)), 1, config.noise_std)
     keys = jax.random.split(jax.random.key(config.seed), 3)
@@ -176,7 +185,15 @@ def over_maps(config: OverMaps, on_row: Callable[[dict[str, Any]], None] = lambd
     Rows with width, map; acceptance; step_size as tuned; effective samples per step of projections of θ and
     of class probabilities at 20 new images (means), each with its standard error from the scatter over
     chains; the standard deviation of U over prior draws and its standard error.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two chains, or a name is not in `SOFTMAX_MAPS`.
     """
+    at_least(2, num_chains=config.num_chains)
+    for name in config.maps:
+        one_of(SOFTMAX_MAPS, maps=name)
     x, labels, x_new = _two_digits(config.num_train, config.num_inputs)
     rows = []
     for width in config.widths:
