@@ -264,11 +264,11 @@ def _diabetes(num_train: int):
 def _two_digits(num_train: int, num_inputs: int):
     """Images of 3 and 8 by their leading principal components, in units of one common deviation."""
     dataset = data.digits(num_train=1_000, num_test=200)
-    chosen = np.isin(dataset.labels_train, (3, 8))
-    x, labels = dataset.x_train[chosen][:num_train], dataset.labels_train[chosen][:num_train] == 8
-    new = dataset.x_test[np.isin(dataset.labels_test, (3, 8))][:20]
+    train, test = (y.argmax(axis=1) for y in (dataset.y_train, dataset.y_test))
+    x, labels = (a[np.isin(train, (3, 8))][:num_train] for a in (dataset.x_train, train))
+    new = dataset.x_test[np.isin(test, (3, 8))][:20]
     mean = x.mean(axis=0)
     components = np.linalg.svd(x - mean, full_matrices=False)[2][:num_inputs]
     scale = ((x - mean) @ components.T).std()
     x, new = (jnp.asarray((a - mean) @ components.T / scale, jnp.float32) for a in (x, new))
-    return x, labels.astype(int), new
+    return x, (labels == 8).astype(int), new
