@@ -64,6 +64,10 @@ def target(kind="marginal"):
     return getattr(wb.targets, kind)(bnn(), X, Y)
 
 
+def classifier(x=X, labels=(0, 1, 1, 0), **options):
+    return wb.targets.categorical(options.pop("bnn", bnn()), x, np.asarray(labels), **options)
+
+
 def position(kind="marginal"):
     return target(kind).draw_prior(KEY)
 
@@ -216,6 +220,59 @@ ROWS = [
         Row("targets.repriorised", lambda v=v: wb.targets.repriorised(bnn(), X, Y, reg=v), ValueError, words)
         for v in SCALES_POSITIVE
         for words in [("reg", "above 0", str(v))]
+    ),
+    *(
+        Row("targets.jacobian", lambda v=v: wb.targets.jacobian(bnn(), X, Y, reg=v), ValueError, words)
+        for v in SCALES_POSITIVE
+        for words in [("reg", "above 0", str(v))]
+    ),
+    *(
+        Row("targets.jacobian", lambda x=x, y=y, o=o: wb.targets.jacobian(bnn(), x, y, **o), *rest)
+        for x, y, o, *rest in [
+            (X[:, :2], Y, {}, ValueError, ("x", "does not fit the network", "(4, 2)")),
+            (X, Y[:, :1], {}, ValueError, ("y", "(4, 2)", "(4, 1)")),
+            (X, Y, {"order": 0}, ValueError, ("order", "at least 1", "0")),
+            (X, Y, {"num_probes": 0, "rng_key": KEY}, ValueError, ("num_probes", "at least 1", "0")),
+            (X, Y, {"num_probes": 2.5, "rng_key": KEY}, TypeError, ("num_probes", "integer", "2.5")),
+            (X, Y, {"num_probes": 4}, TypeError, ("rng_key is required", "the probes")),
+        ]
+    ),
+    Row(
+        "targets.jacobian",
+        lambda: target("jacobian").from_parameters(position("jacobian")),
+        NotImplementedError,
+        ("from_parameters", "no closed solution"),
+    ),
+    *(
+        Row("targets.categorical", lambda v=v: classifier(labels=v), ValueError, ("labels must be", *words))
+        for v, words in [
+            ((0, 1, 2, 0), ("integers (4,) from 0 to 1", "values 0, 1, 2")),
+            ((0, 1, -1, 0), ("from 0 to 1", "values -1, 0, 1")),
+            ((0.0, 1.0, 1.0, 0.0), ("integers", "float64")),
+            ((0, 1, 1), ("(4,)", "shape (3,)")),
+            (np.full((4, 2), 0.5), ("one-hot rows (4, 2)", "float64 of shape (4, 2)", "0.5")),
+            (np.zeros((4, 2)), ("one-hot", "values 0.0")),
+            (np.eye(4)[:, :3], ("one-hot rows (4, 2)", "shape (4, 3)")),
+            (("a", "b", "a", "b"), ("integers", "<U1")),
+            ((), ("integers", "shape (0,)")),
+        ]
+    ),
+    Row(
+        "targets.categorical", lambda: classifier(map="probit"), ValueError, ("map", "'laplace'", "'probit'")
+    ),
+    Row("targets.categorical", lambda: classifier(reg=-1.0), ValueError, ("reg", "above 0", "-1.0")),
+    Row(
+        "targets.categorical", lambda: classifier(num_newton=0), ValueError, ("num_newton", "at least 1", "0")
+    ),
+    Row("targets.categorical", lambda: classifier(bnn=fcn()), TypeError, ("bnn", "widebnn.BNN", "FCN")),
+    Row("targets.categorical", lambda: classifier(X[:, :2]), ValueError, ("x", "does not fit", "(4, 2)")),
+    Row("targets.categorical", lambda: classifier(X_NAN), ValueError, ("x", "finite")),
+    Row("targets.categorical", lambda: classifier(X[:0], labels=()), ValueError, ("x", "n ≥ 1", "(0, 3)")),
+    Row(
+        "targets.categorical",
+        lambda: classifier().output(X[:, :2]),
+        ValueError,
+        ("x", "(m, 3,)", "(4, 2)"),
     ),
     Row("targets.marginal", lambda: target().readout(position()), TypeError, ("rng_key", "the readout")),
     Row(
@@ -823,6 +880,35 @@ ROWS = [
         lambda: experiments.over_width(experiments.OverWidth(dataset="imagenet")),
         ValueError,
         ("dataset", "'digits'", "'imagenet'"),
+    ),
+    *(
+        Row(f"experiments.{name}", lambda run=run, config=config: run(config), ValueError, words)
+        for name, run, config, words in [
+            (
+                "over_reg",
+                experiments.over_reg,
+                experiments.OverReg(num_chains=1),
+                ("num_chains", "at least 2", "1"),
+            ),
+            (
+                "over_reg",
+                experiments.over_reg,
+                experiments.OverReg(regs=(0.1, 0.0)),
+                ("reg", "above 0", "0.0"),
+            ),
+            (
+                "over_maps",
+                experiments.over_maps,
+                experiments.OverMaps(num_chains=1),
+                ("num_chains", "at least 2", "1"),
+            ),
+            (
+                "over_maps",
+                experiments.over_maps,
+                experiments.OverMaps(maps=("probit",)),
+                ("maps", "'Laplace'", "'probit'"),
+            ),
+        ]
     ),
     Row(
         "experiments.landscape",

@@ -22,7 +22,9 @@ from widebnn import landscape, limits, samplers
 from widebnn.nngp import kernels
 from widebnn.nngp.activations import EXPECTATIONS
 from widebnn.samplers.base import Sampler, accept, half_square_difference, normal_like
+from widebnn.targets.categorical import Categorical, Laplace
 from widebnn.targets.marginal import Marginal
+from widebnn.targets.ntk import Jacobian
 from widebnn.targets.repriorised import Repriorised
 
 from .exact import laws
@@ -38,7 +40,7 @@ from .exact.estimates import (
 from .exact.importance import assert_exact, reference
 from .exact.kernels import assert_kernel, assert_tangent_kernel
 from .exact.landscape import assert_curvature, assert_slice, assert_spherical
-from .exact.networks import problem
+from .exact.networks import labels, log_joint_categorical, problem
 from .exact.published import assert_integrates
 from .exact.reversibility import assert_detailed_balance
 from .exact.units import assert_changes_of_potential
@@ -295,6 +297,66 @@ class OneOutputOnly(Marginal):
         return (readout.quadratic() + readout.log_det()) / 2
 
 
+class JacobianMapWithout(Jacobian):
+    """`change` takes a term of the potential of R away again; by default none."""
+
+    change = staticmethod(lambda target, position: 0.0)
+
+    def potential(self, position):
+        return super().potential(position) + self.change(self, position)
+
+
+class WithoutDeterminantOfR(JacobianMapWithout):
+    change = staticmethod(lambda target, position: target.log_jacobian(position))
+
+
+class DeterminantOfRWrongSign(JacobianMapWithout):
+    change = staticmethod(lambda target, position: 2 * target.log_jacobian(position))
+
+
+class WithoutPriorOfR(JacobianMapWithout):
+    change = staticmethod(
+        lambda target, position: half_square_difference(position, target.to_parameters(position))
+    )
+
+
+class DeterminantOfFirstFactor(JacobianMapWithout):
+    """det ∂R/∂φ taken for det(λΘ̂⁻¹), as if f were linear."""
+
+    def _log_jacobian(self, f, phi, step):
+        return len(step.factor) * jnp.log(self.reg) - 2 * jnp.sum(jnp.log(jnp.diag(step.factor)))
+
+
+class SoftmaxWithoutLogJacobian(Categorical):
+    def potential(self, position):
+        affine = self.affine(self.bnn.embedding(position.inner, self.x))
+        return super().potential(position) + affine.log_jacobian()
+
+
+class SoftmaxWithoutPrior(Categorical):
+    def potential(self, position):
+        w = self.to_parameters(position).readout
+        return super().potential(position) - half_square_difference(w, position.readout)
+
+
+class JacobianOfAnEarlierStep(Laplace):
+    """Curvature of the first Newton step where the map has that of the last."""
+
+    def __init__(self, psi, onehot, num_steps):
+        super().__init__(psi, onehot, num_steps)
+        self.first = Laplace(psi, onehot, 1)
+
+    def log_jacobian(self):
+        return self.first.log_jacobian()
+
+
+def softmax_change_of_variables(kind=Categorical, affine=Laplace):
+    tiny = problem(out_features=3, n=4)
+    target = wb.targets.categorical(tiny.bnn, tiny.x, labels(tiny), map="laplace")
+    broken = kind(tiny.bnn, tiny.x, target.onehot, lambda psi: affine(psi, target.onehot, 2))
+    assert_density(tiny, broken, functools.partial(log_density_of_map, log_joint=log_joint_categorical))
+
+
 def change_of_variables(kind, reg=None, **options):
     tiny = problem(**({"widths": (4,), "out_features": 2} | options))
     reg = tiny.bnn.noise_std**2 if reg is None else reg
@@ -319,6 +381,15 @@ POTENTIALS = {
     "potential of σ² with the map of λ": lambda: change_of_variables(SigmaForReg, reg=0.5),
     "printed sign of eq. (5), marginal": lambda: evidence(MarginalPrintedSign),
     "log det counted once for two outputs": lambda: evidence(OneOutputOnly),
+    "R: log-determinant missing": lambda: change_of_variables(WithoutDeterminantOfR, reg=0.5),
+    "R: log-determinant of the wrong sign": lambda: change_of_variables(DeterminantOfRWrongSign, reg=0.5),
+    "R: prior term missing": lambda: change_of_variables(WithoutPriorOfR, reg=0.5),
+    "R: determinant as if f were linear": lambda: change_of_variables(DeterminantOfFirstFactor, reg=0.5),
+    "softmax: log-Jacobian missing": lambda: softmax_change_of_variables(SoftmaxWithoutLogJacobian),
+    "softmax: prior term missing": lambda: softmax_change_of_variables(SoftmaxWithoutPrior),
+    "softmax: Jacobian of an earlier Newton step": lambda: softmax_change_of_variables(
+        affine=JacobianOfAnEarlierStep
+    ),
 }
 
 # Predictions that are wrong.
@@ -620,6 +691,8 @@ def test_right_sampler_of_the_same_make_passes():
     balanced(walk, density_ratio, 0.5, laws.rwm(0.5))
     balanced(crank_nicolson, potential_difference, 0.5, laws.pcn(0.5))
     change_of_variables(Repriorised, reg=0.5)
+    change_of_variables(JacobianMapWithout, reg=0.5)
+    softmax_change_of_variables()
     evidence(Marginal)
     units_with("_inverse", lambda right: right)
     slice_with(lambda half: half)

@@ -7,7 +7,7 @@ from jax.flatten_util import ravel_pytree
 from .networks import log_evidence, log_joint
 
 
-def log_density_of_map(problem, target, position):
+def log_density_of_map(problem, target, position, log_joint=log_joint):
     """log p(θ, y) at θ = T(φ) plus log |det ∂θ/∂φ| of the full Jacobian by automatic differentiation."""
     flat, unravel = ravel_pytree(position)
     jacobian = jax.jacfwd(lambda z: ravel_pytree(target.to_parameters(unravel(z)))[0])(flat)

@@ -15,7 +15,7 @@ from scipy import stats
 import widebnn as wb
 
 from .dkwm import FALSE_FAILURE
-from .networks import embedding
+from .networks import embedding, labels
 
 NUM_DRAWS = 500_000
 NUM_CHAINS = 512
@@ -39,18 +39,11 @@ class Reference(NamedTuple):
 
 def reference(problem, widths, activation, num_draws=NUM_DRAWS):
     """Self-normalised importance sampling with the prior as proposal; errors by the delta method."""
-    sizes = [problem.x.shape[1], *widths]
     noise = problem.bnn.noise_std**2 * jnp.eye(len(problem.x))
     y = problem.y
 
     def one(key):
-        keys = jax.random.split(key, 2 * len(widths))
-        kernels = [jax.random.normal(k, (a, b)) for k, a, b in zip(keys, sizes[:-1], sizes[1:])]
-        biases = [jax.random.normal(k, (b,)) for k, b in zip(keys[len(widths) :], sizes[1:])]
-        psi, new = (
-            embedding(kernels, biases, x, activation, problem.bnn.bias_std)
-            for x in (problem.x, problem.x_new)
-        )
+        psi, new = _prior_embeddings(problem, widths, activation, key)
         factor = jnp.linalg.cholesky(psi @ psi.T + noise)
         whitened, cross = (jax.scipy.linalg.solve_triangular(factor, b, lower=True) for b in (y, psi @ new.T))
         log_weight = -jnp.sum(whitened**2) / 2 - y.shape[1] * jnp.sum(jnp.log(jnp.diag(factor)))
@@ -58,6 +51,36 @@ def reference(problem, widths, activation, num_draws=NUM_DRAWS):
         mean = cross.T @ whitened
         return log_weight, mean, mean**2 + variance[:, None]
 
+    return _weighted(one, num_draws)
+
+
+def reference_categorical(problem, widths, activation, num_draws=NUM_DRAWS):
+    """The same for the class probabilities under the softmax likelihood: all of θ from the prior."""
+
+    def one(key):
+        inner_key, readout_key = jax.random.split(key)
+        psi, new = _prior_embeddings(problem, widths, activation, inner_key)
+        w = jax.random.normal(readout_key, (psi.shape[1], problem.y.shape[1]))
+        log_p = jax.nn.log_softmax(psi @ w)
+        p = jax.nn.softmax(new @ w)
+        return jnp.sum(log_p[jnp.arange(len(psi)), labels(problem)]), p, p**2
+
+    return _weighted(one, num_draws)
+
+
+def _prior_embeddings(problem, widths, activation, key):
+    """Ψ of the observed and of the new inputs at inner parameters from the prior."""
+    sizes = [problem.x.shape[1], *widths]
+    keys = jax.random.split(key, 2 * len(widths))
+    kernels = [jax.random.normal(k, (a, b)) for k, a, b in zip(keys, sizes[:-1], sizes[1:])]
+    biases = [jax.random.normal(k, (b,)) for k, b in zip(keys[len(widths) :], sizes[1:])]
+    return [
+        embedding(kernels, biases, x, activation, problem.bnn.bias_std) for x in (problem.x, problem.x_new)
+    ]
+
+
+def _weighted(one, num_draws):
+    """Moments from draws of (log weight, first moment, second moment)."""
     keys = jax.random.split(jax.random.key(77), num_draws)
     log_weights, first, second = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=10_000))(keys)
     weights = np.asarray(jax.nn.softmax(log_weights))
@@ -102,15 +125,21 @@ def assert_exact(target, sampler, problem, exact, num_samples=120, thin=10, burn
     )
     found = by_chains(draws["f"])
     rao_blackwell = by_chains(draws["mean"])
+    rao_blackwell_score = (rao_blackwell.mean - exact.mean) / np.hypot(
+        rao_blackwell.mean_error, exact.mean_error
+    )
+    assert_moments(found, exact, {"Rao–Blackwellised mean": rao_blackwell_score})
+    return draws, found
+
+
+def assert_moments(found, exact, more_scores=None):
+    """Means and deviations agree within their errors; false failures at the rate `FALSE_FAILURE`."""
     scores = {
         "mean": (found.mean - exact.mean) / np.hypot(found.mean_error, exact.mean_error),
         "standard deviation": (found.std - exact.std) / np.hypot(found.std_error, exact.std_error),
-        "Rao–Blackwellised mean": (rao_blackwell.mean - exact.mean)
-        / np.hypot(rao_blackwell.mean_error, exact.mean_error),
-    }
-    limit = stats.norm.isf(FALSE_FAILURE / (2 * 3 * exact.mean.size))
+    } | (more_scores or {})
+    limit = stats.norm.isf(FALSE_FAILURE / (2 * len(scores) * exact.mean.size))
     blur = np.max(np.hypot(found.std_error, exact.std_error) / exact.std)
     assert limit * blur < DETECTABLE, f"too few draws: a deviation off by {limit * blur:.0%} could pass"
     for name, score in scores.items():
         assert np.abs(score).max() < limit, f"{name} off by {np.abs(score).max():.1f} standard errors"
-    return draws, found

@@ -1,6 +1,15 @@
 """Declared experiments: a frozen configuration at each scale, a function that runs it, results on disk."""
 
 from widebnn.experiments.landscape import LANDSCAPE, Landscape, landscape
+from widebnn.experiments.other_maps import (
+    OVER_MAPS,
+    OVER_REG,
+    SOFTMAX_MAPS,
+    OverMaps,
+    OverReg,
+    over_maps,
+    over_reg,
+)
 from widebnn.experiments.published_pcnl import (
     PUBLISHED_PCNL,
     PublishedPCNL,
@@ -11,15 +20,26 @@ from widebnn.experiments.published_pcnl import (
 from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
 from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 
-EXPERIMENTS = {"landscape": LANDSCAPE, "over_width": OVER_WIDTH, "published_pcnl": PUBLISHED_PCNL}
+EXPERIMENTS = {
+    "landscape": LANDSCAPE,
+    "over_maps": OVER_MAPS,
+    "over_reg": OVER_REG,
+    "over_width": OVER_WIDTH,
+    "published_pcnl": PUBLISHED_PCNL,
+}
 """Configurations by experiment and scale; results ship as `book/results/<experiment>_<scale>.json`."""
 
 __all__ = [
     "EXPERIMENTS",
     "LANDSCAPE",
+    "OVER_MAPS",
+    "OVER_REG",
     "OVER_WIDTH",
     "PUBLISHED_PCNL",
+    "SOFTMAX_MAPS",
     "Landscape",
+    "OverMaps",
+    "OverReg",
     "OverWidth",
     "PublishedPCNL",
     "Results",
@@ -28,6 +48,8 @@ __all__ = [
     "landscape",
     "load",
     "load_or_run",
+    "over_maps",
+    "over_reg",
     "over_width",
     "published_marginal",
     "published_pcnl",

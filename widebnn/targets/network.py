@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import NewInputs
@@ -47,20 +48,12 @@ class NetworkTarget(Target):
     space: str = "auto"
 
     def __post_init__(self):
-        if not isinstance(self.bnn, BNN):
-            raise TypeError(f"bnn must be a widebnn.BNN; got {type(self.bnn).__name__}")
+        x, y = check_inputs(self.bnn, self.x), finite(y=self.y)
         one_of(("auto", "data", "feature"), space=self.space)
-        x, y = finite(x=self.x), finite(y=self.y)
-        if x.ndim < 2 or x.size == 0:
-            raise ValueError(f"x must have shape (n, ...) with n ≥ 1; got {x.shape}")
         if y.shape != (len(x), self.bnn.out_features):
             raise ValueError(
                 f"y must have shape (n, d_out) = ({len(x)}, {self.bnn.out_features}); got {y.shape}"
             )
-        try:
-            self.bnn.template(x)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"x of shape {x.shape} does not fit the network: {error}") from error
 
     @abstractmethod
     def inner(self, position: Position) -> Inner:
@@ -143,10 +136,29 @@ class NetworkTarget(Target):
         return self.x.shape[1:]
 
     def _new_inputs(self, x: NewInputs) -> Array:
-        x = finite(x=jnp.asarray(x, self.x.dtype))
-        if x.shape[1:] != self._input_shape or x.size == 0:
-            raise ValueError(f"x must have shape (m, {str(self._input_shape)[1:]} with m ≥ 1; got {x.shape}")
-        return x
+        return check_new_inputs(x, self._input_shape, self.x.dtype)
+
+
+def check_inputs(bnn: BNN, x: Array) -> Array:
+    """Observed inputs that are finite and fit the network."""
+    if not isinstance(bnn, BNN):
+        raise TypeError(f"bnn must be a widebnn.BNN; got {type(bnn).__name__}")
+    finite(x=x)
+    if x.ndim < 2 or x.size == 0:
+        raise ValueError(f"x must have shape (n, ...) with n ≥ 1; got {x.shape}")
+    try:
+        bnn.template(x)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"x of shape {x.shape} does not fit the network: {error}") from error
+    return x
+
+
+def check_new_inputs(x: NewInputs, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    """New inputs in the shape and dtype of the observed ones."""
+    x = finite(x=jnp.asarray(x, dtype))
+    if x.shape[1:] != shape or x.size == 0:
+        raise ValueError(f"x must have shape (m, {str(shape)[1:]} with m ≥ 1; got {x.shape}")
+    return x
 
 
 def required(rng_key: Key[Array, ""] | None, what: str) -> Key[Array, ""]:

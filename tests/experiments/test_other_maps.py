@@ -1,0 +1,62 @@
+"""The experiments on other maps: what their rows hold, and that their summaries are right."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from widebnn.experiments import OVER_MAPS, OVER_REG, SOFTMAX_MAPS, over_maps, over_reg
+from widebnn.experiments.other_maps import _std, _two_digits
+
+SHORT = {"num_steps": 20, "burn_in": 10, "thin": 2, "num_chains": 2, "num_prior": 10, "num_projections": 3}
+REG = dataclasses.replace(OVER_REG["smoke"], regs=(1.0,), width=2, num_train=3, **SHORT)
+MAPS = dataclasses.replace(OVER_MAPS["smoke"], widths=(2,), num_train=6, num_inputs=2, **SHORT)
+
+
+def assert_rows_are_sane(rows, quantities, num_steps=20, thin=2):
+    for row in rows:
+        assert 0 <= row["acceptance"] <= 1
+        assert row["step_size"] > 0
+        for quantity in quantities:
+            assert 1 / num_steps <= row[f"ess_{quantity}"] <= 1 / thin
+            assert row[f"ess_{quantity}_error"] >= 0
+
+
+def test_rows_over_reg():
+    seen = []
+    rows = over_reg(REG, on_row=seen.append)
+    assert rows == seen
+    assert [(r["map"], r["reg"]) for r in rows] == [("identity", None), ("T", 1.0), ("R", 1.0)]
+    assert_rows_are_sane(rows, ("projections", "norm"))
+    assert [0 <= r["folded"] <= 1 for r in rows if r["map"] == "R"] == [True]
+
+
+def test_rows_over_maps():
+    seen = []
+    rows = over_maps(MAPS, on_row=seen.append)
+    assert rows == seen
+    assert [(r["width"], r["map"]) for r in rows] == [(2, name) for name in SOFTMAX_MAPS]
+    assert_rows_are_sane(rows, ("projections", "predictions"))
+    assert all(r["potential_std"] > r["potential_std_error"] > 0 for r in rows)
+
+
+def test_unknown_map_is_refused_before_anything_runs():
+    with pytest.raises(ValueError, match="maps must be one of 'Gaussian, .*; got 'probit'"):
+        over_maps(dataclasses.replace(MAPS, maps=("identity", "probit")), on_row=pytest.fail)
+
+
+def test_standard_error_of_a_standard_deviation():
+    draws = np.random.default_rng(0).standard_normal((500, 400))
+    found = np.array([_std(row) for row in draws])
+    assert abs(found[:, 1].mean() / found[:, 0].std() - 1) < 5 / np.sqrt(2 * 500)
+
+
+def test_two_digits_are_two_classes_in_common_units():
+    x, labels, x_new = _two_digits(64, 4)
+    assert x.shape == (64, 4)
+    assert x_new.shape == (20, 4)
+    assert set(labels) == {0, 1}
+    assert abs(float(x.mean())) < 1e-5
+    assert abs(float(x.std()) - 1) < 1e-5
+    spread = np.asarray(x).std(axis=0)
+    assert (np.diff(spread) < 0).all()  # leading components first
