@@ -1,16 +1,25 @@
-"""What a step costs: our pCN against the papers', and repriorisation against none."""
+"""What a step costs: our pCN against the papers' and against its own parts, a gradient against a potential, a
+sweep of units against a potential, and repriorisation against none.
+"""
 
 import time
 from collections.abc import Callable, Iterator
 
 import jax
+import jax.numpy as jnp
 from flax import nnx
 
 import widebnn as wb
 from benchmarks.paper_pcn import pcn_steps
 from benchmarks.timing import Comparison, compare
 
-__all__ = ["pcn_step_vs_paper", "repriorised_overhead"]
+__all__ = [
+    "gradient_vs_potential",
+    "pcn_step_vs_paper",
+    "pcn_step_vs_parts",
+    "repriorised_overhead",
+    "sweep_vs_potential",
+]
 
 STEP_SIZE = 0.1
 
@@ -70,3 +79,82 @@ def repriorised_overhead(data: wb.data.Dataset, widths: tuple[int, ...]) -> Iter
             sampler = wb.samplers.langevin(target.potential, step_size=1e-3, damping=0.1)
             steps.append(compiled_steps(sampler, target, num_steps=max(10, 20_000 // width)))
         yield compare(f"repriorised_overhead_{width}", *steps)
+
+
+def repeated(function: Callable, argument, num_calls: int) -> Callable[[], float]:
+    """A function that calls `function` so often in one compiled loop and returns milliseconds a call.
+
+    Every call waits for the one before: a billionth of its result is added to the argument.
+    """
+
+    def call(argument, _):
+        out = function(argument)
+        touch = 1e-9 * sum(jnp.sum(leaf.reshape(-1)[:1]) for leaf in jax.tree.leaves(out))
+        return jax.tree.map(lambda leaf: leaf + touch.astype(leaf.dtype), argument), None
+
+    loop = jax.jit(lambda argument: jax.lax.scan(call, argument, length=num_calls)[0])
+    jax.block_until_ready(loop(argument))
+
+    def timed() -> float:
+        start = time.perf_counter()
+        jax.block_until_ready(loop(argument))
+        return 1e3 * (time.perf_counter() - start) / num_calls
+
+    return timed
+
+
+def informed_target(data: wb.data.Dataset, width: int) -> wb.targets.Target:
+    """Marginal, rotated, in data space: the target of our own samplers."""
+    marginal = wb.targets.marginal(network(data, width), data.x_train, data.y_train, space="data")
+    return wb.targets.rotated(marginal)
+
+
+def pcn_step_vs_parts(data: wb.data.Dataset, width: int) -> Comparison:
+    """Our pCN step against the sum of what no pCN step can do without, each timed by itself.
+
+    Two products of matrices (XW¹ and ΨΨᵀ), the activation, a Cholesky factor of n × n, and as many normal
+    variates as there are weights.
+    """
+    target = informed_target(data, width)
+    inner = target.draw_prior(jax.random.key(0))
+    kernel = inner["layers"][0]["kernel"]
+    psi, n = target.embedding(inner), len(target.x)
+    gram = psi @ psi.T + jnp.eye(n)
+    parts = [
+        repeated(lambda w: target.x @ w, kernel, 200),
+        repeated(lambda psi: psi @ psi.T, psi, 200),
+        repeated(jax.nn.gelu, target.x @ kernel, 200),
+        repeated(jnp.linalg.cholesky, gram, 200),
+        repeated(
+            lambda seed: jax.random.normal(jax.random.key(seed[0].astype(int)), (kernel.size + width,)),
+            jnp.zeros(1),
+            200,
+        ),
+    ]
+    sampler = wb.samplers.pcn(target.potential, STEP_SIZE)
+    return compare(
+        f"pcn_step_vs_parts_{width}",
+        compiled_steps(sampler, target, num_steps=200),
+        lambda: sum(part() for part in parts),
+    )
+
+
+def gradient_vs_potential(data: wb.data.Dataset, width: int) -> Comparison:
+    """A gradient (with its value) against a potential."""
+    target = informed_target(data, width)
+    inner = target.draw_prior(jax.random.key(0))
+    return compare(
+        f"gradient_vs_potential_{width}",
+        repeated(jax.value_and_grad(target.potential), inner, 100),
+        repeated(target.potential, inner, 100),
+    )
+
+
+def sweep_vs_potential(data: wb.data.Dataset, width: int) -> Comparison:
+    """A sweep of the unit-wise sampler against a potential."""
+    target = informed_target(data, width)
+    return compare(
+        f"sweep_vs_potential_{width}",
+        compiled_steps(wb.samplers.unitwise(target), target, num_steps=5),
+        repeated(target.potential, target.draw_prior(jax.random.key(0)), 20),
+    )

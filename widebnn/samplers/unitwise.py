@@ -23,6 +23,10 @@ from widebnn.samplers.base import Info, Position, Sampler, normal_like
 
 __all__ = ["Units", "unitwise"]
 
+GROUP = 32
+"""Units whose turns come before the inverse is updated: matrices large enough to be fast, small enough to stay
+in a cache."""
+
 
 class Units(NamedTuple):
     """A posterior as a sum over the units of the top hidden layer; what a target offers this sampler.
@@ -126,27 +130,56 @@ def unitwise(target: HasUnits, block_size: int = 1) -> Sampler:
 
 
 def _in_data_space(rng_key, units: Units, old, new, block_size: int):
-    """The sweep with P = (σ²I + ΨΨᵀ)⁻¹: chance of each block, and which units moved."""
-    y, num_blocks = units.y, units.num_units // block_size
-    precision = _inverse_of_gram(old.T, units.noise_std)
-    sign = jnp.diag(jnp.repeat(jnp.asarray([1, -1], old.dtype), block_size))
+    """The sweep with P = (σ²I + ΨΨᵀ)⁻¹: chance of each block, and which units moved.
 
-    def visit(precision, inputs):
-        (psi_new, psi_old), uniform = inputs
-        v = jnp.concatenate([psi_new, psi_old], axis=1)
-        g = precision @ v
-        inverse, log_det = _inverse(sign + v.T @ g)
-        b = g.T @ y
+    P is needed at the columns V of the blocks alone. So a group of blocks has VᵀPV and VᵀPy made at once,
+    its blocks take their turns on that small table, and P itself moves once a group: the same chain as one
+    block after another on P, with two products of matrices where there were many of matrix and vector.
+    """
+    y, m, num_blocks = units.y, block_size, units.num_units // block_size
+    per_group = min(max(1, GROUP // m), num_blocks)
+    num_groups = -(-num_blocks // per_group)
+    size = 2 * m * per_group
+    sign = jnp.repeat(jnp.asarray([1, -1], old.dtype), m)
+
+    def grouped(values):
+        """Blocks by groups, (group, block, ...); zeros fill the last, and a block of zeros changes nothing."""
+        missing = num_groups * per_group - num_blocks
+        padded = jnp.pad(values, [(0, missing)] + [(0, 0)] * (values.ndim - 1))
+        return padded.reshape(num_groups, per_group, *values.shape[1:])
+
+    def columns(psi):
+        return grouped(psi[:, : units.num_units].T.reshape(num_blocks, m, len(y)))
+
+    def visit_block(table, inputs):
+        start, uniform = inputs
+        rows = jax.lax.dynamic_slice_in_dim(table, start, 2 * m)
+        inverse, log_det = _inverse(jnp.diag(sign) + jax.lax.dynamic_slice_in_dim(rows, start, 2 * m, axis=1))
+        b = rows[:, size:]
         change = (y.shape[1] * log_det - jnp.sum(b * (inverse @ b))) / 2
         rate, is_accepted = _metropolis(change, uniform)
-        return precision - g @ jnp.where(is_accepted, inverse, 0) @ g.T, (rate, is_accepted)
+        move = jnp.where(is_accepted, inverse, 0) @ rows
+        return table - jax.lax.dynamic_slice_in_dim(table, start, 2 * m, axis=1) @ move, (rate, is_accepted)
 
-    def blocks(psi):
-        return jnp.moveaxis(psi[:, : units.num_units].reshape(len(y), num_blocks, block_size), 1, 0)
+    def visit_group(precision, inputs):
+        psi_new, psi_old, uniforms = inputs
+        v = jnp.concatenate([psi_new, psi_old], axis=1).reshape(size, len(y))
+        g = v @ precision
+        table = jnp.concatenate([g @ v.T, g @ y], axis=1)
+        starts = 2 * m * jnp.arange(per_group)
+        _, (rates, is_accepted) = jax.lax.scan(visit_block, table, (starts, uniforms))
+        is_in = jnp.repeat(is_accepted, 2 * m)
+        g = jnp.where(is_in[:, None], g, 0)  # as if the others had not been offered
+        among = jnp.where(is_in[:, None] & is_in[None, :], table[:, :size], 0)
+        matrix = jnp.diag(jnp.tile(sign, per_group)) + among
+        return precision - g.T @ jnp.linalg.solve(matrix, g), (rates, is_accepted)
 
     uniforms = jax.random.uniform(rng_key, (num_blocks,), old.dtype)
-    _, (rates, is_accepted) = jax.lax.scan(visit, precision, ((blocks(new), blocks(old)), uniforms))
-    return rates, jnp.repeat(is_accepted, block_size)
+    precision = _inverse_of_gram(old.T, units.noise_std)
+    inputs = columns(new), columns(old), grouped(uniforms)
+    _, offered = jax.lax.scan(visit_group, precision, inputs)
+    rates, is_accepted = (leaf.reshape(-1)[:num_blocks] for leaf in offered)
+    return rates, jnp.repeat(is_accepted, m)
 
 
 def _in_feature_space(rng_key, units: Units, old, new, block_size: int):
@@ -205,6 +238,10 @@ def _inverse_of_gram(psi, noise_std):
 
 def _inverse(m):
     """M⁻¹ and log |det M| of a small matrix."""
+    if m.shape == (2, 2):  # without the latency of a factorisation, once a unit
+        det = m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]
+        adjugate = jnp.stack([m[1, 1], -m[0, 1], -m[1, 0], m[0, 0]]).reshape(2, 2)
+        return adjugate / det, jnp.log(jnp.abs(det))
     return jnp.linalg.inv(m), jnp.linalg.slogdet(m)[1]
 
 
