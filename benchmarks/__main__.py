@@ -4,18 +4,32 @@ import json
 from pathlib import Path
 
 import widebnn as wb
-from benchmarks.steps import pcn_step_vs_paper, repriorised_overhead
+from benchmarks.steps import (
+    gradient_vs_potential,
+    pcn_step_vs_paper,
+    pcn_step_vs_parts,
+    repriorised_overhead,
+    sweep_vs_potential,
+)
 
 OUTPUT = Path("_build/bench.json")
-WIDTHS = (512, 1_024, 2_048)
+TABLE = (
+    (pcn_step_vs_paper, (1_024, 2_048, 4_096)),
+    (pcn_step_vs_parts, (1_024,)),
+    (gradient_vs_potential, (1_024,)),
+    (sweep_vs_potential, (1_024, 4_096)),
+    (repriorised_overhead, (512, 1_024, 2_048)),
+)
+"""Comparisons and the widths that each is made at."""
 
 
 def main() -> None:
     """Print a line a comparison, and write them all."""
     data = wb.data.cifar10(num_train=256, num_test=100)
     rows = []
-    for benchmark in (pcn_step_vs_paper, repriorised_overhead):
-        for row in benchmark(data, WIDTHS):
+    for benchmark, widths in TABLE:
+        for width in widths:
+            row = benchmark(data, width)
             rows.append(row)
             low, high = row["spread"]
             print(
