@@ -12,6 +12,7 @@ from flax import nnx
 import widebnn as wb
 from benchmarks.paper_pcn import pcn_steps
 from benchmarks.timing import Comparison, compare
+from widebnn.targets.rotated import Rotated
 
 __all__ = [
     "gradient_vs_potential",
@@ -30,7 +31,7 @@ def network(data: wb.data.Dataset, width: int) -> wb.BNN:
     return wb.BNN(features, data.y_train.shape[1], noise_std=0.1)
 
 
-def informed_target(data: wb.data.Dataset, width: int) -> wb.targets.Target:
+def informed_target(data: wb.data.Dataset, width: int) -> Rotated:
     """Marginal, rotated, in data space: the target of our own samplers."""
     marginal = wb.targets.marginal(network(data, width), data.x_train, data.y_train, space="data")
     return wb.targets.rotated(marginal)

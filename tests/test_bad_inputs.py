@@ -537,6 +537,18 @@ ROWS = [
         ValueError,
         ("budget", "eight times", "'walk'", "100"),
     ),
+    Row(
+        "tuning.tune_block_size",
+        lambda: tuning.tune_block_size(KEY, target()),
+        TypeError,
+        ("target", "units", "Standard"),
+    ),
+    Row(
+        "tuning.tune_block_size",
+        lambda: tuning.tune_block_size(KEY, target(), target_acceptance=1),
+        ValueError,
+        ("target_acceptance", "(0, 1)", "1"),
+    ),
     # the driver
     Row("sampling.sample", lambda: sample(num_samples=0), ValueError, ("num_samples", "at least 1", "0")),
     Row("sampling.sample", lambda: sample(thin=0), ValueError, ("thin", "at least 1", "0")),

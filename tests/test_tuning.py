@@ -5,10 +5,11 @@ import functools
 import jax
 import jax.numpy as jnp
 import pytest
+from flax import nnx
 
 import widebnn as wb
 from widebnn.samplers import Sampler, hmc, pcn
-from widebnn.tuning import Candidate, tune
+from widebnn.tuning import Candidate, tune, tune_block_size
 
 TARGET = wb.targets.from_potential(lambda u: 2 * jnp.sum(u**2), jnp.zeros(5))
 COLLECT = {"entries": lambda u: u, "norm": lambda u: jnp.sum(u**2)}
@@ -75,3 +76,19 @@ def test_step_size_stays_below_its_bound():
 def test_budget_must_pay_for_a_few_steps(budget):
     with pytest.raises(ValueError, match="budget must be at least eight times the cost of 'walk'"):
         choose({"walk": walk(0.4)}, budget=budget)
+
+
+def test_block_size_is_the_largest_with_the_acceptance_asked_for():
+    data = wb.data.digits(num_train=16, num_test=1)
+    features = wb.models.FCN(64, 256, rngs=nnx.Rngs(0))
+    target = wb.targets.marginal(wb.BNN(features, 10, noise_std=0.3), data.x_train, data.y_train)
+    size, position = tune_block_size(jax.random.key(0), target, target_acceptance=0.8, num_chains=2)
+    assert 1 < size < 256
+
+    def acceptance(block_size):
+        sampler = wb.samplers.unitwise(target, block_size)
+        return wb.sample(
+            jax.random.key(1), sampler, target, num_samples=40, num_chains=2, initial=position
+        ).acceptance_rate
+
+    assert acceptance(size) > 0.75 and acceptance(4 * size) < 0.8  # 0.05 for the noise of forty sweeps

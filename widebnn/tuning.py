@@ -10,10 +10,11 @@ from jaxtyping import Array, Float, Key
 from widebnn._check import Number, at_least, positive
 from widebnn.diagnostics import effective_sample_size
 from widebnn.samplers.base import Position
+from widebnn.samplers.unitwise import HasUnits, unitwise
 from widebnn.sampling import AnySampler, Collector, sample
 from widebnn.targets.base import Target
 
-__all__ = ["Candidate", "Tuned", "tune"]
+__all__ = ["Candidate", "Tuned", "tune", "tune_block_size"]
 
 
 class Candidate(NamedTuple):
@@ -137,6 +138,73 @@ def tune(
     best = max(efficiency, key=efficiency.__getitem__)
     found = runs[best]
     return Tuned(best, candidates[best].sampler(found.step_size), found.step_size, efficiency, found.position)
+
+
+def tune_block_size(
+    rng_key: Key[Array, ""],
+    target: Target,
+    *,
+    target_acceptance: Number = 0.8,
+    num_sweeps: int = 20,
+    num_chains: int = 4,
+    initial: Position | None = None,
+) -> tuple[int, Position]:
+    """The block size of `widebnn.samplers.unitwise`, from its acceptance during burn-in.
+
+    The rule: begin with single units and double m for as long as it divides the number of units and the mean
+    acceptance over `num_sweeps` sweeps stays at or above the target. The largest m of which that is true has
+    the fewest updates; its acceptance falls like 1 − c √m/d_L.
+
+    Parameters
+    ----------
+    rng_key
+        Key of everything random here.
+    target
+        `widebnn.targets.marginal`, or that target rotated.
+    target_acceptance
+        In (0, 1).
+    num_sweeps
+        Sweeps for each m; they are also burn-in, since every m goes on where the last one ended.
+    num_chains
+        Chains over which the acceptance is averaged.
+    initial
+        Positions to start from, leaves (num_chains, ...); prior draws unless given.
+
+    Returns
+    -------
+    The block size, and where the chains ended: to go on from.
+
+    Raises
+    ------
+    TypeError
+        If the target offers no units.
+    ValueError
+        If `target_acceptance` lies outside (0, 1), or a number is below 1.
+    """
+    if not 0 < target_acceptance < 1:
+        raise ValueError(f"target_acceptance must lie in (0, 1); got {target_acceptance}")
+    at_least(1, num_sweeps=num_sweeps)
+    at_least(1, num_chains=num_chains)
+    if not isinstance(target, HasUnits):
+        raise TypeError(f"target must offer its units, as marginal does; got {type(target).__name__}")
+    found, size = 1, 1
+    while True:
+        draws = sample(
+            jax.random.fold_in(rng_key, size),
+            unitwise(target, size),
+            target,
+            num_samples=num_sweeps,
+            burn_in=num_sweeps if size == 1 else 0,
+            num_chains=num_chains,
+            initial=initial,
+            progress=False,
+        )
+        initial = draws.position
+        if size == 1 or draws.acceptance_rate >= target_acceptance:
+            found = size
+        if draws.acceptance_rate < target_acceptance or target.units.num_units % (2 * size):
+            return found, initial
+        size *= 2
 
 
 def _least(ess: Float[np.ndarray, "*event"] | Any) -> float:
