@@ -539,9 +539,9 @@ ROWS = [
     ),
     Row(
         "tuning.tune_block_size",
-        lambda: tuning.tune_block_size(KEY, target()),
+        lambda: tuning.tune_block_size(KEY, wb.targets.from_potential(flat, jnp.zeros(2))),
         TypeError,
-        ("target", "units", "Standard"),
+        ("target", "units"),
     ),
     Row(
         "tuning.tune_block_size",

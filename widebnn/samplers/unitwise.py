@@ -24,8 +24,8 @@ from widebnn.samplers.base import Info, Position, Sampler, normal_like
 __all__ = ["Units", "unitwise"]
 
 GROUP = 32
-"""Units whose turns come before the inverse is updated: matrices large enough to be fast, small enough to stay
-in a cache."""
+"""Units whose turns come before the inverse is updated: matrices large enough to be fast and small enough for
+a cache."""
 
 
 class Units(NamedTuple):
@@ -143,7 +143,7 @@ def _in_data_space(rng_key, units: Units, old, new, block_size: int):
     sign = jnp.repeat(jnp.asarray([1, -1], old.dtype), m)
 
     def grouped(values):
-        """Blocks by groups, (group, block, ...); zeros fill the last, and a block of zeros changes nothing."""
+        """Blocks by groups, (group, block, ...); zeros fill the last: a block that changes nothing."""
         missing = num_groups * per_group - num_blocks
         padded = jnp.pad(values, [(0, missing)] + [(0, 0)] * (values.ndim - 1))
         return padded.reshape(num_groups, per_group, *values.shape[1:])
