@@ -5,6 +5,7 @@ import pickle
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,18 +113,21 @@ def sweep[C](
     stored = [path for path in places if path.exists()]
     for path in stored:
         load(path, places[path])
-    new = [(path, config, function) for path, config in places.items() if path not in stored]
-    jobs = [(load_or_run, *run) if executor is None else (_run, _packed(*run)) for run in new]
+    runs = {path: (path, config, function) for path, config in places.items() if path not in stored}
+    jobs = {
+        path: partial(load_or_run, *run) if executor is None else partial(_run, _packed(*run))
+        for path, run in runs.items()
+    }
     folder.mkdir(parents=True, exist_ok=True)
 
     futures: dict[Future, C] = {}
     is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"
     with tqdm(total=len(places), initial=len(stored), unit="run", disable=is_silent) as bar:
         try:
-            for job, (_, config, _) in zip(jobs, new, strict=True):
-                future = (executor or _Here()).submit(*job)
+            for path, job in jobs.items():
+                future = (executor or _Here()).submit(job)
                 future.add_done_callback(lambda _: bar.update())
-                futures[future] = config
+                futures[future] = places[path]
             wait(futures)
         finally:
             for future in futures:  # where something stopped us

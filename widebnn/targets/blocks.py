@@ -103,7 +103,8 @@ class BlockedFeatureSpace(FeatureSpace):
 
     def __init__(self, embedding: Embedding, inner: Inner, data: Rows, reg: Number):
         self.embedding, self.inner, self.data, self.y = embedding, inner, data, data.y
-        self._factorise(*sum_over_blocks(_moments, embedding, inner, None, data), reg)
+        gram, cross = sum_over_blocks(_moments, embedding, inner, None, data)
+        self._factorise(gram, cross, reg)
 
     def _misfit(self, readout):
         return sum_over_blocks(misfit, self.embedding, self.inner, readout, self.data)
