@@ -99,7 +99,7 @@ def _moments(psi, y, _):
 
 
 class BlockedFeatureSpace(FeatureSpace):
-    """`FeatureSpace` by sums over blocks: one pass over the data for U, a second one for the misfit."""
+    """`FeatureSpace` by sums over blocks: one pass over the data for ΨᵀΨ and Ψᵀy, one for the misfit."""
 
     def __init__(self, embedding: Embedding, inner: Inner, data: Rows, reg: Number):
         self.embedding, self.inner, self.data, self.y = embedding, inner, data, data.y
