@@ -9,6 +9,8 @@ import inspect
 import math
 import typing
 from collections.abc import Callable
+from concurrent import futures
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -22,6 +24,7 @@ from flax import nnx
 
 import widebnn as wb
 from widebnn import experiments, landscape, limits, sampling, scale, tuning, versions
+from widebnn import sweep as sweeps
 
 MODULES = {
     "widebnn": wb,
@@ -36,6 +39,7 @@ MODULES = {
     "samplers": wb.samplers,
     "sampling": sampling,
     "scale": scale,
+    "sweep": sweeps,
     "targets": wb.targets,
     "tuning": tuning,
     "versions": versions,
@@ -45,6 +49,7 @@ KEY = jax.random.key(0)
 X, Y = jnp.ones((4, 3)), jnp.ones((4, 2))
 X_NAN = X.at[0, 0].set(jnp.nan)
 RNGS = nnx.Rngs(0)
+OVER_MAPS = (experiments.OverMaps(),)
 
 
 def flat(u):
@@ -88,6 +93,10 @@ def slice_through(**options):
 def simplex_map(**options):
     defaults = {"weights": np.eye(3), "values": [0, 1, 2], "levels": [0, 1]}
     return wb.plots.simplex_map(**(defaults | options))
+
+
+def sweep(function=len, configs=OVER_MAPS, folder="results", executor=None):
+    return sweeps.sweep(function, configs, folder, executor, progress=False)
 
 
 class Draws(NamedTuple):
@@ -211,6 +220,9 @@ ROWS = [
             (X, Y[:3], {}, ValueError, ("y", "(4, 2)", "(3, 2)")),
             (X, Y[:, :1], {}, ValueError, ("y", "(4, 2)", "(4, 1)")),
             (X, Y, {"space": "dual"}, ValueError, ("space", "'data'", "'dual'")),
+            (X, Y, {"block_size": 0}, ValueError, ("block_size", "at least 1", "0")),
+            (X, Y, {"block_size": 2.5}, TypeError, ("block_size", "integer", "2.5")),
+            (X, Y, {"block_size": 2, "space": "data"}, ValueError, ("block_size", "None", "'data'", "2")),
         ]
     ),
     Row(
@@ -958,6 +970,24 @@ ROWS = [
         TypeError,
         ("target", "network", "Linear"),
     ),
+    # sweeps
+    *(
+        Row("sweep.sweep", call, *rest)
+        for call, *rest in [
+            (lambda: sweep(function=3), TypeError, ("function", "return rows", "3")),
+            (lambda: sweep(configs=[3]), TypeError, ("config", "dataclass", "3")),
+            (lambda: sweep(executor=4), TypeError, ("executor", "concurrent.futures.Executor", "4")),
+            (lambda: sweep(configs=2 * OVER_MAPS), ValueError, ("configs", "OverMaps(")),
+            (
+                lambda: sweep(function=(_ for _ in ()).__next__, executor=futures.ThreadPoolExecutor(1)),
+                TypeError,
+                ("function", "picklable", "generator"),
+            ),
+            (lambda: sweep(folder=__file__), NotADirectoryError, ("folder", "test_bad_inputs.py")),
+            (lambda: sweep(folder=Path(__file__).parent), ValueError, ("folder", "tests holds", "no sweep")),
+        ]
+    ),
+    Row("sweep.place", lambda: sweeps.place("results", 3), TypeError, ("config", "dataclass", "3")),
     Row(
         "experiments.series", lambda: experiments.series([], "pCN", 0.1), ValueError, ("rows", "'pCN'", "0.1")
     ),

@@ -22,6 +22,7 @@ from widebnn import landscape, limits, samplers
 from widebnn.nngp import kernels
 from widebnn.nngp.activations import EXPECTATIONS
 from widebnn.samplers.base import Sampler, accept, half_square_difference, normal_like
+from widebnn.targets import blocks
 from widebnn.targets.categorical import Categorical, Laplace
 from widebnn.targets.marginal import Marginal
 from widebnn.targets.ntk import Jacobian
@@ -368,7 +369,30 @@ def evidence(kind):
     assert_density(tiny, kind(tiny.bnn, tiny.x, tiny.y), log_density_of_inner)
 
 
+def in_blocks(broken):
+    """The marginal target by blocks of 2 of its 5 observations, with another sum over them."""
+    tiny = problem(widths=(2,), out_features=2)
+    target = Marginal(tiny.bnn, tiny.x, tiny.y, "feature", 2)
+    with mock.patch.object(blocks.Rows, "sum", broken):
+        assert_density(tiny, target, log_density_of_inner)
+
+
+def last_block_counted_twice(rows, of_block):
+    """The last block reaches back, and nothing is masked."""
+    cuts = [(rows.x[i : i + 2], rows.y[i : i + 2]) for i in (0, 2, 3)]
+    parts = [of_block(lambda embedding, inner, x=x, y=y: (embedding(inner, x), y)) for x, y in cuts]
+    return jax.tree.map(lambda *leaves: sum(leaves[1:], leaves[0]), *parts)
+
+
+def last_block_left_out(rows, of_block):
+    return RIGHT_SUM(rows._replace(x=rows.x[:4], y=rows.y[:4]), of_block)
+
+
+RIGHT_SUM = blocks.Rows.sum
+
 POTENTIALS = {
+    "blocks: rows of the last one counted twice": lambda: in_blocks(last_block_counted_twice),
+    "blocks: the last one left out": lambda: in_blocks(last_block_left_out),
     "−log p(y | T(φ)) used as U": lambda: change_of_variables(LikelihoodOfMap),
     "−log p(y | T(φ)) used as U, other λ": lambda: change_of_variables(LikelihoodOfMap, reg=0.5),
     "log-Jacobian missing": lambda: change_of_variables(WithoutLogJacobian),
@@ -694,6 +718,7 @@ def test_right_sampler_of_the_same_make_passes():
     change_of_variables(JacobianMapWithout, reg=0.5)
     softmax_change_of_variables()
     evidence(Marginal)
+    in_blocks(RIGHT_SUM)
     units_with("_inverse", lambda right: right)
     slice_with(lambda half: half)
     bent(landscape.curvature)

@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import time
+import uuid
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -83,7 +84,7 @@ def save(path: str | os.PathLike, config: Any, rows: list[dict[str, Any]], secon
         "provenance": provenance,
         "rows": rows,
     }
-    whole = path.with_suffix(".partial")
+    whole = path.with_suffix(f".{uuid.uuid4().hex}.partial")  # no other process writes to it
     whole.write_text(json.dumps(content, indent=1) + "\n")
     whole.replace(path)
     return Results(rows, content["config"], provenance)

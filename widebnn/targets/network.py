@@ -10,12 +10,13 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import NewInputs
-from widebnn._check import Number, finite, one_of
+from widebnn._check import Number, at_least, finite, one_of
 from widebnn.models import BNN, Parameters
 from widebnn.models.embedding import Inner
 from widebnn.samplers.base import Position
 from widebnn.targets.base import Target
-from widebnn.targets.readout import ReadoutPosterior, readout_posterior
+from widebnn.targets.blocks import BlockedFeatureSpace, Rows
+from widebnn.targets.readout import ReadoutPosterior, readout_posterior, smaller_space
 
 __all__ = ["NetworkTarget"]
 
@@ -35,17 +36,21 @@ class NetworkTarget(Target):
         Inputs (n, ...) and observations (n, d_out).
     space
         Where the readout is factorised: "data" (n × n), "feature" (p × p) or "auto", the smaller.
+    block_size
+        Observations that go through the network at a time, wherever feature space is taken; None for all n.
 
     Raises
     ------
     TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape, or `space` is unknown.
+        If x or y is empty, not finite or of the wrong shape, `space` is unknown, or `block_size` is no
+        integer of at least 1 or does not go with `space`.
     """
 
     bnn: BNN
     x: Float[Array, "n ..."]
     y: Float[Array, "n d_out"]
     space: str = "auto"
+    block_size: int | None = None
 
     def __post_init__(self):
         x, y = check_inputs(self.bnn, self.x), finite(y=self.y)
@@ -54,6 +59,12 @@ class NetworkTarget(Target):
             raise ValueError(
                 f"y must have shape (n, d_out) = ({len(x)}, {self.bnn.out_features}); got {y.shape}"
             )
+        if self.block_size is not None:
+            at_least(1, block_size=self.block_size)
+            if self.space == "data":
+                raise ValueError(
+                    f"block_size must be None with space='data', which takes all rows; got {self.block_size}"
+                )
 
     @abstractmethod
     def inner(self, position: Position) -> Inner:
@@ -78,6 +89,10 @@ class NetworkTarget(Target):
     def readout_posterior(self, position: Position, reg: Number | None = None) -> ReadoutPosterior:
         """The readout's posterior given the rest, at λ = σ² unless told otherwise."""
         reg = self.bnn.noise_std**2 if reg is None else reg
+        p = self.bnn.template(self.x).readout.shape[0]
+        if self.block_size is not None and smaller_space((len(self.x), p), self.space) == "feature":
+            rows = Rows(self.x, self.y, self.block_size)
+            return BlockedFeatureSpace(self.bnn.embedding, self.inner(position), rows, reg)
         return readout_posterior(self.embedding(position), self.y, reg, self.space)
 
     def embedding_at(self, x: NewInputs) -> Function:

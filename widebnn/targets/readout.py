@@ -27,6 +27,8 @@ Readout = Float[Array, "p d_out"]
 class ReadoutPosterior(Protocol):
     """What the targets ask of the readout given Ψ, y and λ."""
 
+    y: Float[Array, "n d_out"]
+
     def quadratic(self) -> Float[Array, ""]:
         """Σ_j y_:jᵀ K̂_λ⁻¹ y_:j."""
         ...
@@ -55,6 +57,10 @@ class ReadoutPosterior(Protocol):
         """Ψ* Σ Ψ*ᵀ, the covariance of one column of Ψ* W."""
         ...
 
+    def potential(self, ratio: Number = 1) -> Float[Array, ""]:
+        """½ ρ Σ_j y_:jᵀ K̂_λ⁻¹ y_:j + (d_out/2) log det K̂_λ; at ρ = 1, minus the log evidence of Ψ."""
+        return (ratio * self.quadratic() + self.y.shape[1] * self.log_det()) / 2
+
 
 def readout_posterior(
     psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number, space: str = "auto"
@@ -66,19 +72,30 @@ def readout_posterior(
     ValueError
         If `reg` is not positive or `space` is unknown.
     """
+    return {"data": DataSpace, "feature": FeatureSpace}[smaller_space(psi.shape, space)](psi, y, reg)
+
+
+def smaller_space(shape: tuple[int, ...], space: str = "auto") -> str:
+    """Where Ψ of shape (n, p) is factorised: `space` itself, or the space of the smaller matrix."""
     one_of(("auto", "data", "feature"), space=space)
-    if space == "auto":
-        space = "data" if psi.shape[0] <= psi.shape[1] else "feature"
-    return {"data": DataSpace, "feature": FeatureSpace}[space](psi, y, reg)
+    if space != "auto":
+        return space
+    return "data" if shape[0] <= shape[1] else "feature"
 
 
-class FeatureSpace:
+class FeatureSpace(ReadoutPosterior):
     """Through U upper triangular with UᵀU = ΨᵀΨ + λI (Hron et al. 2022, §3.2)."""
 
     def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number):
-        self.psi, self.y, self.reg = psi, y, positive(reg=reg)
-        gram = psi.T @ psi + reg * jnp.eye(psi.shape[1], dtype=psi.dtype)
-        self.factor = jnp.linalg.cholesky(gram, upper=True)
+        self.psi, self.y = psi, y
+        self._factorise(psi.T @ psi, psi.T @ y, reg)
+
+    def _factorise(self, gram, cross, reg):
+        self.cross, self.reg = cross, positive(reg=reg)
+        self.factor = jnp.linalg.cholesky(gram + reg * jnp.eye(len(gram), dtype=gram.dtype), upper=True)
+
+    def _misfit(self, readout):
+        return jnp.sum((self.y - self.psi @ readout) ** 2)
 
     def _forward(self, b):
         return solve_triangular(self.factor, b, trans="T")
@@ -87,27 +104,26 @@ class FeatureSpace:
         return solve_triangular(self.factor, b)
 
     def mean(self) -> Readout:
-        return self._backward(self._forward(self.psi.T @ self.y))
+        return self._backward(self._forward(self.cross))
 
     def transform(self, phi: Readout) -> Readout:
-        return self._backward(self._forward(self.psi.T @ self.y) + math.sqrt(self.reg) * phi)
+        return self._backward(self._forward(self.cross) + math.sqrt(self.reg) * phi)
 
     def inverse(self, readout: Readout) -> Readout:
-        return (self.factor @ readout - self._forward(self.psi.T @ self.y)) / math.sqrt(self.reg)
+        return (self.factor @ readout - self._forward(self.cross)) / math.sqrt(self.reg)
 
     def quadratic(self) -> Float[Array, ""]:
         # Two sums of squares, least at μ: a rounding error in μ enters squared, where yᵀy − ‖U⁻ᵀΨᵀy‖²
         # would cancel.
         mean = self.mean()
-        residual = self.y - self.psi @ mean
-        return jnp.sum(residual**2) / self.reg + jnp.sum(mean**2)
+        return self._misfit(mean) / self.reg + jnp.sum(mean**2)
 
     def log_det(self) -> Float[Array, ""]:
-        n, p = self.psi.shape
+        n, p = len(self.y), len(self.factor)
         return 2 * jnp.sum(jnp.log(jnp.diag(self.factor))) + (n - p) * math.log(self.reg)
 
     def log_jacobian(self) -> Float[Array, ""]:
-        p, d_out = self.psi.shape[1], self.y.shape[1]
+        p, d_out = self.cross.shape
         return d_out * (p * math.log(self.reg) / 2 - jnp.sum(jnp.log(jnp.diag(self.factor))))
 
     def covariance(self, psi: Float[Array, "m p"]) -> Float[Array, "m m"]:
@@ -115,7 +131,7 @@ class FeatureSpace:
         return self.reg * root.T @ root
 
 
-class DataSpace:
+class DataSpace(ReadoutPosterior):
     """Through L lower triangular with LLᵀ = K̂_λ, and C = L + √λ I.
 
     Σ^{1/2} = I − ΨᵀL⁻ᵀC⁻¹Ψ with the inverse I + λ^{-1/2}ΨᵀC⁻ᵀΨ, the square root of the Kalman update

@@ -28,7 +28,7 @@ class Repriorised(NetworkTarget):
         # drops out, else only ‖W‖² − ‖φ_W‖² remains of it.
         ratio = self.reg / self.bnn.noise_std**2
         readout = self.readout_posterior(position, self.reg)
-        marginal = (ratio * readout.quadratic() + self.bnn.out_features * readout.log_det()) / 2
+        marginal = readout.potential(ratio)
         if ratio == 1:
             return marginal
         phi = position.readout
@@ -56,6 +56,7 @@ def repriorised(
     y: Observations,
     reg: Number | None = None,
     space: str = "auto",
+    block_size: int | None = None,
 ) -> Repriorised:
     """The posterior of φ = T⁻¹(θ), which tends to N(0, I) as the network grows wide.
 
@@ -72,11 +73,15 @@ def repriorised(
     space
         "data" factorises K̂_λ (n × n), "feature" λI + ΨᵀΨ (p × p), "auto" the smaller. The two take
         different roots Σ^{1/2}: the same φ_W stands for different readouts, of the same distribution.
+    block_size
+        Observations that go through the network at a time where feature space is taken, as in `marginal`;
+        None for all n.
 
     Raises
     ------
     TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape, `reg` is not positive or `space` is unknown.
+        If x or y is empty, not finite or of the wrong shape, `reg` is not positive, `space` is unknown, or
+        `block_size` is no integer of at least 1 or does not go with `space`.
     """
     reg = positive(noise_std=bnn.noise_std) ** 2 if reg is None else positive(reg=reg)
-    return Repriorised(bnn, jnp.asarray(x), jnp.asarray(y), space, reg=reg)
+    return Repriorised(bnn, jnp.asarray(x), jnp.asarray(y), space, block_size, reg=reg)

@@ -169,7 +169,8 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
             "its number of rows; the network's embedding changed under the rotation"
         )
     base = replace(target, bnn=rotated_bnn, x=r)
-    return Rotated(rotated_bnn, r, target.y, target.space, base=base, basis=basis, kernel=kernel)
+    shared = (target.y, target.space, target.block_size)
+    return Rotated(rotated_bnn, r, *shared, base=base, basis=basis, kernel=kernel)
 
 
 def _leaf(tree: Any, path: tuple) -> Any:

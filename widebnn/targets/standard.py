@@ -5,6 +5,7 @@ from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs, Observations
 from widebnn.models import BNN, Parameters
+from widebnn.targets.blocks import Rows, misfit, sum_over_blocks
 from widebnn.targets.network import NetworkTarget
 
 __all__ = ["standard"]
@@ -18,7 +19,12 @@ class Standard(NetworkTarget):
         return self.bnn.template(self.x)
 
     def potential(self, position: Parameters) -> Float[Array, ""]:
-        return jnp.sum((self.y - self.bnn(position, self.x)) ** 2) / (2 * self.bnn.noise_std**2)
+        if self.block_size is None:
+            square = misfit(self.embedding(position), self.y, position.readout)
+        else:
+            rows = Rows(self.x, self.y, self.block_size)
+            square = sum_over_blocks(misfit, self.bnn.embedding, position.inner, position.readout, rows)
+        return square / (2 * self.bnn.noise_std**2)
 
     def inner(self, position: Parameters):
         return position.inner
@@ -30,7 +36,9 @@ class Standard(NetworkTarget):
         return parameters
 
 
-def standard(bnn: BNN, x: Inputs, y: Observations, space: str = "auto") -> Standard:
+def standard(
+    bnn: BNN, x: Inputs, y: Observations, space: str = "auto", block_size: int | None = None
+) -> Standard:
     """The posterior of a Bayesian neural network over θ, all weights as they are.
 
     Parameters
@@ -41,10 +49,14 @@ def standard(bnn: BNN, x: Inputs, y: Observations, space: str = "auto") -> Stand
         Inputs (n, ...) and observations (n, d_out).
     space
         Where predictions factorise the readout's posterior: "data", "feature" or "auto".
+    block_size
+        Observations that go through the network at a time, in the potential and, as in `marginal`, in
+        predictions; None for all n.
 
     Raises
     ------
     TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape.
+        If x or y is empty, not finite or of the wrong shape, `space` is unknown, or `block_size` is no
+        integer of at least 1 or does not go with `space`.
     """
-    return Standard(bnn, jnp.asarray(x), jnp.asarray(y), space)
+    return Standard(bnn, jnp.asarray(x), jnp.asarray(y), space, block_size)

@@ -1,0 +1,198 @@
+"""Targets with the data in blocks against the same targets with all rows at once, and what they take."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from jax.flatten_util import ravel_pytree
+
+import widebnn as wb
+from widebnn import sampling
+from widebnn.targets.blocks import BlockedFeatureSpace
+
+from ..exact.networks import problem
+
+TARGETS = {
+    "standard": wb.targets.standard,
+    "marginal": wb.targets.marginal,
+    "repriorised": wb.targets.repriorised,
+    "repriorised at another λ": lambda *args, **options: wb.targets.repriorised(*args, reg=0.5, **options),
+    "rotated": lambda *args, **options: wb.targets.rotated(wb.targets.marginal(*args, **options)),
+}
+BLOCK_SIZES = (4, 5, 100)
+"""One divides the 12 rows, one does not, one exceeds them."""
+
+
+@pytest.fixture(params=TARGETS)
+def make(request):
+    return TARGETS[request.param]
+
+
+@pytest.fixture
+def tiny(x64):
+    return problem(widths=(5, 4), out_features=2, n=12)
+
+
+def in_feature_space(make, tiny, block_size=None):
+    return make(tiny.bnn, tiny.x, tiny.y, space="feature", block_size=block_size)
+
+
+def values_and_gradients(make, tiny, block_sizes):
+    """Of all rows at once, and of blocks of each size, at one position, in one program."""
+    targets = [in_feature_space(make, tiny, size) for size in (None, *block_sizes)]
+    position = targets[0].draw_prior(jax.random.key(0))
+    assert isinstance(targets[1].readout_posterior(position), BlockedFeatureSpace)
+    return jax.jit(lambda u: [jax.value_and_grad(target.potential)(u) for target in targets])(position)
+
+
+def assert_close(one, other):
+    one, other = ravel_pytree(one)[0], ravel_pytree(other)[0]
+    assert jnp.linalg.norm(one - other) <= 1e-10 * jnp.linalg.norm(other)
+
+
+def test_value_and_gradient_are_those_of_all_rows(tiny, make):
+    whole, *blocked = values_and_gradients(make, tiny, BLOCK_SIZES if make is wb.targets.marginal else (5,))
+    for found in blocked:
+        assert_close(found, whole)
+
+
+@pytest.mark.parametrize("options", [{"widths": (4,)}, {"out_features": 3, "bias_std": 0.0}], ids=str)
+def test_other_networks(x64, options):
+    whole, blocked = values_and_gradients(wb.targets.marginal, problem(n=7, **options), (3,))
+    assert_close(blocked, whole)
+
+
+@pytest.mark.parametrize("kind", ["standard", "marginal"])
+def test_the_value_alone_and_several_chains(tiny, kind):
+    whole, blocked = (in_feature_space(TARGETS[kind], tiny, size) for size in (None, 5))
+    positions = jax.vmap(whole.draw_prior)(jax.random.split(jax.random.key(1), 3))
+
+    def of_chains(target, u):
+        return jax.vmap(target.potential)(u), jax.vmap(jax.grad(target.potential))(u)
+
+    for one, other in zip(*jax.jit(lambda u: [of_chains(t, u) for t in (blocked, whole)])(positions)):
+        assert_close(one, other)
+
+
+@pytest.mark.parametrize("kind", ["standard", "repriorised at another λ", "rotated"])
+def test_everything_a_target_offers_is_the_same(tiny, kind):
+    def answers(target, position, key):
+        names = ("predictive_mean", "predictive_covariance", "output", "predictive_draw")
+        found = [getattr(target, name)(tiny.x_new)(position, key) for name in names]
+        found += [target.readout(position, key), target.to_parameters(position, key)]
+        return [*found, target.from_parameters(tiny.draw_parameters())]
+
+    whole, blocked = (in_feature_space(TARGETS[kind], tiny, size) for size in (None, 5))
+    position = whole.draw_prior(jax.random.key(0))
+    both = jax.jit(lambda u, key: [answers(target, u, key) for target in (blocked, whole)])
+    for one, other in zip(*both(position, jax.random.key(1)), strict=True):
+        assert_close(one, other)
+
+
+def test_derivatives_beyond_the_gradient(tiny):
+    """Of a prediction, through ΨᵀΨ and Ψᵀy, and of the gradient: μ and S are then not constant."""
+    whole, blocked = (in_feature_space(wb.targets.marginal, tiny, size) for size in (None, 5))
+    position = whole.draw_prior(jax.random.key(0))
+    assert_close(
+        *(
+            jax.jit(jax.grad(lambda u, t=t: jnp.sum(jnp.sin(t.predictive_mean(tiny.x_new)(u)))))(position)
+            for t in (blocked, whole)
+        )
+    )
+    direction = whole.draw_prior(jax.random.key(1))
+    assert_close(
+        *(
+            jax.jit(lambda u, v, t=t: jax.jvp(jax.grad(t.potential), (u,), (v,))[1])(position, direction)
+            for t in (blocked, whole)
+        )
+    )
+
+
+def test_data_space_takes_all_rows(x64):
+    """Where n ≤ p there is nothing to save."""
+    few = problem(widths=(6,), n=3)
+    target = wb.targets.marginal(few.bnn, few.x, few.y, block_size=2)
+    assert isinstance(target.readout_posterior(few.draw_parameters().inner), wb.targets.DataSpace)
+
+
+def compiled_gradient(n, d_in, width, depth, block_size):
+    """The compiled potential and gradient in float32, from shapes alone: no number is computed."""
+    features = nnx.eval_shape(lambda: wb.models.FCN(d_in, width, depth, rngs=nnx.Rngs(0)))
+    bnn = wb.BNN(features, 10, noise_std=0.1)
+
+    def value_and_gradient(x, y, position):
+        target = wb.targets.marginal(bnn, x, y, block_size=block_size)
+        return jax.value_and_grad(target.potential)(position)
+
+    x, y = (jax.ShapeDtypeStruct((n, columns), jnp.float32) for columns in (d_in, 10))
+    return jax.jit(value_and_gradient).lower(x, y, bnn.features.template).compile()
+
+
+def test_memory_does_not_grow_with_the_data():
+    few, many, whole = (
+        compiled_gradient(n, 64, 128, 2, block_size).memory_analysis().temp_size_in_bytes
+        for n, block_size in [(2_048, 256), (8_192, 256), (8_192, None)]
+    )
+    assert many <= 1.01 * few
+    assert whole > 8 * many, "what is saved"
+
+
+def test_the_gradient_of_50_000_images_fits_in_16_gib():
+    memory = compiled_gradient(50_000, 3_072, 1_024, 3, 2_048).memory_analysis()
+    used = memory.argument_size_in_bytes + memory.temp_size_in_bytes + memory.output_size_in_bytes
+    assert used < 16 * 2**30
+    assert memory.temp_size_in_bytes < 2**29, "much less than the data"
+
+
+STEP = """
+import os, resource, sys
+import jax
+import numpy as np
+from flax import nnx
+import widebnn as wb
+
+rng = np.random.default_rng(0)
+x, y = (rng.standard_normal((10_000, columns), dtype=np.float32) for columns in (3_072, 10))
+with open("/proc/self/statm") as file:
+    before = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+bnn = wb.BNN(wb.models.FCN(3_072, 1_024, rngs=nnx.Rngs(0)), 10, noise_std=0.1)
+target = wb.targets.marginal(bnn, x, y, block_size=2_048)
+sampler = wb.samplers.pcn(target.potential, 0.1)
+draws = wb.sample(jax.random.key(0), sampler, target, num_samples=1, progress=False)
+assert np.isfinite(draws["potential"]).all()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the memory of a process from Linux")
+def test_a_step_at_10_000_images_takes_less_than_4_gib():
+    """The peak of a process that runs the driver, compilation included, above what it has with the data."""
+    run = subprocess.run([sys.executable, "-c", STEP], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert 0 < int(run.stdout) < 4 * 2**30
+
+
+@pytest.mark.parametrize("block_size", [None, 100])
+def test_compilation_embeds_no_data(block_size, monkeypatch):
+    """What the driver compiles holds no array of the size of the data; such arrays are arguments."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((1_000, columns), dtype=np.float32) for columns in (16, 10))
+    bnn = wb.BNN(wb.models.FCN(16, 8, rngs=nnx.Rngs(0)), 10, noise_std=0.1)
+    target = wb.targets.marginal(bnn, x, y, "feature", block_size)
+    programs = []
+    compile_ = jax.stages.Lowered.compile
+    monkeypatch.setattr(
+        jax.stages.Lowered, "compile", lambda self: programs.append(self.as_text()) or compile_(self)
+    )
+    position = target.draw_prior(jax.random.key(0))
+    run = sampling._compiled(jax.value_and_grad(target.potential), position)
+    value, _ = run(position)
+    assert jnp.allclose(value, target.potential(position), rtol=1e-5)
+    assert "tensor<1000x16xf32>" in programs[0], "the data are arguments"
+    assert max(map(len, re.findall("dense<(.*?)>", programs[0])), default=0) < 1_000

@@ -1,0 +1,188 @@
+"""Sweeps: many configurations of an experiment, each stored on its own, on whatever runs them."""
+
+import os
+import pickle
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, wait
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from widebnn.experiments.results import Results, config_hash, load, load_or_run
+
+try:  # comes with Dask, and packs functions of a notebook
+    import cloudpickle as _pickle
+except ImportError:
+    import pickle as _pickle
+
+__all__ = ["place", "sweep"]
+
+Rows = list[dict[str, Any]]
+
+
+def place(folder: str | os.PathLike, config: Any) -> Path:
+    """Where a sweep into `folder` stores the results of `config`: `<its class>-<its hash>.json`.
+
+    Raises
+    ------
+    TypeError
+        If `config` is no instance of a dataclass.
+    """
+    digest = config_hash(config)
+    return Path(folder) / f"{type(config).__name__}-{digest[:32]}.json"
+
+
+def sweep[C](
+    function: Callable[[C], Rows],
+    configs: Sequence[C],
+    folder: str | os.PathLike,
+    executor: Executor | None = None,
+    progress: bool = True,
+) -> list[Results]:
+    """The results of `function(config)` for every configuration: those stored are loaded, the others run.
+
+    Whoever runs a configuration writes its results as soon as they are there, in one piece. A sweep that was
+    stopped, or lost a worker, goes on by the same call, and nothing runs again that was stored.
+    A configuration that fails costs no other.
+
+    Parameters
+    ----------
+    function
+        Takes a configuration and returns rows, dictionaries of numbers and names. Where other processes run
+        it, it must be picklable: the function of a module that they can import, or a `functools.partial` of
+        one; with cloudpickle, which comes with Dask, a function of a notebook too. The workers have this
+        package in the same version.
+    configs
+        Instances of frozen dataclasses of numbers, names and tuples of them, no two alike.
+    folder
+        Where `place` puts one file a configuration; made if there is none. All workers must see it under
+        this name, on a cluster on a shared file system.
+    executor
+        Any `concurrent.futures.Executor`; without one, everything runs here, one after the other. For
+        processes of this machine, `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`:
+        JAX does not survive a fork. For many machines, Dask's `Client.get_executor()`, which also goes on
+        when a worker dies.
+    progress
+        Whether to show a progress bar, one unit a configuration.
+
+    Returns
+    -------
+    list of Results
+        In the order of `configs`.
+
+    Raises
+    ------
+    TypeError
+        If `function` or `executor` is none, a configuration is no instance of a dataclass, or they cannot be
+        pickled for an executor.
+    ValueError
+        If a configuration stands there twice, `folder` holds anything that no sweep has written, or a stored
+        file is damaged; before anything runs.
+    NotADirectoryError
+        If `folder` is a file.
+    ExceptionGroup
+        After all others are stored, if configurations failed: their errors, each with a note that names the
+        configuration.
+
+    Examples
+    --------
+    >>> from widebnn.experiments import OverWidth, over_width
+    >>> configs = [OverWidth(widths=(width,)) for width in (128, 512, 2_048)]
+    >>> results = sweep(over_width, configs, "over-width")  # doctest: +SKIP
+
+    and on the workers of a Dask cluster:
+
+    >>> from distributed import Client
+    >>> with Client("tcp://scheduler:8786") as client:  # doctest: +SKIP
+    ...     results = sweep(over_width, configs, "over-width", client.get_executor())
+    """
+    if not callable(function):
+        raise TypeError(f"function must take a configuration and return rows; got {function!r}")
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor must be a concurrent.futures.Executor or None; got {executor!r}")
+    folder = Path(folder).absolute()  # workers may stand elsewhere
+    places = {}
+    for config in configs:
+        if (path := place(folder, config)) in places:
+            raise ValueError(f"configs must differ from one another; twice there is {config}")
+        places[path] = config
+    _check_folder(folder)
+    stored = [path for path in places if path.exists()]
+    for path in stored:
+        load(path, places[path])
+    runs = {path: (path, config, function) for path, config in places.items() if path not in stored}
+    jobs = {
+        path: partial(load_or_run, *run) if executor is None else partial(_run, _packed(*run))
+        for path, run in runs.items()
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+
+    futures: dict[Future, C] = {}
+    is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"
+    with tqdm(total=len(places), initial=len(stored), unit="run", disable=is_silent) as bar:
+        try:
+            for path, job in jobs.items():
+                future = (executor or _Here()).submit(job)
+                future.add_done_callback(lambda _: bar.update())
+                futures[future] = places[path]
+            wait(futures)
+        finally:
+            for future in futures:  # where something stopped us
+                future.cancel()
+
+    failures = [error for future, config in futures.items() if (error := _failure(future, config))]
+    if failures:
+        raise ExceptionGroup(
+            f"{len(failures)} of {len(places)} configurations failed; the others are stored", failures
+        )
+    return [load(path, config) for path, config in places.items()]
+
+
+class _Here(Executor):
+    """Runs what is submitted at once, in this thread."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # kept for the one who asks for the result
+            future.set_exception(error)
+        return future
+
+
+def _packed(*run: Any) -> bytes:
+    # Packed here and unpacked in the run: what cannot be pickled, or imported there, is an error like any
+    # other, where Dask would wait for ever.
+    try:
+        return _pickle.dumps(run)
+    except Exception as error:
+        raise TypeError(f"function and configs must be picklable to go to an executor: {error}") from error
+
+
+def _run(packed: bytes) -> None:
+    # Results come back through the file, and what a worker stored before it was lost is not run again.
+    load_or_run(*pickle.loads(packed))
+
+
+def _failure(future: Future, config: Any) -> Exception | None:
+    try:
+        future.result()
+    except Exception as error:
+        error.add_note(f"in the configuration {config}")
+        return error
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise NotADirectoryError(f"folder must be a folder; {folder.name} is a file")
+    for file in folder.iterdir():
+        if not re.fullmatch(r"\w+-[0-9a-f]{32}(\.\w+)?\.(json|partial)", file.name):
+            raise ValueError(
+                f"folder must be new, empty or of an earlier sweep; {folder.name} holds {file.name}, "
+                "which no sweep has written"
+            )
