@@ -35,11 +35,11 @@ class Carry(NamedTuple):
     log_step_size: Float[Array, ""]  # while it is tuned
     average: Float[Array, ""]  # of it, which is what stays
     streamed: dict[str, Summary]
-    stats: dict[str, Summary]
+    stats: dict[str, Summary]  # where nothing is collected, beside which they would be kept
 
 
 class Chains(NamedTuple):
-    """A sampler, and what shall be kept of it. `goal` is the acceptance that tuning aims at, None for none."""
+    """A sampler, and what shall be kept of it; `goal`, the acceptance to tune to, is None for none."""
 
     make: Callable[[Array], Any]
     goal: Number | None
@@ -53,14 +53,11 @@ class Chains(NamedTuple):
         states = jax.tree.map(jnp.copy, jax.jit(make_states)(initial, start_keys))
         carry = Carry(states, jnp.asarray(0), jnp.log(step_size), jnp.log(step_size), {}, {})
         keys = jnp.stack([start_keys] * 3)  # for the shapes only
-        report = jax.eval_shape(self._step, keys, carry, jnp.asarray(True))[1]
-        return carry._replace(
-            streamed={
-                name: streaming.start(shape, self.streams[name])
-                for name, shape in jax.eval_shape(self._streamed, keys, carry).items()
-            },
-            stats={name: streaming.start(shape, streaming.MOMENTS) for name, shape in report.items()},
-        )
+        streamed = jax.eval_shape(self._streamed, keys, carry)
+        streamed = {name: streaming.start(shape, self.streams[name]) for name, shape in streamed.items()}
+        report = {} if self.collect else self.draw_shapes(keys, carry)[1]
+        stats = {name: streaming.start(shape, streaming.MOMENTS) for name, shape in report.items()}
+        return carry._replace(streamed=streamed, stats=stats)
 
     def draw_shapes(self, keys: Keys, carry: Carry) -> PyTree[jax.ShapeDtypeStruct]:
         """What each draw adds to a chunk: what is collected, and statistics."""

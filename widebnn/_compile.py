@@ -15,8 +15,7 @@ class Program:
     """`function` traced at `args`, and compiled when first called.
 
     A jitted function takes the arrays it closes over as constants of the program: compilation then folds and
-    copies the data, and a data set of some size makes it slow. Here they are lifted out, and passed along with
-    the arguments.
+    copies the data, and a data set of some size makes it slow. Here they are lifted out and passed along.
 
     Parameters
     ----------

@@ -13,7 +13,6 @@ was taken in memory.
 import hashlib
 import json
 import os
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -84,7 +83,7 @@ def identity(configuration: Mapping[str, Any], program: str, constants: list[Any
         "versions": {name: version(name) for name in ("widebnn", "jax", "jaxlib")}
         | {"platform": jax.default_backend()},
         "configuration": json.loads(json.dumps(configuration)),
-        "program": hashlib.sha256(re.sub(r"0x[0-9a-f]{6,16}\b", "", program).encode()).hexdigest(),
+        "program": hashlib.sha256(program.encode()).hexdigest(),
         "data": digest(constants),
     }
 
@@ -137,16 +136,16 @@ class Store:
             partial.replace(record)
         try:
             there = json.loads(record.read_text())
-            is_ours = there["format"] == FORMAT and set(there) == set(self.identity)
-        except (ValueError, KeyError, TypeError):
-            is_ours = False
-        if not is_ours:
+        except ValueError:
+            there = None
+        is_ours = isinstance(there, dict) and there.get("format") == FORMAT
+        if not is_ours or there.keys() != self.identity.keys():
             raise ValueError(f"checkpoint {record} is damaged, or none of this package; nothing was changed")
         if found := _difference(there, self.identity):
             raise ValueError(f"checkpoint {self.path} belongs to another run: {found}. Give another folder")
 
     def restore(self, carry: PyTree, draw: PyTree) -> Kept:
-        """The newest checkpoint, in the structures of `carry` and `draw`; where there is none, `carry` itself.
+        """The newest checkpoint, in the structures of `carry` and `draw`; `carry` where there is none.
 
         Raises
         ------
@@ -164,9 +163,8 @@ class Store:
             advice = self._advice(steps[1:], carry, draw)
             raise ValueError(f"checkpoint {newest} is damaged: {error}. {advice}") from error
         for orphan in _numbers(self.path / "draws") - {segment["draws"] for segment in self._segments}:
-            self._draws.delete(
-                orphan
-            )  # of a run that was killed before the state that goes with it was whole
+            # The run was killed before the state that goes with it was whole.
+            self._draws.delete(orphan)
         self._saved_step, self._num_chunks = steps[0], len(kept.draws)
         return kept
 
@@ -179,7 +177,7 @@ class Store:
             If it could not be written; the message names the one that is left.
         """
         seconds, steps = self.settings.every_seconds, self.settings.every_steps
-        is_due = is_last and step > self._saved_step
+        is_due = is_last
         is_due |= seconds is not None and time.perf_counter() - self._saved_at >= seconds
         is_due |= steps is not None and step - max(self._saved_step, 0) >= steps
         if is_due:
@@ -205,9 +203,7 @@ class Store:
             }
             _write(self._states, step, jax.tree.leaves(kept.carry), record)
         except Exception as error:
-            left = (
-                "none before it" if self._saved_step < 0 else f"{self.path / 'state' / str(self._saved_step)}"
-            )
+            left = f"state/{self._saved_step}" if self._saved_step >= 0 else "there is none yet"
             raise OSError(
                 f"checkpoint {self.path} could not be written after step {step}: {error}. "
                 f"The last whole one is kept ({left}); make room, and the same call goes on from it"
@@ -243,8 +239,8 @@ class Store:
             except Exception:
                 continue
             return (
-                f"The one before, {self.path / 'state' / str(step)}, is whole: move the damaged one away, and "
-                "the same call goes on from it"
+                f"The one before, {self.path / 'state' / str(step)}, is whole: "
+                "move the damaged one away, and the same call goes on from it"
             )
         return "There is no other that is whole: start again in another folder"
 
@@ -264,13 +260,13 @@ def _difference(there: dict[str, Any], here: dict[str, Any]) -> str:
 
 
 def _to_host(leaf: Any) -> np.ndarray:
-    if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
     return np.asarray(leaf)
 
 
 def _to_device(array: np.ndarray, like: jax.Array) -> jax.Array:
-    if jax.dtypes.issubdtype(like.dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(jnp.asarray(array), impl=jax.random.key_impl(like))
     return jnp.asarray(array)
 
@@ -298,6 +294,6 @@ def _write(manager: ocp.CheckpointManager, number: int, leaves: list[Any], recor
 def _read(manager: ocp.CheckpointManager, number: int) -> tuple[list[np.ndarray], dict[str, Any]]:
     items = ocp.args.Composite(arrays=ocp.args.PyTreeRestore(), record=ocp.args.JsonRestore())
     found = manager.restore(number, args=items)
-    empty = {i: np.zeros(shape, dtype) for i, (shape, dtype) in found.record["empty"].items()}
-    arrays = {i: np.asarray(x) for i, x in found.arrays.items()} | empty
-    return [arrays[str(i)] for i in range(len(arrays))], found.record
+    empty = {i: np.zeros(shape, dtype) for i, (shape, dtype) in found["record"]["empty"].items()}
+    arrays = {i: np.asarray(x) for i, x in found["arrays"].items()} | empty
+    return [arrays[str(i)] for i in range(len(arrays))], found["record"]

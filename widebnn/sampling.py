@@ -92,8 +92,19 @@ class Draws:
         return float(self.stats["acceptance_rate"].mean())
 
     def to_datatree(self) -> "DataTree":
-        """An ArviZ `DataTree` with the groups `posterior` and `sample_stats`."""
+        """An ArviZ `DataTree` with the groups `posterior` and `sample_stats`.
+
+        Raises
+        ------
+        ValueError
+            If nothing was collected.
+        """
         import arviz
+
+        if not self.collected:
+            raise ValueError(
+                "to_datatree needs draws; with collect={} there are summaries alone, in `streamed`"
+            )
 
         stats = dict(self.stats)
         if "diverging" in stats:
@@ -248,7 +259,7 @@ def sample(
     total = burn_in + num_samples * thin
     if (done := int(carry.step)) > total:
         raise ValueError(
-            f"num_samples must be at least {(done - burn_in) // thin}, which checkpoint {checkpoint.path} holds; "
+            f"num_samples must be at least the {(done - burn_in) // thin} that the checkpoint holds; "
             f"got {num_samples}"
         )
     if done < total:

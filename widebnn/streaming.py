@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key, Real
+from jaxtyping import Array, Float, Int, Key, Shaped
 
 __all__ = ["Stream", "Streamed", "Summary", "start", "update"]
 
@@ -45,7 +45,7 @@ class Stream(NamedTuple):
         Whether to keep a quantile sketch.
     """
 
-    function: Callable[..., Real[Array, "..."]]
+    function: Callable[..., Shaped[Array, "..."]]
     batches: bool = True
     quantiles: bool = True
 
@@ -71,7 +71,7 @@ class Batches(NamedTuple):
 
 
 class Sketch(NamedTuple):
-    """Values that wait, and sorted blocks: level h is in use where bit h of the number of full blocks is set."""
+    """Values that wait, and sorted blocks: level h is in use where bit h of the number of blocks is set."""
 
     recent: Float[Array, "point chain *event"]
     levels: Float[Array, "level point chain *event"]
@@ -80,7 +80,7 @@ class Sketch(NamedTuple):
 class Summary(NamedTuple):
     """What is kept of the values of one function in all chains, all relative to the first value of each."""
 
-    count: Int[Array, ""]
+    num: Int[Array, ""]  # of values
     origin: Float[Array, "chain *event"]
     mean: Sum
     squares: Sum  # Σ (x − mean)²
@@ -88,7 +88,7 @@ class Summary(NamedTuple):
     sketch: Sketch | None
 
 
-def start(values: Real[Array, "chain *event"] | jax.ShapeDtypeStruct, stream: Stream) -> Summary:
+def start(values: Shaped[Array, "chain *event"] | jax.ShapeDtypeStruct, stream: Stream) -> Summary:
     """The summary of no values yet.
 
     Parameters
@@ -115,7 +115,7 @@ def start(values: Real[Array, "chain *event"] | jax.ShapeDtypeStruct, stream: St
 
     batches = Batches(zeros(NUM_BATCHES), integer(0), integer(1), Sum(zeros(), zeros()))
     return Summary(
-        count=integer(0),
+        num=integer(0),
         origin=zeros(),
         mean=Sum(zeros(), zeros()),
         squares=Sum(zeros(), zeros()),
@@ -124,17 +124,17 @@ def start(values: Real[Array, "chain *event"] | jax.ShapeDtypeStruct, stream: St
     )
 
 
-def update(summary: Summary, values: Real[Array, "chain *event"], rng_key: Key[Array, ""]) -> Summary:
+def update(summary: Summary, values: Shaped[Array, "chain *event"], rng_key: Key[Array, ""]) -> Summary:
     """Fold in one value of every chain; the key is for the sketch."""
     values = values.astype(summary.origin.dtype)
-    count = summary.count + 1
-    origin = jnp.where(summary.count == 0, values, summary.origin)
+    count = summary.num + 1
+    origin = jnp.where(summary.num == 0, values, summary.origin)
     relative = values - origin
     before = _minus(relative, summary.mean)
     mean = _add(summary.mean, before / count)
     squares = _add(summary.squares, before * _minus(relative, mean))
     batches = summary.batches and _into_batches(summary.batches, relative, count)
-    sketch = summary.sketch and _into_sketch(summary.sketch, relative, summary.count, rng_key)
+    sketch = summary.sketch and _into_sketch(summary.sketch, relative, summary.num, rng_key)
     return Summary(count, origin, mean, squares, batches, sketch)
 
 
@@ -171,7 +171,6 @@ def _into_sketch(
     sketch: Sketch, value: Float[Array, "chain *event"], count: Int[Array, ""], rng_key: Key[Array, ""]
 ) -> Sketch:
     num_blocks, filled = count // NUM_POINTS, count % NUM_POINTS
-    offsets_shape = (1, value.shape[0]) + (1,) * (value.ndim - 1)
 
     def carry_over(sketch):
         """Add the block that is now full, as one adds 1 to a binary number."""
@@ -182,7 +181,7 @@ def _into_sketch(
         def merge(level_and_block):
             level, block = level_and_block
             both = jnp.sort(jnp.concatenate([sketch.levels[level], block]), axis=0)
-            is_odd = jax.random.bernoulli(jax.random.fold_in(rng_key, level), shape=offsets_shape)
+            is_odd = jax.random.bernoulli(jax.random.fold_in(rng_key, level), shape=(1, *value.shape))
             return level + 1, jnp.where(is_odd, both[1::2], both[::2])
 
         level, block = jax.lax.while_loop(is_in_use, merge, (jnp.zeros_like(num_blocks), sketch.recent))
@@ -209,7 +208,7 @@ class Streamed:
     @property
     def count(self) -> int:
         """n, the number of values of each chain."""
-        return int(self.summary.count)
+        return int(self.summary.num)
 
     @property
     def chain_mean(self) -> Float[np.ndarray, "chain *event"]:
@@ -219,20 +218,21 @@ class Streamed:
     @property
     def mean(self) -> Float[np.ndarray, "*event"]:
         """The mean over all chains."""
-        return self.chain_mean.mean(axis=0)
+        return np.asarray(self.chain_mean.mean(axis=0))
 
     @property
     def variance(self) -> Float[np.ndarray, "*event"]:
-        """The unbiased variance of all values of all chains, as if they were one sample; NaN of a single one."""
+        """The unbiased variance of all values of all chains as one sample; NaN of a single one."""
         chain_mean = self.chain_mean
         between = self.count * ((chain_mean - chain_mean.mean(axis=0)) ** 2).sum(axis=0)
         with np.errstate(invalid="ignore"):
-            return (_total(self.summary.squares).sum(axis=0) + between) / (self.count * len(chain_mean) - 1.0)
+            squares = _total(self.summary.squares).sum(axis=0) + between
+            return np.asarray(squares / np.float64(self.count * len(chain_mean) - 1))
 
     @property
     def std(self) -> Float[np.ndarray, "*event"]:
         """The root of `variance`."""
-        return np.sqrt(self.variance)
+        return np.asarray(np.sqrt(self.variance))
 
     @property
     def effective_sample_size(self) -> Float[np.ndarray, "*event"]:
@@ -248,14 +248,14 @@ class Streamed:
         within = (_total(self.summary.squares) / (self.count - 1)).mean(axis=0)
         of_means = means.var(axis=0, ddof=1).mean(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return means.shape[1] * self.count * within / (length * of_means)
+            return np.asarray(means.shape[1] * self.count * within / (length * of_means))
 
     @property
     def mcse(self) -> Float[np.ndarray, "*event"]:
         """The Monte Carlo standard error of `mean`, √(b V/(C n)) in the terms of `effective_sample_size`."""
         means, length = self._batch_means()
         of_means = means.var(axis=0, ddof=1).mean(axis=0)
-        return np.sqrt(length * of_means / (means.shape[1] * self.count))
+        return np.asarray(np.sqrt(length * of_means / (means.shape[1] * self.count)))
 
     @property
     def rhat(self) -> Float[np.ndarray, "*event"]:
@@ -272,19 +272,18 @@ class Streamed:
         m1 = means[: len(means) // 2].mean(axis=0)
         m2 = (n * m - n1 * m1) / n2
         squares = _total(self.summary.squares) - n1 * n2 / n * (m1 - m2) ** 2
-        of_means = (np.concatenate([m1, m2]) + np.tile(self.summary.origin, (2,) + (1,) * (m.ndim - 1))).var(
-            axis=0, ddof=1
-        )
+        origin = np.asarray(self.summary.origin, np.float64)
+        of_means = np.concatenate([origin + m1, origin + m2]).var(axis=0, ddof=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             within = np.maximum(squares, 0).mean(axis=0) / (n - 2)
-            return np.sqrt(1 - 2 / n + (1 + 0.5 / len(m)) * of_means / within)
+            return np.asarray(np.sqrt(1 - 2 / n + (1 + 0.5 / len(m)) * of_means / within))
 
     def quantile(self, q: Any) -> Float[np.ndarray, "*q_and_event"]:
         """The values below which a share `q` of all values of all chains lies, approximately.
 
-        Exact up to 64 values a chain. From then on the share that truly lies below the answer is off by an
-        error of mean 0 and a standard deviation of at most 0.006 for one chain, less for several (measured
-        in the tests).
+        Exact up to 64 values a chain, with linear interpolation between them (Hazen's rule). From then on the share that truly lies below the answer is off by an
+        error of mean 0 and a standard deviation of at most 0.008 for one chain and 0.004 for four, whatever
+        the number of values and their order (measured, and held in the tests).
 
         Parameters
         ----------
@@ -307,9 +306,13 @@ class Streamed:
         points = np.concatenate([recent[:filled], *(levels[h] for h in in_use)])
         weights = np.concatenate([np.ones(filled), *(np.full(NUM_POINTS, 2.0**h) for h in in_use)])
         values = np.add(points, self.summary.origin, dtype=np.float64)
-        pooled = values.reshape(-1, *values.shape[2:])
-        weights = np.repeat(weights, values.shape[1])
-        return np.quantile(pooled, probabilities, axis=0, weights=weights, method="inverted_cdf")
+        pooled = values.reshape(len(points) * values.shape[1], -1).T  # one row an entry
+        order = np.argsort(pooled, axis=1)
+        weights = np.repeat(weights, values.shape[1])[order]
+        shares = (np.cumsum(weights, axis=1) - weights / 2) / weights.sum(axis=1, keepdims=True)
+        pooled = np.take_along_axis(pooled, order, axis=1)
+        found = [np.interp(probabilities, *entry) for entry in zip(shares, pooled)]
+        return np.stack(found, axis=-1).reshape(*probabilities.shape, *values.shape[2:])
 
     def _batch_means(self) -> tuple[Float[np.ndarray, "batch chain *event"], int]:
         if self.summary.batches is None:
