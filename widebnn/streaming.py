@@ -281,9 +281,10 @@ class Streamed:
     def quantile(self, q: Any) -> Float[np.ndarray, "*q_and_event"]:
         """The values below which a share `q` of all values of all chains lies, approximately.
 
-        Exact up to 64 values a chain, with linear interpolation between them (Hazen's rule). From then on the share that truly lies below the answer is off by an
-        error of mean 0 and a standard deviation of at most 0.008 for one chain and 0.004 for four, whatever
-        the number of values and their order (measured, and held in the tests).
+        Exact up to 64 values a chain, with linear interpolation between them (Hazen's rule). From then on the
+        share that truly lies below the answer is off by an error of mean 0 and a standard deviation of at
+        most 0.008 for one chain and 0.004 for four, whatever the number of values and their order (measured,
+        and held in the tests).
 
         Parameters
         ----------
