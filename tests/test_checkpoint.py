@@ -10,12 +10,30 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 import widebnn as wb
 from widebnn import _compile, checkpoint
 from widebnn.samplers import langevin, pcn
 
 from .exact.resume import TARGET, assert_resumes, assert_same_bits, interrupted, run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once(tmp_path_factory):
+    """Runs are called again and again here: let the compiler remember them."""
+    options = {
+        "jax_compilation_cache_dir": str(tmp_path_factory.mktemp("compiled")),
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+    }
+    before = {name: getattr(jax.config, name) for name in options}
+    for name, value in options.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
 
 
 def steps(path: Path) -> list[int]:
@@ -157,63 +175,92 @@ def test_changed_data_model_and_versions_are_told_apart(tmp_path, monkeypatch):
         go(data)
 
 
-def test_foreign_folders_are_left_alone(tmp_path, stopped):
+def test_foreign_folders_are_left_alone(tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(ValueError, match="holds something else than a run"):
         run(tmp_path)
     with pytest.raises(ValueError, match="checkpoint must be a folder"):
         run(tmp_path / "thesis.txt")
     assert contents(tmp_path) == {tmp_path / "thesis.txt": b"years of work"}
-    # A checkpoint moved here from another run
-    other = tmp_path / "other"
-    interrupted(other, 12, key=1)
-    shutil.rmtree(other / "state" / "14")
-    shutil.copytree(stopped / "state" / "14", other / "state" / "14")
-    with pytest.raises(
-        ValueError, match=r"state/14 is damaged: it is of another run.* one before, .*state/12, is"
-    ):
-        run(other, key=1)
+
+
+CARRY = {"u": jnp.arange(6.0).reshape(2, 3), "key": jax.random.key(3), "step": jnp.asarray(10)}
+DRAWS = [np.full((4, 2), 0.5), np.full((3, 2), 1.5)]
+
+
+def opened(path: Path, **configuration) -> checkpoint.Store:
+    return checkpoint.Store(
+        wb.Checkpoint(path), checkpoint.identity(configuration, "program", [np.arange(3)])
+    )
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory) -> Path:
+    """Two checkpoints, without a run around them."""
+    path = tmp_path_factory.mktemp("store")
+    store = opened(path)
+    for number in (1, 2):
+        carry = CARRY | {"step": jnp.asarray(10 * number)}
+        store.save_if_due(10 * number, checkpoint.Kept(carry, DRAWS[:number], 0.0), is_last=True)
+    return path
+
+
+def restored(path: Path) -> tuple[int, list[bytes]]:
+    kept = opened(path).restore(CARRY, DRAWS[0])
+    assert np.array_equal(kept.carry["u"], CARRY["u"])
+    assert np.array_equal(jax.random.key_data(kept.carry["key"]), jax.random.key_data(CARRY["key"]))
+    return int(kept.carry["step"]), [draws.tobytes() for draws in kept.draws]
+
+
+def test_what_is_restored_is_what_was_stored(stored):
+    assert restored(stored) == (20, [draws.tobytes() for draws in DRAWS])
 
 
 def damages(path: Path):
-    """Every file of the newest checkpoint and of the draws: a byte flipped, cut in half, emptied, gone."""
-    files = [
-        file
-        for folder in (path / "state" / "14", path / "draws")
-        for file in folder.rglob("*")
-        if file.is_file()
-    ]
+    """Every file of the newest checkpoint and of its draws: a byte flipped, cut in half, gone."""
+    folders = (path / "state" / "20", path / "draws")
+    files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
     for file in [path / "run.json", *files]:
         whole = file.read_bytes()
         flipped = bytearray(whole)
         flipped[len(whole) // 2] ^= 1
-        for name, damaged in (("flipped", bytes(flipped)), ("cut", whole[: len(whole) // 2]), ("gone", None)):
-            yield f"{file.relative_to(path)} {name}", file, damaged
+        yield file, "flipped", bytes(flipped)
+        yield file, "cut", whole[: len(whole) // 2]
+        yield file, "gone", None
 
 
-def test_damage_is_told_or_harmless_and_nothing_is_deleted(stopped, tmp_path):
-    expected, told = None, []
-    for i, (what, file, damaged) in enumerate(damages(stopped)):
+def test_damage_is_told_or_harmless_and_nothing_is_deleted(stored, tmp_path):
+    newest, told, saved_by_older = restored(stored), set(), 0
+    for i, (file, how, damaged) in enumerate(damages(stored)):
         path = tmp_path / str(i)
-        shutil.copytree(stopped, path)
-        here = path / file.relative_to(stopped)
+        shutil.copytree(stored, path)
+        here = path / file.relative_to(stored)
         here.unlink() if damaged is None else here.write_bytes(damaged)
         before = contents(path)
         try:
-            draws = run(path)
+            assert restored(path) == newest, (here, how)
         except ValueError as error:
-            assert str(path) in str(error), what
-            assert contents(path) == before, what
-            told.append(what)
-            if "is whole" in str(error):
-                shutil.move(path / "state" / "14", tmp_path / f"{i}-moved")
-                draws = run(path)  # as the message says
+            told.add((str(file.relative_to(stored)), how))
+            assert str(path) in str(error), (here, how)
+            if "The one before" in str(error):  # and then what it says helps
+                shutil.move(path / "state" / "20", tmp_path / f"{i}-moved")
+                assert restored(path) == (10, newest[1][:1]), (here, how)
+                saved_by_older += 1
             else:
-                continue
-        expected = expected or run()
-        assert_same_bits(draws, expected)
-    assert {"run.json cut", "state/14/arrays/manifest.ocdbt cut"} <= set(told)
-    assert any("/d/" in what and "flipped" in what for what in told)
+                assert contents(path) == before, (here, how)
+    assert {("run.json", "cut"), ("state/20/arrays/manifest.ocdbt", "cut")} <= told
+    assert any("state/20/arrays" in file and "/d/" in file and how == "flipped" for file, how in told)
+    assert any("draws/7" in file and how == "flipped" for file, how in told)
+    assert saved_by_older > 5
+
+
+def test_a_checkpoint_of_another_run_is_told(stored, tmp_path):
+    shutil.copytree(stored, tmp_path / "run")
+    other = opened(tmp_path / "other", thin=2)
+    other.save_if_due(30, checkpoint.Kept(CARRY, [], 0.0), is_last=True)
+    shutil.copytree(tmp_path / "other" / "state" / "30", tmp_path / "run" / "state" / "30")
+    with pytest.raises(ValueError, match=r"30 is damaged: it is of another run.* one before, .*20, is whole"):
+        restored(tmp_path / "run")
 
 
 def test_full_disk_keeps_the_last_whole_checkpoint(tmp_path):

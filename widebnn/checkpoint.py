@@ -248,7 +248,7 @@ class Store:
 def _difference(there: dict[str, Any], here: dict[str, Any]) -> str:
     """In words, what differs between two identities; empty where nothing does."""
     for part in ("versions", "configuration"):
-        for name in sorted(set(there[part]) | set(here[part])):
+        for name in dict.fromkeys([*here[part], *there[part]]):
             old, new = there[part].get(name), here[part].get(name)
             if old != new:
                 return f"{part} differ in {name}, which was {old} and is now {new}"
