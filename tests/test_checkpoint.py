@@ -6,6 +6,7 @@ import resource
 import shutil
 from pathlib import Path
 
+import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,20 +49,15 @@ def test_resumed_run_leaves_the_same_bits(tmp_path):
     assert_resumes(tmp_path / "run")
 
 
-def test_runs_of_other_samplers_resume(tmp_path):
-    """One whose state is its position; one of another library, with a random key in its state."""
-    import blackjax
-
-    options = {"target_acceptance": None, "num_samples": 6}
-    assert_resumes(tmp_path / "pcn", sampler=pcn(TARGET.potential, 0.5), **options)
-    mclmc = blackjax.ghmc(TARGET.logdensity, 0.3, {"a": jnp.ones(2), "b": jnp.ones((1, 3))}, 0.5, 0.1)
+def test_runs_of_another_library_resume(tmp_path):
+    hmc = blackjax.ghmc(TARGET.logdensity, 0.3, {"a": jnp.ones(2), "b": jnp.ones((1, 3))}, 0.5, 0.1)
     with jax.numpy_rank_promotion("allow"):  # BlackJAX broadcasts freely
-        assert_resumes(tmp_path / "ghmc", sampler=mclmc, **options)
+        assert_resumes(tmp_path, sampler=hmc, target_acceptance=None)
 
 
 def test_streamed_run_resumes_and_writes_no_draws(tmp_path):
     assert_resumes(tmp_path, collect={})
-    assert not list((tmp_path / "draws").iterdir())
+    assert not (tmp_path / "draws").exists()
 
 
 def test_finished_run_is_not_even_compiled(tmp_path, monkeypatch):
@@ -117,18 +113,18 @@ def test_arrays_without_entries_are_kept(tmp_path):
 
 
 CHANGES = {
-    "rng_key": ({"key": 1}, "configuration differ in rng_key"),
-    "thin": ({"thin": 3}, "configuration differ in thin, which was 2 and is now 3"),
-    "burn_in": ({"burn_in": 9}, "configuration differ in burn_in, which was 8 and is now 9"),
-    "num_chains": ({"num_chains": 3}, "configuration differ in num_chains, which was 2 and is now 3"),
-    "target_acceptance": ({"target_acceptance": 0.7}, "configuration differ in target_acceptance"),
-    "step_size": ({"step_size": 0.2}, "configuration differ in step_size, which was 0.1 and is now 0.2"),
-    "collect": ({"collect": {"a": lambda u: u["a"]}}, "configuration differ in collect"),
+    "rng_key": ({"key": 1}, "configuration: rng_key was"),
+    "thin": ({"thin": 3}, "configuration: thin was 2 and is now 3"),
+    "burn_in": ({"burn_in": 9}, "configuration: burn_in was 8 and is now 9"),
+    "num_chains": ({"num_chains": 3}, "configuration: num_chains was 2 and is now 3"),
+    "target_acceptance": ({"target_acceptance": 0.7}, "configuration: target_acceptance was"),
+    "step_size": ({"step_size": 0.2}, "configuration: step_size was 0.1 and is now 0.2"),
+    "collect": ({"collect": {"a": lambda u: u["a"]}}, "configuration: collect was"),
     "stream": (
         {"stream": {"a": wb.Stream(lambda u: u["a"], batches=False)}},
-        "configuration differ in stream",
+        "configuration: stream was",
     ),
-    "initial": ({"initial": {"a": jnp.ones((2, 2)), "b": jnp.ones((2, 1, 3))}}, "differ in initial"),
+    "initial": ({"initial": {"a": jnp.ones((2, 2)), "b": jnp.ones((2, 1, 3))}}, "configuration: initial was"),
     "function": ({"stream": {"a": lambda u: 2 * u["a"]}}, "the model, the sampler or a function"),
     "sampler": (
         {"sampler": functools.partial(langevin, TARGET.potential, damping=0.4)},
@@ -171,7 +167,7 @@ def test_changed_data_model_and_versions_are_told_apart(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="the model, the sampler"):
         go(data, power=4)
     monkeypatch.setattr(checkpoint, "version", lambda name: "0.0")
-    with pytest.raises(ValueError, match=r"versions differ in jax, which was \d.* and is now 0.0"):
+    with pytest.raises(ValueError, match=r"versions: widebnn was \d.* and is now 0.0"):
         go(data)
 
 

@@ -99,7 +99,7 @@ def digest(tree: PyTree) -> str:
 
 
 class Store:
-    """The folder of one run, open for reading and writing.
+    """The folder of one run.
 
     Parameters
     ----------
@@ -118,7 +118,6 @@ class Store:
         self.settings, self.path = settings, Path(settings.path).absolute()
         self.identity = identity
         self._claim()
-        self._states, self._draws = _manager(self.path / "state", 2), _manager(self.path / "draws", None)
         self._segments: list[dict[str, Any]] = []
         self._saved_step, self._saved_at, self._num_chunks = -1, time.perf_counter(), 0
 
@@ -164,7 +163,8 @@ class Store:
             raise ValueError(f"checkpoint {newest} is damaged: {error}. {advice}") from error
         for orphan in _numbers(self.path / "draws") - {segment["draws"] for segment in self._segments}:
             # The run was killed before the state that goes with it was whole.
-            self._draws.delete(orphan)
+            with _manager(self.path / "draws") as manager:
+                manager.delete(orphan)
         self._saved_step, self._num_chunks = steps[0], len(kept.draws)
         return kept
 
@@ -183,10 +183,6 @@ class Store:
         if is_due:
             self._save(step, kept)
 
-    def close(self) -> None:
-        self._states.close()
-        self._draws.close()
-
     def _save(self, step: int, kept: Kept) -> None:
         try:
             segments = list(self._segments)
@@ -194,14 +190,14 @@ class Store:
                 arrays = [np.concatenate(parts) for parts in zip(*map(jax.tree.leaves, new))]
                 num_draws = sum(len(jax.tree.leaves(chunk)[0]) for chunk in kept.draws)
                 segments.append({"draws": num_draws, "sha256": digest(arrays)})
-                _write(self._draws, num_draws, arrays, {})
+                _write(self.path / "draws", num_draws, arrays, {})
             record = {
                 "run": self._name,
                 "seconds": kept.seconds,
                 "segments": segments,
                 "sha256": digest(kept.carry),
             }
-            _write(self._states, step, jax.tree.leaves(kept.carry), record)
+            _write(self.path / "state", step, jax.tree.leaves(kept.carry), record, max_to_keep=2)
         except Exception as error:
             left = f"state/{self._saved_step}" if self._saved_step >= 0 else "there is none yet"
             raise OSError(
@@ -217,14 +213,14 @@ class Store:
 
     def _load(self, step: int, carry: PyTree, draw: PyTree) -> tuple[Kept, list[dict[str, Any]]]:
         """The checkpoint of `step` and its segments of draws; any error means that it is damaged."""
-        arrays, record = _read(self._states, step)
+        arrays, record = _read(self.path / "state", step)
         if record["run"] != self._name:
             raise ValueError("it is of another run than run.json says")
         if digest(arrays) != record["sha256"]:
             raise ValueError("its bytes are not those that were saved")
         draws = []
         for segment in record["segments"]:
-            draws.append(_read(self._draws, segment["draws"])[0])
+            draws.append(_read(self.path / "draws", segment["draws"])[0])
             if digest(draws[-1]) != segment["sha256"]:
                 raise ValueError(f"the bytes of draws/{segment['draws']} are not those that were saved")
         leaves, of_carry = jax.tree.flatten(carry)
@@ -251,7 +247,7 @@ def _difference(there: dict[str, Any], here: dict[str, Any]) -> str:
         for name in dict.fromkeys([*here[part], *there[part]]):
             old, new = there[part].get(name), here[part].get(name)
             if old != new:
-                return f"{part} differ in {name}, which was {old} and is now {new}"
+                return f"{part}: {name} was {old} and is now {new}"
     if there["program"] != here["program"]:
         return "the model, the sampler or a function that is collected or streamed has changed"
     if there["data"] != here["data"]:
@@ -271,7 +267,7 @@ def _to_device(array: np.ndarray, like: jax.Array) -> jax.Array:
     return jnp.asarray(array)
 
 
-def _manager(path: Path, max_to_keep: int | None) -> ocp.CheckpointManager:
+def _manager(path: Path, max_to_keep: int | None = None) -> ocp.CheckpointManager:
     options = ocp.CheckpointManagerOptions(
         max_to_keep=max_to_keep, enable_async_checkpointing=False, cleanup_tmp_directories=True
     )
@@ -279,21 +275,25 @@ def _manager(path: Path, max_to_keep: int | None) -> ocp.CheckpointManager:
 
 
 def _numbers(path: Path) -> set[int]:
-    return {int(entry.name) for entry in path.iterdir() if entry.name.isdecimal()}
+    return {int(entry.name) for entry in path.glob("*") if entry.name.isdecimal()}
 
 
-def _write(manager: ocp.CheckpointManager, number: int, leaves: list[Any], record: dict[str, Any]) -> None:
+def _write(
+    path: Path, number: int, leaves: list[Any], record: dict[str, Any], max_to_keep: int | None = None
+) -> None:
     arrays = {str(i): _to_host(leaf) for i, leaf in enumerate(leaves)}
     # Orbax does not store arrays without entries.
     record = record | {"empty": {i: [x.shape, x.dtype.name] for i, x in arrays.items() if x.size == 0}}
     arrays = {i: x for i, x in arrays.items() if x.size > 0}
     items = ocp.args.Composite(arrays=ocp.args.PyTreeSave(arrays), record=ocp.args.JsonSave(record))
-    manager.save(number, args=items, force=True)
+    with _manager(path, max_to_keep) as manager:
+        manager.save(number, args=items, force=True)
 
 
-def _read(manager: ocp.CheckpointManager, number: int) -> tuple[list[np.ndarray], dict[str, Any]]:
+def _read(path: Path, number: int) -> tuple[list[np.ndarray], dict[str, Any]]:
     items = ocp.args.Composite(arrays=ocp.args.PyTreeRestore(), record=ocp.args.JsonRestore())
-    found = manager.restore(number, args=items)
+    with _manager(path) as manager:
+        found = manager.restore(number, args=items)
     empty = {i: np.zeros(shape, dtype) for i, (shape, dtype) in found["record"]["empty"].items()}
     arrays = {i: np.asarray(x) for i, x in found["arrays"].items()} | empty
     return [arrays[str(i)] for i in range(len(arrays))], found["record"]

@@ -213,6 +213,8 @@ def sample(
     positive(max_step_size=max_step_size)
     if positive(step_size=step_size) > max_step_size:
         raise ValueError(f"step_size must not exceed max_step_size={max_step_size}; got {step_size}")
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {checkpoint!r}")
     collect = {"potential": target.potential} if collect is None else dict(collect)
     streams = {name: f if isinstance(f, Stream) else Stream(f) for name, f in (stream or {}).items()}
 

@@ -44,8 +44,8 @@ def assert_moments_of_long_float32_stream(num=2**25):
 
     streamed = wb.Streamed(jax.device_get(run()))
     assert streamed.count == num
-    assert abs(streamed.mean - 1e4 - pattern.mean()) < 1e-6
-    assert abs(streamed.variance / pattern.var() - 1) < 1e-6
+    assert abs(streamed.mean - 1e4 - pattern.mean()) < 1e-6, "mean of a long stream is off"
+    assert abs(streamed.variance / pattern.var() - 1) < 1e-6, "variance of a long stream is off"
 
 
 def assert_split_rhat():
@@ -54,7 +54,8 @@ def assert_split_rhat():
     values = rng.normal(size=(4_096, 3, 2)) + np.linspace(0, 1, 4_096)[:, None, None]
     values[:, 0] += 0.5
     halves = np.moveaxis(values.reshape(2, 2_048, 3, 2), 0, 1).reshape(2_048, 6, 2)
-    assert np.allclose(summarised(values).rhat, wb.rhat(np.moveaxis(halves, 0, 1)), rtol=1e-10)
+    stored = wb.rhat(np.moveaxis(halves, 0, 1))
+    assert np.allclose(summarised(values).rhat, stored, rtol=1e-10), "R-hat of the halves is off"
 
 
 def assert_quantiles(num=20_000, entries=100):
@@ -65,8 +66,9 @@ def assert_quantiles(num=20_000, entries=100):
     found = summarised(values).quantile(q)
     share = (values[None, :, 0] <= found[:, None]).mean(axis=1)
     error = share - q[:, None]
-    assert np.all(np.abs(error.mean(axis=1)) < 6 * error.std(axis=1) / np.sqrt(entries))
-    assert np.sqrt((error**2).mean(axis=1).max()) < 0.008
+    bias = error.mean(axis=1) / error.std(axis=1) * np.sqrt(entries)
+    assert np.all(np.abs(bias) < 6), "quantiles are biased"
+    assert np.sqrt((error**2).mean(axis=1).max()) < 0.008, "quantiles err by more than is stated"
     assert error.std() > 0
 
 
@@ -80,6 +82,7 @@ def assert_effective_sample_size(rho=0.9, num=2**14, chains=4, entries=50):
     exact = chains * num / tau
     error = np.sqrt(2 / (chains * (num_batches - 1)))
     ratio = found.effective_sample_size / exact
-    assert abs(np.log(ratio).mean() - tau / (2 * length)) < 6 * error / np.sqrt(entries)
+    bias = np.log(ratio).mean() - tau / (2 * length)
+    assert abs(bias) < 6 * error / np.sqrt(entries), "effective sample size is biased"
     assert np.log(ratio).std() < 1.5 * error
     assert np.allclose(found.mcse, np.sqrt(found.variance / found.effective_sample_size), rtol=0.02)
