@@ -11,30 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.experimental.compilation_cache import compilation_cache
 
 import widebnn as wb
 from widebnn import _compile, checkpoint
 from widebnn.samplers import langevin, pcn
 
-from .exact.resume import TARGET, assert_resumes, assert_same_bits, interrupted, run
+from .exact.resume import TARGET, assert_resumes, assert_same_bits, compiled_once, interrupted, run
 
 
 @pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory):
-    """Runs are called again and again here: let the compiler remember them."""
-    options = {
-        "jax_compilation_cache_dir": str(tmp_path_factory.mktemp("compiled")),
-        "jax_persistent_cache_min_compile_time_secs": 0.0,
-    }
-    before = {name: getattr(jax.config, name) for name in options}
-    for name, value in options.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
+def cache(tmp_path_factory):
+    with compiled_once(tmp_path_factory.mktemp("compiled")):
+        yield
 
 
 def steps(path: Path) -> list[int]:
@@ -46,7 +34,7 @@ def contents(path: Path) -> dict[Path, bytes]:
 
 
 def test_resumed_run_leaves_the_same_bits(tmp_path):
-    assert_resumes(tmp_path / "run")
+    assert_resumes(tmp_path)
 
 
 def test_runs_of_another_library_resume(tmp_path):
@@ -57,7 +45,7 @@ def test_runs_of_another_library_resume(tmp_path):
 
 def test_streamed_run_resumes_and_writes_no_draws(tmp_path):
     assert_resumes(tmp_path, collect={})
-    assert not (tmp_path / "draws").exists()
+    assert not (tmp_path / "run" / "draws").exists()
 
 
 def test_finished_run_is_not_even_compiled(tmp_path, monkeypatch):

@@ -137,8 +137,7 @@ class Store:
             there = json.loads(record.read_text())
         except ValueError:
             there = None
-        is_ours = isinstance(there, dict) and there.get("format") == FORMAT
-        if not is_ours or there.keys() != self.identity.keys():
+        if not isinstance(there, dict) or [there.get("format"), *there] != [FORMAT, *self.identity]:
             raise ValueError(f"checkpoint {record} is damaged, or none of this package; nothing was changed")
         if found := _difference(there, self.identity):
             raise ValueError(f"checkpoint {self.path} belongs to another run: {found}. Give another folder")

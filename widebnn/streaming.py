@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, Shaped
 
-__all__ = ["Stream", "Streamed", "Summary", "start", "update"]
+__all__ = ["Stream", "Streamed", "Summary"]
 
 NUM_BATCHES = 64
 NUM_POINTS = 64

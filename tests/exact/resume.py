@@ -1,5 +1,6 @@
 """A run that is interrupted and called again leaves the same bits as one that is not."""
 
+import contextlib
 import functools
 from pathlib import Path
 from unittest import mock
@@ -7,6 +8,7 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental.compilation_cache import compilation_cache
 
 import widebnn as wb
 from widebnn import sampling
@@ -59,6 +61,22 @@ def interrupted(path: Path, chunks: int, **options) -> None:
     raise AssertionError("the run ended before it was interrupted")
 
 
+@contextlib.contextmanager
+def compiled_once(folder: Path):
+    """Runs are called again and again here: let the compiler remember them."""
+    options = {"jax_compilation_cache_dir": str(folder), "jax_persistent_cache_min_compile_time_secs": 0.0}
+    before = {name: getattr(jax.config, name) for name in options}
+    for name, value in options.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
+
+
 def assert_same_bits(first: wb.Draws, second: wb.Draws) -> None:
     def parts(draws):
         summaries = {name: streamed.summary for name, streamed in draws.streamed.items()}
@@ -70,10 +88,12 @@ def assert_same_bits(first: wb.Draws, second: wb.Draws) -> None:
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes(), "not the bits of the other run"
 
 
-def assert_resumes(path: Path, **options) -> None:
-    """Killed twice in burn-in and once later, and called once more when it is finished."""
-    for chunks in (4, 3, 7):
-        interrupted(path, chunks, **options)
-    expected = run(**options)
-    assert_same_bits(run(path, **options), expected)
-    assert_same_bits(run(path, **options), expected)
+def assert_resumes(folder: Path, **options) -> None:
+    """Killed in burn-in and later, and called once more when it is finished."""
+    path = folder / "run"
+    with compiled_once(folder / "compiled"):
+        for chunks in (4, 8):
+            interrupted(path, chunks, **options)
+        expected = run(**options)
+        assert_same_bits(run(path, **options), expected)
+        assert_same_bits(run(path, **options), expected)
