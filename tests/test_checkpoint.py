@@ -18,6 +18,9 @@ from widebnn.samplers import langevin, pcn
 
 from .exact.resume import TARGET, assert_resumes, assert_same_bits, compiled_once, interrupted, run
 
+# Of a damaged checkpoint, the other arrays are still being read when Orbax has closed its event loop.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory):

@@ -10,10 +10,17 @@ from widebnn import _compile, streaming
 from widebnn.samplers import pcn
 
 from .exact import streams
+from .exact.resume import compiled_once
 from .exact.streams import autoregressive, summarised
 
 TARGET = wb.targets.from_potential(lambda u: jnp.sum(jnp.cosh(u)), jnp.zeros(3))
 FUNCTIONS = {"u": lambda u: u, "norm": lambda u: jnp.sum(u**2)}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with compiled_once(tmp_path_factory.mktemp("compiled")):
+        yield
 
 
 def run(**options):
