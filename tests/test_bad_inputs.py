@@ -25,9 +25,11 @@ from flax import nnx
 import widebnn as wb
 from widebnn import experiments, landscape, limits, sampling, scale, tuning, versions
 from widebnn import sweep as sweeps
+from widebnn import checkpoint, experiments, landscape, limits, sampling, scale, streaming, tuning, versions
 
 MODULES = {
     "widebnn": wb,
+    "checkpoint": checkpoint,
     "data": wb.data,
     "diagnostics": wb.diagnostics,
     "experiments": experiments,
@@ -40,6 +42,7 @@ MODULES = {
     "sampling": sampling,
     "scale": scale,
     "sweep": sweeps,
+    "streaming": streaming,
     "targets": wb.targets,
     "tuning": tuning,
     "versions": versions,
@@ -97,6 +100,10 @@ def simplex_map(**options):
 
 def sweep(function=len, configs=OVER_MAPS, folder="results", executor=None):
     return sweeps.sweep(function, configs, folder, executor, progress=False)
+def streamed(**options):
+    """The summary of no values."""
+    start = streaming.start(jnp.zeros(2), wb.Stream(jnp.sum, **options))
+    return wb.Streamed(jax.device_get(start))
 
 
 class Draws(NamedTuple):
@@ -617,6 +624,70 @@ ROWS = [
         ("potential", "finite", "nan"),
     ),
     Row("sampling.sample", lambda: sample(collect={"u": 3}), TypeError, ("collect", "3")),
+    Row("sampling.sample", lambda: sample(stream={"u": 3}), TypeError, ("stream", "3")),
+    Row("sampling.sample", lambda: sample(stream={"u": wb.Stream(lambda u: (u, u))}), TypeError, ("stream",)),
+    Row(
+        "sampling.sample",
+        lambda: sample(stream={"u": lambda u: u + 1j}),
+        TypeError,
+        ("stream", "real numbers", "complex64"),
+    ),
+    Row(
+        "sampling.sample",
+        lambda: sample(num_samples=2**30, thin=2),
+        ValueError,
+        ("num_samples", "at most 2147483647", "2147483648"),
+    ),
+    Row("sampling.sample", lambda: sample(checkpoint="runs/a"), TypeError, ("checkpoint", "runs/a")),
+    Row(
+        "sampling.Draws",
+        lambda: sample(collect={}).to_datatree(),
+        ValueError,
+        ("to_datatree", "collect={}"),
+    ),
+    *(
+        Row(
+            "checkpoint.Checkpoint",
+            lambda v=v: wb.Checkpoint("a", v),
+            ValueError,
+            ("every_seconds", "above 0"),
+        )
+        for v in SCALES_POSITIVE
+    ),
+    Row(
+        "checkpoint.Checkpoint",
+        lambda: wb.Checkpoint("a", every_steps=0),
+        ValueError,
+        ("every_steps", "at least 1", "0"),
+    ),
+    *(
+        Row(
+            "streaming.Streamed",
+            lambda q=q: streamed().quantile(q),
+            ValueError,
+            ("q", "in [0, 1]", str(q)),
+        )
+        for q in (-0.1, 1.5, math.nan)
+    ),
+    Row(
+        "streaming.Streamed",
+        lambda: streamed(quantiles=False).quantile(0.5),
+        ValueError,
+        ("quantile", "quantiles=True"),
+    ),
+    Row(
+        "streaming.Streamed",
+        lambda: streamed(batches=False).effective_sample_size,
+        ValueError,
+        ("batch means", "batches=True"),
+    ),
+    Row("streaming.Streamed", lambda: streamed().rhat, ValueError, ("batch means", "two values", "0")),
+    Row(
+        "streaming.start",
+        lambda: streaming.start(jax.ShapeDtypeStruct((2,), jnp.complex64), wb.Stream(jnp.sum)),
+        TypeError,
+        ("streamed", "real numbers", "complex64"),
+    ),
     Row(
         "sampling.sample",
         lambda: sample(collect={"u": lambda u: (u, u)}),

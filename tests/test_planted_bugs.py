@@ -8,7 +8,9 @@ import contextlib
 import functools
 import math
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
@@ -18,7 +20,7 @@ import numpy as np
 import pytest
 
 import widebnn as wb
-from widebnn import landscape, limits, samplers
+from widebnn import checkpoint, landscape, limits, samplers, streaming
 from widebnn.nngp import kernels
 from widebnn.nngp.activations import EXPECTATIONS
 from widebnn.samplers.base import Sampler, accept, half_square_difference, normal_like
@@ -43,7 +45,14 @@ from .exact.kernels import assert_kernel, assert_tangent_kernel
 from .exact.landscape import assert_curvature, assert_slice, assert_spherical
 from .exact.networks import labels, log_joint_categorical, problem
 from .exact.published import assert_integrates
+from .exact.resume import assert_resumes
 from .exact.reversibility import assert_detailed_balance
+from .exact.streams import (
+    assert_effective_sample_size,
+    assert_moments_of_long_float32_stream,
+    assert_quantiles,
+    assert_split_rhat,
+)
 from .exact.units import assert_changes_of_potential
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -677,6 +686,87 @@ ESTIMATES = {
     ),
 }
 
+# Streams and checkpoints that forget.
+
+
+def streaming_with(name, wrong, check):
+    """`check` while one function of `streaming` is another one."""
+
+    def run():
+        with mock.patch.object(streaming, name, wrong):
+            check()
+
+    return run
+
+
+def long_stream():
+    """In float32, which is what it is about."""
+    with jax.enable_x64(False):
+        assert_moments_of_long_float32_stream()
+
+
+def rounded_sum(total, term):
+    return streaming.Sum(total.high + term, total.low)
+
+
+def with_first_of_every_pair(sketch, value, count, rng_key):
+    with mock.patch.object(jax.random, "bernoulli", lambda key, shape: jnp.zeros(shape, bool)):
+        return into_sketch(sketch, value, count, rng_key)
+
+
+def with_last_of_merged_batches(batches, value, count):
+    merged = into_batches(batches, value, count)
+    is_merged = merged.length > batches.length
+    means = merged.means.at[: streaming.NUM_BATCHES // 2].set(batches.means[1::2])
+    return merged._replace(means=jnp.where(is_merged, means, merged.means))
+
+
+into_sketch, into_batches = streaming._into_sketch, streaming._into_batches
+
+STREAMS = {
+    "sums that lose what rounding takes": streaming_with("_add", rounded_sum, long_stream),
+    "sketch that always keeps the first of two": streaming_with(
+        "_into_sketch", with_first_of_every_pair, assert_quantiles
+    ),
+    "one of two batches thrown away": streaming_with(
+        "_into_batches", with_last_of_merged_batches, assert_effective_sample_size
+    ),
+    "halves that lose a batch": streaming_with(
+        "_into_batches", with_last_of_merged_batches, assert_split_rhat
+    ),
+}
+
+
+def resumed_with(forget):
+    """Checkpoints that come back with `forget(old, fresh)` of the carry."""
+
+    def run():
+        def wrong(self, carry, draw):
+            kept = restore(self, carry, draw)
+            return kept._replace(carry=forget(kept.carry, carry))
+
+        restore = checkpoint.Store.restore
+        with mock.patch.object(checkpoint.Store, "restore", wrong), tempfile.TemporaryDirectory() as folder:
+            assert_resumes(Path(folder))
+
+    return run
+
+
+def resumed_without(name):
+    return resumed_with(
+        lambda old, fresh: old._replace(**{name: jax.tree.map(jnp.copy, getattr(fresh, name))})
+    )
+
+
+CHECKPOINTS = {
+    "averaged step size forgotten": resumed_without("average"),
+    "step size under tuning forgotten": resumed_without("log_step_size"),
+    "streamed summary forgotten": resumed_without("streamed"),
+    "momentum forgotten": resumed_with(
+        lambda old, fresh: old._replace(states=old.states._replace(momentum=fresh.states.momentum))
+    ),
+}
+
 
 class Planted(NamedTuple):
     kind: str
@@ -697,6 +787,8 @@ BUGS = [
         ("kernel", "kernel off by .* standard errors", KERNELS),
         ("published law", "where .* is right", PUBLISHED),
         ("estimate", "mean z-score|coverage", ESTIMATES),
+        ("stream", "long stream is off|quantiles|is biased|R-hat of the halves is off", STREAMS),
+        ("checkpoint", "not the bits of the other run", CHECKPOINTS),
     ]
     for bug, check in rows.items()
 ]

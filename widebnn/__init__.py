@@ -2,19 +2,38 @@
 
 from importlib.metadata import version
 
-from widebnn import data, diagnostics, landscape, limits, models, nngp, plots, samplers, targets, tuning
+from widebnn import (
+    checkpoint,
+    data,
+    diagnostics,
+    landscape,
+    limits,
+    models,
+    nngp,
+    plots,
+    samplers,
+    streaming,
+    targets,
+    tuning,
+)
+from widebnn.checkpoint import Checkpoint
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
 from widebnn.models import BNN
 from widebnn.sampling import Draws, sample
 from widebnn.scale import at_scale, current_scale
+from widebnn.streaming import Stream, Streamed
 from widebnn.versions import print_versions
 
 __version__ = version("widebnn")
 
 __all__ = [
     "BNN",
+    "Checkpoint",
     "Draws",
+    "Stream",
+    "Streamed",
     "at_scale",
+    "checkpoint",
     "current_scale",
     "data",
     "diagnostics",
@@ -30,6 +49,7 @@ __all__ = [
     "rhat_squared",
     "sample",
     "samplers",
+    "streaming",
     "targets",
     "tuning",
 ]

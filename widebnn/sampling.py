@@ -1,22 +1,24 @@
 """The driver: many chains of any sampler, keeping functions of the state and never the network."""
 
 import functools
-import inspect
 import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key, PyTree
+from jaxtyping import Array, Float, Key, PyTree
 from tqdm.auto import tqdm
 
+from widebnn._chains import Chains, call
 from widebnn._check import Number, at_least, positive
+from widebnn._compile import Program
+from widebnn.checkpoint import Checkpoint, Kept, Store, digest, identity
 from widebnn.samplers.base import Position
+from widebnn.streaming import Stream, Streamed
 from widebnn.targets.base import Target
 
 if TYPE_CHECKING:
@@ -38,16 +40,10 @@ class AnySampler(Protocol):
     def step(self) -> Callable[..., Any]: ...
 
 
-STATISTICS = {
-    "acceptance_rate": "acceptance_rate",
-    "is_accepted": "is_accepted",
-    "is_divergent": "diverging",
-    "num_integration_steps": "n_steps",
-}
-"""What is kept of a step's report, by its name there and in ArviZ; averaged over the steps between draws."""
-
 MAX_CHUNK_DRAWS = 100
+MAX_CHUNK_BYTES = 2**26
 CHUNK_SECONDS = 0.5
+MAX_STEPS = 2**31 - 1  # what an int32 counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +55,10 @@ class Draws:
     collected
         By name, arrays (chain, draw, ...) of the functions that were collected.
     stats
-        By name, arrays (chain, draw) of sample statistics, each the mean over the steps between draws.
+        By name, arrays (chain, draw) of sample statistics, each the mean over the steps between draws. Where
+        nothing was collected there is one row, the mean over all steps after burn-in.
+    streamed
+        By name, summaries of the functions that were streamed.
     position
         The last position of every chain, leaves (chain, ...): where to go on from.
     step_size
@@ -69,11 +68,13 @@ class Draws:
     burn_in
         Steps before the first.
     seconds
-        Wall time of burn-in and sampling, compilation left out.
+        Wall time of burn-in and sampling, compilation left out; of all calls together where a run went on
+        from a checkpoint.
     """
 
     collected: dict[str, np.ndarray]
     stats: dict[str, np.ndarray]
+    streamed: dict[str, Streamed]
     position: PyTree
     step_size: float | None
     thin: int
@@ -91,8 +92,19 @@ class Draws:
         return float(self.stats["acceptance_rate"].mean())
 
     def to_datatree(self) -> "DataTree":
-        """An ArviZ `DataTree` with the groups `posterior` and `sample_stats`."""
+        """An ArviZ `DataTree` with the groups `posterior` and `sample_stats`.
+
+        Raises
+        ------
+        ValueError
+            If nothing was collected.
+        """
         import arviz
+
+        if not self.collected:
+            raise ValueError(
+                "to_datatree needs draws; with collect={} there are summaries alone, in `streamed`"
+            )
 
         stats = dict(self.stats)
         if "diverging" in stats:
@@ -100,13 +112,6 @@ class Draws:
         tree = arviz.from_dict({"posterior": self.collected, "sample_stats": stats})
         tree["posterior"].attrs |= {"thin": self.thin, "burn_in": self.burn_in, "seconds": self.seconds}
         return tree
-
-
-class _Carry(NamedTuple):
-    states: PyTree
-    step: Int[Array, ""]
-    log_step_size: Float[Array, ""]  # while it is tuned
-    average: Float[Array, ""]  # of it, which is what stays
 
 
 def sample(
@@ -119,17 +124,20 @@ def sample(
     burn_in: int = 0,
     num_chains: int = 1,
     collect: Mapping[str, Collector] | None = None,
+    stream: Mapping[str, Collector | Stream] | None = None,
     initial: Position | None = None,
     target_acceptance: Number | None = None,
     step_size: Number = 0.1,
     max_step_size: Number = 1.0,
+    checkpoint: Checkpoint | None = None,
     progress: bool = True,
 ) -> Draws:
     """Run `num_chains` chains for `burn_in + num_samples · thin` steps.
 
     The steps are compiled in chunks; between chunks, and only there, what was collected goes to the host and
-    the progress bar moves. Memory grows with what is collected and never with the parameters. The same key
-    gives the same draws, however the chunks fall.
+    the progress bar moves. Memory grows with what is collected and never with the parameters; with
+    `collect={}` it does not grow at all. The same key gives the same draws, however the chunks fall and
+    wherever the run was interrupted.
 
     Parameters
     ----------
@@ -149,6 +157,9 @@ def sample(
     collect
         By name, functions of a position whose values (arrays of one shape) are kept; those with an argument
         `rng_key` get a fresh one each time. The potential alone unless given.
+    stream
+        By name, functions as those of `collect`, or `widebnn.Stream`s of them; their values at every draw,
+        which is every `thin`-th step, enter a summary in fixed memory and are not kept. None unless given.
     initial
         Positions to start from, leaves (num_chains, ...); prior draws unless given.
     target_acceptance
@@ -158,6 +169,9 @@ def sample(
         in Hoffman & Gelman 2014, §3.2, stays fixed from then on.
     step_size, max_step_size
         Where tuning starts and what it may not exceed (1 for pCN and pCNL).
+    checkpoint
+        Where the run is saved while it goes, and goes on from when it is called again; a larger `num_samples`
+        then extends it.
     progress
         Whether to show a progress bar, in a terminal or a notebook.
 
@@ -168,16 +182,20 @@ def sample(
     Raises
     ------
     TypeError
-        If `sampler` is no sampler or does not go with `target_acceptance`, or `collect` holds something that
-        is not a function to an array.
+        If `sampler` is no sampler or does not go with `target_acceptance`, or `collect` or `stream` holds
+        something that is not a function to an array.
     ValueError
-        If a number is out of range, `initial` has the wrong shapes, or the potential is not finite where a
-        chain starts.
+        If a number is out of range, `initial` has the wrong shapes, the potential is not finite where a chain
+        starts, or `checkpoint` holds another run, a longer one or a damaged one.
+    OSError
+        If a checkpoint cannot be written; the one before is kept.
     """
     at_least(1, num_samples=num_samples)
     at_least(1, thin=thin)
     at_least(0, burn_in=burn_in)
     at_least(1, num_chains=num_chains)
+    if (num_steps := burn_in + num_samples * thin) > MAX_STEPS:
+        raise ValueError(f"burn_in + num_samples * thin must be at most {MAX_STEPS}; got {num_steps}")
     if not isinstance(rng_key, jax.Array) or not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
         raise TypeError(f"rng_key must be a key such as jax.random.key(0); got {rng_key!r}")
     is_tuned = target_acceptance is not None
@@ -195,88 +213,89 @@ def sample(
     positive(max_step_size=max_step_size)
     if positive(step_size=step_size) > max_step_size:
         raise ValueError(f"step_size must not exceed max_step_size={max_step_size}; got {step_size}")
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {checkpoint!r}")
     collect = {"potential": target.potential} if collect is None else dict(collect)
+    streams = {name: f if isinstance(f, Stream) else Stream(f) for name, f in (stream or {}).items()}
 
-    init_key, start_key, step_key, collect_key = jax.random.split(rng_key, 4)
+    init_key, start_key, *run_keys = jax.random.split(rng_key, 5)
+    given = initial
     if initial is None:
         initial = jax.vmap(target.draw_prior)(jax.random.split(init_key, num_chains))
     _check_start(target, initial, num_chains)
-    _check_collectors(target, collect)
+    _check_functions("collect", target, collect)
+    _check_functions("stream", target, {name: f.function for name, f in streams.items()})
 
     make: Callable[[Array], Any] = sampler if callable(sampler) else lambda step_size: sampler
+    chains = Chains(make, target_acceptance, max_step_size, collect, streams)
     dtype = jnp.result_type(*jax.tree.leaves(initial))
-    goal = 0.5 if target_acceptance is None else target_acceptance
-    first_step = jnp.asarray(step_size, dtype)
-    states = jax.jit(jax.vmap(lambda u, key: make(first_step).init(u, rng_key=key)))(
-        initial, jax.random.split(start_key, num_chains)
-    )
-    carry = _Carry(states, jnp.asarray(0), jnp.log(first_step), jnp.log(first_step))
-    keys = jax.random.split(step_key, num_chains), jax.random.split(collect_key, num_chains)
+    carry = chains.start(initial, jnp.asarray(step_size, dtype), jax.random.split(start_key, num_chains))
+    keys = jnp.stack([jax.random.split(key, num_chains) for key in run_keys])
+    # Nothing in the program knows num_samples: a run that is extended is the same program.
+    draw = chains.draw_shapes(keys, carry)
+    draw_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
+    rows = max(1, min(MAX_CHUNK_DRAWS, MAX_CHUNK_BYTES // draw_bytes)) if collect else 1
+    chunk = functools.partial(chains.chunk, rows=rows)
+    run = Program(chunk, keys, carry, jnp.asarray(1), jnp.asarray(1), jnp.asarray(True), donate=1)
 
-    def one_step(keys, carry, is_tuning):
-        chain_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys)
-        log_step_size = jnp.where(is_tuning, carry.log_step_size, carry.average)
-        states, info = jax.vmap(make(jnp.exp(log_step_size)).step)(chain_keys, carry.states)
-        report = {
-            name: jnp.asarray(getattr(info, field), dtype)
-            for field, name in STATISTICS.items()
-            if hasattr(info, field)
+    kept, before, store = [], 0.0, None
+    if checkpoint is not None:
+        configuration = {
+            "rng_key": f"{jax.random.key_impl(rng_key)} {jax.random.key_data(rng_key)}",
+            "num_chains": num_chains,
+            "thin": thin,
+            "burn_in": burn_in,
+            "target_acceptance": target_acceptance and float(target_acceptance),
+            "step_size": float(step_size) if is_tuned else None,
+            "max_step_size": float(max_step_size) if is_tuned else None,
+            "initial": None if given is None else digest(given),
+            "position": str(target.template),
+            "collect": {name: str(shape) for name, shape in draw[0].items()},
+            "stream": {
+                name: [str(summary.origin.aval), summary.batches is not None, summary.sketch is not None]
+                for name, summary in carry.streamed.items()
+            },
         }
-        gain = (carry.step + 1.0) ** -0.6 / (goal * (1 - goal))
-        change = jnp.clip(gain * (jnp.mean(report["acceptance_rate"]) - goal), -1, 1)
-        moved = jnp.minimum(carry.log_step_size + change, jnp.log(max_step_size)).astype(dtype)
-        weight = jnp.where(is_tuning, (carry.step + 1.0) ** -0.75, 0).astype(dtype)
-        average = weight * moved + (1 - weight) * carry.average
-        return _Carry(states, carry.step + 1, moved, average), report
-
-    def collected_values(keys, carry):
-        draw_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys)
-        return jax.vmap(lambda u, key: _collected(collect, u, key))(carry.states.position, draw_keys)
-
-    def one_draw(keys, carry, num_steps, is_burn_in):
-        def body(_, inside):
-            carry, total = inside
-            carry, report = one_step(keys[0], carry, is_burn_in & is_tuned)
-            return carry, jax.tree.map(jnp.add, total, report)
-
-        totals = _zeros(lambda c: one_step(keys[0], c, is_burn_in)[1], carry)
-        carry, totals = jax.lax.fori_loop(0, num_steps, body, (carry, totals))
-        nothing = _zeros(lambda c: collected_values(keys[1], c), carry)
-        value = jax.lax.cond(is_burn_in, lambda c: nothing, lambda c: collected_values(keys[1], c), carry)
-        return carry, (value, jax.tree.map(lambda total: total / num_steps, totals))
-
-    def chunk(keys, carry, num_draws, num_steps, is_burn_in):
-        def body(i, inside):
-            carry, kept = inside
-            carry, draw = one_draw(keys, carry, num_steps, is_burn_in)
-            return carry, jax.tree.map(lambda k, d: k.at[i].set(d), kept, draw)
-
-        draws = _zeros(lambda c: one_draw(keys, c, num_steps, is_burn_in)[1], carry, rows=chunk_draws)
-        return jax.lax.fori_loop(0, num_draws, body, (carry, draws))
-
-    chunk_draws = min(num_samples, MAX_CHUNK_DRAWS)
-    run = _compiled(chunk, keys, carry, jnp.asarray(1), jnp.asarray(1), jnp.asarray(True))
+        store = Store(checkpoint, identity(configuration, run.text, run.constants))
+        carry, kept, before = store.restore(carry, draw)
+    total = burn_in + num_samples * thin
+    if (done := int(carry.step)) > total:
+        raise ValueError(
+            f"num_samples must be at least the {(done - burn_in) // thin} that the checkpoint holds; "
+            f"got {num_samples}"
+        )
+    if done < total:
+        run.compile()
 
     start = time.perf_counter()
     is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"  # which tqdm forgets in notebooks
-    with tqdm(total=burn_in + num_samples * thin, unit="step", disable=is_silent) as bar:
-        pace = _Pace(bar)
-        while (left := burn_in - pace.steps) > 0:
-            num_steps = min(left, pace.steps_per_chunk)
-            carry, (_, report) = run(keys, carry, 1, num_steps, True)
-            pace.update(num_steps, report["acceptance_rate"][0], "burn-in")
-        kept = []
-        while (left := num_samples - (pace.steps - burn_in) // thin) > 0:
-            num_draws = min(left, chunk_draws, max(1, pace.steps_per_chunk // thin))
-            carry, draws = run(keys, carry, num_draws, thin, False)
-            kept.append(jax.tree.map(lambda leaf: np.asarray(leaf[:num_draws]), draws))  # noqa: B023
-            pace.update(num_draws * thin, kept[-1][1]["acceptance_rate"], "sampling")
-    seconds = time.perf_counter() - start
+    with tqdm(total=total, initial=done, unit="step", disable=is_silent) as bar:
+        pace = _Pace(bar, done)
+        while pace.steps < total:
+            if is_burn_in := pace.steps < burn_in:
+                num_draws, num_steps = 1, min(burn_in - pace.steps, pace.steps_per_chunk)
+            else:
+                most = rows if collect else num_samples
+                left = num_samples - (pace.steps - burn_in) // thin
+                num_draws, num_steps = min(left, most, max(1, pace.steps_per_chunk // thin)), thin
+            carry, draws = run(keys, carry, num_draws, num_steps, is_burn_in)
+            draws = jax.tree.map(lambda leaf: np.asarray(leaf[:num_draws]), draws)  # noqa: B023
+            if collect and not is_burn_in:
+                kept.append(draws)
+            pace.update(num_draws * num_steps, draws[1]["acceptance_rate"], is_burn_in)
+            if store is not None:
+                seconds = before + time.perf_counter() - start
+                store.save_if_due(pace.steps, Kept(carry, kept, seconds), is_last=pace.steps == total)
+    seconds = before + time.perf_counter() - start
 
-    collected, stats = jax.tree.map(lambda *parts: np.moveaxis(np.concatenate(parts), 0, 1), *kept)
+    streamed, means = ({k: Streamed(v) for k, v in part.items()} for part in jax.device_get(carry[-2:]))
+    collected, stats = {}, {name: mean.chain_mean[:, None] for name, mean in means.items()}
+    if kept:
+        collected, stats = jax.tree.map(lambda *parts: np.moveaxis(np.concatenate(parts), 0, 1), *kept)
     return Draws(
         collected=collected,
         stats=stats,
+        streamed=streamed,
         position=carry.states.position,
         step_size=float(jnp.exp(carry.average)) if is_tuned else None,
         thin=thin,
@@ -288,70 +307,28 @@ def sample(
 class _Pace:
     """Moves the bar, and sizes the next chunk so that it moves about twice a second."""
 
-    def __init__(self, bar: tqdm):
-        self.bar, self.steps, self.steps_per_chunk = bar, 0, 1
+    def __init__(self, bar: tqdm, steps: int):
+        self.bar, self.steps, self.steps_per_chunk = bar, steps, 1
         self.since = time.perf_counter()
 
-    def update(self, num_steps: int, rates: Float[Array | np.ndarray, "..."], phase: str) -> None:
+    def update(self, num_steps: int, rates: Float[Array | np.ndarray, "..."], is_burn_in: bool) -> None:
         acceptance = float(rates.mean())  # waits for the chunk
         now = time.perf_counter()
         self.steps += num_steps
         self.steps_per_chunk = max(1, round(num_steps * min(10, CHUNK_SECONDS / (now - self.since))))
         self.since = now
+        phase = "burn-in" if is_burn_in else "sampling"
         self.bar.set_postfix_str(f"{phase}, acceptance {acceptance:.3f}", refresh=False)
         self.bar.update(num_steps)
 
 
-def _compiled(function, *args):
-    """`function` compiled, with the arrays it closes over passed as arguments.
-
-    A jitted function takes such arrays as constants of the program: compilation then folds and copies the
-    data, and a data set of some size makes it slow.
-    """
-    closed, out = jax.make_jaxpr(function, return_shape=True)(*args)
-    treedef = jax.tree.structure(out)
-
-    def with_constants(constants, *args):
-        return treedef.unflatten(jax.core.eval_jaxpr(closed.jaxpr, constants, *jax.tree.leaves(args)))
-
-    program = jax.jit(with_constants).lower(closed.consts, *args).compile()
-    avals = [leaf.dtype for leaf in jax.tree.leaves(args)]
-
-    def run(*args):
-        leaves, treedef = jax.tree.flatten(args)
-        cast = [jnp.asarray(leaf, dtype) for leaf, dtype in zip(leaves, avals, strict=True)]
-        return program(closed.consts, *treedef.unflatten(cast))
-
-    return run
-
-
-def _zeros(function, carry, rows: int | None = None):
-    """Zeros in the shapes of `function(carry)`, `rows` of them where given."""
-    shapes = jax.eval_shape(function, carry)
-    leading = () if rows is None else (rows,)
-    return jax.tree.map(lambda leaf: jnp.zeros((*leading, *leaf.shape), leaf.dtype), shapes)
-
-
-def _call(function, position, rng_key):
-    if "rng_key" in inspect.signature(function).parameters:
-        return function(position, rng_key=rng_key)
-    return function(position)
-
-
-def _collected(collect, position, rng_key):
-    return {
-        name: jnp.asarray(_call(function, position, jax.random.fold_in(rng_key, i)))
-        for i, (name, function) in enumerate(collect.items())
-    }
-
-
-def _check_collectors(target, collect):
-    for name, function in collect.items():
+def _check_functions(argument, target, functions):
+    for name, function in functions.items():
         if not callable(function):
-            raise TypeError(f"collect[{name!r}] must be a function of a position; got {function!r}")
-        value = jax.eval_shape(functools.partial(_call, function), target.template, jax.random.key(0))
+            raise TypeError(f"{argument}[{name!r}] must be a function of a position; got {function!r}")
+        value = jax.eval_shape(functools.partial(call, function), target.template, jax.random.key(0))
         if not isinstance(value, jax.ShapeDtypeStruct):
-            raise TypeError(f"collect[{name!r}] must return one array; it returned {value!r}")
+            raise TypeError(f"{argument}[{name!r}] must return one array; it returned {value!r}")
 
 
 def _check_start(target, initial, num_chains):

@@ -1,0 +1,99 @@
+"""A run that is interrupted and called again leaves the same bits as one that is not."""
+
+import contextlib
+import functools
+from pathlib import Path
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental.compilation_cache import compilation_cache
+
+import widebnn as wb
+from widebnn import sampling
+from widebnn.samplers import langevin
+
+TARGET = wb.targets.from_potential(
+    lambda u: jnp.sum(jnp.cosh(u["a"])) + jnp.sum(u["b"] ** 2), {"a": jnp.zeros(2), "b": jnp.zeros((1, 3))}
+)
+OPTIONS = {
+    "num_samples": 12,
+    "thin": 2,
+    "burn_in": 8,
+    "num_chains": 2,
+    "collect": {"potential": TARGET.potential, "noise": lambda u, rng_key: jax.random.normal(rng_key)},
+    "stream": {"a": lambda u: u["a"]},
+    "target_acceptance": 0.6,
+    "progress": False,
+}
+
+
+class Interrupted(Exception):
+    """In place of `kill -9`."""
+
+
+def run(path: Path | None = None, key: int = 0, **options) -> wb.Draws:
+    """With a checkpoint after every chunk, and chunks of one step or draw."""
+    options = OPTIONS | options
+    sampler = options.pop("sampler", functools.partial(langevin, TARGET.potential, damping=0.3))
+    target = options.pop("target", TARGET)
+    every = None if path is None else wb.Checkpoint(path, every_steps=1)
+    with mock.patch.object(sampling, "CHUNK_SECONDS", 1e-9):
+        return wb.sample(jax.random.key(key), sampler, target, checkpoint=every, **options)
+
+
+def interrupted(path: Path, chunks: int, **options) -> None:
+    """The same run, killed after so many chunks, before the last of them is saved."""
+    count, update = 0, sampling._Pace.update
+
+    def counting(self, *args):
+        nonlocal count
+        update(self, *args)
+        if (count := count + 1) >= chunks:
+            raise Interrupted
+
+    with mock.patch.object(sampling._Pace, "update", counting):
+        try:
+            run(path, **options)
+        except Interrupted:
+            return
+    raise AssertionError("the run ended before it was interrupted")
+
+
+@contextlib.contextmanager
+def compiled_once(folder: Path):
+    """Runs are called again and again here: let the compiler remember them."""
+    options = {"jax_compilation_cache_dir": str(folder), "jax_persistent_cache_min_compile_time_secs": 0.0}
+    before = {name: getattr(jax.config, name) for name in options}
+    for name, value in options.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
+
+
+def assert_same_bits(first: wb.Draws, second: wb.Draws) -> None:
+    def parts(draws):
+        summaries = {name: streamed.summary for name, streamed in draws.streamed.items()}
+        return draws.collected, draws.stats, summaries, draws.position, draws.step_size
+
+    assert jax.tree.structure(parts(first)) == jax.tree.structure(parts(second))
+    for one, other in zip(*map(jax.tree.leaves, map(parts, (first, second)))):
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes(), "not the bits of the other run"
+
+
+def assert_resumes(folder: Path, **options) -> None:
+    """Killed in burn-in and later, and called once more when it is finished."""
+    path = folder / "run"
+    with compiled_once(folder / "compiled"):
+        for chunks in (4, 8):
+            interrupted(path, chunks, **options)
+        expected = run(**options)
+        assert_same_bits(run(path, **options), expected)
+        assert_same_bits(run(path, **options), expected)

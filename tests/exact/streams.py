@@ -1,0 +1,88 @@
+"""Summaries of a stream against the same statistics of the stored values."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import signal
+
+import widebnn as wb
+from widebnn import streaming
+
+
+def summarised(values, **options) -> wb.Streamed:
+    """The summary of `values` (draw, chain, *event), folded in one draw after another."""
+
+    def body(i, summary):
+        return streaming.update(summary, values[i], jax.random.fold_in(jax.random.key(0), i))
+
+    @jax.jit
+    def run(values):
+        start = streaming.start(values[0], wb.Stream(jnp.sum, **options))
+        return jax.lax.fori_loop(0, len(values), body, start)
+
+    values = jnp.asarray(values)
+    return wb.Streamed(jax.device_get(run(values)))
+
+
+def autoregressive(rng, rho, shape):
+    """AR(1) with unit variance along the first axis, started in its law."""
+    noise = rng.normal(size=shape) * np.sqrt(1 - rho**2)
+    noise[0] /= np.sqrt(1 - rho**2)
+    return signal.lfilter([1.0], [1.0, -rho], noise, axis=0)
+
+
+def assert_moments_of_long_float32_stream(num=2**25):
+    """Twice as many values as float32 can count, of mean 10⁴ and deviations that are small against it."""
+    pattern = np.asarray([-3, 1, 2, 5, -4, 0, 2, 1]) / 16
+
+    @jax.jit
+    def run():
+        values = jnp.asarray(1e4 + pattern, jnp.float32)[:, None]
+        start = streaming.start(values[0], streaming.MOMENTS)
+        key = jax.random.key(0)
+        return jax.lax.fori_loop(0, num, lambda i, s: streaming.update(s, values[i % 8], key), start)
+
+    streamed = wb.Streamed(jax.device_get(run()))
+    assert streamed.count == num
+    assert abs(streamed.mean - 1e4 - pattern.mean()) < 1e-6, "mean of a long stream is off"
+    assert abs(streamed.variance / pattern.var() - 1) < 1e-6, "variance of a long stream is off"
+
+
+def assert_split_rhat():
+    """Chains with trends and different means; the number of values makes the halves end with a batch."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(4_096, 3, 2)) + np.linspace(0, 1, 4_096)[:, None, None]
+    values[:, 0] += 0.5
+    halves = np.moveaxis(values.reshape(2, 2_048, 3, 2), 0, 1).reshape(2_048, 6, 2)
+    stored = wb.rhat(np.moveaxis(halves, 0, 1))
+    assert np.allclose(summarised(values).rhat, stored, rtol=1e-10), "R-hat of the halves is off"
+
+
+def assert_quantiles(num=20_000, entries=100):
+    """The share of values below an answer is off by an error of mean 0 and a deviation of 0.008 at most."""
+    rng = np.random.default_rng(0)
+    values = rng.exponential(size=(num, 1, entries))
+    q = np.asarray([0.05, 0.25, 0.5, 0.75, 0.95])
+    found = summarised(values).quantile(q)
+    share = (values[None, :, 0] <= found[:, None]).mean(axis=1)
+    error = share - q[:, None]
+    bias = error.mean(axis=1) / error.std(axis=1) * np.sqrt(entries)
+    assert np.all(np.abs(bias) < 6), "quantiles are biased"
+    assert np.sqrt((error**2).mean(axis=1).max()) < 0.008, "quantiles err by more than is stated"
+    assert error.std() > 0
+
+
+def assert_effective_sample_size(rho=0.9, num=2**14, chains=4, entries=50):
+    """Against the known integrated autocorrelation time of an AR(1), within the error that is stated."""
+    values = autoregressive(np.random.default_rng(0), rho, (num, chains, entries))
+    found = summarised(values)
+    tau = (1 + rho) / (1 - rho)
+    length = int(found.summary.batches.length)
+    num_batches = int(found.summary.batches.num)
+    exact = chains * num / tau
+    error = np.sqrt(2 / (chains * (num_batches - 1)))
+    ratio = found.effective_sample_size / exact
+    bias = np.log(ratio).mean() - tau / (2 * length)
+    assert abs(bias) < 6 * error / np.sqrt(entries), "effective sample size is biased"
+    assert np.log(ratio).std() < 1.5 * error
+    assert np.allclose(found.mcse, np.sqrt(found.variance / found.effective_sample_size), rtol=0.02)

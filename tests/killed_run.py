@@ -1,0 +1,45 @@
+"""The run that `test_checkpoint_kill` kills: tuned, collecting and streaming, in a process of its own."""
+
+import functools
+import os
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import widebnn as wb
+from widebnn import sampling
+
+
+def main(path: str, result: str, cache: str) -> None:
+    """Run with checkpoints at `path`, or with none where it is empty; write the bits of the outcome."""
+    os.environ["TQDM_DISABLE"] = "1"
+    jax.config.update("jax_compilation_cache_dir", cache)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    sampling.CHUNK_SECONDS = 0.01
+    data = jnp.asarray(np.random.default_rng(0).normal(size=(300, 400)), jnp.float32)
+    target = wb.targets.from_potential(lambda u: jnp.sum(jnp.sin(data @ u)), jnp.zeros(400))
+    draws = wb.sample(
+        jax.random.key(0),
+        functools.partial(wb.samplers.langevin, target.potential, damping=0.1),
+        target,
+        num_samples=6_000,
+        thin=3,
+        burn_in=6_000,
+        num_chains=2,
+        target_acceptance=0.6,
+        collect={"u": lambda u: u[:5], "noise": lambda u, rng_key: jax.random.normal(rng_key)},
+        stream={"potential": target.potential},
+        checkpoint=wb.Checkpoint(path, every_seconds=0.1) if path else None,
+    )
+    summaries = draws.streamed["potential"].summary
+    kept = [draws.collected, draws.stats, draws.position, draws.step_size, summaries]
+    whole = Path(result).with_suffix(".partial")
+    whole.write_bytes(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(kept)))
+    whole.replace(result)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

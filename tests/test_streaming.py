@@ -1,0 +1,229 @@
+"""Streaming: the same answers as from stored values, in memory that does not know the length."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import widebnn as wb
+from widebnn import _compile, streaming
+from widebnn.samplers import pcn
+
+from .exact import streams
+from .exact.resume import compiled_once
+from .exact.streams import autoregressive, summarised
+
+TARGET = wb.targets.from_potential(lambda u: jnp.sum(jnp.cosh(u)), jnp.zeros(3))
+FUNCTIONS = {"u": lambda u: u, "norm": lambda u: jnp.sum(u**2)}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with compiled_once(tmp_path_factory.mktemp("compiled")):
+        yield
+
+
+def run(**options):
+    options = {"num_samples": 200, "num_chains": 2, "collect": {}, "stream": FUNCTIONS} | options
+    return wb.sample(jax.random.key(0), pcn(TARGET.potential, 0.5), TARGET, progress=False, **options)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("num", [1, 2, 63, 64, 65, 1_000])
+def test_moments_are_those_of_the_stored_values(num):
+    values = 1e6 + np.random.default_rng(0).normal(size=(num, 3, 2))
+    found = summarised(values)
+    assert found.count == num
+    assert np.allclose(found.chain_mean, values.mean(axis=0), rtol=1e-14)
+    assert np.allclose(found.mean, values.mean(axis=(0, 1)), rtol=1e-14)
+    assert np.allclose(found.variance, values.var(axis=(0, 1), ddof=1), rtol=1e-8)
+    assert np.allclose(found.std, values.std(axis=(0, 1), ddof=1), rtol=1e-8)
+
+
+def test_float32_counts_beyond_its_own_digits():
+    streams.assert_moments_of_long_float32_stream()
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("num", [2, 63, 64, 100, 129, 1_000])
+def test_batches_are_equally_long_and_at_most_64(num):
+    values = np.random.default_rng(0).normal(size=(num, 2))
+    batches = summarised(values).summary.batches
+    length, whole = int(batches.length), int(batches.num)
+    assert whole == num // length and whole < 64 and (num < 64 or whole >= 32)
+    means = (values - values[:1])[: whole * length].reshape(whole, length, 2).mean(axis=1)
+    assert np.allclose(batches.means[:whole], means, atol=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, -0.5])
+def test_effective_sample_size_by_batch_means(rho):
+    streams.assert_effective_sample_size(rho)
+
+
+@pytest.mark.usefixtures("x64")
+def test_effective_sample_size_agrees_with_that_of_the_stored_draws():
+    values = autoregressive(np.random.default_rng(1), 0.8, (2**14, 4, 50))
+    stored = wb.effective_sample_size(np.moveaxis(values, 0, 1))
+    ratio = summarised(values).effective_sample_size / stored
+    assert abs(np.log(ratio).mean()) < 0.1 and np.log(ratio).std() < 0.2
+
+
+@pytest.mark.usefixtures("x64")
+def test_rhat_is_that_of_the_halves():
+    streams.assert_split_rhat()
+
+
+@pytest.mark.usefixtures("x64")
+def test_rhat_sees_chains_that_disagree_and_chains_that_drift():
+    values = np.random.default_rng(0).normal(size=(1_000, 2, 3))
+    values[:, 0, 1] += 3
+    values[:, :, 2] += np.linspace(-3, 3, 1_000)[:, None]
+    good, apart, drifting = summarised(values).rhat
+    assert good < 1.01 and apart > 1.5 and drifting > 1.5
+
+
+@pytest.mark.usefixtures("x64")
+def test_chains_that_never_move_have_no_effective_samples():
+    found = summarised(np.ones((100, 2)))
+    assert np.isnan(found.effective_sample_size) and np.isnan(found.rhat) and found.mcse == 0
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("num", [1, 10, 64])
+def test_quantiles_of_few_values_are_exact(num):
+    values = np.random.default_rng(0).normal(size=(num, 2, 3))
+    q = np.asarray([[0.0, 0.3], [0.5, 1.0]])
+    exact = np.quantile(values.reshape(-1, 3), q, axis=0, method="hazen")
+    found = summarised(values).quantile(q)
+    assert found.shape == (2, 2, 3) and np.allclose(found, exact, rtol=1e-12, atol=1e-14)
+    assert np.array_equal(summarised(values).quantile(0.3), found[0, 1])
+
+
+@pytest.mark.usefixtures("x64")
+def test_quantiles_within_the_stated_error():
+    streams.assert_quantiles()
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("order", ["sorted", "correlated", "few values"])
+def test_quantiles_do_not_mind_the_order(order):
+    """Rank errors of a sketch are bounded for every stream, not only for independent values."""
+    rng = np.random.default_rng(0)
+    values = {
+        "sorted": lambda: np.sort(rng.normal(size=(10_000, 1, 20)), axis=0),
+        "correlated": lambda: autoregressive(rng, 0.99, (10_000, 1, 20)),
+        "few values": lambda: rng.integers(0, 5, size=(10_000, 1, 20)) / 1.0,
+    }[order]()
+    q = np.asarray([0.1, 0.5, 0.9])
+    found = summarised(values).quantile(q)[:, None]
+    below, up_to = (values[None, :, 0] < found).mean(axis=1), (values[None, :, 0] <= found).mean(axis=1)
+    assert np.all((below < q[:, None] + 0.025) & (up_to > q[:, None] - 0.025))
+
+
+def test_weights_of_the_sketch_count_every_value():
+    found = summarised(np.zeros((64 * 5 + 7, 1)))
+    in_use = [h for h in range(streaming.NUM_LEVELS) if 5 >> h & 1]
+    assert sum(64 * 2**h for h in in_use) + 7 == found.count
+
+
+def test_integers_and_truth_values_may_be_streamed():
+    found = run(stream={"is_left": lambda u: u < 0, "rounded": lambda u: jnp.round(u).astype(int)})
+    shares = found.streamed["is_left"].mean
+    assert np.all((shares > 0) & (shares < 1))
+    low, high = found.streamed["rounded"].quantile([0.0, 1.0])
+    assert np.all(low < 0) and np.all(high > 0) and np.array_equal(np.r_[low, high] % 1, np.zeros(6))
+
+
+@pytest.mark.parametrize("thin", [1, 3])
+def test_what_is_streamed_is_what_would_have_been_kept(thin):
+    options = {"thin": thin, "burn_in": 7, "num_chains": 3}
+    kept, streamed = run(collect=FUNCTIONS, stream=None, **options), run(**options)
+    assert not streamed.collected and not kept.streamed
+    for name, values in kept.collected.items():
+        found, values = streamed.streamed[name], values.astype(np.float64)
+        assert found.count == 200
+        assert np.allclose(found.chain_mean, values.mean(axis=1), rtol=1e-6)
+        assert np.allclose(found.variance, values.var(axis=(0, 1), ddof=1), rtol=1e-6)
+    assert streamed.stats["acceptance_rate"].shape == (3, 1)
+    assert np.allclose(streamed.acceptance_rate, kept.acceptance_rate, rtol=1e-6)
+    assert np.array_equal(streamed.position, kept.position)
+
+
+def test_collecting_and_streaming_side_by_side():
+    draws = run(collect={"u": lambda u: u}, num_samples=50)
+    assert draws["u"].shape == (2, 50, 3) and draws.stats["acceptance_rate"].shape == (2, 50)
+    assert np.allclose(draws.streamed["u"].mean, draws["u"].mean(axis=(0, 1)), atol=1e-5)
+
+
+def test_functions_that_want_a_key_get_a_fresh_one():
+    draws = run(stream={"noise": lambda u, rng_key: jax.random.normal(rng_key)}, num_samples=4_000)
+    noise = draws.streamed["noise"]
+    assert abs(noise.mean) < 6 / np.sqrt(8_000) and abs(noise.variance - 1) < 6 * np.sqrt(2 / 8_000)
+    assert not np.array_equal(*noise.chain_mean)
+
+
+def test_only_what_is_asked_for_is_kept():
+    draws = run(stream={"u": wb.Stream(lambda u: u, batches=False, quantiles=False)})
+    summary = draws.streamed["u"].summary
+    assert summary.batches is None and summary.sketch is None
+    assert sum(leaf.nbytes for leaf in jax.tree.leaves(summary)) == 5 * 2 * 3 * 4 + 4
+
+
+class Compiled(Exception):
+    """Raised in place of the run."""
+
+
+@pytest.fixture
+def memory(monkeypatch):
+    """Compile a run of so many samples, and tell the memory of its program."""
+
+    def stop(self, *args):
+        raise Compiled(self._compiled.memory_analysis())
+
+    def of(target, sampler, **options):
+        with monkeypatch.context() as patch, pytest.raises(Compiled) as stopped:
+            patch.setattr(_compile.Program, "__call__", stop)
+            wb.sample(jax.random.key(0), sampler, target, collect={}, progress=False, **options)
+        return stopped.value.args[0]
+
+    return of
+
+
+def test_memory_does_not_know_the_length(memory):
+    sampler = pcn(TARGET.potential, 0.5)
+    short, long = (memory(TARGET, sampler, stream=FUNCTIONS, num_samples=n) for n in (1_000, 10**7))
+    for part in ("argument", "output", "temp", "alias"):
+        size = getattr(short, f"{part}_size_in_bytes")
+        assert size == getattr(long, f"{part}_size_in_bytes") and size > 0
+    sizes = [
+        sum(x.nbytes for x in jax.tree.leaves(run(num_samples=n).streamed["u"].summary)) for n in (9, 900)
+    ]
+    assert sizes[0] == sizes[1]
+
+
+def test_ten_million_parameters_need_their_state_and_what_is_asked_for(memory):
+    """The posterior mean of every weight costs five more of them, and the chain is updated in place."""
+    size = 10**7
+    target = wb.targets.from_potential(lambda u: jnp.sum(u**2) / 1e4, jnp.zeros(size))
+    sampler = pcn(target.potential, 0.1)
+    of_state = 4 * size
+    potential = memory(target, sampler, stream={"potential": target.potential}, num_samples=10**7)
+    assert potential.argument_size_in_bytes < 1.01 * of_state
+    assert potential.alias_size_in_bytes > 0.99 * potential.output_size_in_bytes
+    assert potential.temp_size_in_bytes < 6.1 * of_state  # of a pCN step, whatever is streamed
+    weights = wb.Stream(lambda u: u, batches=False, quantiles=False)
+    everything = memory(target, sampler, stream={"weights": weights}, num_samples=10**7)
+    assert 5.9 * of_state < everything.argument_size_in_bytes < 6.1 * of_state
+    assert everything.temp_size_in_bytes < 6.1 * of_state
+    assert everything.alias_size_in_bytes > 0.99 * everything.output_size_in_bytes
+    draws = wb.sample(
+        jax.random.key(0), sampler, target, num_samples=3, collect={}, stream={"weights": weights}
+    )
+    assert draws.streamed["weights"].mean.shape == (size,)
+
+
+def test_positions_that_were_given_are_not_used_up():
+    start = jnp.ones((2, 3))
+    run(initial=start)
+    assert np.array_equal(start, np.ones((2, 3)))

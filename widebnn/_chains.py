@@ -1,0 +1,160 @@
+"""The compiled part of a run: what the chains carry, a step, a draw, and a chunk of draws."""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+
+from widebnn import streaming
+from widebnn._check import Number
+from widebnn.streaming import Stream, Summary
+
+__all__ = ["Carry", "Chains", "call"]
+
+STATISTICS = {
+    "acceptance_rate": "acceptance_rate",
+    "is_accepted": "is_accepted",
+    "is_divergent": "diverging",
+    "num_integration_steps": "n_steps",
+}
+"""What is kept of a step's report, by its name there and in ArviZ; averaged over the steps between draws."""
+
+Keys = Key[Array, "purpose chain"]
+STEP, COLLECT, STREAM = range(3)
+
+
+class Carry(NamedTuple):
+    """All that changes from step to step: a run goes on from it as if it had never stopped."""
+
+    states: PyTree
+    step: Int[Array, ""]
+    log_step_size: Float[Array, ""]  # while it is tuned
+    average: Float[Array, ""]  # of it, which is what stays
+    streamed: dict[str, Summary]
+    stats: dict[str, Summary]  # where nothing is collected, beside which they would be kept
+
+
+class Chains(NamedTuple):
+    """A sampler, and what shall be kept of it; `goal`, the acceptance to tune to, is None for none."""
+
+    make: Callable[[Array], Any]
+    goal: Number | None
+    max_step_size: Number
+    collect: Mapping[str, Callable[..., Any]]
+    streams: Mapping[str, Stream]
+
+    def start(self, initial: PyTree, step_size: Float[Array, ""], start_keys: Key[Array, " chain"]) -> Carry:
+        """Before the first step. No leaf shares memory with another or with `initial`: chunks use them up."""
+        make_states = jax.vmap(lambda u, key: self.make(step_size).init(u, rng_key=key))
+        states = jax.tree.map(jnp.copy, jax.jit(make_states)(initial, start_keys))
+        carry = Carry(states, jnp.asarray(0), jnp.log(step_size), jnp.log(step_size), {}, {})
+        keys = jnp.stack([start_keys] * 3)  # for the shapes only
+        streamed = jax.eval_shape(self._streamed, keys, carry)
+        streamed = {name: streaming.start(shape, self.streams[name]) for name, shape in streamed.items()}
+        report = {} if self.collect else self.draw_shapes(keys, carry)[1]
+        stats = {name: streaming.start(shape, streaming.MOMENTS) for name, shape in report.items()}
+        return carry._replace(streamed=streamed, stats=stats)
+
+    def draw_shapes(self, keys: Keys, carry: Carry) -> PyTree[jax.ShapeDtypeStruct]:
+        """What each draw adds to a chunk: what is collected, and statistics."""
+        report = jax.eval_shape(self._step, keys, carry, jnp.asarray(True))[1]
+        return jax.eval_shape(self._collected, keys, carry), report
+
+    def chunk(
+        self,
+        keys: Keys,
+        carry: Carry,
+        num_draws: Int[Array, ""],
+        num_steps: Int[Array, ""],
+        is_burn_in: Bool[Array, ""],
+        *,
+        rows: int,
+    ) -> tuple[Carry, PyTree]:
+        """`num_draws` times `num_steps` steps, and the last `rows` draws; in burn-in nothing is evaluated."""
+
+        def body(i, inside):
+            carry, kept = inside
+            carry, draw = self._draw(keys, carry, num_steps, is_burn_in)
+            return carry, jax.tree.map(lambda k, d: k.at[i % rows].set(d), kept, draw)
+
+        shapes = self.draw_shapes(keys, carry)
+        kept = jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), shapes)
+        return jax.lax.fori_loop(0, num_draws, body, (carry, kept))
+
+    def _draw(self, keys, carry, num_steps, is_burn_in):
+        def body(_, inside):
+            carry, totals = inside
+            carry, report = self._step(keys, carry, is_burn_in)
+            return carry, jax.tree.map(jnp.add, totals, report)
+
+        nothing, totals = jax.tree.map(
+            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self.draw_shapes(keys, carry)
+        )
+        carry, totals = jax.lax.fori_loop(0, num_steps, body, (carry, totals))
+        report = jax.tree.map(lambda total: total / num_steps, totals)
+
+        def keep(carry):
+            update = functools.partial(_updated, rng_key=jax.random.fold_in(keys[STREAM, 0], carry.step))
+            streamed = update(carry.streamed, self._streamed(keys, carry))
+            carry = carry._replace(streamed=streamed, stats=update(carry.stats, report))
+            return carry, self._collected(keys, carry)
+
+        carry, value = jax.lax.cond(is_burn_in, lambda carry: (carry, nothing), keep, carry)
+        return carry, (value, report)
+
+    def _step(self, keys, carry, is_burn_in):
+        chain_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys[STEP])
+        is_tuning = is_burn_in & (self.goal is not None)
+        log_step_size = jnp.where(is_tuning, carry.log_step_size, carry.average)
+        states, info = jax.vmap(self.make(jnp.exp(log_step_size)).step)(chain_keys, carry.states)
+        dtype = carry.average.dtype
+        report = {
+            name: jnp.asarray(getattr(info, field), dtype)
+            for field, name in STATISTICS.items()
+            if hasattr(info, field)
+        }
+        goal = 0.5 if self.goal is None else self.goal
+        gain = (carry.step + 1.0) ** -0.6 / (goal * (1 - goal))
+        change = jnp.clip(gain * (jnp.mean(report["acceptance_rate"]) - goal), -1, 1)
+        moved = jnp.minimum(carry.log_step_size + change, jnp.log(self.max_step_size)).astype(dtype)
+        weight = jnp.where(is_tuning, (carry.step + 1.0) ** -0.75, 0).astype(dtype)
+        average = weight * moved + (1 - weight) * carry.average
+        carry = carry._replace(states=states, step=carry.step + 1, log_step_size=moved, average=average)
+        return carry, report
+
+    def _collected(self, keys, carry):
+        return _values(self.collect, keys[COLLECT], carry)
+
+    def _streamed(self, keys, carry):
+        functions = {name: stream.function for name, stream in self.streams.items()}
+        return _values(functions, keys[STREAM], carry)
+
+
+def call(function, position, rng_key):
+    """`function(position)`, with a key if it wants one."""
+    if "rng_key" in inspect.signature(function).parameters:
+        return function(position, rng_key=rng_key)
+    return function(position)
+
+
+def _values(functions, keys, carry):
+    draw_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys)
+
+    def of_chain(position, rng_key):
+        return {
+            name: jnp.asarray(call(function, position, jax.random.fold_in(rng_key, i)))
+            for i, (name, function) in enumerate(functions.items())
+        }
+
+    return jax.vmap(of_chain)(carry.states.position, draw_keys)
+
+
+def _updated(summaries, values, rng_key):
+    return {
+        name: streaming.update(summary, values[name], jax.random.fold_in(rng_key, i))
+        for i, (name, summary) in enumerate(summaries.items())
+    }

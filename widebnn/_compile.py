@@ -1,0 +1,62 @@
+"""A function compiled once, with the arrays it closes over as arguments."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.core
+import jax.numpy as jnp
+
+__all__ = ["Program"]
+
+
+class Program:
+    """`function` traced at `args`, and compiled when first called.
+
+    A jitted function takes the arrays it closes over as constants of the program: compilation then folds and
+    copies the data, and a data set of some size makes it slow. Here they are lifted out and passed along.
+
+    Parameters
+    ----------
+    function
+        Of pytrees of arrays.
+    args
+        Where it is traced; later calls take arguments of the same shapes, cast to the same types.
+    donate
+        The position of the argument that a call uses up, so that its memory is that of the result.
+
+    Attributes
+    ----------
+    constants
+        The arrays that were lifted out, in the order in which the program meets them.
+    """
+
+    def __init__(self, function: Callable[..., Any], *args: Any, donate: int):
+        closed, out = jax.make_jaxpr(function, return_shape=True)(*args)
+        treedef = jax.tree.structure(out)
+
+        def with_constants(constants, *args):
+            return treedef.unflatten(jax.core.eval_jaxpr(closed.jaxpr, constants, *jax.tree.leaves(args)))
+
+        self.constants = closed.consts
+        self._lowered = jax.jit(with_constants, donate_argnums=1 + donate).lower(self.constants, *args)
+        self._dtypes = [leaf.dtype for leaf in jax.tree.leaves(args)]
+
+    @property
+    def text(self) -> str:
+        """The lowered program, without the places in source files that it comes from."""
+        return self._lowered.as_text()
+
+    @functools.cached_property
+    def _compiled(self):
+        return self._lowered.compile()
+
+    def compile(self) -> None:
+        """Compile now what the first call would."""
+        _ = self._compiled
+
+    def __call__(self, *args: Any) -> Any:
+        leaves, treedef = jax.tree.flatten(args)
+        cast = [jnp.asarray(leaf, dtype) for leaf, dtype in zip(leaves, self._dtypes, strict=True)]
+        return self._compiled(self.constants, *treedef.unflatten(cast))

@@ -1,0 +1,298 @@
+"""Runs that survive: `widebnn.sample(..., checkpoint=wb.Checkpoint("runs/a"))`, called again, goes on.
+
+In the folder lie
+
+- `run.json`, what the run is: its configuration, and hashes of its program and its data;
+- `state/`, the last two checkpoints of all that the chains carry, by the number of steps made;
+- `draws/`, what was collected from one checkpoint to the next, by the number of draws made.
+
+Orbax writes each aside and renames it when it is whole. What is read back is compared with a SHA-256 that
+was taken in memory.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+from jaxtyping import PyTree
+
+from widebnn._check import Number, at_least, positive
+
+__all__ = ["Checkpoint"]
+
+FORMAT = "widebnn checkpoints 1"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a run is kept on disk, and how often.
+
+    A call of `widebnn.sample` with the same arguments goes on from the newest checkpoint there, and its draws
+    are bit for bit those of a run that was never interrupted. When the run is finished the call returns its
+    result without a step; with a larger `num_samples` it extends the run. One process at a time.
+
+    Parameters
+    ----------
+    path
+        A folder, made where it is missing; it belongs to one run.
+    every_seconds
+        Wall time from one checkpoint to the next; None for none.
+    every_steps
+        Steps from one to the next; None for none. Both count between compiled chunks, of about half a second,
+        so that a long step is never interrupted. There is always a checkpoint at the end.
+
+    Raises
+    ------
+    ValueError
+        If an interval is not positive.
+    """
+
+    path: str | os.PathLike
+    every_seconds: Number | None = 600.0
+    every_steps: int | None = None
+
+    def __post_init__(self):
+        if self.every_seconds is not None:
+            positive(every_seconds=self.every_seconds)
+        if self.every_steps is not None:
+            at_least(1, every_steps=self.every_steps)
+
+
+class Kept(NamedTuple):
+    """What a run is resumed from: the carry, the draws of each chunk, and the seconds it took until then."""
+
+    carry: PyTree
+    draws: list[PyTree]
+    seconds: float
+
+
+def identity(configuration: Mapping[str, Any], program: str, constants: list[Any]) -> dict[str, Any]:
+    """What must be the same for a run to go on: see `_difference`."""
+    return {
+        "format": FORMAT,
+        "versions": {name: version(name) for name in ("widebnn", "jax", "jaxlib")}
+        | {"platform": jax.default_backend()},
+        "configuration": json.loads(json.dumps(configuration)),
+        "program": hashlib.sha256(program.encode()).hexdigest(),
+        "data": digest(constants),
+    }
+
+
+def digest(tree: PyTree) -> str:
+    """SHA-256 of shapes, types and bytes of all leaves."""
+    total = hashlib.sha256()
+    for leaf in jax.tree.leaves(tree):
+        array = np.ascontiguousarray(_to_host(leaf))
+        total.update(f"{array.dtype.name}{array.shape}".encode())
+        total.update(array.reshape(-1).view(np.uint8))
+    return total.hexdigest()
+
+
+class Store:
+    """The folder of one run.
+
+    Parameters
+    ----------
+    settings
+        The user's.
+    identity
+        Of the run.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds something else, or another run: the message says what differs.
+    """
+
+    def __init__(self, settings: Checkpoint, identity: dict[str, Any]):
+        self.settings, self.path = settings, Path(settings.path).absolute()
+        self.identity = identity
+        self._claim()
+        self._segments: list[dict[str, Any]] = []
+        self._saved_step, self._saved_at, self._num_chunks = -1, time.perf_counter(), 0
+
+    def _claim(self) -> None:
+        """Make the folder ours, or see that it is."""
+        record = self.path / "run.json"
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"checkpoint must be a folder; {self.path} is a file")
+        if not record.exists():
+            partial = record.with_suffix(".partial")
+            if self.path.exists() and set(self.path.iterdir()) - {partial}:
+                raise ValueError(f"checkpoint {self.path} holds something else than a run; give a new folder")
+            self.path.mkdir(parents=True, exist_ok=True)
+            partial.write_text(json.dumps(self.identity, indent=1) + "\n")
+            partial.replace(record)
+        try:
+            there = json.loads(record.read_text())
+        except ValueError:
+            there = None
+        if not isinstance(there, dict) or [there.get("format"), *there] != [FORMAT, *self.identity]:
+            raise ValueError(f"checkpoint {record} is damaged, or none of this package; nothing was changed")
+        if found := _difference(there, self.identity):
+            raise ValueError(f"checkpoint {self.path} belongs to another run: {found}. Give another folder")
+
+    def restore(self, carry: PyTree, draw: PyTree) -> Kept:
+        """The newest checkpoint, in the structures of `carry` and `draw`; `carry` where there is none.
+
+        Raises
+        ------
+        ValueError
+            If it is damaged or belongs to another run; the message names it, and the one before if that is
+            whole. Nothing is deleted.
+        """
+        steps = sorted(_numbers(self.path / "state"), reverse=True)
+        if not steps:
+            return Kept(carry, [], 0.0)
+        newest = self.path / "state" / str(steps[0])
+        try:
+            kept, self._segments = self._load(steps[0], carry, draw)
+        except Exception as error:
+            advice = self._advice(steps[1:], carry, draw)
+            raise ValueError(f"checkpoint {newest} is damaged: {error}. {advice}") from error
+        for orphan in _numbers(self.path / "draws") - {segment["draws"] for segment in self._segments}:
+            # The run was killed before the state that goes with it was whole.
+            with _manager(self.path / "draws") as manager:
+                manager.delete(orphan)
+        self._saved_step, self._num_chunks = steps[0], len(kept.draws)
+        return kept
+
+    def save_if_due(self, step: int, kept: Kept, is_last: bool) -> None:
+        """Write a checkpoint, if one is due after `step` steps.
+
+        Raises
+        ------
+        OSError
+            If it could not be written; the message names the one that is left.
+        """
+        seconds, steps = self.settings.every_seconds, self.settings.every_steps
+        is_due = is_last
+        is_due |= seconds is not None and time.perf_counter() - self._saved_at >= seconds
+        is_due |= steps is not None and step - max(self._saved_step, 0) >= steps
+        if is_due:
+            self._save(step, kept)
+
+    def _save(self, step: int, kept: Kept) -> None:
+        try:
+            segments = list(self._segments)
+            if new := kept.draws[self._num_chunks :]:
+                arrays = [np.concatenate(parts) for parts in zip(*map(jax.tree.leaves, new))]
+                num_draws = sum(len(jax.tree.leaves(chunk)[0]) for chunk in kept.draws)
+                segments.append({"draws": num_draws, "sha256": digest(arrays)})
+                _write(self.path / "draws", num_draws, arrays, {})
+            record = {
+                "run": self._name,
+                "seconds": kept.seconds,
+                "segments": segments,
+                "sha256": digest(kept.carry),
+            }
+            _write(self.path / "state", step, jax.tree.leaves(kept.carry), record, max_to_keep=2)
+        except Exception as error:
+            left = f"state/{self._saved_step}" if self._saved_step >= 0 else "there is none yet"
+            raise OSError(
+                f"checkpoint {self.path} could not be written after step {step}: {error}. "
+                f"The last whole one is kept ({left}); make room, and the same call goes on from it"
+            ) from error
+        self._segments, self._num_chunks = segments, len(kept.draws)
+        self._saved_step, self._saved_at = step, time.perf_counter()
+
+    @property
+    def _name(self) -> str:
+        return hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()
+
+    def _load(self, step: int, carry: PyTree, draw: PyTree) -> tuple[Kept, list[dict[str, Any]]]:
+        """The checkpoint of `step` and its segments of draws; any error means that it is damaged."""
+        arrays, record = _read(self.path / "state", step)
+        if record["run"] != self._name:
+            raise ValueError("it is of another run than run.json says")
+        if digest(arrays) != record["sha256"]:
+            raise ValueError("its bytes are not those that were saved")
+        draws = []
+        for segment in record["segments"]:
+            draws.append(_read(self.path / "draws", segment["draws"])[0])
+            if digest(draws[-1]) != segment["sha256"]:
+                raise ValueError(f"the bytes of draws/{segment['draws']} are not those that were saved")
+        leaves, of_carry = jax.tree.flatten(carry)
+        restored = of_carry.unflatten(map(_to_device, arrays, leaves))
+        draws = [jax.tree.structure(draw).unflatten(arrays) for arrays in draws]
+        return Kept(restored, draws, record["seconds"]), record["segments"]
+
+    def _advice(self, older: list[int], carry: PyTree, draw: PyTree) -> str:
+        for step in older:
+            try:
+                self._load(step, carry, draw)
+            except Exception:
+                continue
+            return (
+                f"The one before, {self.path / 'state' / str(step)}, is whole: "
+                "move the damaged one away, and the same call goes on from it"
+            )
+        return "There is no other that is whole: start again in another folder"
+
+
+def _difference(there: dict[str, Any], here: dict[str, Any]) -> str:
+    """In words, what differs between two identities; empty where nothing does."""
+    for part in ("versions", "configuration"):
+        for name in dict.fromkeys([*here[part], *there[part]]):
+            old, new = there[part].get(name), here[part].get(name)
+            if old != new:
+                return f"{part}: {name} was {old} and is now {new}"
+    if there["program"] != here["program"]:
+        return "the model, the sampler or a function that is collected or streamed has changed"
+    if there["data"] != here["data"]:
+        return "the data, or other arrays that enter the potential, have changed"
+    return ""
+
+
+def _to_host(leaf: Any) -> np.ndarray:
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    return np.asarray(leaf)
+
+
+def _to_device(array: np.ndarray, like: jax.Array) -> jax.Array:
+    if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(jnp.asarray(array), impl=jax.random.key_impl(like))
+    return jnp.asarray(array)
+
+
+def _manager(path: Path, max_to_keep: int | None = None) -> ocp.CheckpointManager:
+    options = ocp.CheckpointManagerOptions(
+        max_to_keep=max_to_keep, enable_async_checkpointing=False, cleanup_tmp_directories=True
+    )
+    return ocp.CheckpointManager(path, options=options, item_names=("arrays", "record"))
+
+
+def _numbers(path: Path) -> set[int]:
+    return {int(entry.name) for entry in path.glob("*") if entry.name.isdecimal()}
+
+
+def _write(
+    path: Path, number: int, leaves: list[Any], record: dict[str, Any], max_to_keep: int | None = None
+) -> None:
+    arrays = {str(i): _to_host(leaf) for i, leaf in enumerate(leaves)}
+    # Orbax does not store arrays without entries.
+    record = record | {"empty": {i: [x.shape, x.dtype.name] for i, x in arrays.items() if x.size == 0}}
+    arrays = {i: x for i, x in arrays.items() if x.size > 0}
+    items = ocp.args.Composite(arrays=ocp.args.PyTreeSave(arrays), record=ocp.args.JsonSave(record))
+    with _manager(path, max_to_keep) as manager:
+        manager.save(number, args=items, force=True)
+
+
+def _read(path: Path, number: int) -> tuple[list[np.ndarray], dict[str, Any]]:
+    items = ocp.args.Composite(arrays=ocp.args.PyTreeRestore(), record=ocp.args.JsonRestore())
+    with _manager(path) as manager:
+        found = manager.restore(number, args=items)
+    empty = {i: np.zeros(shape, dtype) for i, (shape, dtype) in found["record"]["empty"].items()}
+    arrays = {i: np.asarray(x) for i, x in found["arrays"].items()} | empty
+    return [arrays[str(i)] for i in range(len(arrays))], found["record"]

@@ -1,0 +1,328 @@
+"""Functions of the state summarised while chains run, in memory that does not grow with their length.
+
+A chain of 10⁷ steps is never stored: `widebnn.sample(..., stream={"potential": target.potential})` folds each
+value into a summary inside the compiled loop. A summary holds
+
+- moments by Welford's recursion, in compensated sums, so that float32 does not stall after 2²⁴ steps;
+- the means of 32 to 64 equally long batches: when there are 64, neighbours are merged and batches are from
+  then on twice as long. They give the effective sample size, and R̂ of the two halves of each chain;
+- a quantile sketch, a binary counter of sorted blocks of 64 points: two blocks of weight w are merged into
+  one of weight 2w by keeping every other point of the two, from the first or the second at random.
+
+Welford 1962; Chan, Golub & LeVeque 1983; Knuth, TAOCP vol. 2, §4.2.2 (exact error of a sum); Glynn & Whitt
+1991 (batch means); Munro & Paterson 1980, and Karnin, Lang & Liberty 2016 for the random start (sketch).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key, Shaped
+
+__all__ = ["Stream", "Streamed", "Summary"]
+
+NUM_BATCHES = 64
+NUM_POINTS = 64
+NUM_LEVELS = 25  # blocks of 2⁶ values in a counter of 25 bits: as many values as an int32 counts
+
+
+class Stream(NamedTuple):
+    """A function to stream, and what is kept of it besides its moments.
+
+    Per chain and entry of the function's value, moments take 5 numbers, batches 66 and quantiles 1,664: leave
+    out what a function with many entries does not need.
+
+    Attributes
+    ----------
+    function
+        Of a position, to an array; with an argument `rng_key` it gets a fresh one each time.
+    batches
+        Whether to keep batch means, for the effective sample size, its error and R̂.
+    quantiles
+        Whether to keep a quantile sketch.
+    """
+
+    function: Callable[..., Shaped[Array, "..."]]
+    batches: bool = True
+    quantiles: bool = True
+
+
+MOMENTS = Stream(lambda position: position, batches=False, quantiles=False)
+"""What is kept of a sampler's statistics, which come from its report and not from a function."""
+
+
+class Sum(NamedTuple):
+    """A sum of many small terms, and what rounding has taken from it."""
+
+    high: Float[Array, "*shape"]
+    low: Float[Array, "*shape"]
+
+
+class Batches(NamedTuple):
+    """Means over batches of `length` values; only the first `num` are whole."""
+
+    means: Float[Array, "batch chain *event"]
+    num: Int[Array, ""]
+    length: Int[Array, ""]
+    total: Sum  # of the batch under way
+
+
+class Sketch(NamedTuple):
+    """Values that wait, and sorted blocks: level h is in use where bit h of the number of blocks is set."""
+
+    recent: Float[Array, "point chain *event"]
+    levels: Float[Array, "level point chain *event"]
+
+
+class Summary(NamedTuple):
+    """What is kept of the values of one function in all chains, all relative to the first value of each."""
+
+    num: Int[Array, ""]  # of values
+    origin: Float[Array, "chain *event"]
+    mean: Sum
+    squares: Sum  # Σ (x − mean)²
+    batches: Batches | None
+    sketch: Sketch | None
+
+
+def start(values: Shaped[Array, "chain *event"] | jax.ShapeDtypeStruct, stream: Stream) -> Summary:
+    """The summary of no values yet.
+
+    Parameters
+    ----------
+    values
+        An array, or shape and type, of the values that will come, one row a chain.
+    stream
+        What to keep.
+
+    Raises
+    ------
+    TypeError
+        If the values are no real numbers.
+    """
+    if not jnp.isdtype(values.dtype, ("bool", "integral", "real floating")):
+        raise TypeError(f"a streamed function must return real numbers; it returned {values.dtype}")
+    dtype = jnp.promote_types(values.dtype, jnp.float32)
+
+    def zeros(*leading):
+        return jnp.zeros((*leading, *values.shape), dtype)
+
+    def integer(value):
+        return jnp.full((), value, jnp.int32)
+
+    batches = Batches(zeros(NUM_BATCHES), integer(0), integer(1), Sum(zeros(), zeros()))
+    return Summary(
+        num=integer(0),
+        origin=zeros(),
+        mean=Sum(zeros(), zeros()),
+        squares=Sum(zeros(), zeros()),
+        batches=batches if stream.batches else None,
+        sketch=Sketch(zeros(NUM_POINTS), zeros(NUM_LEVELS, NUM_POINTS)) if stream.quantiles else None,
+    )
+
+
+def update(summary: Summary, values: Shaped[Array, "chain *event"], rng_key: Key[Array, ""]) -> Summary:
+    """Fold in one value of every chain; the key is for the sketch."""
+    values = values.astype(summary.origin.dtype)
+    count = summary.num + 1
+    origin = jnp.where(summary.num == 0, values, summary.origin)
+    relative = values - origin
+    before = _minus(relative, summary.mean)
+    mean = _add(summary.mean, before / count)
+    squares = _add(summary.squares, before * _minus(relative, mean))
+    batches = summary.batches and _into_batches(summary.batches, relative, count)
+    sketch = summary.sketch and _into_sketch(summary.sketch, relative, summary.num, rng_key)
+    return Summary(count, origin, mean, squares, batches, sketch)
+
+
+def _add(total: Sum, term: Float[Array, "*shape"]) -> Sum:
+    term = term + total.low
+    high = total.high + term
+    of_term = high - total.high
+    return Sum(high, (total.high - (high - of_term)) + (term - of_term))
+
+
+def _minus(value: Float[Array, "*shape"], total: Sum) -> Float[Array, "*shape"]:
+    return (value - total.high) - total.low
+
+
+def _into_batches(batches: Batches, value: Float[Array, "chain *event"], count: Int[Array, ""]) -> Batches:
+    total = _add(batches.total, value)
+    is_whole = count == (batches.num + 1) * batches.length
+    batches = Batches(
+        means=batches.means.at[batches.num].set(total.high / batches.length),
+        num=batches.num + is_whole,
+        length=batches.length,
+        total=jax.tree.map(lambda part: jnp.where(is_whole, 0, part), total),
+    )
+
+    def merged(batches):
+        pairs = (batches.means[::2] + batches.means[1::2]) / 2
+        means = batches.means.at[: NUM_BATCHES // 2].set(pairs)
+        return Batches(means, batches.num // 2, batches.length * 2, batches.total)
+
+    return jax.lax.cond(batches.num == NUM_BATCHES, merged, lambda batches: batches, batches)
+
+
+def _into_sketch(
+    sketch: Sketch, value: Float[Array, "chain *event"], count: Int[Array, ""], rng_key: Key[Array, ""]
+) -> Sketch:
+    num_blocks, filled = count // NUM_POINTS, count % NUM_POINTS
+
+    def carry_over(sketch):
+        """Add the block that is now full, as one adds 1 to a binary number."""
+
+        def is_in_use(level_and_block):
+            return (num_blocks >> level_and_block[0]) & 1 == 1
+
+        def merge(level_and_block):
+            level, block = level_and_block
+            both = jnp.sort(jnp.concatenate([sketch.levels[level], block]), axis=0)
+            is_odd = jax.random.bernoulli(jax.random.fold_in(rng_key, level), shape=(1, *value.shape))
+            return level + 1, jnp.where(is_odd, both[1::2], both[::2])
+
+        level, block = jax.lax.while_loop(is_in_use, merge, (jnp.zeros_like(num_blocks), sketch.recent))
+        return Sketch(sketch.recent, sketch.levels.at[level].set(block))
+
+    sketch = Sketch(sketch.recent.at[filled].set(value), sketch.levels)
+    return jax.lax.cond(filled == NUM_POINTS - 1, carry_over, lambda sketch: sketch, sketch)
+
+
+@dataclass(frozen=True, eq=False)
+class Streamed:
+    """What chains leave behind of a function that was streamed.
+
+    With C chains of n values each; every result has the shape of one value, in float64.
+
+    Attributes
+    ----------
+    summary
+        The summary at the end of the run, in NumPy arrays.
+    """
+
+    summary: Summary
+
+    @property
+    def count(self) -> int:
+        """n, the number of values of each chain."""
+        return int(self.summary.num)
+
+    @property
+    def chain_mean(self) -> Float[np.ndarray, "chain *event"]:
+        """The mean of each chain."""
+        return np.add(self.summary.origin, _total(self.summary.mean), dtype=np.float64)
+
+    @property
+    def mean(self) -> Float[np.ndarray, "*event"]:
+        """The mean over all chains."""
+        return np.asarray(self.chain_mean.mean(axis=0))
+
+    @property
+    def variance(self) -> Float[np.ndarray, "*event"]:
+        """The unbiased variance of all values of all chains as one sample; NaN of a single one."""
+        chain_mean = self.chain_mean
+        between = self.count * ((chain_mean - chain_mean.mean(axis=0)) ** 2).sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            squares = _total(self.summary.squares).sum(axis=0) + between
+            return np.asarray(squares / np.float64(self.count * len(chain_mean) - 1))
+
+    @property
+    def std(self) -> Float[np.ndarray, "*event"]:
+        """The root of `variance`."""
+        return np.asarray(np.sqrt(self.variance))
+
+    @property
+    def effective_sample_size(self) -> Float[np.ndarray, "*event"]:
+        """The effective sample size of all chains by batch means, C n W / (b V).
+
+        W is the mean variance within a chain, V the mean over chains of the variance of the means of its a
+        whole batches of b values. The relative standard error is √(2/(C(a − 1))), at most 0.26/√C; where the
+        integrated autocorrelation time τ is no longer small against b ≥ n/64, the estimate is too large by a
+        share of about τ/(2b). It sees each chain alone: chains stuck in different places look well until
+        `rhat` is read. NaN where a chain never moves.
+        """
+        means, length = self._batch_means()
+        within = (_total(self.summary.squares) / (self.count - 1)).mean(axis=0)
+        of_means = means.var(axis=0, ddof=1).mean(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(means.shape[1] * self.count * within / (length * of_means))
+
+    @property
+    def mcse(self) -> Float[np.ndarray, "*event"]:
+        """The Monte Carlo standard error of `mean`, √(b V/(C n)) in the terms of `effective_sample_size`."""
+        means, length = self._batch_means()
+        of_means = means.var(axis=0, ddof=1).mean(axis=0)
+        return np.asarray(np.sqrt(length * of_means / (means.shape[1] * self.count)))
+
+    @property
+    def rhat(self) -> Float[np.ndarray, "*event"]:
+        """Split R̂: `widebnn.rhat` of the halves of all chains, the first of which ends with a batch.
+
+        The variance within halves is that within chains less the part that lies between the halves, which is
+        exact: Σ(x − m)² = Σ₁ + Σ₂ + (n₁n₂/n)(m₁ − m₂)².
+        """
+        means, length = self._batch_means()
+        n = self.count
+        n1 = length * (len(means) // 2)
+        n2 = n - n1
+        m = _total(self.summary.mean)
+        m1 = means[: len(means) // 2].mean(axis=0)
+        m2 = (n * m - n1 * m1) / n2
+        squares = _total(self.summary.squares) - n1 * n2 / n * (m1 - m2) ** 2
+        origin = np.asarray(self.summary.origin, np.float64)
+        of_means = np.concatenate([origin + m1, origin + m2]).var(axis=0, ddof=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            within = np.maximum(squares, 0).mean(axis=0) / (n - 2)
+            return np.asarray(np.sqrt(1 - 2 / n + (1 + 0.5 / len(m)) * of_means / within))
+
+    def quantile(self, q: Any) -> Float[np.ndarray, "*q_and_event"]:
+        """The values below which a share `q` of all values of all chains lies, approximately.
+
+        Exact up to 64 values a chain, with linear interpolation between them (Hazen's rule). From then on the
+        share that truly lies below the answer is off by an error of mean 0 and a standard deviation of at
+        most 0.008 for one chain and 0.004 for four, whatever the number of values and their order (measured,
+        and held in the tests).
+
+        Parameters
+        ----------
+        q
+            One probability, or an array of them, which becomes the first axes of the result.
+
+        Raises
+        ------
+        ValueError
+            If a probability lies outside [0, 1], or quantiles were not streamed.
+        """
+        probabilities = np.asarray(q, np.float64)
+        if not np.all((probabilities >= 0) & (probabilities <= 1)):
+            raise ValueError(f"q must hold probabilities in [0, 1]; got {q}")
+        if self.summary.sketch is None:
+            raise ValueError("quantile needs a stream with quantiles=True; this one has quantiles=False")
+        num_blocks, filled = divmod(self.count, NUM_POINTS)
+        recent, levels = self.summary.sketch
+        in_use = [h for h in range(NUM_LEVELS) if num_blocks >> h & 1]
+        points = np.concatenate([recent[:filled], *(levels[h] for h in in_use)])
+        weights = np.concatenate([np.ones(filled), *(np.full(NUM_POINTS, 2.0**h) for h in in_use)])
+        values = np.add(points, self.summary.origin, dtype=np.float64)
+        pooled = values.reshape(len(points) * values.shape[1], -1).T  # one row an entry
+        order = np.argsort(pooled, axis=1)
+        weights = np.repeat(weights, values.shape[1])[order]
+        shares = (np.cumsum(weights, axis=1) - weights / 2) / weights.sum(axis=1, keepdims=True)
+        pooled = np.take_along_axis(pooled, order, axis=1)
+        found = [np.interp(probabilities, *entry) for entry in zip(shares, pooled)]
+        return np.stack(found, axis=-1).reshape(*probabilities.shape, *values.shape[2:])
+
+    def _batch_means(self) -> tuple[Float[np.ndarray, "batch chain *event"], int]:
+        if self.summary.batches is None:
+            raise ValueError("batch means need a stream with batches=True; this one has batches=False")
+        num = int(self.summary.batches.num)
+        if num < 2:
+            raise ValueError(f"batch means need two values of each chain or more; got {self.count}")
+        return np.asarray(self.summary.batches.means[:num], np.float64), int(self.summary.batches.length)
+
+
+def _total(total: Sum) -> Float[np.ndarray, "*shape"]:
+    return np.add(total.high, total.low, dtype=np.float64)
