@@ -23,9 +23,8 @@ import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn import experiments, landscape, limits, sampling, scale, tuning, versions
-from widebnn import sweep as sweeps
 from widebnn import checkpoint, experiments, landscape, limits, sampling, scale, streaming, tuning, versions
+from widebnn import sweep as sweeps
 
 MODULES = {
     "widebnn": wb,
@@ -100,6 +99,8 @@ def simplex_map(**options):
 
 def sweep(function=len, configs=OVER_MAPS, folder="results", executor=None):
     return sweeps.sweep(function, configs, folder, executor, progress=False)
+
+
 def streamed(**options):
     """The summary of no values."""
     start = streaming.start(jnp.zeros(2), wb.Stream(jnp.sum, **options))

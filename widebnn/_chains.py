@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from widebnn import streaming
 from widebnn._check import Number
+from widebnn._compile import Program
 from widebnn.streaming import Stream, Summary
 
 __all__ = ["Carry", "Chains", "call"]
@@ -25,6 +26,7 @@ STATISTICS = {
 
 Keys = Key[Array, "purpose chain"]
 STEP, COLLECT, STREAM = range(3)
+SKETCH = 2**31  # beyond the numbers of the streamed functions, which have keys of their own
 
 
 class Carry(NamedTuple):
@@ -50,7 +52,8 @@ class Chains(NamedTuple):
     def start(self, initial: PyTree, step_size: Float[Array, ""], start_keys: Key[Array, " chain"]) -> Carry:
         """Before the first step. No leaf shares memory with another or with `initial`: chunks use them up."""
         make_states = jax.vmap(lambda u, key: self.make(step_size).init(u, rng_key=key))
-        states = jax.tree.map(jnp.copy, jax.jit(make_states)(initial, start_keys))
+        states = Program(make_states, initial, start_keys)(initial, start_keys)
+        states = jax.tree.map(jnp.copy, states)
         carry = Carry(states, jnp.asarray(0), jnp.log(step_size), jnp.log(step_size), {}, {})
         keys = jnp.stack([start_keys] * 3)  # for the shapes only
         streamed = jax.eval_shape(self._streamed, keys, carry)
@@ -98,7 +101,8 @@ class Chains(NamedTuple):
         report = jax.tree.map(lambda total: total / num_steps, totals)
 
         def keep(carry):
-            update = functools.partial(_updated, rng_key=jax.random.fold_in(keys[STREAM, 0], carry.step))
+            rng_key = jax.random.fold_in(jax.random.fold_in(keys[STREAM, 0], carry.step), SKETCH)
+            update = functools.partial(_updated, rng_key=rng_key)
             streamed = update(carry.streamed, self._streamed(keys, carry))
             carry = carry._replace(streamed=streamed, stats=update(carry.stats, report))
             return carry, self._collected(keys, carry)

@@ -24,7 +24,8 @@ class Program:
     args
         Where it is traced; later calls take arguments of the same shapes, cast to the same types.
     donate
-        The position of the argument that a call uses up, so that its memory is that of the result.
+        The position of the argument that a call uses up, so that its memory is that of the result; none by
+        default.
 
     Attributes
     ----------
@@ -32,7 +33,7 @@ class Program:
         The arrays that were lifted out, in the order in which the program meets them.
     """
 
-    def __init__(self, function: Callable[..., Any], *args: Any, donate: int):
+    def __init__(self, function: Callable[..., Any], *args: Any, donate: int | None = None):
         closed, out = jax.make_jaxpr(function, return_shape=True)(*args)
         treedef = jax.tree.structure(out)
 
@@ -40,7 +41,8 @@ class Program:
             return treedef.unflatten(jax.core.eval_jaxpr(closed.jaxpr, constants, *jax.tree.leaves(args)))
 
         self.constants = closed.consts
-        self._lowered = jax.jit(with_constants, donate_argnums=1 + donate).lower(self.constants, *args)
+        donated = () if donate is None else 1 + donate
+        self._lowered = jax.jit(with_constants, donate_argnums=donated).lower(self.constants, *args)
         self._dtypes = [leaf.dtype for leaf in jax.tree.leaves(args)]
 
     @property

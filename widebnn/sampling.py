@@ -336,6 +336,6 @@ def _check_start(target, initial, num_chains):
     got = jax.tree.map(jnp.shape, initial)
     if wanted != got:
         raise ValueError(f"initial must have leaves of shapes (num_chains, ...) = {wanted}; got {got}")
-    values = jax.jit(jax.vmap(target.potential))(initial)
+    values = Program(jax.vmap(target.potential), initial)(initial)
     if not jnp.isfinite(values).all():
         raise ValueError(f"the potential must be finite where the chains start; got {values}")

@@ -13,7 +13,7 @@ from flax import nnx
 from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
-from widebnn import sampling
+from widebnn._compile import Program
 from widebnn.targets.blocks import BlockedFeatureSpace
 
 from ..exact.networks import problem
@@ -180,19 +180,21 @@ def test_a_step_at_10_000_images_takes_less_than_4_gib():
 
 @pytest.mark.parametrize("block_size", [None, 100])
 def test_compilation_embeds_no_data(block_size, monkeypatch):
-    """What the driver compiles holds no array of the size of the data; such arrays are arguments."""
+    """None of the driver's programs holds an array of the size of the data; such arrays are arguments."""
     rng = np.random.default_rng(0)
     x, y = (rng.standard_normal((1_000, columns), dtype=np.float32) for columns in (16, 10))
     bnn = wb.BNN(wb.models.FCN(16, 8, rngs=nnx.Rngs(0)), 10, noise_std=0.1)
     target = wb.targets.marginal(bnn, x, y, "feature", block_size)
     programs = []
-    compile_ = jax.stages.Lowered.compile
-    monkeypatch.setattr(
-        jax.stages.Lowered, "compile", lambda self: programs.append(self.as_text()) or compile_(self)
-    )
-    position = target.draw_prior(jax.random.key(0))
-    run = sampling._compiled(jax.value_and_grad(target.potential), position)
-    value, _ = run(position)
-    assert jnp.allclose(value, target.potential(position), rtol=1e-5)
-    assert "tensor<1000x16xf32>" in programs[0], "the data are arguments"
-    assert max(map(len, re.findall("dense<(.*?)>", programs[0])), default=0) < 1_000
+    init = Program.__init__
+
+    def noted(self, *args, **options):
+        init(self, *args, **options)
+        programs.append(self)
+
+    monkeypatch.setattr(Program, "__init__", noted)
+    wb.sample(jax.random.key(0), wb.samplers.pcnl(target.potential, 0.1), target, num_samples=2)
+    assert len(programs) == 3, "where chains start is checked, they start, and they run"
+    for program in programs:
+        assert "tensor<1000x16xf32>" in program.text, "the data are arguments"
+        assert max(map(len, re.findall("dense<(.*?)>", program.text)), default=0) < 1_000
