@@ -156,10 +156,11 @@ def _in_data_space(rng_key, units: Units, old, new, block_size: int):
         rows = jax.lax.dynamic_slice_in_dim(table, start, 2 * m)
         inverse, log_det = _inverse(jnp.diag(sign) + jax.lax.dynamic_slice_in_dim(rows, start, 2 * m, axis=1))
         b = rows[:, size:]
-        change = (y.shape[1] * log_det - jnp.sum(b * (inverse @ b))) / 2
+        change = (y.shape[1] * log_det - jnp.sum(b * _small_product(inverse, b))) / 2
         rate, is_accepted = _metropolis(change, uniform)
-        move = jnp.where(is_accepted, inverse, 0) @ rows
-        return table - jax.lax.dynamic_slice_in_dim(table, start, 2 * m, axis=1) @ move, (rate, is_accepted)
+        move = _small_product(jnp.where(is_accepted, inverse, 0), rows)
+        across = jax.lax.dynamic_slice_in_dim(table, start, 2 * m, axis=1)
+        return table - _small_product(across, move), (rate, is_accepted)
 
     def visit_group(precision, inputs):
         psi_new, psi_old, uniforms = inputs
@@ -243,6 +244,11 @@ def _inverse(m):
         adjugate = jnp.stack([m[1, 1], -m[0, 1], -m[1, 0], m[0, 0]]).reshape(2, 2)
         return adjugate / det, jnp.log(jnp.abs(det))
     return jnp.linalg.inv(m), jnp.linalg.slogdet(m)[1]
+
+
+def _small_product(a, b):
+    """a @ b as a sum of outer products: the compiler fuses it, and calls no library once a unit."""
+    return sum(a[:, i, None] * b[None, i, :] for i in range(a.shape[1]))
 
 
 def _metropolis(change, uniform):
