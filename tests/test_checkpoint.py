@@ -269,8 +269,18 @@ def test_a_run_killed_while_it_wrote_goes_on(tmp_path):
     interrupted(tmp_path, 12)
     shutil.copytree(tmp_path / "state" / "14", tmp_path / "state" / "16.orbax-checkpoint-tmp")
     shutil.copytree(tmp_path / "draws" / "3", tmp_path / "draws" / "4")
+    (
+        tmp_path / "draws" / "4" / "commit_success.txt"
+    ).unlink()  # and was being deleted when it was killed again
     assert_same_bits(run(tmp_path), run())
     assert not list(tmp_path.rglob("*tmp*"))
+
+
+def test_a_run_killed_before_its_first_checkpoint_was_whole_begins_anew(tmp_path):
+    options = {"burn_in": 0, "target_acceptance": None, "sampler": pcn(TARGET.potential, 0.5)}
+    interrupted(tmp_path, 3, **options)
+    shutil.rmtree(tmp_path / "state")
+    assert_same_bits(run(tmp_path, **options), run(**options))
 
 
 def test_record_is_readable(stopped):

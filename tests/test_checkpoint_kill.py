@@ -53,8 +53,8 @@ def test_kill_minus_nine_at_twenty_random_moments(tmp_path):
                 entry.name.isdecimal() for entry in states.iterdir()
             )
         else:
-            assert process.exitcode == 0
-            assert result.read_bytes() == expected
+            assert process.exitcode == 0, "the run ended in an error of its own"
+            assert result.read_bytes() == expected, f"the bits differ after {kills} kills"
             finished += 1
         assert time.perf_counter() - begin < SECONDS
     print(

@@ -13,6 +13,7 @@ was taken in memory.
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -151,20 +152,18 @@ class Store:
             If it is damaged or belongs to another run; the message names it, and the one before if that is
             whole. Nothing is deleted.
         """
-        steps = sorted(_numbers(self.path / "state"), reverse=True)
-        if not steps:
-            return Kept(carry, [], 0.0)
-        newest = self.path / "state" / str(steps[0])
-        try:
-            kept, self._segments = self._load(steps[0], carry, draw)
-        except Exception as error:
-            advice = self._advice(steps[1:], carry, draw)
-            raise ValueError(f"checkpoint {newest} is damaged: {error}. {advice}") from error
+        kept = Kept(carry, [], 0.0)
+        if steps := sorted(_numbers(self.path / "state"), reverse=True):
+            newest = self.path / "state" / str(steps[0])
+            try:
+                kept, self._segments = self._load(steps[0], carry, draw)
+            except Exception as error:
+                advice = self._advice(steps[1:], carry, draw)
+                raise ValueError(f"checkpoint {newest} is damaged: {error}. {advice}") from error
+            self._saved_step, self._num_chunks = steps[0], len(kept.draws)
         for orphan in _numbers(self.path / "draws") - {segment["draws"] for segment in self._segments}:
             # The run was killed before the state that goes with it was whole.
-            with _manager(self.path / "draws") as manager:
-                manager.delete(orphan)
-        self._saved_step, self._num_chunks = steps[0], len(kept.draws)
+            shutil.rmtree(self.path / "draws" / str(orphan))
         return kept
 
     def save_if_due(self, step: int, kept: Kept, is_last: bool) -> None:
@@ -263,7 +262,7 @@ def _to_host(leaf: Any) -> np.ndarray:
 def _to_device(array: np.ndarray, like: jax.Array) -> jax.Array:
     if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(jnp.asarray(array), impl=jax.random.key_impl(like))
-    return jnp.asarray(array)
+    return jnp.array(array)  # a copy: chunks use up what they are given
 
 
 def _manager(path: Path, max_to_keep: int | None = None) -> ocp.CheckpointManager:
