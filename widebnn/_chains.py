@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from widebnn import streaming
 from widebnn._check import Number
 from widebnn._compile import Program
+from widebnn._devices import Devices
 from widebnn.streaming import Stream, Summary
 
 __all__ = ["Carry", "Chains", "call"]
@@ -48,11 +49,12 @@ class Chains(NamedTuple):
     max_step_size: Number
     collect: Mapping[str, Callable[..., Any]]
     streams: Mapping[str, Stream]
+    devices: Devices
 
     def start(self, initial: PyTree, step_size: Float[Array, ""], start_keys: Key[Array, " chain"]) -> Carry:
         """Before the first step. No leaf shares memory with another or with `initial`: chunks use them up."""
         make_states = jax.vmap(lambda u, key: self.make(step_size).init(u, rng_key=key))
-        states = Program(make_states, initial, start_keys)(initial, start_keys)
+        states = Program(make_states, initial, start_keys, devices=self.devices)(initial, start_keys)
         states = jax.tree.map(jnp.copy, states)
         carry = Carry(states, jnp.asarray(0), jnp.log(step_size), jnp.log(step_size), {}, {})
         keys = jnp.stack([start_keys] * 3)  # for the shapes only
@@ -60,7 +62,8 @@ class Chains(NamedTuple):
         streamed = {name: streaming.start(shape, self.streams[name]) for name, shape in streamed.items()}
         report = {} if self.collect else self.draw_shapes(keys, carry)[1]
         stats = {name: streaming.start(shape, streaming.MOMENTS) for name, shape in report.items()}
-        return carry._replace(streamed=streamed, stats=stats)
+        carry = self.devices.everywhere(carry._replace(streamed=streamed, stats=stats, states=()))
+        return carry._replace(states=self.devices.over_chains(states))
 
     def draw_shapes(self, keys: Keys, carry: Carry) -> PyTree[jax.ShapeDtypeStruct]:
         """What each draw adds to a chunk: what is collected, and statistics."""

@@ -8,6 +8,8 @@ import jax
 import jax.core
 import jax.numpy as jnp
 
+from widebnn._devices import Devices
+
 __all__ = ["Program"]
 
 
@@ -26,6 +28,10 @@ class Program:
     donate
         The position of the argument that a call uses up, so that its memory is that of the result; none by
         default.
+    devices
+        Where the lifted arrays shall lie, and with them the work; on the default device unless given.
+    out
+        A pytree of arrays like the result, or a prefix of one: the result lies where they lie.
 
     Attributes
     ----------
@@ -33,16 +39,26 @@ class Program:
         The arrays that were lifted out, in the order in which the program meets them.
     """
 
-    def __init__(self, function: Callable[..., Any], *args: Any, donate: int | None = None):
-        closed, out = jax.make_jaxpr(function, return_shape=True)(*args)
-        treedef = jax.tree.structure(out)
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        donate: int | None = None,
+        devices: Devices | None = None,
+        out: Any = None,
+    ):
+        closed, result = jax.make_jaxpr(function, return_shape=True)(*args)
+        treedef = jax.tree.structure(result)
 
         def with_constants(constants, *args):
             return treedef.unflatten(jax.core.eval_jaxpr(closed.jaxpr, constants, *jax.tree.leaves(args)))
 
-        self.constants = closed.consts
+        self.constants = closed.consts if devices is None else devices.over_data(closed.consts)
+        lies = None if devices is None else devices.shardings(out)
         donated = () if donate is None else 1 + donate
-        self._lowered = jax.jit(with_constants, donate_argnums=donated).lower(self.constants, *args)
+        self._lowered = jax.jit(with_constants, donate_argnums=donated, out_shardings=lies).lower(
+            self.constants, *args
+        )
         self._dtypes = [leaf.dtype for leaf in jax.tree.leaves(args)]
 
     @property

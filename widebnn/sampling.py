@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Key, PyTree
 from tqdm.auto import tqdm
 
 from widebnn._chains import Chains, call
 from widebnn._check import Number, at_least, positive
 from widebnn._compile import Program
+from widebnn._devices import Devices
 from widebnn.checkpoint import Checkpoint, Kept, Store, digest, identity
 from widebnn.samplers.base import Position
 from widebnn.streaming import Stream, Streamed
@@ -130,6 +132,7 @@ def sample(
     step_size: Number = 0.1,
     max_step_size: Number = 1.0,
     checkpoint: Checkpoint | None = None,
+    mesh: Mesh | None = None,
     progress: bool = True,
 ) -> Draws:
     """Run `num_chains` chains for `burn_in + num_samples · thin` steps.
@@ -172,6 +175,10 @@ def sample(
     checkpoint
         Where the run is saved while it goes, and goes on from when it is called again; a larger `num_samples`
         then extends it.
+    mesh
+        Devices to run on, such as `jax.make_mesh((4, 2), ("chain", "data"))`: chains lie over the axis
+        "chain", observations over the axis "data", and either may be left out. The default device unless
+        given.
     progress
         Whether to show a progress bar, in a terminal or a notebook.
 
@@ -186,7 +193,8 @@ def sample(
         something that is not a function to an array.
     ValueError
         If a number is out of range, `initial` has the wrong shapes, the potential is not finite where a chain
-        starts, or `checkpoint` holds another run, a longer one or a damaged one.
+        starts, `mesh` does not divide chains or observations, or `checkpoint` holds another run, a longer one
+        or a damaged one.
     OSError
         If a checkpoint cannot be written; the one before is kept.
     """
@@ -222,21 +230,28 @@ def sample(
     given = initial
     if initial is None:
         initial = jax.vmap(target.draw_prior)(jax.random.split(init_key, num_chains))
-    _check_start(target, initial, num_chains)
+    rows = getattr(target, "y", None)
+    devices = Devices(mesh, num_chains, None if rows is None else len(rows))
+    _check_start(target, initial, num_chains, devices)
     _check_functions("collect", target, collect)
     _check_functions("stream", target, {name: f.function for name, f in streams.items()})
 
     make: Callable[[Array], Any] = sampler if callable(sampler) else lambda step_size: sampler
-    chains = Chains(make, target_acceptance, max_step_size, collect, streams)
+    initial = devices.over_chains(initial)
+    chains = Chains(make, target_acceptance, max_step_size, collect, streams, devices)
     dtype = jnp.result_type(*jax.tree.leaves(initial))
-    carry = chains.start(initial, jnp.asarray(step_size, dtype), jax.random.split(start_key, num_chains))
+    start_keys = devices.over_chains(jax.random.split(start_key, num_chains))
+    carry = chains.start(initial, jnp.asarray(step_size, dtype), start_keys)
     keys = jnp.stack([jax.random.split(key, num_chains) for key in run_keys])
+    keys = devices.over_chains(keys, axis=1)
     # Nothing in the program knows num_samples: a run that is extended is the same program.
     draw = chains.draw_shapes(keys, carry)
     draw_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
     rows = max(1, min(MAX_CHUNK_DRAWS, MAX_CHUNK_BYTES // draw_bytes)) if collect else 1
     chunk = functools.partial(chains.chunk, rows=rows)
-    run = Program(chunk, keys, carry, jnp.asarray(1), jnp.asarray(1), jnp.asarray(True), donate=1)
+    scalars = jnp.asarray(1), jnp.asarray(1), jnp.asarray(True)
+    lies = carry, devices.everywhere(jnp.asarray(0))  # what goes to the host lies everywhere
+    run = Program(chunk, keys, carry, *scalars, donate=1, devices=devices, out=lies)
 
     kept, before, store = [], 0.0, None
     if checkpoint is not None:
@@ -250,6 +265,7 @@ def sample(
             "max_step_size": float(max_step_size) if is_tuned else None,
             "initial": None if given is None else digest(given),
             "position": str(target.template),
+            "mesh": None if mesh is None else dict(mesh.shape),
             "collect": {name: str(shape) for name, shape in draw[0].items()},
             "stream": {
                 name: [str(summary.origin.aval), summary.batches is not None, summary.sketch is not None]
@@ -331,11 +347,12 @@ def _check_functions(argument, target, functions):
             raise TypeError(f"{argument}[{name!r}] must return one array; it returned {value!r}")
 
 
-def _check_start(target, initial, num_chains):
+def _check_start(target, initial, num_chains, devices):
     wanted = jax.tree.map(lambda leaf: (num_chains, *leaf.shape), target.template)
     got = jax.tree.map(jnp.shape, initial)
     if wanted != got:
         raise ValueError(f"initial must have leaves of shapes (num_chains, ...) = {wanted}; got {got}")
-    values = Program(jax.vmap(target.potential), initial)(initial)
+    initial = devices.over_chains(initial)
+    values = Program(jax.vmap(target.potential), initial, devices=devices)(initial)
     if not jnp.isfinite(values).all():
         raise ValueError(f"the potential must be finite where the chains start; got {values}")

@@ -1,0 +1,71 @@
+"""Run by test_devices.py in a process of its own, which has eight devices."""
+
+import os
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+import widebnn as wb
+from widebnn._compile import Program
+from widebnn._devices import Devices
+
+assert len(jax.devices()) == 8
+data = wb.data.digits(num_train=48, num_test=1)
+bnn = wb.BNN(wb.models.FCN(64, 20, depth=2, rngs=nnx.Rngs(0)), out_features=10, noise_std=0.1)
+
+
+def targets(dtype):
+    x, y = jnp.asarray(data.x_train, dtype), jnp.asarray(data.y_train, dtype)
+    yield "marginal", wb.targets.marginal(bnn, x, y)
+    yield "data space", wb.targets.marginal(bnn, x, y, space="data")
+    yield "repriorised", wb.targets.repriorised(bnn, x, y)
+    yield "rotated", wb.targets.rotated(wb.targets.marginal(bnn, x, y))
+
+
+for name, target in targets(jnp.float32):
+    devices = Devices(jax.make_mesh((8,), ("data",)), 1, 48)
+    position = target.draw_prior(jax.random.key(0))
+    sharded = Program(jax.value_and_grad(target.potential), position, devices=devices)
+    rows = [x for x in sharded.constants if x.shape[:1] == (48,)]
+    assert len(rows) >= 2, f"{name}: x and y are arguments"
+    for x in rows:
+        assert {shard.data.shape[0] for shard in x.addressable_shards} == {6}, f"{name}: six rows a device"
+    here, there = jax.jit(jax.value_and_grad(target.potential))(position), sharded(position)
+    for a, b in zip(*map(jax.tree.leaves, (here, there)), strict=True):
+        error, size = np.abs(np.asarray(a) - np.asarray(b)).max(), np.abs(np.asarray(a)).max()
+        assert error <= 1e-5 * size, f"{name}: {error} of {size}"
+
+jax.config.update("jax_enable_x64", True)
+target = dict(targets(jnp.float64))["marginal"]
+runs = [
+    wb.sample(
+        jax.random.key(1),
+        lambda step_size: wb.samplers.pcnl(target.potential, step_size),
+        target,
+        num_samples=20,
+        burn_in=20,
+        num_chains=4,
+        target_acceptance=0.7,
+        stream={"potential": target.potential},
+        mesh=mesh,
+    )
+    for mesh in (
+        None,
+        jax.make_mesh((4, 2), ("chain", "data")),
+        jax.make_mesh((2,), ("chain",), devices=jax.devices()[:2]),
+        jax.make_mesh((8,), ("data",)),
+    )
+]
+first = runs[0]
+assert first.acceptance_rate > 0.3
+for run in runs[1:]:
+    np.testing.assert_allclose(run["potential"], first["potential"], rtol=1e-5)
+    np.testing.assert_allclose(run.step_size, first.step_size, rtol=1e-5)
+    np.testing.assert_allclose(run.streamed["potential"].mean, first.streamed["potential"].mean, rtol=1e-5)
+leaf = jax.tree.leaves(runs[1].position)[0]
+assert len({shard.data.shape[0] for shard in leaf.addressable_shards} - {1}) == 0, "one chain a device"
+print("all equal")
