@@ -101,7 +101,7 @@ def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
 
 def _recursion(bnn: BNN) -> Callable[[Inputs, NewInputs | None], Layer]:
     if not isinstance(bnn, BNN):
-        raise TypeError(f"bnn must be a widebnn.models.BNN; got {type(bnn).__name__}")
+        raise TypeError(f"bnn must be a widebnn.BNN; got {type(bnn).__name__}")
     features = bnn.features.module
     if type(features) is not FCN:  # a subclass may compute something else
         got = "a function alone, as of flax.linen" if features is None else type(features).__name__
