@@ -32,6 +32,7 @@ from widebnn._check import Number, at_least, positive
 __all__ = ["Checkpoint"]
 
 FORMAT = "widebnn checkpoints 1"
+ITEMS = ("arrays", "record")
 
 
 @dataclass(frozen=True)
@@ -265,13 +266,6 @@ def _to_device(array: np.ndarray, like: jax.Array) -> jax.Array:
     return jnp.array(array)  # a copy: chunks use up what they are given
 
 
-def _manager(path: Path, max_to_keep: int | None = None) -> ocp.CheckpointManager:
-    options = ocp.CheckpointManagerOptions(
-        max_to_keep=max_to_keep, enable_async_checkpointing=False, cleanup_tmp_directories=True
-    )
-    return ocp.CheckpointManager(path, options=options, item_names=("arrays", "record"))
-
-
 def _numbers(path: Path) -> set[int]:
     return {int(entry.name) for entry in path.glob("*") if entry.name.isdecimal()}
 
@@ -284,14 +278,20 @@ def _write(
     record = record | {"empty": {i: [x.shape, x.dtype.name] for i, x in arrays.items() if x.size == 0}}
     arrays = {i: x for i, x in arrays.items() if x.size > 0}
     items = ocp.args.Composite(arrays=ocp.args.PyTreeSave(arrays), record=ocp.args.JsonSave(record))
-    with _manager(path, max_to_keep) as manager:
+    options = ocp.CheckpointManagerOptions(
+        max_to_keep=max_to_keep,
+        enable_async_checkpointing=False,
+        cleanup_tmp_directories=True,
+        lightweight_initialize=True,
+    )
+    with ocp.CheckpointManager(path, options=options, item_names=ITEMS) as manager:
         manager.save(number, args=items, force=True)
 
 
 def _read(path: Path, number: int) -> tuple[list[np.ndarray], dict[str, Any]]:
     items = ocp.args.Composite(arrays=ocp.args.PyTreeRestore(), record=ocp.args.JsonRestore())
-    with _manager(path) as manager:
-        found = manager.restore(number, args=items)
+    with ocp.Checkpointer(ocp.CompositeCheckpointHandler(*ITEMS)) as checkpointer:
+        found = checkpointer.restore(path / str(number), args=items)
     empty = {i: np.zeros(shape, dtype) for i, (shape, dtype) in found["record"]["empty"].items()}
     arrays = {i: np.asarray(x) for i, x in found["arrays"].items()} | empty
     return [arrays[str(i)] for i in range(len(arrays))], found["record"]
