@@ -53,7 +53,7 @@ def test_streamed_run_resumes_and_writes_no_draws(tmp_path):
 
 def test_finished_run_is_not_even_compiled(tmp_path, monkeypatch):
     expected = run(tmp_path)
-    monkeypatch.setattr(_compile.Program, "_compiled", None)
+    monkeypatch.setattr(_compile.Program, "compile", None)
     assert_same_bits(run(tmp_path), expected)
 
 
