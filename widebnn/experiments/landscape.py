@@ -12,8 +12,8 @@ import optax
 from flax import nnx
 from jaxtyping import Array
 
-from widebnn import data, targets
-from widebnn._check import one_of
+from widebnn import targets
+from widebnn.experiments.images import images
 from widebnn.landscape import curvature, slice_through, train
 from widebnn.models import BNN, FCN
 
@@ -108,9 +108,7 @@ def landscape(config: Landscape, on_row: Callable[[dict[str, Any]], None] = lamb
     ValueError
         If the data set is unknown, or there are not so many images.
     """
-    loaders = {"cifar10": data.cifar10, "digits": data.digits}
-    load = loaders[one_of(loaders, dataset=config.dataset)]
-    dataset = load(max(num_train for _, num_train in config.problems), num_test=1)
+    dataset = images(config.dataset, max(num_train for _, num_train in config.problems), num_test=1)
     rows = []
     for width, num_train in config.problems:
         for row in _rows(config, width, dataset.x_train[:num_train], dataset.y_train[:num_train]):

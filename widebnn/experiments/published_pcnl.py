@@ -22,8 +22,9 @@ from flax import nnx
 from jaxtyping import Float
 
 from widebnn import data, samplers, targets
-from widebnn._check import at_least, one_of
+from widebnn._check import at_least
 from widebnn.diagnostics import effective_sample_size, rhat
+from widebnn.experiments.images import images
 from widebnn.models import BNN, FCN
 from widebnn.samplers.base import Potential, normal_like
 from widebnn.sampling import sample
@@ -180,13 +181,11 @@ def published_pcnl(
         If the dataset's name is unknown, there are fewer than two chains, or `leapfrog_steps` or `pcnl_steps`
         differ in length from `widths`.
     """
-    loaders = {"cifar10": data.cifar10, "digits": data.digits}
-    loader = loaders[one_of(loaders, dataset=config.dataset)]
     at_least(2, num_chains=config.num_chains)
     for name in ("leapfrog_steps", "pcnl_steps"):
         if len(given := getattr(config, name)) != len(config.widths):
             raise ValueError(f"{name} must have one entry for each width of {config.widths}; got {given}")
-    dataset = loader(config.num_train, config.num_test)
+    dataset = images(config.dataset, config.num_train, config.num_test)
     rows = []
     for width, *num_steps in zip(config.widths, config.leapfrog_steps, config.pcnl_steps, strict=True):
         rows.append({"width": width} | _compare(config, dataset, width, *num_steps))
@@ -264,10 +263,10 @@ def _compare(
     )
 
     row = {}
-    for name, images in (("test", slice(config.num_test)), ("train", slice(config.num_test, None))):
+    for name, part in (("test", slice(config.num_test)), ("train", slice(config.num_test, None))):
         row |= {
             f"{name}_{key}": value
-            for key, value in _shifts(right.collected, published.collected, images).items()
+            for key, value in _shifts(right.collected, published.collected, part).items()
         }
     scale = right["potential"].std()
     (before, error), (after, other_error) = (
@@ -297,11 +296,11 @@ def _moments(given: Float[np.ndarray, "chain draw m d_out"], variance: Float[np.
     return mean, mean_error, np.sqrt(square), square_error / (2 * np.sqrt(square))
 
 
-def _shifts(right: Collected, published: Collected, images: slice) -> dict[str, Any]:
+def _shifts(right: Collected, published: Collected, part: slice) -> dict[str, Any]:
     """The published law of f against the posterior, at some of the images."""
-    before, after = right["means"][:, :, 0, images], right["means"][:, :, 1, images]
-    mean, mean_error, std, std_error = _moments(before, right["variance"][..., images])
-    other = _moments(published["means"][:, :, 1, images], published["variance"][..., images])
+    before, after = right["means"][:, :, 0, part], right["means"][:, :, 1, part]
+    mean, mean_error, std, std_error = _moments(before, right["variance"][..., part])
+    other = _moments(published["means"][:, :, 1, part], published["variance"][..., part])
     shift, ratio = (other[0] - mean) / std, other[2] / std
     return {
         "mean_shift": _rms(shift),

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from widebnn import data, samplers, targets
 from widebnn._check import one_of
 from widebnn.diagnostics import band, effective_sample_size, random_projections
+from widebnn.experiments.images import images
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
 
@@ -130,8 +131,7 @@ def over_width(config: OverWidth, on_row: Callable[[dict[str, Any]], None] = lam
         raise ValueError(
             f"num_steps must have one entry for each of {config.samplers}; got {config.num_steps}"
         )
-    loaders = {"cifar10": data.cifar10, "digits": data.digits}
-    dataset = loaders[one_of(loaders, dataset=config.dataset)](config.num_train, config.num_test)
+    dataset = images(config.dataset, config.num_train, config.num_test)
     rows = []
     for width in config.widths:
         posterior = _Posterior(config, dataset, width)

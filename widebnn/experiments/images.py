@@ -1,0 +1,21 @@
+"""The images that an experiment observes, by the name that its configuration gives them."""
+
+from widebnn import data
+from widebnn._check import one_of
+
+__all__ = ["images"]
+
+LOADERS = {"cifar10": data.cifar10, "digits": data.digits}
+
+
+def images(dataset: str, num_train: int, num_test: int) -> data.Dataset:
+    """The data set "cifar10" or "digits", so many images to observe and so many to predict.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or there are not so many images.
+    OSError
+        If the images have to be downloaded and cannot be.
+    """
+    return LOADERS[one_of(LOADERS, dataset=dataset)](num_train, num_test)
