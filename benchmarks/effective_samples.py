@@ -10,6 +10,7 @@ are followed there; what is timed is their own step.
 """
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,14 +28,18 @@ from benchmarks.timing import on_one_thread
 from widebnn.targets.rotated import Rotated
 from widebnn.tuning import Candidate, Tuned, tune
 
-__all__ = ["BLACKJAX", "OURS", "PAPERS", "Efficiency", "Posterior", "efficiency"]
+__all__ = ["BLACKJAX", "OURS", "PAPERS", "Efficiency", "Posterior", "efficiency", "least_ess", "paper_pcn"]
 
 NUM_CHAINS = 4
-MAX_DRAWS = 250
-SECONDS = 20.0
-"""That each sampler is tuned for, and that it then runs for, at least `LEAST_STEPS` steps a chain."""
-LEAST_STEPS = 100
-ADAPTATION_STEPS = 500
+MAX_DRAWS = 500
+"""Draws that are kept of a chain; longer runs are thinned."""
+ENOUGH = 200.0
+"""Effective samples, of all chains, at which a run is long enough. A chain that is not much longer than its
+correlations looks better than it is."""
+MAX_SECONDS = 300.0
+"""At which a run ends all the same."""
+TUNING_SECONDS = 20.0
+ADAPTATION_STEPS = 300
 ROUNDS = 3
 
 
@@ -44,7 +49,10 @@ class Efficiency(NamedTuple):
     sampler: str
     width: int
     setting: str
+    step_size: float | None
     acceptance: float
+    num_steps: int
+    ess: float
     ess_per_step: float
     error: float
     worst: str
@@ -57,6 +65,7 @@ class Method(NamedTuple):
 
     sampler: Any
     setting: str
+    step_size: float | None
     timed: Callable[[int], Callable[[], float]]
 
 
@@ -98,7 +107,7 @@ class Posterior:
             "potential": self.target.potential,
             "weights": wb.random_projections(jax.random.key(0), self.target.template, 10),
         }
-        budget = 1e3 * SECONDS / self.ms_potential / len(candidates)
+        budget = 1e3 * TUNING_SECONDS / self.ms_potential / len(candidates)
         cost = max(float(candidate.cost) for candidate in candidates.values())
         return tune(
             self.rng_key,
@@ -111,18 +120,54 @@ class Posterior:
         )
 
 
-def efficiency(posterior: Posterior, name: str) -> Efficiency:
-    """Set a sampler, time its step, run it, and count its effective samples.
+def efficiency(posterior: Posterior, name: str) -> tuple[Efficiency, wb.Draws]:
+    """Set a sampler, time its step, run it until it has made enough effective samples, and count them."""
+    sampler, setting, step_size, timed = SAMPLERS[name](posterior)
+    ms_per_step = median_time(timed)
+    draws = long_run(posterior, sampler)
+    least, worst = least_ess(draws.collected)
+    num_steps = draws.thin * draws["potential"].shape[1]
+    per_step = least / (num_steps * NUM_CHAINS)
+    row = Efficiency(
+        sampler=name,
+        width=posterior.width,
+        setting=setting,
+        step_size=step_size,
+        acceptance=draws.acceptance_rate,
+        num_steps=num_steps,
+        ess=least,
+        ess_per_step=per_step,
+        error=_jackknife(draws) / num_steps,
+        worst=worst,
+        ms_per_step=ms_per_step,
+        ess_per_second=1e3 * per_step / ms_per_step,
+    )
+    return row, draws
 
-    The run is `SECONDS` long, in four chains. Draws are thinned to at most `MAX_DRAWS` a chain unless that
-    would thin effective samples out.
-    """
-    sampler, setting, timed = SAMPLERS[name](posterior)
-    probe = timed(3)()
-    ms_per_step = float(np.median([timed(max(3, int(500 / probe)))() for _ in range(ROUNDS)]))
 
-    def run(num_steps: int, thin: int) -> wb.Draws:
-        return wb.sample(
+def median_time(timed: Callable[[int], Callable[[], float]]) -> float:
+    """Milliseconds of a step, the median of `ROUNDS` timings of half a second each."""
+    with on_one_thread():
+        num_steps = max(3, int(500 / timed(3)()))
+        return float(np.median([timed(num_steps)() for _ in range(ROUNDS)]))
+
+
+def paper_pcn(posterior: Posterior, row: Efficiency) -> Efficiency:
+    """The papers' pCN, from what `efficiency` found of ours: in law the same chain at their cost."""
+    assert row.sampler == "pCN" and row.step_size is not None
+    data = posterior.data
+    ms = median_time(
+        partial(python_steps, pcn_steps(posterior.bnn, data.x_train, data.y_train, row.step_size))
+    )
+    return row._replace(sampler="paper pCN", ms_per_step=ms, ess_per_second=1e3 * row.ess_per_step / ms)
+
+
+def long_run(posterior: Posterior, sampler) -> wb.Draws:
+    """Runs from the posterior, each twice as long as the one before, until one is long enough."""
+    start, num_steps = time.perf_counter(), MAX_DRAWS
+    while True:
+        thin = -(-num_steps // MAX_DRAWS)
+        draws = wb.sample(
             posterior.rng_key,
             sampler,
             posterior.target,
@@ -133,35 +178,29 @@ def efficiency(posterior: Posterior, name: str) -> Efficiency:
             collect=posterior.collect,
             progress=False,
         )
+        is_late = time.perf_counter() - start > MAX_SECONDS / 3  # the next would take twice as long
+        if least_ess(draws.collected)[0] > ENOUGH or is_late:
+            return draws
+        num_steps *= 2
 
-    own_ms = probe if name not in PAPERS else compiled_steps(sampler, posterior.target, 3)()
-    num_steps = max(LEAST_STEPS, int(1e3 * SECONDS / own_ms / NUM_CHAINS))
-    draws = run(num_steps, thin=max(1, num_steps // MAX_DRAWS))
-    num_steps = draws.thin * draws["potential"].shape[1]
-    least = {q: float(np.nan_to_num(ess).min()) for q, ess in wb.effective_sample_size(draws).items()}
-    worst = min(least, key=least.__getitem__)
-    per_step = least[worst] / (num_steps * NUM_CHAINS)
-    return Efficiency(
-        sampler=name,
-        width=posterior.width,
-        setting=setting,
-        acceptance=draws.acceptance_rate,
-        ess_per_step=per_step,
-        error=_jackknife(draws) / num_steps,
-        worst=worst,
-        ms_per_step=ms_per_step,
-        ess_per_second=1e3 * per_step / ms_per_step,
-    )
+
+def least_ess(collected: Mapping[str, np.ndarray], num_draws: int | None = None) -> tuple[float, str]:
+    """The least effective sample size of `num_draws` draws of each chain, and of what it is."""
+    sizes = {
+        name: float(np.nan_to_num(wb.effective_sample_size(values[:, :num_draws])).min())
+        for name, values in collected.items()
+    }
+    worst = min(sizes, key=sizes.__getitem__)
+    return sizes[worst], worst
 
 
 def _jackknife(draws: wb.Draws) -> float:
     """Standard error, over chains left out in turn, of the least effective sample size of a chain."""
-    left_out = []
-    for i in range(NUM_CHAINS):
-        rest = [np.delete(values, i, axis=0) for values in draws.collected.values()]
-        sizes = [np.nan_to_num(wb.effective_sample_size(values)).min() for values in rest]
-        left_out.append(min(sizes) / (NUM_CHAINS - 1))
-    return float(np.std(left_out) * math.sqrt(NUM_CHAINS - 1))
+    left_out = [
+        least_ess({name: np.delete(values, i, axis=0) for name, values in draws.collected.items()})[0]
+        for i in range(NUM_CHAINS)
+    ]
+    return float(np.std(left_out) / math.sqrt(NUM_CHAINS - 1))
 
 
 def _ours(make: Callable[[Rotated], Mapping[str, Candidate]]) -> Callable[[Posterior], Method]:
@@ -170,13 +209,9 @@ def _ours(make: Callable[[Rotated], Mapping[str, Candidate]]) -> Callable[[Poste
     def method(posterior: Posterior) -> Method:
         found = posterior.tune(make(posterior.target))
         timed = partial(compiled_steps, found.sampler, posterior.target)
-        return Method(found.sampler, _setting(found), timed)
+        return Method(found.sampler, found.name, found.step_size, timed)
 
     return method
-
-
-def _setting(found: Tuned) -> str:
-    return f"{found.name}, step size {found.step_size:.3g}"
 
 
 def _pcn(target: Rotated):
@@ -209,27 +244,39 @@ def _function_space_hmc(target: Rotated):
 def _untuned(make: Callable[[Rotated], wb.samplers.Sampler]) -> Callable[[Posterior], Method]:
     def method(posterior: Posterior) -> Method:
         sampler = make(posterior.target)
-        return Method(sampler, "", partial(compiled_steps, sampler, posterior.target))
+        return Method(sampler, "", None, partial(compiled_steps, sampler, posterior.target))
 
     return method
 
 
-def _paper_pcn(posterior: Posterior) -> Method:
-    found = posterior.tune(_pcn(posterior.target))
-    data = posterior.data
-    steps = pcn_steps(posterior.bnn, data.x_train, data.y_train, found.step_size)
-    return Method(found.sampler, _setting(found), partial(python_steps, steps))
-
-
 def _paper_lmc(posterior: Posterior) -> Method:
+    """The step size is lowered after tuning until the mean acceptance probability stays above 98 %."""
     make = partial(langevin_with_rest, posterior.target.potential, num_free=posterior.num_free)
     found = posterior.tune(
-        {f"damping {g}": Candidate(partial(make, damping=g), 0.98, 3) for g in (0.001, 0.01, 0.1, 1.0)}
+        {f"damping {g}": Candidate(partial(make, damping=g), 0.98, 3) for g in (0.001, 0.01, 0.1)}
     )
-    damping = float(found.name.split()[1])
+    damping, step_size = float(found.name.split()[1]), found.step_size
+    while _acceptance(posterior, make(step_size=step_size, damping=damping)) <= 0.98:
+        step_size *= 0.95
     data = posterior.data
-    steps = lmc_steps(posterior.bnn, data.x_train, data.y_train, found.step_size, damping)
-    return Method(found.sampler, _setting(found), partial(python_steps, steps))
+    steps = lmc_steps(posterior.bnn, data.x_train, data.y_train, step_size, damping)
+    sampler = make(step_size=step_size, damping=damping)
+    return Method(sampler, found.name, step_size, partial(python_steps, steps))
+
+
+def _acceptance(posterior: Posterior, sampler: wb.samplers.Sampler) -> float:
+    draws = wb.sample(
+        posterior.rng_key,
+        sampler,
+        posterior.target,
+        num_samples=1,
+        thin=500,
+        burn_in=500,
+        num_chains=NUM_CHAINS,
+        initial=posterior.positions,
+        progress=False,
+    )
+    return draws.acceptance_rate
 
 
 def _blackjax(algorithm, **fixed) -> Callable[[Posterior], Method]:
@@ -238,14 +285,19 @@ def _blackjax(algorithm, **fixed) -> Callable[[Posterior], Method]:
     def method(posterior: Posterior) -> Method:
         logdensity = posterior.target.logdensity
         adaptation = blackjax.window_adaptation(
-            algorithm, logdensity, adaptation_info_fn=get_filter_adapt_info_fn(), **fixed
+            algorithm,
+            logdensity,
+            initial_step_size=0.1,  # from 1, the first trajectories are a thousand gradients long
+            adaptation_info_fn=get_filter_adapt_info_fn(),
+            **fixed,
         )
+        run: Any = adaptation.run
         with on_one_thread():
-            (_, found), _ = adaptation.run(posterior.rng_key, posterior.first(None), ADAPTATION_STEPS)
+            (_, found), _ = run(posterior.rng_key, posterior.first(None), ADAPTATION_STEPS)
         sampler = algorithm(logdensity, **found)
-        setting = "".join(f"{value} leapfrog steps, " for value in fixed.values())
+        setting = "".join(f"{value} leapfrog steps" for value in fixed.values())
         timed = partial(compiled_steps, sampler, posterior.target)
-        return Method(sampler, f"{setting}step size {float(found['step_size']):.3g}", timed)
+        return Method(sampler, setting, float(found["step_size"]), timed)
 
     return method
 
@@ -259,7 +311,7 @@ OURS = {
     "function-space HMC": _ours(_function_space_hmc),
     "unit-wise": _untuned(wb.samplers.unitwise),
 }
-PAPERS = {"paper pCN": _paper_pcn, "paper LMC": _paper_lmc}
+PAPERS = {"paper LMC": _paper_lmc}
 BLACKJAX = {
     "BlackJAX NUTS": _blackjax(blackjax.nuts),
     **{f"BlackJAX HMC, {k} steps": _blackjax(blackjax.hmc, num_integration_steps=k) for k in (8, 16, 32)},

@@ -51,7 +51,7 @@ def langevin_with_rest(potential: Potential, step_size, damping, num_free: int) 
     def chi(rng_key, dof):
         return jnp.sqrt(2 * jax.random.gamma(rng_key, dof / 2))
 
-    def init(position, rng_key=None):
+    def init(position, rng_key):
         keys = jax.random.split(rng_key, 4)
         value, gradient = jax.value_and_grad(potential)(position)
         rest = Rest(chi(keys[1], num_free), jax.random.normal(keys[2]), chi(keys[3], num_free - 1))

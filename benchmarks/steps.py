@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 import widebnn as wb
 from benchmarks.paper_pcn import pcn_steps
 from benchmarks.timing import Comparison, compare
+from widebnn.sampling import AnySampler
 from widebnn.targets.rotated import Rotated
 
 __all__ = [
@@ -39,9 +40,7 @@ def informed_target(data: wb.data.Dataset, width: int) -> Rotated:
     return wb.targets.rotated(marginal)
 
 
-def compiled_steps(
-    sampler: wb.samplers.Sampler, target: wb.targets.Target, num_steps: int
-) -> Callable[[], float]:
+def compiled_steps(sampler: AnySampler, target: wb.targets.Target, num_steps: int) -> Callable[[], float]:
     """A function that makes `num_steps` steps through the driver and returns milliseconds a step."""
 
     def run() -> float:
@@ -100,7 +99,7 @@ def repeated(function: Callable, argument, num_calls: int) -> Callable[[], float
 
     def call(argument, _):
         out = jax.lax.optimization_barrier(function(argument))  # all of it, not the entry that is touched
-        touch = 1e-9 * sum(jnp.sum(leaf.reshape(-1)[:1]) for leaf in jax.tree.leaves(out))
+        touch = 1e-9 * jnp.stack([leaf.reshape(-1)[0] for leaf in jax.tree.leaves(out)]).sum()
         return jax.tree.map(lambda leaf: leaf + touch.astype(leaf.dtype), argument), None
 
     loop = jax.jit(lambda argument: jax.lax.scan(call, argument, length=num_calls)[0])

@@ -23,7 +23,7 @@ from widebnn.samplers.base import Info, Position, Sampler, normal_like
 
 __all__ = ["Units", "unitwise"]
 
-GROUP = 128
+GROUP = 32
 """Units whose turns come before the inverse is updated: matrices large enough to be fast and small enough for
 a cache."""
 
