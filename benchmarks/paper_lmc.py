@@ -83,7 +83,7 @@ def langevin_with_rest(potential: Potential, step_size, damping, num_free: int) 
 
 
 def lmc_steps(bnn: wb.BNN, x, y, step_size: float, damping: float):
-    """A function that makes so many steps from Python, reads each one back and returns the accepted share."""
+    """A function that makes so many steps from Python, reads each one back and returns the acceptance."""
     template = bnn.template(x)
     density = log_density(bnn, template)
 
@@ -102,12 +102,12 @@ def lmc_steps(bnn: wb.BNN, x, y, step_size: float, damping: float):
     held = {"state": jax.jit(sampler(x, y).init)(flat, jax.random.key(2)), "key": jax.random.key(1)}
 
     def run(num_steps: int) -> float:
-        accepted = 0
+        rates = 0.0
         for _ in range(num_steps):
             held["key"], step_key = jax.random.split(held["key"])
             held["state"], info = step(step_key, held["state"], x, y)
-            accepted += bool(info.is_accepted)
-            float(info.acceptance_rate), float(held["state"].potential)
-        return accepted / num_steps
+            rates += float(info.acceptance_rate)
+            float(held["state"].potential)
+        return rates / num_steps
 
     return run
