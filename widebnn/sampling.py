@@ -141,7 +141,7 @@ def sample(
     The steps are compiled in chunks; between chunks, and only there, what was collected goes to the host and
     the progress bar moves. Memory grows with what is collected and never with the parameters; with
     `collect={}` it does not grow at all. The same key gives the same draws, however the chunks fall and
-    wherever the run was interrupted.
+    wherever the run was interrupted. While it runs, LAPACK has one thread, in the whole process.
 
     Parameters
     ----------
