@@ -198,6 +198,8 @@ def sample(
         or a damaged one.
     OSError
         If a checkpoint cannot be written; the one before is kept.
+    RuntimeError
+        If another process writes checkpoints in the same folder.
     """
     at_least(1, num_samples=num_samples)
     at_least(1, thin=thin)
