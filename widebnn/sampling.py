@@ -179,7 +179,8 @@ def sample(
     mesh
         Devices to run on, such as `jax.make_mesh((4, 2), ("chain", "data"))`: chains lie over the axis
         "chain", observations over the axis "data", and either may be left out. The default device unless
-        given.
+        given. It may span the processes of `jax.distributed`, each of which makes the same call and gets
+        all draws; the last positions stay on the devices, and there can be no checkpoint.
     progress
         Whether to show a progress bar, in a terminal or a notebook.
 
@@ -194,8 +195,8 @@ def sample(
         something that is not a function to an array.
     ValueError
         If a number is out of range, `initial` has the wrong shapes, the potential is not finite where a chain
-        starts, `mesh` does not divide chains or observations, or `checkpoint` holds another run, a longer one
-        or a damaged one.
+        starts, `mesh` does not divide chains or observations or spans several processes where there is a
+        `checkpoint`, or that holds another run, a longer one or a damaged one.
     OSError
         If a checkpoint cannot be written; the one before is kept.
     RuntimeError
@@ -235,6 +236,8 @@ def sample(
         initial = jax.vmap(target.draw_prior)(jax.random.split(init_key, num_chains))
     rows = getattr(target, "y", None)
     devices = Devices(mesh, num_chains, None if rows is None else len(rows))
+    if checkpoint is not None and mesh is not None and mesh.is_multi_process:
+        raise ValueError("checkpoint must be None where mesh spans several processes")
     _check_start(target, initial, num_chains, devices)
     _check_functions("collect", target, collect)
     _check_functions("stream", target, {name: f.function for name, f in streams.items()})
@@ -305,6 +308,7 @@ def sample(
             if collect and not is_burn_in:
                 kept.append(draws)
             pace.update(num_draws * num_steps, draws[1]["acceptance_rate"], is_burn_in)
+            pace.steps_per_chunk = devices.agreed(pace.steps_per_chunk)  # clocks differ
             if store is not None:
                 seconds = before + time.perf_counter() - start
                 store.save_if_due(pace.steps, Kept(carry, kept, seconds), is_last=pace.steps == total)
