@@ -1,4 +1,4 @@
-"""Runs that survive: `widebnn.sample(..., checkpoint=wb.Checkpoint("runs/a"))`, called again, goes on.
+"""Runs that survive: ``widebnn.sample(..., checkpoint=wb.Checkpoint("runs/a"))``, called again, goes on.
 
 In the folder lie
 

@@ -162,8 +162,9 @@ def sample(
         By name, functions of a position whose values (arrays of one shape) are kept; those with an argument
         `rng_key` get a fresh one each time. The potential alone unless given.
     stream
-        By name, functions as those of `collect`, or `widebnn.Stream`s of them; their values at every draw,
-        which is every `thin`-th step, enter a summary in fixed memory and are not kept. None unless given.
+        By name, functions as those of `collect`, or `widebnn.streaming.Stream`s of them; their values at
+        every draw, which is every `thin`-th step, enter a summary in fixed memory and are not kept. None
+        unless given.
     initial
         Positions to start from, leaves (num_chains, ...); prior draws unless given.
     target_acceptance
