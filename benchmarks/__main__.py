@@ -1,14 +1,17 @@
 """Run every benchmark and write `_build/bench.json`: `python -m benchmarks`.
 
-The file is written anew after each row, so that a run that is interrupted leaves what it has measured.
+Chains run first, since effective samples per step do not depend on the machine; then everything is timed, on
+a machine that should do nothing else. The file is written anew after each row, so that a run that is
+interrupted leaves what it has measured.
 """
 
 import json
 import math
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -17,10 +20,13 @@ from benchmarks.effective_samples import (
     BLACKJAX,
     OURS,
     PAPERS,
+    Clock,
     Efficiency,
+    Mixing,
     Posterior,
-    efficiency,
     least_ess,
+    median_times,
+    mixing,
     paper_pcn,
 )
 from benchmarks.steps import (
@@ -73,28 +79,44 @@ class Record:
         OUTPUT.write_text(json.dumps({"device": device(), "seconds": seconds} | self.tables, indent=1) + "\n")
 
 
+class Followed(NamedTuple):
+    """All samplers at one width: how they mix, their draws, and how they are timed."""
+
+    posterior: Posterior
+    found: dict[str, Mixing]
+    draws: dict[str, wb.Draws]
+    clocks: dict[str, Clock]
+
+
 def main() -> None:
     """Every table, one row after another."""
     record = Record()
     data = wb.data.cifar10(num_train=256, num_test=100)
+    followed = {width: follow(Posterior(data, width), names) for width, names in EFFICIENCY.items()}
+    print("from here on, everything is timed", flush=True)
     for benchmark, widths in STEPS:
         for width in widths:
             record.add("rows", benchmark(data, width))
-    for width, names in EFFICIENCY.items():
-        posterior = Posterior(data, width)
-        found: dict[str, Efficiency] = {}
-        draws = {}
-        for name in names:
-            found[name], draws[name] = efficiency(posterior, name)
-            record.add("efficiency", found[name]._asdict())
-            if name == "pCN":
-                found["paper pCN"] = paper_pcn(posterior, found[name])
-                record.add("efficiency", found["paper pCN"]._asdict())
-        for row in comparisons(width, found, draws):
+    for width, chains in followed.items():
+        times = median_times(chains.clocks)
+        rows = {name: Efficiency(chains.found[name], times[name]) for name in times}
+        for row in rows.values():
+            record.add("efficiency", row.row())
+        for row in comparisons(width, rows, chains.draws):
             record.add("rows", row)
-        if width == 1_024:
-            for row in waterfall(posterior, found):
-                record.add("waterfall", row)
+    for row in waterfall(followed[1_024].posterior, followed[1_024].found):
+        record.add("waterfall", row)
+
+
+def follow(posterior: Posterior, names: Iterable[str]) -> Followed:
+    """Set and run every sampler that `names` says."""
+    chains = Followed(posterior, {}, {}, {})
+    for name in names:
+        chains.found[name], chains.draws[name], chains.clocks[name] = mixing(posterior, name)
+        print(chains.found[name], flush=True)
+        if name == "pCN":
+            chains.found["paper pCN"], chains.clocks["paper pCN"] = paper_pcn(posterior, chains.found[name])
+    return chains
 
 
 def comparisons(width: int, found: dict[str, Efficiency], draws: dict[str, wb.Draws]) -> list[Comparison]:
@@ -118,14 +140,15 @@ def _comparison(id: str, ours: Efficiency, peer: Efficiency, draws: dict[str, wb
     """Where both were followed draw by draw, the same number of draws of each: the least of many effective
     sample sizes is the lower, the fewer draws it is estimated from."""
     rates = [ours.ess_per_second, peer.ess_per_second]
-    if peer.sampler in draws and draws[peer.sampler].thin == draws[ours.sampler].thin == 1:
-        num_draws = min(draws[row.sampler]["potential"].shape[1] for row in (ours, peer))
+    names = [row.mixing.sampler for row in (ours, peer)]
+    if all(name in draws and draws[name].thin == 1 for name in names):
+        num_draws = min(draws[name]["potential"].shape[1] for name in names)
         for i, row in enumerate((ours, peer)):
-            collected = draws[row.sampler].collected
+            collected = draws[names[i]].collected
             per_step = least_ess(collected, num_draws)[0] / (num_draws * len(collected["potential"]))
             rates[i] = 1e3 * per_step / row.ms_per_step
     ratio = rates[0] / rates[1]
-    error = ratio * math.hypot(*(row.error / row.ess_per_step for row in (ours, peer)))
+    error = ratio * math.hypot(*(row.mixing.error / row.mixing.ess_per_step for row in (ours, peer)))
     return Comparison(
         id=id,
         ours=rates[0],

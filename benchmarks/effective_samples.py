@@ -2,8 +2,9 @@
 
 An effective sample size is the least over the potential, 100 random projections of the rotated weights below
 the readout, and Rao–Blackwellised predictions for test images. It is estimated from chains that begin in the
-posterior, whose draws cost nothing here; the milliseconds of a step are timed apart, without collecting
-anything and on one chain.
+posterior, whose draws cost nothing here: how many steps an effective sample takes does not depend on the
+machine. The milliseconds of a step are timed apart, of all samplers in turn, without collecting anything and
+on one chain.
 
 The papers' pCN and Langevin chains have in law the informed part that ours have (`benchmarks.paper_lmc`), and
 are followed there; what is timed is their own step.
@@ -27,7 +28,19 @@ from benchmarks.timing import on_one_thread
 from widebnn.targets.rotated import Rotated
 from widebnn.tuning import Candidate, Tuned, tune
 
-__all__ = ["BLACKJAX", "OURS", "PAPERS", "Efficiency", "Posterior", "efficiency", "least_ess", "paper_pcn"]
+__all__ = [
+    "BLACKJAX",
+    "OURS",
+    "PAPERS",
+    "Clock",
+    "Efficiency",
+    "Mixing",
+    "Posterior",
+    "least_ess",
+    "median_times",
+    "mixing",
+    "paper_pcn",
+]
 
 NUM_CHAINS = 4
 MAX_DRAWS = 500
@@ -35,15 +48,18 @@ MAX_DRAWS = 500
 ENOUGH = 200.0
 """Effective samples, of all chains, at which a run is long enough. A chain that is not much longer than its
 correlations looks better than it is."""
-MAX_SECONDS = 80.0
+MAX_SECONDS = 120.0
 """Of a run, at which it ends all the same."""
 TUNING_SECONDS = 10.0
-ADAPTATION_STEPS = 300
-ROUNDS = 3
+ADAPTATION_STEPS = 200
+ROUNDS = 5
+
+Clock = Callable[[int], Callable[[], float]]
+"""From a number of steps to a function that makes them and returns the milliseconds of one."""
 
 
-class Efficiency(NamedTuple):
-    """What a sampler achieves. `error` is of `ess_per_step`, a standard error over chains (jackknife)."""
+class Mixing(NamedTuple):
+    """How a sampler mixes. `error` is of `ess_per_step`, a standard error over chains (jackknife)."""
 
     sampler: str
     width: int
@@ -55,17 +71,32 @@ class Efficiency(NamedTuple):
     ess_per_step: float
     error: float
     worst: str
+
+
+class Efficiency(NamedTuple):
+    """What a sampler achieves."""
+
+    mixing: Mixing
     ms_per_step: float
-    ess_per_second: float
+
+    @property
+    def ess_per_second(self) -> float:
+        """Effective samples per second."""
+        return 1e3 * self.mixing.ess_per_step / self.ms_per_step
+
+    def row(self) -> dict[str, Any]:
+        """All of it, by name."""
+        times = {"ms_per_step": self.ms_per_step, "ess_per_second": self.ess_per_second}
+        return self.mixing._asdict() | times
 
 
 class Method(NamedTuple):
-    """A sampler that is ready to run, how it was set, and how so many of its steps are timed."""
+    """A sampler that is ready to run, how it was set, and how its steps are timed."""
 
     sampler: Any
     setting: str
     step_size: float | None
-    timed: Callable[[int], Callable[[], float]]
+    clock: Clock
 
 
 class Posterior:
@@ -100,6 +131,10 @@ class Posterior:
         whole, informed = (sum(leaf.size for leaf in jax.tree.leaves(tree)) for tree in trees)
         return whole - informed
 
+    def clock(self, sampler) -> Clock:
+        """Of steps through the driver, from a position in the posterior."""
+        return partial(compiled_steps, sampler, self.target, initial=self.first(1))
+
     def tune(self, candidates: Mapping[str, Candidate]) -> Tuned:
         """`widebnn.tuning.tune`, by the potential and by ten projections."""
         collect = {
@@ -119,15 +154,13 @@ class Posterior:
         )
 
 
-def efficiency(posterior: Posterior, name: str) -> tuple[Efficiency, wb.Draws]:
-    """Set a sampler, time its step, run it until it has made enough effective samples, and count them."""
-    sampler, setting, step_size, timed = SAMPLERS[name](posterior)
-    ms_per_step = median_time(timed)
-    draws = long_run(posterior, sampler, ms_per_step)
+def mixing(posterior: Posterior, name: str) -> tuple[Mixing, wb.Draws, Clock]:
+    """Set a sampler, run it until it has made enough effective samples, and count them."""
+    sampler, setting, step_size, clock = SAMPLERS[name](posterior)
+    draws = long_run(posterior, sampler)
     least, worst = least_ess(draws.collected)
     num_steps = draws.thin * draws["potential"].shape[1]
-    per_step = least / (num_steps * NUM_CHAINS)
-    row = Efficiency(
+    found = Mixing(
         sampler=name,
         width=posterior.width,
         setting=setting,
@@ -135,35 +168,32 @@ def efficiency(posterior: Posterior, name: str) -> tuple[Efficiency, wb.Draws]:
         acceptance=draws.acceptance_rate,
         num_steps=num_steps,
         ess=least,
-        ess_per_step=per_step,
+        ess_per_step=least / (num_steps * NUM_CHAINS),
         error=_jackknife(draws) / num_steps,
         worst=worst,
-        ms_per_step=ms_per_step,
-        ess_per_second=1e3 * per_step / ms_per_step,
     )
-    return row, draws
+    return found, draws, clock
 
 
-def median_time(timed: Callable[[int], Callable[[], float]]) -> float:
-    """Milliseconds of a step, the median of `ROUNDS` timings of half a second each."""
-    with on_one_thread():
-        num_steps = max(3, int(500 / timed(3)()))
-        return float(np.median([timed(num_steps)() for _ in range(ROUNDS)]))
-
-
-def paper_pcn(posterior: Posterior, row: Efficiency) -> Efficiency:
-    """The papers' pCN, from what `efficiency` found of ours: in law the same chain at their cost."""
-    assert row.sampler == "pCN" and row.step_size is not None
+def paper_pcn(posterior: Posterior, ours: Mixing) -> tuple[Mixing, Clock]:
+    """The papers' pCN, from what `mixing` found of ours: in law the same chain, at their cost."""
+    assert ours.sampler == "pCN" and ours.step_size is not None
     data = posterior.data
-    ms = median_time(
-        partial(python_steps, pcn_steps(posterior.bnn, data.x_train, data.y_train, row.step_size))
-    )
-    return row._replace(sampler="paper pCN", ms_per_step=ms, ess_per_second=1e3 * row.ess_per_step / ms)
+    steps = pcn_steps(posterior.bnn, data.x_train, data.y_train, ours.step_size)
+    return ours._replace(sampler="paper pCN"), partial(python_steps, steps)
 
 
-def long_run(posterior: Posterior, sampler, ms_per_step: float) -> wb.Draws:
-    """Runs from the posterior, each twice as long as the one before, until one is long enough."""
-    num_steps = max(20, min(MAX_DRAWS, int(1e3 * MAX_SECONDS / ms_per_step / NUM_CHAINS)))
+def median_times(clocks: Mapping[str, Clock]) -> dict[str, float]:
+    """Milliseconds of a step of each, the median of `ROUNDS` timings of half a second, made in turn."""
+    with on_one_thread():
+        timed = {name: clock(max(5, int(500 / clock(3)()))) for name, clock in clocks.items()}
+        rounds = [{name: run() for name, run in timed.items()} for _ in range(ROUNDS)]
+    return {name: float(np.median([times[name] for times in rounds])) for name in clocks}
+
+
+def long_run(posterior: Posterior, sampler) -> wb.Draws:
+    """Runs from the posterior, each as long as the one before says, until one is long enough."""
+    num_steps = 50
     while True:
         thin = -(-num_steps // MAX_DRAWS)
         draws = wb.sample(
@@ -177,9 +207,11 @@ def long_run(posterior: Posterior, sampler, ms_per_step: float) -> wb.Draws:
             collect=posterior.collect,
             progress=False,
         )
-        if least_ess(draws.collected)[0] > ENOUGH or 2 * draws.seconds > MAX_SECONDS:
+        wanted = 1.2 * ENOUGH / max(least_ess(draws.collected)[0], 1.0)
+        longer = min(wanted, MAX_SECONDS / draws.seconds, 10)
+        if wanted < 1.2 or longer < 1.5:
             return draws
-        num_steps *= 2
+        num_steps = int(num_steps * longer)
 
 
 def least_ess(collected: Mapping[str, np.ndarray], num_draws: int | None = None) -> tuple[float, str]:
@@ -206,8 +238,7 @@ def _ours(make: Callable[[Rotated], Mapping[str, Candidate]]) -> Callable[[Poste
 
     def method(posterior: Posterior) -> Method:
         found = posterior.tune(make(posterior.target))
-        timed = partial(compiled_steps, found.sampler, posterior.target)
-        return Method(found.sampler, found.name, found.step_size, timed)
+        return Method(found.sampler, found.name, found.step_size, posterior.clock(found.sampler))
 
     return method
 
@@ -242,7 +273,7 @@ def _function_space_hmc(target: Rotated):
 def _untuned(make: Callable[[Rotated], wb.samplers.Sampler]) -> Callable[[Posterior], Method]:
     def method(posterior: Posterior) -> Method:
         sampler = make(posterior.target)
-        return Method(sampler, "", None, partial(compiled_steps, sampler, posterior.target))
+        return Method(sampler, "", None, posterior.clock(sampler))
 
     return method
 
@@ -294,8 +325,7 @@ def _blackjax(algorithm, **fixed) -> Callable[[Posterior], Method]:
             (_, found), _ = run(posterior.rng_key, posterior.first(None), ADAPTATION_STEPS)
         sampler = algorithm(logdensity, **found)
         setting = "".join(f"{value} leapfrog steps" for value in fixed.values())
-        timed = partial(compiled_steps, sampler, posterior.target)
-        return Method(sampler, setting, float(found["step_size"]), timed)
+        return Method(sampler, setting, float(found["step_size"]), posterior.clock(sampler))
 
     return method
 

@@ -5,6 +5,7 @@ sweep of units against a potential, and repriorisation against none.
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -40,13 +41,14 @@ def informed_target(data: wb.data.Dataset, width: int) -> Rotated:
     return wb.targets.rotated(marginal)
 
 
-def compiled_steps(sampler: AnySampler, target: wb.targets.Target, num_steps: int) -> Callable[[], float]:
+def compiled_steps(
+    sampler: AnySampler, target: wb.targets.Target, num_steps: int, initial=None
+) -> Callable[[], float]:
     """A function that makes `num_steps` steps through the driver and returns milliseconds a step."""
+    once = partial(wb.sample, jax.random.key(0), sampler, target, num_samples=1, progress=False)
 
     def run() -> float:
-        draws = wb.sample(
-            jax.random.key(0), sampler, target, num_samples=1, thin=num_steps, burn_in=1, progress=False
-        )
+        draws = once(thin=num_steps, burn_in=1, num_chains=1, initial=initial)
         return 1e3 * draws.seconds / (num_steps + 1)
 
     return run

@@ -5,14 +5,14 @@ from functools import partial
 from typing import Any
 
 import widebnn as wb
-from benchmarks.effective_samples import Efficiency, Posterior, median_time
+from benchmarks.effective_samples import Clock, Efficiency, Mixing, Posterior, median_times
 from benchmarks.paper_pcn import pcn_steps
 from benchmarks.steps import compiled_steps, python_steps
 
 __all__ = ["waterfall"]
 
 
-def waterfall(posterior: Posterior, found: Mapping[str, Efficiency]) -> list[dict[str, Any]]:
+def waterfall(posterior: Posterior, found: Mapping[str, Mixing]) -> list[dict[str, Any]]:
     """Milliseconds of a step and effective samples per second, one improvement after another.
 
     Up to the last row the informed part of the chain has the same law, that of pCN at its best step size,
@@ -28,22 +28,11 @@ def waterfall(posterior: Posterior, found: Mapping[str, Efficiency]) -> list[dic
         "readout integrated out": wb.targets.marginal(bnn, x, y, space="data"),
         "inputs rotated": posterior.target,
     }
-    steps = {"the papers' pCN": partial(python_steps, pcn_steps(bnn, x, y, step_size))}
+    clocks: dict[str, Clock] = {"the papers' pCN": partial(python_steps, pcn_steps(bnn, x, y, step_size))}
     for name, target in targets.items():
         sampler = wb.samplers.pcn(target.potential, step_size)
-        steps[name] = partial(compiled_steps, sampler, target)
-    rows = []
-    for name, timed in steps.items():
-        rows.append(_row(name, median_time(timed), found["pCN"]))
-    return [*rows, _row("unit-wise sampler", found["unit-wise"].ms_per_step, found["unit-wise"])]
-
-
-def _row(name: str, ms_per_step: float, found: Efficiency) -> dict[str, Any]:
-    per_second = 1e3 * found.ess_per_step / ms_per_step
-    return {
-        "name": name,
-        "width": found.width,
-        "ms_per_step": ms_per_step,
-        "ess_per_step": found.ess_per_step,
-        "ess_per_second": per_second,
-    }
+        clocks[name] = partial(compiled_steps, sampler, target)
+    clocks["unit-wise sampler"] = posterior.clock(wb.samplers.unitwise(posterior.target))
+    chains = dict.fromkeys(clocks, found["pCN"]) | {"unit-wise sampler": found["unit-wise"]}
+    times = median_times(clocks)
+    return [{"name": name} | Efficiency(chains[name], times[name]).row() for name in clocks]
