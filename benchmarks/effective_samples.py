@@ -48,10 +48,10 @@ MAX_DRAWS = 500
 ENOUGH = 200.0
 """Effective samples, of all chains, at which a run is long enough. A chain that is not much longer than its
 correlations looks better than it is."""
-MAX_SECONDS = 120.0
+MAX_SECONDS = 60.0
 """Of a run, at which it ends all the same."""
 TUNING_SECONDS = 10.0
-ADAPTATION_STEPS = 200
+ADAPTATION_STEPS = 150
 ROUNDS = 5
 
 Clock = Callable[[int], Callable[[], float]]

@@ -8,7 +8,7 @@ import pytest
 
 from widebnn.experiments import EXPERIMENTS, OVER_WIDTH, config_hash, load, load_or_run, save
 
-SHIPPED = sorted((Path(__file__).parents[2] / "book" / "results").glob("*.json"))
+SHIPPED = sorted((Path(__file__).parents[2] / "book" / "results").glob("*_*.json"))
 
 
 @dataclasses.dataclass(frozen=True)
