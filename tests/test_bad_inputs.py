@@ -23,7 +23,18 @@ import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn import checkpoint, experiments, landscape, limits, sampling, scale, streaming, tuning, versions
+from widebnn import (
+    checkpoint,
+    experiments,
+    landscape,
+    limits,
+    metrics,
+    sampling,
+    scale,
+    streaming,
+    tuning,
+    versions,
+)
 from widebnn import sweep as sweeps
 
 MODULES = {
@@ -34,6 +45,7 @@ MODULES = {
     "experiments": experiments,
     "landscape": landscape,
     "limits": limits,
+    "metrics": metrics,
     "models": wb.models,
     "nngp": wb.nngp,
     "plots": wb.plots,
@@ -52,6 +64,7 @@ X, Y = jnp.ones((4, 3)), jnp.ones((4, 2))
 X_NAN = X.at[0, 0].set(jnp.nan)
 RNGS = nnx.Rngs(0)
 OVER_MAPS = (experiments.OverMaps(),)
+HALVES = np.full((3, 2), 0.5)
 
 
 def flat(u):
@@ -959,6 +972,61 @@ ROWS = [
         TypeError,
         ("config", "dataclass", "'laptop'"),
     ),
+    *(
+        Row("plots.reliability_diagram", lambda c=c: wb.plots.reliability_diagram(c), ValueError, words)
+        for c, words in [
+            ({}, ("curves", "none")),
+            ({"a": ([0.5], [0.5, 1.0])}, ("accuracy of 'a'", "(1)", "(2,)")),
+            ({"a": ([0.5], [1.5])}, ("curves['a']", "[0, 1]")),
+            ({"a": ([0.5], [np.nan])}, ("curves['a']", "[0, 1]")),
+        ]
+    ),
+    # metrics
+    *(
+        Row(f"metrics.{name}", lambda f=f, args=args: f(*args), ValueError, words)
+        for name, f in [
+            ("accuracy", metrics.accuracy),
+            ("nll", metrics.nll),
+            ("reliability", metrics.reliability),
+            ("ece", metrics.ece),
+        ]
+        for args, words in [
+            ((HALVES, np.array([0, 1])), ("labels", "(3,)", "(2,)")),
+            ((HALVES, np.array([0, 1, 2])), ("labels", "0 to 1", "0 to 2")),
+            ((HALVES, np.array([0, -1, 1])), ("labels", "0 to 1", "-1 to 1")),
+            ((HALVES[:0], np.zeros(0, int)), ("probabilities", "n ≥ 1", "(0, 2)")),
+            ((2 * HALVES, np.array([0, 1, 1])), ("probabilities", "sum to 1")),
+        ]
+    ),
+    *(
+        Row(f"metrics.{name}", lambda f=f, p=p: f(p), ValueError, words)
+        for name, f in [
+            ("confidence", metrics.confidence),
+            ("predictive_entropy", metrics.predictive_entropy),
+        ]
+        for p, words in [
+            (HALVES[0], ("probabilities", "(n, k)", "(2,)")),
+            (np.full((1, 2), np.nan), ("probabilities", "sum to 1")),
+            (np.array([[1.5, -0.5]]), ("probabilities", "0 or above")),
+        ]
+    ),
+    *(
+        Row(f"metrics.{name}", lambda f=f, o=o: f(HALVES, np.array([0, 1, 1]), **o), ValueError, words)
+        for name, f in [("reliability", metrics.reliability), ("ece", metrics.ece)]
+        for o, words in [
+            ({"num_bins": 0}, ("num_bins", "at least 1", "0")),
+            ({"num_bins": 4, "adaptive": True}, ("num_bins", "at most 3", "4")),
+        ]
+    ),
+    *(
+        Row(f"metrics.{name}", lambda f=f, args=args: f(*args), ValueError, words)
+        for name, f in [("auroc", metrics.auroc), ("fpr95", metrics.fpr95)]
+        for args, words in [
+            ((np.zeros(0), np.ones(2)), ("inside", "at least one")),
+            ((np.ones(2), np.array([np.inf])), ("outside", "finite", "inf")),
+        ]
+    ),
+    # experiments
     Row(
         "experiments.over_width",
         lambda: experiments.over_width(experiments.OverWidth(samplers=("gibbs",), num_steps=(1,))),
