@@ -16,6 +16,7 @@ from widebnn import (
     streaming,
     targets,
     tuning,
+    vi,
 )
 from widebnn.checkpoint import Checkpoint
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
@@ -54,4 +55,5 @@ __all__ = [
     "streaming",
     "targets",
     "tuning",
+    "vi",
 ]
