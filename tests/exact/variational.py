@@ -38,9 +38,9 @@ def linear():
     return wb.vi.Linear(3, 1, rngs=nnx.Rngs(0))
 
 
-def fitted(temperature, num_epochs=600, **options):
+def fitted(temperature, num_epochs=1_000, **options):
     """The q that the package arrives at: in minibatches of which the last is not full."""
-    options = {"batch_size": 16, "num_samples": 4, "antithetic": True, "initial_std": 0.1} | options
+    options = {"batch_size": 16, "num_samples": 16, "antithetic": True, "initial_std": 0.1} | options
     num_steps = num_epochs * -(-len(X) // options["batch_size"])
     optimiser = optax.adam(optax.cosine_decay_schedule(0.03, num_steps))
     fit = wb.vi.fit(
@@ -59,10 +59,14 @@ def fitted(temperature, num_epochs=600, **options):
     return Gaussian(*(np.asarray(part["kernel"])[:, 0] for part in (fit.posterior.mean, fit.posterior.std)))
 
 
-def assert_optimum(temperature=1.0, **options):
-    """The fit is at the optimum: means within a twentieth of a deviation, deviations to 3 %."""
+def assert_optimum(temperature=30.0, **options):
+    """The fit is at the optimum: means within a tenth of a deviation, deviations to 5 %.
+
+    At this temperature prior and data weigh about the same, so that neither can be wrong unnoticed. The
+    tolerances are four times what is left of the noise of minibatches when the steps have become 0.
+    """
     found, best = fitted(temperature, **options), optimum(temperature)
-    off = np.concatenate([(found.mean - best.mean) / best.std / 0.05, (found.std / best.std - 1) / 0.03])
+    off = np.concatenate([(found.mean - best.mean) / best.std / 0.1, (found.std / best.std - 1) / 0.05])
     assert np.all(np.abs(off) < 1), f"the fit {found} is not at the optimum {best}"
 
 

@@ -26,7 +26,7 @@ def fit(model, num_epochs, optimiser=STAY, **options):
     )
 
 
-@pytest.mark.parametrize("options", [{}, {"local": True}, {"weighting": "geometric", "temperature": 0.3}])
+@pytest.mark.parametrize("options", [{}, {"local": True}, {"weighting": "geometric", "temperature": 10.0}])
 def test_fit_of_a_linear_model_is_the_known_optimum(x64, options):
     assert_optimum(**options)
 
