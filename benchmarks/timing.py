@@ -2,11 +2,17 @@
 
 import statistics
 from collections.abc import Callable
+from functools import partial
 from typing import TypedDict
+
+from threadpoolctl import threadpool_limits
 
 from widebnn.experiments import device
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "compare", "on_one_thread"]
+
+on_one_thread = partial(threadpool_limits, 1, user_api="blas")
+"""LAPACK as it is in `widebnn.sample`: for us and, beside us, for whatever it makes faster."""
 
 
 class Comparison(TypedDict):
@@ -38,7 +44,8 @@ def compare(id: str, ours: Callable[[], float], peer: Callable[[], float], round
     Comparison
         `ratio` is peer ÷ ours, larger is better for us; `spread` its quartiles over the rounds.
     """
-    times = [(ours(), peer()) for _ in range(rounds)]
+    with on_one_thread():
+        times = [(ours(), peer()) for _ in range(rounds)]
     ratios = [theirs / mine for mine, theirs in times]
     low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
     return Comparison(

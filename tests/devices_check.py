@@ -1,12 +1,16 @@
 """Run by test_devices.py in a process of its own, which has eight devices."""
 
+import functools
 import os
+import tempfile
+from pathlib import Path
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from exact.resume import assert_resumes
 from flax import nnx
 
 import widebnn as wb
@@ -68,4 +72,14 @@ for run in runs[1:]:
     np.testing.assert_allclose(run.streamed["potential"].mean, first.streamed["potential"].mean, rtol=1e-5)
 leaf = jax.tree.leaves(runs[1].position)[0]
 assert len({shard.data.shape[0] for shard in leaf.addressable_shards} - {1}) == 0, "one chain a device"
+
+with tempfile.TemporaryDirectory() as folder:
+    assert_resumes(
+        Path(folder),
+        target=target,
+        sampler=functools.partial(wb.samplers.pcnl, target.potential),
+        collect={"potential": target.potential},
+        stream={"potential": target.potential},
+        mesh=jax.make_mesh((2, 4), ("chain", "data")),
+    )
 print("all equal")

@@ -100,6 +100,11 @@ def sample(**options):
     return wb.sample(options.pop("rng_key", KEY), sampler, problem, progress=False, **options)
 
 
+def mesh(**axes):
+    """One on paper, of more devices than there are."""
+    return jax.sharding.Mesh(np.resize(jax.devices(), tuple(axes.values())), tuple(axes))
+
+
 def slice_through(**options):
     flat_target = wb.targets.from_potential(flat, jnp.zeros(2))
     defaults = {"target": flat_target, "corners": [jnp.ones(2), jnp.array([1.0, 0.0])], "resolution": 2}
@@ -521,9 +526,9 @@ ROWS = [
             "samplers.function_space_hmc",
             lambda v=v: wb.samplers.function_space_hmc(flat, v, 3),
             ValueError,
-            ("step_size", wanted, str(v)),
+            ("step_size", "(0, π/2]", str(v)),
         )
-        for v, wanted in [(0.0, "above 0"), (math.nan, "above 0"), (1.6, "(0, π/2]")]
+        for v in (0.0, math.nan, 1.6)
     ),
     Row(
         "samplers.function_space_hmc",
@@ -675,6 +680,16 @@ ROWS = [
         ("num_samples", "at most 2147483647", "2147483648"),
     ),
     Row("sampling.sample", lambda: sample(checkpoint="runs/a"), TypeError, ("checkpoint", "runs/a")),
+    *(
+        Row("sampling.sample", lambda options=options: sample(**options), error, ("mesh", *words))
+        for options, error, *words in [
+            ({"mesh": 8}, TypeError, "jax.sharding.Mesh", "8"),
+            ({"mesh": mesh(model=1)}, ValueError, '"chain" and "data"', "model"),
+            ({"mesh": mesh(chain=2), "num_chains": 3}, ValueError, "'chain' of 2", "chains", "3"),
+            ({"mesh": mesh(data=3), "target": target()}, ValueError, "'data' of 3", "observations", "4"),
+            ({"mesh": mesh(data=3)}, ValueError, "'data' of 3", "observations", "None"),
+        ]
+    ),
     Row(
         "sampling.Draws",
         lambda: sample(collect={}).to_datatree(),

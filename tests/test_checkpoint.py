@@ -203,6 +203,19 @@ def test_what_is_restored_is_what_was_stored(stored):
     assert restored(stored) == (20, [draws.tobytes() for draws in DRAWS])
 
 
+def test_a_second_process_stops_and_the_first_goes_on(tmp_path):
+    first, second = opened(tmp_path), opened(tmp_path)
+    for store in (first, second):
+        store.restore(CARRY, DRAWS[0])
+    first.save_if_due(10, checkpoint.Kept(CARRY, DRAWS[:1], 0.0), is_last=True)
+    before = contents(tmp_path)
+    with pytest.raises(RuntimeError, match=r"another one has written state/10 .* stops after step 20"):
+        second.save_if_due(20, checkpoint.Kept(CARRY, DRAWS, 0.0), is_last=True)
+    assert contents(tmp_path) == before
+    first.save_if_due(20, checkpoint.Kept(CARRY | {"step": jnp.asarray(20)}, DRAWS, 0.0), is_last=True)
+    assert restored(tmp_path) == (20, [draws.tobytes() for draws in DRAWS])
+
+
 def damages(path: Path):
     """Every file of the newest checkpoint and of its draws: a byte flipped, cut in half, gone."""
     folders = (path / "state" / "20", path / "draws")

@@ -1,13 +1,13 @@
-"""Chains and data over eight simulated devices give what one device gives."""
+"""Chains and data over eight simulated devices, or over two processes, give what one device gives."""
 
+import contextlib
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import jax
-import pytest
 
-import widebnn as wb
 from widebnn._devices import Devices
 
 
@@ -18,20 +18,24 @@ def test_eight_devices_give_what_one_gives():
     assert done.stdout.endswith("all equal\n")
 
 
+def test_two_processes_give_what_one_gives():
+    script = Path(__file__).with_name("hosts_check.py")
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, script, str(port)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(subprocess.Popen([*command, number], **pipes)) for number in "01"]
+        for process in processes:
+            stack.callback(process.kill)
+        for process in processes:
+            out, err = process.communicate(timeout=200)
+            assert process.returncode == 0, err
+            assert out.endswith("all equal\n")
+
+
 def test_without_a_mesh_nothing_is_moved():
     devices = Devices(None, 4, 10)
     tree = {"a": jax.numpy.zeros(4)}
     assert devices.over_chains(tree) is tree and devices.everywhere(tree) is tree
-
-
-@pytest.mark.parametrize("axes, found", [(("chain", "model"), "model"), (("rows",), "rows")])
-def test_axes_are_chain_and_data(axes, found):
-    mesh = jax.make_mesh((1,) * len(axes), axes)
-    with pytest.raises(ValueError, match=f'axes "chain" and "data" alone; got .*{found}'):
-        Devices(mesh, 4, 10)
-
-
-def test_mesh_is_a_mesh():
-    target = wb.targets.from_potential(lambda u: u.sum(), jax.numpy.zeros(2))
-    with pytest.raises(TypeError, match=r"mesh must be a jax.sharding.Mesh; got 8"):
-        wb.sample(jax.random.key(0), wb.samplers.pcn(target.potential, 0.1), target, num_samples=1, mesh=8)

@@ -67,6 +67,29 @@ def test_a_sampler_that_never_moves_has_no_efficiency():
     assert tuned.name == "walk"
 
 
+@pytest.mark.parametrize(
+    ("make", "options", "max_step_size"),
+    [
+        (wb.samplers.rwm, {}, 10.0),
+        (wb.samplers.mala, {}, 10.0),
+        (pcn, {}, 1.0),
+        (wb.samplers.pcnl, {}, 1.0),
+        (wb.samplers.langevin, {"damping": 0.1}, 10.0),
+        (hmc, {"num_steps": 2}, 10.0),
+        (wb.samplers.function_space_hmc, {"num_steps": 2}, jnp.pi / 2),
+    ],
+)
+def test_every_sampler_with_a_step_size_can_be_tuned(make, options, max_step_size):
+    candidate = Candidate(
+        functools.partial(make, TARGET.potential, **options), 0.7, 1, max_step_size=max_step_size
+    )
+    tuned = choose({"only": candidate}, budget=4_000)
+    draws = wb.sample(
+        jax.random.key(1), tuned.sampler, TARGET, num_samples=1_000, num_chains=2, initial=tuned.position
+    )
+    assert abs(draws.acceptance_rate - 0.7) < 0.1 or tuned.step_size == pytest.approx(max_step_size)
+
+
 def test_step_size_stays_below_its_bound():
     tuned = choose({"walk": walk(0.4)._replace(max_step_size=0.05)})
     assert tuned.step_size <= 0.05 * (1 + 1e-6)

@@ -13,7 +13,7 @@ import jax.core
 import numpy as np
 from jaxtyping import Array, Float
 
-__all__ = ["Number", "at_least", "finite", "fraction", "non_negative", "one_of", "positive"]
+__all__ = ["Number", "at_least", "finite", "fraction", "non_negative", "one_of", "positive", "quarter_turn"]
 
 
 Number = float | int | Float[Array, ""]
@@ -60,6 +60,11 @@ def non_negative(**named: Number) -> Number:
 def fraction(**named: Number) -> Number:
     """A number in (0, 1]."""
     return _number(0, True, 1, "a number in (0, 1]", named)
+
+
+def quarter_turn(**named: Number) -> Number:
+    """An angle in (0, π/2], as float32 rounds it."""
+    return _number(0, True, float(np.float32(math.pi / 2)), "an angle in (0, π/2]", named)
 
 
 def one_of(known: Iterable[str], **named: str) -> str:

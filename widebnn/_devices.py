@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
@@ -67,10 +69,23 @@ class Devices:
         """Where the leaves lie; None where there is no mesh, and the compiler may choose."""
         return None if self.mesh is None else jax.tree.map(lambda leaf: leaf.sharding, tree)
 
+    def agreed(self, number: int) -> int:
+        """The first process's number, where the mesh spans several: all must make the same calls."""
+        if self.mesh is None or not self.mesh.is_multi_process:
+            return number
+        return int(multihost_utils.broadcast_one_to_all(number))
+
     def _put(self, tree, *axes):
         if self.mesh is None:
             return tree
         names = self.mesh.axis_names
         mesh = Mesh(self.mesh.devices, names, axis_types=(AxisType.Auto,) * len(names))  # the compiler splits
         split = PartitionSpec(*[axis if axis in names else None for axis in axes])
-        return jax.device_put(tree, NamedSharding(mesh, split))
+        return jax.tree.map(lambda leaf: _put(leaf, NamedSharding(mesh, split)), tree)
+
+
+def _put(leaf, sharding):
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):  # JAX puts numbers, not keys, on other hosts' devices
+        numbers = jax.device_put(jax.random.key_data(leaf), sharding)
+        return jax.random.wrap_key_data(numbers, impl=jax.random.key_impl(leaf))
+    return jax.device_put(leaf, sharding)

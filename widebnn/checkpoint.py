@@ -1,4 +1,4 @@
-"""Runs that survive: `widebnn.sample(..., checkpoint=wb.Checkpoint("runs/a"))`, called again, goes on.
+"""Runs that survive: ``widebnn.sample(..., checkpoint=wb.Checkpoint("runs/a"))``, called again, goes on.
 
 In the folder lie
 
@@ -41,7 +41,8 @@ class Checkpoint:
 
     A call of `widebnn.sample` with the same arguments goes on from the newest checkpoint there, and its draws
     are bit for bit those of a run that was never interrupted. When the run is finished the call returns its
-    result without a step; with a larger `num_samples` it extends the run. One process at a time.
+    result without a step; with a larger `num_samples` it extends the run. One process at a time: of two that
+    work in one folder, the one that comes second with a checkpoint stops.
 
     Parameters
     ----------
@@ -174,6 +175,8 @@ class Store:
         ------
         OSError
             If it could not be written; the message names the one that is left.
+        RuntimeError
+            If another process has written one in the meantime.
         """
         seconds, steps = self.settings.every_seconds, self.settings.every_steps
         is_due = is_last
@@ -183,6 +186,11 @@ class Store:
             self._save(step, kept)
 
     def _save(self, step: int, kept: Kept) -> None:
+        if (there := max(_numbers(self.path / "state"), default=-1)) != self._saved_step:
+            raise RuntimeError(
+                f"checkpoint {self.path} is of one process at a time: another one has written "
+                f"state/{there} there, and can go on; this one stops after step {step}"
+            )
         try:
             segments = list(self._segments)
             if new := kept.draws[self._num_chunks :]:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Key, PyTree
+from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from widebnn._chains import Chains, call
@@ -140,7 +141,7 @@ def sample(
     The steps are compiled in chunks; between chunks, and only there, what was collected goes to the host and
     the progress bar moves. Memory grows with what is collected and never with the parameters; with
     `collect={}` it does not grow at all. The same key gives the same draws, however the chunks fall and
-    wherever the run was interrupted.
+    wherever the run was interrupted. While it runs, LAPACK has one thread, in the whole process.
 
     Parameters
     ----------
@@ -161,8 +162,9 @@ def sample(
         By name, functions of a position whose values (arrays of one shape) are kept; those with an argument
         `rng_key` get a fresh one each time. The potential alone unless given.
     stream
-        By name, functions as those of `collect`, or `widebnn.Stream`s of them; their values at every draw,
-        which is every `thin`-th step, enter a summary in fixed memory and are not kept. None unless given.
+        By name, functions as those of `collect`, or `widebnn.streaming.Stream`s of them; their values at
+        every draw, which is every `thin`-th step, enter a summary in fixed memory and are not kept. None
+        unless given.
     initial
         Positions to start from, leaves (num_chains, ...); prior draws unless given.
     target_acceptance
@@ -178,7 +180,8 @@ def sample(
     mesh
         Devices to run on, such as `jax.make_mesh((4, 2), ("chain", "data"))`: chains lie over the axis
         "chain", observations over the axis "data", and either may be left out. The default device unless
-        given.
+        given. It may span the processes of `jax.distributed`, each of which makes the same call and gets
+        all draws; the last positions stay on the devices, and there can be no checkpoint.
     progress
         Whether to show a progress bar, in a terminal or a notebook.
 
@@ -193,10 +196,12 @@ def sample(
         something that is not a function to an array.
     ValueError
         If a number is out of range, `initial` has the wrong shapes, the potential is not finite where a chain
-        starts, `mesh` does not divide chains or observations, or `checkpoint` holds another run, a longer one
-        or a damaged one.
+        starts, `mesh` does not divide chains or observations or spans several processes where there is a
+        `checkpoint`, or that holds another run, a longer one or a damaged one.
     OSError
         If a checkpoint cannot be written; the one before is kept.
+    RuntimeError
+        If another process writes checkpoints in the same folder.
     """
     at_least(1, num_samples=num_samples)
     at_least(1, thin=thin)
@@ -232,6 +237,8 @@ def sample(
         initial = jax.vmap(target.draw_prior)(jax.random.split(init_key, num_chains))
     rows = getattr(target, "y", None)
     devices = Devices(mesh, num_chains, None if rows is None else len(rows))
+    if checkpoint is not None and mesh is not None and mesh.is_multi_process:
+        raise ValueError("checkpoint must be None where mesh spans several processes")
     _check_start(target, initial, num_chains, devices)
     _check_functions("collect", target, collect)
     _check_functions("stream", target, {name: f.function for name, f in streams.items()})
@@ -285,7 +292,10 @@ def sample(
 
     start = time.perf_counter()
     is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"  # which tqdm forgets in notebooks
-    with tqdm(total=total, initial=done, unit="step", disable=is_silent) as bar:
+    bar = tqdm(total=total, initial=done, unit="step", disable=is_silent)
+    # Threads of a Cholesky factorisation keep turning after it and take the cores from the products that
+    # follow: up to n = 2,048 on two cores, a step is faster where LAPACK has one.
+    with threadpool_limits(1, user_api="blas"), bar:
         pace = _Pace(bar, done)
         while pace.steps < total:
             if is_burn_in := pace.steps < burn_in:
@@ -299,6 +309,7 @@ def sample(
             if collect and not is_burn_in:
                 kept.append(draws)
             pace.update(num_draws * num_steps, draws[1]["acceptance_rate"], is_burn_in)
+            pace.steps_per_chunk = devices.agreed(pace.steps_per_chunk)  # clocks differ
             if store is not None:
                 seconds = before + time.perf_counter() - start
                 store.save_if_due(pace.steps, Kept(carry, kept, seconds), is_last=pace.steps == total)

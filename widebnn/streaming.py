@@ -1,7 +1,7 @@
 """Functions of the state summarised while chains run, in memory that does not grow with their length.
 
-A chain of 10⁷ steps is never stored: `widebnn.sample(..., stream={"potential": target.potential})` folds each
-value into a summary inside the compiled loop. A summary holds
+A chain of 10⁷ steps is never stored: ``widebnn.sample(..., stream={"potential": target.potential})`` folds
+each value into a summary inside the compiled loop. A summary holds
 
 - moments by Welford's recursion, in compensated sums, so that float32 does not stall after 2²⁴ steps;
 - the means of 32 to 64 equally long batches: when there are 64, neighbours are merged and batches are from
@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, Shaped
 
-__all__ = ["Stream", "Streamed", "Summary"]
+__all__ = ["Batches", "Sketch", "Stream", "Streamed", "Sum", "Summary"]
 
 NUM_BATCHES = 64
 NUM_POINTS = 64
@@ -259,7 +259,7 @@ class Streamed:
 
     @property
     def rhat(self) -> Float[np.ndarray, "*event"]:
-        """Split R̂: `widebnn.rhat` of the halves of all chains, the first of which ends with a batch.
+        """Split R̂: `widebnn.diagnostics.rhat` of the halves of all chains; the first half ends with a batch.
 
         The variance within halves is that within chains less the part that lies between the halves, which is
         exact: Σ(x − m)² = Σ₁ + Σ₂ + (n₁n₂/n)(m₁ − m₂)².

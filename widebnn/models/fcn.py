@@ -1,5 +1,6 @@
 """Fully connected embeddings: every layer of a network but the readout."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import jax
@@ -15,7 +16,7 @@ __all__ = ["ACTIVATIONS", "FCN"]
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "erf": jax.scipy.special.erf,
-    "gelu": lambda f: jax.nn.gelu(f, approximate=False),
+    "gelu": lambda f: f * (1 + jax.lax.erf(f / math.sqrt(2))) / 2,  # jax.nn has erfc, 3 times as slow
     "relu": jax.nn.relu,
 }
 """Nonlinearities ψ by name; GELU is the exact one, f Φ(f)."""

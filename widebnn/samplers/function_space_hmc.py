@@ -4,15 +4,13 @@ Beskos, Pinski, Sanz-Serna & Stuart, "Hybrid Monte Carlo on Hilbert spaces", Sto
 Applications 121 (2011). At U = 0 every proposal is accepted at any step, in any dimension.
 """
 
-import math
 from typing import NamedTuple
 
 import jax
-import jax.core
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from widebnn._check import Number, at_least, fraction, positive
+from widebnn._check import Number, at_least, fraction, quarter_turn
 from widebnn.samplers.base import Position, Potential, Sampler, accept, inner_product, normal_like
 
 __all__ = ["function_space_hmc", "rotations"]
@@ -89,8 +87,7 @@ def function_space_hmc(
     ValueError
         If `step_size` lies outside (0, π/2], `num_steps` is below 1 or `damping` outside (0, 1].
     """
-    if not isinstance(positive(step_size=step_size), jax.core.Tracer) and step_size > math.pi / 2:
-        raise ValueError(f"step_size must be an angle in (0, π/2]; got {step_size}")
+    quarter_turn(step_size=step_size)
     at_least(1, num_steps=num_steps)
     fraction(damping=damping)
     integrate = rotations(potential, step_size)

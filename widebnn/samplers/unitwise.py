@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import cho_factor, cho_solve
+from jax.scipy.linalg import cho_factor, cho_solve, solve_triangular
 from jaxtyping import Array, Float
 
 from widebnn._check import Number, at_least
@@ -134,53 +134,65 @@ def _in_data_space(rng_key, units: Units, old, new, block_size: int):
 
     P is needed at the columns V of the blocks alone. So a group of blocks has VᵀPV and VᵀPy made at once,
     its blocks take their turns on that small table, and P itself moves once a group: the same chain as one
-    block after another on P, with two products of matrices where there were many of matrix and vector.
+    block after another on P, with products of matrices where there were many of matrix and vector.
     """
     y, m, num_blocks = units.y, block_size, units.num_units // block_size
     per_group = min(max(1, GROUP // m), num_blocks)
-    num_groups = -(-num_blocks // per_group)
-    size = 2 * m * per_group
+    num_groups, q = -(-num_blocks // per_group), m * per_group
     sign = jnp.repeat(jnp.asarray([1, -1], old.dtype), m)
 
-    def grouped(values):
-        """Blocks by groups, (group, block, ...); zeros fill the last: a block that changes nothing."""
-        missing = num_groups * per_group - num_blocks
-        padded = jnp.pad(values, [(0, missing)] + [(0, 0)] * (values.ndim - 1))
-        return padded.reshape(num_groups, per_group, *values.shape[1:])
-
     def columns(psi):
-        return grouped(psi[:, : units.num_units].T.reshape(num_blocks, m, len(y)))
+        """Those of the units; zeros fill the last group: blocks that change nothing."""
+        return jnp.pad(psi[:, : units.num_units], ((0, 0), (0, num_groups * q - units.num_units)))
+
+    new, old_columns = columns(new), columns(old)
+    uniforms = jax.random.uniform(rng_key, (num_groups, per_group), old.dtype)
+
+    def both(matrix, block, axis=0):
+        """Rows, or columns, of a table that belong to a block: the m new ones and the m old ones."""
+        starts = (block * m, q + block * m)
+        return jnp.concatenate([jax.lax.dynamic_slice_in_dim(matrix, i, m, axis) for i in starts], axis)
 
     def visit_block(table, inputs):
-        start, uniform = inputs
-        rows = jax.lax.dynamic_slice_in_dim(table, start, 2 * m)
-        inverse, log_det = _inverse(jnp.diag(sign) + jax.lax.dynamic_slice_in_dim(rows, start, 2 * m, axis=1))
-        b = rows[:, size:]
+        block, uniform = inputs
+        rows, across = both(table, block), both(table, block, axis=1)
+        inverse, log_det = _inverse(jnp.diag(sign) + both(rows, block, axis=1))
+        b = rows[:, 2 * q :]
         change = (y.shape[1] * log_det - jnp.sum(b * _small_product(inverse, b))) / 2
         rate, is_accepted = _metropolis(change, uniform)
         move = _small_product(jnp.where(is_accepted, inverse, 0), rows)
-        across = jax.lax.dynamic_slice_in_dim(table, start, 2 * m, axis=1)
         return table - _small_product(across, move), (rate, is_accepted)
 
-    def visit_group(precision, inputs):
-        psi_new, psi_old, uniforms = inputs
-        v = jnp.concatenate([psi_new, psi_old], axis=1).reshape(size, len(y))
-        g = v @ precision
-        table = jnp.concatenate([g @ v.T, g @ y], axis=1)
-        starts = 2 * m * jnp.arange(per_group)
-        _, (rates, is_accepted) = jax.lax.scan(visit_block, table, (starts, uniforms))
-        is_in = jnp.repeat(is_accepted, 2 * m)
-        g = jnp.where(is_in[:, None], g, 0)  # as if the others had not been offered
-        among = jnp.where(is_in[:, None] & is_in[None, :], table[:, :size], 0)
-        matrix = jnp.diag(jnp.tile(sign, per_group)) + among
-        return precision - g.T @ jnp.linalg.solve(matrix, g), (rates, is_accepted)
+    def visit_group(precision, group):
+        v = jnp.concatenate(
+            [jax.lax.dynamic_slice_in_dim(psi, group * q, q, axis=1) for psi in (new, old_columns)], axis=1
+        )
+        g = precision @ v
+        table = jnp.concatenate([v.T @ g, g.T @ y], axis=1)
+        _, (rates, is_accepted) = jax.lax.scan(visit_block, table, (jnp.arange(per_group), uniforms[group]))
+        is_in = jnp.tile(jnp.repeat(is_accepted, m), 2)  # as if the others had not been offered
+        among = jnp.where(is_in[:, None] & is_in[None, :], table[:, : 2 * q], 0)
+        gained, lost = _exchange(jnp.where(is_in[:, None], g.T, 0), among, q)
+        return precision - gained.T @ gained + lost.T @ lost, (rates, is_accepted)
 
-    uniforms = jax.random.uniform(rng_key, (num_blocks,), old.dtype)
     precision = _inverse_of_gram(old.T, units.noise_std)
-    inputs = columns(new), columns(old), grouped(uniforms)
-    _, offered = jax.lax.scan(visit_group, precision, inputs)
+    _, offered = jax.lax.scan(visit_group, precision, jnp.arange(num_groups))
     rates, is_accepted = (leaf.reshape(-1)[:num_blocks] for leaf in offered)
     return rates, jnp.repeat(is_accepted, m)
+
+
+def _exchange(g: Float[Array, "r n"], among: Float[Array, "r r"], q: int):
+    """B₊ and B₋ with P − B₊ᵀB₊ + B₋ᵀB₋ = (P⁻¹ + V₊V₊ᵀ − V₋V₋ᵀ)⁻¹, from (PV)ᵀ and VᵀPV, V = [V₊, V₋].
+
+    First the new columns enter, then the old ones leave: a positive definite matrix each, where S + VᵀPV at
+    once is indefinite and needs pivots.
+    """
+    identity = jnp.eye(q, dtype=g.dtype)
+    root = jnp.linalg.cholesky(identity + among[:q, :q])
+    gained = solve_triangular(root, g[:q], lower=True)
+    cross = solve_triangular(root, among[:q, q:], lower=True)
+    root = jnp.linalg.cholesky(identity - among[q:, q:] + cross.T @ cross)
+    return gained, solve_triangular(root, g[q:] - cross.T @ gained, lower=True)
 
 
 def _in_feature_space(rng_key, units: Units, old, new, block_size: int):
