@@ -23,7 +23,8 @@ INITIAL_STD = 0.01
 SCALINGS = {"mean-field": lambda width: 1 / width, "ntk": lambda width: 1 / math.sqrt(width)}
 """What outputs are multiplied by, of N."""
 
-Images = Float[Array, "n height width channel"]
+Images = Float[Array, "n _height _width _channel"]
+"""Images or maps of features: a layer may change all sizes but n."""
 
 
 class Linear(nnx.Module):
