@@ -37,6 +37,7 @@ from benchmarks.steps import (
     sweep_vs_potential,
 )
 from benchmarks.timing import Comparison
+from benchmarks.vi_epoch import vi_epoch
 from benchmarks.waterfall import waterfall
 from widebnn.experiments import device
 
@@ -97,6 +98,8 @@ def main() -> None:
     for benchmark, widths in STEPS:
         for width in widths:
             record.add("rows", benchmark(data, width))
+    for row in vi_epoch():
+        record.add("rows", row)
     for width, chains in followed.items():
         times = median_times(chains.clocks)
         rows = {name: Efficiency(chains.found[name], times[name]) for name in times}

@@ -23,7 +23,18 @@ import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn import checkpoint, experiments, landscape, limits, sampling, scale, streaming, tuning, versions
+from widebnn import (
+    checkpoint,
+    experiments,
+    landscape,
+    limits,
+    metrics,
+    sampling,
+    scale,
+    streaming,
+    tuning,
+    versions,
+)
 from widebnn import sweep as sweeps
 
 MODULES = {
@@ -34,6 +45,7 @@ MODULES = {
     "experiments": experiments,
     "landscape": landscape,
     "limits": limits,
+    "metrics": metrics,
     "models": wb.models,
     "nngp": wb.nngp,
     "plots": wb.plots,
@@ -45,6 +57,7 @@ MODULES = {
     "targets": wb.targets,
     "tuning": tuning,
     "versions": versions,
+    "vi": wb.vi,
 }
 
 KEY = jax.random.key(0)
@@ -52,6 +65,7 @@ X, Y = jnp.ones((4, 3)), jnp.ones((4, 2))
 X_NAN = X.at[0, 0].set(jnp.nan)
 RNGS = nnx.Rngs(0)
 OVER_MAPS = (experiments.OverMaps(),)
+HALVES = np.full((3, 2), 0.5)
 
 
 def flat(u):
@@ -130,6 +144,27 @@ class TwiceFCN(wb.models.FCN):
 
     def __call__(self, x):
         return 2 * super().__call__(x)
+
+
+def fit(model=None, x=X, y=Y, **options):
+    model = wb.vi.Linear(3, 2, rngs=RNGS) if model is None else model
+    defaults = {"loss": wb.vi.square, "optimiser": optax.adam(0.1), "num_epochs": 1, "batch_size": 2}
+    options = {"rng_key": KEY, "progress": False} | defaults | options
+    key, loss, optimiser = (options.pop(name) for name in ("rng_key", "loss", "optimiser"))
+    return wb.vi.fit(key, model, x, y, loss, optimiser, **options)
+
+
+@functools.cache
+def fitted():
+    return fit()
+
+
+def a_posterior():
+    return wb.vi.mean_field({"w": jnp.ones(2)}, 0.1)
+
+
+def sum_of_weights(weights):
+    return weights["w"].sum()
 
 
 def linen():
@@ -974,6 +1009,61 @@ ROWS = [
         TypeError,
         ("config", "dataclass", "'laptop'"),
     ),
+    *(
+        Row("plots.reliability_diagram", lambda c=c: wb.plots.reliability_diagram(c), ValueError, words)
+        for c, words in [
+            ({}, ("curves", "none")),
+            ({"a": ([0.5], [0.5, 1.0])}, ("accuracy of 'a'", "(1)", "(2,)")),
+            ({"a": ([0.5], [1.5])}, ("curves['a']", "[0, 1]")),
+            ({"a": ([0.5], [np.nan])}, ("curves['a']", "[0, 1]")),
+        ]
+    ),
+    # metrics
+    *(
+        Row(f"metrics.{name}", lambda f=f, args=args: f(*args), ValueError, words)
+        for name, f in [
+            ("accuracy", metrics.accuracy),
+            ("nll", metrics.nll),
+            ("reliability", metrics.reliability),
+            ("ece", metrics.ece),
+        ]
+        for args, words in [
+            ((HALVES, np.array([0, 1])), ("labels", "(3,)", "(2,)")),
+            ((HALVES, np.array([0, 1, 2])), ("labels", "0 to 1", "0 to 2")),
+            ((HALVES, np.array([0, -1, 1])), ("labels", "0 to 1", "-1 to 1")),
+            ((HALVES[:0], np.zeros(0, int)), ("probabilities", "n ≥ 1", "(0, 2)")),
+            ((2 * HALVES, np.array([0, 1, 1])), ("probabilities", "sum to 1")),
+        ]
+    ),
+    *(
+        Row(f"metrics.{name}", lambda f=f, p=p: f(p), ValueError, words)
+        for name, f in [
+            ("confidence", metrics.confidence),
+            ("predictive_entropy", metrics.predictive_entropy),
+        ]
+        for p, words in [
+            (HALVES[0], ("probabilities", "(n, k)", "(2,)")),
+            (np.full((1, 2), np.nan), ("probabilities", "sum to 1")),
+            (np.array([[1.5, -0.5]]), ("probabilities", "0 or above")),
+        ]
+    ),
+    *(
+        Row(f"metrics.{name}", lambda f=f, o=o: f(HALVES, np.array([0, 1, 1]), **o), ValueError, words)
+        for name, f in [("reliability", metrics.reliability), ("ece", metrics.ece)]
+        for o, words in [
+            ({"num_bins": 0}, ("num_bins", "at least 1", "0")),
+            ({"num_bins": 4, "adaptive": True}, ("num_bins", "at most 3", "4")),
+        ]
+    ),
+    *(
+        Row(f"metrics.{name}", lambda f=f, args=args: f(*args), ValueError, words)
+        for name, f in [("auroc", metrics.auroc), ("fpr95", metrics.fpr95)]
+        for args, words in [
+            ((np.zeros(0), np.ones(2)), ("inside", "at least one")),
+            ((np.ones(2), np.array([np.inf])), ("outside", "finite", "inf")),
+        ]
+    ),
+    # experiments
     Row(
         "experiments.over_width",
         lambda: experiments.over_width(experiments.OverWidth(samplers=("gibbs",), num_steps=(1,))),
@@ -1057,6 +1147,159 @@ ROWS = [
         TypeError,
         ("target", "network", "Linear"),
     ),
+    # variational inference
+    *(
+        Row("vi.fit", lambda o=o: fit(**o), *rest)
+        for o, *rest in [
+            ({"num_epochs": 0}, ValueError, ("num_epochs", "at least 1", "0")),
+            ({"batch_size": 0}, ValueError, ("batch_size", "at least 1", "0")),
+            ({"batch_size": 5}, ValueError, ("batch_size", "at most 4", "5")),
+            ({"batch_size": 2.5}, TypeError, ("batch_size", "integer", "2.5")),
+            ({"temperature": -1.0}, ValueError, ("temperature", "0 or above", "-1.0")),
+            ({"temperature": math.nan}, ValueError, ("temperature", "0 or above", "nan")),
+            ({"prior_variance": 0.0}, ValueError, ("prior_variance", "above 0", "0.0")),
+            ({"prior_variance": {"a": 1.0}}, ValueError, ("prior_variance", "each leaf", "'a'")),
+            ({"initial_std": 0.0}, ValueError, ("std", "above 0", "0.0")),
+            ({"num_samples": 0}, ValueError, ("num_samples", "at least 1", "0")),
+            ({"num_samples": 3, "antithetic": True}, ValueError, ("num_samples", "even", "3")),
+            ({"weighting": "linear"}, ValueError, ("kind", "'uniform'", "'linear'")),
+            ({"x": X_NAN}, ValueError, ("x", "finite")),
+            ({"y": Y.at[0, 0].set(jnp.nan)}, ValueError, ("y", "finite")),
+            ({"y": Y[:3]}, ValueError, ("x and y", "one row", "(3, 2)")),
+            ({"x": X[:0], "y": Y[:0]}, ValueError, ("x and y", "n ≥ 1", "(0, 3)")),
+            ({"loss": lambda f, y: jnp.sum(f - y)}, ValueError, ("loss", "each of 2", "()")),
+            ({"rng_key": 0}, TypeError, ("rng_key", "jax.random.key", "0")),
+            ({"model": jnp.tanh}, TypeError, ("model", "nnx.Module", "PjitFunction")),
+            ({"checkpoint": "runs"}, TypeError, ("checkpoint", "widebnn.Checkpoint", "'runs'")),
+            ({"local": True, "model": nnx.Linear(3, 2, rngs=RNGS)}, TypeError, ("local", "kernel")),
+        ]
+    ),
+    *(
+        Row("vi.network", lambda model=model: wb.vi.network(model, X, KEY), *rest)
+        for model, *rest in [
+            (3, TypeError, ("model", "nnx.Module", "int")),
+            (Images(), ValueError, ("model", "(4, d_out)", "(4, 3, 1)")),
+            (nn.BatchNorm(use_running_average=False), ValueError, ("BatchNorm",)),
+        ]
+    ),
+    *(
+        Row("vi.predict", lambda x=x, o=o: wb.vi.predict(KEY, fitted(), x, **o), ValueError, words)
+        for x, o, words in [
+            (X, {"num_samples": 0}, ("num_samples", "at least 1", "0")),
+            (X, {"block_size": 0}, ("block_size", "at least 1", "0")),
+            (X[:0], {}, ("x", "at least one row", "(0, 3)")),
+            (X_NAN, {}, ("x", "finite")),
+        ]
+    ),
+    *(
+        Row(f"vi.{name}", lambda f=f, o=o: f(KEY, a_posterior(), sum_of_weights, **o), ValueError, words)
+        for name, f in [("elbo", wb.vi.elbo), ("expectation", wb.vi.expectation)]
+        for o, words in [
+            ({"num_samples": 0}, ("num_samples", "at least 1", "0")),
+            ({"num_samples": 1, "antithetic": True}, ("num_samples", "even", "1")),
+        ]
+    ),
+    Row(
+        "vi.elbo",
+        lambda: wb.vi.elbo(KEY, a_posterior(), sum_of_weights, temperature=-0.5),
+        ValueError,
+        ("temperature", "0 or above", "-0.5"),
+    ),
+    *(
+        Row(f"vi.{name}", lambda f=f, v=v: f(a_posterior(), v), ValueError, words)
+        for name, f in [("kl_divergence", wb.vi.kl_divergence), ("kl_per_leaf", wb.vi.kl_per_leaf)]
+        for v, words in [
+            (-0.2, ("prior_variance", "above 0", "-0.2")),
+            ({"w": 0.2, "b": 0.2}, ("prior_variance", "each leaf")),
+            ({"w": math.inf}, ("prior_variance", "above 0", "inf")),
+        ]
+    ),
+    Row("vi.mean_field", lambda: wb.vi.mean_field(jnp.ones(2), -1.0), ValueError, ("std", "above 0", "-1.0")),
+    Row("vi.gaussian", lambda: wb.vi.gaussian(0.0), ValueError, ("noise_std", "above 0", "0.0")),
+    Row(
+        "vi.cross_entropy",
+        lambda: wb.vi.cross_entropy(X, jnp.zeros(3, int)),
+        ValueError,
+        ("labels", "(4,)", "(3,)"),
+    ),
+    Row("vi.square", lambda: wb.vi.square(X, Y), ValueError, ("y", "(4, 3)", "(4, 2)")),
+    *(
+        Row("vi.cooling", lambda args=args: wb.vi.cooling(*args), ValueError, words)
+        for args, words in [
+            ((-1.0, 10, 10), ("tau", "0 or above", "-1.0")),
+            ((1.0, 0, 10), ("num_observations", "at least 1", "0")),
+            ((1.0, 10, 0), ("num_neurons", "at least 1", "0")),
+        ]
+    ),
+    Row("vi.kl_weights", lambda: wb.vi.kl_weights(0), ValueError, ("num_batches", "at least 1", "0")),
+    Row(
+        "vi.kl_weights",
+        lambda: wb.vi.kl_weights(3, "linear"),
+        ValueError,
+        ("kind", "'geometric'", "'linear'"),
+    ),
+    Row(
+        "vi.Undrawn",
+        lambda: a_posterior()._replace(mean={"w": X}, rho={"w": X}).postpone(KEY)["w"][0],
+        TypeError,
+        ("not drawn", "0"),
+    ),
+    *(
+        Row(f"vi.{name}", lambda f=f: f(), ValueError, words)
+        for name, f, words in [
+            ("Linear", lambda: wb.vi.Linear(0, 2, rngs=RNGS), ("in_features", "at least 1", "0")),
+            ("Linear", lambda: wb.vi.Linear(2, -1, rngs=RNGS), ("out_features", "at least 1", "-1")),
+            ("Conv", lambda: wb.vi.Conv(0, 2, rngs=RNGS), ("in_channels", "at least 1", "0")),
+            ("Conv", lambda: wb.vi.Conv(2, 0, rngs=RNGS), ("out_channels", "at least 1", "0")),
+            ("Conv", lambda: wb.vi.Conv(2, 2, 0, rngs=RNGS), ("kernel_size", "at least 1", "0")),
+            ("Conv", lambda: wb.vi.Conv(2, 2, stride=0, rngs=RNGS), ("stride", "at least 1", "0")),
+            ("TwoLayer", lambda: wb.vi.TwoLayer(2, 0, 1, rngs=RNGS), ("width", "at least 1", "0")),
+            (
+                "TwoLayer",
+                lambda: wb.vi.TwoLayer(2, 2, 1, scaling="N", rngs=RNGS),
+                ("scaling", "'mean-field', 'ntk'", "'N'"),
+            ),
+            (
+                "ConvTwoLayer",
+                lambda: wb.vi.ConvTwoLayer((4, 0, 3), 2, 1, rngs=RNGS),
+                ("image_shape", "at least 1", "0"),
+            ),
+            (
+                "ConvTwoLayer",
+                lambda: wb.vi.ConvTwoLayer((4, 4, 3), 2, 1, scaling="N", rngs=RNGS),
+                ("scaling", "'N'"),
+            ),
+            (
+                "ResNet20",
+                lambda: wb.vi.ResNet20(norm="layer", rngs=RNGS),
+                ("norm", "'batch'", "'layer'"),
+            ),
+            ("ResNet20", lambda: wb.vi.ResNet20(0, rngs=RNGS), ("in_channels", "at least 1", "0")),
+            ("VGG", lambda: wb.vi.VGG(12, rngs=RNGS), ("depth", "11, 13, 16", "12")),
+            ("VGG", lambda: wb.vi.VGG(11, scaling="N", rngs=RNGS), ("scaling", "'N'")),
+        ]
+    ),
+    # data
+    *(
+        Row("data.flip_and_crop", lambda args=args: wb.data.flip_and_crop(KEY, *args), ValueError, words)
+        for args, words in [
+            ((X,), ("images", "(n, height, width, channels)", "(4, 3)")),
+            ((jnp.ones((1, 2, 2, 1)), -1), ("padding", "at least 0", "-1")),
+        ]
+    ),
+    *(
+        Row(f"data.{name}", lambda f=f, args=args: f(*args), ValueError, words)
+        for name, f in [
+            ("mnist", wb.data.mnist),
+            ("fashion_mnist", wb.data.fashion_mnist),
+            ("svhn", wb.data.svhn),
+        ]
+        for args, words in [
+            ((-1, 10), ("num_train", "at least 0", "-1")),
+            ((1, 0), ("num_test", "at least 1", "0")),
+        ]
+    ),
+    Row("data.boston", lambda: wb.data.boston(0, 10), ValueError, ("num_train", "at least 1", "0")),
     # sweeps
     *(
         Row("sweep.sweep", call, *rest)

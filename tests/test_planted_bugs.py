@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 import widebnn as wb
 from widebnn import checkpoint, landscape, limits, samplers, streaming
@@ -29,6 +30,7 @@ from widebnn.targets.categorical import Categorical, Laplace
 from widebnn.targets.marginal import Marginal
 from widebnn.targets.ntk import Jacobian
 from widebnn.targets.repriorised import Repriorised
+from widebnn.vi.models import TwoLayer
 
 from .exact import laws
 from .exact.change_of_variables import assert_density, log_density_of_inner, log_density_of_map
@@ -54,6 +56,7 @@ from .exact.streams import (
     assert_split_rhat,
 )
 from .exact.units import assert_changes_of_potential
+from .exact.variational import assert_optimum, assert_scaling
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -768,6 +771,38 @@ CHECKPOINTS = {
 }
 
 
+def variational_with(module, name, wrong):
+    """The fit of a linear model with `name` of `module` replaced by `wrong(right)`."""
+
+    def run():
+        with mock.patch.object(sys.modules[module], name, wrong(getattr(sys.modules[module], name))):
+            assert_optimum()
+
+    return run
+
+
+def with_std_for_rho(right):
+    return lambda posterior, variance: right(posterior._replace(rho=posterior.std), variance)
+
+
+def without_scaling():
+    module = TwoLayer(3, 5, 2, rngs=nnx.Rngs(0))
+    module.scale = 1.0
+    assert_scaling(module)
+
+
+VARIATIONAL = {
+    "KL of every minibatch in full": variational_with(
+        "widebnn.vi.fit", "kl_weights", lambda right: lambda num_batches, kind: jnp.ones(num_batches)
+    ),
+    "σ in place of ρ in the KL": variational_with("widebnn.vi.fit", "kl_divergence", with_std_for_rho),
+    "prior's deviation in place of its variance": variational_with(
+        "widebnn.vi.fit", "kl_divergence", lambda right: lambda q, variance: right(q, variance**0.5)
+    ),
+    "readout without 1/N": without_scaling,
+}
+
+
 class Planted(NamedTuple):
     kind: str
     bug: str
@@ -789,6 +824,7 @@ BUGS = [
         ("estimate", "mean z-score|coverage", ESTIMATES),
         ("stream", "long stream is off|quantiles|is biased|R-hat of the halves is off", STREAMS),
         ("checkpoint", "not the bits of the other run", CHECKPOINTS),
+        ("variational", "is not at the optimum|no mean over neurons", VARIATIONAL),
     ]
     for bug, check in rows.items()
 ]

@@ -18,6 +18,7 @@ CURVE = ([0.1, 0.3, 0.5, 0.9], [0.0, 0.2, 0.4, 0.8], [0.2, 0.4, 0.6, 1.0])
 X = np.linspace(-1, 1, 20)
 BANDS = {"95 %": (X - 2, X + 2), "50 %": (X - 0.7, X + 0.7)}
 DRAWS = np.random.default_rng(0).normal(size=(4, 400))
+RELIABILITY = ([0.2, np.nan, 0.9], [0.3, np.nan, 0.8])
 
 FIGURES = {
     "width curves": lambda **kw: plots.width_curves(
@@ -33,6 +34,7 @@ FIGURES = {
     "traces": lambda **kw: plots.traces(DRAWS, ylabel="potential U", thin=25, **kw),
     "rank plot": lambda **kw: plots.rank_plot(DRAWS, **kw),
     "function bands": lambda **kw: plots.function_bands(X, X, BANDS, data=([0.0], [0.1]), **kw),
+    "reliability diagram": lambda **kw: plots.reliability_diagram({"τ = 1": RELIABILITY}, **kw),
 }
 figures = pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES.keys())
 
@@ -100,6 +102,12 @@ def test_width_curves_show_their_numbers():
     assert band.get_datalim(ax.transData).extents.tolist() == [128, 0.0, 4_096, 1.0]
     assert ax.get_xaxis().get_transform().base == 2
     assert [t.get_text() for t in ax.get_xticklabels()] == ["128", "512", "1,024", "4,096"]
+
+
+def test_reliability_diagram_shows_filled_bins_and_the_diagonal():
+    diagonal, curve = plots.reliability_diagram({"τ = 1": RELIABILITY}).get_lines()
+    np.testing.assert_array_equal(diagonal.get_xydata(), [[0, 0], [1, 1]])
+    np.testing.assert_array_equal(curve.get_xydata(), [[0.2, 0.3], [0.9, 0.8]])
 
 
 def test_curves_differ_by_more_than_colour():

@@ -8,6 +8,7 @@ from widebnn import (
     diagnostics,
     landscape,
     limits,
+    metrics,
     models,
     nngp,
     plots,
@@ -15,6 +16,7 @@ from widebnn import (
     streaming,
     targets,
     tuning,
+    vi,
 )
 from widebnn.checkpoint import Checkpoint
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
@@ -40,6 +42,7 @@ __all__ = [
     "effective_sample_size",
     "landscape",
     "limits",
+    "metrics",
     "models",
     "nngp",
     "plots",
@@ -52,4 +55,5 @@ __all__ = [
     "streaming",
     "targets",
     "tuning",
+    "vi",
 ]

@@ -1,5 +1,6 @@
 """One style, and one function for each kind of figure. Functions take arrays and return the Axes."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +14,16 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.tri import Triangulation
 from numpy.typing import ArrayLike
 
-__all__ = ["STYLE", "function_bands", "rank_plot", "simplex_map", "style", "traces", "width_curves"]
+__all__ = [
+    "STYLE",
+    "function_bands",
+    "rank_plot",
+    "reliability_diagram",
+    "simplex_map",
+    "style",
+    "traces",
+    "width_curves",
+]
 
 # Okabe & Ito's colours without black and yellow: told apart by colour-blind readers.
 _COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
@@ -403,4 +413,42 @@ def simplex_map(
             label=label,
             format=FuncFormatter(lambda v, _: f"{v:,.0f}" if v >= 100 else f"{v:.3g}"),
         )
+    return ax
+
+
+@style()
+def reliability_diagram(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, ax: Axes | None = None) -> Axes:
+    """Share of right answers over confidence, one line for each method; the diagonal is calibrated.
+
+    Parameters
+    ----------
+    curves
+        By name, (confidence, accuracy), each (bin,) in [0, 1], as `wb.metrics.reliability` has them; bins
+        that are empty, NaN in both, are left out.
+    ax
+        Axes to draw on; new ones in the package's style if None.
+
+    Raises
+    ------
+    ValueError
+        If there are no curves, shapes do not fit or values lie outside [0, 1].
+    """
+    if not curves:
+        raise ValueError("curves must have at least one entry; got none")
+    drawn = {}
+    for name, (confidence, accuracy) in curves.items():
+        confidence = _array(f"confidence of {name!r}", confidence, (None,))
+        accuracy = _array(f"accuracy of {name!r}", accuracy, confidence.shape)
+        points = np.array([confidence, accuracy])
+        points = points[:, ~np.isnan(points).all(axis=0)]
+        if not ((points >= 0) & (points <= 1)).all():
+            raise ValueError(f"curves[{name!r}] must lie in [0, 1], or be NaN in an empty bin")
+        drawn[name] = points
+
+    ax = plt.subplots()[1] if ax is None else ax
+    ax.plot([0, 1], [0, 1], color="#444444", linewidth=1, linestyle="--", label="calibrated")
+    for (name, points), marker in zip(drawn.items(), itertools.cycle(_MARKERS)):
+        ax.plot(*points, marker=marker, label=name)
+    ax.set(xlabel="confidence", ylabel="accuracy", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    _legend_above(ax)
     return ax

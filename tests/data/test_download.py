@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from widebnn.data.download import RETRIES, download_archive
+from widebnn.data.download import RETRIES, download_archive, download_file
 
 from .loopback import Server, archive, body, cut_short, status
 
@@ -38,6 +38,20 @@ def is_untouched(folder: Path) -> bool:
 def test_files_arrive_and_nothing_else_stays(server: Server, folder: Path):
     download_archive([server.offer("/x.tar.gz", body(GOOD))], SHA256, MEMBERS, folder)
     assert holds_the_archive(folder)
+
+
+def test_a_file_arrives_once(server: Server, tmp_path: Path, folder: Path):
+    address = server.offer("/a.bin", body(GOOD))
+    assert download_file([address], SHA256, folder).read_bytes() == b"older", "what is there is kept"
+    for _ in range(2):
+        assert download_file([address], SHA256, tmp_path / "new").read_bytes() == GOOD
+    assert server.requests == {"/a.bin": 1}
+
+
+def test_a_wrong_file_leaves_nothing(server: Server, tmp_path: Path, waits: list[float]):
+    with pytest.raises(OSError, match="no source served b.bin"):
+        download_file([server.offer("/b.bin", body(b"forged"))], SHA256, tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_folder_is_made(server: Server, tmp_path: Path):
@@ -81,7 +95,7 @@ def test_failures_name_every_source_and_change_nothing(
     server: Server, unserved: str, folder: Path, waits: list[float], answer, reason
 ):
     address = server.offer("/x.tar.gz", answer)
-    with pytest.raises(OSError, match=r"no source served the archive.*WIDEBNN_DATA") as error:
+    with pytest.raises(OSError, match=r"no source served x.tar.gz.*WIDEBNN_DATA") as error:
         download_archive([address, unserved], SHA256, MEMBERS, folder)
     assert f"{address}: " in str(error.value) and f"{unserved}: " in str(error.value)
     assert reason in str(error.value)

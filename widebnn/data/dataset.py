@@ -100,9 +100,10 @@ def classification(
 ) -> Dataset:
     """A `Dataset` of (train, test) images and labels: one global mean and deviation, one-hot minus 1/classes.
 
-    Both statistics are those of the training images given; the same two numbers serve the test images.
+    Both statistics are those of the training images given, or of the test images where no others are; the
+    same two numbers serve all.
     """
-    x_scale = standardisation(images[0], per_column=False)
+    x_scale = standardisation(images[0] if len(images[0]) else images[1], per_column=False)
     y_scale = Standardisation(np.asarray(1 / len(classes), np.float32), np.asarray(1, np.float32))
     one_hot = np.eye(len(classes), dtype=np.float32)
     return Dataset(
@@ -148,8 +149,8 @@ def regression(
     )
 
 
-def check_count(available: int, remedy: str, **named: int) -> None:
-    """Refuse a number of records that is no positive integer or more than there are.
+def check_count(available: int, remedy: str, least: int = 1, **named: int) -> None:
+    """Refuse a number of records that is no integer from `least` on, or more than there are.
 
     The number is passed by keyword so that the message bears the caller's own name for it.
 
@@ -158,8 +159,8 @@ def check_count(available: int, remedy: str, **named: int) -> None:
     TypeError
         If it is no integer.
     ValueError
-        If it is below 1 or above `available`; the message ends with `remedy`.
+        If it is below `least` or above `available`; the message ends with `remedy`.
     """
     ((name, count),) = named.items()
-    if at_least(1, **named) > available:
+    if at_least(least, **named) > available:
         raise ValueError(f"{name} is {count:,} but there are {available:,} records: {remedy}")

@@ -1,15 +1,16 @@
-"""An archive from the network: its files arrive whole and verified, or nothing is touched."""
+"""Files from the network: they arrive whole and verified, or nothing is touched."""
 
 import os
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pooch
 from requests import RequestException
 
-__all__ = ["download_archive"]
+__all__ = ["download_archive", "download_file"]
 
 RETRIES = 2
 """Further attempts at one source after a failure; pooch waits 1 s, then 2 s, and so on."""
@@ -39,19 +40,44 @@ def download_archive(sources: Sequence[str], sha256: str, members: Sequence[str]
     ValueError
         If the archive lacks a member, or a member is no ordinary file.
     """
+    with staging(folder) as stage:
+        archive = fetch(sources, sha256, stage)
+        for file in extract(archive, members, stage):
+            os.replace(file, folder / file.name)
+
+
+def download_file(sources: Sequence[str], sha256: str, folder: Path) -> Path:
+    """Put one file into `folder` unless it is there, under the last part of its address; its path.
+
+    Parameters and errors are those of `download_archive`.
+    """
+    path = folder / sources[0].rpartition("/")[2]
+    if not path.is_file():
+        with staging(folder) as stage:
+            os.replace(fetch(sources, sha256, stage), path)
+    return path
+
+
+@contextmanager
+def staging(folder: Path) -> Iterator[Path]:
+    """A temporary folder inside `folder`, which is made if it does not exist.
+
+    Raises
+    ------
+    OSError
+        If `folder` cannot be written.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         stage = TemporaryDirectory(dir=folder, prefix="download-")
     except OSError as error:
         raise OSError(f"cannot write to the cache {folder} ({error}); set WIDEBNN_CACHE elsewhere") from error
-    with stage:
-        archive = fetch(sources, sha256, Path(stage.name))
-        for file in extract(archive, members, Path(stage.name)):
-            os.replace(file, folder / file.name)
+    with stage as name:
+        yield Path(name)
 
 
 def fetch(sources: Sequence[str], sha256: str, folder: Path) -> Path:
-    """Download the archive from the first source that serves it with the right checksum.
+    """Download a file from the first source that serves it with the right checksum.
 
     Raises
     ------
@@ -68,8 +94,8 @@ def fetch(sources: Sequence[str], sha256: str, folder: Path) -> Path:
         except (RequestException, ValueError) as error:
             failures.append(f"{source}: {error}")
     raise OSError(
-        "no source served the archive; try again later, or unpack a copy of it into a folder and set "
-        "WIDEBNN_DATA to that folder\n" + "\n".join(failures)
+        f"no source served {sources[0].rpartition('/')[2]}; try again later, or put a copy of it, unpacked "
+        "if it is an archive, into a folder and set WIDEBNN_DATA to the folder above\n" + "\n".join(failures)
     )
 
 

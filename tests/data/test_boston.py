@@ -1,0 +1,81 @@
+"""Boston housing from a file made here, from a loopback server, and from the real file where there is one."""
+
+import hashlib
+import importlib
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from widebnn.data import boston
+
+from .loopback import Server, body
+
+TABLE = np.random.default_rng(0).normal(size=(506, 14)).round(3)
+HEADER = "CRIM,ZN,INDUS,CHAS,NOX,RM,AGE,DIS,RAD,TAX,PTRATIO,B,LSTAT,MEDV"
+CONTENT = "\n".join([HEADER, *(",".join(map(str, row)) for row in TABLE)])
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WIDEBNN_DATA", str(tmp_path))
+    (tmp_path / "boston").mkdir()
+    (tmp_path / "boston" / "boston.csv").write_text(CONTENT)
+    return tmp_path / "boston" / "boston.csv"
+
+
+def test_rows_keep_their_prices(file: Path):
+    data = boston()
+    raw = np.hstack([data.x_scale.undo(data.x_train), data.y_scale.undo(data.y_train)])
+    distances = np.abs(raw[:, None] - TABLE[None]).max(axis=2)
+    assert distances.min(axis=1).max() < 1e-4
+    assert len(set(distances.argmin(axis=1))) == 400
+    np.testing.assert_allclose(data.x_train.std(axis=0), 1, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "wanted the columns CRIM, ZN"),
+        (CONTENT.replace("MEDV", "PRICE"), "wanted the columns .*PRICE"),
+        (CONTENT.rpartition("\n")[0], r"wanted 506 rows of 14 numbers; got \(505, 14\)"),
+        (CONTENT.rpartition(",")[0], "wanted numbers in every row"),
+        (CONTENT.rpartition(",")[0] + ",nan", "wanted 506 rows of 14 numbers"),
+    ],
+    ids=["empty", "columns", "rows", "ragged", "NaN"],
+)
+def test_malformed_file_is_refused(file: Path, content, message):
+    file.write_text(content)
+    with pytest.raises(ValueError, match=message):
+        boston()
+
+
+def test_bad_numbers_and_a_missing_file_are_refused(file: Path):
+    with pytest.raises(ValueError, match="num_test is 107 but there are 106 records"):
+        boston(400, 107)
+    file.unlink()
+    with pytest.raises(FileNotFoundError, match="holds no file boston.csv"):
+        boston()
+
+
+def test_it_is_downloaded_once(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("WIDEBNN_DATA", raising=False)
+    monkeypatch.setenv("WIDEBNN_CACHE", str(tmp_path))
+    module = importlib.import_module("widebnn.data.boston")
+    content = CONTENT.encode()
+    monkeypatch.setattr(module, "SOURCES", (server.offer("/boston_housing.csv", body(content)),))
+    monkeypatch.setattr(module, "SHA256", hashlib.sha256(content).hexdigest())
+    np.testing.assert_array_equal(boston().x_train, boston().x_train)
+    assert server.requests == {"/boston_housing.csv": 1}
+
+
+@pytest.mark.skipif(not os.environ.get("WIDEBNN_DATA"), reason="WIDEBNN_DATA names no folder of real files")
+def test_real_file_is_the_one_that_would_be_downloaded():
+    """Up to the quotes of its header and the end of its last line."""
+    module = importlib.import_module("widebnn.data.boston")
+    content = (Path(os.environ["WIDEBNN_DATA"]) / "boston" / "boston.csv").read_text()
+    header, _, rows = content.partition("\n")
+    quoted = ",".join(f'"{name}"' for name in header.split(",")) + "\n" + rows.rstrip("\n")
+    assert hashlib.sha256(quoted.encode()).hexdigest() == module.SHA256
+    assert boston().records == {"boston.csv": 506}

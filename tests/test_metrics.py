@@ -1,0 +1,117 @@
+"""Metrics against scikit-learn and SciPy, or against their definitions written as loops."""
+
+import numpy as np
+import pytest
+import scipy.stats
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import accuracy_score, log_loss, roc_auc_score, roc_curve
+
+from widebnn import metrics
+
+RNG = np.random.default_rng(0)
+
+
+def predictions(num_inputs=500, num_classes=10, sharpness=2.0):
+    """Probabilities that have something to do with the labels, in float32 as a network gives them."""
+    labels = RNG.integers(num_classes, size=num_inputs)
+    logits = RNG.normal(size=(num_inputs, num_classes)) + sharpness * np.eye(num_classes)[labels]
+    p = np.exp(1.5 * logits)
+    return (p / p.sum(axis=1, keepdims=True)).astype(np.float32), labels
+
+
+P, LABELS = predictions()
+
+
+def test_accuracy_and_likelihood_agree_with_scikit_learn():
+    assert metrics.accuracy(P, LABELS) == accuracy_score(LABELS, P.argmax(axis=1))
+    p = P.astype(float)
+    wanted = log_loss(LABELS, p / p.sum(axis=1, keepdims=True), labels=np.arange(10))
+    np.testing.assert_allclose(metrics.nll(P, LABELS), wanted, rtol=1e-5)
+
+
+def test_a_label_of_probability_zero_costs_infinitely_much():
+    assert metrics.nll(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1, 0])) == np.inf
+
+
+def test_entropy_agrees_with_scipy_and_has_its_bounds():
+    np.testing.assert_allclose(metrics.predictive_entropy(P), scipy.stats.entropy(P, axis=1), rtol=1e-5)
+    extremes = np.array([[1.0, 0, 0, 0], [0.25, 0.25, 0.25, 0.25]])
+    np.testing.assert_allclose(metrics.predictive_entropy(extremes), [0, np.log(4)])
+
+
+def ece_by_loop(p, labels, num_bins):
+    """Their equation (81), bins from 0 to B − 1."""
+    total = 0.0
+    for b in range(num_bins):
+        members = [
+            i
+            for i, row in enumerate(p)
+            if b / num_bins <= max(row) < (b + 1) / num_bins or (b == num_bins - 1 and max(row) == 1)
+        ]
+        if members:
+            right = sum(list(p[i]).index(max(p[i])) == labels[i] for i in members) / len(members)
+            mean = sum(max(p[i]) for i in members) / len(members)
+            total += len(members) / len(p) * abs(right - mean)
+    return total
+
+
+@pytest.mark.parametrize("num_bins", [1, 4, 15, 100])
+def test_ece_is_its_definition(num_bins):
+    p = P.astype(float)
+    np.testing.assert_allclose(
+        metrics.ece(P, LABELS, num_bins), ece_by_loop(p.tolist(), LABELS, num_bins), rtol=1e-6
+    )
+
+
+def test_edges_of_bins_belong_to_the_upper_one_and_one_to_the_last():
+    p = np.array([[0.5, 0.5], [0.75, 0.25], [1.0, 0.0]])
+    bins = metrics.reliability(p, np.array([0, 0, 0]), num_bins=4)
+    np.testing.assert_array_equal(bins.num_inputs, [0, 0, 1, 2])
+    np.testing.assert_allclose(bins.confidence, [np.nan, np.nan, 0.5, 0.875])
+
+
+@pytest.mark.parametrize(("adaptive", "strategy"), [(False, "uniform"), (True, "quantile")])
+def test_bins_agree_with_scikit_learns(adaptive, strategy):
+    bins = metrics.reliability(P, LABELS, num_bins=10, adaptive=adaptive)
+    share, mean = calibration_curve(P.argmax(axis=1) == LABELS, P.max(axis=1), n_bins=10, strategy=strategy)
+    filled = bins.num_inputs > 0
+    np.testing.assert_allclose(bins.accuracy[filled], share)
+    np.testing.assert_allclose(bins.confidence[filled], mean, rtol=1e-6)
+
+
+def test_adaptive_bins_have_equal_counts_though_confidences_tie():
+    p = np.repeat([[0.9, 0.1], [0.6, 0.4]], [7, 4], axis=0)
+    bins = metrics.reliability(p, np.zeros(11, int), num_bins=3, adaptive=True)
+    np.testing.assert_array_equal(bins.num_inputs, [4, 4, 3])
+    np.testing.assert_allclose(metrics.ece(p, np.zeros(11, int), 3, adaptive=True), 1 - p.max(1).mean())
+
+
+def test_calibrated_probabilities_have_small_errors_and_sharpened_ones_large():
+    p, _ = predictions(20_000, sharpness=0.0)
+    labels = (p.cumsum(axis=1) < RNG.uniform(size=(len(p), 1))).sum(axis=1).clip(max=9)  # drawn from p
+    sharp = p**3 / (p**3).sum(axis=1, keepdims=True)
+    for adaptive in (False, True):
+        assert metrics.ece(p, labels, adaptive=adaptive) < 0.02
+        assert metrics.ece(sharp, labels, adaptive=adaptive) > 0.2
+
+
+def scores(ties):
+    inside, outside = RNG.normal(size=400), RNG.normal(0.7, size=300)
+    return (inside.round(1), outside.round(1)) if ties else (inside, outside)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_detection_agrees_with_scikit_learn(ties):
+    inside, outside = scores(ties)
+    is_outside = np.repeat([0, 1], [len(inside), len(outside)])
+    both = np.concatenate([inside, outside])
+    np.testing.assert_allclose(metrics.auroc(inside, outside), roc_auc_score(is_outside, both))
+    fpr, tpr, _ = roc_curve(1 - is_outside, -both, drop_intermediate=False)
+    np.testing.assert_allclose(metrics.fpr95(inside, outside), fpr[tpr >= 0.95][0])
+
+
+def test_perfect_and_useless_detection():
+    low, high = np.zeros(20), np.ones(10)
+    assert (metrics.auroc(low, high), metrics.fpr95(low, high)) == (1.0, 0.0)
+    assert (metrics.auroc(low, low), metrics.fpr95(low, low)) == (0.5, 1.0)
+    assert (metrics.auroc(high, low), metrics.fpr95(high, low)) == (0.0, 1.0)

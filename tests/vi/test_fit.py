@@ -1,0 +1,143 @@
+"""Bayes by Backprop: where it converges, what its minibatches add up to, and that it can be interrupted."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import nnx
+
+import widebnn as wb
+
+from ..exact.variational import LOSS, VARIANCE, X, Y, assert_optimum, fitted, linear, optimum
+
+LABELS = (Y[:, 0] > 0).astype(np.int32)
+STAY = optax.set_to_zero()
+
+
+def fit(model, num_epochs, optimiser=STAY, **options):
+    defaults = {"y": Y, "loss": LOSS, "batch_size": 16, "prior_variance": VARIANCE, "initial_std": 0.1}
+    options = defaults | options
+    y, loss = options.pop("y"), options.pop("loss")
+    return wb.vi.fit(
+        jax.random.key(1), model, X, y, loss, optimiser, num_epochs=num_epochs, progress=False, **options
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"local": True}, {"weighting": "geometric", "temperature": 10.0}])
+def test_fit_of_a_linear_model_is_the_known_optimum(x64, options):
+    assert_optimum(**options)
+
+
+def test_hot_posterior_is_the_prior(x64):
+    found = fitted(1e6)
+    np.testing.assert_allclose(found.mean, 0, atol=1e-3)
+    np.testing.assert_allclose(found.std, VARIANCE**0.5, rtol=1e-3)
+
+
+def test_cold_posterior_is_the_least_squares_fit(x64):
+    found = fitted(0.0)
+    np.testing.assert_allclose(found.mean, np.linalg.lstsq(X, Y)[0][:, 0], atol=0.01)
+    assert np.all(found.std < 0.1 * optimum(1.0).std)
+
+
+def expected_log_likelihood(mean, std):
+    """Of the linear model, exact."""
+    squares = (Y - X @ mean[:, None]) ** 2 + (X**2 @ std**2)[:, None]
+    return -np.sum(squares / (2 * 0.5**2) + np.log(0.5 * np.sqrt(2 * np.pi)))
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "geometric"])
+@pytest.mark.parametrize("local", [False, True])
+def test_minibatches_add_up_to_the_elbo(x64, weighting, local):
+    """With steps of length 0, every epoch is an estimate of the ELBO of the same q."""
+    found = fit(linear(), 3_000, weighting=weighting, local=local, temperature=0.7)
+    mean, std = (part["kernel"][:, 0] for part in (found.posterior.mean, found.posterior.std))
+    estimates = found.elbo.log_likelihood
+    error = estimates.std() / len(estimates) ** 0.5
+    assert abs(estimates.mean() - expected_log_likelihood(mean, std)) < 4 * error
+    kl = wb.vi.kl_divergence(found.posterior, VARIANCE)
+    np.testing.assert_allclose(found.elbo.kl_divergence, kl, rtol=1e-6)
+    np.testing.assert_allclose(found.elbo.value, estimates - 0.7 * kl, rtol=1e-6)
+
+
+class Everything(nnx.Module):
+    """Weights, a point estimate, running statistics and chance."""
+
+    def __init__(self):
+        rngs = nnx.Rngs(0)
+        self.first = wb.vi.Linear(3, 8, rngs=rngs)
+        self.norm = nnx.BatchNorm(8, rngs=rngs)
+        self.dropout = nnx.Dropout(0.2, rngs=rngs)
+        self.second = wb.vi.Linear(8, 2, rngs=rngs)
+
+    def __call__(self, x):
+        return self.second(self.dropout(nnx.relu(self.norm(self.first(x)))))
+
+
+of_classes = functools.partial(
+    fit, y=LABELS, loss=wb.vi.cross_entropy, optimiser=optax.adam(1e-2), num_samples=2
+)
+
+
+def same(a, b):
+    leaves = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    return all(bool(jnp.all(x == y)) for x, y in leaves)
+
+
+def test_interrupted_fit_ends_with_the_same_bits(tmp_path):
+    checkpoint = wb.Checkpoint(tmp_path / "run", every_steps=1)
+    whole = of_classes(Everything(), 5)
+    of_classes(Everything(), 2, checkpoint=checkpoint)
+    resumed = of_classes(Everything(), 5, checkpoint=checkpoint)
+    for name in ("posterior", "point", "state", "elbo"):
+        assert same(getattr(whole, name), getattr(resumed, name)), name
+    assert len(resumed.elbo.value) == 5
+    with pytest.raises(ValueError, match="num_epochs must be at least the 5 .* holds; got 3"):
+        of_classes(Everything(), 3, checkpoint=checkpoint)
+
+
+def test_checkpoint_of_other_data_or_another_temperature_is_refused(tmp_path):
+    checkpoint = wb.Checkpoint(tmp_path / "run")
+    of_classes(Everything(), 1, checkpoint=checkpoint)
+    with pytest.raises(ValueError, match="the data.*have changed"):
+        of_classes(Everything(), 1, checkpoint=checkpoint, y=1 - LABELS)
+    with pytest.raises(ValueError, match="has changed"):
+        of_classes(Everything(), 1, checkpoint=checkpoint, temperature=0.5)
+
+
+def test_state_and_point_estimates_move_with_training_and_have_no_divergence():
+    module = Everything()
+    before = nnx.to_pure_dict(nnx.state(module))
+    found = of_classes(module, 3)
+    assert found.point["norm"].keys() == {"scale", "bias"}
+    assert not same(found.point, found.network.point)
+    assert not same(found.state["norm"], found.network.state["norm"])
+    assert set(found.posterior.mean) == {"first", "second"}
+    assert same(before, nnx.to_pure_dict(nnx.state(module))), "the user's own module must stay as it was"
+
+
+def test_training_raises_the_elbo_and_predicts_the_labels():
+    labels = (X[:, 0] > 0).astype(np.int32)
+    found = of_classes(wb.vi.TwoLayer(3, 16, 2, rngs=nnx.Rngs(0)), 200, y=labels, temperature=0.01)
+    assert found.elbo.value[-1] > found.elbo.value[0] + 5
+    p = wb.vi.predict(jax.random.key(2), found, jnp.asarray(X, jnp.float32))
+    assert wb.metrics.accuracy(p, labels) > 0.9
+
+
+def test_augmentation_is_applied_to_every_minibatch():
+    blank = fit(linear(), 1, augment=lambda key, x: jnp.zeros_like(x))
+    wanted = -np.sum(Y**2) / (2 * 0.5**2) - len(Y) * np.log(0.5 * np.sqrt(2 * np.pi))
+    np.testing.assert_allclose(blank.elbo.log_likelihood, wanted, rtol=1e-5)
+
+
+def test_steps_that_are_too_large_are_reported():
+    with pytest.raises(FloatingPointError, match="the ELBO is (nan|-inf) after epoch .* steps"):
+        fit(linear(), 50, optimiser=optax.sgd(1e4))
+
+
+def test_layers_that_cannot_wait_for_a_draw_are_refused():
+    with pytest.raises(TypeError, match=r"local draws need layers that compute x @ kernel"):
+        fit(nnx.Linear(3, 1, rngs=nnx.Rngs(0)), 1, local=True)

@@ -1,0 +1,129 @@
+"""The family, its divergence and its draws, against quadrature, moments and finite differences."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from scipy.integrate import quad
+from scipy.stats import norm
+
+import widebnn as wb
+from widebnn.vi import MeanField, Undrawn
+
+from ..exact.variational import X
+
+KEY = jax.random.key(0)
+
+
+def scalar(mean, std):
+    return wb.vi.mean_field({"w": jnp.full((1,), mean)}, std)
+
+
+@pytest.mark.parametrize(("mean", "std", "variance"), [(0.3, 0.2, 0.2), (-1.0, 2.0, 0.04), (0.0, 1e-3, 1.0)])
+def test_divergence_agrees_with_quadrature(x64, mean, std, variance):
+    q, p = norm(mean, std), norm(0, variance**0.5)
+    wanted, _ = quad(lambda w: q.pdf(w) * (q.logpdf(w) - p.logpdf(w)), mean - 12 * std, mean + 12 * std)
+    np.testing.assert_allclose(wb.vi.kl_divergence(scalar(mean, std), variance), wanted, rtol=1e-7)
+
+
+def test_divergence_near_the_prior_keeps_its_digits_in_float32():
+    """ε²/4 a weight for σ² = (1 + ε)v, far below the rounding of σ²/v."""
+    q = scalar(0.0, float(np.sqrt(0.2 * 1.001)))
+    np.testing.assert_allclose(wb.vi.kl_divergence(q, 0.2), 1e-6 / 4, rtol=0.01)
+
+
+def test_every_leaf_can_have_a_prior_of_its_own(x64):
+    q = wb.vi.mean_field({"a": jnp.ones(3), "b": jnp.zeros((2, 2))}, 0.5)
+    apart = wb.vi.kl_per_leaf(q, {"a": 0.2, "b": 0.04})
+    for name, variance in [("a", 0.2), ("b", 0.04)]:
+        np.testing.assert_allclose(apart[name], wb.vi.kl_per_leaf(q, variance)[name])
+    np.testing.assert_allclose(wb.vi.kl_divergence(q, {"a": 0.2, "b": 0.04}), apart["a"] + apart["b"])
+
+
+@pytest.mark.parametrize("std", [1e-4, 0.2, 30.0])
+def test_deviations_are_those_asked_for(std):
+    np.testing.assert_allclose(scalar(0.0, std).std["w"], std, rtol=1e-5)
+
+
+def test_draws_have_their_moments_and_antithetic_ones_mirror_them():
+    q = MeanField({"w": jnp.array([1.0, -2.0])}, {"w": jnp.array([-1.0, 1.0])})
+    keys = jax.random.split(KEY, 20_000)
+    draws = jax.vmap(q.draw)(keys)["w"]
+    np.testing.assert_allclose(draws.mean(axis=0), q.mean["w"], atol=0.05)
+    np.testing.assert_allclose(draws.std(axis=0), q.std["w"], rtol=0.03)
+    mirrored = jax.vmap(lambda key: q.draw(key, -1))(keys)["w"]
+    np.testing.assert_allclose((draws + mirrored) / 2, jnp.tile(q.mean["w"], (20_000, 1)), atol=1e-5)
+
+
+def test_undrawn_kernel_gives_every_row_a_draw_of_its_own():
+    q = wb.vi.mean_field({"kernel": jnp.ones((3, 2))}, 0.3)
+    x = jnp.array([[1.0, 2.0, -1.0], [1.0, 2.0, -1.0], [0.0, 0.0, 0.0]])
+
+    def outputs(key):
+        kernel = q.postpone(key)["kernel"]
+        assert isinstance(kernel, Undrawn)
+        return x @ kernel[...]
+
+    f = jax.vmap(outputs)(jax.random.split(KEY, 20_000))
+    np.testing.assert_allclose(f.mean(axis=0), x @ q.mean["kernel"], atol=0.03)
+    np.testing.assert_allclose(f[:, :2].std(axis=0), 0.3 * 6**0.5, rtol=0.03)
+    np.testing.assert_array_less(jnp.abs(f[:, 2]), 1e-15)
+    correlation = np.corrcoef(f[:, 0, 0], f[:, 1, 0])[0, 1]
+    assert abs(correlation) < 0.05
+
+
+def test_biases_are_drawn_at_once():
+    q = wb.vi.mean_field({"bias": jnp.ones(3)}, 0.3)
+    biases = jax.vmap(q.postpone)(jax.random.split(KEY, 20_000))["bias"]
+    np.testing.assert_allclose(biases.mean(axis=0), 1, atol=0.01)
+    np.testing.assert_allclose(biases.std(axis=0), 0.3, rtol=0.03)
+
+
+OPTIONS = [{}, {"num_samples": 4, "antithetic": True}, {"local": True, "num_samples": 2}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_gradient_agrees_with_finite_differences(x64, options):
+    module = wb.vi.TwoLayer(3, 4, 2, rngs=nnx.Rngs(0))
+    network = wb.vi.network(module, X, KEY)
+    log_likelihood = network.log_likelihood(X, jnp.asarray(X[:, 0] > 0, int), wb.vi.cross_entropy)
+    q = wb.vi.mean_field(jax.tree.map(lambda w: jnp.asarray(50 * w, float), network.weights), 0.4)
+
+    def value(flat):
+        return wb.vi.elbo(KEY, unravel(flat), log_likelihood, temperature=0.3, **options).value
+
+    flat, unravel = jax.flatten_util.ravel_pytree(q)
+    steps = 1e-6 * jnp.eye(len(flat))
+    differences = [(value(flat + step) - value(flat - step)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(jax.grad(value)(flat), jnp.stack(differences), rtol=1e-5, atol=1e-7)
+
+
+def variance_of_gradient(q, log_likelihood, **options):
+    def gradient(key):
+        return jax.grad(lambda q: wb.vi.elbo(key, q, log_likelihood, **options).value)(q).mean["kernel"]
+
+    return jax.vmap(gradient)(jax.random.split(KEY, 2_000)).var(axis=0).sum()
+
+
+def test_antithetic_and_local_draws_vary_less(x64):
+    module = wb.vi.Linear(3, 2, rngs=nnx.Rngs(0))
+    network = wb.vi.network(module, X, KEY)
+    log_likelihood = network.log_likelihood(X, jnp.asarray(X[:, 0] > 0, int), wb.vi.cross_entropy)
+    q = wb.vi.mean_field({"kernel": jnp.zeros((3, 2))}, 0.5)
+    plain = variance_of_gradient(q, log_likelihood, num_samples=2)
+    assert variance_of_gradient(q, log_likelihood, num_samples=2, antithetic=True) < plain / 2
+    assert variance_of_gradient(q, log_likelihood, num_samples=2, local=True) < plain / 2
+
+
+@pytest.mark.parametrize("kind", ["uniform", "geometric"])
+@pytest.mark.parametrize("num_batches", [1, 3, 469])
+def test_weights_of_minibatches_add_up_to_one(kind, num_batches):
+    weights = wb.vi.kl_weights(num_batches, kind)
+    np.testing.assert_allclose(weights.sum(), 1, rtol=1e-5)
+    if kind == "geometric" and num_batches > 1:
+        np.testing.assert_allclose(weights[0] / weights[1], 2)
+
+
+def test_temperature_of_the_papers_mnist():
+    assert wb.vi.cooling(1e-3, 60_000, 400) == pytest.approx(0.15)

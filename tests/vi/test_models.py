@@ -1,0 +1,132 @@
+"""Networks of the papers: their sizes, their scalings, and that each can be fitted and undrawn."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import nnx
+
+import widebnn as wb
+from widebnn.vi import models
+
+from ..exact.variational import assert_scaling
+
+KEY = jax.random.key(0)
+IMAGES = jax.random.normal(KEY, (4, 32, 32, 3))
+LABELS = np.array([0, 1, 2, 3])
+
+
+def rngs():
+    return nnx.Rngs(0)
+
+
+def num_weights(module):
+    """Those with a posterior."""
+    taken = wb.vi.network(module, IMAGES, KEY)
+    return sum(leaf.size for leaf in jax.tree.leaves(taken.weights))
+
+
+def test_two_layer_network_is_a_mean_over_neurons():
+    assert_scaling(models.TwoLayer(3, 50, 2, rngs=rngs()))
+
+
+@pytest.mark.parametrize("make", [models.TwoLayer, models.ConvTwoLayer])
+def test_readout_has_either_scaling(make):
+    shape, x = (3, jnp.ones((2, 3))) if make is models.TwoLayer else ((4, 4, 2), jnp.ones((2, 4, 4, 2)))
+    over_n, over_root = (make(shape, 100, 2, scaling=s, rngs=rngs()) for s in ("mean-field", "ntk"))
+    np.testing.assert_allclose(10 * over_n(x), over_root(x), rtol=1e-5)
+
+
+def test_convolution_is_its_definition():
+    conv = models.Conv(2, 3, stride=2, rngs=rngs())
+    x = IMAGES[:1, :6, :6, :2]
+    padded = np.pad(x[0], ((1, 1), (1, 1), (0, 0)))
+    patches = [[padded[i : i + 3, j : j + 3] for j in range(0, 6, 2)] for i in range(0, 6, 2)]
+    wanted = np.einsum("ijhwc,hwcd->ijd", np.array(patches), conv.kernel[...])
+    np.testing.assert_allclose(conv(x)[0], wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_undrawn_convolution_has_its_moments():
+    conv = models.Conv(3, 2, rngs=rngs())
+    taken = wb.vi.network(nnx.Sequential(conv, lambda h: h.mean(axis=(1, 2))), IMAGES, KEY)
+    q = wb.vi.mean_field(taken.weights, 0.3)
+    (kernel,) = jax.tree.leaves(q.mean)
+    x = IMAGES[:1, :4, :4]
+    graph, _ = nnx.split(conv)
+
+    def outputs(key):
+        (undrawn,) = jax.tree.leaves(q.postpone(key), is_leaf=lambda leaf: isinstance(leaf, wb.vi.Undrawn))
+        return nnx.merge(graph, {"kernel": undrawn})(x)
+
+    f = jax.vmap(outputs)(jax.random.split(KEY, 4_000))
+    mean = nnx.merge(graph, {"kernel": kernel})(x)
+    std = jnp.sqrt(nnx.merge(graph, {"kernel": jnp.full(kernel.shape, 0.09)})(x**2))
+    np.testing.assert_allclose(f.mean(axis=0), mean, atol=0.15)
+    np.testing.assert_allclose(f.std(axis=0), std, rtol=0.1)
+
+
+def test_resnet_has_the_papers_weights_and_leaves_batchnorm_without_a_posterior():
+    """He et al. count 0.27 million parameters."""
+    module = models.ResNet20(rngs=rngs())
+    convolutions = 9 * (3 * 16 + 6 * 16**2 + 16 * 32 + 5 * 32**2 + 32 * 64 + 5 * 64**2)
+    assert num_weights(module) == convolutions + 16 * 32 + 32 * 64 + 64 * 10 + 10
+    taken = wb.vi.network(module, IMAGES, KEY)
+    num_channels = 7 * 16 + 7 * 32 + 7 * 64
+    assert sum(leaf.size for leaf in jax.tree.leaves(taken.point)) == 2 * num_channels
+    assert not jax.tree.leaves(wb.vi.network(models.ResNet20(norm="none", rngs=rngs()), IMAGES, KEY).point)
+
+
+def test_batchnorm_is_refused_by_mcmc():
+    with pytest.raises(ValueError, match="features must be a function of one input.*BatchNorm at blocks"):
+        wb.BNN(models.ResNet20(rngs=rngs()), 1, 0.1)
+
+
+def test_signals_of_the_normaliser_free_resnet_stay_of_order_one():
+    outputs = jnp.stack(
+        [models.ResNet20(norm="none", scaling="ntk", rngs=nnx.Rngs(seed))(IMAGES) for seed in range(5)]
+    )
+    assert 0.1 < outputs.std() < 10
+
+
+@pytest.mark.parametrize("depth", [11, 13, 16])
+def test_vgg_has_its_layers(depth):
+    module = models.VGG(depth, rngs=rngs())
+    kernels = [leaf for leaf in jax.tree.leaves(nnx.state(module, nnx.Param)) if leaf.ndim > 1]
+    assert len(kernels) == depth
+    module.eval()
+    outputs = 512 * module(IMAGES)
+    assert outputs.shape == (4, 10) and 1e-2 < outputs.std() < 10
+
+
+def convolutional():
+    return models.ConvTwoLayer((8, 8, 3), 8, 10, rngs=rngs())
+
+
+def resnet():
+    return models.ResNet20(rngs=rngs())
+
+
+@pytest.mark.parametrize(("make", "local"), [(convolutional, False), (convolutional, True), (resnet, False)])
+def test_network_can_be_fitted(make, local):
+    images = IMAGES[:, :8, :8]
+    fitted = wb.vi.fit(
+        KEY,
+        make(),
+        images,
+        LABELS,
+        wb.vi.cross_entropy,
+        optax.adam(1e-2),
+        num_epochs=2,
+        batch_size=2,
+        temperature=1e-3,
+        local=local,
+    )
+    assert math.isfinite(fitted.elbo.value[-1])
+    assert not np.array_equal(
+        *(jax.tree.leaves(q)[-1] for q in (fitted.posterior.mean, fitted.network.weights))
+    )
+    p = wb.vi.predict(KEY, fitted, images, num_samples=2)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-5)

@@ -1,0 +1,36 @@
+"""Mean-field variational inference of wide networks, with a tempered ELBO (Huix et al. 2022)."""
+
+from widebnn.vi.elbo import Elbo, cooling, elbo, expectation, kl_weights
+from widebnn.vi.fit import Fit, fit
+from widebnn.vi.losses import cross_entropy, gaussian, square
+from widebnn.vi.mean_field import MeanField, Undrawn, kl_divergence, kl_per_leaf, mean_field
+from widebnn.vi.models import VGG, Conv, ConvTwoLayer, Linear, ResNet20, TwoLayer
+from widebnn.vi.network import Network, network
+from widebnn.vi.predict import predict
+
+__all__ = [
+    "VGG",
+    "Conv",
+    "ConvTwoLayer",
+    "Elbo",
+    "Fit",
+    "Linear",
+    "MeanField",
+    "Network",
+    "ResNet20",
+    "TwoLayer",
+    "Undrawn",
+    "cooling",
+    "cross_entropy",
+    "elbo",
+    "expectation",
+    "fit",
+    "gaussian",
+    "kl_divergence",
+    "kl_per_leaf",
+    "kl_weights",
+    "mean_field",
+    "network",
+    "predict",
+    "square",
+]

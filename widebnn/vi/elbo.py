@@ -1,0 +1,157 @@
+"""The tempered ELBO, E_q[log L] − η KL(q ‖ P₀), its estimate by draws, and its share in a minibatch."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key, PyTree
+
+from widebnn._check import Number, at_least, non_negative, one_of
+from widebnn.vi.mean_field import MeanField, Variances, kl_divergence
+
+__all__ = ["Elbo", "cooling", "elbo", "expectation", "kl_weights"]
+
+KL_WEIGHTS = ("uniform", "geometric")
+
+
+class Elbo(NamedTuple):
+    """The two terms of the ELBO and η between them.
+
+    Attributes
+    ----------
+    log_likelihood
+        E_q[log L], estimated by draws from q.
+    kl_divergence
+        KL(q ‖ P₀), exact.
+    temperature
+        η.
+    """
+
+    log_likelihood: Float[Array | np.ndarray, "*batch"]
+    kl_divergence: Float[Array | np.ndarray, "*batch"]
+    temperature: Number
+
+    @property
+    def value(self) -> Float[Array | np.ndarray, "*batch"]:
+        """E_q[log L] − η KL(q ‖ P₀)."""
+        return self.log_likelihood - self.temperature * self.kl_divergence
+
+
+def elbo(
+    rng_key: Key[Array, ""],
+    posterior: MeanField,
+    log_likelihood: Callable[[PyTree], Float[Array, ""]],
+    *,
+    temperature: Number = 1.0,
+    prior_variance: Variances = 0.2,
+    num_samples: int = 1,
+    antithetic: bool = False,
+    local: bool = False,
+) -> Elbo:
+    """ELBO_η(q) = E_q[log L(w)] − η KL(q ‖ P₀) (Huix et al. 2022, eq. 6).
+
+    It can be differentiated in `posterior`: draws are μ + σz (the reparametrisation trick), so that the mean
+    of its gradient is the gradient of its mean.
+
+    Parameters
+    ----------
+    rng_key
+        Of the draws.
+    posterior
+        q.
+    log_likelihood
+        w ↦ log L(w), such as `widebnn.vi.Network.log_likelihood`.
+    temperature
+        η ≥ 0: 1 for Bayes' rule, above for a warm posterior, below for a cold one, and `cooling(τ, p, N)` for
+        a balance that does not depend on the width.
+    prior_variance
+        v of the prior N(0, v) of a weight, as in `kl_divergence`.
+    num_samples
+        m, draws from q.
+    antithetic
+        Whether draws come in pairs μ ± σz; `num_samples` is then even.
+    local
+        Whether kernels are drawn after they are applied, as `Undrawn` says.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or antithetic draws are odd.
+    """
+    non_negative(temperature=temperature)
+    expected = expectation(
+        rng_key, posterior, log_likelihood, num_samples=num_samples, antithetic=antithetic, local=local
+    )
+    return Elbo(expected, kl_divergence(posterior, prior_variance), temperature)
+
+
+def expectation(
+    rng_key: Key[Array, ""],
+    posterior: MeanField,
+    function: Callable[[PyTree], PyTree],
+    *,
+    num_samples: int = 1,
+    antithetic: bool = False,
+    local: bool = False,
+) -> PyTree:
+    """E_q[g(w)] by the mean over draws, side by side; parameters and errors are those of `elbo`.
+
+    Of what is no real number, such as a counter or a key, the first draw's is taken.
+    """
+    at_least(1, num_samples=num_samples)
+    if antithetic and num_samples % 2:
+        raise ValueError(f"num_samples must be even where draws are antithetic; got {num_samples}")
+    draw = posterior.postpone if local else posterior.draw
+    signs = jnp.tile(jnp.array([1, -1]), num_samples // 2) if antithetic else jnp.ones(num_samples, int)
+    keys = jax.random.split(rng_key, num_samples // 2 if antithetic else num_samples)
+    keys = jnp.repeat(keys, 2) if antithetic else keys
+    values = jax.vmap(lambda key, sign: function(draw(key, sign)))(keys, signs)
+    return jax.tree.map(
+        lambda value: jnp.mean(value, axis=0) if jnp.issubdtype(value.dtype, jnp.floating) else value[0],
+        values,
+    )
+
+
+def cooling(tau: Number, num_observations: int, num_neurons: int) -> Number:
+    """η = τ p/N, which keeps both terms of the ELBO of one order at any width (Huix et al. 2022, §3).
+
+    Parameters
+    ----------
+    tau
+        τ ≥ 0.
+    num_observations
+        p.
+    num_neurons
+        N, the width of the last hidden layer; the published code puts the number of weights in its place.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+    """
+    at_least(1, num_observations=num_observations)
+    return non_negative(tau=tau) * num_observations / at_least(1, num_neurons=num_neurons)
+
+
+def kl_weights(num_batches: int, kind: str = "uniform") -> Float[Array, "num_batches"]:
+    """π_1, …, π_L, the share of KL(q ‖ P₀) in the objective of each minibatch; they sum to 1.
+
+    Parameters
+    ----------
+    num_batches
+        L.
+    kind
+        "uniform" for 1/L (Graves 2011; Huix et al. 2022, eq. 88); "geometric" for 2^{L−l}/(2^L − 1), by which
+        the first minibatches listen to the prior and the last to the data (Blundell et al. 2015, eq. 9).
+
+    Raises
+    ------
+    ValueError
+        If L is below 1 or `kind` is unknown.
+    """
+    at_least(1, num_batches=num_batches)
+    if one_of(KL_WEIGHTS, kind=kind) == "uniform":
+        return jnp.full(num_batches, 1 / num_batches)
+    return 0.5 ** jnp.arange(1, num_batches + 1) / (1 - 0.5**num_batches)

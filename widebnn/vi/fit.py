@@ -1,0 +1,277 @@
+"""Bayes by Backprop: stochastic gradients of the tempered ELBO, an epoch of steps in one compiled program."""
+
+import functools
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+from jaxtyping import Array, Key, PyTree, Shaped
+from tqdm.auto import tqdm
+
+from widebnn._arrays import Inputs
+from widebnn._check import Number, at_least, finite, non_negative
+from widebnn._compile import Program
+from widebnn.checkpoint import Checkpoint, Kept, Store, identity
+from widebnn.models import BNN, Embedding
+from widebnn.vi.elbo import Elbo, expectation, kl_weights
+from widebnn.vi.losses import Loss
+from widebnn.vi.mean_field import MeanField, Variances, kl_divergence, mean_field, prior_variances
+from widebnn.vi.network import Network, network
+
+__all__ = ["Fit", "fit"]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What is left of a fit.
+
+    Attributes
+    ----------
+    network
+        What was fitted.
+    posterior
+        q.
+    point, state
+        The rest of the network, as `Network` says, where training left it.
+    elbo
+        Both terms in every epoch, arrays (epoch,): the log likelihood summed over the minibatches, each at
+        the q of its step, and the KL divergence as they weight it.
+    seconds
+        Wall time of all epochs, compilation left out.
+    """
+
+    network: Network
+    posterior: MeanField
+    point: PyTree
+    state: PyTree
+    elbo: Elbo
+    seconds: float
+
+
+class Carry(NamedTuple):
+    """What goes from step to step."""
+
+    posterior: MeanField
+    point: PyTree
+    state: PyTree
+    optimiser: PyTree
+    epoch: Array
+
+
+class Minibatch(NamedTuple):
+    """Observations of a step, which of them count, the weight of its KL divergence, and its key."""
+
+    rows: Array
+    counts: Array
+    kl_weight: Array
+    rng_key: Array
+
+
+def fit(
+    rng_key: Key[Array, ""],
+    model: nnx.Module | nn.Module | BNN | Embedding,
+    x: Inputs,
+    y: Shaped[Array | np.ndarray, "n ..."],
+    loss: Loss,
+    optimiser: optax.GradientTransformation,
+    *,
+    num_epochs: int,
+    batch_size: int = 128,
+    temperature: Number = 1.0,
+    prior_variance: Variances = 0.2,
+    initial_std: Number = 1e-3,
+    num_samples: int = 1,
+    antithetic: bool = False,
+    local: bool = False,
+    weighting: str = "uniform",
+    augment: Callable[[Key[Array, ""], Array], Array] | None = None,
+    checkpoint: Checkpoint | None = None,
+    progress: bool = True,
+) -> Fit:
+    """Fit a mean-field Gaussian to a tempered posterior (Blundell et al. 2015; Huix et al. 2022, Appendix D).
+
+    Each epoch puts the observations into a new order and cuts it into L minibatches. The l-th has the
+    objective Σ_{i∈B_l} E_q[log L(y_i | x_i, w)] − η π_l KL(q ‖ P₀), Σ_l π_l = 1: together they are the ELBO.
+    A step descends its negative, times L/n. The last minibatch is filled up with observations that do not
+    count.
+
+    Parameters
+    ----------
+    rng_key
+        Key of everything random here.
+    model
+        As in `widebnn.vi.network`; the means of q start at its parameters.
+    x, y
+        Inputs (n, ...) and what `loss` compares outputs with: labels (n,) or targets (n, d_out).
+    loss
+        (outputs, y) ↦ ℓ of each observation, such as `widebnn.vi.cross_entropy`.
+    optimiser
+        An optax transformation of gradients; schedules count steps, of which an epoch has ⌈n/batch_size⌉.
+    num_epochs, batch_size
+        Passes over the data, and observations in a step.
+    temperature
+        η ≥ 0: 1, `cooling(τ, n, N)`, or any other.
+    prior_variance
+        v of the prior N(0, v) of a weight, one number or one for each leaf: 1/5 as in the text of Huix et
+        al., 1/25 as in their published code.
+    initial_std
+        Where every σ starts; 10⁻³ as in their text, 10⁻⁴ in the published code.
+    num_samples, antithetic, local
+        Draws of the weights in each step, as in `widebnn.vi.elbo`.
+    weighting
+        π_1, …, π_L, as in `kl_weights`.
+    augment
+        (key, x of a minibatch) ↦ x, such as `widebnn.data.flip_and_crop`.
+    checkpoint
+        Where the fit is saved between epochs, and goes on from when it is called again; a larger `num_epochs`
+        then extends it. `every_steps` counts epochs.
+    progress
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    TypeError
+        If `model` is no network, `rng_key` no key, or layers cannot multiply with what is not drawn yet.
+    ValueError
+        If a number is out of range, `x`, `y` and `loss` do not fit, or `checkpoint` holds another run, a
+        longer one or a damaged one.
+    FloatingPointError
+        If the ELBO is not finite after an epoch; a checkpoint keeps what was before.
+    """
+    at_least(1, num_epochs=num_epochs)
+    at_least(1, batch_size=batch_size)
+    non_negative(temperature=temperature)
+    if not isinstance(rng_key, jax.Array) or not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
+        raise TypeError(f"rng_key must be a key such as jax.random.key(0); got {rng_key!r}")
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {checkpoint!r}")
+    x, y = jnp.asarray(x), jnp.asarray(y)
+    n = len(x)
+    if n == 0 or y.shape[:1] != (n,):
+        raise ValueError(f"x and y must have one row an observation, n ≥ 1; got {x.shape} and {y.shape}")
+    if batch_size > n:
+        raise ValueError(f"batch_size must be at most {n}, the number of observations; got {batch_size}")
+    finite(x=x)
+    if jnp.issubdtype(y.dtype, jnp.inexact):
+        finite(y=y)
+    num_batches = -(-n // batch_size)
+    weights_of_kl = kl_weights(num_batches, weighting)
+
+    init_key, run_key = jax.random.split(rng_key)
+    taken = network(model, x[:batch_size], init_key)
+    posterior = mean_field(taken.weights, initial_std)
+    prior_variances(posterior, prior_variance)
+    draws = {"num_samples": num_samples, "antithetic": antithetic, "local": local}
+
+    def step(carry: Carry, minibatch: Minibatch) -> tuple[Carry, tuple[Array, Array]]:
+        augment_key, draw_key = jax.random.split(minibatch.rng_key)
+        inputs, targets = x[minibatch.rows], y[minibatch.rows]
+        inputs = inputs if augment is None else augment(augment_key, inputs)
+
+        def objective(trained):
+            posterior, point = trained
+
+            def log_likelihoods(weights):
+                outputs, state = taken.apply(weights, point, carry.state, inputs, True)
+                return -loss(outputs, targets), state
+
+            expected, state = expectation(draw_key, posterior, log_likelihoods, **draws)
+            log_likelihood = jnp.sum(jnp.where(minibatch.counts, expected, 0))
+            kl = minibatch.kl_weight * kl_divergence(posterior, prior_variance)
+            negative = -num_batches / n * (log_likelihood - temperature * kl)
+            return negative, (state, (log_likelihood, kl))
+
+        trained = carry.posterior, carry.point
+        gradient, (state, terms) = jax.grad(objective, has_aux=True)(trained)
+        updates, optimiser_state = optimiser.update(gradient, carry.optimiser, trained)
+        posterior, point = jax.tree.map(jnp.add, trained, updates)
+        return Carry(posterior, point, state, optimiser_state, carry.epoch), terms
+
+    def epoch(carry: Carry) -> tuple[Carry, tuple[Array, Array]]:
+        order_key, step_key = jax.random.split(jax.random.fold_in(run_key, carry.epoch))
+        order = jnp.resize(jax.random.permutation(order_key, n), (num_batches, batch_size))
+        counts = jnp.arange(num_batches * batch_size).reshape(order.shape) < n
+        keys = jax.random.split(step_key, num_batches)
+        carry, terms = jax.lax.scan(step, carry, Minibatch(order, counts, weights_of_kl, keys))
+        return carry._replace(epoch=carry.epoch + 1), jax.tree.map(lambda term: term.sum()[None], terms)
+
+    optimiser_state = optimiser.init((posterior, taken.point))
+    carry = Carry(posterior, taken.point, taken.state, optimiser_state, jnp.asarray(0))
+    carry = jax.tree.map(jnp.copy, carry)  # an epoch uses up what it is given
+    _check_layers(taken, posterior, x[:batch_size], y[:batch_size], loss, draws)
+    run = Program(epoch, carry, donate=0)
+
+    kept, before, store = [], 0.0, None
+    if checkpoint is not None:
+        configuration = {
+            "rng_key": f"{jax.random.key_impl(rng_key)} {jax.random.key_data(rng_key)}",
+            "batch_size": batch_size,
+            "weights": str(jax.tree.map(jnp.shape, taken.weights)),
+        }
+        store = Store(checkpoint, identity(configuration, run.text, run.constants))
+        carry, kept, before = store.restore(carry, (0, 0))
+    if (done := int(carry.epoch)) > num_epochs:
+        raise ValueError(
+            f"num_epochs must be at least the {done} that the checkpoint holds; got {num_epochs}"
+        )
+    if done < num_epochs:
+        run.compile()
+
+    start = time.perf_counter()
+    is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"  # which tqdm forgets in notebooks
+    with tqdm(total=num_epochs, initial=done, unit="epoch", disable=is_silent) as bar:
+        for number in range(done + 1, num_epochs + 1):
+            carry, terms = run(carry)
+            kept.append(jax.tree.map(np.asarray, terms))
+            log_likelihood, kl = kept[-1]
+            value = Elbo(log_likelihood, kl, temperature).value.item()
+            if not math.isfinite(value):
+                raise FloatingPointError(
+                    f"the ELBO is {value} after epoch {number}: the optimiser's steps are too large, "
+                    "or the loss is not finite where q starts"
+                )
+            bar.set_postfix_str(f"ELBO per observation {value / n:.4f}", refresh=False)
+            bar.update()
+            if store is not None:
+                seconds = before + time.perf_counter() - start
+                store.save_if_due(number, Kept(carry, kept, seconds), is_last=number == num_epochs)
+    seconds = before + time.perf_counter() - start
+
+    log_likelihood, kl = (np.concatenate(term) for term in zip(*kept))
+    return Fit(
+        taken, carry.posterior, carry.point, carry.state, Elbo(log_likelihood, kl, temperature), seconds
+    )
+
+
+def _check_layers(taken, posterior, x, y, loss, draws):
+    """One step's outputs, traced: what does not fit says so in its own words."""
+
+    def losses(weights):
+        outputs, _ = taken.apply(weights, taken.point, taken.state, x, True)
+        return loss(outputs, y)
+
+    of_draws = functools.partial(expectation, posterior=posterior, function=losses, **draws)
+    try:
+        values = jax.eval_shape(of_draws, jax.random.key(0))
+    except TypeError as error:
+        if draws["local"]:
+            raise TypeError(
+                "local draws need layers that compute x @ kernel[...], such as those of widebnn.models and "
+                f"widebnn.vi: {error}"
+            ) from error
+        raise
+    if values.shape != x.shape[:1]:
+        raise ValueError(f"loss must return one number for each of {len(x)} observations; got {values.shape}")

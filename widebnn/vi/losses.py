@@ -1,0 +1,63 @@
+"""Losses ℓ(f, y) of one observation each; the likelihood is L(y | x, w) ∝ exp(−ℓ(f_w(x), y))."""
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from widebnn._check import Number, positive
+
+__all__ = ["cross_entropy", "gaussian", "square"]
+
+Outputs = Float[Array, "n d_out"]
+Loss = Callable[[Outputs, Array], Float[Array, " n"]]
+
+
+def cross_entropy(outputs: Outputs, labels: Int[Array, " n"]) -> Float[Array, " n"]:
+    """−log softmax(f)_y, the likelihood of classes; labels are 0 to d_out − 1.
+
+    Raises
+    ------
+    ValueError
+        If there is not one label for each row.
+    """
+    if labels.shape != outputs.shape[:1]:
+        raise ValueError(f"labels must have shape {outputs.shape[:1]}, one for each row; got {labels.shape}")
+    return -jnp.take_along_axis(jax.nn.log_softmax(outputs), labels[:, None], axis=1)[:, 0]
+
+
+def square(outputs: Outputs, y: Float[Array, "n d_out"]) -> Float[Array, " n"]:
+    """‖f − y‖², as in the published code of Huix et al. (2022): up to a constant `gaussian(√½)`.
+
+    Raises
+    ------
+    ValueError
+        If y has not the shape of the outputs.
+    """
+    if y.shape != outputs.shape:
+        raise ValueError(f"y must have the outputs' shape {outputs.shape}; got {y.shape}")
+    return jnp.sum((outputs - y) ** 2, axis=1)
+
+
+def gaussian(noise_std: Number) -> Loss:
+    """‖f − y‖²/(2σ²) + d_out log(σ√(2π)): minus the log density of y ~ N(f, σ²I).
+
+    Parameters
+    ----------
+    noise_std
+        σ > 0.
+
+    Raises
+    ------
+    ValueError
+        If σ is not a finite number above 0.
+    """
+    positive(noise_std=noise_std)
+
+    def loss(outputs: Outputs, y: Float[Array, "n d_out"]) -> Float[Array, " n"]:
+        constant = outputs.shape[1] * (math.log(2 * math.pi) / 2 + jnp.log(noise_std))
+        return square(outputs, y) / (2 * noise_std**2) + constant
+
+    return loss

@@ -1,0 +1,349 @@
+"""Networks for mean-field variational inference, whose weights have a prior N(0, v) as they are.
+
+The scaling stands in the readout: f = N⁻¹ Σ_j a_j h_j in the mean-field limit, N^{-1/2} Σ_j a_j h_j in that
+of the tangent kernel. Means start at N(0, 0.01²), as in the published code of Huix et al. (2022).
+"""
+
+import math
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float
+
+from widebnn._arrays import Inputs
+from widebnn._check import Number, at_least, one_of
+from widebnn.vi.mean_field import Undrawn
+
+__all__ = ["VGG", "Conv", "ConvTwoLayer", "Linear", "ResNet20", "TwoLayer"]
+
+INITIAL_STD = 0.01
+
+SCALINGS = {"mean-field": lambda width: 1 / width, "ntk": lambda width: 1 / math.sqrt(width)}
+"""What outputs are multiplied by, of N."""
+
+Images = Float[Array, "n _height _width _channel"]
+"""Images or maps of features: a layer may change all sizes but n."""
+
+
+class Linear(nnx.Module):
+    """f = x W, or x W + b: no scaling, means start at N(0, `initial_std`²).
+
+    Parameters
+    ----------
+    in_features, out_features
+        Sizes, at least 1.
+    use_bias
+        Whether there is b, which starts at 0.
+    initial_std
+        Deviation of the first parameters.
+    rngs
+        Where they are drawn from.
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        use_bias: bool = False,
+        initial_std: Number = INITIAL_STD,
+        rngs: nnx.Rngs,
+    ):
+        shape = at_least(1, in_features=in_features), at_least(1, out_features=out_features)
+        self.kernel = nnx.Param(initial_std * jax.random.normal(rngs.params(), shape))
+        self.bias = nnx.Param(jnp.zeros(out_features)) if use_bias else None
+
+    def __call__(self, x: Inputs) -> Float[Array, "n d_out"]:
+        f = jnp.asarray(x) @ self.kernel[...]
+        return f if self.bias is None else f + self.bias[...][None, :]
+
+
+class Conv(nnx.Module):
+    """A convolution without bias: no scaling, means start at N(0, `initial_std`²).
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Numbers of channels, at least 1.
+    kernel_size
+        Height and width of the kernel; padding keeps the size of an image at stride 1.
+    stride
+        Pixels from one output to the next.
+    initial_std
+        Deviation of the first parameters.
+    rngs
+        Where they are drawn from.
+
+    Raises
+    ------
+    ValueError
+        If a number is below 1.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int = 3,
+        *,
+        stride: int = 1,
+        initial_std: Number = INITIAL_STD,
+        rngs: nnx.Rngs,
+    ):
+        at_least(1, kernel_size=kernel_size)
+        channels = at_least(1, in_channels=in_channels), at_least(1, out_channels=out_channels)
+        self.stride, self.padding = at_least(1, stride=stride), (kernel_size - 1) // 2
+        shape = (kernel_size, kernel_size, *channels)
+        self.kernel = nnx.Param(initial_std * jax.random.normal(rngs.params(), shape))
+
+    def __call__(self, x: Images) -> Images:
+        kernel = self.kernel[...]
+        return kernel.through(self._convolve, x) if isinstance(kernel, Undrawn) else self._convolve(x, kernel)
+
+    def _convolve(self, x: Array, kernel: Array) -> Array:
+        padding = 2 * [(self.padding, self.padding)]
+        layout = ("NHWC", "HWIO", "NHWC")
+        return jax.lax.conv_general_dilated(x, kernel, 2 * (self.stride,), padding, dimension_numbers=layout)
+
+
+class TwoLayer(nnx.Module):
+    """f(x) = N⁻¹ Σ_j a_j relu(⟨b_j, x⟩), or N^{-1/2} in place of N⁻¹ (Huix et al. 2022, eq. 3).
+
+    Parameters
+    ----------
+    in_features, width, out_features
+        d_in, N and d_out.
+    scaling
+        "mean-field" for 1/N, "ntk" for 1/√N.
+    rngs
+        Where the first parameters are drawn from.
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1 or `scaling` is unknown.
+    """
+
+    def __init__(
+        self, in_features: int, width: int, out_features: int, *, scaling: str = "mean-field", rngs: nnx.Rngs
+    ):
+        at_least(1, width=width)
+        self.scale = SCALINGS[one_of(SCALINGS, scaling=scaling)](width)
+        self.hidden = Linear(in_features, width, rngs=rngs)
+        self.readout = Linear(width, out_features, rngs=rngs)
+
+    def __call__(self, x: Inputs) -> Float[Array, "n d_out"]:
+        return self.scale * self.readout(jax.nn.relu(self.hidden(x)))
+
+
+class ConvTwoLayer(nnx.Module):
+    """f(x) = N⁻¹ Σ_j ⟨a_j, relu(b_j ∗ x)⟩ with N channels, or N^{-1/2} in place of N⁻¹; kernels are 3 × 3.
+
+    Parameters
+    ----------
+    image_shape
+        (height, width, channels) of an input.
+    width, out_features
+        N and d_out.
+    scaling
+        "mean-field" for 1/N, "ntk" for 1/√N.
+    rngs
+        Where the first parameters are drawn from.
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1 or `scaling` is unknown.
+    """
+
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int],
+        width: int,
+        out_features: int,
+        *,
+        scaling: str = "mean-field",
+        rngs: nnx.Rngs,
+    ):
+        for size in image_shape:
+            at_least(1, image_shape=size)
+        at_least(1, width=width)
+        self.scale = SCALINGS[one_of(SCALINGS, scaling=scaling)](width)
+        height, breadth, channels = image_shape
+        self.hidden = Conv(channels, width, rngs=rngs)
+        self.readout = Linear(height * breadth * width, out_features, rngs=rngs)
+
+    def __call__(self, x: Images) -> Float[Array, "n d_out"]:
+        h = jax.nn.relu(self.hidden(x))
+        return self.scale * self.readout(h.reshape(len(h), -1))
+
+
+class _ScaledConv(nnx.Module):
+    """A convolution times gain/√fan-in, of weights whose prior is N(0, 1)."""
+
+    def __init__(self, *shape: int, stride: int = 1, gain: float, rngs: nnx.Rngs):
+        self.conv = Conv(*shape, stride=stride, initial_std=1.0, rngs=rngs)
+        self.scale = gain / math.sqrt(math.prod(self.conv.kernel[...].shape[:-1]))
+
+    def __call__(self, x: Images) -> Images:
+        return self.scale * self.conv(x)
+
+
+def _layer(
+    in_channels: int, out_channels: int, size: int, norm: str, *, stride: int = 1, gain: float, rngs: nnx.Rngs
+) -> nnx.Module:
+    """A convolution and what keeps its outputs of order one."""
+    if norm == "none":
+        return _ScaledConv(in_channels, out_channels, size, stride=stride, gain=gain, rngs=rngs)
+    conv = Conv(in_channels, out_channels, size, stride=stride, rngs=rngs)
+    return nnx.Sequential(conv, nnx.BatchNorm(out_channels, momentum=0.9, rngs=rngs))
+
+
+class _Block(nnx.Module):
+    """relu(a·shortcut(x) + b·branch(x)): a = b = 1, or without a normaliser a² = k/(k + 1) = 1 − b²."""
+
+    def __init__(self, k: int, in_channels: int, out_channels: int, norm: str, rngs: nnx.Rngs):
+        is_first = in_channels != out_channels
+        stride = 2 if is_first else 1
+        root2 = math.sqrt(2)
+        self.first = _layer(in_channels, out_channels, 3, norm, stride=stride, gain=root2, rngs=rngs)
+        self.second = _layer(out_channels, out_channels, 3, norm, gain=root2, rngs=rngs)
+        self.shortcut = (
+            _layer(in_channels, out_channels, 1, norm, stride=stride, gain=1.0, rngs=rngs)
+            if is_first
+            else None
+        )
+        self.a, self.b = (1.0, 1.0) if norm == "batch" else (math.sqrt(k / (k + 1)), math.sqrt(1 / (k + 1)))
+
+    def __call__(self, x: Images) -> Images:
+        branch = self.second(jax.nn.relu(self.first(x)))
+        shortcut = x if self.shortcut is None else self.shortcut(x)
+        return jax.nn.relu(self.a * shortcut + self.b * branch)
+
+
+class ResNet20(nnx.Module):
+    """ResNet-20 for images of 32 × 32 (He et al. 2016), outputs times 1/N or 1/√N with N = 64 top channels.
+
+    Parameters
+    ----------
+    in_channels, out_features
+        Channels of an image, and d_out.
+    norm
+        "batch" for BatchNorm, as Huix et al. (2022) have it: not Bayesian, since an output then depends on
+        the whole batch. "none" for convolutions scaled by √2/√fan-in and the k-th residual branch weighted
+        by √(1/(k + 1)), its shortcut by √(k/(k + 1)) (Hron et al. 2022, §4.3); weights then have the prior
+        N(0, 1), `prior_variance=1`.
+    scaling
+        "mean-field" for 1/N, "ntk" for 1/√N.
+    rngs
+        Where the first parameters are drawn from.
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1, or `norm` or `scaling` is unknown.
+    """
+
+    def __init__(
+        self,
+        in_channels: int = 3,
+        out_features: int = 10,
+        *,
+        norm: str = "batch",
+        scaling: str = "mean-field",
+        rngs: nnx.Rngs,
+    ):
+        one_of(("batch", "none"), norm=norm)
+        self.scale = SCALINGS[one_of(SCALINGS, scaling=scaling)](64)
+        self.stem = _layer(in_channels, 16, 3, norm, gain=math.sqrt(2), rngs=rngs)
+        channels = [16, *3 * [16], *3 * [32], *3 * [64]]
+        self.blocks = nnx.List(_Block(k + 1, a, b, norm, rngs) for k, (a, b) in enumerate(pairwise(channels)))
+        std = INITIAL_STD if norm == "batch" else 1.0
+        self.readout = Linear(64, out_features, use_bias=True, initial_std=std, rngs=rngs)
+
+    def __call__(self, x: Images) -> Float[Array, "n d_out"]:
+        h = jax.nn.relu(self.stem(x))
+        for block in self.blocks:
+            h = block(h)
+        return self.scale * self.readout(h.mean(axis=(1, 2)))
+
+
+STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3)}
+"""Convolutions in each stage of a VGG network, by its depth."""
+
+
+class VGG(nnx.Module):
+    """VGG-11, -13 or -16 for images of 32 × 32 (Simonyan & Zisserman 2015), times 1/N or 1/√N, N = 512.
+
+    As in the published code of Huix et al. (2022), there is no normaliser, and Dropout stands before every
+    layer. There it cannot be run: its constructor raises an error before it returns the network. Means start
+    at N(0, 2/fan-in) and not at N(0, 0.01²), from which signals would die out on the way up.
+
+    Parameters
+    ----------
+    depth
+        11, 13 or 16.
+    in_channels, out_features
+        Channels of an image, and d_out.
+    dropout
+        Rates before convolutions and before dense layers; 0.2 and 0.5 in the published code.
+    scaling
+        "mean-field" for 1/N, "ntk" for 1/√N.
+    rngs
+        Where the first parameters are drawn from.
+
+    Raises
+    ------
+    ValueError
+        If `depth` or `scaling` is unknown, or a size is below 1.
+    """
+
+    def __init__(
+        self,
+        depth: int,
+        in_channels: int = 3,
+        out_features: int = 10,
+        *,
+        dropout: tuple[float, float] = (0.2, 0.5),
+        scaling: str = "mean-field",
+        rngs: nnx.Rngs,
+    ):
+        if depth not in STAGES:
+            raise ValueError(f"depth must be one of {', '.join(map(str, STAGES))}; got {depth}")
+        self.scale = SCALINGS[one_of(SCALINGS, scaling=scaling)](512)
+        stages = nnx.List()
+        channels = in_channels
+        for out_channels, num_layers in zip((64, 128, 256, 512, 512), STAGES[depth], strict=True):
+            stage = nnx.List()
+            for _ in range(num_layers):
+                std = math.sqrt(2 / (9 * channels))
+                conv = Conv(channels, out_channels, initial_std=std, rngs=rngs)
+                stage.append(nnx.Sequential(nnx.Dropout(dropout[0], rngs=rngs), conv))
+                channels = out_channels
+            stages.append(stage)
+        self.stages = stages
+        self.dense = nnx.List(
+            nnx.Sequential(
+                nnx.Dropout(dropout[1], rngs=rngs),
+                Linear(512, d_out, use_bias=True, initial_std=math.sqrt(2 / 512), rngs=rngs),
+            )
+            for d_out in (512, 512, out_features)
+        )
+
+    def __call__(self, x: Images) -> Float[Array, "n d_out"]:
+        h = x
+        for stage in self.stages:
+            for layer in stage:
+                h = jax.nn.relu(layer(h))
+            h = nnx.max_pool(h, (2, 2), strides=(2, 2))
+        h = h.reshape(len(h), -1)
+        for layer in self.dense[:-1]:
+            h = jax.nn.relu(layer(h))
+        return self.scale * self.dense[-1](h)

@@ -1,0 +1,121 @@
+"""Any network as variational inference wants it: a pure function of weights and of whatever else it has."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float, Key, PyTree
+
+from widebnn._arrays import Inputs
+from widebnn.models import BNN, Embedding, from_linen
+from widebnn.samplers.base import normal_like
+from widebnn.vi.losses import Loss
+
+__all__ = ["Network", "network"]
+
+Weights = PyTree[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A network split into what has a posterior, what is a point estimate, and what it keeps for itself.
+
+    Attributes
+    ----------
+    apply
+        (weights, point, state, x, training) ↦ outputs (n, d_out), and the state after.
+    weights
+        Where the means of q start.
+    point
+        Scales and shifts of BatchNorm, trained without a prior or a posterior; empty for most.
+    state
+        Running statistics of BatchNorm and streams of random numbers of Dropout; empty for most.
+    """
+
+    apply: Callable[[Weights, PyTree, PyTree, Inputs, bool], tuple[Float[Array, "n d_out"], PyTree]]
+    weights: Weights
+    point: PyTree
+    state: PyTree
+
+    def __call__(self, weights: Weights, x: Inputs) -> Float[Array, "n d_out"]:
+        """f_w(x), with everything but the weights as it was at the start and nothing in training."""
+        return self.apply(weights, self.point, self.state, x, False)[0]
+
+    def log_likelihood(self, x: Inputs, y: Array, loss: Loss) -> Callable[[Weights], Float[Array, ""]]:
+        """w ↦ Σ_i log L(y_i | x_i, w) = −Σ_i ℓ(f_w(x_i), y_i)."""
+        return lambda weights: -jnp.sum(loss(self(weights, x), y))
+
+
+def network(model: nnx.Module | nn.Module | BNN | Embedding, x: Inputs, rng_key: Key[Array, ""]) -> Network:
+    """Take a model apart.
+
+    Parameters
+    ----------
+    model
+        An NNX module from (n, ...) to (n, d_out), whose parameters are where the means of q start. BatchNorm
+        and Dropout are allowed here, though with them the outputs are no function of one input and the
+        weights: the batch or chance has a part, there is no likelihood, and what is maximised is no lower
+        bound on any evidence. Huix et al. (2022) train so; MCMC, whose targets refuse such modules, could
+        not.
+        Or a Linen module without them, a `widebnn.BNN` or an `Embedding`, which are initialised here.
+    x
+        Inputs, of which only shape and dtype are used.
+    rng_key
+        To initialise, where the model does not bring its own parameters.
+
+    Raises
+    ------
+    TypeError
+        If `model` is none of these.
+    ValueError
+        If it does not map `x` to (n, d_out), or a Linen module holds BatchNorm, Dropout or other state.
+    """
+    match model:
+        case nnx.Module():
+            taken = _from_nnx(model)
+        case nn.Module():
+            apply = from_linen(model, x).apply
+            taken = _pure(apply, model.init(rng_key, x)["params"])
+        case BNN():
+            taken = _pure(model, normal_like(rng_key, model.template(x)))
+        case Embedding():
+            taken = _pure(model.apply, normal_like(rng_key, model.template))
+        case _:
+            raise TypeError(
+                "model must be a flax.nnx.Module, a flax.linen.Module, a widebnn.BNN or an Embedding; "
+                f"got {type(model).__name__}"
+            )
+    outputs = jax.eval_shape(taken, taken.weights, x)
+    if outputs.ndim != 2 or outputs.shape[0] != x.shape[0]:
+        raise ValueError(
+            f"model must map inputs of shape {x.shape} to ({x.shape[0]}, d_out); got {outputs.shape}"
+        )
+    return taken
+
+
+def _pure(apply: Callable[..., Any], weights: Weights) -> Network:
+    """Of a function of weights and inputs alone."""
+    return Network(lambda weights, point, state, x, training: (apply(weights, x), state), weights, {}, {})
+
+
+def _from_nnx(module: nnx.Module) -> Network:
+    norms = [path for path, part in nnx.iter_modules(module) if isinstance(part, nnx.BatchNorm)]
+
+    def is_point(path, variable):
+        return isinstance(variable, nnx.Param) and any(path[: len(norm)] == norm for norm in norms)
+
+    graph, *parts = nnx.split(module, is_point, nnx.Param, ...)
+    point, weights, state = map(nnx.to_pure_dict, parts)
+
+    def apply(weights, point, state, x, training):
+        merged = nnx.merge(graph, point, weights, state)
+        merged.train() if training else merged.eval()
+        outputs = merged(x)
+        after = nnx.split(merged, is_point, nnx.Param, ...)[-1]
+        return outputs, nnx.to_pure_dict(after)
+
+    return Network(apply, weights, point, state)

@@ -1,0 +1,74 @@
+"""The posterior predictive, a mean over draws of the weights of which none is kept."""
+
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from widebnn._arrays import NewInputs
+from widebnn._check import at_least, finite
+from widebnn.vi.fit import Fit
+
+__all__ = ["predict"]
+
+
+def predict(
+    rng_key: Key[Array, ""],
+    fitted: Fit,
+    x: NewInputs,
+    *,
+    num_samples: int = 50,
+    function: Callable[[Array], Array] = jax.nn.softmax,
+    block_size: int = 1_000,
+) -> Float[np.ndarray, "m ..."]:
+    """E_q[g(f_w(x*))] by the mean over draws, each seen by all inputs (Huix et al. 2022, eq. 31).
+
+    Memory holds one draw and one block of inputs, however many there are of each.
+
+    Parameters
+    ----------
+    rng_key
+        Of the draws.
+    fitted
+        What `fit` returned.
+    x
+        New inputs x*.
+    num_samples
+        Draws of the weights.
+    function
+        g, from outputs (m, d_out) to (m, ...): the softmax for probabilities of classes; for the mean and the
+        second moment of a regression, `lambda f: jnp.stack([f, f**2], axis=1)`.
+    block_size
+        Inputs at a time.
+
+    Raises
+    ------
+    ValueError
+        If a number is below 1, or `x` has no rows or is not finite.
+    """
+    at_least(1, num_samples=num_samples)
+    at_least(1, block_size=block_size)
+    if len(x) == 0:
+        raise ValueError(f"x must have at least one row; got {x.shape}")
+    finite(x=jnp.asarray(x))
+    keys = jax.random.split(rng_key, num_samples)
+    blocks = [jnp.asarray(x[start : start + block_size]) for start in range(0, len(x), block_size)]
+    apply = fitted.network.apply
+    rest = fitted.posterior, fitted.point, fitted.state
+    return np.concatenate([_mean(keys, *rest, block, apply=apply, function=function) for block in blocks])
+
+
+@functools.partial(jax.jit, static_argnames=("apply", "function"))
+def _mean(keys, posterior, point, state, x, *, apply, function):
+    def value(key):
+        return function(apply(posterior.draw(key), point, state, x, False)[0])
+
+    def add(total, key):
+        return total + value(key), None
+
+    shape = jax.eval_shape(value, keys[0])
+    total, _ = jax.lax.scan(add, jnp.zeros(shape.shape, shape.dtype), keys)
+    return total / len(keys)
