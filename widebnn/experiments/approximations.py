@@ -72,11 +72,11 @@ class Approximations:
     num_chains: int = 4
     num_sweeps: int = 5
     burn_in: int = 100
-    taus: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
-    num_epochs: int = 1_000
+    taus: tuple[float, ...] = (0.01, 0.1, 10.0)
+    num_epochs: int = 600
     learning_rate: float = 0.02
     initial_std: float = 0.1
-    num_members: int = 10
+    num_members: int = 5
     num_repeats: int = 3
 
 
@@ -96,7 +96,13 @@ APPROXIMATIONS = {
     ),
     "laptop": Approximations(),
     "paper": Approximations(
-        num_train=1_500, num_test=5_000, width=2_048, num_draws=500, num_epochs=5_000, num_repeats=5
+        num_train=1_500,
+        num_test=5_000,
+        width=2_048,
+        num_draws=500,
+        num_epochs=5_000,
+        num_members=10,
+        num_repeats=5,
     ),
 }
 """The configuration at each scale; no paper has this comparison, and "paper" is what a GPU makes of it."""
