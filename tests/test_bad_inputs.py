@@ -1098,6 +1098,12 @@ ROWS = [
                 ("reg", "above 0", "0.0"),
             ),
             (
+                "approximations",
+                experiments.approximations,
+                experiments.Approximations(num_repeats=0),
+                ("num_repeats", "at least 1", "0"),
+            ),
+            (
                 "over_maps",
                 experiments.over_maps,
                 experiments.OverMaps(num_chains=1),

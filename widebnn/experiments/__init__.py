@@ -1,5 +1,11 @@
 """Declared experiments: a frozen configuration at each scale, a function that runs it, results on disk."""
 
+from widebnn.experiments.approximations import (
+    APPROXIMATIONS,
+    Approximations,
+    Predictions,
+    approximations,
+)
 from widebnn.experiments.landscape import LANDSCAPE, Landscape, landscape
 from widebnn.experiments.other_maps import (
     OVER_MAPS,
@@ -21,6 +27,7 @@ from widebnn.experiments.results import Results, config_hash, device, load, load
 from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 
 EXPERIMENTS = {
+    "approximations": APPROXIMATIONS,
     "landscape": LANDSCAPE,
     "over_maps": OVER_MAPS,
     "over_reg": OVER_REG,
@@ -30,6 +37,7 @@ EXPERIMENTS = {
 """Configurations by experiment and scale; results ship as `book/results/<experiment>_<scale>.json`."""
 
 __all__ = [
+    "APPROXIMATIONS",
     "EXPERIMENTS",
     "LANDSCAPE",
     "OVER_MAPS",
@@ -37,12 +45,15 @@ __all__ = [
     "OVER_WIDTH",
     "PUBLISHED_PCNL",
     "SOFTMAX_MAPS",
+    "Approximations",
     "Landscape",
     "OverMaps",
     "OverReg",
     "OverWidth",
+    "Predictions",
     "PublishedPCNL",
     "Results",
+    "approximations",
     "config_hash",
     "device",
     "landscape",

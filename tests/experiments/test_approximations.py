@@ -1,0 +1,83 @@
+"""Many approximations of one posterior: the common rule is right, and so are the distances between them."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from widebnn.experiments import APPROXIMATIONS, Predictions, approximations
+from widebnn.experiments.approximations import _methods, _nngp, _problem, _reparametrised_prior, _row
+
+TINY = dataclasses.replace(
+    APPROXIMATIONS["smoke"],
+    num_train=25,
+    num_test=60,
+    width=16,
+    num_draws=6,
+    num_sweeps=1,
+    burn_in=2,
+    num_epochs=3,
+    num_members=2,
+)
+
+
+def test_probabilities_are_those_of_labels_among_targets():
+    rng = np.random.default_rng(0)
+    mean, variance = rng.normal(size=(3, 4, 5)), rng.uniform(0.5, 2, size=(3, 4))
+    targets = np.eye(5) - 1 / 5
+    density = np.empty((4, 5))
+    for i in range(4):
+        for c in range(5):
+            of_draws = norm.pdf(targets[c][None], mean[:, i], np.sqrt(variance[:, i])[:, None]).prod(axis=1)
+            density[i, c] = of_draws.mean()
+    expected = density / density.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(Predictions(mean, variance).probabilities(), expected, rtol=1e-10)
+
+
+def test_moments_are_those_of_the_mixture():
+    rng = np.random.default_rng(1)
+    mean, variance = rng.normal(size=(4, 2, 3)), rng.uniform(0.5, 2, size=(4, 2))
+    num_draws = 400_000
+    s = rng.integers(4, size=num_draws)
+    y = mean[s] + np.sqrt(variance[s])[:, :, None] * rng.normal(size=(num_draws, 2, 3))
+    first, second = Predictions(mean, variance).moments()
+    np.testing.assert_allclose(first, y.mean(axis=0), atol=6 * 2 / np.sqrt(num_draws))
+    np.testing.assert_allclose(second, y.var(axis=0).mean(axis=1), rtol=6 * np.sqrt(2 / num_draws))
+
+
+def test_rows_hold_every_method_and_mcmc_is_at_no_distance_from_itself():
+    seen = []
+    rows = approximations(TINY, on_row=seen.append)
+    assert rows == seen
+    problem = _problem(TINY, 0)
+    assert [row["method"] for row in rows] == [name for name, _ in _methods(TINY, len(problem.x))]
+    assert [rows[0][key] for key in ("total_variation", "distance", "deviation_ratio")] == [0, 0, 1]
+    for row in rows[1:]:
+        assert row["total_variation"] > 0 and row["distance"] > 0 and row["seconds"] > 0
+
+
+def test_unseen_classes_are_unseen():
+    problem = _problem(TINY, 0)
+    assert problem.y.shape[1] == TINY.num_classes == len(np.unique(problem.labels_test))
+    assert len(problem.labels_test) < len(problem.x_test) == TINY.num_test
+    np.testing.assert_allclose(problem.y.sum(axis=1), 0, atol=1e-6)
+
+
+def test_a_wide_network_is_near_its_limit():
+    near = []
+    for width in (16, 4_096):
+        config = dataclasses.replace(TINY, width=width, num_draws=30)
+        problem = _problem(config, 0)
+        limit = _nngp(jax.random.key(0), problem, config)
+        found = _reparametrised_prior(jax.random.key(1), problem, config)
+        near.append(_row(problem, found, limit)["distance"])
+    assert near[1] < near[0] / 3
+
+
+@pytest.mark.parametrize("change", [{"num_repeats": 0}, {"dataset": "imagenet"}, {"num_train": 10**6}])
+def test_bad_configurations_are_refused(change):
+    ((name, value),) = change.items()
+    with pytest.raises(ValueError, match=str(value) if name != "num_train" else "num_train"):
+        approximations(dataclasses.replace(TINY, **change))
