@@ -1223,7 +1223,7 @@ ROWS = [
             ({"x": X[:0], "y": Y[:0]}, ValueError, ("x and y", "n ≥ 1", "(0, 3)")),
             ({"loss": lambda f, y: jnp.sum(f - y)}, ValueError, ("loss", "each of 2", "()")),
             ({"rng_key": 0}, TypeError, ("rng_key", "jax.random.key", "0")),
-            ({"model": jnp.tanh}, TypeError, ("model", "nnx.Module", "function")),
+            ({"model": jnp.tanh}, TypeError, ("model", "nnx.Module", "PjitFunction")),
             ({"checkpoint": "runs"}, TypeError, ("checkpoint", "widebnn.Checkpoint", "'runs'")),
             ({"local": True, "model": nnx.Linear(3, 2, rngs=RNGS)}, TypeError, ("local", "kernel")),
         ]

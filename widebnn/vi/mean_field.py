@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from widebnn._check import Number, positive
@@ -40,27 +41,24 @@ class MeanField(NamedTuple):
 
     def draw(self, rng_key: Key[Array, ""], sign: Sign = 1) -> Weights:
         """w = μ + σz with z ~ N(0, I); where `sign` is −1, the antithetic w = μ − σz of the same z."""
-        return jax.tree.map(
-            lambda key, mean, std: mean + sign * std * jax.random.normal(key, mean.shape, mean.dtype),
-            self._keys(rng_key),
-            self.mean,
-            self.std,
-        )
+        # all of z at once: a generator for each leaf would make deep networks slow to compile
+        flat, unravel = ravel_pytree(self.mean)
+        z = unravel(jax.random.normal(rng_key, flat.shape, flat.dtype))
+        return jax.tree.map(lambda mean, std, z: mean + sign * std * z, self.mean, self.std, z)
 
     def postpone(self, rng_key: Key[Array, ""], sign: Sign = 1) -> PyTree:
         """A draw of which kernels, the leaves of two dimensions and more, are still `Undrawn`."""
-        return jax.tree.map(
-            lambda key, w, mean, std: Undrawn(mean, std, key, jnp.asarray(sign)) if w.ndim > 1 else w,
-            self._keys(rng_key),
-            self.draw(rng_key, sign),
-            self.mean,
-            self.std,
+        means, treedef = jax.tree.flatten(self.mean)
+        keys, sign = jax.random.split(rng_key, len(means)), jnp.asarray(sign)
+        return treedef.unflatten(
+            Undrawn(key, mean, std, sign) if mean.ndim > 1 else _draw(key, mean, std, sign)
+            for key, mean, std in zip(keys, means, jax.tree.leaves(self.std), strict=True)
         )
 
-    def _keys(self, rng_key: Key[Array, ""]) -> PyTree[Key[Array, ""]]:
-        """A key for each leaf."""
-        leaves, treedef = jax.tree.flatten(self.mean)
-        return treedef.unflatten(list(jax.random.split(rng_key, len(leaves))))
+
+def _draw(rng_key: Key[Array, ""], mean: Array, std: Array, sign: Sign) -> Array:
+    """μ ± σz."""
+    return mean + sign * std * jax.random.normal(rng_key, mean.shape, mean.dtype)
 
 
 @jax.tree_util.register_dataclass
@@ -74,9 +72,9 @@ class Undrawn:
     `x @ kernel` need not know; others call `through`.
     """
 
+    rng_key: Key[Array, ""]
     mean: Float[Array, "..."]
     std: Float[Array, "..."]
-    rng_key: Key[Array, ""]
     sign: Int[Array, ""]
 
     def through(
@@ -86,7 +84,7 @@ class Undrawn:
         mean, variance = linear(x, self.mean), linear(x**2, self.std**2)
         # at x = 0 the root has no derivative
         std = jnp.sqrt(jnp.maximum(variance, jnp.finfo(variance.dtype).tiny))
-        return mean + self.sign * std * jax.random.normal(self.rng_key, mean.shape, mean.dtype)
+        return _draw(self.rng_key, mean, std, self.sign)
 
     def __rmatmul__(self, x: Float[Array, "n d_in"]) -> Float[Array, "n d_out"]:
         return self.through(jnp.matmul, x)
