@@ -89,7 +89,8 @@ def in_and_out(inside: str, outside: str, num_train: int, num_test: int, *, colo
 
 def _digits(num_train: int, num_test: int, colour: bool) -> InAndOut:
     every = data.digits(1_797 - DIGITS_TEST, DIGITS_TEST, flatten=not colour)
-    known_train, known_test = every.labels_train < 5, every.labels_test < 5
+    labels_train, labels_test = np.asarray(every.labels_train), np.asarray(every.labels_test)
+    known_train, known_test = labels_train < 5, labels_test < 5
     if num_train > known_train.sum():
         raise ValueError(f"num_train must be at most {known_train.sum()} digits of 0 to 4; got {num_train}")
     parts = [(every.x_train[known_train], num_train)]
@@ -99,8 +100,8 @@ def _digits(num_train: int, num_test: int, colour: bool) -> InAndOut:
     if colour:
         raw = (every.x_scale.undo(x) for x in (x_train, x_test, x_outside))
         x_train, x_test, x_outside = (every.x_scale.apply(_coloured(x)) for x in raw)
-    labels = every.labels_train[known_train][:num_train], every.labels_test[known_test][:num_test]
-    return InAndOut(x_train, labels[0], x_test, labels[1], x_outside, 5, black)
+    labels_train, labels_test = labels_train[known_train][:num_train], labels_test[known_test][:num_test]
+    return InAndOut(x_train, labels_train, x_test, labels_test, x_outside, 5, black)
 
 
 def _coloured(raw: Float[np.ndarray, "n side side channel"]) -> Float[np.ndarray, "n 32 32 3"]:
@@ -179,6 +180,6 @@ def shares(values: Float[np.ndarray, "..."], edges: Float[np.ndarray, " edge"]) 
     return [rounded(count / np.size(values)) for count in counts]
 
 
-def rounded(value: float | np.floating) -> float:
+def rounded(value: float | np.floating | Array) -> float:
     """To six digits, about what float32 holds."""
     return float(f"{float(value):.6g}")
