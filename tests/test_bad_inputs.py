@@ -1153,6 +1153,60 @@ ROWS = [
         TypeError,
         ("target", "network", "Linear"),
     ),
+    *(
+        Row(
+            "experiments.tempering",
+            lambda o=o: experiments.tempering(experiments.Tempering(dataset="digits", **o)),
+            ValueError,
+            words,
+        )
+        for o, words in [
+            ({}, ("outside", "'digits'", "'fashion_mnist'")),
+            ({"outside": "digits", "num_train": 1_000}, ("num_train", "at most", "1000")),
+            ({"width": 0}, ("width", "at least 1", "0")),
+            ({"prior_variance": 0.0}, ("prior_variance", "above 0", "0.0")),
+            ({"taus": (1.0, -1.0)}, ("tau", "0 or above", "-1.0")),
+            ({"num_repeats": 0}, ("num_repeats", "at least 1", "0")),
+            ({"num_train": 100, "batch_size": 101}, ("batch_size", "1 to 100", "101")),
+            ({"learning_rate": 0.0}, ("learning_rate", "above 0", "0.0")),
+        ]
+    ),
+    Row(
+        "experiments.resnet",
+        lambda: experiments.resnet(experiments.ResNet(norms=("batch", "layer"))),
+        ValueError,
+        ("norm", "'none'", "'layer'"),
+    ),
+    Row(
+        "experiments.resnet",
+        lambda: experiments.resnet(experiments.ResNet(num_draws=0)),
+        ValueError,
+        ("num_draws", "at least 1", "0"),
+    ),
+    Row(
+        "experiments.in_and_out",
+        lambda: experiments.in_and_out("imagenet", "svhn", 10, 10),
+        ValueError,
+        ("dataset", "'mnist'", "'imagenet'"),
+    ),
+    Row(
+        "experiments.in_and_out",
+        lambda: experiments.in_and_out("mnist", "svhn", 10, 10),
+        ValueError,
+        ("outside", "'fashion_mnist'", "'svhn'"),
+    ),
+    Row(
+        "experiments.in_and_out",
+        lambda: experiments.in_and_out("digits", "digits", 10, 0),
+        ValueError,
+        ("num_test", "at least 1", "0"),
+    ),
+    Row(
+        "experiments.quality",
+        lambda: experiments.quality(np.full((2, 2), 0.5), np.zeros(2, int), np.full((2, 3), 1 / 3)),
+        ValueError,
+        ("outside", "2 classes", "3"),
+    ),
     # variational inference
     *(
         Row("vi.fit", lambda o=o: fit(**o), *rest)

@@ -23,7 +23,10 @@ from widebnn.experiments.published_pcnl import (
     published_pcnl,
     published_potential,
 )
+from widebnn.experiments.resnet import RESNET, ResNet, resnet
 from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
+from widebnn.experiments.tempering import TEMPERING, TemperedFits, Tempering, tempering
+from widebnn.experiments.uncertainty import InAndOut, in_and_out, quality
 from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 
 EXPERIMENTS = {
@@ -33,6 +36,8 @@ EXPERIMENTS = {
     "over_reg": OVER_REG,
     "over_width": OVER_WIDTH,
     "published_pcnl": PUBLISHED_PCNL,
+    "resnet": RESNET,
+    "tempering": TEMPERING,
 }
 """Configurations by experiment and scale; results ship as `book/results/<experiment>_<scale>.json`."""
 
@@ -44,18 +49,25 @@ __all__ = [
     "OVER_REG",
     "OVER_WIDTH",
     "PUBLISHED_PCNL",
+    "RESNET",
     "SOFTMAX_MAPS",
+    "TEMPERING",
     "Approximations",
+    "InAndOut",
     "Landscape",
     "OverMaps",
     "OverReg",
     "OverWidth",
     "Predictions",
     "PublishedPCNL",
+    "ResNet",
     "Results",
+    "TemperedFits",
+    "Tempering",
     "approximations",
     "config_hash",
     "device",
+    "in_and_out",
     "landscape",
     "load",
     "load_or_run",
@@ -65,6 +77,9 @@ __all__ = [
     "published_marginal",
     "published_pcnl",
     "published_potential",
+    "quality",
+    "resnet",
     "save",
     "series",
+    "tempering",
 ]
