@@ -48,7 +48,7 @@ MAX_DRAWS = 500
 ENOUGH = 200.0
 """Effective samples, of all chains, at which a run is long enough. A chain that is not much longer than its
 correlations looks better than it is."""
-MAX_SECONDS = 60.0
+MAX_SECONDS = 40.0
 """Of a run, at which it ends all the same."""
 TUNING_SECONDS = 10.0
 ADAPTATION_STEPS = 150
