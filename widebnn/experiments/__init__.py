@@ -1,6 +1,19 @@
 """Declared experiments: a frozen configuration at each scale, a function that runs it, results on disk."""
 
+from widebnn.experiments.collapse import COLLAPSE, Collapse, collapse
+from widebnn.experiments.elbo_ratio import ELBO_RATIO, ElboRatio, elbo_ratio
 from widebnn.experiments.landscape import LANDSCAPE, Landscape, landscape
+from widebnn.experiments.mean_field_limit import (
+    CONCENTRATION,
+    MEAN_FIELD_GAP,
+    SUPREMA,
+    Concentration,
+    MeanFieldGap,
+    Suprema,
+    concentration,
+    mean_field_gap,
+    suprema,
+)
 from widebnn.experiments.other_maps import (
     OVER_MAPS,
     OVER_REG,
@@ -21,33 +34,52 @@ from widebnn.experiments.results import Results, config_hash, device, load, load
 from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 
 EXPERIMENTS = {
+    "collapse": COLLAPSE,
+    "concentration": CONCENTRATION,
+    "elbo_ratio": ELBO_RATIO,
     "landscape": LANDSCAPE,
+    "mean_field_gap": MEAN_FIELD_GAP,
     "over_maps": OVER_MAPS,
     "over_reg": OVER_REG,
     "over_width": OVER_WIDTH,
     "published_pcnl": PUBLISHED_PCNL,
+    "suprema": SUPREMA,
 }
 """Configurations by experiment and scale; results ship as `book/results/<experiment>_<scale>.json`."""
 
 __all__ = [
+    "COLLAPSE",
+    "CONCENTRATION",
+    "ELBO_RATIO",
     "EXPERIMENTS",
     "LANDSCAPE",
+    "MEAN_FIELD_GAP",
     "OVER_MAPS",
     "OVER_REG",
     "OVER_WIDTH",
     "PUBLISHED_PCNL",
     "SOFTMAX_MAPS",
+    "SUPREMA",
+    "Collapse",
+    "Concentration",
+    "ElboRatio",
     "Landscape",
+    "MeanFieldGap",
     "OverMaps",
     "OverReg",
     "OverWidth",
     "PublishedPCNL",
     "Results",
+    "Suprema",
+    "collapse",
+    "concentration",
     "config_hash",
     "device",
+    "elbo_ratio",
     "landscape",
     "load",
     "load_or_run",
+    "mean_field_gap",
     "over_maps",
     "over_reg",
     "over_width",
@@ -56,4 +88,5 @@ __all__ = [
     "published_potential",
     "save",
     "series",
+    "suprema",
 ]
