@@ -31,6 +31,7 @@ from benchmarks.steps import (
     sweep_vs_potential,
 )
 from benchmarks.timing import Comparison
+from benchmarks.vi_epoch import vi_epoch
 from benchmarks.waterfall import waterfall
 from widebnn.experiments import device
 
@@ -80,6 +81,8 @@ def main() -> None:
     for benchmark, widths in STEPS:
         for width in widths:
             record.add("rows", benchmark(data, width))
+    for row in vi_epoch():
+        record.add("rows", row)
     for width, names in EFFICIENCY.items():
         posterior = Posterior(data, width)
         found: dict[str, Efficiency] = {}

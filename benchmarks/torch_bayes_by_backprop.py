@@ -17,22 +17,30 @@ LEARNING_RATE = 1e-2
 NUM_BINS = 15
 
 
+def log_density(w, mean, std):
+    """Σ log N(w; mean, std²)."""
+    return -(torch.log(2 * torch.pi * std**2) / 2 + (w - mean) ** 2 / (2 * std**2)).sum()
+
+
 class BayesLinear(nn.Module):
-    """x Wᵀ with a fresh W ~ N(μ, softplus(ρ)²), and log q(W) − log p(W) of that draw."""
+    """x Wᵀ with a fresh W ~ N(μ, σ²), and log q(W) − log p(W) of that draw.
+
+    As published, σ is guarded against overflow by hand, and computed once for the draw, once for its density.
+    """
 
     def __init__(self, in_features, out_features, prior_std):
         super().__init__()
         shape = (out_features, in_features)
         self.mu = nn.Parameter(0.01 * torch.randn(shape))
         self.rho = nn.Parameter(float(np.log(np.expm1(1e-3))) + 0.01 * torch.randn(shape))
-        self.prior = torch.distributions.Normal(0.0, prior_std)
+        self.prior_std = torch.tensor(prior_std)
+
+    def sigma(self):
+        return torch.where(self.rho < 50, torch.log1p(torch.exp(self.rho)), self.rho)
 
     def forward(self, x):
-        sigma = functional.softplus(self.rho)
-        weight = self.mu + sigma * torch.randn_like(sigma)
-        log_q = -torch.log(sigma) - (weight - self.mu) ** 2 / (2 * sigma**2)
-        log_p = -((weight / self.prior.scale) ** 2) / 2 - torch.log(self.prior.scale)
-        self.kl = (log_q - log_p).sum()
+        weight = self.mu + self.sigma() * torch.normal(0.0, 1.0, size=self.mu.shape)
+        self.kl = log_density(weight, self.mu, self.sigma()) - log_density(weight, 0.0, self.prior_std)
         return functional.linear(x, weight)
 
 

@@ -16,7 +16,7 @@ from flax import nnx
 import widebnn as wb
 from benchmarks.timing import Comparison, compare
 
-__all__ = ["has_torch", "vi_epoch_vs_torch"]
+__all__ = ["has_torch", "our_epochs", "torch_epochs", "vi_epoch", "vi_epoch_vs_torch"]
 
 BATCH_SIZE, LEARNING_RATE, PRIOR_VARIANCE = 128, 1e-2, 0.04
 PEER = Path(__file__).with_name("torch_bayes_by_backprop.py")
@@ -90,9 +90,25 @@ def vi_epoch_vs_torch(data: wb.data.Dataset, width: int = 400, local: bool = Fal
     temperature = wb.vi.cooling(1e-3, len(data.x_train), width)
     with torch_epochs(data, width, temperature) as theirs:
         theirs()  # warms up
-        return compare(
+        row = compare(
             "vi_epoch_vs_torch_local" if local else "vi_epoch_vs_torch",
             lambda: 1e3 * our_epochs(data, width, temperature, 1, local).seconds,
             lambda: theirs()[0],
             rounds=5,
         )
+    row["unit"] = "ms/epoch"
+    return row
+
+
+def vi_epoch() -> Iterator[Comparison]:
+    """The row on MNIST without and with local reparametrisation; none, and why, where there is no PyTorch."""
+    if not has_torch():
+        print(
+            f"skipped vi_epoch_vs_torch: {TORCH_PYTHON} has no PyTorch; install the extra `bench`, "
+            "or name an interpreter that has it in TORCH_PYTHON",
+            flush=True,
+        )
+        return
+    data = wb.data.mnist(num_train=60_000, num_test=1)
+    for local in (False, True):
+        yield vi_epoch_vs_torch(data, local=local)

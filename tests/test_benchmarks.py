@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
@@ -10,6 +11,7 @@ from benchmarks.paper_lmc import langevin_with_rest, lmc_steps
 from benchmarks.paper_pcn import log_density, pcn_steps
 from benchmarks.steps import network
 from benchmarks.timing import compare
+from benchmarks.vi_epoch import has_torch, our_epochs, torch_epochs, vi_epoch
 
 
 def test_the_papers_density_is_ours():
@@ -81,3 +83,23 @@ def test_the_papers_langevin_steps_accept_as_those_we_follow():
 def test_a_ratio_is_peer_over_ours():
     row = compare("x", ours=lambda: 2.0, peer=lambda: 6.0, rounds=3)
     assert (row["ours"], row["peer"], row["ratio"], row["spread"]) == (2.0, 6.0, 3.0, (3.0, 3.0))
+
+
+def test_vi_is_not_timed_without_pytorch(monkeypatch, capsys, tmp_path):
+    empty = tmp_path / "python"
+    empty.write_text("#!/bin/sh\nexit 1\n")
+    empty.chmod(0o755)
+    monkeypatch.setattr("benchmarks.vi_epoch.TORCH_PYTHON", str(empty))
+    assert list(vi_epoch()) == []
+    assert f"skipped vi_epoch_vs_torch: {empty} has no PyTorch" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not has_torch(), reason="PyTorch, of the optional extra `bench`, is not installed")
+def test_torch_descends_the_same_objective():
+    """The objective of ten epochs on digits, at a temperature where both of its terms count."""
+    data = wb.data.digits(1_280, 10)
+    width, temperature = 100, 0.15
+    ours = our_epochs(data, width, temperature, 10).elbo.value
+    with torch_epochs(data, width, temperature) as epoch:
+        theirs = [epoch()[1] for _ in range(10)]
+    np.testing.assert_allclose(-ours / len(data.x_train), theirs, rtol=0.01)

@@ -79,6 +79,11 @@ def test_resnet_has_the_papers_weights_and_leaves_batchnorm_without_a_posterior(
     assert not jax.tree.leaves(wb.vi.network(models.ResNet20(norm="none", rngs=rngs()), IMAGES, KEY).point)
 
 
+def test_batchnorm_is_refused_by_mcmc():
+    with pytest.raises(ValueError, match="features must be a function of one input.*BatchNorm at blocks"):
+        wb.BNN(models.ResNet20(rngs=rngs()), 1, 0.1)
+
+
 def test_signals_of_the_normaliser_free_resnet_stay_of_order_one():
     outputs = jnp.stack(
         [models.ResNet20(norm="none", scaling="ntk", rngs=nnx.Rngs(seed))(IMAGES) for seed in range(5)]

@@ -18,12 +18,12 @@ from jaxtyping import Array, Key, PyTree, Shaped
 from tqdm.auto import tqdm
 
 from widebnn._arrays import Inputs
-from widebnn._check import Number, at_least, finite, non_negative
+from widebnn._check import Number, at_least, finite, non_negative, one_of, positive
 from widebnn._compile import Program
 from widebnn.checkpoint import Checkpoint, Kept, Store, identity
 from widebnn.models import BNN, Embedding
-from widebnn.vi.elbo import Elbo, expectation, kl_weights
-from widebnn.vi.losses import Loss
+from widebnn.vi.elbo import KL_WEIGHTS, Elbo, expectation, kl_weights
+from widebnn.vi.losses import Loss, cross_entropy
 from widebnn.vi.mean_field import MeanField, Variances, kl_divergence, mean_field, prior_variances
 from widebnn.vi.network import Network, network
 
@@ -144,7 +144,8 @@ def fit(
     Raises
     ------
     TypeError
-        If `model` is no network, `rng_key` no key, or layers cannot multiply with what is not drawn yet.
+        If `model` is no network, `optimiser` none of optax, `rng_key` no key, or layers cannot multiply with
+        what is not drawn yet.
     ValueError
         If a number is out of range, `x`, `y` and `loss` do not fit, or `checkpoint` holds another run, a
         longer one or a damaged one.
@@ -154,6 +155,10 @@ def fit(
     at_least(1, num_epochs=num_epochs)
     at_least(1, batch_size=batch_size)
     non_negative(temperature=temperature)
+    positive(initial_std=initial_std)
+    one_of(KL_WEIGHTS, weighting=weighting)
+    if not isinstance(optimiser, optax.GradientTransformation):
+        raise TypeError(f"optimiser must be one of optax, such as optax.adam(1e-3); got {optimiser!r}")
     if not isinstance(rng_key, jax.Array) or not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
         raise TypeError(f"rng_key must be a key such as jax.random.key(0); got {rng_key!r}")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
@@ -172,6 +177,9 @@ def fit(
 
     init_key, run_key = jax.random.split(rng_key)
     taken = network(model, x[:batch_size], init_key)
+    num_classes = jax.eval_shape(taken, taken.weights, x[:1]).shape[1]
+    if loss is cross_entropy and not 0 <= y.min() <= y.max() < num_classes:
+        raise ValueError(f"y must be labels 0 to {num_classes - 1}; got {y.min()} to {y.max()}")
     posterior = mean_field(taken.weights, initial_std)
     prior_variances(posterior, prior_variance)
     draws = {"num_samples": num_samples, "antithetic": antithetic, "local": local}
