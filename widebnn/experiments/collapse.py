@@ -1,4 +1,4 @@
-"""Without cooling the best mean-field q is the prior, in the limit (Huix et al. 2022, Proposition 1)."""
+"""Without cooling the best mean-field q is the prior, in the limit (Huix et al. 2022, §2)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

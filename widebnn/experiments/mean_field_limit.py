@@ -2,7 +2,7 @@
 
 F̃ is the ELBO with the prediction averaged inside the loss, a function of the distribution ν of the neurons'
 variational parameters alone. Three claims: |ELBO − F̃| ≤ C p/N (Theorem 1), the suprema differ by no more
-(Theorem 2), and p observations tell F̃/p up to O(p^{-1/2}) (their Proposition 3).
+(Theorem 2), and p observations tell F̃/p up to O(p^{-1/2}) (eq. 27).
 """
 
 from collections.abc import Callable
