@@ -159,6 +159,11 @@ def fitted():
     return fit()
 
 
+def a_two_layer_posterior():
+    weights = wb.vi.network(wb.vi.TwoLayer(3, 4, 2, rngs=RNGS), X, KEY).weights
+    return wb.vi.mean_field(weights, 0.1)
+
+
 def a_posterior():
     return wb.vi.mean_field({"w": jnp.ones(2)}, 0.1)
 
@@ -1207,6 +1212,65 @@ ROWS = [
         ValueError,
         ("outside", "2 classes", "3"),
     ),
+        Row(f"experiments.{name}", lambda run=run, config=config: run(config), ValueError, words)
+        for name, run, config, words in [
+            (
+                "collapse",
+                experiments.collapse,
+                experiments.Collapse(losses=("hinge",)),
+                ("losses", "'square'", "'hinge'"),
+            ),
+            (
+                "collapse",
+                experiments.collapse,
+                experiments.Collapse(scalings=("N",)),
+                ("scalings", "'ntk'", "'N'"),
+            ),
+            (
+                "elbo_ratio",
+                experiments.elbo_ratio,
+                experiments.ElboRatio(datasets=("imagenet",)),
+                ("dataset", "'digits'", "'imagenet'"),
+            ),
+            (
+                "elbo_ratio",
+                experiments.elbo_ratio,
+                experiments.ElboRatio(num_train=(10,)),
+                ("num_train", "one entry for each", "(10,)"),
+            ),
+            (
+                "elbo_ratio",
+                experiments.elbo_ratio,
+                experiments.ElboRatio(taus=(1.0, -1.0)),
+                ("taus", "above 0", "-1.0"),
+            ),
+            (
+                "mean_field_gap",
+                experiments.mean_field_gap,
+                experiments.MeanFieldGap(losses=("hinge",)),
+                ("losses", "'square'", "'hinge'"),
+            ),
+            (
+                "mean_field_gap",
+                experiments.mean_field_gap,
+                experiments.MeanFieldGap(num_samples=1),
+                ("num_samples", "at least 2", "1"),
+            ),
+            ("suprema", experiments.suprema, experiments.Suprema(taus=(0.0,)), ("taus", "above 0", "0.0")),
+            (
+                "suprema",
+                experiments.suprema,
+                experiments.Suprema(min_std=0.0),
+                ("min_std", "above 0", "0.0"),
+            ),
+            (
+                "concentration",
+                experiments.concentration,
+                experiments.Concentration(deltas=(1.5,)),
+                ("deltas", "(0, 1)", "1.5"),
+            ),
+        ]
+    ),
     # variational inference
     *(
         Row("vi.fit", lambda o=o: fit(**o), *rest)
@@ -1295,6 +1359,41 @@ ROWS = [
             ((-1.0, 10, 10), ("tau", "0 or above", "-1.0")),
             ((1.0, 0, 10), ("num_observations", "at least 1", "0")),
             ((1.0, 10, 0), ("num_neurons", "at least 1", "0")),
+        ]
+    ),
+    *(
+        Row(f"vi.{name}", lambda f=f: f(), ValueError, words)
+        for name, f, words in [
+            (
+                "relu_moments",
+                lambda: wb.vi.relu_moments(jnp.ones(2), jnp.ones(3)),
+                ("variance", "(2,)", "(3,)"),
+            ),
+            (
+                "output_moments",
+                lambda: wb.vi.output_moments(a_posterior(), X),
+                ("posterior", "TwoLayer", "hidden"),
+            ),
+            (
+                "output_moments",
+                lambda: wb.vi.output_moments(a_two_layer_posterior(), X[:, :2]),
+                ("x", "(n, 3)", "(4, 2)"),
+            ),
+            (
+                "output_moments",
+                lambda: wb.vi.output_moments(a_two_layer_posterior(), X, scaling="N"),
+                ("scaling", "'mean-field', 'ntk'", "'N'"),
+            ),
+            (
+                "square_elbo",
+                lambda: wb.vi.square_elbo(a_two_layer_posterior(), X, X),
+                ("y", "(4, 2)", "(4, 3)"),
+            ),
+            (
+                "square_elbo",
+                lambda: wb.vi.square_elbo(a_two_layer_posterior(), X, Y, temperature=-1.0),
+                ("temperature", "0 or above", "-1.0"),
+            ),
         ]
     ),
     Row("vi.kl_weights", lambda: wb.vi.kl_weights(0), ValueError, ("num_batches", "at least 1", "0")),

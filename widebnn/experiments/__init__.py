@@ -6,7 +6,20 @@ from widebnn.experiments.approximations import (
     Predictions,
     approximations,
 )
+from widebnn.experiments.collapse import COLLAPSE, Collapse, collapse
+from widebnn.experiments.elbo_ratio import ELBO_RATIO, ElboRatio, elbo_ratio
 from widebnn.experiments.landscape import LANDSCAPE, Landscape, landscape
+from widebnn.experiments.mean_field_limit import (
+    CONCENTRATION,
+    MEAN_FIELD_GAP,
+    SUPREMA,
+    Concentration,
+    MeanFieldGap,
+    Suprema,
+    concentration,
+    mean_field_gap,
+    suprema,
+)
 from widebnn.experiments.other_maps import (
     OVER_MAPS,
     OVER_REG,
@@ -31,30 +44,44 @@ from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 
 EXPERIMENTS = {
     "approximations": APPROXIMATIONS,
+    "collapse": COLLAPSE,
+    "concentration": CONCENTRATION,
+    "elbo_ratio": ELBO_RATIO,
     "landscape": LANDSCAPE,
+    "mean_field_gap": MEAN_FIELD_GAP,
     "over_maps": OVER_MAPS,
     "over_reg": OVER_REG,
     "over_width": OVER_WIDTH,
     "published_pcnl": PUBLISHED_PCNL,
     "resnet": RESNET,
     "tempering": TEMPERING,
+    "suprema": SUPREMA,
 }
 """Configurations by experiment and scale; results ship as `book/results/<experiment>_<scale>.json`."""
 
 __all__ = [
     "APPROXIMATIONS",
+    "COLLAPSE",
+    "CONCENTRATION",
+    "ELBO_RATIO",
     "EXPERIMENTS",
     "LANDSCAPE",
+    "MEAN_FIELD_GAP",
     "OVER_MAPS",
     "OVER_REG",
     "OVER_WIDTH",
     "PUBLISHED_PCNL",
     "RESNET",
     "SOFTMAX_MAPS",
+    "SUPREMA",
     "TEMPERING",
     "Approximations",
+    "Collapse",
+    "Concentration",
+    "ElboRatio",
     "InAndOut",
     "Landscape",
+    "MeanFieldGap",
     "OverMaps",
     "OverReg",
     "OverWidth",
@@ -62,15 +89,20 @@ __all__ = [
     "PublishedPCNL",
     "ResNet",
     "Results",
+    "Suprema",
     "TemperedFits",
     "Tempering",
     "approximations",
+    "collapse",
+    "concentration",
     "config_hash",
     "device",
+    "elbo_ratio",
     "in_and_out",
     "landscape",
     "load",
     "load_or_run",
+    "mean_field_gap",
     "over_maps",
     "over_reg",
     "over_width",
@@ -81,5 +113,6 @@ __all__ = [
     "resnet",
     "save",
     "series",
+    "suprema",
     "tempering",
 ]

@@ -7,6 +7,7 @@ from widebnn.vi.mean_field import MeanField, Undrawn, kl_divergence, kl_per_leaf
 from widebnn.vi.models import VGG, Conv, ConvTwoLayer, Linear, ResNet20, TwoLayer
 from widebnn.vi.network import Network, network
 from widebnn.vi.predict import predict
+from widebnn.vi.relu_moments import Moments, output_moments, relu_moments, square_elbo
 
 __all__ = [
     "VGG",
@@ -16,6 +17,7 @@ __all__ = [
     "Fit",
     "Linear",
     "MeanField",
+    "Moments",
     "Network",
     "ResNet20",
     "TwoLayer",
@@ -31,6 +33,9 @@ __all__ = [
     "kl_weights",
     "mean_field",
     "network",
+    "output_moments",
     "predict",
+    "relu_moments",
     "square",
+    "square_elbo",
 ]

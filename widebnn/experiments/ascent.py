@@ -1,0 +1,52 @@
+"""What the experiments on variational inference without noise share: a curve to fit, and an exact ascent."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+from scipy.optimize import minimize
+
+
+def curve(num_train: int) -> tuple[Float[Array, "n 2"], Float[Array, "n 1"]]:
+    """Inputs (t, 1) and targets sin 2t + ½ at `num_train` points t from −2 to 2."""
+    t = jnp.linspace(-2, 2, num_train)
+    return jnp.stack([t, jnp.ones(num_train)], axis=1), jnp.sin(2 * t)[:, None] + 0.5
+
+
+def maximise(
+    function: Callable[[PyTree], Float[Array | np.ndarray, ""]],
+    start: PyTree,
+    bounds: tuple[PyTree, PyTree] | None = None,
+) -> tuple[PyTree, float]:
+    """A local maximum by L-BFGS-B in float64, and its value; `bounds` are the lower and the upper ones.
+
+    Call it where JAX computes in float64.
+    """
+    flat, unravel = ravel_pytree(start)
+    gradient = jax.jit(jax.value_and_grad(lambda z: function(unravel(z))))
+    low_high = None
+    if bounds is not None:
+        low, high = (np.asarray(ravel_pytree(corner)[0]) for corner in bounds)
+        low_high = low, high
+    found, value = climb(gradient, np.asarray(flat), low_high)
+    return unravel(jnp.asarray(found)), value
+
+
+def climb(
+    gradient: Callable[[np.ndarray], tuple[Array, Array]],
+    start: np.ndarray,
+    bounds: tuple[np.ndarray, np.ndarray] | None,
+) -> tuple[np.ndarray, float]:
+    """`maximise` of a function of a vector that is given with its gradient."""
+
+    def negative(z):
+        value, slope = gradient(z)
+        return -float(value), -np.asarray(slope, np.float64)
+
+    options = {"maxiter": 5_000, "maxfun": 10_000, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 30}
+    box = None if bounds is None else list(zip(*bounds))
+    found = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=box, options=options)
+    return found.x, -float(found.fun)

@@ -1,0 +1,126 @@
+"""Mean and variance of a two-layer ReLU network under a mean-field Gaussian, and its ELBO, in closed form.
+
+The input ⟨b_j, x⟩ of a neuron is Gaussian under q, and the readout a_j is independent of it: two moments of
+a rectified Gaussian are all that is needed.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float
+
+from widebnn._check import Number, non_negative, one_of
+from widebnn.vi.elbo import Elbo
+from widebnn.vi.losses import square
+from widebnn.vi.mean_field import MeanField, Variances, kl_divergence
+from widebnn.vi.models import SCALINGS
+
+__all__ = ["Moments", "output_moments", "relu_moments", "square_elbo"]
+
+Reals = Float[Array | np.ndarray, "*shape"]
+
+
+class Moments(NamedTuple):
+    """Of the outputs f(x) under q.
+
+    Attributes
+    ----------
+    mean, variance
+        E_q f and Var_q f, each (n, d_out).
+    """
+
+    mean: Float[Array, "n d_out"]
+    variance: Float[Array, "n d_out"]
+
+
+def relu_moments(mean: Reals, variance: Reals) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
+    """E relu(u) = mΦ(m/s) + sφ(m/s) and E relu(u)² = (m² + s²)Φ(m/s) + msφ(m/s) of u ~ N(m, s²).
+
+    Parameters
+    ----------
+    mean, variance
+        m and s², of one shape.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+    """
+    mean, variance = jnp.asarray(mean), jnp.asarray(variance)
+    if mean.shape != variance.shape:
+        raise ValueError(f"variance must have the shape {mean.shape} of mean; got {variance.shape}")
+    std = jnp.sqrt(
+        jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
+    )  # at s = 0 the root has no derivative
+    cdf, pdf = norm.cdf(mean / std), norm.pdf(mean / std)
+    return mean * cdf + std * pdf, (mean**2 + variance) * cdf + mean * std * pdf
+
+
+def output_moments(
+    posterior: MeanField, x: Float[Array | np.ndarray, "n d_in"], *, scaling: str = "mean-field"
+) -> Moments:
+    """E_q f(x) and Var_q f(x) of a `TwoLayer` network, exact.
+
+    With r₁ and r₂ the moments of relu(⟨b_j, x⟩), α_j and τ_j the mean and deviation of a_j, and c = N⁻¹ or
+    N^{-1/2}: E f = c Σ_j α_j r₁ and Var f = c² Σ_j [(α_j² + τ_j²) r₂ − α_j² r₁²].
+
+    Parameters
+    ----------
+    posterior
+        q over the weights of a `TwoLayer`.
+    x
+        Inputs.
+    scaling
+        That of the network, "mean-field" or "ntk".
+
+    Raises
+    ------
+    ValueError
+        If `posterior` is not over a `TwoLayer`, `x` has other sizes, or `scaling` is unknown.
+    """
+    one_of(SCALINGS, scaling=scaling)
+    if not isinstance(posterior.mean, dict) or set(posterior.mean) != {"hidden", "readout"}:
+        raise ValueError("posterior must be over the weights of a TwoLayer, with leaves hidden and readout")
+    (beta, std), (alpha, tau) = (
+        (posterior.mean[layer]["kernel"], posterior.std[layer]["kernel"]) for layer in ("hidden", "readout")
+    )
+    x = jnp.asarray(x)
+    if x.ndim != 2 or x.shape[1] != beta.shape[0]:
+        raise ValueError(f"x must have shape (n, {beta.shape[0]}); got {x.shape}")
+    first, second = relu_moments(x @ beta, x**2 @ std**2)
+    scale = SCALINGS[scaling](len(alpha))
+    variance = second @ tau**2 + (second - first**2) @ alpha**2
+    return Moments(scale * first @ alpha, scale**2 * variance)
+
+
+def square_elbo(
+    posterior: MeanField,
+    x: Float[Array | np.ndarray, "n d_in"],
+    y: Float[Array | np.ndarray, "n d_out"],
+    *,
+    temperature: Number = 1.0,
+    prior_variance: Variances = 0.2,
+    scaling: str = "mean-field",
+) -> Elbo:
+    """The ELBO of a `TwoLayer` network under the loss `square`, exact: E‖y − f‖² = ‖y − E f‖² + Σ Var f.
+
+    Parameters
+    ----------
+    posterior, x, scaling
+        As in `output_moments`.
+    y
+        Targets.
+    temperature, prior_variance
+        η and v, as in `widebnn.vi.elbo`.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit or a number is out of range.
+    """
+    non_negative(temperature=temperature)
+    mean, variance = output_moments(posterior, x, scaling=scaling)
+    expected = -jnp.sum(square(mean, jnp.asarray(y))) - jnp.sum(variance)
+    return Elbo(expected, kl_divergence(posterior, prior_variance), temperature)
