@@ -1212,6 +1212,7 @@ ROWS = [
         ValueError,
         ("outside", "2 classes", "3"),
     ),
+    *(
         Row(f"experiments.{name}", lambda run=run, config=config: run(config), ValueError, words)
         for name, run, config, words in [
             (

@@ -54,8 +54,8 @@ EXPERIMENTS = {
     "over_width": OVER_WIDTH,
     "published_pcnl": PUBLISHED_PCNL,
     "resnet": RESNET,
-    "tempering": TEMPERING,
     "suprema": SUPREMA,
+    "tempering": TEMPERING,
 }
 """Configurations by experiment and scale; results ship as `book/results/<experiment>_<scale>.json`."""
 
