@@ -193,7 +193,7 @@ def median_times(clocks: Mapping[str, Clock]) -> dict[str, float]:
 
 def long_run(posterior: Posterior, sampler) -> wb.Draws:
     """Runs from the posterior, each as long as the one before says, until one is long enough."""
-    num_steps = 24
+    num_steps = 12
     while True:
         thin = -(-num_steps // MAX_DRAWS)
         draws = wb.sample(
