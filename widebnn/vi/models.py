@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs
 from widebnn._check import Number, at_least, one_of
+from widebnn.vi.convolution import convolve
 from widebnn.vi.mean_field import Undrawn
 
 __all__ = ["VGG", "Conv", "ConvTwoLayer", "Linear", "ResNet20", "TwoLayer"]
@@ -99,7 +100,7 @@ class Conv(nnx.Module):
     ):
         at_least(1, kernel_size=kernel_size)
         channels = at_least(1, in_channels=in_channels), at_least(1, out_channels=out_channels)
-        self.stride, self.padding = at_least(1, stride=stride), (kernel_size - 1) // 2
+        self.stride = at_least(1, stride=stride)
         shape = (kernel_size, kernel_size, *channels)
         self.kernel = nnx.Param(initial_std * jax.random.normal(rngs.params(), shape))
 
@@ -107,10 +108,8 @@ class Conv(nnx.Module):
         kernel = self.kernel[...]
         return kernel.through(self._convolve, x) if isinstance(kernel, Undrawn) else self._convolve(x, kernel)
 
-    def _convolve(self, x: Array, kernel: Array) -> Array:
-        padding = 2 * [(self.padding, self.padding)]
-        layout = ("NHWC", "HWIO", "NHWC")
-        return jax.lax.conv_general_dilated(x, kernel, 2 * (self.stride,), padding, dimension_numbers=layout)
+    def _convolve(self, x: Images, kernel: Array) -> Images:
+        return convolve(x, kernel, self.stride)
 
 
 class TwoLayer(nnx.Module):

@@ -1,0 +1,36 @@
+"""The convolution and its derivatives are what JAX makes of the same formula."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from widebnn.vi.convolution import convolve
+
+
+def plain(x, kernel, stride):
+    low = (kernel.shape[0] - 1) // 2
+    layout = ("NHWC", "HWIO", "NHWC")
+    return jax.lax.conv_general_dilated(x, kernel, 2 * (stride,), 2 * [(low, low)], dimension_numbers=layout)
+
+
+@pytest.mark.parametrize("size", [(8, 8), (7, 6), (5, 9)])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_derivatives_are_those_of_autodiff(x64, size, stride, k):
+    keys = jax.random.split(jax.random.key(0), 3)
+    x = jax.random.normal(keys[0], (2, *size, 3))
+    kernel = jax.random.normal(keys[1], (k, k, 3, 4))
+    value, pullback = jax.vjp(lambda x, kernel: convolve(x, kernel, stride), x, kernel)
+    expected, of_autodiff = jax.vjp(lambda x, kernel: plain(x, kernel, stride), x, kernel)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    g = jax.random.normal(keys[2], value.shape)
+    for ours, theirs in zip(pullback(g), of_autodiff(g), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+def test_draws_of_the_kernel_lie_side_by_side():
+    x, kernels = jnp.ones((2, 4, 4, 1)), jnp.arange(18.0).reshape(2, 3, 3, 1, 1)
+    gradient = jax.vmap(jax.grad(lambda kernel: jnp.sum(convolve(x, kernel) ** 2)))(kernels)
+    alone = jnp.stack([jax.grad(lambda k: jnp.sum(convolve(x, k) ** 2))(kernel) for kernel in kernels])
+    np.testing.assert_allclose(gradient, alone, rtol=1e-5)
