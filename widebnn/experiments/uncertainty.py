@@ -42,7 +42,7 @@ class InAndOut(NamedTuple):
     labels_train: Int[np.ndarray, " train"]
     x_test: Float[np.ndarray, "test *input"]
     labels_test: Int[np.ndarray, " test"]
-    x_outside: Float[np.ndarray, "outside *input"]
+    x_outside: Float[np.ndarray, "outside ..."]
     num_classes: int
     black: float
 

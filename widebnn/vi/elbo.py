@@ -29,12 +29,12 @@ class Elbo(NamedTuple):
         η.
     """
 
-    log_likelihood: Float[Array | np.ndarray, "*batch"]
-    kl_divergence: Float[Array | np.ndarray, "*batch"]
+    log_likelihood: Float[Array | np.ndarray, "..."]
+    kl_divergence: Float[Array | np.ndarray, "..."]
     temperature: Number
 
     @property
-    def value(self) -> Float[Array | np.ndarray, "*batch"]:
+    def value(self) -> Float[Array | np.ndarray, "..."]:
         """E_q[log L] − η KL(q ‖ P₀)."""
         return self.log_likelihood - self.temperature * self.kl_divergence
 
