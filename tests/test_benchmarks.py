@@ -1,4 +1,8 @@
-"""The peers that we are timed against sample the same posterior."""
+"""The peers that we are timed against sample the same posterior, and what is shipped is whole."""
+
+import json
+import math
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -7,11 +11,14 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
+from benchmarks.__main__ import EFFICIENCY, STEPS
 from benchmarks.paper_lmc import langevin_with_rest, lmc_steps
 from benchmarks.paper_pcn import log_density, pcn_steps
 from benchmarks.steps import network
 from benchmarks.timing import compare
 from benchmarks.vi_epoch import has_torch, our_epochs, torch_epochs, vi_epoch
+
+SHIPPED = Path(__file__).parents[1] / "book" / "results" / "bench.json"
 
 
 def test_the_papers_density_is_ours():
@@ -83,6 +90,22 @@ def test_the_papers_langevin_steps_accept_as_those_we_follow():
 def test_a_ratio_is_peer_over_ours():
     row = compare("x", ours=lambda: 2.0, peer=lambda: 6.0, rounds=3)
     assert (row["ours"], row["peer"], row["ratio"], row["spread"]) == (2.0, 6.0, 3.0, (3.0, 3.0))
+
+
+def test_shipped_tables_are_whole():
+    bench = json.loads(SHIPPED.read_text())
+    rows = {row["id"]: row for row in bench["rows"]}
+    wanted = {f"{benchmark.__name__}_{width}" for benchmark, widths in STEPS for width in widths}
+    wanted |= {"ess_vs_paper_pcn_1024", "ess_vs_paper_lmc_1024"}
+    wanted |= {f"ess_vs_blackjax_{name}_{width}" for name in ("nuts", "hmc") for width in (1_024, 4_096)}
+    assert wanted <= set(rows)
+    for row in rows.values():
+        low, high = row["spread"]
+        assert 0 < low <= row["ratio"] <= high < math.inf
+    made = {(row["width"], row["sampler"]) for row in bench["efficiency"]}
+    assert {(width, name) for width, names in EFFICIENCY.items() for name in names} <= made
+    assert all(row["ess_per_second"] > 0 for row in bench["efficiency"])
+    assert len(bench["waterfall"]) == 6
 
 
 def test_vi_is_not_timed_without_pytorch(monkeypatch, capsys, tmp_path):
