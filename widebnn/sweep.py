@@ -163,7 +163,9 @@ def _packed(*run: Any) -> bytes:
 
 
 def _run(packed: bytes) -> None:
-    # Results come back through the file, and what a worker stored before it was lost is not run again.
+    # Only what `_packed` made in the same sweep comes here, by the executor, which unpickles all it carries;
+    # no pickle is ever read from a file. Results come back as JSON, through the file, and what a worker
+    # stored before it was lost is not run again.
     load_or_run(*pickle.loads(packed))
 
 
