@@ -47,10 +47,10 @@ __all__ = [
 NUM_CHAINS = 4
 MAX_DRAWS = 500
 """Draws that are kept of a chain; longer runs are thinned."""
-ENOUGH = 100.0
+ENOUGH = 200.0
 """Effective samples, of all chains, at which a run is long enough. A chain that is not much longer than its
 correlations looks better than it is."""
-MAX_SECONDS = 600.0
+MAX_SECONDS = 500.0
 """Of a run, at which it ends all the same."""
 TUNING_SECONDS = 10.0
 ADAPTATION_STEPS = 150
