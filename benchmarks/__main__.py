@@ -1,5 +1,8 @@
 """Run every benchmark and write `_build/bench.json`: `python -m benchmarks`.
 
+With names of samplers, such as `python -m benchmarks pCNL "BlackJAX NUTS"`, only they are run, beside those
+that stand for ours, and their rows take the place of those that the file has.
+
 Chains run first, since effective samples per step do not depend on the machine; then everything is timed, on
 a machine that should do nothing else. The file is written anew after each row, so that a run that is
 interrupted leaves what it has measured.
@@ -7,9 +10,10 @@ interrupted leaves what it has measured.
 
 import json
 import math
+import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +24,8 @@ from benchmarks.effective_samples import (
     BLACKJAX,
     OURS,
     PAPERS,
+    PCN,
+    SAMPLERS,
     Clock,
     Efficiency,
     Mixing,
@@ -39,6 +45,7 @@ from benchmarks.steps import (
 from benchmarks.timing import Comparison
 from benchmarks.vi_epoch import vi_epoch
 from benchmarks.waterfall import waterfall
+from widebnn._check import one_of
 from widebnn.experiments import device
 
 OUTPUT = Path("_build/bench.json")
@@ -50,7 +57,7 @@ STEPS = (
     (repriorised_overhead, (512, 1_024, 2_048)),
 )
 """Comparisons and the widths that each is made at."""
-COMPARED = ("unit-wise", "function-space HMC", "pCN")
+COMPARED = ("unit-wise", "function-space HMC", "pCN, acceptance 0.4")
 EFFICIENCY = {
     1_024: (*COMPARED, *PAPERS, *BLACKJAX, *(name for name in OURS if name not in COMPARED)),
     4_096: (*COMPARED, *BLACKJAX),
@@ -61,23 +68,31 @@ EFFICIENCY = {
 }
 """Samplers whose effective samples are counted, by width; the papers' pCN goes with ours."""
 
+KEYS = {"rows": ("id",), "efficiency": ("width", "sampler"), "waterfall": ("name",)}
+"""The tables, and what tells a row of each from the others."""
+
 
 class Record:
-    """What has been measured, on the screen and on disk."""
+    """What has been measured, on the screen and on disk; `before` is what the file had, to be kept."""
 
-    def __init__(self) -> None:
-        self.start = time.perf_counter()
-        self.tables: dict[str, list] = {"rows": [], "efficiency": [], "waterfall": []}
+    def __init__(self, before: dict[str, Any]) -> None:
+        self.start = time.perf_counter() - before.get("seconds", 0)
+        self.tables = {table: {_key(table, row): row for row in before.get(table, [])} for table in KEYS}
 
     def add(self, table: str, row: Any) -> None:
         row = dict(row)
-        self.tables[table].append(row)
+        self.tables[table][_key(table, row)] = row
         print(
             table, {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in row.items()}, flush=True
         )
         OUTPUT.parent.mkdir(exist_ok=True)
-        seconds = round(time.perf_counter() - self.start)
-        OUTPUT.write_text(json.dumps({"device": device(), "seconds": seconds} | self.tables, indent=1) + "\n")
+        content: dict[str, Any] = {"device": device(), "seconds": round(time.perf_counter() - self.start)}
+        content |= {table: list(rows.values()) for table, rows in self.tables.items()}
+        OUTPUT.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def _key(table: str, row: dict[str, Any]) -> tuple:
+    return tuple(row[key] for key in KEYS[table])
 
 
 class Followed(NamedTuple):
@@ -89,16 +104,19 @@ class Followed(NamedTuple):
     clocks: dict[str, Clock]
 
 
-def main() -> None:
-    """Every table, one row after another."""
-    record = Record()
+def main(samplers: Sequence[str] = ()) -> None:
+    """Every table, one row after another; with `samplers`, their rows in place of those of the file."""
+    for name in samplers:
+        one_of(SAMPLERS, sampler=name)
+    record = Record(json.loads(OUTPUT.read_text()) if samplers else {})
     data = wb.data.cifar10(num_train=256, num_test=100)
-    followed = {width: follow(Posterior(data, width), names) for width, names in EFFICIENCY.items()}
+    chosen = {
+        width: [name for name in names if not samplers or name in (*COMPARED, *samplers)]
+        for width, names in EFFICIENCY.items()
+    }
+    followed = {width: follow(Posterior(data, width), names) for width, names in chosen.items()}
     print("from here on, everything is timed", flush=True)
-    for benchmark, widths in STEPS:
-        for width in widths:
-            record.add("rows", benchmark(data, width))
-    for row in vi_epoch():
+    for row in () if samplers else costs(data):
         record.add("rows", row)
     for width, chains in followed.items():
         times = median_times(chains.clocks)
@@ -111,21 +129,30 @@ def main() -> None:
         record.add("waterfall", row)
 
 
+def costs(data: wb.data.Dataset) -> Iterator[Comparison]:
+    """What a step costs, and an epoch."""
+    for benchmark, widths in STEPS:
+        for width in widths:
+            yield benchmark(data, width)
+    yield from vi_epoch()
+
+
 def follow(posterior: Posterior, names: Iterable[str]) -> Followed:
     """Set and run every sampler that `names` says."""
     chains = Followed(posterior, {}, {}, {})
     for name in names:
         chains.found[name], chains.draws[name], chains.clocks[name] = mixing(posterior, name)
         print(chains.found[name], flush=True)
-        if name == "pCN":
-            chains.found["paper pCN"], chains.clocks["paper pCN"] = paper_pcn(posterior, chains.found[name])
+        if name in PCN:
+            found, clock = paper_pcn(posterior, chains.found[name])
+            chains.found[found.sampler], chains.clocks[found.sampler] = found, clock
     return chains
 
 
 def comparisons(width: int, found: dict[str, Efficiency], draws: dict[str, wb.Draws]) -> list[Comparison]:
     """The best of ours against each of the others that were run."""
     peers = {
-        "paper_pcn": ["paper pCN"],
+        "paper_pcn": [f"paper {name}" for name in PCN],
         "paper_lmc": ["paper LMC"],
         "blackjax_nuts": ["BlackJAX NUTS"],
         "blackjax_hmc": [name for name in found if name.startswith("BlackJAX HMC")],
@@ -167,4 +194,4 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:  # a program that is timed again need not be compiled again
         jax.config.update("jax_compilation_cache_dir", folder)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-        main()
+        main(sys.argv[1:])

@@ -216,6 +216,42 @@ ROWS = [
         ValueError,
         ("bias_std", "0 or above", "-0.1"),
     ),
+    *(
+        Row("models.Conv", lambda o=o: wb.models.Conv(*o[0], **o[1], rngs=RNGS), error, words)
+        for o, error, words in [
+            (((0, 4), {}), ValueError, ("in_channels", "at least 1", "0")),
+            (((3, 0), {}), ValueError, ("out_channels", "at least 1", "0")),
+            (((3, 4, 0), {}), ValueError, ("kernel_size", "at least 1", "0")),
+            (((3, 4, 1.5), {}), TypeError, ("kernel_size", "1.5")),
+            (((3, 4), {"stride": 0}), ValueError, ("stride", "at least 1", "0")),
+            (((3, 4), {"weight_std": 0.0}), ValueError, ("weight_std", "above 0", "0.0")),
+            (((3, 4), {"bias_std": -1.0}), ValueError, ("bias_std", "0 or above", "-1.0")),
+        ]
+    ),
+    *(
+        Row(
+            "models.CNN",
+            lambda o=o: wb.models.CNN(**({"in_channels": 3, "width": 4} | o), rngs=RNGS),
+            *wanted,
+        )
+        for o, wanted in [
+            ({"in_channels": 0}, (ValueError, ("in_channels", "at least 1", "0"))),
+            ({"width": 0}, (ValueError, ("width", "at least 1", "0"))),
+            ({"depth": 0}, (ValueError, ("depth", "at least 1", "0"))),
+            ({"activation": "tanh"}, (ValueError, ("activation", "'gelu'", "'tanh'"))),
+            ({"weight_std": -1.0}, (ValueError, ("weight_std", "above 0", "-1.0"))),
+        ]
+    ),
+    *(
+        Row("models.WideResNet20", lambda o=o: wb.models.WideResNet20(**o, rngs=RNGS), ValueError, words)
+        for o, words in [
+            ({"in_channels": 0}, ("in_channels", "at least 1", "0")),
+            ({"channels": (4, 4)}, ("channels", "three", "(4, 4)")),
+            ({"channels": (4, 0, 4)}, ("channels", "at least 1", "0")),
+            ({"weight_std": 0.0, "channels": (1, 1, 1)}, ("weight_std", "above 0", "0.0")),
+            ({"offset": -1.0, "channels": (1, 1, 1)}, ("offset", "0 or above", "-1.0")),
+        ]
+    ),
     Row("models.FCN", lambda: wb.models.FCN(0, 4, rngs=RNGS), ValueError, ("in_features", "at least 1", "0")),
     Row("models.FCN", lambda: wb.models.FCN(3, 0, rngs=RNGS), ValueError, ("width", "at least 1", "0")),
     Row("models.FCN", lambda: wb.models.FCN(3, (4, 0), rngs=RNGS), ValueError, ("width", "at least 1", "0")),
@@ -426,9 +462,9 @@ ROWS = [
         Row(f"nngp.{name}", lambda name=name, f=f, x=x: getattr(wb.nngp, name)(bnn(features=f()))(*x), *rest)
         for name in ("nngp_kernel", "ntk_kernel")
         for f, x, *rest in [
-            (Images, (), ValueError, ("bnn", "models.FCN", "Images", "stax_kernel")),
-            (lambda: TwiceFCN(3, 4, rngs=RNGS), (), ValueError, ("bnn", "models.FCN", "TwiceFCN")),
-            (linen, (), ValueError, ("bnn", "models.FCN", "flax.linen")),
+            (Images, (), ValueError, ("bnn", "FCN, CNN", "widebnn.models", "Images", "stax_kernel")),
+            (lambda: TwiceFCN(3, 4, rngs=RNGS), (), ValueError, ("bnn", "FCN, CNN", "TwiceFCN")),
+            (linen, (), ValueError, ("bnn", "FCN, CNN", "flax.linen")),
             (fcn, (X[:, :2],), ValueError, ("x1", "(n, 3)", "(4, 2)")),
             (fcn, (X[0],), ValueError, ("x1", "(n, 3)", "(3,)")),
             (fcn, (X[:0],), ValueError, ("x1", "n ≥ 1", "(0, 3)")),

@@ -1,8 +1,23 @@
 """Networks in NTK parametrisation: every parameter has the prior N(0, 1)."""
 
 from widebnn.models.bnn import BNN, Parameters
+from widebnn.models.cnn import CNN
+from widebnn.models.conv import Conv
 from widebnn.models.dense import Dense
 from widebnn.models.embedding import Embedding, from_linen, from_nnx
 from widebnn.models.fcn import ACTIVATIONS, FCN
+from widebnn.models.wide_resnet import WideResNet20
 
-__all__ = ["ACTIVATIONS", "BNN", "FCN", "Dense", "Embedding", "Parameters", "from_linen", "from_nnx"]
+__all__ = [
+    "ACTIVATIONS",
+    "BNN",
+    "CNN",
+    "FCN",
+    "Conv",
+    "Dense",
+    "Embedding",
+    "Parameters",
+    "WideResNet20",
+    "from_linen",
+    "from_nnx",
+]

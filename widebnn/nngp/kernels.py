@@ -11,6 +11,7 @@ from widebnn._arrays import Inputs, NewInputs
 from widebnn._check import finite, one_of
 from widebnn.models import BNN, FCN
 from widebnn.nngp.activations import EXPECTATIONS
+from widebnn.nngp.stax import NETWORKS, stax_kernel_fn
 
 __all__ = ["Kernel", "nngp_kernel", "ntk_kernel", "stax_kernel"]
 
@@ -36,21 +37,26 @@ def nngp_kernel(bnn: BNN) -> Kernel:
     Parameters
     ----------
     bnn
-        A network whose features are a `widebnn.models.FCN`, of any depth and activation; its widths do not
-        matter. A rotated target's network has the same kernel of its own, rotated, inputs.
+        A network whose features are a `widebnn.models.FCN`, of any depth and activation, or a `CNN` or
+        `WideResNet20` of `widebnn.models`, whose kernels neural-tangents computes; widths do not matter. A
+        rotated target's network has the same kernel of its own, rotated, inputs.
 
     Returns
     -------
-    A function of `(x1, x2=None)`, (n, d_in) and (m, d_in) ↦ (n, m).
+    A function of `(x1, x2=None)`, (n, ...) and (m, ...) ↦ (n, m).
 
     Raises
     ------
     TypeError
         If `bnn` is no `widebnn.models.BNN`.
     ValueError
-        If the features or their activation have no closed form here; from the kernel, if its inputs are not
+        If the features or their activation have no known limit; from the kernel, if its inputs are not
         finite or not of the network's shape.
+    ImportError
+        If neural-tangents is wanted and not installed.
     """
+    if _in_stax(bnn):
+        return stax_kernel(stax_kernel_fn(bnn), "nngp")
     limit = _recursion(bnn)
     return lambda x1, x2=None: limit(x1, x2).covariance
 
@@ -63,6 +69,8 @@ def ntk_kernel(bnn: BNN) -> Kernel:
 
     Parameters, returns and errors are those of `nngp_kernel`.
     """
+    if _in_stax(bnn):
+        return stax_kernel(stax_kernel_fn(bnn), "ntk")
     limit = _recursion(bnn)
     return lambda x1, x2=None: limit(x1, x2).tangent
 
@@ -70,8 +78,8 @@ def ntk_kernel(bnn: BNN) -> Kernel:
 def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
     """A kernel of neural-tangents in the shape that `gaussian_process` takes (Novak et al. 2020).
 
-    For convolutional and residual networks, which have no closed form here; see `neural_tangents`. Where
-    branches are summed, each but one must end in a layer with weights of its own: nothing checks that.
+    For networks of your own, which have no closed form here; see `neural_tangents`. Where branches are
+    summed, each but one must end in a layer with weights of its own: nothing checks that.
 
     Parameters
     ----------
@@ -99,6 +107,10 @@ def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
     return kernel
 
 
+def _in_stax(bnn: BNN) -> bool:
+    return isinstance(bnn, BNN) and type(bnn.features.module) in NETWORKS
+
+
 def _recursion(bnn: BNN) -> Callable[[Inputs, NewInputs | None], Layer]:
     if not isinstance(bnn, BNN):
         raise TypeError(f"bnn must be a widebnn.BNN; got {type(bnn).__name__}")
@@ -106,8 +118,8 @@ def _recursion(bnn: BNN) -> Callable[[Inputs, NewInputs | None], Layer]:
     if type(features) is not FCN:  # a subclass may compute something else
         got = "a function alone, as of flax.linen" if features is None else type(features).__name__
         raise ValueError(
-            f"bnn must have features with a known limit, widebnn.models.FCN; got {got}. "
-            "For convolutional and residual networks see widebnn.nngp.stax_kernel"
+            "bnn must have features with a known limit, FCN, CNN or WideResNet20 of widebnn.models; "
+            f"got {got}. For other networks see widebnn.nngp.stax_kernel"
         )
     one_of(EXPECTATIONS, activation=features.activation)
     layers = [*features.layers, bnn]

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs
 from widebnn._check import Number, at_least, one_of
-from widebnn.vi.convolution import convolve
+from widebnn.models.convolution import convolve
 from widebnn.vi.mean_field import Undrawn
 
 __all__ = ["VGG", "Conv", "ConvTwoLayer", "Linear", "ResNet20", "TwoLayer"]

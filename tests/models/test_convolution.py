@@ -5,24 +5,26 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from widebnn.vi.convolution import convolve
+from widebnn.models.convolution import convolve
 
 
-def plain(x, kernel, stride):
+def plain(x, kernel, stride, padding):
     low = (kernel.shape[0] - 1) // 2
     layout = ("NHWC", "HWIO", "NHWC")
-    return jax.lax.conv_general_dilated(x, kernel, 2 * (stride,), 2 * [(low, low)], dimension_numbers=layout)
+    padding = "SAME" if padding == "same" else 2 * [(low, low)]
+    return jax.lax.conv_general_dilated(x, kernel, 2 * (stride,), padding, dimension_numbers=layout)
 
 
 @pytest.mark.parametrize("size", [(8, 8), (7, 6), (5, 9)])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
-def test_derivatives_are_those_of_autodiff(x64, size, stride, k):
+@pytest.mark.parametrize("padding", ["centred", "same"])
+def test_derivatives_are_those_of_autodiff(x64, size, stride, k, padding):
     keys = jax.random.split(jax.random.key(0), 3)
     x = jax.random.normal(keys[0], (2, *size, 3))
     kernel = jax.random.normal(keys[1], (k, k, 3, 4))
-    value, pullback = jax.vjp(lambda x, kernel: convolve(x, kernel, stride), x, kernel)
-    expected, of_autodiff = jax.vjp(lambda x, kernel: plain(x, kernel, stride), x, kernel)
+    value, pullback = jax.vjp(lambda x, kernel: convolve(x, kernel, stride, padding), x, kernel)
+    expected, of_autodiff = jax.vjp(lambda x, kernel: plain(x, kernel, stride, padding), x, kernel)
     np.testing.assert_allclose(value, expected, rtol=1e-12)
     g = jax.random.normal(keys[2], value.shape)
     for ours, theirs in zip(pullback(g), of_autodiff(g), strict=True):

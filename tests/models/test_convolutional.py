@@ -1,0 +1,114 @@
+"""Convolutional and residual networks: formulas, shapes, and the limit of infinite width."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+import widebnn as wb
+from widebnn.models import ACTIVATIONS, CNN, Conv, WideResNet20
+from widebnn.samplers.base import normal_like
+
+IMAGES = jnp.asarray(np.random.default_rng(0).normal(size=(3, 8, 8, 2)), jnp.float32)
+gelu = ACTIVATIONS["gelu"]
+
+
+def test_convolution_scales_inside_the_layer():
+    layer = Conv(2, 5, weight_std=1.5, bias_std=0.2, rngs=nnx.Rngs(0))
+    windows = jnp.pad(IMAGES, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    by_hand = sum(
+        jnp.einsum("nhwc,cd->nhwd", windows[:, i : i + 8, j : j + 8], layer.kernel[...][i, j])
+        for i in range(3)
+        for j in range(3)
+    )
+    exact = 1.5 / math.sqrt(18) * by_hand + 0.2 * layer.bias[...][None, None, None, :]
+    np.testing.assert_allclose(layer(IMAGES), exact, atol=1e-5)
+
+
+def test_convolution_without_bias_has_none():
+    layer = Conv(2, 5, bias_std=0, rngs=nnx.Rngs(0))
+    assert set(nnx.to_pure_dict(nnx.state(layer, nnx.Param))) == {"kernel"}
+
+
+@pytest.mark.parametrize("size, stride, wanted", [(8, 2, 4), (7, 2, 4), (8, 3, 3)])
+def test_a_stride_divides_the_size(size, stride, wanted):
+    layer = Conv(2, 5, stride=stride, rngs=nnx.Rngs(0))
+    assert layer(IMAGES[:, :size, :size]).shape == (3, wanted, wanted, 5)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_cnn_is_its_formula(name):
+    net = CNN(2, 4, 2, activation=name, rngs=nnx.Rngs(0))
+    h = IMAGES
+    for layer in net.layers:
+        h = ACTIVATIONS[name](layer(h))
+    np.testing.assert_allclose(net(IMAGES), h.mean(axis=(1, 2)), atol=1e-6)
+    assert [layer.kernel[...].shape for layer in net.layers] == [(3, 3, 2, 4), (3, 3, 4, 4)]
+
+
+def test_wide_resnet_has_twenty_layers_with_the_readout():
+    net = WideResNet20(2, (4, 5, 6), rngs=nnx.Rngs(0))
+    kernels = [leaf for leaf in jax.tree.leaves(nnx.state(net, nnx.Param)) if leaf.shape[0] == 3]
+    assert len(kernels) == 19  # with the readout, 20
+    assert [block.projection is None for block in net.blocks] == 3 * [True] + 2 * [False, True, True]
+    assert net(IMAGES).shape == (3, 6)
+    shapes = jax.eval_shape(net.stem, jnp.zeros((1, 32, 32, 2)))
+    for block in net.blocks:
+        shapes = jax.eval_shape(block, shapes)
+    assert shapes.shape == (1, 8, 8, 6)
+
+
+def test_residual_branches_fade_with_depth():
+    """c = 1: √(k/(k + 1)) skip + √(1/(k + 1)) residual, their squares sum to 1."""
+    net = WideResNet20(2, (4, 4, 4), rngs=nnx.Rngs(0))
+    for k, block in enumerate(net.blocks, start=1):
+        assert block.skip_scale**2 == pytest.approx(k / (k + 1))
+        assert block.skip_scale**2 + block.residual_scale**2 == pytest.approx(1)
+    block, f = net.blocks[1], net.stem(IMAGES)
+    exact = math.sqrt(2 / 3) * f + math.sqrt(1 / 3) * block.second(gelu(block.first(gelu(f))))
+    np.testing.assert_allclose(block(f), exact, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "features, num_draws",
+    [
+        (CNN(2, 64, 3, rngs=nnx.Rngs(0)), 400),
+        (CNN(2, 64, 1, activation="erf", bias_std=0, rngs=nnx.Rngs(0)), 400),
+        (WideResNet20(2, (48, 48, 96), rngs=nnx.Rngs(0)), 100),
+    ],
+    ids=["cnn", "erf", "wide_resnet"],
+)
+def test_kernel_is_the_limit_of_finite_networks(features, num_draws):
+    """K̂ has mean K + O(1/width): 5 standard errors, and for the bias 10 %."""
+    bnn = wb.BNN(features, 1, 0.1)
+    kernel = np.asarray(wb.nngp.nngp_kernel(bnn)(IMAGES))
+
+    def empirical(key):
+        psi = bnn.embedding(normal_like(key, bnn.features.template), IMAGES)
+        return psi @ psi.T
+
+    draws = np.asarray(jax.lax.map(empirical, jax.random.split(jax.random.key(1), num_draws)))
+    error = draws.std(axis=0) / math.sqrt(num_draws)
+    assert (np.abs(draws.mean(axis=0) - kernel) < 5 * error + 0.1 * kernel.max()).all()
+    assert error.max() < 0.1 * kernel.max()
+    np.testing.assert_allclose(wb.nngp.nngp_kernel(bnn)(IMAGES[:1], IMAGES), kernel[:1], rtol=1e-4)
+
+
+def test_a_residual_network_is_repriorised(x64):
+    """In φ and in θ the posterior is the same, with λ = nσ² as in the paper."""
+    bnn = wb.BNN(WideResNet20(2, (2, 2, 3), rngs=nnx.Rngs(0)), 1, 0.1)
+    x, y = jnp.asarray(IMAGES, float), jnp.ones((3, 1))
+    target, plain = wb.targets.repriorised(bnn, x, y, reg=3 * 0.1**2), wb.targets.standard(bnn, x, y)
+
+    @jax.jit
+    def densities(key):
+        phi = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), target.draw_prior(key))
+        theta = target.to_parameters(phi, key)
+        return target.logdensity(phi), plain.logdensity(theta) + target.log_jacobian(phi)
+
+    ours, exact = np.transpose([densities(jax.random.key(i)) for i in range(3)])
+    np.testing.assert_allclose(np.diff(ours), np.diff(exact), rtol=1e-8)
+    assert np.abs(np.diff(ours)).min() > 1e-3

@@ -1,0 +1,63 @@
+"""A plain convolutional embedding."""
+
+from itertools import pairwise
+
+from flax import nnx
+from jaxtyping import Array, Float
+
+from widebnn._check import Number, at_least, one_of
+from widebnn.models.conv import Conv, Images
+from widebnn.models.fcn import ACTIVATIONS
+
+__all__ = ["CNN"]
+
+
+class CNN(nnx.Module):
+    """h^ℓ = ψ(f^ℓ), f^ℓ a 3 × 3 convolution of h^{ℓ−1}, for ℓ = 1, …, L; at last the mean over an image.
+
+    Parameters
+    ----------
+    in_channels
+        Of an input.
+    width
+        Channels of every hidden layer, and d_L.
+    depth
+        L ≥ 1.
+    activation
+        ψ: "gelu", "erf" or "relu".
+    weight_std, bias_std
+        σ_W and σ_b of the convolutions, as in `Conv`.
+    rngs
+        Where the first parameters are drawn from.
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1, `activation` is unknown or a scale is out of range.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        width: int,
+        depth: int = 1,
+        *,
+        activation: str = "gelu",
+        weight_std: Number = 2**0.5,
+        bias_std: Number = 0.1,
+        rngs: nnx.Rngs,
+    ):
+        at_least(1, width=width)
+        self.activation = one_of(ACTIVATIONS, activation=activation)
+        channels = [at_least(1, in_channels=in_channels)] + at_least(1, depth=depth) * [width]
+        self.layers = nnx.List(
+            Conv(c_in, c_out, weight_std=weight_std, bias_std=bias_std, rngs=rngs)
+            for c_in, c_out in pairwise(channels)
+        )
+
+    def __call__(self, x: Images) -> Float[Array, "n d_L"]:
+        """h^L averaged over pixels, not yet scaled by the readout's σ_W/√d_L."""
+        h = x
+        for layer in self.layers:
+            h = ACTIVATIONS[self.activation](layer(h))
+        return h.mean(axis=(1, 2))

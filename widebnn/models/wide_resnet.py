@@ -1,0 +1,101 @@
+"""A residual network without normalisers, whose posterior is one of its parameters alone."""
+
+import math
+from itertools import pairwise
+
+from flax import nnx
+from jaxtyping import Array, Float
+
+from widebnn._check import Number, at_least, non_negative
+from widebnn.models.conv import Conv, Images
+from widebnn.models.fcn import ACTIVATIONS
+
+__all__ = ["WideResNet20"]
+
+BLOCKS_PER_GROUP = 3
+gelu = ACTIVATIONS["gelu"]
+
+
+class WideResNet20(nnx.Module):
+    """The normaliser-free Wide ResNet-20 of Hron et al. (2022, §4.2.2), up to its readout.
+
+    A stem of one convolution, three groups of three residual blocks, GELU, the mean over pixels. A block is
+    GELU, convolution, GELU, convolution (Zagoruyko & Komodakis 2016), 3 × 3 all; the first of a later group
+    has stride 2. In place of normalisation the k-th block is
+    √((k − 1 + c)/(k + c)) skip + √(1/(k + c)) residual (Shao et al. 2020): variances stay of order one.
+    Where a block changes the number of channels its skip is a 1 × 1 convolution of the GELU that its residual
+    begins with: the paper leaves this open, and so every kernel sees activations.
+
+    Parameters
+    ----------
+    in_channels
+        Of an input.
+    channels
+        Of the three groups from bottom to top; the last is d_L. 128, 256 and 512 in the paper.
+    weight_std
+        σ_W of all convolutions, which have no biases; √2.2 in the paper.
+    offset
+        c ≥ 0; 1 in the paper. At 0 the first block has no skip.
+    rngs
+        Where the first parameters are drawn from.
+
+    Raises
+    ------
+    ValueError
+        If a number of channels is below 1, there are not three, or a scale is out of range.
+    """
+
+    def __init__(
+        self,
+        in_channels: int = 3,
+        channels: tuple[int, int, int] = (128, 256, 512),
+        *,
+        weight_std: Number = 2.2**0.5,
+        offset: Number = 1,
+        rngs: nnx.Rngs,
+    ):
+        if len(channels) != 3:
+            raise ValueError(f"channels must be three numbers, one for each group; got {channels}")
+        for number in channels:
+            at_least(1, channels=number)
+        non_negative(offset=offset)
+        self.stem = Conv(
+            at_least(1, in_channels=in_channels), channels[0], weight_std=weight_std, bias_std=0, rngs=rngs
+        )
+        of_blocks = [channels[0]] + [number for number in channels for _ in range(BLOCKS_PER_GROUP)]
+        self.blocks = nnx.List(
+            _Block(k, c_in, c_out, 2 if k in (4, 7) else 1, weight_std, offset, rngs)
+            for k, (c_in, c_out) in enumerate(pairwise(of_blocks), start=1)
+        )
+
+    def __call__(self, x: Images) -> Float[Array, "n d_L"]:
+        """h^L, not yet scaled by the readout's σ_W/√d_L."""
+        f = self.stem(x)
+        for block in self.blocks:
+            f = block(f)
+        return gelu(f).mean(axis=(1, 2))
+
+
+class _Block(nnx.Module):
+    def __init__(
+        self,
+        k: int,
+        c_in: int,
+        c_out: int,
+        stride: int,
+        weight_std: Number,
+        offset: Number,
+        rngs: nnx.Rngs,
+    ):
+        scales = {"weight_std": weight_std, "bias_std": 0, "rngs": rngs}
+        self.first = Conv(c_in, c_out, stride=stride, **scales)
+        self.second = Conv(c_out, c_out, **scales)
+        keeps_shape = stride == 1 and c_in == c_out
+        self.projection = None if keeps_shape else Conv(c_in, c_out, 1, stride=stride, **scales)
+        self.skip_scale = math.sqrt((k - 1 + offset) / (k + offset))
+        self.residual_scale = math.sqrt(1 / (k + offset))
+
+    def __call__(self, f: Images) -> Images:
+        h = gelu(f)
+        skip = f if self.projection is None else self.projection(h)
+        return self.skip_scale * skip + self.residual_scale * self.second(gelu(self.first(h)))
