@@ -8,7 +8,8 @@ import pytest
 from widebnn.experiments import CLAIMS, DECLARED, __main__, ledger
 from widebnn.experiments.ledger import page, text
 
-from .test_runner import CONFIG, calls  # noqa: F401
+from .test_experiment import grid
+from .test_runner import CONFIG, calls, declare  # noqa: F401
 
 RESULTS = Path(__file__).parents[2] / "book" / "results"
 
@@ -42,6 +43,24 @@ def test_run_forecasts_computes_and_loads(capsys, calls, tmp_path):  # noqa: F81
     printed = capsys.readouterr().out
     assert "about 0 s" in printed and "GiB (host): as it took on" in printed
     assert calls == list(CONFIG.widths)
+
+
+def test_a_stopped_run_goes_on(capsys, tmp_path, monkeypatch):
+    def stopped(config, on_row):
+        if config.widths == (4,):
+            raise KeyboardInterrupt
+        return grid(config, on_row)
+
+    arguments = ["run", "suprema", "--scale", "smoke", "--results", str(tmp_path)]
+    declare(monkeypatch, stopped)
+    assert __main__.main(arguments) == 130
+    assert "goes on with --resume" in capsys.readouterr().err
+    declare(monkeypatch, grid)
+    assert __main__.main(arguments) == 1
+    assert "1 of 2 parts of an interrupted run" in capsys.readouterr().err
+    assert __main__.main([*arguments, "--resume"]) == 0
+    printed = capsys.readouterr().out
+    assert "width 4" in printed and "width 2" not in printed
 
 
 def test_ledger_prints_or_writes_the_page(capsys, tmp_path):

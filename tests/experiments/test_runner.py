@@ -190,7 +190,7 @@ def test_data_that_are_absent_are_named_once(tmp_path, monkeypatch):
         experiments.run("suprema", "laptop", tmp_path / "results")
     (tmp_path / "absent" / "cifar10").mkdir(parents=True)
     with pytest.raises(FileNotFoundError, match="holds no CIFAR-10 binary file data_batch_1.bin"):
-        experiments.run("suprema", "laptop", tmp_path / "results", resume=True)
+        experiments.run("suprema", "laptop", tmp_path / "results")
 
 
 def test_a_folder_of_other_things_is_left_alone(calls, tmp_path):

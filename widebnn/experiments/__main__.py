@@ -17,7 +17,8 @@ from widebnn.experiments.ledger import PAPERS, duration, ledger, page, text
 from widebnn.experiments.runner import find, forecast, run, summarise
 from widebnn.scale import SCALES, current_scale
 
-RESULTS = "book/results"
+SHIPPED = "book/results"
+"""Where results are by default, in a checkout; elsewhere that is the folder `results`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,6 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.command(options)
+    except KeyboardInterrupt:
+        print("stopped; what was finished is stored, and a run goes on with --resume", file=sys.stderr)
+        return 130
     except ExceptionGroup as failures:
         for error in failures.exceptions:
             _complain(error)
@@ -49,11 +53,9 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(command=function)
         return added
 
-    folder: dict[str, Any] = {
-        "default": RESULTS,
-        "metavar": "DIR",
-        "help": f"folder of results (default: {RESULTS})",
-    }
+    default = SHIPPED if Path(SHIPPED).is_dir() else "results"
+    words = f"folder of results (default: {default})"
+    folder: dict[str, Any] = {"default": default, "metavar": "DIR", "help": words}
     scale: dict[str, Any] = {"choices": SCALES, "help": "default: WIDEBNN_SCALE, or smoke"}
     command(_list).add_argument("--results", **folder)
     of: dict[str, Any] = {"metavar": "ID", "help": "an experiment, or a row of the ledger"}

@@ -197,6 +197,7 @@ differs from the papers. The same in a terminal is `python -m widebnn.experiment
 
 ```python
 from widebnn import experiments
+
 results = experiments.run("over_width", scale="smoke")
 experiments.summarise("over_width", scale="smoke")
 ```
@@ -250,11 +251,16 @@ def _details(entry: Entry) -> str:
     if entry.findings:
         lines += ["| Measured | Ours | Wanted | Holds |", "|:--|--:|:--|:--|"]
         lines += [
-            f"| {_cell(f.what)} | {f} | {f.wanted.replace('-', '−')} | {'yes' if f.holds else 'no'} |"
+            f"| {_cell(f.what)} | {_number(str(f))} | {_number(f.wanted)} | {'yes' if f.holds else 'no'} |"
             for f in entry.findings
         ]
         lines.append("")
     return "\n".join(lines)
+
+
+def _number(words: str) -> str:
+    """With a minus sign for a hyphen, and on one line."""
+    return words.replace("-", "−").replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _cell(words: str) -> str:

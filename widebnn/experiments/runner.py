@@ -106,8 +106,8 @@ def run(
     if path.exists():
         return _stored(path, config)
     parts_folder = folder / f"{path.stem}-{config_hash(config)[:12]}.parts"
-    if parts_folder.exists() and not resume:
-        stored = len(list(parts_folder.glob("*.json")))
+    stored = len(list(parts_folder.glob("*.json")))
+    if stored and not resume:
         raise FileExistsError(
             f"results hold {stored} of {len(experiment.parts(config))} parts of an interrupted run: "
             f"resume it (--resume), or delete {parts_folder.name} to begin anew"

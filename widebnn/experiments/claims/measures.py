@@ -57,7 +57,7 @@ def _both(*errors: float | None) -> float | None:
     return math.hypot(*known) if known else None
 
 
-def exponent(over: Sequence[float], found: Sequence[Measure]) -> Measure:
+def exponent(over: Sequence[int], found: Sequence[Measure]) -> Measure:
     """p of A·xᵖ, by weighted least squares; where errors are unknown, by the residuals in logarithms."""
     x, value = np.array(over, float), np.array([m.value for m in found])
     errors = [m.error for m in found if m.error is not None]
