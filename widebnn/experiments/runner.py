@@ -248,7 +248,10 @@ def forecast(name: str, scale: str | None = None, results: str | os.PathLike = "
     for other in sorted(efforts, key=lambda other: max(efforts[other] / wanted, wanted / efforts[other])):
         made = known[other].provenance
         seconds = made["seconds"] * wanted / efforts[other]
-        basis = f"an estimate, by operations and without compiling, from {made['seconds']:,.0f} s at {other} scale on {made['device']}"
+        basis = (
+            "an estimate, by operations and without compiling, "
+            f"from {made['seconds']:,.0f} s at {other} scale on {made['device']}"
+        )
         return Forecast(seconds, {}, basis)
     return None
 
