@@ -1105,6 +1105,42 @@ ROWS = [
         ]
     ),
     # experiments
+    *(
+        Row(f"experiments.{name}", lambda f=f, args=args: f(*args), error, words)
+        for name, f, args, error, words in [
+            ("find", experiments.find, ("P-F99",), ValueError, ("name", "'P-F1'", "'suprema'", "'P-F99'")),
+            ("find", experiments.find, ("V-F6",), ValueError, ("name", "resnet or tempering", "'V-F6'")),
+            ("find", experiments.find, ("P-A2",), ValueError, ("'P-A2'", "not yet run", "10-errata")),
+            ("run", experiments.run, ("P-F99",), ValueError, ("name", "'P-F99'")),
+            (
+                "run",
+                experiments.run,
+                ("V-T2", "paper"),
+                ValueError,
+                ("scale", "'laptop', 'smoke'", "'paper'"),
+            ),
+            (
+                "run",
+                experiments.run,
+                ("V-T2", "smoke", Path(__file__).parent),
+                ValueError,
+                ("results", "tests holds", "none of these"),
+            ),
+            (
+                "run",
+                experiments.run,
+                ("V-T2", "smoke", __file__),
+                NotADirectoryError,
+                ("results", "is a file"),
+            ),
+            ("forecast", experiments.forecast, ("over",), ValueError, ("name", "'over_width'", "'over'")),
+            ("forecast", experiments.forecast, ("V-C", "huge"), ValueError, ("scale", "'smoke'", "'huge'")),
+            ("summarise", experiments.summarise, ("P-F99",), ValueError, ("name", "'P-F99'")),
+            ("summarise", experiments.summarise, ("V-C",), FileNotFoundError, ("results", "no 'results'")),
+            ("ledger", experiments.ledger, ("nowhere",), FileNotFoundError, ("results", "no 'nowhere'")),
+            ("ledger", experiments.ledger, (__file__,), NotADirectoryError, ("results", "is a file")),
+        ]
+    ),
     Row(
         "experiments.over_width",
         lambda: experiments.over_width(experiments.OverWidth(samplers=("gibbs",), num_steps=(1,))),

@@ -183,7 +183,7 @@ def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise NotADirectoryError(f"folder must be a folder; {folder.name} is a file")
     for file in folder.iterdir():
-        if not re.fullmatch(r"\w+-[0-9a-f]{32}(\.\w+)?\.(json|partial)", file.name):
+        if not re.fullmatch(r"\w+-[0-9a-f]{32}(\.\w+|-\w+)*\.(json|partial|nc)", file.name):
             raise ValueError(
                 f"folder must be new, empty or of an earlier sweep; {folder.name} holds {file.name}, "
                 "which no sweep has written"

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from widebnn.experiments import EXPERIMENTS, OVER_WIDTH, config_hash, load, load_or_run, save
@@ -29,6 +30,27 @@ def test_round_trip(tmp_path):
     assert results.provenance["seconds"] == 1.3
     assert results.provenance["versions"]["jax"]
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_arrays_come_back_from_netcdf(tmp_path):
+    path, rng = tmp_path / "r.json", np.random.default_rng(0)
+    rows = [
+        {"width": 3, "trace": rng.normal(size=(2, 3))},
+        {"width": 4, "trace": np.arange(4, dtype=np.int32)},
+    ]
+    save(path, Config(), rows, seconds=1.0)
+    (file,) = tmp_path.glob("*.nc")
+    for found, row in zip(load(path, Config()).rows, rows, strict=True):
+        assert found["width"] == row["width"] and found["trace"].dtype == row["trace"].dtype
+        np.testing.assert_array_equal(found["trace"], row["trace"])
+
+    content = file.read_bytes()
+    file.write_bytes(content[:-8] + bytes(8))
+    with pytest.raises(ValueError, match=r"path r-\w+\.nc is damaged"):
+        load(path, Config())
+    file.unlink()
+    with pytest.raises(ValueError, match=r"path r-\w+\.nc does not exist"):
+        load(path, Config())
 
 
 def test_the_hash_sees_every_field_and_the_experiment():

@@ -6,9 +6,13 @@ from widebnn.experiments.approximations import (
     Predictions,
     approximations,
 )
+from widebnn.experiments.claims import CLAIMS
 from widebnn.experiments.collapse import COLLAPSE, Collapse, collapse
+from widebnn.experiments.declared import DECLARED, EXPERIMENTS
 from widebnn.experiments.elbo_ratio import ELBO_RATIO, ElboRatio, elbo_ratio
+from widebnn.experiments.experiment import VERDICTS, Claim, Experiment, Finding
 from widebnn.experiments.landscape import LANDSCAPE, Landscape, landscape
+from widebnn.experiments.ledger import Entry, ledger
 from widebnn.experiments.mean_field_limit import (
     CONCENTRATION,
     MEAN_FIELD_GAP,
@@ -38,31 +42,17 @@ from widebnn.experiments.published_pcnl import (
 )
 from widebnn.experiments.resnet import RESNET, ResNet, resnet
 from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
+from widebnn.experiments.runner import Forecast, find, forecast, run, summarise
 from widebnn.experiments.tempering import TEMPERING, TemperedFits, Tempering, tempering
 from widebnn.experiments.uncertainty import InAndOut, in_and_out, quality
 from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 
-EXPERIMENTS = {
-    "approximations": APPROXIMATIONS,
-    "collapse": COLLAPSE,
-    "concentration": CONCENTRATION,
-    "elbo_ratio": ELBO_RATIO,
-    "landscape": LANDSCAPE,
-    "mean_field_gap": MEAN_FIELD_GAP,
-    "over_maps": OVER_MAPS,
-    "over_reg": OVER_REG,
-    "over_width": OVER_WIDTH,
-    "published_pcnl": PUBLISHED_PCNL,
-    "resnet": RESNET,
-    "suprema": SUPREMA,
-    "tempering": TEMPERING,
-}
-"""Configurations by experiment and scale; results ship as `book/results/<experiment>_<scale>.json`."""
-
 __all__ = [
     "APPROXIMATIONS",
+    "CLAIMS",
     "COLLAPSE",
     "CONCENTRATION",
+    "DECLARED",
     "ELBO_RATIO",
     "EXPERIMENTS",
     "LANDSCAPE",
@@ -75,10 +65,16 @@ __all__ = [
     "SOFTMAX_MAPS",
     "SUPREMA",
     "TEMPERING",
+    "VERDICTS",
     "Approximations",
+    "Claim",
     "Collapse",
     "Concentration",
     "ElboRatio",
+    "Entry",
+    "Experiment",
+    "Finding",
+    "Forecast",
     "InAndOut",
     "Landscape",
     "MeanFieldGap",
@@ -98,8 +94,11 @@ __all__ = [
     "config_hash",
     "device",
     "elbo_ratio",
+    "find",
+    "forecast",
     "in_and_out",
     "landscape",
+    "ledger",
     "load",
     "load_or_run",
     "mean_field_gap",
@@ -111,8 +110,10 @@ __all__ = [
     "published_potential",
     "quality",
     "resnet",
+    "run",
     "save",
     "series",
+    "summarise",
     "suprema",
     "tempering",
 ]

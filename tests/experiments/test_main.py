@@ -1,0 +1,110 @@
+"""The command line: what it prints, and that what is wrong is said in a line."""
+
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from widebnn.experiments import CLAIMS, DECLARED, __main__, ledger
+from widebnn.experiments.ledger import page, text
+
+from .test_experiment import grid
+from .test_runner import CONFIG, calls, declare  # noqa: F401
+
+RESULTS = Path(__file__).parents[2] / "book" / "results"
+
+
+def test_list_names_every_experiment_and_row(capsys):
+    assert __main__.main(["list", "--results", str(RESULTS)]) == 0
+    printed = capsys.readouterr().out
+    for name in (*DECLARED, *(claim.id for claim in CLAIMS)):
+        assert name in printed
+    assert "laptop*" in printed  # shipped
+
+
+@pytest.mark.parametrize("name", ["P-F1", "over_width", "H-F2", "V-F6"])
+def test_show_says_what_is_claimed_and_how_it_runs(capsys, name):
+    assert __main__.main(["show", name]) == 0
+    printed = capsys.readouterr().out
+    claims = [claim for claim in CLAIMS if name in (claim.id, claim.experiment)]
+    assert claims
+    for claim in claims:
+        assert claim.claim in printed and claim.rule in printed
+        assert not claim.experiment or f"{claim.experiment}: {DECLARED[claim.experiment].title}" in printed
+
+
+def test_run_forecasts_computes_and_loads(capsys, calls, tmp_path):  # noqa: F811
+    arguments = ["run", "V-T2", "--scale", "smoke", "--results", str(tmp_path)]
+    assert __main__.main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "suprema at smoke scale, in 2 parts" in printed and "no run is on record" in printed
+    assert "width 2, steps 30, repeat 0, tau 0.1" in printed and "4 rows: 0 s on " in printed
+    assert __main__.main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "about 0 s" in printed and "GiB (host): as it took on" in printed
+    assert calls == list(CONFIG.widths)
+
+
+def test_a_stopped_run_goes_on(capsys, tmp_path, monkeypatch):
+    def stopped(config, on_row):
+        if config.widths == (4,):
+            raise KeyboardInterrupt
+        return grid(config, on_row)
+
+    arguments = ["run", "suprema", "--scale", "smoke", "--results", str(tmp_path)]
+    declare(monkeypatch, stopped)
+    assert __main__.main(arguments) == 130
+    assert "goes on with --resume" in capsys.readouterr().err
+    declare(monkeypatch, grid)
+    assert __main__.main(arguments) == 1
+    assert "1 of 2 parts of an interrupted run" in capsys.readouterr().err
+    assert __main__.main([*arguments, "--resume"]) == 0
+    printed = capsys.readouterr().out
+    assert "width 4" in printed and "width 2" not in printed
+
+
+def test_ledger_prints_or_writes_the_page(capsys, tmp_path):
+    assert __main__.main(["ledger", "--results", str(RESULTS)]) == 0
+    assert capsys.readouterr().out == text(ledger(RESULTS)) + "\n"
+    path = tmp_path / "ledger.md"
+    assert __main__.main(["ledger", "--results", str(RESULTS), "--write", str(path)]) == 0
+    assert path.read_text() == page(ledger(RESULTS))
+
+
+def test_summarise_says_what_results_say(capsys):
+    assert __main__.main(["summarise", "P-F1", "--results", str(RESULTS)]) == 0
+    one = capsys.readouterr().out
+    assert one.startswith("P-F1") and "by the rule: " in one and "(wanted: above 0)" in one
+    assert __main__.main(["summarise", "--results", str(RESULTS)]) == 0
+    assert one in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "P-F99"], ["name must be one of", "'P-F1'", "'over_width'", "'P-F99'"]),
+        (["show", "P-F99"], ["name must be one of", "'P-F99'"]),
+        (["run", "over_reg", "--scale", "paper"], ["scale", "'colab', 'laptop', 'smoke'", "'paper'"]),
+        (["run", "P-A1"], ["'P-A1'", "not yet run", "10-errata"]),
+        (["run", "H-F8b"], ["'H-F8b'", "not yet run"]),
+        (["run", "V-C", "--executor", "threads"], ["executor", "processes:N or dask:ADDRESS", "'threads'"]),
+        (["run", "V-C", "--executor", "processes:0"], ["executor", "'processes:0'"]),
+        (["ledger", "--results", "nowhere"], ["results", "there is no 'nowhere'"]),
+        (["summarise", "V-C", "--results", "nowhere"], ["results", "there is no 'nowhere'"]),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(capsys, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    assert __main__.main(arguments) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    for word in words:
+        assert word in error
+    assert not list(tmp_path.iterdir())
+
+
+def test_executors_by_name():
+    with __main__._executor(None) as executor:
+        assert executor is None
+    with __main__._executor("processes:2") as executor:
+        assert isinstance(executor, ProcessPoolExecutor) and executor._max_workers == 2

@@ -1,0 +1,205 @@
+"""`python -m widebnn.experiments list | show | run | summarise | ledger`."""
+
+import argparse
+import contextlib
+import dataclasses
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from widebnn.experiments.claims import CLAIMS
+from widebnn.experiments.declared import DECLARED
+from widebnn.experiments.experiment import Claim, verdict
+from widebnn.experiments.ledger import PAPERS, duration, ledger, page, text
+from widebnn.experiments.runner import find, forecast, run, summarise
+from widebnn.scale import SCALES, current_scale
+
+SHIPPED = "book/results"
+"""Where results are by default, in a checkout; elsewhere that is the folder `results`."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; errors in what was asked for are said in a line, without a traceback."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.command(options)
+    except KeyboardInterrupt:
+        print("stopped; what was finished is stored, and a run goes on with --resume", file=sys.stderr)
+        return 130
+    except ExceptionGroup as failures:
+        for error in failures.exceptions:
+            _complain(error)
+    except (ValueError, OSError, NotImplementedError, ImportError) as error:
+        _complain(error)
+    else:
+        return 0
+    return 1
+
+
+def _complain(error: Exception) -> None:
+    words = " ".join([str(error), *getattr(error, "__notes__", ())])
+    print(f"{type(error).__name__}: {words}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m widebnn.experiments", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(function: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
+        added = commands.add_parser(function.__name__.strip("_"), help=function.__doc__)
+        added.set_defaults(command=function)
+        return added
+
+    default = SHIPPED if Path(SHIPPED).is_dir() else "results"
+    words = f"folder of results (default: {default})"
+    folder: dict[str, Any] = {"default": default, "metavar": "DIR", "help": words}
+    scale: dict[str, Any] = {"choices": SCALES, "help": "default: WIDEBNN_SCALE, or smoke"}
+    command(_list).add_argument("--results", **folder)
+    of: dict[str, Any] = {"metavar": "ID", "help": "an experiment, or a row of the ledger"}
+    command(_show).add_argument("id", **of)
+    running = command(_run)
+    running.add_argument("id", **of)
+    running.add_argument("--scale", **scale)
+    running.add_argument("--results", **folder)
+    running.add_argument("--resume", action="store_true", help="go on where a run was interrupted")
+    running.add_argument("--executor", metavar="KIND:…", help="processes:N, or dask:ADDRESS of a scheduler")
+    summing = command(_summarise)
+    summing.add_argument("id", nargs="?", **of)
+    summing.add_argument("--scale", choices=SCALES, help="default: the largest that has results")
+    summing.add_argument("--results", **folder)
+    listing = command(_ledger)
+    listing.add_argument("--results", **folder)
+    listing.add_argument("--write", metavar="PAGE", help="write the page of the book instead")
+    return parser
+
+
+def _list(options: argparse.Namespace) -> None:
+    """list experiments, the rows that they serve, their scales, and which have results (*)"""
+    for name, experiment in DECLARED.items():
+        stored = [s for s in SCALES if (Path(options.results) / f"{name}_{s}.json").exists()]
+        scales = " ".join(f"{s}*" if s in stored else s for s in SCALES if s in experiment.configs)
+        rows = ", ".join(_rows_of(name))
+        print(f"{name:16}{rows:18}{scales:28}{experiment.title}")
+    print("\nrows without an experiment:", ", ".join(claim.id for claim in CLAIMS if not claim.experiment))
+
+
+def _rows_of(name: str) -> list[str]:
+    return [claim.id for claim in CLAIMS if claim.experiment == name]
+
+
+def _show(options: argparse.Namespace) -> None:
+    """show what a row claims, or an experiment's rows and configurations"""
+    name = options.id
+    claims = [claim for claim in CLAIMS if name in (claim.id, claim.experiment)]
+    for claim in claims:
+        _show_claim(claim)
+    if claims and not any(claim.experiment for claim in claims):
+        return
+    experiments = dict.fromkeys(claim.experiment for claim in claims if claim.experiment) or [find(name).name]
+    for experiment in map(DECLARED.__getitem__, experiments):
+        print(f"{experiment.name}: {experiment.title}")
+        for scale, config in experiment.configs.items():
+            print(f"  {scale}, in {_counted(len(experiment.parts(config)), 'part')}")
+            for field in dataclasses.fields(config):
+                print(f"    {field.name} = {getattr(config, field.name)!r}")
+
+
+def _show_claim(claim: Claim) -> None:
+    source = ", ".join(part for part in (PAPERS[claim.id[0]][2], claim.where) if part)
+    print(f"{claim.id}  {source}".rstrip())
+    lines = {"claim": claim.claim, "paper": claim.paper, "rule": claim.rule, "experiment": claim.experiment}
+    lines["chapter"] = " ".join(part for part in (claim.chapter, claim.figure) if part)
+    for name, words in lines.items():
+        print(f"  {name + ':':12}{words or '—'}")
+    print()
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _run(options: argparse.Namespace) -> None:
+    """run an experiment, or load what is stored of it"""
+    name = options.id
+    experiment, scale = find(name), options.scale or current_scale()
+    config = experiment.config(scale)
+    print(f"{experiment.name} at {scale} scale, in {_counted(len(experiment.parts(config)), 'part')}")
+    expected = forecast(name, scale, options.results)
+    if expected is None:
+        print("no run is on record that would tell how long this takes", flush=True)
+    else:
+        sizes = [f"{size / 2**30:.1f} GiB ({kind})" for kind, size in expected.peak_bytes.items()]
+        memory = " and ".join(sizes) or "memory not on record"
+        print(f"about {duration(expected.seconds)}, {memory}: {expected.basis}", flush=True)
+    with _executor(options.executor) as executor:
+        found = run(
+            name,
+            scale,
+            options.results,
+            resume=options.resume,
+            executor=executor,
+            on_row=_say if executor is None else None,
+        )
+    made = found.provenance
+    print(f"{_counted(len(found.rows), 'row')}: {duration(made['seconds'])} on {made['device']}")
+
+
+def _say(row: dict[str, Any]) -> None:
+    shown = [(name, value) for name, value in row.items() if isinstance(value, int | float | str)][:6]
+    numbers = (
+        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in shown
+    )
+    print("  " + ", ".join(numbers), flush=True)
+
+
+@contextlib.contextmanager
+def _executor(wanted: str | None) -> Iterator[Executor | None]:
+    kind, _, where = (wanted or "").partition(":")
+    if wanted is None:
+        yield None
+    elif kind == "processes" and where.isdigit() and int(where) > 0:
+        with ProcessPoolExecutor(int(where), multiprocessing.get_context("spawn")) as executor:
+            yield executor
+    elif kind == "dask" and where:
+        from distributed import Client
+
+        with Client(where) as client:
+            yield client.get_executor()
+    else:
+        raise ValueError(f"executor must be processes:N or dask:ADDRESS; got {wanted!r}")
+
+
+def _summarise(options: argparse.Namespace) -> None:
+    """say what stored results say of the claims that rest on them"""
+    names = (
+        [options.id]
+        if options.id
+        else [n for n in DECLARED if _has_results(n, options.scale, options.results)]
+    )
+    for name in names:
+        for claim, findings in summarise(name, options.scale, options.results):
+            print(f"{claim.id}  {claim.claim}\n  by the rule: {verdict(claim, findings)}")
+            for finding in findings:
+                mark = " " if finding.holds else "!"
+                print(f"  {mark} {finding.what}: {finding} (wanted: {finding.wanted})")
+            print()
+
+
+def _has_results(name: str, scale: str | None, results: str) -> bool:
+    return any((Path(results) / f"{name}_{s}.json").exists() for s in ([scale] if scale else SCALES))
+
+
+def _ledger(options: argparse.Namespace) -> None:
+    """print every claim with its verdict, or write the page of the book"""
+    entries = ledger(options.results)
+    if options.write is None:
+        print(text(entries))
+    else:
+        Path(options.write).write_text(page(entries))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
