@@ -85,7 +85,10 @@ def seeds(results: Results) -> str:
     """How often the run was repeated, in words."""
     config = results.config
     parts = [f"seed {config['seed']}"] if "seed" in config else []
-    parts += [f"{config[n]} {n[4:]}" for n in ("num_repeats", "num_chains", "num_posteriors") if n in config]
+    for name in ("num_repeats", "num_chains", "num_posteriors"):
+        if name in config:
+            what = name.removeprefix("num_")
+            parts.append(f"{config[name]} {what if config[name] != 1 else what.removesuffix('s')}")
     return ", ".join(parts)
 
 
