@@ -151,31 +151,35 @@ def test_the_gradient_of_50_000_images_fits_in_16_gib():
 
 
 STEP = """
-import os, resource, sys
 import jax
 import numpy as np
 from flax import nnx
 import widebnn as wb
 
+
+def kib(name):  # not of getrusage, whose peak is handed down by the process that started this one
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(name))
+
+
 rng = np.random.default_rng(0)
 x, y = (rng.standard_normal((10_000, columns), dtype=np.float32) for columns in (3_072, 10))
-with open("/proc/self/statm") as file:
-    before = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+before = kib("VmRSS")
 bnn = wb.BNN(wb.models.FCN(3_072, 1_024, rngs=nnx.Rngs(0)), 10, noise_std=0.1)
 target = wb.targets.marginal(bnn, x, y, block_size=2_048)
 sampler = wb.samplers.pcn(target.potential, 0.1)
 draws = wb.sample(jax.random.key(0), sampler, target, num_samples=1, progress=False)
 assert np.isfinite(draws["potential"]).all()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
+print(kib("VmHWM") - before)
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the memory of a process from Linux")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process from Linux")
 def test_a_step_at_10_000_images_takes_less_than_4_gib():
     """The peak of a process that runs the driver, compilation included, above what it has with the data."""
     run = subprocess.run([sys.executable, "-c", STEP], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert 0 < int(run.stdout) < 4 * 2**30
+    assert 0 < int(run.stdout) < 4 * 2**20
 
 
 @pytest.mark.parametrize("block_size", [None, 100])
