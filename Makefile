@@ -59,7 +59,7 @@ book: $(installed) ## Run the chapters and build the book into _build/html; a wa
 	$(compiled) $(bin)/jupyter-book build . -W -n --keep-going --all
 
 browser: $(installed) ## Test the built book in Chromium
-	$(bin)/python -m pytest tests/browser
+	$(bin)/python -m pytest -n 2 tests/browser
 
 bench: $(installed) ## Time the package against its peers, into _build/bench.json
 	$(bin)/python -m benchmarks
