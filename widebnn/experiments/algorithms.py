@@ -1,4 +1,4 @@
-"""Two algorithms as they are printed, against what they should sample (Pezzetti et al. 2025, Algorithms 1, 2)."""
+"""Two algorithms as printed, against what they should sample (Pezzetti et al. 2025, Algorithms 1 and 2)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -81,8 +81,9 @@ def algorithms(config: Algorithms, on_row: Callable[[dict[str, Any]], None] = la
     -------
     Rows with algorithm ("pCN", "pCNL"), acceptance ("printed", "right"), target ("network", or "U = 0");
     quantity, "misfit" ‖y − f‖²/(2σ²) at the data for pCN, "square" ‖φ‖²/d for pCNL; its mean over the chain,
-    under the posterior, and under the law that the printed algorithm has where that is known (None elsewhere),
-    as chain, posterior and law, each with its standard error: over chains, or of importance sampling.
+    under the posterior, and under the law that the printed algorithm has where that is known (None
+    elsewhere), as chain, posterior and law, each with its standard error: over chains, or of importance
+    sampling.
 
     Raises
     ------

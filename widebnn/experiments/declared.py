@@ -81,7 +81,8 @@ _ALL = (
         EFFICIENCY,
         efficiency,
         effort=lambda c: (
-            c.num_train * c.num_chains
+            c.num_train
+            * c.num_chains
             * (
                 len(c.widths) * len(c.samplers) * c.work
                 + 200 * METHODS["HMC"].cost * c.compared_width * c.compared_steps

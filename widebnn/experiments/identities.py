@@ -12,6 +12,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from widebnn import targets, vi
+from widebnn._check import at_least, positive
 from widebnn.models import BNN, FCN
 from widebnn.samplers.hmc import hmc, leapfrog
 from widebnn.targets.base import Target
@@ -74,7 +75,18 @@ def identities(config: Identities, on_row: Callable[[dict[str, Any]], None] = la
       eigenvalues of a step, against √(1 + ‖XᵀX‖/σ²) (Appendix D), the relative difference;
     - "minibatches": the sum of the objectives of minibatches against the ELBO (Huix et al. 2022,
       Algorithm 1), the larger relative difference of two ways to share the KL divergence.
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1 or a noise level not positive.
     """
+    for num_train, width, out_features in config.sizes:
+        at_least(1, num_train=num_train)
+        at_least(1, width=width)
+        at_least(1, out_features=out_features)
+    for noise_std in config.noise_stds:
+        positive(noise_std=noise_std)
     rows = []
     with jax.enable_x64(True):
         for size in config.sizes:

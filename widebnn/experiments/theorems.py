@@ -1,4 +1,4 @@
-"""The limit theorems: what they say vanishes, estimated over width (Hron et al. 2022; Pezzetti et al. 2025)."""
+"""What the limit theorems say vanishes, estimated over width (Hron et al. 2022; Pezzetti et al. 2025)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -90,7 +90,7 @@ THEOREMS = {
         num_steps=10_000,
     ),
 }
-"""The configuration at each scale; theorems have no numbers of their own that a "paper" scale would repeat."""
+"""The configuration at each scale; theorems have no numbers that a "paper" scale would repeat."""
 
 
 def theorems(config: Theorems, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:
