@@ -1211,6 +1211,12 @@ ROWS = [
                 ("num_chains", "at least 2", "1"),
             ),
             (
+                "algorithms",
+                experiments.algorithms,
+                experiments.Algorithms(cases=("MALA",)),
+                ("cases", "'pCNL, U = 0'", "'MALA'"),
+            ),
+            (
                 "unitwise",
                 experiments.unitwise,
                 experiments.Unitwise(num_chains=1),

@@ -1,7 +1,8 @@
 """Two algorithms as printed, against what they should sample (Pezzetti et al. 2025, Algorithms 1 and 2)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 from flax import nnx
 
 from widebnn import samplers, targets
-from widebnn._check import at_least
+from widebnn._check import at_least, one_of
 from widebnn.experiments.published_pcnl import published_marginal, published_potential
 from widebnn.models import BNN, FCN
 from widebnn.samplers.base import Sampler, accept, half_square_difference, inner_product, normal_like
@@ -29,6 +30,8 @@ class Algorithms:
 
     Attributes
     ----------
+    cases
+        "pCN" and "pCNL" on the posterior of a network, and "pCNL, U = 0".
     num_chains, num_samples, thin, burn_in
         Chains of each algorithm from prior draws, draws kept of each, steps from one to the next, and steps
         before the first.
@@ -44,6 +47,7 @@ class Algorithms:
         Of everything.
     """
 
+    cases: tuple[str, ...] = ("pCN", "pCNL", "pCNL, U = 0")
     num_chains: int = 64
     num_samples: int = 500
     thin: int = 10
@@ -88,38 +92,38 @@ def algorithms(config: Algorithms, on_row: Callable[[dict[str, Any]], None] = la
     Raises
     ------
     ValueError
-        If there are fewer than two chains or draws.
+        If a case is unknown, or there are fewer than two chains or draws.
     """
+    for case in config.cases:
+        one_of(CASES, cases=case)
     at_least(2, num_chains=config.num_chains)
     at_least(2, num_draws=config.num_draws)
     rows = []
-    for row in (*_network(config), *_flat(config)):
-        rows.append(row)
-        on_row(row)
+    for case in config.cases:
+        for row in CASES[case](config):
+            rows.append(row)
+            on_row(row)
     return rows
 
 
-def _network(config: Algorithms) -> Iterator[dict[str, Any]]:
+def _network(config: Algorithms, algorithm: str) -> Iterator[dict[str, Any]]:
     x = jnp.array([-1.8, -1.2, -0.3, 0.1, 1.0, 1.7])[:, None]
     y = jnp.sin(2 * x) + 0.3 * x
     bnn = BNN(
         FCN(1, config.width, bias_std=1.0, rngs=nnx.Rngs(config.seed)), 1, config.noise_std, bias_std=1.0
     )
-    whole, marginal = targets.repriorised(bnn, x, y), targets.marginal(bnn, x, y)
-    misfit, beta = published_potential(whole), config.step_size
-    posterior, law = _exact(config, marginal)
-    square = _mean_square(whole)
-    chains = (
-        ("pCN", "printed", samplers.pcn(misfit, beta), misfit),
-        ("pCN", "right", samplers.pcn(whole.potential, beta), misfit),
-        ("pCNL", "printed", _printed_pcnl(whole, beta), square),
-        ("pCNL", "right", samplers.pcnl(whole.potential, beta), square),
-    )
-    for algorithm, acceptance, sampler, function in chains:
-        quantity = "misfit" if algorithm == "pCN" else "square"
+    whole, beta = targets.repriorised(bnn, x, y), config.step_size
+    posterior, law = _exact(config, targets.marginal(bnn, x, y))
+    if algorithm == "pCN":
+        quantity, function = "misfit", published_potential(whole)
+        chains = {"printed": samplers.pcn(function, beta), "right": samplers.pcn(whole.potential, beta)}
+    else:
+        quantity, function = "square", _mean_square(whole)
+        chains = {"printed": _printed_pcnl(whole, beta), "right": samplers.pcnl(whole.potential, beta)}
+    for acceptance, sampler in chains.items():
         named = {"algorithm": algorithm, "acceptance": acceptance, "target": "network", "quantity": quantity}
-        of_law = law if algorithm == "pCN" and acceptance == "printed" else None
-        yield named | _row(_chain(config, sampler, whole, function), posterior[quantity], of_law)
+        known = law if algorithm == "pCN" and acceptance == "printed" else None
+        yield named | _row(_chain(config, sampler, whole, function), posterior[quantity], known)
 
 
 def _flat(config: Algorithms) -> Iterator[dict[str, Any]]:
@@ -211,3 +215,10 @@ def _weighted(potential: np.ndarray, values: np.ndarray) -> Moment:
     weight /= weight.sum()
     mean = weight @ values
     return float(mean), float(np.sqrt(weight**2 @ (values - mean) ** 2))
+
+
+CASES: Mapping[str, Callable[[Algorithms], Iterator[dict[str, Any]]]] = {
+    "pCN": partial(_network, algorithm="pCN"),
+    "pCNL": partial(_network, algorithm="pCNL"),
+    "pCNL, U = 0": _flat,
+}

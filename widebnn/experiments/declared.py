@@ -65,7 +65,10 @@ _ALL = (
         "pCN and pCNL as printed and as they should be",
         ALGORITHMS,
         algorithms,
-        effort=lambda c: 10 * c.num_draws + 6 * c.num_chains * (c.num_samples * c.thin + c.burn_in),
+        effort=lambda c: (
+            len(c.cases) * (5 * c.num_draws + 2 * c.num_chains * (c.num_samples * c.thin + c.burn_in))
+        ),
+        over=(("cases",),),
     ),
     Experiment(
         "unitwise",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import jax
@@ -126,7 +127,7 @@ def theorems(config: Theorems, on_row: Callable[[dict[str, Any]], None] = lambda
     y = np.where(dataset.labels_train % 2 == 0, 0.5, -0.5)[:, None].astype(x.dtype)
     rows = []
     for width in config.widths:
-        for row in (*_over_prior(config, x, y, width), *_rejections(config, x, y, width)):
+        for row in chain(_over_prior(config, x, y, width), _rejections(config, x, y, width)):
             rows.append(row)
             on_row(row)
     for width in config.function_widths:
