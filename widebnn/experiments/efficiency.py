@@ -94,9 +94,9 @@ class Efficiency:
     num_test: int = 20
     widths: tuple[int, ...] = (16, 64, 256, 1_024)
     samplers: tuple[str, ...] = ("pCN", "pCNL", "Langevin", "function-space HMC", "unit-wise")
-    work: int = 2_000_000
+    work: int = 1_000_000
     compared_width: int = 64
-    compared_steps: int = 300
+    compared_steps: int = 200
     num_chains: int = 4
     burn_in: int = 200
     num_projections: int = 50
