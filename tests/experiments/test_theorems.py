@@ -62,3 +62,11 @@ def test_claims_hold_for_a_quantity_that_vanishes_and_for_no_other(claim):
     assert judged(0.0) != "reproduced"
     assert judged(0.5) != "reproduced"
     assert judged(-0.5, relative=0.5) != "reproduced"  # too noisy to know
+
+
+def test_a_distance_that_is_lost_in_noise_is_not_resolved():
+    lost = [row | {"value": -0.001} if row["width"] == 1_024 else row for row in rows(-1.0)]
+    (claim,) = (claim for claim in SERVED if claim.id == "H-P2.2")
+    exponent, fall = claim.summarise(Results(lost, {}, {}))
+    assert str(exponent) == "not resolved" and not exponent.holds
+    assert fall.holds

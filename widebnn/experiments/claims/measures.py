@@ -92,8 +92,10 @@ def vanishing(what: str, over: Sequence[int], found: Sequence[Measure]) -> list[
     It falls as a power of the width, with the first correction that a finite width makes where there are
     widths enough to know it, and to less than half from the narrowest to the widest.
     """
-    value, error = (np.array(column) for column in zip(*found, strict=True))
-    p = limits.power_law(over, value, error, correction=len(over) > 3).exponent
+    p = Measure(math.nan)
+    if all(m.value > 0 and m.error for m in found):  # a difference may be lost in its noise
+        value, error = (np.array(column) for column in zip(*found, strict=True))
+        p = limits.power_law(np.array(over), value, error, correction=len(over) > 3).exponent
     return [
         Finding(f"{what}: exponent in the width", *p, below=0),
         Finding(f"{what}: widest ÷ narrowest", *ratio(found[-1], found[0]), below=0.5),
