@@ -226,7 +226,7 @@ class _Posterior:
             """The rotated weights, whatever the chain moves."""
             if kind == "rotated":
                 return position
-            unused = jnp.zeros(())  # inner weights do not depend on the readout
+            unused = jnp.zeros((0, 0))  # the weights below it do not depend on the readout
             return self.rotated.from_parameters(Parameters(target.inner(position), unused))
 
         thin = -(-num_steps // MAX_DRAWS)
@@ -246,7 +246,7 @@ class _Posterior:
             collect={
                 "potential": target.potential,
                 "weights": lambda position: self.project(informed(position)),
-                "predictions": lambda position: self.predict(informed(position)),
+                "predictions": lambda position, rng_key: self.predict(informed(position), rng_key),
             },
         )
         made = method.make(target)
@@ -307,8 +307,8 @@ def _clock(sampler: samplers.Sampler, start: Position) -> Callable[[int], float]
 
         return jax.lax.fori_loop(0, num_steps, step, state)
 
-    program = Program(steps, state, 1)
-    jax.block_until_ready(program(state, 1))  # compiles
+    program = Program(steps, state, jnp.asarray(1))
+    program.compile()
 
     def milliseconds(num_steps: int) -> float:
         before = time.perf_counter()
