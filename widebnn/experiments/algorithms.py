@@ -151,7 +151,7 @@ def _mean_square(target: Target) -> Collector:
 
 def _printed_pcnl(target: Target, step_size: float) -> Sampler:
     """Algorithm 2: the proposal of pCNL, accepted by the ratio of posterior densities at its two ends."""
-    init = samplers.pcnl(target.potential, step_size).init
+    init: Callable[..., Any] = samplers.pcnl(target.potential, step_size).init
     shrink = np.sqrt(1 - step_size**2)
 
     def propose(u, g, xi):

@@ -21,7 +21,6 @@ from widebnn.experiments.images import images
 from widebnn.models import BNN, FCN, Parameters
 from widebnn.samplers.base import Position
 from widebnn.sampling import Draws, sample
-from widebnn.targets.base import Target
 
 __all__ = ["EFFICIENCY", "METHODS", "Efficiency", "efficiency"]
 
@@ -50,7 +49,7 @@ METHODS: Mapping[str, Method] = {
 }
 """By name. Those of the papers have the settings that `python -m benchmarks` finds best at width 1,024."""
 
-TARGETS: Mapping[str, Callable[..., Target]] = {
+TARGETS: Mapping[str, Callable[..., Any]] = {
     "repriorised": targets.repriorised,
     "marginal": targets.marginal,
     "rotated": lambda *network: targets.rotated(targets.marginal(*network)),
@@ -220,7 +219,7 @@ class _Posterior:
 
     def run(self, name: str, kind: str, num_steps: int) -> _Run:
         config, method = self.config, METHODS[name]
-        target: Any = TARGETS[kind](*self.network)
+        target = TARGETS[kind](*self.network)
 
         def informed(position):
             """The rotated weights, whatever the chain moves."""
@@ -265,7 +264,7 @@ def _row(run: _Run) -> dict[str, Any]:
         for i in range(num_chains)
     ]
     u = draws["potential"].astype(np.float64)
-    mean, mean_error = limits.chain_mean(u)
+    mean, mean_error = (float(x) for x in limits.chain_mean(u))
     return {
         "dimension": sum(leaf.size for leaf in jax.tree.leaves(run.start)),
         "step_size": draws.step_size,

@@ -169,7 +169,8 @@ def _largest_stable_step(target: Target) -> float:
     def one_step(step_size: Array):
         def move(flat):
             u, m = unravel(flat)
-            state, m, _ = leapfrog(target.potential, step_size, 1)(hmc(target.potential, 1.0, 1).init(u), m)
+            start: Any = hmc(target.potential, 1.0, 1).init(u)
+            state, m, _ = leapfrog(target.potential, step_size, 1)(start, m)
             return ravel_pytree((state.position, m))[0]
 
         return jax.jacfwd(move)(flat)

@@ -124,7 +124,7 @@ def theorems(config: Theorems, on_row: Callable[[dict[str, Any]], None] = lambda
     at_least(2, num_chains=config.num_chains)
     dataset = images(config.dataset, config.num_train, 1)
     x = dataset.x_train
-    y = np.where(dataset.labels_train % 2 == 0, 0.5, -0.5)[:, None].astype(x.dtype)
+    y = np.where(dataset.y_train.argmax(axis=1) % 2 == 0, 0.5, -0.5)[:, None].astype(x.dtype)
     rows = []
     for width in config.widths:
         for row in chain(_over_prior(config, x, y, width), _rejections(config, x, y, width)):

@@ -111,7 +111,7 @@ def _run(config: Unitwise, dataset: data.Dataset, width: int) -> dict[str, float
         },
     )
     rejection = limits.chain_mean(1 - draws.stats["acceptance_rate"])
-    row = {"rejection": rejection.value, "rejection_error": rejection.error}
+    row = {"rejection": float(rejection.value), "rejection_error": float(rejection.error)}
     for name in ("potential", "weights"):
         each = [effective_sample_size(chain[None]) for chain in draws[name]]
         per_chain = np.array([float(np.mean(ess)) for ess in each]) / config.num_sweeps

@@ -104,9 +104,10 @@ def _prior_in_theta(results: Results) -> list[Finding]:
 def _other_layer(results: Results) -> list[Finding]:
     rows = sorted(results.rows, key=lambda row: row["width"])
     wide = rows[-1]
-    sign, mean = (Measure(wide[name], wide[f"{name}_error"]) for name in ("sign", "mean"))
-    bound = Measure(sign.value**2 / 2, abs(sign.value) * sign.error)
-    narrow = Measure(rows[0]["sign"] ** 2 / 2, abs(rows[0]["sign"]) * rows[0]["sign_error"])
+    narrow, bound = (
+        Measure(row["sign"] ** 2 / 2, abs(row["sign"]) * row["sign_error"]) for row in (rows[0], wide)
+    )
+    mean = Measure(wide["mean"], wide["mean_error"])
     return [
         Finding("least divergence at the widest, in nats", *bound, above=0.1),
         Finding("the same, widest ÷ narrowest", *ratio(bound, narrow), above=0.9),

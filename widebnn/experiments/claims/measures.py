@@ -95,7 +95,8 @@ def vanishing(what: str, over: Sequence[int], found: Sequence[Measure]) -> list[
     p = Measure(math.nan)
     if all(m.value > 0 and m.error for m in found):  # a difference may be lost in its noise
         value, error = (np.array(column) for column in zip(*found, strict=True))
-        p = limits.power_law(np.array(over), value, error, correction=len(over) > 3).exponent
+        law = limits.power_law(np.array(over), value, error, correction=len(over) > 3)
+        p = Measure(float(law.exponent.value), float(law.exponent.error))
     return [
         Finding(f"{what}: exponent in the width", *p, below=0),
         Finding(f"{what}: widest ÷ narrowest", *ratio(found[-1], found[0]), below=0.5),
