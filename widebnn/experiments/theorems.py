@@ -126,12 +126,12 @@ def theorems(config: Theorems, on_row: Callable[[dict[str, Any]], None] = lambda
     x = dataset.x_train
     y = np.where(dataset.y_train.argmax(axis=1) % 2 == 0, 0.5, -0.5)[:, None].astype(x.dtype)
     rows = []
-    for width in config.widths:
-        for row in chain(_over_prior(config, x, y, width), _rejections(config, x, y, width)):
-            rows.append(row)
-            on_row(row)
     for width in config.function_widths:
         for row in _functions(config, width):
+            rows.append(row)
+            on_row(row)
+    for width in config.widths:
+        for row in chain(_over_prior(config, x, y, width), _rejections(config, x, y, width)):
             rows.append(row)
             on_row(row)
     return rows
