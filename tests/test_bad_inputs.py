@@ -1229,12 +1229,6 @@ ROWS = [
                 ("samplers", "'unit-wise'", "'gibbs'"),
             ),
             (
-                "efficiency",
-                experiments.efficiency,
-                experiments.Efficiency(targets=("standard",)),
-                ("targets", "'rotated'", "'standard'"),
-            ),
-            (
                 "over_maps",
                 experiments.over_maps,
                 experiments.OverMaps(num_chains=1),

@@ -72,8 +72,8 @@ class Efficiency:
         The grid of samplers, all on the rotated marginal target.
     work
         Of each chain of it, in potentials times width: the same for all samplers.
-    compared_width, compared_steps, targets
-        Where HMC runs on each of these targets, and its proposals.
+    compared_width, compared_steps
+        Where HMC runs on each of three targets, and its proposals.
     num_chains
         Chains, all from the posterior.
     burn_in
@@ -96,7 +96,6 @@ class Efficiency:
     work: int = 1_000_000
     compared_width: int = 64
     compared_steps: int = 200
-    targets: tuple[str, ...] = ("repriorised", "marginal", "rotated")
     num_chains: int = 4
     burn_in: int = 200
     num_projections: int = 50
@@ -161,8 +160,6 @@ def efficiency(config: Efficiency, on_row: Callable[[dict[str, Any]], None] = la
     """
     for name in config.samplers:
         one_of(METHODS, samplers=name)
-    for name in config.targets:
-        one_of(TARGETS, targets=name)
     at_least(2, num_chains=config.num_chains)
     dataset = images(config.dataset, config.num_train, config.num_test)
     rows = []
@@ -170,7 +167,7 @@ def efficiency(config: Efficiency, on_row: Callable[[dict[str, Any]], None] = la
         posterior = _Posterior(config, dataset, width)
         cases = []
         if width == config.compared_width:
-            cases += [("HMC", name, config.compared_steps) for name in config.targets]
+            cases += [("HMC", name, config.compared_steps) for name in TARGETS]
         if width in config.widths:
             for name in config.samplers:
                 num_steps = max(config.burn_in, config.work // (width * METHODS[name].cost))
