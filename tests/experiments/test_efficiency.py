@@ -5,34 +5,34 @@ import dataclasses
 import numpy as np
 
 from widebnn.experiments import CLAIMS, EFFICIENCY, Results, efficiency
+from widebnn.experiments.efficiency import TARGETS
 from widebnn.experiments.experiment import verdict
 
 TINY = dataclasses.replace(
     EFFICIENCY["smoke"], num_train=4, widths=(32,), compared_width=32, samplers=("unit-wise",), work=100_000
 )
-FASTER, TARGETS = (
+FASTER, COMPARED = (
     next(claim for claim in CLAIMS if claim.id == name and claim.experiment == "efficiency")
     for name in ("X-1", "X-2")
 )
 
 
-def test_all_targets_and_samplers_have_one_posterior():
+def test_targets_and_samplers_have_one_posterior(monkeypatch):
+    monkeypatch.delitem(TARGETS, "marginal")  # compiling is what takes time here
     seen = []
     rows = efficiency(TINY, on_row=seen.append)
     assert rows == seen
     assert [(row["target"], row["sampler"]) for row in rows] == [
         ("repriorised", "HMC"),
-        ("marginal", "HMC"),
         ("rotated", "HMC"),
         ("rotated", "unit-wise"),
     ]
     for row in rows:
         np.testing.assert_allclose(row["ess_per_second"], 1e3 * row["ess_per_step"] / row["ms_per_step"])
         assert 0 < row["acceptance"] <= 1 and row["worst"] in ("potential", "weights", "predictions")
-    whole, marginal, rotated, sweeps = rows
-    assert whole["dimension"] - marginal["dimension"] == 10 * (32 + 1)
-    assert rotated["dimension"] < marginal["dimension"]
-    for other in (marginal, rotated, sweeps):
+    whole, rotated, sweeps = rows
+    assert whole["dimension"] - rotated["dimension"] == 10 * (32 + 1) + (64 - 4) * 32
+    for other in (rotated, sweeps):
         error = np.hypot(whole["potential_error"], other["potential_error"])
         assert abs(whole["potential"] - other["potential"]) < 5 * error
 
@@ -63,6 +63,6 @@ def test_verdicts_follow_the_rows():
     assert judged(FASTER, *papers, row("function-space HMC", 2.1), row("unit-wise", 1.0)) == "not reproduced"
 
     whole = row("HMC", 1.0, "repriorised")
-    assert judged(TARGETS, whole, row("HMC", 3.0, "marginal"), row("HMC", 9.0)) == "reproduced"
+    assert judged(COMPARED, whole, row("HMC", 3.0, "marginal"), row("HMC", 9.0)) == "reproduced"
     shifted = row("HMC", 9.0, potential=2.0)
-    assert judged(TARGETS, whole, row("HMC", 3.0, "marginal"), shifted) == "reproduced in part"
+    assert judged(COMPARED, whole, row("HMC", 3.0, "marginal"), shifted) == "reproduced in part"
