@@ -1110,7 +1110,7 @@ ROWS = [
         for name, f, args, error, words in [
             ("find", experiments.find, ("P-F99",), ValueError, ("name", "'P-F1'", "'suprema'", "'P-F99'")),
             ("find", experiments.find, ("V-F6",), ValueError, ("name", "resnet or tempering", "'V-F6'")),
-            ("find", experiments.find, ("P-A2",), ValueError, ("'P-A2'", "not yet run", "10-errata")),
+            ("find", experiments.find, ("P-F3",), ValueError, ("'P-F3'", "not yet run")),
             ("run", experiments.run, ("P-F99",), ValueError, ("name", "'P-F99'")),
             (
                 "run",
@@ -1179,6 +1179,54 @@ ROWS = [
                 experiments.approximations,
                 experiments.Approximations(num_repeats=0),
                 ("num_repeats", "at least 1", "0"),
+            ),
+            (
+                "theorems",
+                experiments.theorems,
+                experiments.Theorems(num_chains=1),
+                ("num_chains", "at least 2", "1"),
+            ),
+            (
+                "identities",
+                experiments.identities,
+                experiments.Identities(sizes=((8, 0, 1),)),
+                ("width", "at least 1", "0"),
+            ),
+            (
+                "identities",
+                experiments.identities,
+                experiments.Identities(noise_stds=(0.0,)),
+                ("noise_std", "above 0", "0.0"),
+            ),
+            (
+                "counterexample",
+                experiments.counterexample,
+                experiments.Counterexample(num_draws=1),
+                ("num_draws", "at least 2", "1"),
+            ),
+            (
+                "algorithms",
+                experiments.algorithms,
+                experiments.Algorithms(num_chains=1),
+                ("num_chains", "at least 2", "1"),
+            ),
+            (
+                "algorithms",
+                experiments.algorithms,
+                experiments.Algorithms(cases=("MALA",)),
+                ("cases", "'pCNL, U = 0'", "'MALA'"),
+            ),
+            (
+                "unitwise",
+                experiments.unitwise,
+                experiments.Unitwise(num_chains=1),
+                ("num_chains", "at least 2", "1"),
+            ),
+            (
+                "efficiency",
+                experiments.efficiency,
+                experiments.Efficiency(samplers=("pCN", "gibbs")),
+                ("samplers", "'unit-wise'", "'gibbs'"),
             ),
             (
                 "over_maps",

@@ -1,5 +1,6 @@
 """Declared experiments: a frozen configuration at each scale, a function that runs it, results on disk."""
 
+from widebnn.experiments.algorithms import ALGORITHMS, Algorithms, algorithms
 from widebnn.experiments.approximations import (
     APPROXIMATIONS,
     Approximations,
@@ -8,9 +9,12 @@ from widebnn.experiments.approximations import (
 )
 from widebnn.experiments.claims import CLAIMS
 from widebnn.experiments.collapse import COLLAPSE, Collapse, collapse
+from widebnn.experiments.counterexample import COUNTEREXAMPLE, Counterexample, counterexample
 from widebnn.experiments.declared import DECLARED, EXPERIMENTS
+from widebnn.experiments.efficiency import EFFICIENCY, Efficiency, efficiency
 from widebnn.experiments.elbo_ratio import ELBO_RATIO, ElboRatio, elbo_ratio
 from widebnn.experiments.experiment import VERDICTS, Claim, Experiment, Finding
+from widebnn.experiments.identities import IDENTITIES, Identities, identities
 from widebnn.experiments.landscape import LANDSCAPE, Landscape, landscape
 from widebnn.experiments.ledger import Entry, ledger
 from widebnn.experiments.mean_field_limit import (
@@ -44,17 +48,23 @@ from widebnn.experiments.resnet import RESNET, ResNet, resnet
 from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
 from widebnn.experiments.runner import Forecast, find, forecast, run, summarise
 from widebnn.experiments.tempering import TEMPERING, TemperedFits, Tempering, tempering
+from widebnn.experiments.theorems import THEOREMS, Theorems, theorems
 from widebnn.experiments.uncertainty import InAndOut, in_and_out, quality
+from widebnn.experiments.unitwise import UNITWISE, Unitwise, unitwise
 from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 
 __all__ = [
+    "ALGORITHMS",
     "APPROXIMATIONS",
     "CLAIMS",
     "COLLAPSE",
     "CONCENTRATION",
+    "COUNTEREXAMPLE",
     "DECLARED",
+    "EFFICIENCY",
     "ELBO_RATIO",
     "EXPERIMENTS",
+    "IDENTITIES",
     "LANDSCAPE",
     "MEAN_FIELD_GAP",
     "OVER_MAPS",
@@ -65,16 +75,22 @@ __all__ = [
     "SOFTMAX_MAPS",
     "SUPREMA",
     "TEMPERING",
+    "THEOREMS",
+    "UNITWISE",
     "VERDICTS",
+    "Algorithms",
     "Approximations",
     "Claim",
     "Collapse",
     "Concentration",
+    "Counterexample",
+    "Efficiency",
     "ElboRatio",
     "Entry",
     "Experiment",
     "Finding",
     "Forecast",
+    "Identities",
     "InAndOut",
     "Landscape",
     "MeanFieldGap",
@@ -88,14 +104,20 @@ __all__ = [
     "Suprema",
     "TemperedFits",
     "Tempering",
+    "Theorems",
+    "Unitwise",
+    "algorithms",
     "approximations",
     "collapse",
     "concentration",
     "config_hash",
+    "counterexample",
     "device",
+    "efficiency",
     "elbo_ratio",
     "find",
     "forecast",
+    "identities",
     "in_and_out",
     "landscape",
     "ledger",
@@ -116,4 +138,6 @@ __all__ = [
     "summarise",
     "suprema",
     "tempering",
+    "theorems",
+    "unitwise",
 ]

@@ -2,10 +2,14 @@
 
 import math
 
+from widebnn.experiments.algorithms import ALGORITHMS, algorithms
 from widebnn.experiments.approximations import APPROXIMATIONS, approximations
 from widebnn.experiments.collapse import COLLAPSE, collapse
+from widebnn.experiments.counterexample import COUNTEREXAMPLE, counterexample
+from widebnn.experiments.efficiency import EFFICIENCY, METHODS, efficiency
 from widebnn.experiments.elbo_ratio import ELBO_RATIO, elbo_ratio
 from widebnn.experiments.experiment import Experiment
+from widebnn.experiments.identities import IDENTITIES, identities
 from widebnn.experiments.landscape import LANDSCAPE, landscape
 from widebnn.experiments.mean_field_limit import (
     CONCENTRATION,
@@ -19,6 +23,8 @@ from widebnn.experiments.other_maps import OVER_MAPS, OVER_REG, over_maps, over_
 from widebnn.experiments.published_pcnl import PUBLISHED_PCNL, published_pcnl
 from widebnn.experiments.resnet import RESNET, resnet
 from widebnn.experiments.tempering import TEMPERING, tempering
+from widebnn.experiments.theorems import CHAINS, THEOREMS, theorems
+from widebnn.experiments.unitwise import UNITWISE, unitwise
 from widebnn.experiments.width import OVER_WIDTH, over_width
 
 __all__ = ["DECLARED", "EXPERIMENTS"]
@@ -26,6 +32,66 @@ __all__ = ["DECLARED", "EXPERIMENTS"]
 # Whole stay those whose entries share something: random numbers (approximations, concentration), a chain that
 # each part would have to run again (over_reg), the mean and the deviation of the most images (landscape).
 _ALL = (
+    Experiment(
+        "theorems",
+        "what vanishes in the limit theorems, over width",
+        THEOREMS,
+        theorems,
+        effort=lambda c: (
+            c.num_train
+            * sum(c.widths)
+            * (3 * c.num_draws + 4 * len(CHAINS) * c.num_chains * (c.num_steps + c.burn_in))
+            + sum(width**2 for width in c.function_widths) * c.num_functions
+        ),
+    ),
+    Experiment(
+        "identities",
+        "exact statements on random problems",
+        IDENTITIES,
+        identities,
+        effort=lambda c: len(c.sizes) * len(c.noise_stds),
+        over=(("sizes",), ("noise_stds",)),
+    ),
+    Experiment(
+        "counterexample",
+        "what another layer than the readout would leave",
+        COUNTEREXAMPLE,
+        counterexample,
+        effort=lambda c: sum(c.widths) * c.num_draws,
+        over=(("widths",),),
+    ),
+    Experiment(
+        "algorithms",
+        "pCN and pCNL as printed and as they should be",
+        ALGORITHMS,
+        algorithms,
+        effort=lambda c: (
+            len(c.cases) * (5 * c.num_draws + 2 * c.num_chains * (c.num_samples * c.thin + c.burn_in))
+        ),
+        over=(("cases",),),
+    ),
+    Experiment(
+        "unitwise",
+        "fresh units and sweeps of them, over width",
+        UNITWISE,
+        unitwise,
+        effort=lambda c: sum(c.widths) * c.num_train**2 * c.num_chains * (c.num_sweeps + c.burn_in),
+        over=(("widths",),),
+    ),
+    Experiment(
+        "efficiency",
+        "effective samples per second of samplers and of targets",
+        EFFICIENCY,
+        efficiency,
+        effort=lambda c: (
+            c.num_train
+            * c.num_chains
+            * (
+                len(c.widths) * len(c.samplers) * c.work
+                + 200 * METHODS["HMC"].cost * c.compared_width * c.compared_steps
+            )
+        ),
+    ),
     Experiment(
         "over_width",
         "acceptance and mixing of four samplers over width",

@@ -132,8 +132,6 @@ def text(entries: Iterable[Entry], width: int = 110) -> str:
             made = f"{entry.scale}, {seeds(entry.results)}; {duration(of['seconds'])} on {of['device']}"
         elif claim.experiment:
             made = command(claim)
-        elif claim.chapter:
-            made = f"computed in {claim.chapter}"
         lines.append(f"{claim.id:8}{entry.verdict:24}{made}".rstrip())
         lines += textwrap.wrap(claim.claim, width, initial_indent=" " * 8, subsequent_indent=" " * 8)
         for f in entry.findings:
@@ -192,8 +190,7 @@ corrected
 : The claim is that the paper or its code errs, and all numbers that show so hold.
 
 not yet run
-: No results beyond smoke scale are stored. Where the row links to a chapter all the same, that computes the
-  claim whenever the book is built, and asserts it.
+: No results beyond smoke scale are stored.
 
 Numbers are those of the largest scale that has results, and [](05-cifar10-over-width.ipynb) shows how a scale
 differs from the papers. The same in a terminal is `python -m widebnn.experiments ledger`, and in a notebook

@@ -29,7 +29,7 @@ def find(name: str) -> Experiment:
     Raises
     ------
     ValueError
-        If there is none; the message says which there are, or where the row is computed without one.
+        If there is none; the message says which there are.
     """
     if name in DECLARED:
         return DECLARED[name]
@@ -38,8 +38,7 @@ def find(name: str) -> Experiment:
         one_of({*DECLARED, *(claim.id for claim in CLAIMS)}, name=name)
     names = list(dict.fromkeys(claim.experiment for claim in claims))
     if not names[0]:
-        where = f"; the chapter {claims[0].chapter} computes it" if claims[0].chapter else ""
-        raise ValueError(f"name {name!r} is a row without an experiment of its own, not yet run{where}")
+        raise ValueError(f"name {name!r} is a row without an experiment of its own, not yet run")
     if len(names) > 1:
         raise ValueError(f"name must be one of the experiments of {name}, {' or '.join(names)}; got {name!r}")
     return DECLARED[names[0]]

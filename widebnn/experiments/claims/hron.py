@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from widebnn.experiments.claims.measures import Measure, chosen, difference, ratio, values
+from widebnn.experiments.claims.measures import Measure, chosen, difference, identity, ratio, values, vanishes
 from widebnn.experiments.experiment import Claim, Finding
 from widebnn.experiments.results import Results
 
@@ -87,12 +87,44 @@ def _ess(row, column: str) -> Measure:
     return Measure(row[column], row[f"{column}_error"])
 
 
+def _prior_in_theta(results: Results) -> list[Finding]:
+    rows = sorted(chosen(results.rows, quantity="KL in θ"), key=lambda row: row["width"])
+    limit = Measure(rows[-1]["limit"])
+    gaps = [Measure(abs(row["value"]), row["error"]) for row in (rows[0], rows[-1])]
+    (in_phi,) = chosen(results.rows, quantity="KL in φ", width=rows[-1]["width"])
+    phi = Measure(in_phi["value"], in_phi["error"])
+    whole = Measure(rows[-1]["value"] + limit.value, rows[-1]["error"])
+    return [
+        Finding("KL at the widest ÷ closed form", *ratio(whole, limit), above=0.99, below=1.01),
+        Finding("distance from the closed form, widest ÷ narrowest", *ratio(gaps[1], gaps[0]), below=0.5),
+        Finding("KL at the widest, θ ÷ φ", *ratio(whole, phi), above=10),
+    ]
+
+
+def _other_layer(results: Results) -> list[Finding]:
+    rows = sorted(results.rows, key=lambda row: row["width"])
+    wide = rows[-1]
+    narrow, bound = (
+        Measure(row["sign"] ** 2 / 2, abs(row["sign"]) * row["sign_error"]) for row in (rows[0], wide)
+    )
+    mean = Measure(wide["mean"], wide["mean_error"])
+    return [
+        Finding("least divergence at the widest, in nats", *bound, above=0.1),
+        Finding("the same, widest ÷ narrowest", *ratio(bound, narrow), above=0.9),
+        Finding("E[s | D] at the widest ÷ limit", *ratio(mean, Measure(wide["limit"])), above=0.9, below=1.1),
+    ]
+
+
 HRON = (
     Claim(
         "H-F2",
         "Figure 2",
         "In a linear model the posterior of φ is the prior.",
         "exact",
+        experiment="identities",
+        summarise=identity("prior", "variation of U in φ ÷ in θ"),
+        rule="How much the potential of φ varies over prior draws, in units of how much that of θ does. On "
+        "random problems in float64: below 1e-9.",
         chapter="01-linear-models",
         figure="fig-ridge",
     ),
@@ -101,6 +133,11 @@ HRON = (
         "Figure 3",
         "Functions of T(φ), φ from the prior, approach the NNGP posterior as the width grows.",
         "a picture: three hidden layers, one input, three observations",
+        experiment="theorems",
+        summarise=vanishes("Wasserstein"),
+        rule="The second Wasserstein distance of the law of f(x) from the NNGP posterior, root mean square "
+        "over x, has a bound that falls as a power of the width (exponent below 0), to less than half "
+        "from the narrowest network to the widest.",
         chapter="06-infinite-width",
         figure="fig-approach",
     ),
@@ -109,6 +146,10 @@ HRON = (
         "Theorem 2.1",
         "KL(N(0, I) ‖ P(φ | D)) tends to 0 as the width grows.",
         "→ 0, without a rate",
+        experiment="theorems",
+        summarise=vanishes("KL in φ"),
+        rule="It falls as a power of the width (exponent below 0, with a first correction for finite width), "
+        "to less than half from the narrowest network to the widest.",
         chapter="07-theorems",
         figure="fig-theorem-kl",
     ),
@@ -117,6 +158,10 @@ HRON = (
         "Proposition 2.2",
         "The law of the functions of T(φ), φ from the prior, tends to the NNGP posterior.",
         "→ 0, without a rate",
+        experiment="theorems",
+        summarise=vanishes("Kolmogorov"),
+        rule="The Kolmogorov distance of the law of f(x) at the worst x falls as a power of the width "
+        "(exponent below 0), to less than half from the narrowest network to the widest.",
         chapter="07-theorems",
         figure="fig-theorem-functions",
     ),
@@ -125,6 +170,10 @@ HRON = (
         "Proposition 2.3",
         "KL(N(0, I) ‖ P(θ | D)) tends to the divergence between NNGP prior and posterior.",
         "a closed form, above 0",
+        experiment="theorems",
+        summarise=_prior_in_theta,
+        rule="At the widest network it is within a hundredth of the closed form and ten times that of φ or "
+        "more; the distance from the closed form falls to less than half from the narrowest.",
         chapter="07-theorems",
         figure="fig-theorem-kl",
     ),
@@ -133,6 +182,10 @@ HRON = (
         "Proposition 3.1",
         "Under the posterior of φ the gradient of U vanishes as the width grows.",
         "→ 0 in probability",
+        experiment="theorems",
+        summarise=vanishes("gradient, 5 %", "gradient, median", "gradient, 95 %"),
+        rule="Three quantiles of its norm fall as powers of the width (exponent below 0), to less than half "
+        "from the narrowest network to the widest.",
         chapter="07-theorems",
         figure="fig-theorem-gradient",
     ),
@@ -217,6 +270,10 @@ HRON = (
         "Appendix B",
         "The potential is the same in data space and in feature space.",
         "exact",
+        experiment="identities",
+        summarise=identity("spaces", "data space against feature space"),
+        rule="The largest difference over prior draws, in units of how much the potential varies. On random "
+        "problems in float64: below 1e-9.",
         chapter="03-repriorisation",
         figure="fig-roots",
     ),
@@ -225,6 +282,10 @@ HRON = (
         "Appendix C",
         "With several outputs the potential is a sum over columns of y.",
         "exact",
+        experiment="identities",
+        summarise=identity("outputs", "whole against columns"),
+        rule="The largest difference over prior draws, in units of how much the potential varies. On random "
+        "problems in float64: below 1e-9.",
         chapter="07-theorems",
     ),
     Claim(
@@ -232,6 +293,10 @@ HRON = (
         "Appendix D",
         "In a linear model the stable step of Langevin grows by √(1 + ‖XᵀX‖/σ²).",
         "exact",
+        experiment="identities",
+        summarise=identity("stable step", "gain measured against formula"),
+        rule="The largest stable step is found by bisection on the eigenvalues of a leapfrog step; its gain "
+        "differs from the formula by less than 1e-9 of itself, on random problems in float64.",
         chapter="01-linear-models",
         figure="fig-gains",
     ),
@@ -240,6 +305,12 @@ HRON = (
         "Appendix E.1",
         "The readout is the only layer that may be mapped in every network.",
         "a counterexample with a bounded nonlinearity",
+        experiment="counterexample",
+        summarise=_other_layer,
+        rule="With a sigmoid and the first layer mapped, whatever the map, the divergence between prior and "
+        "posterior stays above ½ E[sign Σv/√d | D]² (Pinsker): above 0.1 nats at the widest network and "
+        "no less than nine tenths of that at the narrowest; the mean of Σv/√d has the limit that the "
+        "paper's formula gives.",
         chapter="09-other-maps",
         figure="fig-counter",
     ),

@@ -1,14 +1,29 @@
 """What summaries share: choosing rows, means over repeats, differences and ratios with their errors."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from widebnn import limits
+from widebnn.experiments.experiment import Finding
+from widebnn.experiments.results import Results
 
-__all__ = ["Measure", "chosen", "difference", "exponent", "mean", "ratio", "values"]
+__all__ = [
+    "Measure",
+    "chosen",
+    "difference",
+    "exponent",
+    "identity",
+    "mean",
+    "ratio",
+    "values",
+    "vanishes",
+    "vanishing",
+]
+
+TOLERANCE = 1e-9  # of an identity in float64
 
 
 class Measure(NamedTuple):
@@ -69,3 +84,44 @@ def exponent(over: Sequence[int], found: Sequence[Measure]) -> Measure:
         return Measure(float(slope))
     variance = np.sum(residuals) / (len(x) - 2) / np.sum((np.log(x) - np.log(x).mean()) ** 2)
     return Measure(float(slope), float(np.sqrt(variance)))
+
+
+def vanishing(what: str, over: Sequence[int], found: Sequence[Measure]) -> list[Finding]:
+    """What says that a positive quantity with known errors tends to 0 in width, in the order of `over`.
+
+    It falls as a power of the width, with the first correction that a finite width makes where there are
+    widths enough to know it, and to less than half from the narrowest to the widest.
+    """
+    p = Measure(math.nan)
+    if all(m.value > 0 and m.error for m in found):  # a difference may be lost in its noise
+        value, error = (np.array(column) for column in zip(*found, strict=True))
+        law = limits.power_law(np.array(over), value, error, correction=len(over) > 3)
+        p = Measure(float(law.exponent.value), float(law.exponent.error))
+    return [
+        Finding(f"{what}: exponent in the width", *p, below=0),
+        Finding(f"{what}: widest ÷ narrowest", *ratio(found[-1], found[0]), below=0.5),
+    ]
+
+
+def vanishes(*quantities: str) -> Callable[[Results], list[Finding]]:
+    """A summary of `theorems`: that each of these quantities tends to 0."""
+
+    def summarise(results: Results) -> list[Finding]:
+        findings = []
+        for name in quantities:
+            rows = sorted(chosen(results.rows, quantity=name), key=lambda row: row["width"])
+            found = [Measure(row["value"], row["error"]) for row in rows]
+            findings += vanishing(name, [row["width"] for row in rows], found)
+        return findings
+
+    return summarise
+
+
+def identity(name: str, what: str) -> Callable[[Results], list[Finding]]:
+    """A summary of `identities`: the largest error of one of them, over all problems."""
+
+    def summarise(results: Results) -> list[Finding]:
+        errors = [row["error"] for row in chosen(results.rows, identity=name)]
+        return [Finding(f"{what}, largest of {len(errors)} problems", max(errors), below=TOLERANCE)]
+
+    return summarise

@@ -1,0 +1,51 @@
+"""Algorithms as printed: their laws, where they are known, and that of the right ones."""
+
+import dataclasses
+import math
+
+from widebnn.experiments import ALGORITHMS, CLAIMS, Results, algorithms
+from widebnn.experiments.experiment import verdict
+
+SERVED = [claim for claim in CLAIMS if claim.experiment == "algorithms"]
+
+
+def test_chains_have_the_laws_that_they_should():
+    seen = []
+    config = dataclasses.replace(ALGORITHMS["smoke"], cases=("pCN", "pCNL, U = 0"))
+    rows = algorithms(config, on_row=seen.append)
+    assert rows == seen and len(rows) == 4
+    for row in rows:
+        law = "posterior" if row["acceptance"] == "right" else "law"
+        error = math.hypot(row["chain_error"], row[f"{law}_error"])
+        assert abs(row["chain"] - row[law]) < 5 * error
+
+
+def test_verdict_is_that_of_the_chains():
+    def rows(printed, right):
+        for algorithm, target, law in (
+            ("pCN", "network", 0.5),
+            ("pCNL", "network", None),
+            ("pCNL", "U = 0", 0.5),
+        ):
+            for acceptance, mean in (("printed", printed), ("right", right)):
+                named = {
+                    "algorithm": algorithm,
+                    "target": target,
+                    "acceptance": acceptance,
+                    "quantity": "square",
+                }
+                yield (
+                    named
+                    | {"chain": mean, "chain_error": 0.005, "posterior": 1.0, "posterior_error": 0.0}
+                    | {
+                        "law": law if acceptance == "printed" else None,
+                        "law_error": None if law is None else 0.0,
+                    }
+                )
+
+    for claim in SERVED:
+        for printed, right, wanted in ((0.5, 1.0, "corrected"), (1.0, 1.0, "not reproduced")):
+            assert verdict(claim, claim.summarise(Results(list(rows(printed, right)), {}, {}))) == wanted
+        wrong = verdict(claim, claim.summarise(Results(list(rows(0.5, 0.5)), {}, {})))
+        assert wrong == "reproduced in part"
+    assert len(SERVED) == 2

@@ -1,0 +1,68 @@
+"""Effective samples per second: rows, and claims that follow them."""
+
+import dataclasses
+
+import numpy as np
+
+from widebnn.experiments import CLAIMS, EFFICIENCY, Results, efficiency
+from widebnn.experiments.experiment import verdict
+
+TINY = dataclasses.replace(
+    EFFICIENCY["smoke"], num_train=4, widths=(32,), compared_width=32, samplers=("unit-wise",), work=100_000
+)
+FASTER, TARGETS = (
+    next(claim for claim in CLAIMS if claim.id == name and claim.experiment == "efficiency")
+    for name in ("X-1", "X-2")
+)
+
+
+def test_all_targets_and_samplers_have_one_posterior():
+    seen = []
+    rows = efficiency(TINY, on_row=seen.append)
+    assert rows == seen
+    assert [(row["target"], row["sampler"]) for row in rows] == [
+        ("repriorised", "HMC"),
+        ("marginal", "HMC"),
+        ("rotated", "HMC"),
+        ("rotated", "unit-wise"),
+    ]
+    for row in rows:
+        np.testing.assert_allclose(row["ess_per_second"], 1e3 * row["ess_per_step"] / row["ms_per_step"])
+        assert 0 < row["acceptance"] <= 1 and row["worst"] in ("potential", "weights", "predictions")
+    whole, marginal, rotated, sweeps = rows
+    assert whole["dimension"] - marginal["dimension"] == 10 * (32 + 1)
+    assert rotated["dimension"] < marginal["dimension"]
+    for other in (marginal, rotated, sweeps):
+        error = np.hypot(whole["potential_error"], other["potential_error"])
+        assert abs(whole["potential"] - other["potential"]) < 5 * error
+
+
+def row(sampler, per_second, target="rotated", potential=0.0):
+    return {
+        "width": 64,
+        "target": target,
+        "sampler": sampler,
+        "ess_per_step": per_second / 10,
+        "ess_per_step_error": per_second / 100,
+        "ess_per_second": per_second,
+        "potential": potential,
+        "potential_error": 0.01,
+        "potential_std": 1.0,
+    }
+
+
+def test_verdicts_follow_the_rows():
+    def judged(claim, *rows):
+        return verdict(claim, claim.summarise(Results(list(rows), {}, {})))
+
+    papers = [row("pCN", 1.0), row("pCNL", 2.0), row("Langevin", 0.5)]
+    assert judged(FASTER, *papers, row("function-space HMC", 5.0), row("unit-wise", 9.0)) == "reproduced"
+    assert (
+        judged(FASTER, *papers, row("function-space HMC", 5.0), row("unit-wise", 1.0)) == "reproduced in part"
+    )
+    assert judged(FASTER, *papers, row("function-space HMC", 2.1), row("unit-wise", 1.0)) == "not reproduced"
+
+    whole = row("HMC", 1.0, "repriorised")
+    assert judged(TARGETS, whole, row("HMC", 3.0, "marginal"), row("HMC", 9.0)) == "reproduced"
+    shifted = row("HMC", 9.0, potential=2.0)
+    assert judged(TARGETS, whole, row("HMC", 3.0, "marginal"), shifted) == "reproduced in part"

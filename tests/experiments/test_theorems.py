@@ -1,0 +1,72 @@
+"""What vanishes over width: rows, and claims that follow them."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from widebnn.experiments import CLAIMS, THEOREMS, Results, theorems
+from widebnn.experiments.experiment import verdict
+
+TINY = dataclasses.replace(
+    THEOREMS["smoke"], num_train=2, widths=(16,), num_draws=300, function_widths=(16,), num_functions=200
+)
+SERVED = [claim for claim in CLAIMS if claim.experiment == "theorems"]
+
+
+def test_rows_hold_every_quantity_and_agree_with_one_another():
+    seen = []
+    rows = theorems(TINY, on_row=seen.append)
+    assert rows == seen
+    by = {row["quantity"]: row for row in rows}
+    assert len(by) == len(rows) == 10
+    assert all(row["error"] > 0 for row in rows)
+    assert by["gradient, 5 %"]["value"] < by["gradient, median"]["value"] < by["gradient, 95 %"]["value"]
+    assert 0 < by["KL in φ"]["value"] < by["KL in θ"]["limit"]
+    inner, whole = by["rejection, pCN, inner"], by["rejection, pCN"]  # the readout moves without a vote
+    assert abs(inner["value"] - whole["value"]) < 5 * np.hypot(inner["error"], whole["error"])
+    assert by["rejection, pCNL"]["value"] < whole["value"]
+    assert 0 < by["Kolmogorov"]["value"] < 1 and by["Wasserstein"]["value"] > 0
+
+
+def rows(power: float, relative: float = 0.01):
+    """Every quantity with the same law A·dᵖ."""
+    names = [
+        "KL in φ",
+        *(f"gradient, {q}" for q in ("5 %", "median", "95 %")),
+        *(f"rejection, {name}" for name in ("pCN", "pCNL", "pCN, inner")),
+        "Kolmogorov",
+        "Wasserstein",
+    ]
+    for width in (64, 128, 256, 512, 1_024):
+        value = 0.5 * (width / 64) ** power
+        for name in names:
+            yield {"quantity": name, "width": width, "value": value, "error": relative * value}
+        # the gap to the closed form; a constant one does not vanish either
+        yield {
+            "quantity": "KL in θ",
+            "width": width,
+            "value": value,
+            "error": relative * value,
+            "limit": 100.0,
+        }
+
+
+@pytest.mark.parametrize("claim", SERVED, ids=lambda claim: claim.id)
+def test_claims_hold_for_a_quantity_that_vanishes_and_for_no_other(claim):
+    def judged(power, relative=0.01):
+        return verdict(claim, claim.summarise(Results(list(rows(power, relative)), {}, {})))
+
+    assert len(SERVED) == 8
+    assert judged(-0.5) == judged(-1.0) == "reproduced"
+    assert judged(0.0) != "reproduced"
+    assert judged(0.5) != "reproduced"
+    assert judged(-0.5, relative=0.5) != "reproduced"  # too noisy to know
+
+
+def test_a_distance_that_is_lost_in_noise_is_not_resolved():
+    lost = [row | {"value": -0.001} if row["width"] == 1_024 else row for row in rows(-1.0)]
+    (claim,) = (claim for claim in SERVED if claim.id == "H-P2.2")
+    exponent, fall = claim.summarise(Results(lost, {}, {}))
+    assert str(exponent) == "not resolved" and not exponent.holds
+    assert fall.holds

@@ -1,0 +1,41 @@
+"""Sweeps over width: rows, and a claim that follows them."""
+
+import dataclasses
+
+from widebnn.experiments import CLAIMS, UNITWISE, Results, unitwise
+from widebnn.experiments.experiment import verdict
+
+TINY = dataclasses.replace(UNITWISE["smoke"], widths=(16, 256), num_chains=2, num_projections=10)
+(CLAIM,) = (claim for claim in CLAIMS if claim.experiment == "unitwise")
+
+
+def test_wider_networks_reject_less_and_mix_better():
+    seen = []
+    rows = unitwise(TINY, on_row=seen.append)
+    assert rows == seen and [row["width"] for row in rows] == [16, 256]
+    narrow, wide = rows
+    assert wide["rejection"] < narrow["rejection"] / 2
+    for name in ("ess_potential", "ess_weights"):
+        assert wide[name] > narrow[name] and 0.3 < wide[name] < 1.5
+    assert wide["ess_least"] < wide["ess_weights"] + 0.2
+
+
+def test_claim_wants_rejection_to_vanish_and_sweeps_to_be_independent():
+    def judged(power, ess):
+        rows = [
+            {
+                "width": width,
+                "rejection": 0.4 * (width / 64) ** power,
+                "rejection_error": 1e-3,
+                "ess_potential": ess(width),
+                "ess_potential_error": 0.02,
+                "ess_weights": ess(width),
+                "ess_weights_error": 0.02,
+            }
+            for width in (64, 128, 256, 512)
+        ]
+        return verdict(CLAIM, CLAIM.summarise(Results(rows, {}, {})))
+
+    assert judged(-1, lambda width: 1 - 10 / width) == "reproduced"
+    assert judged(0, lambda width: 0.5) == "not reproduced"
+    assert judged(-1, lambda width: 0.5) == "reproduced in part"
