@@ -1115,9 +1115,9 @@ ROWS = [
             (
                 "run",
                 experiments.run,
-                ("V-T2", "paper"),
+                ("V-T2", "huge"),
                 ValueError,
-                ("scale", "'laptop', 'smoke'", "'paper'"),
+                ("scale", "'laptop', 'paper', 'smoke'", "'huge'"),
             ),
             (
                 "run",

@@ -100,6 +100,12 @@ TEMPERING = {
         learning_rate=0.01,
         initial_std=0.1,
     ),
+    "colab": Tempering(
+        taus=(1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 0.03, 0.1, 0.3, 1.0),
+        batch_size=500,
+        learning_rate=0.01,
+        initial_std=0.1,
+    ),
     "paper": Tempering(taus=(1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 0.03, 0.1, 0.3, 1.0), local=False),
 }
 """The configuration at each scale; the paper states data, prior, m and repeats, other numbers are ours."""
