@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from widebnn.experiments import CLAIMS, DECLARED, __main__, ledger
+from widebnn.experiments import CLAIMS, DECLARED, T4, __main__, ledger
 from widebnn.experiments.ledger import page, text
 
 from .test_experiment import grid
@@ -107,3 +107,15 @@ def test_executors_by_name():
         assert executor is None
     with __main__._executor("processes:2") as executor:
         assert isinstance(executor, ProcessPoolExecutor) and executor._max_workers == 2
+
+
+def test_on_a_card_its_speed_is_measured_before_a_run(capsys, monkeypatch):
+    monkeypatch.setattr(__main__.jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(__main__, "measured_speed", lambda: T4)
+    monkeypatch.setattr(__main__, "run", stopped)
+    assert __main__.main(["run", "tempering", "--scale", "colab", "--results", str(RESULTS)]) == 130
+    assert "GiB (device): an estimate" in capsys.readouterr().out
+
+
+def stopped(*args, **options):
+    raise KeyboardInterrupt

@@ -130,9 +130,7 @@ class Concentration:
 MEAN_FIELD_GAP = {
     "smoke": MeanFieldGap(widths=(16, 128, 1_024), num_train=50, num_posteriors=10, num_samples=50),
     "laptop": MeanFieldGap(),
-    "colab": MeanFieldGap(
-        widths=(16, 64, 256, 1_024, 4_096, 16_384), num_posteriors=20, num_samples=2_000
-    ),
+    "colab": MeanFieldGap(widths=(16, 64, 256, 1_024, 4_096, 16_384), num_posteriors=20, num_samples=2_000),
     "paper": MeanFieldGap(
         widths=(16, 64, 256, 1_024, 4_096, 16_384, 65_536), num_posteriors=30, num_samples=4_000
     ),

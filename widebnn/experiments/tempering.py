@@ -11,7 +11,7 @@ from flax import nnx
 
 from widebnn import vi
 from widebnn._check import at_least, non_negative, positive
-from widebnn.experiments.uncertainty import InAndOut, in_and_out, quality, rounded, shares
+from widebnn.experiments.uncertainty import NUM_BINS, InAndOut, in_and_out, quality, rounded, shares
 
 __all__ = ["TEMPERING", "TemperedFits", "Tempering", "adam", "tempering"]
 
@@ -158,13 +158,19 @@ def checked(config: TemperedFits) -> InAndOut:
         non_negative(tau=tau)
     if not 1 <= config.batch_size <= config.num_train:
         raise ValueError(f"batch_size must be 1 to {config.num_train}; got {config.batch_size}")
-    return in_and_out(
+    images = in_and_out(
         config.dataset,
         config.outside,
         config.num_train,
         config.num_test,
         colour=not isinstance(config, Tempering),
     )
+    if len(images.x_test) < NUM_BINS:
+        raise ValueError(
+            f"num_test must be at least {NUM_BINS}, one image for each bin of the calibration error; "
+            f"got {len(images.x_test)}"
+        )
+    return images
 
 
 def adam(config: TemperedFits) -> optax.GradientTransformation:
