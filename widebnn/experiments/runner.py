@@ -239,8 +239,8 @@ def forecast(
 
     Returns
     -------
-    None where no run of any scale is on record, or none that was made on the device asked for or on one whose
-    speed is on record.
+    None where no run of any scale is on record, or where `speed` is of another device than the one that made
+    it and the speed of that is not on record: results of `over_width` tell it.
 
     Raises
     ------
@@ -251,8 +251,6 @@ def forecast(
     scale = current_scale() if scale is None else scale
     config = experiment.config(scale)
     known = {other: found.provenance for other, found in _recorded(experiment, Path(results))}
-    if speed is not None and any(made["device"] == speed.device for made in known.values()):
-        known = {other: made for other, made in known.items() if made["device"] == speed.device}
     # the nearest in effort, whose time has the least to be multiplied by
     wanted = experiment.effort(config)
     efforts = {other: experiment.effort(experiment.configs[other]) for other in known}
@@ -285,7 +283,7 @@ def _elsewhere(
     flops = [flops_on_record(found) for found in records if found.provenance["device"] == made["device"]]
     if not flops:
         return None
-    faster, starts = speed.flops / flops[0], experiment.steps(config) * speed.latency
+    faster, starts = speed.flops / max(flops), experiment.steps(config) * speed.latency
     basis = f"{of}: arithmetic {faster:.2g} times as fast, {starts:,.0f} s to start steps; {speed.basis}"
     return Forecast(made["seconds"] * ratio / faster + starts, peak, basis)
 
