@@ -60,27 +60,33 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def foreseen(scale, folder, **options):
+    found = experiments.forecast("suprema", scale, folder, **options)
+    assert found is not None
+    return found
+
+
 def test_another_device_has_its_own_arithmetic_and_its_own_latency(folder):
     card = Speed("a card", flops=10e9, latency=0.01, basis="a guess")
-    seconds, peak, basis = experiments.forecast("suprema", "colab", folder, speed=card)
+    seconds, peak, basis = foreseen("colab", folder, speed=card)
     assert seconds == pytest.approx(30 / 10 + 1_000 * 0.01)
     assert peak == {"device": 2_000}
     assert basis.startswith("an estimate from 30 s on ") and basis.endswith("; a guess")
     assert "arithmetic 10 times as fast, 10 s to start steps" in basis
-    assert "not measured on this card" in experiments.forecast("suprema", "colab", folder, speed=T4).basis
+    assert "not measured on this card" in foreseen("colab", folder, speed=T4).basis
 
 
 def test_the_same_device_needs_no_speed(folder):
     here = Speed(experiments.device(), flops=1.0, latency=1.0, basis="")
     for scale in ("laptop", "colab"):
-        with_speed = experiments.forecast("suprema", scale, folder, speed=here)
+        with_speed = foreseen(scale, folder, speed=here)
         assert with_speed == experiments.forecast("suprema", scale, folder)
         assert with_speed.seconds == pytest.approx(30)
 
 
 def test_what_the_host_computes_is_as_slow_with_any_card(folder, monkeypatch):
     redeclare(monkeypatch, steps=None)
-    found = experiments.forecast("suprema", "colab", folder, speed=T4)
+    found = foreseen("colab", folder, speed=T4)
     assert found.seconds == pytest.approx(30) and "as the host computes it there too" in found.basis
 
 
