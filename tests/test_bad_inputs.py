@@ -1115,9 +1115,9 @@ ROWS = [
             (
                 "run",
                 experiments.run,
-                ("V-T2", "paper"),
+                ("V-T2", "huge"),
                 ValueError,
-                ("scale", "'laptop', 'smoke'", "'paper'"),
+                ("scale", "'laptop', 'paper', 'smoke'", "'huge'"),
             ),
             (
                 "run",
@@ -1135,6 +1135,20 @@ ROWS = [
             ),
             ("forecast", experiments.forecast, ("over",), ValueError, ("name", "'over_width'", "'over'")),
             ("forecast", experiments.forecast, ("V-C", "huge"), ValueError, ("scale", "'smoke'", "'huge'")),
+            (
+                "tempering",
+                experiments.tempering,
+                (dataclasses.replace(experiments.TEMPERING["smoke"], num_test=14),),
+                ValueError,
+                ("num_test", "at least 15", "14"),
+            ),
+            (
+                "resnet",
+                experiments.resnet,
+                (dataclasses.replace(experiments.RESNET["smoke"], num_test=14),),
+                ValueError,
+                ("num_test", "at least 15", "14"),
+            ),
             ("summarise", experiments.summarise, ("P-F99",), ValueError, ("name", "'P-F99'")),
             ("summarise", experiments.summarise, ("V-C",), FileNotFoundError, ("results", "no 'results'")),
             ("ledger", experiments.ledger, ("nowhere",), FileNotFoundError, ("results", "no 'nowhere'")),

@@ -47,6 +47,7 @@ from widebnn.experiments.published_pcnl import (
 from widebnn.experiments.resnet import RESNET, ResNet, resnet
 from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
 from widebnn.experiments.runner import Forecast, find, forecast, run, summarise
+from widebnn.experiments.speed import T4, Speed, measured_speed
 from widebnn.experiments.tempering import TEMPERING, TemperedFits, Tempering, tempering
 from widebnn.experiments.theorems import THEOREMS, Theorems, theorems
 from widebnn.experiments.uncertainty import InAndOut, in_and_out, quality
@@ -74,6 +75,7 @@ __all__ = [
     "RESNET",
     "SOFTMAX_MAPS",
     "SUPREMA",
+    "T4",
     "TEMPERING",
     "THEOREMS",
     "UNITWISE",
@@ -101,6 +103,7 @@ __all__ = [
     "PublishedPCNL",
     "ResNet",
     "Results",
+    "Speed",
     "Suprema",
     "TemperedFits",
     "Tempering",
@@ -124,6 +127,7 @@ __all__ = [
     "load",
     "load_or_run",
     "mean_field_gap",
+    "measured_speed",
     "over_maps",
     "over_reg",
     "over_width",

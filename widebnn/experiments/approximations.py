@@ -95,6 +95,7 @@ APPROXIMATIONS = {
         num_repeats=1,
     ),
     "laptop": Approximations(),
+    "colab": Approximations(num_train=1_000, num_test=2_000, width=1_024, num_draws=200, num_epochs=2_000),
     "paper": Approximations(
         num_train=1_500,
         num_test=5_000,
