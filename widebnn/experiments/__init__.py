@@ -8,6 +8,14 @@ from widebnn.experiments.approximations import (
 )
 from widebnn.experiments.claims import CLAIMS
 from widebnn.experiments.collapse import COLLAPSE, Collapse, collapse
+from widebnn.experiments.convergence import (
+    CONVERGENCE,
+    Convergence,
+    agreement,
+    convergence,
+    steadiness,
+    whole_langevin,
+)
 from widebnn.experiments.declared import DECLARED, EXPERIMENTS
 from widebnn.experiments.elbo_ratio import ELBO_RATIO, ElboRatio, elbo_ratio
 from widebnn.experiments.experiment import VERDICTS, Claim, Experiment, Finding
@@ -52,6 +60,7 @@ __all__ = [
     "CLAIMS",
     "COLLAPSE",
     "CONCENTRATION",
+    "CONVERGENCE",
     "DECLARED",
     "ELBO_RATIO",
     "EXPERIMENTS",
@@ -70,6 +79,7 @@ __all__ = [
     "Claim",
     "Collapse",
     "Concentration",
+    "Convergence",
     "ElboRatio",
     "Entry",
     "Experiment",
@@ -88,10 +98,12 @@ __all__ = [
     "Suprema",
     "TemperedFits",
     "Tempering",
+    "agreement",
     "approximations",
     "collapse",
     "concentration",
     "config_hash",
+    "convergence",
     "device",
     "elbo_ratio",
     "find",
@@ -113,7 +125,9 @@ __all__ = [
     "run",
     "save",
     "series",
+    "steadiness",
     "summarise",
     "suprema",
     "tempering",
+    "whole_langevin",
 ]

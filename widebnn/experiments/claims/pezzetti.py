@@ -58,6 +58,78 @@ def _resolved(results: Results, sampler: str, beta: float) -> list[float]:
     return [e if (e := row["ess_weights"] or 0.0) * steps >= LEAST_ESS else math.nan for row in rows]
 
 
+def _disagreement(results: Results) -> list[Finding]:
+    findings = []
+    for quantity in ("weights", "predictions"):
+        pcn, pcnl, lmc = (_rhat_squared(results, name, quantity) for name in ("pCN", "pCNL", "Langevin"))
+        fall, rise = difference(pcn[-1], pcn[0]), difference(lmc[-1], lmc[0])
+        findings += [
+            Finding(f"pCN, {quantity}: widest less narrowest", *fall, below=0),
+            Finding(f"pCN, {quantity}: widest", *pcn[-1], below=1.2),
+            Finding(f"pCNL, {quantity}: greatest over widths", *_greatest(pcnl), below=1.2),
+            Finding(f"LMC, {quantity}: widest less narrowest", *rise, above=0),
+        ]
+    return findings
+
+
+def _rhat_squared(results: Results, sampler: str, quantity: str) -> list[Measure]:
+    """The mean at the last checkpoint, over width; projections are independent, predictions are not."""
+    found = []
+    for row in _at_the_end(results, sampler):
+        value, deviation = (row[f"rhat_squared{part}_{quantity}"] for part in ("", "_std"))
+        if value is None:  # chains that do not move
+            found.append(Measure(math.inf))
+        elif quantity == "weights":
+            found.append(Measure(value, deviation / math.sqrt(results.config["num_projections"])))
+        else:
+            found.append(Measure(value))
+    return found
+
+
+def _at_the_end(results: Results, sampler: str) -> list[dict]:
+    rows = sorted(chosen(results.rows, sampler=sampler), key=lambda row: (row["width"], row["step"]))
+    return [row for row in rows if "pc_drift" in row]
+
+
+def _langevin_traces(results: Results) -> list[Finding]:
+    return _over_width(results, "Langevin", end="above")
+
+
+def _pcn_traces(results: Results) -> list[Finding]:
+    return _over_width(results, "pCN", end="below")
+
+
+def _over_width(results: Results, sampler: str, end: str) -> list[Finding]:
+    """Whether traces lose (`end` is "above") or gain ("below") steadiness from the narrowest to the widest."""
+    rows = _at_the_end(results, sampler)
+    drift, between, time = (_trace(rows, name) for name in ("drift", "between", "time"))
+    drifts, betweens = difference(drift[-1], drift[0]), difference(between[-1], between[0])
+    times = ratio(time[-1], time[0])
+    return [
+        Finding("drift between halves, widest less narrowest", *drifts, **{end: 0.0}),
+        Finding("share of variance between chains, widest less narrowest", *betweens, **{end: 0.0}),
+        Finding("steps for an effective sample, widest ÷ narrowest", *times, **{end: 1.0}),
+    ]
+
+
+def _pcnl_traces(results: Results) -> list[Finding]:
+    pcnl, pcn = _at_the_end(results, "pCNL"), _at_the_end(results, "pCN")
+    drift = difference(_trace(pcnl, "drift")[0], _trace(pcn, "drift")[0])
+    time, time_pcn = _trace(pcnl, "time"), _trace(pcn, "time")
+    what = "steps for an effective sample"
+    return [
+        Finding("narrowest: drift between halves, pCNL less pCN", *drift, below=0),
+        Finding(f"narrowest: {what}, pCNL ÷ pCN", *ratio(time[0], time_pcn[0]), below=1),
+        Finding(f"pCNL: {what}, narrowest ÷ widest", *ratio(time[0], time[-1]), below=1.5),
+    ]
+
+
+def _trace(rows: list[dict], name: str) -> list[Measure]:
+    """Over width; infinite where a chain does not move at all."""
+    values = [math.inf if row[f"pc_{name}"] is None else row[f"pc_{name}"] for row in rows]
+    return [Measure(value, row.get(f"pc_{name}_error")) for value, row in zip(values, rows, strict=True)]
+
+
 PEZZETTI = (
     Claim(
         "P-T2.1",
@@ -133,24 +205,53 @@ PEZZETTI = (
         "Figure 3",
         "R-hat of three chains falls below 1.2 earlier in wider networks for pCN and pCNL, and not for LMC.",
         "5,000 to 20,000 steps at β = 0.1, widths 512 to 4,096",
+        experiment="convergence",
+        summarise=_disagreement,
+        rule="The paper's R-hat, a ratio of variances, at the last checkpoint, mean over projections of the "
+        "weights and over predictions: that of pCN is smaller at the widest network than at the narrowest "
+        "and below 1.2 there, that of pCNL is below 1.2 at every width, and that of LMC is greater at the "
+        "widest than at the narrowest. Of predictions there is no standard error.",
+        chapter="18-convergence",
+        figure="fig-rhat",
     ),
     Claim(
         "P-F4",
         "Figure 4",
         "Traces of the first two principal components: LMC mixes worse in wider networks.",
         "traces",
+        experiment="convergence",
+        summarise=_langevin_traces,
+        rule="From the narrowest network to the widest, of the first two principal components: the drift "
+        "between the halves of a chain grows, so does the share of the variance that is between chains, and "
+        "an effective sample takes more steps.",
+        chapter="18-convergence",
+        figure="fig-traces-langevin",
     ),
     Claim(
         "P-F5",
         "Figure 5",
         "Traces of the first two principal components: pCN becomes steadier in wider networks.",
         "traces",
+        experiment="convergence",
+        summarise=_pcn_traces,
+        rule="From the narrowest network to the widest, of the first two principal components: the drift "
+        "between the halves of a chain falls, so does the share of the variance that is between chains, and "
+        "an effective sample takes fewer steps.",
+        chapter="18-convergence",
+        figure="fig-traces-pcn",
     ),
     Claim(
         "P-F6",
         "Figure 6",
         "Traces of the first two principal components: pCNL mixes well at small widths too.",
         "traces",
+        experiment="convergence",
+        summarise=_pcnl_traces,
+        rule="At the narrowest network the first two principal components drift less under pCNL than under "
+        "pCN and take fewer steps for an effective sample; and no more than one and a half times as many "
+        "as at the widest.",
+        chapter="18-convergence",
+        figure="fig-traces-pcnl",
     ),
     Claim(
         "P-X",
