@@ -292,7 +292,10 @@ def agreement(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, float 
     late = exact[:, -(draws.shape[1] // 2) :]
     with np.errstate(invalid="ignore", divide="ignore"):  # where no chain moves
         ranked = {"rhat": arviz.rhat(exact), "rhat_late": arviz.rhat(late)}
-        ess = {f"ess_{kind}": arviz.ess(exact, method=kind) for kind in ("bulk", "tail")}
+        ess = {
+            "ess_bulk": arviz.ess(exact, method="bulk"),
+            "ess_tail": arviz.ess(exact, method="tail", prob=(0.05, 0.95)),
+        }
         deviation = squared.std(ddof=min(1, len(squared) - 1))
     found = {
         "rhat_squared": squared.mean(),
