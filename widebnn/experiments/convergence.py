@@ -65,7 +65,9 @@ def whole_langevin(potential: Potential, step_size: Number, num_rest: int) -> Sa
         if rng_key is None:
             raise TypeError("rng_key is required: ‖x‖² is part of the state and drawn with it")
         value, gradient = jax.value_and_grad(potential)(position)
-        return WholeState(position, value, gradient, jax.random.chisquare(rng_key, num_rest, dtype=value.dtype))
+        return WholeState(
+            position, value, gradient, jax.random.chisquare(rng_key, num_rest, dtype=value.dtype)
+        )
 
     def step(rng_key, state):
         momentum_key, along_key, others_key, accept_key = jax.random.split(rng_key, 4)
@@ -206,7 +208,9 @@ def convergence(
         )
     at_least(2, num_chains=config.num_chains)
     at_least(2, num_projections=config.num_projections)
-    between = LEAST_DRAWS * at_least(1, num_checkpoints=config.num_checkpoints) * at_least(1, thin=config.thin)
+    between = (
+        LEAST_DRAWS * at_least(1, num_checkpoints=config.num_checkpoints) * at_least(1, thin=config.thin)
+    )
     if min(config.num_steps) < between:
         raise ValueError(
             f"num_steps must be at least {between}, {LEAST_DRAWS} draws a checkpoint; got {config.num_steps}"

@@ -8,6 +8,7 @@ from widebnn.experiments.results import Results
 
 __all__ = ["PEZZETTI"]
 
+DRIFT, BETWEEN = "drift between halves", "share of variance between chains"
 LEAST_ESS = 10  # fewer effective samples are a guess, whatever their decimals
 
 
@@ -100,27 +101,25 @@ def _pcn_traces(results: Results) -> list[Finding]:
 
 
 def _over_width(results: Results, sampler: str, end: str) -> list[Finding]:
-    """Whether traces lose (`end` is "above") or gain ("below") steadiness from the narrowest to the widest."""
+    """Whether traces become less steady with the width (`end` is "above") or steadier ("below")."""
     rows = _at_the_end(results, sampler)
-    drift, between, time = (_trace(rows, name) for name in ("drift", "between", "time"))
-    drifts, betweens = difference(drift[-1], drift[0]), difference(between[-1], between[0])
-    times = ratio(time[-1], time[0])
+    drift, between = _trace(rows, "drift"), _trace(rows, "between")
     return [
-        Finding("drift between halves, widest less narrowest", *drifts, **{end: 0.0}),
-        Finding("share of variance between chains, widest less narrowest", *betweens, **{end: 0.0}),
-        Finding("steps for an effective sample, widest ÷ narrowest", *times, **{end: 1.0}),
+        Finding(f"{DRIFT}: widest less narrowest", *difference(drift[-1], drift[0]), **{end: 0.0}),
+        Finding(f"{BETWEEN}: widest less narrowest", *difference(between[-1], between[0]), **{end: 0.0}),
     ]
 
 
 def _pcnl_traces(results: Results) -> list[Finding]:
     pcnl, pcn = _at_the_end(results, "pCNL"), _at_the_end(results, "pCN")
-    drift = difference(_trace(pcnl, "drift")[0], _trace(pcn, "drift")[0])
-    time, time_pcn = _trace(pcnl, "time"), _trace(pcn, "time")
-    what = "steps for an effective sample"
+    drift, between = _trace(pcnl, "drift"), _trace(pcnl, "between")
+    less_drift = difference(drift[0], _trace(pcn, "drift")[0])
+    less_between = difference(between[0], _trace(pcn, "between")[0])
     return [
-        Finding("narrowest: drift between halves, pCNL less pCN", *drift, below=0),
-        Finding(f"narrowest: {what}, pCNL ÷ pCN", *ratio(time[0], time_pcn[0]), below=1),
-        Finding(f"pCNL: {what}, narrowest ÷ widest", *ratio(time[0], time[-1]), below=1.5),
+        Finding(f"{DRIFT}, narrowest: pCNL less pCN", *less_drift, below=0),
+        Finding(f"{BETWEEN}, narrowest: pCNL less pCN", *less_between, below=0),
+        Finding(f"{DRIFT}, pCNL: narrowest ÷ widest", *ratio(drift[0], drift[-1]), below=1.5),
+        Finding(f"{BETWEEN}, pCNL: narrowest ÷ widest", *ratio(between[0], between[-1]), below=1.5),
     ]
 
 
@@ -222,8 +221,7 @@ PEZZETTI = (
         experiment="convergence",
         summarise=_langevin_traces,
         rule="From the narrowest network to the widest, of the first two principal components: the drift "
-        "between the halves of a chain grows, so does the share of the variance that is between chains, and "
-        "an effective sample takes more steps.",
+        "between the halves of a chain grows, and so does the share of the variance that is between chains.",
         chapter="18-convergence",
         figure="fig-traces-langevin",
     ),
@@ -235,8 +233,7 @@ PEZZETTI = (
         experiment="convergence",
         summarise=_pcn_traces,
         rule="From the narrowest network to the widest, of the first two principal components: the drift "
-        "between the halves of a chain falls, so does the share of the variance that is between chains, and "
-        "an effective sample takes fewer steps.",
+        "between the halves of a chain falls, and so does the share of the variance that is between chains.",
         chapter="18-convergence",
         figure="fig-traces-pcn",
     ),
@@ -247,9 +244,9 @@ PEZZETTI = (
         "traces",
         experiment="convergence",
         summarise=_pcnl_traces,
-        rule="At the narrowest network the first two principal components drift less under pCNL than under "
-        "pCN and take fewer steps for an effective sample; and no more than one and a half times as many "
-        "as at the widest.",
+        rule="Of the first two principal components, the drift between the halves of a chain and the share "
+        "of the variance that is between chains: at the narrowest network both are smaller under pCNL than "
+        "under pCN, and less than one and a half times as large as at the widest.",
         chapter="18-convergence",
         figure="fig-traces-pcnl",
     ),
