@@ -1174,6 +1174,65 @@ ROWS = [
         ("dataset", "'digits'", "'imagenet'"),
     ),
     *(
+        Row("experiments.convergence", lambda c=c: experiments.convergence(c), ValueError, words)
+        for c, words in [
+            (experiments.Convergence(samplers=("HMC",)), ("sampler", "'pCN'", "'HMC'")),
+            (experiments.Convergence(num_steps=(1,)), ("num_steps", "one entry for each", "(1,)")),
+            (experiments.Convergence(num_steps=(1,) * 3), ("num_steps", "at least 800", "(1, 1, 1)")),
+            (experiments.Convergence(num_chains=1), ("num_chains", "at least 2", "1")),
+            (experiments.Convergence(num_projections=1), ("num_projections", "at least 2", "1")),
+            (experiments.Convergence(num_checkpoints=0), ("num_checkpoints", "at least 1", "0")),
+            (experiments.Convergence(dataset="imagenet"), ("dataset", "'digits'", "'imagenet'")),
+        ]
+    ),
+    *(
+        Row(f"experiments.{name}", call, *rest)
+        for name, call, *rest in [
+            (
+                "agreement",
+                lambda: experiments.agreement(np.zeros((2, 7))),
+                ValueError,
+                ("draws", "8 draws", "(2, 7)"),
+            ),
+            (
+                "agreement",
+                lambda: experiments.agreement(np.zeros((1, 8))),
+                ValueError,
+                ("draws", "two chains", "(1, 8"),
+            ),
+            (
+                "steadiness",
+                lambda: experiments.steadiness(np.zeros((2, 8))),
+                ValueError,
+                ("draws", "(chain, draw, feature)", "(2, 8)"),
+            ),
+            (
+                "steadiness",
+                lambda: experiments.steadiness(np.zeros((2, 8, 2)), thin=0),
+                ValueError,
+                ("thin", "at least 1", "0"),
+            ),
+            (
+                "whole_langevin",
+                lambda: experiments.whole_langevin(flat, 0.0, 10),
+                ValueError,
+                ("step_size", "above 0", "0.0"),
+            ),
+            (
+                "whole_langevin",
+                lambda: experiments.whole_langevin(flat, 0.1, 1),
+                ValueError,
+                ("num_rest", "at least 2", "1"),
+            ),
+            (
+                "whole_langevin",
+                lambda: experiments.whole_langevin(flat, 0.1, 2).init(jnp.zeros(3)),
+                TypeError,
+                ("rng_key is required",),
+            ),
+        ]
+    ),
+    *(
         Row(f"experiments.{name}", lambda run=run, config=config: run(config), ValueError, words)
         for name, run, config, words in [
             (

@@ -9,6 +9,14 @@ from widebnn.experiments.approximations import (
 )
 from widebnn.experiments.claims import CLAIMS
 from widebnn.experiments.collapse import COLLAPSE, Collapse, collapse
+from widebnn.experiments.convergence import (
+    CONVERGENCE,
+    Convergence,
+    agreement,
+    convergence,
+    steadiness,
+    whole_langevin,
+)
 from widebnn.experiments.counterexample import COUNTEREXAMPLE, Counterexample, counterexample
 from widebnn.experiments.declared import DECLARED, EXPERIMENTS
 from widebnn.experiments.efficiency import EFFICIENCY, Efficiency, efficiency
@@ -60,6 +68,7 @@ __all__ = [
     "CLAIMS",
     "COLLAPSE",
     "CONCENTRATION",
+    "CONVERGENCE",
     "COUNTEREXAMPLE",
     "DECLARED",
     "EFFICIENCY",
@@ -85,6 +94,7 @@ __all__ = [
     "Claim",
     "Collapse",
     "Concentration",
+    "Convergence",
     "Counterexample",
     "Efficiency",
     "ElboRatio",
@@ -109,11 +119,13 @@ __all__ = [
     "Tempering",
     "Theorems",
     "Unitwise",
+    "agreement",
     "algorithms",
     "approximations",
     "collapse",
     "concentration",
     "config_hash",
+    "convergence",
     "counterexample",
     "device",
     "efficiency",
@@ -139,9 +151,11 @@ __all__ = [
     "run",
     "save",
     "series",
+    "steadiness",
     "summarise",
     "suprema",
     "tempering",
     "theorems",
     "unitwise",
+    "whole_langevin",
 ]

@@ -5,6 +5,7 @@ import math
 from widebnn.experiments.algorithms import ALGORITHMS, algorithms
 from widebnn.experiments.approximations import APPROXIMATIONS, approximations
 from widebnn.experiments.collapse import COLLAPSE, collapse
+from widebnn.experiments.convergence import CONVERGENCE, convergence
 from widebnn.experiments.counterexample import COUNTEREXAMPLE, counterexample
 from widebnn.experiments.efficiency import EFFICIENCY, METHODS, efficiency
 from widebnn.experiments.elbo_ratio import ELBO_RATIO, elbo_ratio
@@ -117,6 +118,14 @@ _ALL = (
         ),
         effort=lambda c: sum(c.widths) * sum(c.num_steps) * len(c.step_sizes) * c.num_train,
         over=(("widths",),),
+    ),
+    Experiment(
+        "convergence",
+        "R-hat and traces of three chains over width",
+        CONVERGENCE,
+        convergence,
+        effort=lambda c: sum(c.widths) * sum(c.num_steps) * c.num_chains * c.num_train,
+        over=(("widths",), ("samplers", "num_steps")),
     ),
     Experiment(
         "published_pcnl",
