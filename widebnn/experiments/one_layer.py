@@ -27,12 +27,12 @@ class OneLayer(NamedTuple):
         The part of the test images that lies in the span of the training images.
     """
 
-    whole: Any
+    whole: targets.NetworkTarget
     rotated: Any
     seen: Float[np.ndarray, "test d_in"]
 
     def collect(
-        self, target: targets.Target, project: Callable[..., Float[Array, " num"]]
+        self, target: targets.NetworkTarget, project: Callable[..., Float[Array, " num"]]
     ) -> dict[str, Collector]:
         """The potential, projections of the rotated weights and Rao–Blackwellised predictions at `seen`.
 
