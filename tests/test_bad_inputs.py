@@ -1110,7 +1110,7 @@ ROWS = [
         for name, f, args, error, words in [
             ("find", experiments.find, ("P-F99",), ValueError, ("name", "'P-F1'", "'suprema'", "'P-F99'")),
             ("find", experiments.find, ("V-F6",), ValueError, ("name", "resnet or tempering", "'V-F6'")),
-            ("find", experiments.find, ("P-F3",), ValueError, ("'P-F3'", "not yet run")),
+            ("find", experiments.find, ("P-X",), ValueError, ("'P-X'", "not yet run")),
             ("run", experiments.run, ("P-F99",), ValueError, ("name", "'P-F99'")),
             (
                 "run",
