@@ -57,6 +57,10 @@ _ALL = (
             * (3 * c.num_draws + 4 * len(CHAINS) * c.num_chains * (c.num_steps + c.burn_in))
             + sum(width**2 for width in c.function_widths) * c.num_functions
         ),
+        steps=lambda c: (  # 64 draws at a time
+            len(c.widths) * (c.num_draws / 64 + len(CHAINS) * (c.num_steps + c.burn_in))
+            + len(c.function_widths) * c.num_functions / 64
+        ),
     ),
     Experiment(
         "identities",
@@ -72,6 +76,7 @@ _ALL = (
         COUNTEREXAMPLE,
         counterexample,
         effort=lambda c: sum(c.widths) * c.num_draws,
+        steps=lambda c: len(c.widths) * c.num_draws / 500,
         over=(("widths",),),
     ),
     Experiment(
@@ -82,6 +87,7 @@ _ALL = (
         effort=lambda c: (
             len(c.cases) * (5 * c.num_draws + 2 * c.num_chains * (c.num_samples * c.thin + c.burn_in))
         ),
+        steps=lambda c: 2 * len(c.cases) * (c.num_samples * c.thin + c.burn_in),
         over=(("cases",),),
     ),
     Experiment(
@@ -90,6 +96,7 @@ _ALL = (
         UNITWISE,
         unitwise,
         effort=lambda c: sum(c.widths) * c.num_train**2 * c.num_chains * (c.num_sweeps + c.burn_in),
+        steps=lambda c: sum(c.widths) / 32 * (c.num_sweeps + c.burn_in),  # 32 units at a time
         over=(("widths",),),
     ),
     Experiment(
@@ -104,6 +111,10 @@ _ALL = (
                 len(c.widths) * len(c.samplers) * c.work
                 + 200 * METHODS["HMC"].cost * c.compared_width * c.compared_steps
             )
+        ),
+        steps=lambda c: (
+            len(c.samplers) * sum(c.work / width for width in c.widths)
+            + 3 * METHODS["HMC"].cost * c.compared_steps
         ),
     ),
     Experiment(
@@ -125,6 +136,7 @@ _ALL = (
         CONVERGENCE,
         convergence,
         effort=lambda c: sum(c.widths) * sum(c.num_steps) * c.num_chains * c.num_train,
+        steps=lambda c: len(c.widths) * sum(c.num_steps),
         over=(("widths",), ("samplers", "num_steps")),
     ),
     Experiment(

@@ -279,12 +279,17 @@ def _elsewhere(
     if experiment.steps is None:
         return Forecast(made["seconds"] * ratio, peak, f"{of}, as the host computes it there too")
     records = [found for _, found in _recorded(DECLARED["over_width"], folder)]
-    flops = [flops_on_record(found) for found in records if found.provenance["device"] == made["device"]]
+    flops = [flops_on_record(r) for r in records if _kind(r.provenance["device"]) == _kind(made["device"])]
     if not flops:
         return None
     faster, starts = speed.flops / max(flops), experiment.steps(config) * speed.latency
     basis = f"{of}: arithmetic {faster:.2g} times as fast, {starts:,.0f} s to start steps; {speed.basis}"
     return Forecast(made["seconds"] * ratio / faster + starts, peak, basis)
+
+
+def _kind(device: str) -> str:
+    """A device, whatever the number of cores."""
+    return device.rpartition(",")[0] if device.endswith((" core", " cores")) else device
 
 
 def _recorded(experiment: Experiment, folder: Path) -> Iterator[tuple[str, Results]]:
