@@ -1110,14 +1110,14 @@ ROWS = [
         for name, f, args, error, words in [
             ("find", experiments.find, ("P-F99",), ValueError, ("name", "'P-F1'", "'suprema'", "'P-F99'")),
             ("find", experiments.find, ("V-F6",), ValueError, ("name", "resnet or tempering", "'V-F6'")),
-            ("find", experiments.find, ("P-F3",), ValueError, ("'P-F3'", "not yet run")),
+            ("find", experiments.find, ("P-X",), ValueError, ("'P-X'", "not yet run")),
             ("run", experiments.run, ("P-F99",), ValueError, ("name", "'P-F99'")),
             (
                 "run",
                 experiments.run,
-                ("V-T2", "paper"),
+                ("V-T2", "huge"),
                 ValueError,
-                ("scale", "'laptop', 'smoke'", "'paper'"),
+                ("scale", "'laptop', 'paper', 'smoke'", "'huge'"),
             ),
             (
                 "run",
@@ -1135,6 +1135,20 @@ ROWS = [
             ),
             ("forecast", experiments.forecast, ("over",), ValueError, ("name", "'over_width'", "'over'")),
             ("forecast", experiments.forecast, ("V-C", "huge"), ValueError, ("scale", "'smoke'", "'huge'")),
+            (
+                "tempering",
+                experiments.tempering,
+                (dataclasses.replace(experiments.TEMPERING["smoke"], num_test=14),),
+                ValueError,
+                ("num_test", "at least 15", "14"),
+            ),
+            (
+                "resnet",
+                experiments.resnet,
+                (dataclasses.replace(experiments.RESNET["smoke"], num_test=14),),
+                ValueError,
+                ("num_test", "at least 15", "14"),
+            ),
             ("summarise", experiments.summarise, ("P-F99",), ValueError, ("name", "'P-F99'")),
             ("summarise", experiments.summarise, ("V-C",), FileNotFoundError, ("results", "no 'results'")),
             ("ledger", experiments.ledger, ("nowhere",), FileNotFoundError, ("results", "no 'nowhere'")),
@@ -1158,6 +1172,65 @@ ROWS = [
         lambda: experiments.over_width(experiments.OverWidth(dataset="imagenet")),
         ValueError,
         ("dataset", "'digits'", "'imagenet'"),
+    ),
+    *(
+        Row("experiments.convergence", lambda c=c: experiments.convergence(c), ValueError, words)
+        for c, words in [
+            (experiments.Convergence(samplers=("HMC",)), ("sampler", "'pCN'", "'HMC'")),
+            (experiments.Convergence(num_steps=(1,)), ("num_steps", "one entry for each", "(1,)")),
+            (experiments.Convergence(num_steps=(1,) * 3), ("num_steps", "at least 800", "(1, 1, 1)")),
+            (experiments.Convergence(num_chains=1), ("num_chains", "at least 2", "1")),
+            (experiments.Convergence(num_projections=1), ("num_projections", "at least 2", "1")),
+            (experiments.Convergence(num_checkpoints=0), ("num_checkpoints", "at least 1", "0")),
+            (experiments.Convergence(dataset="imagenet"), ("dataset", "'digits'", "'imagenet'")),
+        ]
+    ),
+    *(
+        Row(f"experiments.{name}", call, *rest)
+        for name, call, *rest in [
+            (
+                "agreement",
+                lambda: experiments.agreement(np.zeros((2, 7))),
+                ValueError,
+                ("draws", "8 draws", "(2, 7)"),
+            ),
+            (
+                "agreement",
+                lambda: experiments.agreement(np.zeros((1, 8))),
+                ValueError,
+                ("draws", "two chains", "(1, 8"),
+            ),
+            (
+                "steadiness",
+                lambda: experiments.steadiness(np.zeros((2, 8))),
+                ValueError,
+                ("draws", "(chain, draw, feature)", "(2, 8)"),
+            ),
+            (
+                "steadiness",
+                lambda: experiments.steadiness(np.zeros((2, 8, 2)), thin=0),
+                ValueError,
+                ("thin", "at least 1", "0"),
+            ),
+            (
+                "whole_langevin",
+                lambda: experiments.whole_langevin(flat, 0.0, 10),
+                ValueError,
+                ("step_size", "above 0", "0.0"),
+            ),
+            (
+                "whole_langevin",
+                lambda: experiments.whole_langevin(flat, 0.1, 1),
+                ValueError,
+                ("num_rest", "at least 2", "1"),
+            ),
+            (
+                "whole_langevin",
+                lambda: experiments.whole_langevin(flat, 0.1, 2).init(jnp.zeros(3)),
+                TypeError,
+                ("rng_key is required",),
+            ),
+        ]
     ),
     *(
         Row(f"experiments.{name}", lambda run=run, config=config: run(config), ValueError, words)

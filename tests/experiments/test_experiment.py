@@ -7,6 +7,7 @@ import pytest
 
 from widebnn.experiments import CLAIMS, DECLARED, EXPERIMENTS, VERDICTS, Claim, Experiment, Finding
 from widebnn.experiments.experiment import verdict
+from widebnn.scale import SCALES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,11 +64,16 @@ def test_declarations_are_of_a_kind(name):
     one = DECLARED[name]
     assert one.name == name and EXPERIMENTS[name] is one.configs
     kinds = {type(config) for config in one.configs.values()}
-    assert len(kinds) == 1 and "smoke" in one.configs
+    assert len(kinds) == 1 and set(one.configs) == set(SCALES)
     for config in one.configs.values():
         assert one.effort(config) > 0
         assert len(one.parts(config)) == len(set(one.parts(config)))
     assert one.effort(one.configs["smoke"]) < one.effort(one.configs["laptop"])
+    assert one.effort(one.configs["laptop"]) < one.effort(one.configs["colab"])
+    if one.steps is not None:
+        assert 0 < one.steps(one.configs["smoke"]) < one.steps(one.configs["colab"])
+    if one.floats is not None:
+        assert 0 < 4 * one.floats(one.configs["colab"]) < 12 * 2**30, "Colab's card has 15 GiB"
 
 
 @pytest.mark.parametrize(

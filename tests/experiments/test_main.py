@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from widebnn.experiments import CLAIMS, DECLARED, __main__, ledger
+from widebnn.experiments import CLAIMS, DECLARED, T4, __main__, ledger
 from widebnn.experiments.ledger import page, text
 
 from .test_experiment import grid
@@ -84,8 +84,6 @@ def test_summarise_says_what_results_say(capsys):
     [
         (["run", "P-F99"], ["name must be one of", "'P-F1'", "'over_width'", "'P-F99'"]),
         (["show", "P-F99"], ["name must be one of", "'P-F99'"]),
-        (["run", "over_reg", "--scale", "paper"], ["scale", "'colab', 'laptop', 'smoke'", "'paper'"]),
-        (["run", "P-A1"], ["'P-A1'", "not yet run", "10-errata"]),
         (["run", "H-F8b"], ["'H-F8b'", "not yet run"]),
         (["run", "V-C", "--executor", "threads"], ["executor", "processes:N or dask:ADDRESS", "'threads'"]),
         (["run", "V-C", "--executor", "processes:0"], ["executor", "'processes:0'"]),
@@ -108,3 +106,15 @@ def test_executors_by_name():
         assert executor is None
     with __main__._executor("processes:2") as executor:
         assert isinstance(executor, ProcessPoolExecutor) and executor._max_workers == 2
+
+
+def test_on_a_card_its_speed_is_measured_before_a_run(capsys, monkeypatch):
+    monkeypatch.setattr(__main__.jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(__main__, "measured_speed", lambda: T4)
+    monkeypatch.setattr(__main__, "run", stopped)
+    assert __main__.main(["run", "tempering", "--scale", "colab", "--results", str(RESULTS)]) == 130
+    assert "GiB (device): an estimate" in capsys.readouterr().out
+
+
+def stopped(*args, **options):
+    raise KeyboardInterrupt

@@ -9,6 +9,14 @@ from widebnn.experiments.approximations import (
 )
 from widebnn.experiments.claims import CLAIMS
 from widebnn.experiments.collapse import COLLAPSE, Collapse, collapse
+from widebnn.experiments.convergence import (
+    CONVERGENCE,
+    Convergence,
+    agreement,
+    convergence,
+    steadiness,
+    whole_langevin,
+)
 from widebnn.experiments.counterexample import COUNTEREXAMPLE, Counterexample, counterexample
 from widebnn.experiments.declared import DECLARED, EXPERIMENTS
 from widebnn.experiments.efficiency import EFFICIENCY, Efficiency, efficiency
@@ -47,6 +55,7 @@ from widebnn.experiments.published_pcnl import (
 from widebnn.experiments.resnet import RESNET, ResNet, resnet
 from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
 from widebnn.experiments.runner import Forecast, find, forecast, run, summarise
+from widebnn.experiments.speed import T4, Speed, measured_speed
 from widebnn.experiments.tempering import TEMPERING, TemperedFits, Tempering, tempering
 from widebnn.experiments.theorems import THEOREMS, Theorems, theorems
 from widebnn.experiments.uncertainty import InAndOut, in_and_out, quality
@@ -59,6 +68,7 @@ __all__ = [
     "CLAIMS",
     "COLLAPSE",
     "CONCENTRATION",
+    "CONVERGENCE",
     "COUNTEREXAMPLE",
     "DECLARED",
     "EFFICIENCY",
@@ -74,6 +84,7 @@ __all__ = [
     "RESNET",
     "SOFTMAX_MAPS",
     "SUPREMA",
+    "T4",
     "TEMPERING",
     "THEOREMS",
     "UNITWISE",
@@ -83,6 +94,7 @@ __all__ = [
     "Claim",
     "Collapse",
     "Concentration",
+    "Convergence",
     "Counterexample",
     "Efficiency",
     "ElboRatio",
@@ -101,16 +113,19 @@ __all__ = [
     "PublishedPCNL",
     "ResNet",
     "Results",
+    "Speed",
     "Suprema",
     "TemperedFits",
     "Tempering",
     "Theorems",
     "Unitwise",
+    "agreement",
     "algorithms",
     "approximations",
     "collapse",
     "concentration",
     "config_hash",
+    "convergence",
     "counterexample",
     "device",
     "efficiency",
@@ -124,6 +139,7 @@ __all__ = [
     "load",
     "load_or_run",
     "mean_field_gap",
+    "measured_speed",
     "over_maps",
     "over_reg",
     "over_width",
@@ -135,9 +151,11 @@ __all__ = [
     "run",
     "save",
     "series",
+    "steadiness",
     "summarise",
     "suprema",
     "tempering",
     "theorems",
     "unitwise",
+    "whole_langevin",
 ]

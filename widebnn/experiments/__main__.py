@@ -10,11 +10,14 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from widebnn.experiments.claims import CLAIMS
 from widebnn.experiments.declared import DECLARED
 from widebnn.experiments.experiment import Claim, verdict
 from widebnn.experiments.ledger import PAPERS, duration, ledger, page, text
 from widebnn.experiments.runner import find, forecast, run, summarise
+from widebnn.experiments.speed import measured_speed
 from widebnn.scale import SCALES, current_scale
 
 SHIPPED = "book/results"
@@ -127,7 +130,8 @@ def _run(options: argparse.Namespace) -> None:
     experiment, scale = find(name), options.scale or current_scale()
     config = experiment.config(scale)
     print(f"{experiment.name} at {scale} scale, in {_counted(len(experiment.parts(config)), 'part')}")
-    expected = forecast(name, scale, options.results)
+    speed = None if jax.default_backend() == "cpu" else measured_speed()
+    expected = forecast(name, scale, options.results, speed=speed)
     if expected is None:
         print("no run is on record that would tell how long this takes", flush=True)
     else:

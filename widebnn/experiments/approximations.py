@@ -49,7 +49,7 @@ class Approximations:
         Of MCMC: chains that share the draws, sweeps of the unit-wise sampler from one draw to the next, and
         before the first.
     taus
-        τ of variational inference, η = τ p/N; τ = N/p, which is η = 1, is added.
+        τ of variational inference, η = τ p/N; η = 1 is added.
     num_epochs, learning_rate
         Steps of Adam, each on all images, for variational inference and the ensemble; the rate falls to zero
         by a cosine.
@@ -95,6 +95,7 @@ APPROXIMATIONS = {
         num_repeats=1,
     ),
     "laptop": Approximations(),
+    "colab": Approximations(num_train=1_000, num_test=2_000, width=1_024, num_draws=200, num_epochs=2_000),
     "paper": Approximations(
         num_train=1_500,
         num_test=5_000,
@@ -195,9 +196,10 @@ def _methods(config: Approximations, num_observations: int) -> Iterator[tuple[st
     yield "φ ~ N(0, I)", _reparametrised_prior
     yield "NNGP", _nngp
     yield "deep ensemble", _ensemble
-    for tau in (config.width / num_observations, *config.taus):
+    yield "VI, η = 1", partial(_variational, temperature=1.0)
+    for tau in config.taus:
         eta = float(vi.cooling(tau, num_observations, config.width))
-        yield f"VI, η = {eta:.2g}", partial(_variational, temperature=eta)
+        yield f"VI, τ = {tau:g}", partial(_variational, temperature=eta)
 
 
 def _problem(config: Approximations, repeat: int) -> Problem:

@@ -52,8 +52,10 @@ class Collapse:
 COLLAPSE = {
     "smoke": Collapse(widths=(16, 128, 1_024), num_steps=100, num_samples=2),
     "laptop": Collapse(),
+    "colab": Collapse(widths=(16, 64, 256, 1_024, 4_096, 16_384), num_steps=4_000, num_samples=32),
+    "paper": Collapse(widths=(16, 64, 256, 1_024, 4_096, 16_384, 65_536), num_steps=10_000, num_samples=32),
 }
-"""The configuration at each scale."""
+"""The configuration at each scale; the paper has a proposition and no numbers, those of "paper" are ours."""
 
 
 def collapse(config: Collapse, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:

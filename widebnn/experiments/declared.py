@@ -5,6 +5,7 @@ import math
 from widebnn.experiments.algorithms import ALGORITHMS, algorithms
 from widebnn.experiments.approximations import APPROXIMATIONS, approximations
 from widebnn.experiments.collapse import COLLAPSE, collapse
+from widebnn.experiments.convergence import CONVERGENCE, convergence
 from widebnn.experiments.counterexample import COUNTEREXAMPLE, counterexample
 from widebnn.experiments.efficiency import EFFICIENCY, METHODS, efficiency
 from widebnn.experiments.elbo_ratio import ELBO_RATIO, elbo_ratio
@@ -22,12 +23,25 @@ from widebnn.experiments.mean_field_limit import (
 from widebnn.experiments.other_maps import OVER_MAPS, OVER_REG, over_maps, over_reg
 from widebnn.experiments.published_pcnl import PUBLISHED_PCNL, published_pcnl
 from widebnn.experiments.resnet import RESNET, resnet
-from widebnn.experiments.tempering import TEMPERING, tempering
+from widebnn.experiments.tempering import TEMPERING, TemperedFits, tempering
 from widebnn.experiments.theorems import CHAINS, THEOREMS, theorems
 from widebnn.experiments.unitwise import UNITWISE, unitwise
 from widebnn.experiments.width import OVER_WIDTH, over_width
 
 __all__ = ["DECLARED", "EXPERIMENTS"]
+
+INPUTS, PIXELS = 32 * 32 * 3, 28 * 28
+"""Numbers that an image of CIFAR-10 or SVHN has, and one of MNIST or Fashion-MNIST."""
+
+
+def _batches(c: TemperedFits) -> int:
+    """Of all fits, one after another."""
+    return len(c.taus) * c.num_repeats * c.num_epochs * math.ceil(c.num_train / c.batch_size)
+
+
+# A sampler holds its position, a proposal, gradients, momenta and variates: about 8 times the weights. Adam
+# on q holds μ and ρ, their moments, gradients and updates: about 12 times. A fit by L-BFGS-B takes some 2,000
+# steps; a step of a ResNet starts about ten times as many operations as one of a sampler.
 
 # Whole stay those whose entries share something: random numbers (approximations, concentration), a chain that
 # each part would have to run again (over_reg), the mean and the deviation of the most images (landscape).
@@ -42,6 +56,10 @@ _ALL = (
             * sum(c.widths)
             * (3 * c.num_draws + 4 * len(CHAINS) * c.num_chains * (c.num_steps + c.burn_in))
             + sum(width**2 for width in c.function_widths) * c.num_functions
+        ),
+        steps=lambda c: (  # 64 draws at a time
+            len(c.widths) * (c.num_draws / 64 + len(CHAINS) * (c.num_steps + c.burn_in))
+            + len(c.function_widths) * c.num_functions / 64
         ),
     ),
     Experiment(
@@ -58,6 +76,7 @@ _ALL = (
         COUNTEREXAMPLE,
         counterexample,
         effort=lambda c: sum(c.widths) * c.num_draws,
+        steps=lambda c: len(c.widths) * c.num_draws / 500,
         over=(("widths",),),
     ),
     Experiment(
@@ -68,6 +87,7 @@ _ALL = (
         effort=lambda c: (
             len(c.cases) * (5 * c.num_draws + 2 * c.num_chains * (c.num_samples * c.thin + c.burn_in))
         ),
+        steps=lambda c: 2 * len(c.cases) * (c.num_samples * c.thin + c.burn_in),
         over=(("cases",),),
     ),
     Experiment(
@@ -76,6 +96,7 @@ _ALL = (
         UNITWISE,
         unitwise,
         effort=lambda c: sum(c.widths) * c.num_train**2 * c.num_chains * (c.num_sweeps + c.burn_in),
+        steps=lambda c: sum(c.widths) / 32 * (c.num_sweeps + c.burn_in),  # 32 units at a time
         over=(("widths",),),
     ),
     Experiment(
@@ -91,20 +112,45 @@ _ALL = (
                 + 200 * METHODS["HMC"].cost * c.compared_width * c.compared_steps
             )
         ),
+        steps=lambda c: (
+            len(c.samplers) * sum(c.work / width for width in c.widths)
+            + 3 * METHODS["HMC"].cost * c.compared_steps
+        ),
     ),
     Experiment(
         "over_width",
         "acceptance and mixing of four samplers over width",
         OVER_WIDTH,
         over_width,
+        steps=lambda c: len(c.widths) * (len(c.step_sizes) * sum(c.num_steps) + 10 * c.burn_in),
+        floats=lambda c: (
+            (c.num_train + c.num_test) * INPUTS
+            + max(c.widths) * (8 * INPUTS + c.num_projections * c.num_train)
+        ),
         effort=lambda c: sum(c.widths) * sum(c.num_steps) * len(c.step_sizes) * c.num_train,
         over=(("widths",),),
+    ),
+    Experiment(
+        "convergence",
+        "R-hat and traces of three chains over width",
+        CONVERGENCE,
+        convergence,
+        effort=lambda c: sum(c.widths) * sum(c.num_steps) * c.num_chains * c.num_train,
+        steps=lambda c: len(c.widths) * sum(c.num_steps),
+        over=(("widths",), ("samplers", "num_steps")),
     ),
     Experiment(
         "published_pcnl",
         "the law of the published pCNL against the posterior",
         PUBLISHED_PCNL,
         published_pcnl,
+        steps=lambda c: sum(
+            2 * leapfrog * (c.num_samples + c.burn_in) + steps
+            for leapfrog, steps in zip(c.leapfrog_steps, c.pcnl_steps)
+        ),
+        floats=lambda c: (
+            (c.num_train + c.num_test) * INPUTS + 8 * max(c.widths) * (INPUTS + c.num_chains * c.num_train)
+        ),
         effort=lambda c: (
             c.num_train
             * sum(
@@ -119,6 +165,11 @@ _ALL = (
         "slices of the posterior before and after repriorisation",
         LANDSCAPE,
         landscape,
+        steps=lambda c: len(c.problems) * (c.resolution**2 + 9 * c.num_products + 1_000),
+        floats=lambda c: (
+            max(width for width, _ in c.problems) * INPUTS * (8 + 2 * c.num_products)
+            + 3 * max(width * n for width, n in c.problems)
+        ),
         effort=lambda c: sum(math.prod(problem) for problem in c.problems) * c.resolution**2,
     ),
     Experiment(
@@ -126,6 +177,8 @@ _ALL = (
         "two maps of the weights over their regulariser",
         OVER_REG,
         over_reg,
+        steps=lambda c: (1 + 2 * len(c.regs)) * (c.num_steps + c.burn_in),
+        floats=lambda c: c.num_chains * (8 * c.width) ** 2 + 4 * c.num_prior * c.width,
         effort=lambda c: (1 + 2 * len(c.regs)) * c.num_chains * (c.num_steps + c.burn_in),
     ),
     Experiment(
@@ -133,6 +186,14 @@ _ALL = (
         "maps of the readout under a softmax likelihood, over width",
         OVER_MAPS,
         over_maps,
+        steps=lambda c: len(c.widths) * len(c.maps) * (c.num_steps + c.burn_in),
+        floats=lambda c: (
+            max(c.widths)
+            * (
+                c.num_chains * (8 * c.num_inputs + 4 * c.num_train + c.num_projections)
+                + c.num_prior * c.num_inputs
+            )
+        ),
         effort=lambda c: sum(c.widths) * len(c.maps) * c.num_train * c.num_chains * (c.num_steps + c.burn_in),
         over=(("widths",), ("maps",)),
     ),
@@ -141,6 +202,8 @@ _ALL = (
         "the best q of a plain ELBO over width",
         COLLAPSE,
         collapse,
+        steps=lambda c: len(c.scalings) * len(c.widths) * (c.num_steps + 2_000),
+        floats=lambda c: max(c.widths) * (4 * c.num_samples * c.num_digits + 12 * 74),
         effort=lambda c: sum(c.widths) * len(c.scalings) * len(c.losses) * c.num_steps * c.num_samples,
         over=(("losses",), ("scalings",), ("widths",)),
     ),
@@ -149,6 +212,8 @@ _ALL = (
         "how far the ELBO is from its mean-field limit",
         MEAN_FIELD_GAP,
         mean_field_gap,
+        steps=lambda c: len(c.scalings) * len(c.widths) * c.num_posteriors * c.num_samples,
+        floats=lambda c: max(c.widths) * (3 * c.num_train + 4 * 74),
         effort=lambda c: sum(c.widths) * c.num_train * c.num_posteriors * c.num_samples,
         over=(("losses",), ("scalings",), ("widths",)),
     ),
@@ -157,6 +222,8 @@ _ALL = (
         "the best ELBO of N neurons against the best of its limit",
         SUPREMA,
         suprema,
+        steps=lambda c: 2_000 * len(c.taus) * len(c.widths) * (1 + c.num_starts),
+        floats=lambda c: max(c.widths) * 2 * (6 * 8 + 4 * c.num_train),
         effort=lambda c: len(c.taus) * sum(c.widths) * (1 + c.num_starts) * c.num_train,
         over=(("taus",),),
     ),
@@ -172,6 +239,10 @@ _ALL = (
         "the two terms of the ELBO before training",
         ELBO_RATIO,
         elbo_ratio,
+        steps=lambda c: (
+            sum(math.ceil(p / 2_000) for p in c.num_train) * len(c.widths) * len(c.scalings) * c.num_samples
+        ),
+        floats=lambda c: max(c.num_train) * PIXELS + max(c.widths) * (4 * PIXELS + 3 * 2_000),
         effort=lambda c: sum(c.num_train) * sum(c.widths) * len(c.scalings) * c.num_samples,
         over=(("datasets", "num_train"), ("scalings",), ("widths",)),
     ),
@@ -180,6 +251,8 @@ _ALL = (
         "a two-layer network over the temperature of the ELBO",
         TEMPERING,
         tempering,
+        steps=_batches,
+        floats=lambda c: (c.num_train + 2 * c.num_test) * PIXELS + c.width * (12 * PIXELS + 6 * c.batch_size),
         effort=lambda c: len(c.taus) * c.num_repeats * c.num_epochs * c.num_train * c.width,
         over=(("taus",),),
         order=("repeat",),
@@ -189,6 +262,9 @@ _ALL = (
         "ResNet-20 over the temperature of the ELBO",
         RESNET,
         resnet,
+        steps=lambda c: 10 * len(c.norms) * _batches(c),
+        # 188,000 outputs of convolutions an image, four arrays of each kind, and 270,000 weights
+        floats=lambda c: c.num_train * INPUTS + 4 * 188_000 * c.batch_size + 12 * 270_000,
         effort=lambda c: len(c.norms) * len(c.taus) * c.num_repeats * c.num_epochs * c.num_train,
         over=(("norms",), ("taus",)),
         order=("norm", "repeat"),
@@ -198,6 +274,18 @@ _ALL = (
         "one posterior and everything that approximates it",
         APPROXIMATIONS,
         approximations,
+        steps=lambda c: (
+            c.num_repeats
+            * (
+                2 * (c.num_sweeps * c.num_draws // c.num_chains + c.burn_in) * c.width
+                + (1 + len(c.taus) + c.num_members) * c.num_epochs
+            )
+        ),
+        floats=lambda c: (
+            (c.num_repeats * c.num_train + c.num_test) * INPUTS
+            + c.width * (12 * INPUTS + c.num_chains * (8 * c.num_train + c.num_test))
+            + c.num_chains * c.num_test**2
+        ),
         effort=lambda c: (
             c.num_repeats
             * c.num_train

@@ -53,8 +53,10 @@ class ElboRatio:
 ELBO_RATIO = {
     "smoke": ElboRatio(datasets=("digits", "diabetes"), num_train=(500, 256), widths=(16, 128, 1_024)),
     "laptop": ElboRatio(),
+    "colab": ElboRatio(widths=(16, 64, 256, 1_024, 4_096, 16_384), num_samples=256),
+    "paper": ElboRatio(widths=tuple(2**k for k in range(4, 15)), num_samples=256),
 }
-"""The configuration at each scale."""
+"""The configuration at each scale; the paper states data, prior and σ, its other numbers are ours."""
 
 
 def elbo_ratio(config: ElboRatio, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:

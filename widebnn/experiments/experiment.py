@@ -39,6 +39,11 @@ class Experiment:
         outside of `over`.
     effort
         A number proportional to the operations that a configuration takes, as a guess.
+    steps
+        How many steps a configuration takes one after another, as a guess; None where the host computes, and
+        no other device makes it faster.
+    floats
+        How many numbers a configuration holds on the device at once, as a guess; None where nobody counted.
     """
 
     name: str
@@ -46,6 +51,8 @@ class Experiment:
     configs: Mapping[str, Any]
     function: Callable[..., Rows]
     effort: Callable[[Any], float]
+    steps: Callable[[Any], float] | None = None
+    floats: Callable[[Any], float] | None = None
     over: tuple[tuple[str, ...], ...] = ()
     order: tuple[str, ...] = ()
 

@@ -111,13 +111,16 @@ OVER_REG = {
     "smoke": OverReg(num_chains=4, num_steps=300, burn_in=200, regs=(1e-2, 100.0), num_prior=200),
     "laptop": OverReg(num_steps=30_000),
     "colab": OverReg(num_steps=300_000),
+    "paper": OverReg(num_steps=3_000_000, regs=(1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)),
 }
 OVER_MAPS = {
     "smoke": OverMaps(num_chains=4, num_steps=300, burn_in=300, num_train=16, widths=(8, 32), num_prior=200),
     "laptop": OverMaps(num_steps=10_000),
     "colab": OverMaps(num_steps=100_000),
+    "paper": OverMaps(num_steps=100_000, widths=(8, 32, 128, 512, 2_048)),
 }
-"""The configuration of each experiment at each scale."""
+"""The configuration of each experiment at each scale; "paper" has λ (Figure 10, with λ = 10² more) and the
+number of steps (Figure 11) of Hron et al., who state no steps for the first."""
 
 
 def over_reg(config: OverReg, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:

@@ -69,6 +69,7 @@ RESNET = {
         initial_std=0.01,
         num_draws=10,
     ),
+    "colab": ResNet(num_repeats=1, num_epochs=40, learning_rate=0.02, initial_std=0.01),
     "paper": ResNet(norms=("batch", "none")),
 }
 """The configuration at each scale; the paper states data, augmentation, prior, m and repeats."""

@@ -37,7 +37,7 @@ class Results(NamedTuple):
     rows
         One dictionary of numbers and names for each thing that was measured; arrays too, where there are any.
     config
-        The configuration, as a dictionary.
+        The configuration, as a dictionary; seeds are part of it.
     provenance
         Seconds, device, commit and versions; and `peak_bytes`, the most memory that the process had taken
         until the results were stored, of the host and, where there is one, of the accelerator.

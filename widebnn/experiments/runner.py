@@ -15,6 +15,7 @@ from widebnn.experiments.claims import CLAIMS
 from widebnn.experiments.declared import DECLARED
 from widebnn.experiments.experiment import Claim, Experiment, Finding
 from widebnn.experiments.results import Results, config_hash, gather, load
+from widebnn.experiments.speed import Speed, flops_on_record
 from widebnn.scale import SCALES, current_scale
 
 __all__ = ["Forecast", "find", "forecast", "largest", "run", "summarise"]
@@ -214,20 +215,31 @@ class Forecast(NamedTuple):
     basis: str
 
 
-def forecast(name: str, scale: str | None = None, results: str | os.PathLike = "results") -> Forecast | None:
+def forecast(
+    name: str,
+    scale: str | None = None,
+    results: str | os.PathLike = "results",
+    *,
+    speed: Speed | None = None,
+) -> Forecast | None:
     """What a run will probably take: by a run of the same scale that is on record, or else by one of another.
 
     Results in the folder and those shipped with the book are what is on record. Those of another scale are
-    multiplied by the ratio of the numbers of operations, a guess that knows nothing of the time to compile.
+    multiplied by the ratio of the numbers of operations, a guess that knows nothing of the time to compile;
+    those of another device than that of `speed` by the ratio of speeds besides, and what its steps take to
+    start is added.
 
     Parameters
     ----------
     name, scale, results
         As for `run`.
+    speed
+        Of the device that is to run it; without one, that of the run on record.
 
     Returns
     -------
-    None where no run of any scale is on record.
+    None where no run of any scale is on record, or where `speed` is of another device than the one that made
+    it and the speed of that is not on record: results of `over_width` tell it.
 
     Raises
     ------
@@ -237,22 +249,47 @@ def forecast(name: str, scale: str | None = None, results: str | os.PathLike = "
     experiment = find(name)
     scale = current_scale() if scale is None else scale
     config = experiment.config(scale)
-    known = dict(_recorded(experiment, Path(results)))
-    if scale in known:
-        made = known[scale].provenance
-        return Forecast(made["seconds"], made.get("peak_bytes", {}), f"as it took on {made['device']}")
+    known = {other: found.provenance for other, found in _recorded(experiment, Path(results))}
     # the nearest in effort, whose time has the least to be multiplied by
     wanted = experiment.effort(config)
     efforts = {other: experiment.effort(experiment.configs[other]) for other in known}
-    for other in sorted(efforts, key=lambda other: max(efforts[other] / wanted, wanted / efforts[other])):
-        made = known[other].provenance
-        seconds = made["seconds"] * wanted / efforts[other]
+    nearest = min(efforts, key=lambda s: max(efforts[s] / wanted, wanted / efforts[s]), default=None)
+    nearest = scale if scale in known else nearest
+    if nearest is None:
+        return None
+    made = known[nearest]
+    if speed is None or made["device"] == speed.device:
+        if nearest == scale:
+            return Forecast(made["seconds"], made.get("peak_bytes", {}), f"as it took on {made['device']}")
+        seconds = made["seconds"] * wanted / efforts[nearest]
         basis = (
             "an estimate, by operations and without compiling, "
-            f"from {made['seconds']:,.0f} s at {other} scale on {made['device']}"
+            f"from {made['seconds']:,.0f} s at {nearest} scale on {made['device']}"
         )
         return Forecast(seconds, {}, basis)
-    return None
+    return _elsewhere(experiment, config, speed, made, wanted / efforts[nearest], Path(results))
+
+
+def _elsewhere(
+    experiment: Experiment, config: Any, speed: Speed, made: dict[str, Any], ratio: float, folder: Path
+) -> Forecast | None:
+    """On another device than the one that made the record, whose run was 1/ratio as large."""
+    peak = {} if experiment.floats is None else {"device": int(4 * experiment.floats(config))}
+    of = f"an estimate from {made['seconds']:,.0f} s on {made['device']}"
+    if experiment.steps is None:
+        return Forecast(made["seconds"] * ratio, peak, f"{of}, as the host computes it there too")
+    records = [found for _, found in _recorded(DECLARED["over_width"], folder)]
+    flops = [flops_on_record(r) for r in records if _kind(r.provenance["device"]) == _kind(made["device"])]
+    if not flops:
+        return None
+    faster, starts = speed.flops / max(flops), experiment.steps(config) * speed.latency
+    basis = f"{of}: arithmetic {faster:.2g} times as fast, {starts:,.0f} s to start steps; {speed.basis}"
+    return Forecast(made["seconds"] * ratio / faster + starts, peak, basis)
+
+
+def _kind(device: str) -> str:
+    """A device, whatever the number of cores."""
+    return device.rpartition(",")[0] if device.endswith((" core", " cores")) else device
 
 
 def _recorded(experiment: Experiment, folder: Path) -> Iterator[tuple[str, Results]]:

@@ -11,7 +11,7 @@ from flax import nnx
 
 from widebnn import vi
 from widebnn._check import at_least, non_negative, positive
-from widebnn.experiments.uncertainty import InAndOut, in_and_out, quality, rounded, shares
+from widebnn.experiments.uncertainty import NUM_BINS, InAndOut, in_and_out, quality, rounded, shares
 
 __all__ = ["TEMPERING", "TemperedFits", "Tempering", "adam", "tempering"]
 
@@ -100,6 +100,12 @@ TEMPERING = {
         learning_rate=0.01,
         initial_std=0.1,
     ),
+    "colab": Tempering(
+        taus=(1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 0.03, 0.1, 0.3, 1.0),
+        batch_size=500,
+        learning_rate=0.01,
+        initial_std=0.1,
+    ),
     "paper": Tempering(taus=(1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 0.03, 0.1, 0.3, 1.0), local=False),
 }
 """The configuration at each scale; the paper states data, prior, m and repeats, other numbers are ours."""
@@ -152,13 +158,19 @@ def checked(config: TemperedFits) -> InAndOut:
         non_negative(tau=tau)
     if not 1 <= config.batch_size <= config.num_train:
         raise ValueError(f"batch_size must be 1 to {config.num_train}; got {config.batch_size}")
-    return in_and_out(
+    images = in_and_out(
         config.dataset,
         config.outside,
         config.num_train,
         config.num_test,
         colour=not isinstance(config, Tempering),
     )
+    if len(images.x_test) < NUM_BINS:
+        raise ValueError(
+            f"num_test must be at least {NUM_BINS}, one image for each bin of the calibration error; "
+            f"got {len(images.x_test)}"
+        )
+    return images
 
 
 def adam(config: TemperedFits) -> optax.GradientTransformation:

@@ -11,6 +11,8 @@ from widebnn._check import at_least, one_of
 __all__ = ["InAndOut", "in_and_out", "quality"]
 
 DIGITS_TEST = 600
+NUM_BINS = 15
+"""Of the calibration errors, as in most papers; adaptive bins need as many images."""
 SIDE = 32
 
 PAIRS = {
@@ -119,7 +121,7 @@ def quality(
     labels: Int[Array | np.ndarray, " n"],
     outside: Float[Array | np.ndarray, "m _class"],
     *,
-    num_bins: int = 15,
+    num_bins: int = NUM_BINS,
 ) -> dict[str, Any]:
     """Everything that `widebnn.metrics` says of probabilities in and out of distribution, as a row.
 

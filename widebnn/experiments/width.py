@@ -9,14 +9,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import nnx
 from jaxtyping import Float
 
 from widebnn import data, samplers, targets
 from widebnn._check import one_of
 from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.experiments.images import images
-from widebnn.models import BNN, FCN
+from widebnn.experiments.one_layer import one_layer
 from widebnn.sampling import sample
 
 __all__ = ["OVER_WIDTH", "SAMPLERS", "OverWidth", "over_width", "series"]
@@ -147,11 +146,8 @@ class _Posterior:
 
     def __init__(self, config: OverWidth, dataset: data.Dataset, width: int):
         self.config = config
-        x, y = dataset.x_train, dataset.y_train
-        features = FCN(x.shape[1], width, depth=1, rngs=nnx.Rngs(config.seed))
-        bnn = BNN(features, y.shape[1], config.noise_std)
-        self.whole = targets.repriorised(bnn, x, y)
-        self.rotated = targets.rotated(targets.marginal(bnn, x, y))
+        self.network = one_layer(dataset, width, config.noise_std, config.seed)
+        self.whole, self.rotated = self.network.whole, self.network.rotated
         keys = jax.random.split(jax.random.key(config.seed), 4)
         self.project = random_projections(keys[0], self.rotated.template, num=config.num_projections)
         equilibrium = sample(
@@ -165,14 +161,11 @@ class _Posterior:
         self.position = jax.tree.map(lambda leaf: leaf[0], equilibrium.position)
         self.parameters = self.rotated.to_parameters(self.position, keys[2])
         self.rng_key = keys[3]
-        basis = self.rotated.basis
-        self.seen = (dataset.x_test @ basis @ basis.T).astype(x.dtype)
 
     def run(self, name: str, step_size: float, num_steps: int) -> dict[str, Any]:
         config = self.config
         target = self.whole if name in WHOLE else self.rotated
         position = self.whole.from_parameters(self.parameters) if name in WHOLE else self.position
-        informed = self.rotated.from_parameters if name in WHOLE else lambda position: position
         draws = sample(
             self.rng_key,
             SAMPLERS[name](target, config, step_size),
@@ -180,11 +173,7 @@ class _Posterior:
             num_samples=num_steps // config.thin,
             thin=config.thin,
             initial=jax.tree.map(lambda leaf: leaf[None], position),
-            collect={
-                "potential": target.potential,
-                "weights": lambda position: self.project(informed(position)),
-                "predictions": target.predictive_mean(self.seen),
-            },
+            collect=self.network.collect(target, self.project),
         )
         row = {
             "sampler": name,

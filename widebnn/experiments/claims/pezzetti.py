@@ -9,6 +9,8 @@ from widebnn.experiments.results import Results
 
 __all__ = ["PEZZETTI"]
 
+BETWEEN = "share of variance between chains"
+WAVES = 0.25  # at U = 0, two runs of a dozen correlation times differ in it by less, 19 times of 20
 LEAST_ESS = 10  # fewer effective samples are a guess, whatever their decimals
 
 
@@ -90,6 +92,65 @@ _RULE_OF_ACCEPTANCE = (
     "What is missing from an acceptance of one falls as a power of the width (exponent below 0, with a first "
     "correction for finite width), to less than half from the narrowest network to the widest. At β = 0.5."
 )
+
+
+def _disagreement(results: Results) -> list[Finding]:
+    findings = []
+    for quantity in ("weights", "predictions"):
+        pcn, pcnl = (_rhat_squared(results, name, quantity) for name in ("pCN", "pCNL"))
+        fall = difference(pcn[-1], pcn[0])
+        findings += [
+            Finding(f"pCN, {quantity}: widest less narrowest", *fall, below=0),
+            Finding(f"pCN, {quantity}: widest", *pcn[-1], below=1.2),
+            Finding(f"pCNL, {quantity}: greatest over widths", *_greatest(pcnl), below=1.2),
+        ]
+    lmc = _rhat_squared(results, "Langevin", "weights")
+    rise = difference(lmc[-1], lmc[0])  # too small to be told without a standard error
+    return [*findings, Finding("LMC, weights: widest less narrowest", *rise, above=0)]
+
+
+def _rhat_squared(results: Results, sampler: str, quantity: str) -> list[Measure]:
+    """The mean at the last checkpoint, over width; projections are independent, predictions are not."""
+    found = []
+    for row in _at_the_end(results, sampler):
+        value, deviation = (row[f"rhat_squared{part}_{quantity}"] for part in ("", "_std"))
+        if value is None:  # chains that do not move
+            found.append(Measure(math.inf))
+        elif quantity == "weights":
+            found.append(Measure(value, deviation / math.sqrt(results.config["num_projections"])))
+        else:
+            found.append(Measure(value))
+    return found
+
+
+def _at_the_end(results: Results, sampler: str) -> list[dict]:
+    rows = sorted(chosen(results.rows, sampler=sampler), key=lambda row: (row["width"], row["step"]))
+    return [row for row in rows if "pc_drift" in row]
+
+
+def _langevin_traces(results: Results) -> list[Finding]:
+    between = _between(results, "Langevin")
+    return [Finding(f"{BETWEEN}: widest less narrowest", between[-1] - between[0], above=WAVES)]
+
+
+def _pcn_traces(results: Results) -> list[Finding]:
+    between = _between(results, "pCN")
+    return [Finding(f"{BETWEEN}: widest less narrowest", between[-1] - between[0], below=-WAVES)]
+
+
+def _pcnl_traces(results: Results) -> list[Finding]:
+    pcnl, pcn = _between(results, "pCNL")[0], _between(results, "pCN")[0]
+    return [
+        Finding(f"{BETWEEN}, narrowest: pCNL", pcnl, below=WAVES),
+        Finding(f"{BETWEEN}, narrowest: pCNL less pCN", pcnl - pcn, below=-WAVES),
+    ]
+
+
+def _between(results: Results, sampler: str) -> list[float]:
+    """Over width; NaN where no chain moves."""
+    found = [row["pc_between"] for row in _at_the_end(results, sampler)]
+    return [math.nan if share is None else share for share in found]
+
 
 PEZZETTI = (
     Claim(
@@ -185,24 +246,51 @@ PEZZETTI = (
         "Figure 3",
         "R-hat of three chains falls below 1.2 earlier in wider networks for pCN and pCNL, and not for LMC.",
         "5,000 to 20,000 steps at β = 0.1, widths 512 to 4,096",
+        experiment="convergence",
+        summarise=_disagreement,
+        rule="The paper's R-hat, a ratio of variances, at the last checkpoint, mean over projections of the "
+        "weights and over predictions: that of pCN is smaller at the widest network than at the narrowest "
+        "and below 1.2 there, that of pCNL is below 1.2 at every width, and that of LMC, of the weights, is "
+        "greater at the widest than at the narrowest. Of predictions there is no standard error.",
+        chapter="18-convergence",
+        figure="fig-rhat",
     ),
     Claim(
         "P-F4",
         "Figure 4",
         "Traces of the first two principal components: LMC mixes worse in wider networks.",
         "traces",
+        experiment="convergence",
+        summarise=_langevin_traces,
+        rule="The share of the variance of the first two principal components that is between chains is "
+        "greater at the widest network than at the narrowest, by a quarter at least: almost so much of it "
+        "there can be where nothing is wrong.",
+        chapter="18-convergence",
+        figure="fig-traces-langevin",
     ),
     Claim(
         "P-F5",
         "Figure 5",
         "Traces of the first two principal components: pCN becomes steadier in wider networks.",
         "traces",
+        experiment="convergence",
+        summarise=_pcn_traces,
+        rule="The share of the variance of the first two principal components that is between chains is "
+        "smaller at the widest network than at the narrowest, by a quarter at least.",
+        chapter="18-convergence",
+        figure="fig-traces-pcn",
     ),
     Claim(
         "P-F6",
         "Figure 6",
         "Traces of the first two principal components: pCNL mixes well at small widths too.",
         "traces",
+        experiment="convergence",
+        summarise=_pcnl_traces,
+        rule="At the narrowest network less than a quarter of the variance of the first two principal "
+        "components is between chains, and less than under pCN by a quarter at least.",
+        chapter="18-convergence",
+        figure="fig-traces-pcnl",
     ),
     Claim(
         "P-X",

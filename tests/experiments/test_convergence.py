@@ -1,0 +1,199 @@
+"""The experiment on R̂ and traces: its rows, its summaries on chains whose answer is known, its claims."""
+
+import dataclasses
+import json
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import widebnn as wb
+from widebnn.experiments import (
+    CLAIMS,
+    CONVERGENCE,
+    Results,
+    agreement,
+    convergence,
+    steadiness,
+    whole_langevin,
+)
+from widebnn.experiments.experiment import verdict
+from widebnn.samplers.hmc import HMCState, leapfrog
+
+TINY = dataclasses.replace(
+    CONVERGENCE["smoke"], num_train=8, num_test=2, widths=(4,), num_steps=(80,) * 3, thin=2, num_projections=3
+)
+
+
+def flat(position):
+    return jnp.zeros(())
+
+
+def test_rows_cover_the_grid_and_can_be_saved():
+    seen = []
+    rows = convergence(TINY, on_row=seen.append)
+    assert rows == seen
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+    assert [(row["sampler"], row["step"]) for row in rows] == [
+        (name, step) for name in TINY.samplers for step in (20, 40, 60, 80)
+    ]
+    for row in rows:
+        assert 0 <= row["acceptance"] <= 1 and row["ms_per_step"] > 0
+        for quantity in ("potential", "weights", "predictions"):
+            assert row[f"rhat_squared_{quantity}"] is None or row[f"rhat_squared_{quantity}"] > 0
+        assert ("pc_traces" in row) == (row["step"] == 80)
+    assert np.shape(rows[-1]["pc_traces"]) == (2, TINY.num_chains, 40)
+
+
+def test_samplers_start_from_the_same_draws_of_the_prior(monkeypatch):
+    keys = []
+
+    def first(rng_key, sampler, target, **options):
+        keys.append(jax.random.key_data(rng_key).tolist())
+        assert "initial" not in options and "burn_in" not in options
+        raise StopIteration
+
+    monkeypatch.setattr(sys.modules[convergence.__module__], "sample", first)
+    for name in TINY.samplers:
+        with pytest.raises(StopIteration):
+            convergence(dataclasses.replace(TINY, samplers=(name,), num_steps=(80,)))
+    assert keys == 3 * keys[:1]
+
+
+def test_a_leapfrog_step_adds_an_eighth_of_the_growth_where_the_potential_is_flat(x64):
+    x, m = jax.random.normal(jax.random.key(0), (2, 50))
+    end, _, energy_change = leapfrog(flat, 0.3, 1)(HMCState(x, jnp.zeros(()), jnp.zeros(50)), m)
+    growth = jnp.sum(end.position**2) - jnp.sum(x**2)
+    np.testing.assert_allclose(energy_change, 0.3**2 / 8 * growth, rtol=1e-10)
+
+
+def test_carrying_the_norm_is_langevin_on_all_coordinates():
+    """In law: from equilibrium the same acceptance, and three steps later still χ² and N(0, I)."""
+    num_rest, step_size, num_chains = 300, 0.6, 4_000
+
+    def bump(u):
+        return 3 * jnp.sum(u**2) / 2
+
+    def run(sampler, start):
+        def one(key):
+            start_key, init_key, *step_keys = jax.random.split(key, 5)
+            state, rates = sampler.init(start(start_key), rng_key=init_key), []
+            for step_key in step_keys:
+                state, info = sampler.step(step_key, state)
+                rates.append(info.acceptance_rate)
+            return state, jnp.stack(rates)
+
+        return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), num_chains))
+
+    def seen(key):  # exact: N(0, 1/4)
+        return jax.random.normal(key, (2,)) / 2
+
+    def everything(key):
+        seen_key, rest_key = jax.random.split(key)
+        return jnp.concatenate([seen(seen_key), jax.random.normal(rest_key, (num_rest,))])
+
+    short, rates = run(whole_langevin(bump, step_size, num_rest), seen)
+    _, all_rates = run(wb.samplers.langevin(lambda u: bump(u[:2]), step_size, 1.0), everything)
+    _, alone = run(wb.samplers.langevin(bump, step_size, 1.0), seen)
+    error = float(np.hypot(rates.std(), all_rates.std())) / np.sqrt(num_chains)
+    assert abs(float(rates.mean() - all_rates.mean())) < 4 * error
+    assert float(alone.mean() - rates.mean()) > 10 * error  # the rest does count
+    assert abs(float(short.rest.mean()) - num_rest) < 4 * np.sqrt(2 * num_rest / num_chains)
+    assert abs(float(short.rest.var()) / (2 * num_rest) - 1) < 5 * np.sqrt(2 / num_chains)
+    assert abs(float(short.position.var()) * 4 - 1) < 5 * np.sqrt(1 / num_chains)
+
+
+def test_agreement_sees_what_each_statistic_sees():
+    noise = np.random.default_rng(0).normal(size=(3, 400, 5))
+    well = agreement(noise)
+    assert well["rhat_squared"] < 1.02 and well["rhat"] < 1.02 and well["share_below"] == 1
+    assert 600 < well["ess_bulk"] < 1_800 and well["ess_tail"] > 400
+
+    apart = noise + np.array([-1.0, 0.0, 1.0])[:, None, None] * np.array([0, 0, 0, 0, 1.0])[None, None, :]
+    found = agreement(apart)
+    np.testing.assert_allclose(found["rhat_squared_high"], wb.rhat_squared(apart).max(), rtol=1e-6)
+    assert found["share_below"] == 0.8 and found["rhat_squared_median"] < 1.02 < 1.3 < found["rhat_high"]
+
+    spread = agreement(noise * np.array([1, 1, 4])[:, None, None])
+    assert spread["rhat_squared"] < 1.02 and spread["rhat"] > 1.1
+
+    together = noise.copy()
+    together[:, :200] += 5  # all chains, all at once
+    found = agreement(together)
+    assert found["rhat_squared"] < 1.02 and found["rhat"] > 1.5 and found["rhat_late"] < 1.03
+
+
+def test_chains_that_do_not_move_have_no_number():
+    found = agreement(np.repeat(np.arange(3.0)[:, None], 20, axis=1))
+    assert found["rhat_squared"] is found["ess_bulk"] is None and found["share_below"] == 0
+    still = steadiness(np.zeros((2, 20, 3)))
+    assert still["pc_drift"] is still["pc_time"] is None
+
+
+def test_steadiness_of_noise_and_of_a_trend():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(3, 1_000, 4))
+    trend = noise + 10 * np.linspace(-1, 1, 1_000)[None, :, None] * np.array([[1], [2], [3]])[:, :, None]
+    steady, drifting = steadiness(noise, thin=5), steadiness(trend, thin=5)
+    assert steady["pc_drift"] < 0.2 and steady["pc_between"] < 0.01
+    assert 4 < steady["pc_time"] < 7  # a draw, five steps
+    first = steadiness(trend[:, :, :1] * np.ones(2))["pc_explained"]
+    assert first[0] > 0.99
+    assert drifting["pc_drift"] > 0.6 and drifting["pc_time"] > 20 * steady["pc_time"]
+    apart = steadiness(noise + 9 * np.arange(3)[:, None, None])
+    assert apart["pc_between"] > 0.4  # of the first component nearly 1, of the second nearly 0
+    assert np.shape(steady["pc_traces"]) == (2, 3, 200) and steady["pc_thin"] == 25
+
+
+def rows(pcn, pcnl, langevin):
+    """A number for the narrowest and one for the widest."""
+    made = []
+    for name, numbers in {"pCN": pcn, "pCNL": pcnl, "Langevin": langevin}.items():
+        for width, number in zip((8, 64), numbers, strict=True):
+            row = {"width": width, "sampler": name, "step": 100}
+            for quantity in ("weights", "predictions"):
+                row |= {f"rhat_squared_{quantity}": number, f"rhat_squared_std_{quantity}": 0.01}
+            made.append(row | {"pc_drift": 1.0, "pc_between": number - 1})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("numbers", "wanted"),
+    [
+        ({"pcn": (3.0, 1.1), "pcnl": (1.1, 1.05), "langevin": (1.1, 1.5)}, "reproduced"),
+        ({"pcn": (1.1, 1.4), "pcnl": (1.3, 1.3), "langevin": (1.3, 1.1)}, "not reproduced"),
+    ],
+)
+def test_verdicts_follow_the_numbers(numbers, wanted):
+    results = Results(rows(**numbers), {"num_projections": 100}, {})
+    claims = [claim for claim in CLAIMS if claim.experiment == "convergence"]
+    assert [claim.id for claim in claims] == ["P-F3", "P-F4", "P-F5", "P-F6"]
+    found = {claim.id: verdict(claim, claim.summarise(results)) for claim in claims}
+    assert found == dict.fromkeys(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"samplers": ("HMC",), "num_steps": (80,)}, ["sampler", "'HMC'", "'pCNL'"]),
+        ({"num_steps": (80,)}, ["num_steps", "one entry for each", "(80,)"]),
+        ({"num_steps": (80, 80, 63)}, ["num_steps", "at least 64", "63"]),
+        ({"num_chains": 1}, ["num_chains", "at least 2"]),
+        ({"num_checkpoints": 0}, ["num_checkpoints", "at least 1"]),
+        ({"num_projections": 1}, ["num_projections", "at least 2"]),
+        ({"dataset": "imagenet"}, ["dataset", "imagenet", "cifar10"]),
+    ],
+)
+def test_bad_configurations_are_refused_before_anything_runs(change, words):
+    with pytest.raises(ValueError) as error:
+        convergence(dataclasses.replace(TINY, **change), on_row=pytest.fail)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_paper_scale_is_the_papers():
+    paper = CONVERGENCE["paper"]
+    assert (paper.num_chains, paper.step_size, paper.num_checkpoints) == (3, 0.1, 4)
+    assert paper.widths == (512, 1_024, 2_048, 4_096) and set(paper.num_steps) == {20_000}
