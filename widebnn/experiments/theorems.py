@@ -167,7 +167,7 @@ def _over_prior(
     target = targets.rotated(targets.marginal(bnn, x, y))
     collect = {
         "potential": target.potential,
-        "gradient": lambda u: optax.global_norm(jax.grad(target.potential)(u)),
+        "gradient": lambda u: optax.tree.norm(jax.grad(target.potential)(u)),
     }
     draws = limits.prior_draws(_key(config, width, 0), target, collect, config.num_draws)
     u = draws["potential"].astype(np.float64)
