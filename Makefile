@@ -12,6 +12,9 @@ uv := $(shell command -v uv)
 # What chapters compile in `make test` need not be compiled again in `make book`.
 compiled := JAX_COMPILATION_CACHE_DIR='$(CURDIR)/_build/compiled' JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1
 
+# Where jupyter-book looks for chapters that have been run.
+executed := _build/.jupyter_cache
+
 # Progress bars are for readers who wait, not for pages and logs.
 export TQDM_DISABLE := 1
 
@@ -55,7 +58,8 @@ test: $(installed) ## Lint, type-check, run the test suite and every chapter at 
 	  --nbval-lax --nbval-current-env --nbval-cell-timeout=600 $(chapters)
 
 book: $(installed) ## Run the chapters and build the book into _build/html; a warning is an error
-	rm -rf _build/html
+	rm -rf _build/html $(executed)
+	$(compiled) $(bin)/python book/execute.py $(executed) $(chapters)
 	$(compiled) $(bin)/jupyter-book build . -W -n --keep-going --all
 
 browser: $(installed) ## Test the built book in Chromium

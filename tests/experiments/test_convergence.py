@@ -23,7 +23,14 @@ from widebnn.experiments.experiment import verdict
 from widebnn.samplers.hmc import HMCState, leapfrog
 
 TINY = dataclasses.replace(
-    CONVERGENCE["smoke"], num_train=8, num_test=2, widths=(4,), num_steps=(80,) * 3, thin=2, num_projections=3
+    CONVERGENCE["smoke"],
+    num_train=8,
+    num_test=2,
+    widths=(4,),
+    samplers=("Langevin", "pCN"),
+    num_steps=(80,) * 2,
+    thin=2,
+    num_projections=3,
 )
 
 
@@ -56,7 +63,7 @@ def test_samplers_start_from_the_same_draws_of_the_prior(monkeypatch):
         raise StopIteration
 
     monkeypatch.setattr(sys.modules[convergence.__module__], "sample", first)
-    for name in TINY.samplers:
+    for name in CONVERGENCE["smoke"].samplers:
         with pytest.raises(StopIteration):
             convergence(dataclasses.replace(TINY, samplers=(name,), num_steps=(80,)))
     assert keys == 3 * keys[:1]
@@ -179,7 +186,7 @@ def test_verdicts_follow_the_numbers(numbers, wanted):
     [
         ({"samplers": ("HMC",), "num_steps": (80,)}, ["sampler", "'HMC'", "'pCNL'"]),
         ({"num_steps": (80,)}, ["num_steps", "one entry for each", "(80,)"]),
-        ({"num_steps": (80, 80, 63)}, ["num_steps", "at least 64", "63"]),
+        ({"num_steps": (80, 63)}, ["num_steps", "at least 64", "63"]),
         ({"num_chains": 1}, ["num_chains", "at least 2"]),
         ({"num_checkpoints": 0}, ["num_checkpoints", "at least 1"]),
         ({"num_projections": 1}, ["num_projections", "at least 2"]),

@@ -320,7 +320,8 @@ def steadiness(draws: Float[np.ndarray, "chain draw feature"], *, thin: int = 1)
 
     Of random projections these are a sketch of the components of all weights: with directions uniform on the
     sphere, inner products of the projected draws are those of the draws up to a factor and an error of order
-    1/√(number of directions), and the scores of a component depend on these inner products alone.
+    1/√(number of directions), and the scores of a component depend on these inner products alone. Components
+    whose variances lie closer together than that come out mixed.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from flax import nnx
 from jaxtyping import Array, Float
 
@@ -16,7 +17,6 @@ from widebnn._check import at_least
 from widebnn.diagnostics import rhat
 from widebnn.experiments.images import images
 from widebnn.models import BNN, FCN
-from widebnn.samplers.base import inner_product
 from widebnn.sampling import sample
 
 __all__ = ["THEOREMS", "Theorems", "theorems"]
@@ -165,12 +165,10 @@ def _over_prior(
     """Theorem 2.1 and Propositions 2.3 and 3.1: prior draws, weighted by e^{−U} where it is the posterior."""
     bnn = _network(config, x.shape[1], width, 1)
     target = targets.rotated(targets.marginal(bnn, x, y))
-
-    def gradient_norm(position):
-        gradient = jax.grad(target.potential)(position)
-        return jnp.sqrt(inner_product(gradient, gradient))
-
-    collect = {"potential": target.potential, "gradient": gradient_norm}
+    collect = {
+        "potential": target.potential,
+        "gradient": lambda u: optax.tree.norm(jax.grad(target.potential)(u)),
+    }
     draws = limits.prior_draws(_key(config, width, 0), target, collect, config.num_draws)
     u = draws["potential"].astype(np.float64)
     yield _row("KL in φ", width, _estimate(limits.kl_from_prior(u)))
