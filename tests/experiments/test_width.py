@@ -9,7 +9,7 @@ from widebnn.experiments import OVER_WIDTH, OverWidth, over_width, series
 from widebnn.experiments.width import SAMPLERS, _standard_error
 
 TINY = dataclasses.replace(
-    OVER_WIDTH["smoke"], num_train=8, num_test=4, widths=(4, 8), num_steps=(50,) * 4, burn_in=5
+    OVER_WIDTH["smoke"], num_train=8, num_test=4, widths=(4,), num_steps=(50,) * 4, burn_in=5
 )
 
 
@@ -22,7 +22,7 @@ def rows():
 
 
 def test_rows_cover_the_grid(rows):
-    assert [(r["width"], r["sampler"]) for r in rows] == [(w, s) for w in (4, 8) for s in SAMPLERS]
+    assert [(r["width"], r["sampler"]) for r in rows] == [(4, s) for s in SAMPLERS]
     for row in rows:
         assert 0 <= row["acceptance"] <= 1
         assert row["ms_per_step"] > 0
@@ -37,8 +37,8 @@ def test_rows_cover_the_grid(rows):
 
 
 def test_a_part_of_the_grid_has_the_same_rows(rows):
-    (again,) = over_width(dataclasses.replace(TINY, widths=(8,), samplers=("pCN",), num_steps=(50,)))
-    (before,) = (row for row in rows if (row["width"], row["sampler"]) == (8, "pCN"))
+    (again,) = over_width(dataclasses.replace(TINY, samplers=("pCN",), num_steps=(50,)))
+    (before,) = (row for row in rows if row["sampler"] == "pCN")
     assert {**again, "ms_per_step": None} == {**before, "ms_per_step": None}
 
 
