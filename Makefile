@@ -12,6 +12,9 @@ uv := $(shell command -v uv)
 # What chapters compile in `make test` need not be compiled again in `make book`.
 compiled := JAX_COMPILATION_CACHE_DIR='$(CURDIR)/_build/compiled' JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1
 
+# Most of a test's time goes into compiling; chapters run as their readers run them, fully optimised.
+lightly := XLA_FLAGS=--xla_backend_optimization_level=1
+
 # Where jupyter-book looks for chapters that have been run.
 executed := _build/.jupyter_cache
 
@@ -52,7 +55,7 @@ test: $(installed) ## Lint, type-check, run the test suite and every chapter at 
 	$(bin)/ruff check
 	$(bin)/ruff format --check
 	$(bin)/pyright --pythonpath $(bin)/python
-	$(bin)/python -m pytest -n 2 --dist loadfile --jaxtyping-packages=widebnn,beartype.beartype \
+	$(compiled) $(lightly) $(bin)/python -m pytest -n 2 --dist loadfile --jaxtyping-packages=widebnn,beartype.beartype \
 	  --ignore tests/browser tests
 	$(compiled) $(bin)/python -m pytest -n 2 --dist loadfile \
 	  --nbval-lax --nbval-current-env --nbval-cell-timeout=600 $(chapters)
