@@ -14,7 +14,7 @@ from widebnn import samplers, targets
 from widebnn._check import at_least, one_of, positive
 from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.experiments.convergence import LEAST_DRAWS, agreement
-from widebnn.experiments.networks import NETWORKS, network, observed
+from widebnn.experiments.networks import NETWORKS, in_span, network, observed
 from widebnn.sampling import Draws, sample
 
 __all__ = [
@@ -104,10 +104,10 @@ SMOKE = LangevinGain(
 )
 LAPTOP = LangevinGain(
     num_test=20,
-    dampings=(0.03, 0.2),
+    dampings=(0.01, 0.1),
     target_acceptance=0.99,
-    burn_in=600,
-    num_steps=2_000,
+    burn_in=800,
+    num_steps=3_000,
     thin=10,
     num_checkpoints=4,
 )
@@ -122,13 +122,13 @@ GAIN_OVER_WIDTH = {
 }
 GAIN_OVER_DATA = {
     "smoke": replace(SMOKE, widths=(16,), num_train=(8, 32)),
-    "laptop": replace(LAPTOP, widths=(64,), num_train=(16, 64, 256)),
+    "laptop": replace(LAPTOP, widths=(256,), num_train=(16, 64, 256)),
     "colab": replace(COLAB, widths=(512,), num_train=(64, 256, 1_024)),
     "paper": replace(PAPER, widths=(512,), num_train=(64, 256, 1_024, 4_096, 16_384)),
 }
 GAIN_DENSE = {
     "smoke": replace(SMOKE, widths=(8,), num_train=(8, 80)),
-    "laptop": replace(LAPTOP, widths=(32,), num_train=(32, 320, 1_280), num_steps=2_500),
+    "laptop": replace(LAPTOP, widths=(32,), num_train=(32, 320, 1_280), num_steps=4_000),
     "colab": replace(
         COLAB,
         widths=(1_024,),
@@ -148,11 +148,10 @@ GAIN_RESNET = {
         architecture="residual",
         reg_grows=True,
         widths=(16,),
-        num_train=(16, 64),
+        num_train=(8, 32),
         dampings=(0.1,),
         burn_in=400,
-        num_steps=800,
-        thin=5,
+        num_steps=2_000,
     ),
     "colab": replace(
         COLAB,
@@ -240,6 +239,8 @@ class _Posterior:
     def __init__(self, config: LangevinGain, width: int, num_train: int):
         self.config = config
         dataset = observed(config.architecture, config.dataset, num_train, config.num_test)
+        if config.architecture == "dense":
+            dataset = in_span(dataset)
         bnn = network(config.architecture, dataset, width, config.depth, config.noise_std, config.seed)
         reg = config.noise_std**2 * (num_train if config.reg_grows else 1)
         x, y = dataset.x_train, dataset.y_train

@@ -1,7 +1,10 @@
 """The networks that experiments compare, by the name that a configuration gives them."""
 
+import dataclasses
+import math
 from collections.abc import Callable, Mapping
 
+import numpy as np
 from flax import nnx
 
 from widebnn import data
@@ -9,7 +12,7 @@ from widebnn._check import at_least, one_of
 from widebnn.experiments.images import images
 from widebnn.models import BNN, CNN, FCN, WideResNet20
 
-__all__ = ["NETWORKS", "network", "observed"]
+__all__ = ["NETWORKS", "in_span", "network", "observed"]
 
 
 def _residual(shape: tuple[int, ...], width: int, depth: int, rngs: nnx.Rngs) -> nnx.Module:
@@ -34,6 +37,26 @@ def observed(architecture: str, dataset: str, num_train: int, num_test: int) -> 
     """
     flatten = one_of(NETWORKS, architecture=architecture) == "dense"
     return images(dataset, num_train, num_test, flatten=flatten)
+
+
+def in_span(dataset: data.Dataset) -> data.Dataset:
+    """Flat images by their coordinates in the span of the training images, of which there are r ≤ n.
+
+    With X = RQᵀ a dense network sees W¹ through QᵀW¹ ~ N(0, I) alone. Its first layer divides by the square
+    root of the number of inputs, so that the coordinates XQ come multiplied by √(r/d_in): then the network on
+    r inputs has the law of that on d_in. Of test images that is the part in the span; `x_scale` stays that of
+    the pixels.
+
+    Parameters
+    ----------
+    dataset
+        With images (n, d_in).
+    """
+    _, singular, basis = np.linalg.svd(dataset.x_train.astype(float), full_matrices=False)
+    basis = basis[singular > singular[0] * max(dataset.x_train.shape) * np.finfo(np.float32).eps]
+    scale = math.sqrt(len(basis) / basis.shape[1])
+    x_train, x_test = ((scale * (x @ basis.T)).astype(x.dtype) for x in (dataset.x_train, dataset.x_test))
+    return dataclasses.replace(dataset, x_train=x_train, x_test=x_test)
 
 
 def network(
