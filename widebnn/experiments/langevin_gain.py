@@ -151,7 +151,7 @@ GAIN_RESNET = {
         num_train=(8, 32),
         dampings=(0.1,),
         burn_in=400,
-        num_steps=2_000,
+        num_steps=1_200,
     ),
     "colab": replace(
         COLAB,
@@ -182,8 +182,11 @@ def langevin_gain(
     """Langevin without correction on one posterior in θ and in φ, each with the step and damping it likes.
 
     Chains of both parametrisations start at the same parameters T(φ), φ ~ N(0, I), which a wide network's
-    posterior is close to: what θ is spared, the way from the prior, is no part of the comparison. Projections
-    are of θ and predictions are f at new images, whatever the chain moves. A step costs one gradient.
+    posterior is close to: what θ is spared, the way from the prior, is no part of the comparison. Dense
+    networks are sampled in the span of the training images (`in_span`): of the weights that no image sees
+    both parametrisations have the prior, and a step that is small enough for thousands of those, as the
+    paper's is, tells little of either. Projections are of θ and predictions are f at new images, whatever the
+    chain moves. A step costs one gradient.
 
     Parameters
     ----------
