@@ -24,6 +24,14 @@ from widebnn.experiments.elbo_ratio import ELBO_RATIO, ElboRatio, elbo_ratio
 from widebnn.experiments.experiment import VERDICTS, Claim, Experiment, Finding
 from widebnn.experiments.identities import IDENTITIES, Identities, identities
 from widebnn.experiments.landscape import LANDSCAPE, Landscape, landscape
+from widebnn.experiments.langevin_gain import (
+    GAIN_DENSE,
+    GAIN_OVER_DATA,
+    GAIN_OVER_WIDTH,
+    GAIN_RESNET,
+    LangevinGain,
+    langevin_gain,
+)
 from widebnn.experiments.ledger import Entry, ledger
 from widebnn.experiments.mean_field_limit import (
     CONCENTRATION,
@@ -74,6 +82,10 @@ __all__ = [
     "EFFICIENCY",
     "ELBO_RATIO",
     "EXPERIMENTS",
+    "GAIN_DENSE",
+    "GAIN_OVER_DATA",
+    "GAIN_OVER_WIDTH",
+    "GAIN_RESNET",
     "IDENTITIES",
     "LANDSCAPE",
     "MEAN_FIELD_GAP",
@@ -105,6 +117,7 @@ __all__ = [
     "Identities",
     "InAndOut",
     "Landscape",
+    "LangevinGain",
     "MeanFieldGap",
     "OverMaps",
     "OverReg",
@@ -135,6 +148,7 @@ __all__ = [
     "identities",
     "in_and_out",
     "landscape",
+    "langevin_gain",
     "ledger",
     "load",
     "load_or_run",

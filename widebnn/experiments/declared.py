@@ -12,6 +12,13 @@ from widebnn.experiments.elbo_ratio import ELBO_RATIO, elbo_ratio
 from widebnn.experiments.experiment import Experiment
 from widebnn.experiments.identities import IDENTITIES, identities
 from widebnn.experiments.landscape import LANDSCAPE, landscape
+from widebnn.experiments.langevin_gain import (
+    GAIN_DENSE,
+    GAIN_OVER_DATA,
+    GAIN_OVER_WIDTH,
+    GAIN_RESNET,
+    langevin_gain,
+)
 from widebnn.experiments.mean_field_limit import (
     CONCENTRATION,
     MEAN_FIELD_GAP,
@@ -138,6 +145,36 @@ _ALL = (
         effort=lambda c: sum(c.widths) * sum(c.num_steps) * c.num_chains * c.num_train,
         steps=lambda c: len(c.widths) * sum(c.num_steps),
         over=(("widths",), ("samplers", "num_steps")),
+    ),
+    *(
+        Experiment(
+            name,
+            f"effective samples of Langevin in φ and in θ, {over}",
+            configs,
+            langevin_gain,
+            effort=lambda c: (
+                sum(c.widths)
+                * sum(c.num_train)
+                * len(c.parametrisations)
+                * len(c.dampings)
+                * c.num_chains
+                * (c.num_steps + c.burn_in)
+            ),
+            steps=lambda c: (
+                len(c.widths)
+                * len(c.num_train)
+                * len(c.parametrisations)
+                * len(c.dampings)
+                * (c.num_steps + c.burn_in)
+            ),
+            over=(("widths",), ("num_train",), ("parametrisations",)),
+        )
+        for name, over, configs in (
+            ("gain_over_width", "over width", GAIN_OVER_WIDTH),
+            ("gain_over_data", "over the number of observations", GAIN_OVER_DATA),
+            ("gain_dense", "of a dense network over steps", GAIN_DENSE),
+            ("gain_resnet", "of a residual network over steps", GAIN_RESNET),
+        )
     ),
     Experiment(
         "published_pcnl",

@@ -5,11 +5,20 @@ from widebnn._check import one_of
 
 __all__ = ["images"]
 
-LOADERS = {"cifar10": data.cifar10, "digits": data.digits}
+LOADERS = {"cifar10": data.cifar10, "digits": data.digits, "mnist": data.mnist}
 
 
-def images(dataset: str, num_train: int, num_test: int) -> data.Dataset:
-    """The data set "cifar10" or "digits", so many images to observe and so many to predict.
+def images(dataset: str, num_train: int, num_test: int, *, flatten: bool = True) -> data.Dataset:
+    """The data set "cifar10", "digits" or "mnist", so many images to observe and so many to predict.
+
+    Parameters
+    ----------
+    dataset
+        Its name.
+    num_train, num_test
+        Numbers of images.
+    flatten
+        Whether an image is a vector, as dense layers take it, or (height, width, channels).
 
     Raises
     ------
@@ -18,4 +27,4 @@ def images(dataset: str, num_train: int, num_test: int) -> data.Dataset:
     OSError
         If the images have to be downloaded and cannot be.
     """
-    return LOADERS[one_of(LOADERS, dataset=dataset)](num_train, num_test)
+    return LOADERS[one_of(LOADERS, dataset=dataset)](num_train, num_test, flatten=flatten)

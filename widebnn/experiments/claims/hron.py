@@ -1,5 +1,6 @@
 """Hron, Novak, Pennington, Sohl-Dickstein (2022): repriorisation and Langevin Monte Carlo."""
 
+import math
 from itertools import pairwise
 
 from widebnn.experiments.claims.measures import Measure, chosen, difference, identity, ratio, values, vanishes
@@ -115,6 +116,67 @@ def _other_layer(results: Results) -> list[Finding]:
     ]
 
 
+def _gain_over_width(results: Results) -> list[Finding]:
+    found = _gains(results, "width")
+    return [*found, Finding("gain, widest ÷ narrowest", *_change(found), above=1)]
+
+
+def _gain_over_data(results: Results) -> list[Finding]:
+    found = _gains(results, "num_train")
+    return [*found, Finding("gain, most images ÷ fewest", *_change(found), below=1)]
+
+
+def _gain_dense(results: Results) -> list[Finding]:
+    return _gains(results, "num_train")
+
+
+def _gain_resnet(results: Results) -> list[Finding]:
+    found = _gains(results, "num_train")
+    return [found[0], Finding("gain, most images ÷ fewest", *_change(found), below=1)]
+
+
+def _gains(results: Results, over: str) -> list[Finding]:
+    """Effective samples per step of projections, φ ÷ θ, in the order of `over`."""
+    what = {"width": "width {:,}", "num_train": "{:,} images"}[over]
+    return [
+        Finding(
+            f"ESS of projections, φ ÷ θ, {what.format(pair['φ'][over])}",
+            *ratio(_pooled(pair["φ"]), _pooled(pair["θ"])),
+            above=1,
+        )
+        for pair in _pairs(_at_the_end(results), over)
+    ]
+
+
+def _change(gains: list[Finding]) -> Measure:
+    """The last gain over the first."""
+    first, last = (Measure(gain.value, gain.error) for gain in (gains[0], gains[-1]))
+    return ratio(last, first)
+
+
+def _at_the_end(results: Results):
+    return chosen(results.rows, step=max(values(results.rows, "step")))
+
+
+def _pooled(row) -> Measure:
+    return Measure(row["pooled_projections"], row["pooled_error_projections"])
+
+
+def _agreement(results: Results) -> list[Finding]:
+    def excess(row) -> Measure:
+        error = row["rhat_squared_std_projections"] / math.sqrt(results.config["num_projections"])
+        return Measure(row["rhat_squared_projections"] - 1, error)
+
+    return [
+        Finding(
+            f"R̂² − 1 of projections, φ ÷ θ, {pair['φ']['num_train']:,} images",
+            *ratio(excess(pair["φ"]), excess(pair["θ"])),
+            below=1,
+        )
+        for pair in _pairs(_at_the_end(results), "num_train")
+    ]
+
+
 HRON = (
     Claim(
         "H-F2",
@@ -214,30 +276,60 @@ HRON = (
         "Figure 7, left",
         "Langevin mixes faster in φ than in θ at every width, and the gain grows with it.",
         "50 times the effective samples per step at width 1,024, n = 256",
+        experiment="gain_over_width",
+        summarise=_gain_over_width,
+        rule="By effective samples per step of random projections of θ, three chains pooled, ε and γ tuned "
+        "for each: more in φ at each width, and the gain is larger at the widest than at the narrowest.",
+        chapter="19-width-data-architecture",
+        figure="fig-gain-width",
     ),
     Claim(
         "H-F7b",
         "Figure 7, right",
         "The gain shrinks with the number of observations and stays above one.",
         "higher effective sample size in φ at every n, width 512",
+        experiment="gain_over_data",
+        summarise=_gain_over_data,
+        rule="By the same measure as over width: more in φ at each number of images, and the gain is smaller "
+        "at the most than at the fewest.",
+        chapter="19-width-data-architecture",
+        figure="fig-gain-data",
     ),
     Claim(
         "H-F8a",
         "Figure 8, left",
         "A dense network of width 1,024 keeps its gain up to forty observations a unit.",
         "about 10 times at n = 1,024 to 40,960",
+        experiment="gain_dense",
+        summarise=_gain_dense,
+        rule="By the same measure as over width: more in φ at each number of images.",
+        chapter="19-width-data-architecture",
+        figure="fig-gain-architecture",
     ),
     Claim(
         "H-F8b",
         "Figure 8, right",
         "In a Wide ResNet-20 the gain is there where the top layer is as wide as the data are many.",
         "10 times at n = 1,024, less at 10,240",
+        experiment="gain_resnet",
+        summarise=_gain_resnet,
+        rule="By the same measure as over width: more in φ at the fewest images, about as many as channels "
+        "in the top group, and the gain is smaller at the most.",
+        chapter="19-width-data-architecture",
+        figure="fig-gain-architecture",
     ),
     Claim(
         "H-F9",
         "Figure 9",
         "Chains in φ agree long before chains in θ do.",
         "squared R-hat near 1 where it is of order 100 in θ",
+        experiment="gain_dense",
+        summarise=_agreement,
+        rule="R̂² − 1 of three chains of a dense network, started at the same parameters in φ and in θ, mean "
+        "over random projections of θ at the end of the run: smaller in φ at each number of images. Its "
+        "standard error counts projections, not chains.",
+        chapter="19-width-data-architecture",
+        figure="fig-gain-rhat",
     ),
     Claim(
         "H-F10",

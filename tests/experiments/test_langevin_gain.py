@@ -1,0 +1,205 @@
+"""The experiments on what repriorisation gains Langevin: their rows, an exact answer, their claims."""
+
+import dataclasses
+import json
+import sys
+from itertools import product
+
+import jax
+import numpy as np
+import pytest
+
+from widebnn import Draws
+from widebnn.experiments import (
+    CLAIMS,
+    DECLARED,
+    GAIN_DENSE,
+    GAIN_OVER_WIDTH,
+    GAIN_RESNET,
+    Results,
+    langevin_gain,
+)
+from widebnn.experiments.experiment import verdict
+
+TINY = dataclasses.replace(
+    GAIN_OVER_WIDTH["smoke"],
+    depth=1,
+    widths=(2, 3),
+    num_train=(3, 4),
+    num_test=2,
+    dampings=(0.5, 1.0),
+    burn_in=1,
+    num_steps=96,
+    thin=2,
+    num_projections=4,
+)
+EXPERIMENTS = ("gain_over_width", "gain_over_data", "gain_dense", "gain_resnet")
+
+
+def test_rows_and_an_exact_answer_where_the_data_say_nothing():
+    """The posterior is N(0, I), and at γ = 1 a coordinate an autoregression with a = 1 − ε²/2."""
+    config = dataclasses.replace(
+        TINY,
+        widths=(2,),
+        num_train=(3,),
+        dampings=(1.0,),
+        noise_std=1e3,
+        burn_in=1_000,
+        num_steps=30_000,
+        num_projections=20,
+    )
+    seen = []
+    rows = langevin_gain(config, on_row=seen.append)
+    assert rows == seen
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+    assert [(row["parametrisation"], row["step"]) for row in rows] == list(
+        product(config.parametrisations, (15_000, 30_000))
+    )
+    for row in rows:
+        assert row["acceptance"] == pytest.approx(config.target_acceptance, abs=0.006)
+        square = (1 - row["step_size"] ** 2 / 2) ** 2  # a², from one draw to the next
+        exact = (1 - square) / (1 + square) / config.thin
+        assert row["ess_projections"] == pytest.approx(exact, rel=0.1)
+        assert row["pooled_projections"] == pytest.approx(exact, rel=0.1)
+        assert row["ess_low_projections"] < row["ess_projections"] < row["ess_high_projections"]
+        assert 0 < row["ess_error_projections"] < 0.1 * exact
+        assert 0 < row["pooled_error_projections"] < 0.1 * exact
+        assert row["rhat_squared_projections"] == pytest.approx(1, abs=0.05)
+        per_second = 1e3 * row["pooled_projections"] / row["ms_per_step"]
+        assert row["ess_per_second"] == pytest.approx(per_second)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Puts draws of a random walk at γ = 0.5, of independent noise at γ = 1 in the place of a run."""
+    made = []
+
+    def noise(rng_key, sampler, target, *, collect, initial, num_samples, num_chains, **options):
+        damping = sampler.keywords["damping"]
+        made.append((target, initial, damping))
+        start = jax.tree.map(lambda leaf: leaf[0], initial)
+        values = {name: np.asarray(function(start)) for name, function in collect.items()}
+        seed = jax.random.bits(rng_key, (2,)).tolist()
+
+        def walk(value):
+            steps = np.random.default_rng(seed).normal(size=(num_chains, num_samples, *value.shape))
+            return value + (steps if damping == 1 else np.cumsum(steps, axis=1))
+
+        return Draws(
+            collected={name: walk(value) for name, value in values.items()},
+            stats={"acceptance_rate": np.ones((num_chains, num_samples))},
+            streamed={},
+            position=initial,
+            step_size=0.1,
+            thin=options["thin"],
+            burn_in=options["burn_in"],
+            seconds=1.0,
+        )
+
+    monkeypatch.setattr(sys.modules[langevin_gain.__module__], "sample", noise)
+    return made
+
+
+def test_parts_give_the_rows_of_the_whole_and_the_best_damping_wins(calls):
+    one = DECLARED["gain_over_width"]
+    whole = langevin_gain(TINY)
+    parts = one.parts(TINY)
+    assert len(parts) == 2 * 2 * 2
+    assert one.joined([langevin_gain(part) for part in parts]) == whole
+    grid = product(TINY.widths, TINY.num_train, TINY.parametrisations, (48, 96))
+    names = ("width", "num_train", "parametrisation", "step")
+    assert [tuple(row[name] for name in names) for row in whole] == list(grid)
+    assert {damping for *_, damping in calls} == {0.5, 1.0}
+    assert {row["damping"] for row in whole} == {1.0}
+
+
+def test_both_parametrisations_start_at_the_same_parameters(calls):
+    langevin_gain(dataclasses.replace(TINY, widths=(3,), num_train=(4,), dampings=(1.0,)))
+    (_, theta, _), (target, phi, _) = calls
+    assert len({float(chain) for chain in phi.readout[:, 0, 0]}) == TINY.num_chains
+    mapped = jax.jit(jax.vmap(target.to_parameters))(phi)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), mapped, theta)
+    assert not np.allclose(phi.readout, theta.readout)
+
+
+def test_the_regulariser_grows_with_the_images_where_it_should(calls):
+    for reg_grows in (False, True):
+        langevin_gain(dataclasses.replace(TINY, widths=(2,), parametrisations=("φ",), reg_grows=reg_grows))
+    regs = [float(target.reg) for target, *_ in calls]
+    np.testing.assert_allclose(regs, [0.01] * 4 + [0.03] * 2 + [0.04] * 2)
+
+
+def results(over, gains, excess=0.1):
+    """θ has an effective sample in a hundred steps and R̂² of 2; `gains` are of φ."""
+    rows = []
+    for i, gain in enumerate(gains, start=1):
+        for name, ess, rhat in (("θ", 0.01, 2.0), ("φ", 0.01 * gain, 1 + excess)):
+            for step in (50, 100):
+                row = {"width": 8, "num_train": 8, "parametrisation": name, "step": step} | {over: 8 * i}
+                row |= {"pooled_projections": ess, "pooled_error_projections": 0.01 * ess}
+                row |= {"rhat_squared_projections": rhat, "rhat_squared_std_projections": 0.01}
+                rows.append(row)
+    return Results(rows, {"num_projections": 100}, {})
+
+
+@pytest.mark.parametrize(
+    ("id", "made", "wanted"),
+    [
+        ("H-F7a", results("width", (2, 4, 9)), "reproduced"),
+        ("H-F7a", results("width", (9, 4, 2)), "reproduced in part"),
+        ("H-F7a", results("width", (0.5, 0.5)), "not reproduced"),
+        ("H-F7b", results("num_train", (9, 4, 2)), "reproduced"),
+        ("H-F7b", results("num_train", (2, 4)), "reproduced in part"),
+        ("H-F8a", results("num_train", (10, 10, 10)), "reproduced"),
+        ("H-F8a", results("num_train", (10, 1.01)), "reproduced in part"),
+        ("H-F8b", results("num_train", (10, 1)), "reproduced"),
+        ("H-F8b", results("num_train", (1, 1)), "not reproduced"),
+        ("H-F9", results("num_train", (1, 1), excess=0.1), "reproduced"),
+        ("H-F9", results("num_train", (1, 1), excess=1.1), "not reproduced"),
+    ],
+)
+def test_verdicts_follow_the_numbers(id, made, wanted):
+    (claim,) = [claim for claim in CLAIMS if claim.id == id]
+    assert claim.experiment in EXPERIMENTS
+    assert verdict(claim, claim.summarise(made)) == wanted
+
+
+def test_the_gain_that_is_reported_is_that_at_the_last_checkpoint():
+    made = results("width", (2,))
+    for row in made.rows:
+        if row["step"] == 50:
+            row["pooled_projections"] = 7.0
+    (claim,) = [claim for claim in CLAIMS if claim.id == "H-F7a"]
+    gain = claim.summarise(made)[0]
+    assert gain.value == pytest.approx(2) and gain.error == pytest.approx(2 * np.hypot(0.01, 0.01))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"architecture": "recurrent"}, ["architecture", "'recurrent'", "'dense'"]),
+        ({"parametrisations": ("ψ",)}, ["parametrisations", "'ψ'", "'φ'"]),
+        ({"dataset": "imagenet"}, ["dataset", "imagenet", "cifar10"]),
+        ({"num_chains": 1}, ["num_chains", "at least 2"]),
+        ({"dampings": ()}, ["dampings", "at least 1"]),
+        ({"burn_in": 0}, ["burn_in", "at least 1"]),
+        ({"num_checkpoints": 0}, ["num_checkpoints", "at least 1"]),
+        ({"num_steps": 31}, ["num_steps", "at least 32", "31"]),
+        ({"noise_std": 0.0}, ["noise_std", "above 0"]),
+    ],
+)
+def test_bad_configurations_are_refused_before_anything_runs(calls, change, words):
+    with pytest.raises(ValueError) as error:
+        langevin_gain(dataclasses.replace(TINY, **change), on_row=pytest.fail)
+    assert not calls
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_paper_scale_is_the_papers():
+    width, dense, resnet = (configs["paper"] for configs in (GAIN_OVER_WIDTH, GAIN_DENSE, GAIN_RESNET))
+    assert width.widths == (32, 64, 128, 384, 512, 768, 1_024) and width.num_train == (256,)
+    assert (width.num_steps, width.burn_in, width.thin, width.depth) == (3_000_000, 20_000, 25, 3)
+    assert dense.widths == (1_024,) and dense.num_train == (1_024, 10_240, 40_960)
+    assert (resnet.widths, resnet.num_train) == ((512,), (1_024, 10_240))
+    assert (dense.thin, resnet.thin, dense.reg_grows, resnet.reg_grows) == (100, 100, False, True)
