@@ -7,6 +7,7 @@ from widebnn.experiments.approximations import (
     Predictions,
     approximations,
 )
+from widebnn.experiments.architectures import ARCHITECTURES, Architectures, Case, architectures
 from widebnn.experiments.claims import CLAIMS
 from widebnn.experiments.collapse import COLLAPSE, Collapse, collapse
 from widebnn.experiments.convergence import (
@@ -65,6 +66,7 @@ from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 __all__ = [
     "ALGORITHMS",
     "APPROXIMATIONS",
+    "ARCHITECTURES",
     "CLAIMS",
     "COLLAPSE",
     "CONCENTRATION",
@@ -91,6 +93,8 @@ __all__ = [
     "VERDICTS",
     "Algorithms",
     "Approximations",
+    "Architectures",
+    "Case",
     "Claim",
     "Collapse",
     "Concentration",
@@ -122,6 +126,7 @@ __all__ = [
     "agreement",
     "algorithms",
     "approximations",
+    "architectures",
     "collapse",
     "concentration",
     "config_hash",

@@ -4,6 +4,7 @@ import math
 
 from widebnn.experiments.algorithms import ALGORITHMS, algorithms
 from widebnn.experiments.approximations import APPROXIMATIONS, approximations
+from widebnn.experiments.architectures import ARCHITECTURES, Case, architectures
 from widebnn.experiments.collapse import COLLAPSE, collapse
 from widebnn.experiments.convergence import CONVERGENCE, convergence
 from widebnn.experiments.counterexample import COUNTEREXAMPLE, counterexample
@@ -32,6 +33,19 @@ __all__ = ["DECLARED", "EXPERIMENTS"]
 
 INPUTS, PIXELS = 32 * 32 * 3, 28 * 28
 """Numbers that an image of CIFAR-10 or SVHN has, and one of MNIST or Fashion-MNIST."""
+
+
+def _weights(case: Case) -> int:
+    """Numbers in a position, about."""
+    first = min(case.num_train, INPUTS) if case.architecture == "dense" else 27
+    layer = case.width**2 if case.architecture == "dense" else 9 * case.width**2
+    return case.width * first + (case.depth - 1) * layer
+
+
+def _products(case: Case) -> int:
+    """Multiplications of a potential, about: each weight meets every image, or every pixel of it."""
+    pixels = 1 if case.architecture == "dense" else {"cifar10": 1_024, "mnist": 784, "digits": 64}[case.dataset]
+    return case.num_train * (pixels * _weights(case) + case.num_train * case.width)
 
 
 def _batches(c: TemperedFits) -> int:
@@ -138,6 +152,16 @@ _ALL = (
         effort=lambda c: sum(c.widths) * sum(c.num_steps) * c.num_chains * c.num_train,
         steps=lambda c: len(c.widths) * sum(c.num_steps),
         over=(("widths",), ("samplers", "num_steps")),
+    ),
+    Experiment(
+        "architectures",
+        "four samplers over width, beyond one hidden layer",
+        ARCHITECTURES,
+        architectures,
+        steps=lambda c: 5 * sum(case.num_steps for case in c.cases),
+        floats=lambda c: 8 * c.num_chains * max(_weights(case) for case in c.cases),
+        effort=lambda c: c.num_chains * sum(_products(case) * case.num_steps for case in c.cases),
+        over=(("cases",),),
     ),
     Experiment(
         "published_pcnl",
