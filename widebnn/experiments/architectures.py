@@ -19,13 +19,13 @@ from widebnn.sampling import Draws, sample
 
 __all__ = ["ARCHITECTURES", "Architectures", "Case", "architectures"]
 
-SAMPLERS: Mapping[str, Callable[["_Posterior", "Architectures"], samplers.Sampler]] = {
-    "pCN": lambda posterior, config: samplers.pcn(posterior.target.potential, config.step_size),
-    "pCNL": lambda posterior, config: samplers.pcnl(posterior.target.potential, config.step_size),
-    "Langevin": lambda posterior, config: whole_langevin(
-        posterior.target.potential, config.step_size, posterior.num_rest
+SAMPLERS: Mapping[str, Callable[["_Posterior"], samplers.Sampler]] = {
+    "pCN": lambda posterior: samplers.pcn(posterior.target.potential, posterior.case.step_size),
+    "pCNL": lambda posterior: samplers.pcnl(posterior.target.potential, posterior.case.step_size),
+    "Langevin": lambda posterior: whole_langevin(
+        posterior.target.potential, posterior.case.step_size, posterior.num_rest
     ),
-    "HMC": lambda posterior, config: posterior.hmc(posterior.angle),
+    "HMC": lambda posterior: posterior.hmc(posterior.angle),
 }
 """By name: all with the same coefficient of the noise, and function-space HMC with an angle that is tuned."""
 
@@ -47,6 +47,8 @@ class Case(NamedTuple):
         Images that are observed.
     width
         Of the hidden layers, in units or channels; of a residual network's last ones.
+    step_size
+        The coefficient of the noise of all samplers but HMC.
     num_steps
         Steps of a chain, and gradients of one of HMC; as many gradients of HMC lead there from the prior.
     """
@@ -56,6 +58,7 @@ class Case(NamedTuple):
     depth: int
     num_train: int
     width: int
+    step_size: float
     num_steps: int
 
 
@@ -69,8 +72,6 @@ class Architectures:
         The posteriors; those that differ in width alone are compared.
     num_test
         Images that are predicted.
-    step_size
-        The coefficient of the noise of all but HMC.
     num_kicks
         Gradients of a proposal of HMC.
     num_chains
@@ -85,7 +86,6 @@ class Architectures:
 
     cases: tuple[Case, ...]
     num_test: int = 10
-    step_size: float = 0.2
     num_kicks: int = 4
     num_chains: int = 2
     thin: int = 8
@@ -93,35 +93,43 @@ class Architectures:
     seed: int = 0
 
 
-def _over(architecture: str, dataset: str, depth: int, num_train: int, steps: Mapping[int, int]):
+def _over(
+    architecture: str, dataset: str, depth: int, num_train: int, step_size: float, steps: Mapping[int, int]
+) -> tuple[Case, ...]:
     """The cases of one setting, from the steps of a chain by width."""
-    return tuple(Case(architecture, dataset, depth, num_train, *pair) for pair in steps.items())
+    return tuple(
+        Case(architecture, dataset, depth, num_train, width, step_size, num_steps)
+        for width, num_steps in steps.items()
+    )
 
 
 ARCHITECTURES = {
-    "smoke": Architectures(cases=_over("dense", "digits", 2, 16, {32: 480, 128: 480}), num_test=3),
+    "smoke": Architectures(
+        cases=_over("dense", "digits", 2, 16, 0.2, {32: 480, 128: 480}),
+        num_test=3,
+    ),
     "laptop": Architectures(
-        cases=_over("dense", "cifar10", 1, 256, {512: 3_200, 2_048: 1_600, 8_192: 640, 16_384: 400})
-        + _over("dense", "cifar10", 3, 128, {128: 2_400, 512: 800, 1_024: 320})
-        + _over("dense", "mnist", 1, 256, {512: 1_600, 2_048: 800})
-        + _over("dense", "digits", 1, 256, {512: 1_600, 2_048: 800})
-        + _over("convolutional", "digits", 2, 32, {8: 1_600, 32: 640, 128: 200})
-        + _over("residual", "digits", 20, 16, {16: 800, 64: 400})
+        cases=_over("dense", "cifar10", 1, 256, 0.2, {512: 2_400, 2_048: 960, 8_192: 320, 16_384: 240})
+        + _over("dense", "cifar10", 3, 128, 0.1, {128: 1_600, 512: 800, 1_024: 320})
+        + _over("dense", "mnist", 1, 256, 0.1, {512: 960, 2_048: 480})
+        + _over("dense", "digits", 1, 256, 0.1, {512: 960, 2_048: 480})
+        + _over("convolutional", "digits", 2, 32, 0.1, {8: 1_600, 32: 960, 128: 320})
+        + _over("residual", "digits", 20, 8, 0.1, {32: 400, 128: 240})
     ),
     "colab": Architectures(
-        cases=_over("dense", "cifar10", 1, 256, dict.fromkeys((512, 2_048, 8_192, 16_384), 8_000))
-        + _over("dense", "cifar10", 3, 256, dict.fromkeys((128, 512, 2_048), 8_000))
-        + _over("dense", "mnist", 1, 256, dict.fromkeys((512, 2_048, 8_192), 8_000))
-        + _over("convolutional", "cifar10", 3, 32, dict.fromkeys((32, 128, 512), 2_000))
-        + _over("residual", "cifar10", 20, 32, dict.fromkeys((16, 64), 2_000)),
+        cases=_over("dense", "cifar10", 1, 256, 0.2, dict.fromkeys((512, 2_048, 8_192, 16_384), 8_000))
+        + _over("dense", "cifar10", 3, 256, 0.1, dict.fromkeys((128, 512, 2_048), 8_000))
+        + _over("dense", "mnist", 1, 256, 0.1, dict.fromkeys((512, 2_048, 8_192), 8_000))
+        + _over("convolutional", "cifar10", 3, 32, 0.1, dict.fromkeys((32, 128, 512), 2_000))
+        + _over("residual", "cifar10", 20, 32, 0.1, dict.fromkeys((32, 128), 2_000)),
         num_chains=4,
     ),
     "paper": Architectures(
-        cases=_over("dense", "cifar10", 1, 256, dict.fromkeys((512, 2_048, 8_192, 16_384), 100_000))
-        + _over("dense", "cifar10", 3, 256, dict.fromkeys((128, 512, 2_048, 4_096), 100_000))
-        + _over("dense", "mnist", 1, 256, dict.fromkeys((512, 2_048, 8_192, 16_384), 100_000))
-        + _over("convolutional", "cifar10", 3, 256, dict.fromkeys((32, 128, 512), 20_000))
-        + _over("residual", "cifar10", 20, 256, dict.fromkeys((64, 256), 20_000)),
+        cases=_over("dense", "cifar10", 1, 256, 0.2, dict.fromkeys((512, 2_048, 8_192, 16_384), 100_000))
+        + _over("dense", "cifar10", 3, 256, 0.1, dict.fromkeys((128, 512, 2_048, 4_096), 100_000))
+        + _over("dense", "mnist", 1, 256, 0.1, dict.fromkeys((512, 2_048, 8_192, 16_384), 100_000))
+        + _over("convolutional", "cifar10", 3, 256, 0.1, dict.fromkeys((32, 128, 512), 20_000))
+        + _over("residual", "cifar10", 20, 256, 0.1, dict.fromkeys((64, 256), 20_000)),
         num_test=100,
         num_chains=4,
     ),
@@ -159,14 +167,14 @@ def architectures(
         If a name is unknown, a number out of range, there are fewer than two chains or eight draws of each,
         or `thin` is no multiple of `num_kicks`.
     """
-    fraction(step_size=config.step_size)
     at_least(2, num_chains=config.num_chains)
     if at_least(1, thin=config.thin) % at_least(1, num_kicks=config.num_kicks):
         raise ValueError(f"thin must be a multiple of num_kicks={config.num_kicks}; got {config.thin}")
     for case in config.cases:
         one_of(NETWORKS, architecture=case.architecture)
         one_of(LOADERS, dataset=case.dataset)
-        at_least(LEAST_DRAWS * config.thin, num_steps=case.num_steps)
+        fraction(step_size=case.step_size)
+        at_least(LEAST_DRAWS * config.thin, num_case.num_steps)
     rows = []
     for case in config.cases:
         posterior = _Posterior(config, case)
@@ -205,7 +213,7 @@ class _Posterior:
         per_step = config.num_kicks if name == "HMC" else 1
         draws = sample(
             self.rng_key,
-            SAMPLERS[name](self, config),
+            SAMPLERS[name](self),
             self.target,
             num_samples=self.case.num_steps // config.thin,
             thin=config.thin // per_step,
@@ -214,7 +222,7 @@ class _Posterior:
             collect=self.collect,
         )
         return {
-            "step_size": self.angle if name == "HMC" else config.step_size,
+            "step_size": self.angle if name == "HMC" else self.case.step_size,
             "num_steps": draws["potential"].shape[1] * draws.thin,
             "dimension": _size(self.target) + self.num_rest,
         } | _summary(draws)

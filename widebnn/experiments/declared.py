@@ -44,7 +44,9 @@ def _weights(case: Case) -> int:
 
 def _products(case: Case) -> int:
     """Multiplications of a potential, about: each weight meets every image, or every pixel of it."""
-    pixels = 1 if case.architecture == "dense" else {"cifar10": 1_024, "mnist": 784, "digits": 64}[case.dataset]
+    pixels = (
+        1 if case.architecture == "dense" else {"cifar10": 1_024, "mnist": 784, "digits": 64}[case.dataset]
+    )
     return case.num_train * (pixels * _weights(case) + case.num_train * case.width)
 
 
