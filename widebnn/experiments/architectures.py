@@ -174,7 +174,7 @@ def architectures(
         one_of(NETWORKS, architecture=case.architecture)
         one_of(LOADERS, dataset=case.dataset)
         fraction(step_size=case.step_size)
-        at_least(LEAST_DRAWS * config.thin, num_case.num_steps)
+        at_least(LEAST_DRAWS * config.thin, num_steps=case.num_steps)
     rows = []
     for case in config.cases:
         posterior = _Posterior(config, case)
