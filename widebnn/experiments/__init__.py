@@ -57,6 +57,7 @@ from widebnn.experiments.resnet import RESNET, ResNet, resnet
 from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
 from widebnn.experiments.runner import Forecast, find, forecast, run, summarise
 from widebnn.experiments.speed import T4, Speed, measured_speed
+from widebnn.experiments.step_cost import STEP_COST, Network, StepCost, step_cost
 from widebnn.experiments.tempering import TEMPERING, TemperedFits, Tempering, tempering
 from widebnn.experiments.theorems import THEOREMS, Theorems, theorems
 from widebnn.experiments.uncertainty import InAndOut, in_and_out, quality
@@ -85,6 +86,7 @@ __all__ = [
     "PUBLISHED_PCNL",
     "RESNET",
     "SOFTMAX_MAPS",
+    "STEP_COST",
     "SUPREMA",
     "T4",
     "TEMPERING",
@@ -110,6 +112,7 @@ __all__ = [
     "InAndOut",
     "Landscape",
     "MeanFieldGap",
+    "Network",
     "OverMaps",
     "OverReg",
     "OverWidth",
@@ -118,6 +121,7 @@ __all__ = [
     "ResNet",
     "Results",
     "Speed",
+    "StepCost",
     "Suprema",
     "TemperedFits",
     "Tempering",
@@ -157,6 +161,7 @@ __all__ = [
     "save",
     "series",
     "steadiness",
+    "step_cost",
     "summarise",
     "suprema",
     "tempering",
