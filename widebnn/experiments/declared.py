@@ -172,7 +172,7 @@ _ALL = (
         STEP_COST,
         step_cost,
         steps=lambda c: 30 * c.num_rounds * len(c.networks),
-        floats=lambda c: 30 * max(_weights(network) + network.width * INPUTS for network in c.networks),
+        floats=lambda c: 20 * max(_weights(network) + network.width * INPUTS for network in c.networks),
         effort=lambda c: c.num_rounds * sum(_products(network) + network.width**3 for network in c.networks),
         over=(("networks",),),
     ),

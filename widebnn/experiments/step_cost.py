@@ -92,7 +92,7 @@ STEP_COST = {
         + _over("convolutional", "digits", 3, 64, (16, 64, 256))
     ),
     "colab": StepCost(
-        networks=_over("dense", "cifar10", 3, 256, (64, 256, 1_024, 2_048, 4_096, 8_192))
+        networks=_over("dense", "cifar10", 3, 256, (64, 256, 1_024, 2_048, 4_096))
         + _over("convolutional", "cifar10", 3, 64, (16, 64, 256, 512))
     ),
     "paper": StepCost(
