@@ -62,7 +62,7 @@ def test_parts_are_the_whole(monkeypatch):
         key = jax.random.fold_in(rng_key, sum(leaf.size for leaf in jax.tree.leaves(target.template)))
         noise = np.asarray(jax.random.uniform(key, (num_chains, num_samples)))
         collected = {"potential": noise, "predictions": noise[..., None]}
-        return wb.Draws(collected, {"acceptance_rate": noise}, {}, None, noise[0, 0], thin, 0, seconds=1.0)
+        return wb.Draws(collected, {"acceptance_rate": noise}, {}, None, 0.1, thin, 0, seconds=1.0)
 
     monkeypatch.setattr(MODULE, "sample", from_the_key)
     cases = (

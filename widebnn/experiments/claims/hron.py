@@ -240,9 +240,9 @@ HRON = (
         experiment="step_cost",
         summarise=_step,
         rule="The time of a step of Langevin in φ over that in θ is below 2 in each dense network up to "
-        "width 1,024. In feature space, where the published code always is, it is greater in the widest dense "
-        "network than in the narrowest, and in the widest convolutional network than in the dense one nearest "
-        "in width.",
+        "width 1,024. In feature space, where the published code always is, it is greater in the widest "
+        "dense network than in the narrowest, and in the widest convolutional network than in the dense one "
+        "nearest in width.",
         chapter="20-step-cost",
         figure="fig-step-cost",
     ),
