@@ -7,6 +7,7 @@ from widebnn.experiments.approximations import (
     Predictions,
     approximations,
 )
+from widebnn.experiments.architectures import ARCHITECTURES, Architectures, Case, architectures
 from widebnn.experiments.claims import CLAIMS
 from widebnn.experiments.collapse import COLLAPSE, Collapse, collapse
 from widebnn.experiments.convergence import (
@@ -64,6 +65,7 @@ from widebnn.experiments.resnet import RESNET, ResNet, resnet
 from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
 from widebnn.experiments.runner import Forecast, find, forecast, run, summarise
 from widebnn.experiments.speed import T4, Speed, measured_speed
+from widebnn.experiments.step_cost import STEP_COST, Network, StepCost, step_cost
 from widebnn.experiments.tempering import TEMPERING, TemperedFits, Tempering, tempering
 from widebnn.experiments.theorems import THEOREMS, Theorems, theorems
 from widebnn.experiments.uncertainty import InAndOut, in_and_out, quality
@@ -73,6 +75,7 @@ from widebnn.experiments.width import OVER_WIDTH, OverWidth, over_width, series
 __all__ = [
     "ALGORITHMS",
     "APPROXIMATIONS",
+    "ARCHITECTURES",
     "CLAIMS",
     "COLLAPSE",
     "CONCENTRATION",
@@ -95,6 +98,7 @@ __all__ = [
     "PUBLISHED_PCNL",
     "RESNET",
     "SOFTMAX_MAPS",
+    "STEP_COST",
     "SUPREMA",
     "T4",
     "TEMPERING",
@@ -103,6 +107,8 @@ __all__ = [
     "VERDICTS",
     "Algorithms",
     "Approximations",
+    "Architectures",
+    "Case",
     "Claim",
     "Collapse",
     "Concentration",
@@ -119,6 +125,7 @@ __all__ = [
     "Landscape",
     "LangevinGain",
     "MeanFieldGap",
+    "Network",
     "OverMaps",
     "OverReg",
     "OverWidth",
@@ -127,6 +134,7 @@ __all__ = [
     "ResNet",
     "Results",
     "Speed",
+    "StepCost",
     "Suprema",
     "TemperedFits",
     "Tempering",
@@ -135,6 +143,7 @@ __all__ = [
     "agreement",
     "algorithms",
     "approximations",
+    "architectures",
     "collapse",
     "concentration",
     "config_hash",
@@ -166,6 +175,7 @@ __all__ = [
     "save",
     "series",
     "steadiness",
+    "step_cost",
     "summarise",
     "suprema",
     "tempering",

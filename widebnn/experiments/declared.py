@@ -4,6 +4,7 @@ import math
 
 from widebnn.experiments.algorithms import ALGORITHMS, algorithms
 from widebnn.experiments.approximations import APPROXIMATIONS, approximations
+from widebnn.experiments.architectures import ARCHITECTURES, Case, architectures
 from widebnn.experiments.collapse import COLLAPSE, collapse
 from widebnn.experiments.convergence import CONVERGENCE, convergence
 from widebnn.experiments.counterexample import COUNTEREXAMPLE, counterexample
@@ -30,6 +31,7 @@ from widebnn.experiments.mean_field_limit import (
 from widebnn.experiments.other_maps import OVER_MAPS, OVER_REG, over_maps, over_reg
 from widebnn.experiments.published_pcnl import PUBLISHED_PCNL, published_pcnl
 from widebnn.experiments.resnet import RESNET, resnet
+from widebnn.experiments.step_cost import STEP_COST, Network, step_cost
 from widebnn.experiments.tempering import TEMPERING, TemperedFits, tempering
 from widebnn.experiments.theorems import CHAINS, THEOREMS, theorems
 from widebnn.experiments.unitwise import UNITWISE, unitwise
@@ -39,6 +41,21 @@ __all__ = ["DECLARED", "EXPERIMENTS"]
 
 INPUTS, PIXELS = 32 * 32 * 3, 28 * 28
 """Numbers that an image of CIFAR-10 or SVHN has, and one of MNIST or Fashion-MNIST."""
+
+
+def _weights(case: Case | Network) -> int:
+    """Numbers in a position, about."""
+    first = min(case.num_train, INPUTS) if case.architecture == "dense" else 27
+    layer = case.width**2 if case.architecture == "dense" else 9 * case.width**2
+    return case.width * first + (case.depth - 1) * layer
+
+
+def _products(case: Case | Network) -> int:
+    """Multiplications of a potential, about: each weight meets every image, or every pixel of it."""
+    pixels = (
+        1 if case.architecture == "dense" else {"cifar10": 1_024, "mnist": 784, "digits": 64}[case.dataset]
+    )
+    return case.num_train * (pixels * _weights(case) + case.num_train * case.width)
 
 
 def _batches(c: TemperedFits) -> int:
@@ -175,6 +192,26 @@ _ALL = (
             ("gain_dense", "of a dense network over steps", GAIN_DENSE),
             ("gain_resnet", "of a residual network over steps", GAIN_RESNET),
         )
+    ),
+    Experiment(
+        "architectures",
+        "four samplers over width, beyond one hidden layer",
+        ARCHITECTURES,
+        architectures,
+        steps=lambda c: 5 * sum(case.num_steps for case in c.cases),
+        floats=lambda c: 8 * c.num_chains * max(_weights(case) for case in c.cases),
+        effort=lambda c: c.num_chains * sum(_products(case) * case.num_steps for case in c.cases),
+        over=(("cases",),),
+    ),
+    Experiment(
+        "step_cost",
+        "milliseconds of a step with the map and without, over width",
+        STEP_COST,
+        step_cost,
+        steps=lambda c: 30 * c.num_rounds * len(c.networks),
+        floats=lambda c: 20 * max(_weights(network) + network.width * INPUTS for network in c.networks),
+        effort=lambda c: c.num_rounds * sum(_products(network) + network.width**3 for network in c.networks),
+        over=(("networks",),),
     ),
     Experiment(
         "published_pcnl",

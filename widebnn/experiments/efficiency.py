@@ -1,8 +1,7 @@
 """Effective samples per second: samplers on one target over width, and one sampler on three targets."""
 
 import math
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,13 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from threadpoolctl import threadpool_limits
 
 from widebnn import data, limits, samplers, targets
 from widebnn._check import at_least, one_of
-from widebnn._compile import Program
 from widebnn.diagnostics import effective_sample_size, random_projections
 from widebnn.experiments.images import images
+from widebnn.experiments.step_times import step_times
 from widebnn.models import BNN, FCN, Parameters
 from widebnn.samplers.base import Position
 from widebnn.sampling import Draws, sample
@@ -183,10 +181,10 @@ def efficiency(config: Efficiency, on_row: Callable[[dict[str, Any]], None] = la
                 num_steps = max(config.burn_in, config.work // (width * METHODS[name].cost))
                 cases.append((name, "rotated", num_steps))
         found = [posterior.run(*case) for case in cases]
-        times = _milliseconds(config, [(run.sampler, run.start) for run in found])
-        for (name, kind, _), run, ms in zip(cases, found, times, strict=True):
+        rounds = step_times([(run.sampler, run.start) for run in found], config.timed_seconds, ROUNDS)
+        for (name, kind, _), run, ms in zip(cases, found, np.median(rounds, axis=0), strict=True):
             row = {"width": width, "target": kind, "sampler": name} | _row(run)
-            row |= {"ms_per_step": ms, "ess_per_second": 1e3 * row["ess_per_step"] / ms}
+            row |= {"ms_per_step": float(ms), "ess_per_second": 1e3 * row["ess_per_step"] / float(ms)}
             rows.append(row)
             on_row(row)
     return rows
@@ -295,33 +293,3 @@ def _least(collected: Mapping[str, np.ndarray]) -> tuple[float, str]:
     sizes = {name: float(np.min(effective_sample_size(values))) for name, values in collected.items()}
     worst = min(sizes, key=sizes.__getitem__)
     return sizes[worst], worst
-
-
-def _milliseconds(config: Efficiency, cases: Sequence[tuple[samplers.Sampler, Position]]) -> list[float]:
-    """Of a step of each on one chain: the median of rounds in which each is timed in turn."""
-    with threadpool_limits(1, user_api="blas"):  # as in `widebnn.sample`
-        clocks = [_clock(*case) for case in cases]
-        counts = [max(3, int(1e3 * config.timed_seconds / clock(3))) for clock in clocks]
-        rounds = [[clock(count) for clock, count in zip(clocks, counts)] for _ in range(ROUNDS)]
-    return [float(ms) for ms in np.median(rounds, axis=0)]
-
-
-def _clock(sampler: samplers.Sampler, start: Position) -> Callable[[int], float]:
-    rng_key = jax.random.key(0)
-    state = sampler.init(start, rng_key)
-
-    def steps(state, num_steps):
-        def step(i, state):
-            return sampler.step(jax.random.fold_in(rng_key, i), state)[0]
-
-        return jax.lax.fori_loop(0, num_steps, step, state)
-
-    program = Program(steps, state, jnp.asarray(1))
-    program.compile()
-
-    def milliseconds(num_steps: int) -> float:
-        before = time.perf_counter()
-        jax.block_until_ready(program(state, num_steps))
-        return 1e3 * (time.perf_counter() - before) / num_steps
-
-    return milliseconds

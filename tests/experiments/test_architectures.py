@@ -1,0 +1,155 @@
+"""The experiment beyond one hidden layer: rows against importance sampling, parts, claims on made-up rows."""
+
+import dataclasses
+import importlib
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import widebnn as wb
+from widebnn.experiments import ARCHITECTURES, CLAIMS, DECLARED, Architectures, Case, Results, architectures
+from widebnn.experiments.experiment import verdict
+from widebnn.experiments.networks import network, observed
+
+MODULE = importlib.import_module(architectures.__module__)
+CASE = Case("dense", "digits", depth=1, num_train=2, width=32, step_size=0.5, num_steps=1_200)
+TINY = Architectures(cases=(CASE,), num_test=2, num_kicks=2, thin=4, noise_std=0.3)
+
+
+def weighted(case, num_draws=20_000):
+    """Mean of U and acceptance of pCN under the posterior, by prior draws weighted with e^−U."""
+    dataset = observed(case.architecture, case.dataset, case.num_train, 1)
+    bnn = network(case.architecture, dataset, case.width, case.depth, TINY.noise_std, TINY.seed)
+    target = wb.targets.marginal(bnn, dataset.x_train, dataset.y_train)
+
+    def one(key):
+        u, xi = (target.draw_prior(k) for k in jax.random.split(key))
+        v = jax.tree.map(lambda u, xi: jnp.sqrt(1 - case.step_size**2) * u + case.step_size * xi, u, xi)
+        return target.potential(u), target.potential(v)
+
+    u, v = (
+        np.asarray(each, float)
+        for each in jax.lax.map(one, jax.random.split(jax.random.key(5), num_draws), batch_size=500)
+    )
+    weight = np.exp(u.min() - u)
+    weight /= weight.sum()
+    return weight @ u, weight @ np.exp(np.minimum(0, u - v)), 1 / (weight @ weight)
+
+
+def test_all_samplers_are_in_the_posterior():
+    seen = []
+    rows = architectures(TINY, on_row=seen.append)
+    assert rows == seen
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+    assert [row["sampler"] for row in rows] == ["pCN", "pCNL", "Langevin", "HMC"]
+    potential, acceptance, effective = weighted(CASE)
+    assert effective > 400
+    for row in rows:
+        assert row["dimension"] == 64 * 32 + 32 + 33 * 10  # all of φ
+        assert abs(row["potential"] - potential) < 5 * row["potential_error"] + 0.1, row["sampler"]
+        assert row["ess_potential"] > 0 and row["ms_per_step"] > 0
+    assert abs(rows[0]["acceptance"] - acceptance) < 5 * rows[0]["acceptance_error"] + 0.02
+    assert [row["num_steps"] for row in rows] == [1_200, 1_200, 1_200, 600]
+    assert rows[0]["acceptance"] < rows[1]["acceptance"]
+
+
+def test_parts_are_the_whole(monkeypatch):
+    def from_the_key(rng_key, sampler, target, *, num_samples, thin=1, num_chains, **options):
+        """Numbers that a chain might have left, which its key and its target decide."""
+        key = jax.random.fold_in(rng_key, sum(leaf.size for leaf in jax.tree.leaves(target.template)))
+        noise = np.asarray(jax.random.uniform(key, (num_chains, num_samples)))
+        collected = {"potential": noise, "predictions": noise[..., None]}
+        return wb.Draws(collected, {"acceptance_rate": noise}, {}, None, 0.1, thin, 0, seconds=1.0)
+
+    monkeypatch.setattr(MODULE, "sample", from_the_key)
+    cases = (
+        CASE,
+        CASE._replace(width=8),
+        CASE._replace(architecture="convolutional", width=3),
+        CASE._replace(architecture="residual", width=4),
+    )
+    config = dataclasses.replace(TINY, cases=cases)
+    experiment = DECLARED["architectures"]
+    parts = experiment.parts(config)
+    assert [part.cases for part in parts] == [(case,) for case in cases]
+    whole = architectures(config)
+    assert experiment.joined([architectures(part) for part in parts[::-1]][::-1]) == whole
+    assert len({row["potential"] for row in whole}) > len(cases)
+
+
+def test_chains_that_do_not_move_have_no_number():
+    draws = wb.Draws(
+        collected={"potential": np.zeros((2, 20)), "predictions": np.zeros((2, 20, 3))},
+        stats={"acceptance_rate": np.zeros((2, 20))},
+        streamed={},
+        position=None,
+        step_size=None,
+        thin=2,
+        burn_in=0,
+        seconds=1.0,
+    )
+    found = MODULE._summary(draws)
+    assert found["ess_potential"] is found["rhat_potential"] is found["acceptance_error"] is None
+    assert found["acceptance"] == 0 and found["ms_per_step"] == 12.5
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def rows(gain, **rates):
+    """A setting of two widths: of each sampler two acceptances, and pCNL's effective samples over pCN's."""
+    made = []
+    for name, pair in rates.items():
+        for width, rate in zip((8, 64), pair, strict=True):
+            ess = 0.1 * (gain[width == 64] if name == "pCNL" else 1.0)
+            made.append(
+                {"architecture": "dense", "dataset": "digits", "depth": 1, "width": width, "sampler": name}
+                | {"num_steps": 1_000, "acceptance": rate, "acceptance_error": 0.01}
+                | {"ess_potential": ess, "ess_potential_error": 0.001}
+            )
+    return made
+
+
+def judged(made):
+    (claim,) = [claim for claim in CLAIMS if claim.id == "P-X"]
+    findings = claim.summarise(Results(made, {"num_chains": 2}, {}))
+    return verdict(claim, findings), findings
+
+
+def test_verdicts_follow_the_numbers():
+    rising = {"pCN": (0.1, 0.6), "pCNL": (0.5, 0.9), "Langevin": (0.5, 0.3)}
+    assert judged(rows((1.0, 3.0), **rising))[0] == "reproduced"
+    falling = {"pCN": (0.6, 0.5), "pCNL": (0.5, 0.4), "Langevin": (0.3, 0.5)}
+    assert judged(rows((3.0, 1.0), **falling))[0] == "not reproduced"
+    assert judged(rows((3.0, 1.0), **rising))[0] == "reproduced in part"
+
+
+def test_too_few_effective_samples_resolve_no_gap():
+    made = rows((1.0, 3.0), pCN=(0.1, 0.6), pCNL=(0.5, 0.9), Langevin=(0.5, 0.3))
+    made[0]["ess_potential"] = made[0]["ess_potential_error"] = None
+    *_, gap = judged(made)[1]
+    assert np.isnan(gap.value) and not gap.holds
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"cases": (CASE._replace(architecture="recurrent"),)}, ["architecture", "recurrent", "dense"]),
+        ({"cases": (CASE, CASE._replace(dataset="imagenet"))}, ["dataset", "imagenet", "digits"]),
+        ({"cases": (CASE._replace(step_size=1.5),)}, ["step_size", "1.5"]),
+        ({"cases": (CASE._replace(num_steps=31),)}, ["num_steps", "at least 32", "31"]),
+        ({"num_chains": 1}, ["num_chains", "at least 2"]),
+        ({"thin": 3}, ["thin", "multiple of num_kicks=2", "3"]),
+    ],
+)
+def test_bad_configurations_are_refused_before_anything_runs(change, words):
+    with pytest.raises(ValueError) as error:
+        architectures(dataclasses.replace(TINY, **change), on_row=pytest.fail)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_the_longest_series_reaches_beyond_the_papers_widths():
+    widths = [case.width for case in ARCHITECTURES["laptop"].cases if case[:3] == ("dense", "cifar10", 1)]
+    assert widths[0] == 512 and widths[-1] == 16_384

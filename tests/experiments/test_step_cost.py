@@ -1,0 +1,113 @@
+"""The experiment on what a step costs: rows, the clock, and claims on made-up rows."""
+
+import dataclasses
+import json
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from widebnn.experiments import CLAIMS, DECLARED, STEP_COST, Network, Results, StepCost, step_cost
+from widebnn.experiments.experiment import verdict
+from widebnn.experiments.step_cost import TARGETS, median_error
+from widebnn.experiments.step_times import step_times
+from widebnn.samplers.base import Info, Sampler
+
+NETWORK = Network("dense", "digits", depth=1, num_train=4, width=3)
+TINY = StepCost(
+    networks=(NETWORK, NETWORK._replace(architecture="convolutional")), num_rounds=3, timed_seconds=1e-4
+)
+
+
+def test_rows_cover_the_grid_and_can_be_saved():
+    seen = []
+    rows = step_cost(TINY, on_row=seen.append)
+    assert rows == seen
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+    assert [(row["architecture"], row["target"]) for row in rows] == [
+        (one.architecture, name) for one in TINY.networks for name in TARGETS
+    ]
+    for row in rows:
+        assert 0 < row["ms_least"] <= row["ms_per_step"]
+        assert row["ratio"] > 0 and (row["ratio"] == 1) == (row["target"] == "θ")
+    inner, readout = 64 * 3 + 3, 4 * 10
+    assert [row["dimension"] for row in rows[:4]] == [inner + readout] * 3 + [inner]
+    parts = DECLARED["step_cost"].parts(TINY)
+    assert [part.networks for part in parts] == [(one,) for one in TINY.networks]
+
+
+def test_the_clock_counts_the_time_of_a_step_alone():
+    """A step that waits on the host takes the time that it waits."""
+
+    def waiting(seconds):
+        def wait(position):
+            time.sleep(seconds)
+            return position
+
+        def step(rng_key, state):
+            shape = jax.ShapeDtypeStruct((), state.dtype)
+            return jax.pure_callback(wait, shape, state), Info(jnp.ones(()), jnp.ones((), bool))
+
+        return Sampler(lambda position, rng_key=None: position, step)
+
+    cases = [(waiting(seconds), jnp.zeros(())) for seconds in (0.004, 0.012)]
+    times = step_times(cases, timed_seconds=0.02, num_rounds=3)
+    assert times.shape == (3, 2)
+    assert (times[:, 0] > 4).all() and (times[:, 1] > 12).all()
+    assert 1.5 < np.median(times[:, 1]) / np.median(times[:, 0]) < 3.5
+
+
+def test_the_error_of_a_median_is_that_of_repeated_medians():
+    values = np.random.default_rng(0).normal(size=(2_000, 101))
+    wanted = np.median(values, axis=1).std()
+    assert abs(np.mean([median_error(one) for one in values]) / wanted - 1) < 0.05
+    assert median_error(np.array([1.0, 1.1, 0.9, 1.0, 50.0])) < 0.1  # one slow round
+
+
+def rows(dense, feature, convolutional):
+    made = []
+    for architecture, target, ratios in (
+        ("dense", "φ", dense),
+        ("dense", "φ, feature space", feature),
+        ("convolutional", "φ, feature space", convolutional),
+    ):
+        for width, ratio in ratios.items():
+            row = {"architecture": architecture, "target": target, "width": width}
+            made.append(row | {"ratio": ratio, "ratio_error": 0.02})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        (rows({64: 1.2, 4_096: 3.0}, {64: 1.2, 4_096: 5.0}, {64: 1.8}), "reproduced"),
+        (rows({64: 2.2, 1_024: 2.5}, {64: 1.2, 1_024: 1.1}, {64: 1.0}), "not reproduced"),
+        (rows({64: 1.2, 4_096: 3.0}, {64: 1.2, 4_096: 5.0}, {64: 1.0}), "reproduced in part"),
+    ],
+)
+def test_verdicts_follow_the_numbers(made, wanted):
+    (claim,) = [claim for claim in CLAIMS if claim.id == "H-F6"]
+    assert verdict(claim, claim.summarise(Results(made, {}, {}))) == wanted
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"networks": (NETWORK._replace(architecture="recurrent"),)}, ["architecture", "recurrent"]),
+        ({"networks": (NETWORK, NETWORK._replace(dataset="imagenet"))}, ["dataset", "imagenet"]),
+        ({"num_rounds": 1}, ["num_rounds", "at least 2"]),
+        ({"timed_seconds": 0.0}, ["timed_seconds", "above 0"]),
+    ],
+)
+def test_bad_configurations_are_refused_before_anything_runs(change, words):
+    with pytest.raises(ValueError) as error:
+        step_cost(dataclasses.replace(TINY, **change), on_row=pytest.fail)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_every_scale_has_both_architectures():
+    for config in STEP_COST.values():
+        assert {one.architecture for one in config.networks} == {"dense", "convolutional"}
