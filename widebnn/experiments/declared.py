@@ -18,6 +18,7 @@ from widebnn.experiments.langevin_gain import (
     GAIN_OVER_DATA,
     GAIN_OVER_WIDTH,
     GAIN_RESNET,
+    LangevinGain,
     langevin_gain,
 )
 from widebnn.experiments.mean_field_limit import (
@@ -45,17 +46,40 @@ INPUTS, PIXELS = 32 * 32 * 3, 28 * 28
 
 def _weights(case: Case | Network) -> int:
     """Numbers in a position, about."""
+    if case.architecture == "residual":
+        return 65 * case.width**2
     first = min(case.num_train, INPUTS) if case.architecture == "dense" else 27
     layer = case.width**2 if case.architecture == "dense" else 9 * case.width**2
     return case.width * first + (case.depth - 1) * layer
 
 
+def _pixels(case: Case | Network) -> int:
+    """Places at which a weight meets an image; of those of a residual network the most see few."""
+    if case.architecture == "dense":
+        return 1
+    every = {"cifar10": 1_024, "mnist": 784, "digits": 64}[case.dataset]
+    return every // 7 if case.architecture == "residual" else every
+
+
 def _products(case: Case | Network) -> int:
-    """Multiplications of a potential, about: each weight meets every image, or every pixel of it."""
-    pixels = (
-        1 if case.architecture == "dense" else {"cifar10": 1_024, "mnist": 784, "digits": 64}[case.dataset]
-    )
-    return case.num_train * (pixels * _weights(case) + case.num_train * case.width)
+    """Multiplications of a potential, about."""
+    return case.num_train * (_pixels(case) * _weights(case) + case.num_train * case.width)
+
+
+def _held(case: Case | Network) -> int:
+    """Numbers that a chain holds, about: its state, and outputs of layers and kernels for a gradient."""
+    layers = 20 if case.architecture == "residual" else case.depth
+    outputs = case.num_train * case.width * _pixels(case) * layers
+    return 8 * _weights(case) + 3 * (outputs + case.num_train**2)
+
+
+def _networks(c: LangevinGain) -> list[Network]:
+    return [Network(c.architecture, c.dataset, c.depth, n, width) for width in c.widths for n in c.num_train]
+
+
+def _gain_steps(c: LangevinGain) -> int:
+    """Of one network."""
+    return len(c.parametrisations) * len(c.dampings) * (c.num_steps + c.burn_in)
 
 
 def _batches(c: TemperedFits) -> int:
@@ -169,21 +193,9 @@ _ALL = (
             f"effective samples of Langevin in φ and in θ, {over}",
             configs,
             langevin_gain,
-            effort=lambda c: (
-                sum(c.widths)
-                * sum(c.num_train)
-                * len(c.parametrisations)
-                * len(c.dampings)
-                * c.num_chains
-                * (c.num_steps + c.burn_in)
-            ),
-            steps=lambda c: (
-                len(c.widths)
-                * len(c.num_train)
-                * len(c.parametrisations)
-                * len(c.dampings)
-                * (c.num_steps + c.burn_in)
-            ),
+            effort=lambda c: c.num_chains * _gain_steps(c) * sum(map(_products, _networks(c))),
+            steps=lambda c: _gain_steps(c) * len(_networks(c)),
+            floats=lambda c: c.num_chains * max(map(_held, _networks(c))),
             over=(("widths",), ("num_train",), ("parametrisations",)),
         )
         for name, over, configs in (
@@ -199,7 +211,7 @@ _ALL = (
         ARCHITECTURES,
         architectures,
         steps=lambda c: 5 * sum(case.num_steps for case in c.cases),
-        floats=lambda c: 8 * c.num_chains * max(_weights(case) for case in c.cases),
+        floats=lambda c: c.num_chains * max(map(_held, c.cases)),
         effort=lambda c: c.num_chains * sum(_products(case) * case.num_steps for case in c.cases),
         over=(("cases",),),
     ),
@@ -209,7 +221,7 @@ _ALL = (
         STEP_COST,
         step_cost,
         steps=lambda c: 30 * c.num_rounds * len(c.networks),
-        floats=lambda c: 20 * max(_weights(network) + network.width * INPUTS for network in c.networks),
+        floats=lambda c: 4 * max(_held(network) + network.width * INPUTS for network in c.networks),
         effort=lambda c: c.num_rounds * sum(_products(network) + network.width**3 for network in c.networks),
         over=(("networks",),),
     ),
