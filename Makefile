@@ -64,6 +64,8 @@ book: $(installed) ## Run the chapters and build the book into _build/html; a wa
 	rm -rf _build/html $(executed)
 	$(compiled) $(bin)/python book/execute.py $(executed) $(chapters)
 	$(compiled) $(bin)/jupyter-book build . -W -n --keep-going --all
+	@# The page that leads to the first one: without an icon a browser asks for one that is not there.
+	@echo '<link rel="icon" href="_static/favicon.svg">' >> _build/html/index.html
 
 browser: $(installed) ## Test the built book in Chromium
 	$(bin)/python -m pytest -n 2 tests/browser
