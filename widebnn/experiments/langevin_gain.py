@@ -122,13 +122,13 @@ GAIN_OVER_WIDTH = {
 }
 GAIN_OVER_DATA = {
     "smoke": replace(SMOKE, widths=(16,), num_train=(8, 32)),
-    "laptop": replace(LAPTOP, widths=(256,), num_train=(16, 64, 256)),
+    "laptop": replace(LAPTOP, widths=(256,), num_train=(16, 64, 256), num_steps=2_000),
     "colab": replace(COLAB, widths=(512,), num_train=(64, 256, 1_024)),
     "paper": replace(PAPER, widths=(512,), num_train=(64, 256, 1_024, 4_096, 16_384)),
 }
 GAIN_DENSE = {
     "smoke": replace(SMOKE, widths=(8,), num_train=(8, 80)),
-    "laptop": replace(LAPTOP, widths=(32,), num_train=(32, 320, 1_280), num_steps=4_000),
+    "laptop": replace(LAPTOP, widths=(32,), num_train=(32, 320, 1_280)),
     "colab": replace(
         COLAB,
         widths=(1_024,),
