@@ -85,7 +85,7 @@ STEP_COST = {
     "smoke": StepCost(
         networks=_over("dense", "digits", 1, 32, (16, 128)) + _over("convolutional", "digits", 1, 8, (16,)),
         num_rounds=5,
-        timed_seconds=0.02,
+        timed_seconds=0.1,
     ),
     "laptop": StepCost(
         networks=_over("dense", "cifar10", 3, 256, (64, 256, 1_024, 4_096))

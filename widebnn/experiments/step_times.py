@@ -33,9 +33,17 @@ def step_times(
     """
     with threadpool_limits(1, user_api="blas"):  # as in `widebnn.sample`
         clocks = [_clock(*case) for case in cases]
-        counts = [max(1, int(1e3 * timed_seconds / clock(2))) for clock in clocks]
+        counts = [_steps_in(1e3 * timed_seconds, clock) for clock in clocks]
         rounds = [[clock(count) for clock, count in zip(clocks, counts)] for _ in range(num_rounds)]
     return np.array(rounds)
+
+
+def _steps_in(milliseconds: float, clock: Callable[[int], float]) -> int:
+    """How many steps take so long, by some that take a quarter of it: few are mostly the call."""
+    num_steps = 1
+    while (taken := num_steps * clock(num_steps)) < milliseconds / 4:
+        num_steps *= 2
+    return max(1, int(num_steps * milliseconds / taken))
 
 
 def _clock(sampler: Sampler, start: Position) -> Callable[[int], float]:
