@@ -57,7 +57,7 @@ def _clock(sampler: Sampler, start: Position) -> Callable[[int], float]:
         return jax.lax.fori_loop(0, num_steps, step, state)
 
     program = Program(steps, state, jnp.asarray(1))
-    program.compile()
+    jax.block_until_ready(program(state, 1))  # compiles it; and the first call in a process is slow
 
     def milliseconds(num_steps: int) -> float:
         before = time.perf_counter()
