@@ -159,8 +159,8 @@ def architectures(
     dimension of φ; acceptance and mean potential, each with its standard error; effective samples per step of
     the potential and of Rao–Blackwellised predictions (mean over test images × outputs), each with the
     standard error from the scatter over chains; rank-normalised R̂ of the potential; milliseconds a step of
-    one chain. None where a chain that never moved leaves a number undefined; its R̂, a ratio to a variance that
-    is zero or rounding, is None or immense.
+    one chain. None where a chain that never moved leaves a number undefined; its R̂, a ratio to a variance
+    that is zero or rounding, is None or immense.
 
     Raises
     ------

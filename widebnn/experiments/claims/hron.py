@@ -339,8 +339,8 @@ HRON = (
         "about 10 times at n = 1,024 to 40,960",
         experiment="gain_dense",
         summarise=_gain_dense,
-        rule="By the same measure as over width: more in φ at each number of images, from one a unit to forty. "
-        "Below paper scale units and images are fewer, and their ratio is the same.",
+        rule="By the same measure as over width: more in φ at each number of images, from one a unit to "
+        "forty. Below paper scale units and images are fewer, and their ratio is the same.",
         chapter="19-width-data-architecture",
         figure="fig-gain-architecture",
     ),
