@@ -117,11 +117,11 @@ ARCHITECTURES = {
         + _over("residual", "digits", 20, 8, 0.1, {32: 400, 128: 240})
     ),
     "colab": Architectures(
-        cases=_over("dense", "cifar10", 1, 256, 0.2, dict.fromkeys((512, 2_048, 8_192, 16_384), 8_000))
-        + _over("dense", "cifar10", 3, 256, 0.1, dict.fromkeys((128, 512, 2_048), 8_000))
-        + _over("dense", "mnist", 1, 256, 0.1, dict.fromkeys((512, 2_048, 8_192), 8_000))
-        + _over("convolutional", "cifar10", 3, 32, 0.1, dict.fromkeys((32, 128, 512), 2_000))
-        + _over("residual", "cifar10", 20, 32, 0.1, dict.fromkeys((32, 128), 2_000)),
+        cases=_over("dense", "cifar10", 1, 256, 0.2, dict.fromkeys((512, 2_048, 8_192, 16_384), 4_000))
+        + _over("dense", "cifar10", 3, 256, 0.1, dict.fromkeys((128, 512, 2_048), 4_000))
+        + _over("dense", "mnist", 1, 256, 0.1, dict.fromkeys((512, 2_048, 8_192), 4_000))
+        + _over("convolutional", "cifar10", 3, 32, 0.1, dict.fromkeys((16, 64, 256), 500))
+        + _over("residual", "cifar10", 20, 32, 0.1, dict.fromkeys((32, 128), 1_000)),
         num_chains=4,
     ),
     "paper": Architectures(

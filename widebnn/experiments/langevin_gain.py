@@ -111,7 +111,7 @@ LAPTOP = LangevinGain(
     thin=10,
     num_checkpoints=4,
 )
-COLAB = LangevinGain(dampings=(0.03, 0.1, 0.3), burn_in=5_000, num_steps=50_000)
+COLAB = LangevinGain(dampings=(0.03, 0.1, 0.3), burn_in=5_000, num_steps=20_000)
 PAPER = LangevinGain()
 
 GAIN_OVER_WIDTH = {
@@ -135,7 +135,7 @@ GAIN_DENSE = {
         num_train=(1_024, 4_096),
         dampings=(0.03, 0.2),
         burn_in=1_000,
-        num_steps=10_000,
+        num_steps=5_000,
     ),
     "paper": replace(PAPER, widths=(1_024,), num_train=(1_024, 10_240, 40_960), thin=100),
 }
@@ -157,11 +157,11 @@ GAIN_RESNET = {
         COLAB,
         architecture="residual",
         reg_grows=True,
-        widths=(64,),
-        num_train=(64, 512),
+        widths=(32,),
+        num_train=(32, 128),
         dampings=(0.1,),
-        burn_in=1_000,
-        num_steps=9_000,
+        burn_in=500,
+        num_steps=3_000,
     ),
     "paper": replace(
         PAPER,
