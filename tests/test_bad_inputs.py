@@ -65,6 +65,7 @@ X, Y = jnp.ones((4, 3)), jnp.ones((4, 2))
 X_NAN = X.at[0, 0].set(jnp.nan)
 RNGS = nnx.Rngs(0)
 OVER_MAPS = (experiments.OverMaps(),)
+CASE = experiments.ARCHITECTURES["smoke"].cases[0]
 HALVES = np.full((3, 2), 0.5)
 
 
@@ -1110,7 +1111,6 @@ ROWS = [
         for name, f, args, error, words in [
             ("find", experiments.find, ("P-F99",), ValueError, ("name", "'P-F1'", "'suprema'", "'P-F99'")),
             ("find", experiments.find, ("V-F6",), ValueError, ("name", "resnet or tempering", "'V-F6'")),
-            ("find", experiments.find, ("P-X",), ValueError, ("'P-X'", "not yet run")),
             ("run", experiments.run, ("P-F99",), ValueError, ("name", "'P-F99'")),
             (
                 "run",
@@ -1252,6 +1252,36 @@ ROWS = [
                 experiments.approximations,
                 experiments.Approximations(num_repeats=0),
                 ("num_repeats", "at least 1", "0"),
+            ),
+            (
+                "langevin_gain",
+                experiments.langevin_gain,
+                experiments.LangevinGain(parametrisations=("ψ",)),
+                ("parametrisations", "'θ'", "'ψ'"),
+            ),
+            (
+                "langevin_gain",
+                experiments.langevin_gain,
+                experiments.LangevinGain(dampings=()),
+                ("dampings", "at least 1", "0"),
+            ),
+            (
+                "architectures",
+                experiments.architectures,
+                experiments.Architectures(cases=(CASE._replace(architecture="recurrent"),)),
+                ("architecture", "'residual'", "'recurrent'"),
+            ),
+            (
+                "architectures",
+                experiments.architectures,
+                experiments.Architectures(cases=(CASE,), thin=3),
+                ("thin", "a multiple of num_kicks=4", "3"),
+            ),
+            (
+                "step_cost",
+                experiments.step_cost,
+                experiments.StepCost(networks=(), num_rounds=1),
+                ("num_rounds", "at least 2", "1"),
             ),
             (
                 "theorems",

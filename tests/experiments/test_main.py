@@ -84,7 +84,6 @@ def test_summarise_says_what_results_say(capsys):
     [
         (["run", "P-F99"], ["name must be one of", "'P-F1'", "'over_width'", "'P-F99'"]),
         (["show", "P-F99"], ["name must be one of", "'P-F99'"]),
-        (["run", "H-F8b"], ["'H-F8b'", "not yet run"]),
         (["run", "V-C", "--executor", "threads"], ["executor", "processes:N or dask:ADDRESS", "'threads'"]),
         (["run", "V-C", "--executor", "processes:0"], ["executor", "'processes:0'"]),
         (["ledger", "--results", "nowhere"], ["results", "there is no 'nowhere'"]),

@@ -86,7 +86,6 @@ def _list(options: argparse.Namespace) -> None:
         scales = " ".join(f"{s}*" if s in stored else s for s in SCALES if s in experiment.configs)
         rows = ", ".join(_rows_of(name))
         print(f"{name:16}{rows:18}{scales:28}{experiment.title}")
-    print("\nrows without an experiment:", ", ".join(claim.id for claim in CLAIMS if not claim.experiment))
 
 
 def _rows_of(name: str) -> list[str]:

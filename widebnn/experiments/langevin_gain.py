@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -246,12 +247,12 @@ class _Posterior:
             dataset = in_span(dataset)
         bnn = network(config.architecture, dataset, width, config.depth, config.noise_std, config.seed)
         reg = config.noise_std**2 * (num_train if config.reg_grows else 1)
-        x, y = dataset.x_train, dataset.y_train
+        x, y, x_new = dataset.x_train, dataset.y_train, jnp.asarray(dataset.x_test)
         self.targets = {name: make(bnn, x, y, reg) for name, make in PARAMETRISATIONS.items()}
         keys = jax.random.split(jax.random.key(config.seed), 3)
         self.quantities = {
             "projections": random_projections(keys[0], bnn.template(x), num=config.num_projections),
-            "predictions": lambda parameters: bnn(parameters, dataset.x_test),
+            "predictions": lambda parameters: bnn(parameters, x_new),
         }
         start_key, self.rng_key = keys[1:]
         prior = jax.vmap(self.targets["φ"].draw_prior)(jax.random.split(start_key, config.num_chains))

@@ -38,8 +38,6 @@ def find(name: str) -> Experiment:
     if not claims:
         one_of({*DECLARED, *(claim.id for claim in CLAIMS)}, name=name)
     names = list(dict.fromkeys(claim.experiment for claim in claims))
-    if not names[0]:
-        raise ValueError(f"name {name!r} is a row without an experiment of its own, not yet run")
     if len(names) > 1:
         raise ValueError(f"name must be one of the experiments of {name}, {' or '.join(names)}; got {name!r}")
     return DECLARED[names[0]]
