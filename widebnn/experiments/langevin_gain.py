@@ -45,7 +45,7 @@ class LangevinGain:
     dataset
         "cifar10", "mnist" or "digits".
     architecture, depth
-        A name of `widebnn.experiments.networks.NETWORKS`, and L of those that have one.
+        "dense", "convolutional" or "residual", and L of the first two.
     widths, num_train, parametrisations
         The grid: d_L, images that are observed, and "θ" or "φ".
     num_test
