@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key, PyTree, Real
 
 from widebnn._check import at_least, finite
+from widebnn.samplers.base import normal_like
 
 __all__ = [
     "Band",
@@ -209,8 +210,7 @@ def random_projections(
     leaves, structure = jax.tree.flatten(template)
     if sum(math.prod(leaf.shape) for leaf in leaves) == 0:
         raise ValueError("template must have at least one entry; got an empty position")
-    keys = jax.random.split(rng_key, len(leaves))
-    normals = [jax.random.normal(k, (num, *leaf.shape), leaf.dtype) for k, leaf in zip(keys, leaves)]
+    normals = jax.vmap(lambda key: normal_like(key, leaves))(jax.random.split(rng_key, num))
     norm = jnp.sqrt(sum(jnp.sum(normal**2, axis=range(1, normal.ndim)) for normal in normals))
     directions = [normal / jnp.expand_dims(norm, range(1, normal.ndim)) for normal in normals]
 

@@ -159,8 +159,7 @@ def architectures(
     dimension of φ; acceptance and mean potential, each with its standard error; effective samples per step of
     the potential and of Rao–Blackwellised predictions (mean over test images × outputs), each with the
     standard error from the scatter over chains; rank-normalised R̂ of the potential; milliseconds a step of
-    one chain. None where a chain that never moved leaves a number undefined; its R̂, a ratio to a variance
-    that is zero or rounding, is None or immense.
+    one chain. None where a chain that never moved leaves a number undefined.
 
     Raises
     ------
@@ -247,8 +246,8 @@ def _size(target: targets.Target) -> int:
 def _summary(draws: Draws) -> dict[str, Any]:
     potential = draws["potential"].astype(float)
     num_steps = potential.shape[1] * draws.thin
-    with np.errstate(invalid="ignore", divide="ignore"):  # where a chain never moves
-        found = {"rhat_potential": _number(arviz.rhat(potential))}
+    has_moved = bool(np.ptp(potential, axis=1).all())  # else R̂ is a ratio to a variance of 0 or of rounding
+    found: dict[str, Any] = {"rhat_potential": _number(arviz.rhat(potential)) if has_moved else None}
     for name, series in {"acceptance": draws.stats["acceptance_rate"], "potential": potential}.items():
         mean, error = limits.chain_mean(series)
         found |= {name: mean, f"{name}_error": _number(error)}

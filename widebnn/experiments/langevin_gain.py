@@ -49,11 +49,12 @@ class LangevinGain:
     widths, num_train, parametrisations
         The grid: d_L, images that are observed, and "θ" or "φ".
     num_test
-        Images that are predicted; 5,000 in the paper, of which no diagnostic needs all.
+        Images that are predicted.
     dampings
         γ, of which the one with the most effective samples is taken.
-    target_acceptance
-        Of the correction that is left out; ε is tuned to it.
+    target_acceptance, least_acceptance
+        Of the correction that is left out: ε is tuned to the first, and shortened where a run does not keep
+        the second.
     burn_in, num_steps, thin
         Steps during which ε is tuned, steps from then on, and steps from one draw to the next.
     num_checkpoints
@@ -76,9 +77,10 @@ class LangevinGain:
     widths: tuple[int, ...] = (32, 64, 128, 384, 512, 768, 1_024)
     num_train: tuple[int, ...] = (256,)
     parametrisations: tuple[str, ...] = tuple(PARAMETRISATIONS)
-    num_test: int = 100
+    num_test: int = 5_000
     dampings: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0)
     target_acceptance: float = 0.985
+    least_acceptance: float = 0.98
     burn_in: int = 20_000
     num_steps: int = 3_000_000
     thin: int = 25
@@ -104,7 +106,7 @@ SMOKE = LangevinGain(
     num_projections=20,
 )
 LAPTOP = LangevinGain(
-    num_test=20,
+    num_test=100,
     dampings=(0.01, 0.1),
     target_acceptance=0.99,
     burn_in=800,
@@ -112,7 +114,7 @@ LAPTOP = LangevinGain(
     thin=10,
     num_checkpoints=4,
 )
-COLAB = LangevinGain(dampings=(0.03, 0.1, 0.3), burn_in=5_000, num_steps=20_000)
+COLAB = LangevinGain(num_test=1_000, dampings=(0.03, 0.1, 0.3), burn_in=5_000, num_steps=20_000)
 PAPER = LangevinGain()
 
 GAIN_OVER_WIDTH = {
@@ -174,7 +176,8 @@ GAIN_RESNET = {
     ),
 }
 """The configuration of each experiment at each scale; "paper" has the widths, the observations where it
-states them (Figure 8) and the number of steps of Hron et al., with three chains where they have one."""
+states them (Figure 8), the test points and the number of steps of Hron et al., with three chains where they
+have one."""
 
 
 def langevin_gain(
@@ -182,12 +185,16 @@ def langevin_gain(
 ) -> list[dict[str, Any]]:
     """Langevin without correction on one posterior in θ and in φ, each with the step and damping it likes.
 
+    The step is tuned during burn-in to the acceptance that a correction would have. A chain that goes on to
+    where U is steeper, as one on its way from the prior may, loses that acceptance: such a run is made again
+    with a shorter step, until it has kept the acceptance to its end.
+
     Chains of both parametrisations start at the same parameters T(φ), φ ~ N(0, I), which a wide network's
     posterior is close to: what θ is spared, the way from the prior, is no part of the comparison. Dense
     networks are sampled in the span of the training images (`in_span`): of the weights that no image sees
     both parametrisations have the prior, and a step that is small enough for thousands of those, as the
-    paper's is, tells little of either. Projections are of θ and predictions are f at new images, whatever the
-    chain moves. A step costs one gradient.
+    paper's is, tells little of either. Projections are of θ and predictions are f at new images, the output
+    of each one's class, whatever the chain moves. A step costs one gradient.
 
     Parameters
     ----------
@@ -232,6 +239,11 @@ def _check(config: LangevinGain) -> None:
     at_least(2, num_chains=config.num_chains)
     at_least(1, dampings=len(config.dampings))
     positive(noise_std=config.noise_std)
+    if not 0 <= config.least_acceptance < config.target_acceptance < 1:
+        raise ValueError(
+            "least_acceptance must be below target_acceptance, and both in [0, 1); "
+            f"got {config.least_acceptance} and {config.target_acceptance}"
+        )
     least = LEAST_DRAWS * at_least(1, num_checkpoints=config.num_checkpoints) * at_least(1, thin=config.thin)
     at_least(least, num_steps=config.num_steps)
     at_least(1, burn_in=config.burn_in)
@@ -248,11 +260,12 @@ class _Posterior:
         bnn = network(config.architecture, dataset, width, config.depth, config.noise_std, config.seed)
         reg = config.noise_std**2 * (num_train if config.reg_grows else 1)
         x, y, x_new = dataset.x_train, dataset.y_train, jnp.asarray(dataset.x_test)
+        labels = jnp.argmax(dataset.y_test, axis=1, keepdims=True)
         self.targets = {name: make(bnn, x, y, reg) for name, make in PARAMETRISATIONS.items()}
         keys = jax.random.split(jax.random.key(config.seed), 3)
         self.quantities = {
             "projections": random_projections(keys[0], bnn.template(x), num=config.num_projections),
-            "predictions": lambda parameters: bnn(parameters, x_new),
+            "predictions": lambda parameters: jnp.take_along_axis(bnn(parameters, x_new), labels, axis=1),
         }
         start_key, self.rng_key = keys[1:]
         prior = jax.vmap(self.targets["φ"].draw_prior)(jax.random.split(start_key, config.num_chains))
@@ -260,11 +273,22 @@ class _Posterior:
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         runs = {damping: self._run(name, damping) for damping in self.config.dampings}
-        damping = max(runs, key=lambda damping: _pooled(runs[damping]["projections"]))
-        tuned = {"damping": damping, "step_size": runs[damping].step_size}
-        return [tuned | row for row in _over_time(self.config, runs[damping])]
+        damping = max(runs, key=lambda damping: _pooled(runs[damping][1]["projections"]))
+        step_size, draws = runs[damping]
+        return [{"damping": damping, "step_size": step_size} | row for row in _over_time(self.config, draws)]
 
-    def _run(self, name: str, damping: float) -> Draws:
+    def _run(self, name: str, damping: float) -> tuple[float, Draws]:
+        """ε, and chains that have kept the acceptance with it."""
+        goal, least = self.config.target_acceptance, self.config.least_acceptance
+        make = partial(samplers.langevin, self.targets[name].potential, damping=damping, metropolis=False)
+        draws = self._sample(name, make, target_acceptance=goal, step_size=FIRST_STEP_SIZE)
+        step_size = draws.step_size
+        while (acceptance := draws.acceptance_rate) <= least:
+            step_size *= ((1 - goal) / (1 - acceptance)) ** (1 / 3)  # a leapfrog's energy error grows like ε³
+            draws = self._sample(name, make(step_size))
+        return step_size, draws
+
+    def _sample(self, name: str, sampler: Any, **tuning: float) -> Draws:
         config, target = self.config, self.targets[name]
 
         def of_parameters(function):
@@ -272,7 +296,7 @@ class _Posterior:
 
         return sample(
             self.rng_key,
-            partial(samplers.langevin, target.potential, damping=damping, metropolis=False),
+            sampler,
             target,
             num_samples=config.num_steps // config.thin,
             thin=config.thin,
@@ -280,8 +304,7 @@ class _Posterior:
             num_chains=config.num_chains,
             initial=self.starts[name],
             collect={name: of_parameters(function) for name, function in self.quantities.items()},
-            target_acceptance=config.target_acceptance,
-            step_size=FIRST_STEP_SIZE,
+            **tuning,
         )
 
 

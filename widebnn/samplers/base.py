@@ -1,5 +1,7 @@
 """What every sampler here is made of: a state, a report of the step, and the accept–reject rule."""
 
+import itertools
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -57,9 +59,13 @@ class Sampler(NamedTuple):
 def normal_like(rng_key: Key[Array, ""], position: PyTree) -> Position:
     """Draw N(0, I) in the shapes and dtypes of `position`, whose leaves may be `jax.ShapeDtypeStruct`s."""
     leaves, treedef = jax.tree.flatten(position)
-    keys = jax.random.split(rng_key, len(leaves))
-    draws = [jax.random.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)]
-    return treedef.unflatten(draws)
+    # One draw for all leaves: XLA compiles every generator of random numbers anew, about a second each.
+    *cuts, size = itertools.accumulate(math.prod(leaf.shape) for leaf in leaves)
+    normals = jax.random.normal(rng_key, (size,), jnp.result_type(*(leaf.dtype for leaf in leaves)))
+    parts = jnp.split(normals, cuts)
+    return treedef.unflatten(
+        [part.reshape(leaf.shape).astype(leaf.dtype) for part, leaf in zip(parts, leaves, strict=True)]
+    )
 
 
 def inner_product(u: Position, v: Position) -> Float[Array, ""]:
