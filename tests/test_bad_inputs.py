@@ -1700,7 +1700,7 @@ ROWS = [
             (
                 lambda: sweep(function=(_ for _ in ()).__next__, executor=futures.ThreadPoolExecutor(1)),
                 TypeError,
-                ("function", "picklable", "generator"),
+                ("function", "workers can import", "generator"),
             ),
             (lambda: sweep(folder=__file__), NotADirectoryError, ("folder", "test_bad_inputs.py")),
             (lambda: sweep(folder=Path(__file__).parent), ValueError, ("folder", "tests holds", "no sweep")),

@@ -1,7 +1,10 @@
 """Sweeps: many configurations of an experiment, each stored on its own, on whatever runs them."""
 
+import dataclasses
+import importlib
+import json
+import operator
 import os
-import pickle
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, wait
@@ -12,11 +15,6 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from widebnn.experiments.results import Results, config_hash, load, load_or_run
-
-try:  # comes with Dask, and packs functions of a notebook
-    import cloudpickle as _pickle
-except ImportError:
-    import pickle as _pickle
 
 __all__ = ["place", "sweep"]
 
@@ -51,12 +49,12 @@ def sweep[C](
     Parameters
     ----------
     function
-        Takes a configuration and returns rows, dictionaries of numbers and names. Where other processes run
-        it, it must be picklable: the function of a module that they can import, or a `functools.partial` of
-        one; with cloudpickle, which comes with Dask, a function of a notebook too. The workers have this
-        package in the same version.
+        Takes a configuration and returns rows, dictionaries of numbers and names. Where an executor runs it,
+        it goes there by its name: it must be a function of a module that workers can import, and they have
+        this package in the same version. One of a notebook is none; `%%writefile` makes a module of a cell.
     configs
-        Instances of frozen dataclasses of numbers, names and tuples of them, no two alike.
+        Instances of frozen dataclasses of numbers, names and tuples of them, no two alike. To an executor
+        they go as JSON and the name of their class.
     folder
         Where `place` puts one file a configuration; made if there is none. All workers must see it under
         this name, on a cluster on a shared file system.
@@ -76,8 +74,8 @@ def sweep[C](
     Raises
     ------
     TypeError
-        If `function` or `executor` is none, a configuration is no instance of a dataclass, or they cannot be
-        pickled for an executor.
+        If `function` or `executor` is none, a configuration is no instance of a dataclass, or there is an
+        executor and they cannot go there.
     ValueError
         If a configuration stands there twice, `folder` holds anything that no sweep has written, or a stored
         file is damaged; before anything runs.
@@ -153,20 +151,64 @@ class _Here(Executor):
         return future
 
 
-def _packed(*run: Any) -> bytes:
-    # Packed here and unpacked in the run: what cannot be pickled, or imported there, is an error like any
-    # other, where Dask would wait for ever.
+def _packed(path: Path, config: Any, function: Callable) -> str:
+    # Names and JSON: what cannot be imported there is an error in the run like any other, where Dask would
+    # wait for ever, and nothing that comes to a worker is a pickle of ours.
+    packed = json.dumps([str(path), _plain(config), _name(function)])
+    if _value(json.loads(packed)[1]) != config:
+        raise TypeError(
+            f"configs must hold numbers, names and tuples of them to go to an executor; got {config}"
+        )
+    return packed
+
+
+def _run(packed: str) -> None:
+    # Results come back through the file, and what a worker stored before it was lost is not run again.
+    path, config, function = json.loads(packed)
+    load_or_run(path, _value(config), _imported(function))
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold of a configuration: numbers, names, lists, and classes by their name."""
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    elif isinstance(value, tuple) and hasattr(value, "_asdict"):
+        fields = value._asdict()
+    elif isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    else:
+        return value
+    return {"class": _name(type(value))} | {name: _plain(entry) for name, entry in fields.items()}
+
+
+def _value(plain: Any) -> Any:
+    """The configuration that `_plain` was given."""
+    if isinstance(plain, list):
+        return tuple(_value(entry) for entry in plain)
+    if isinstance(plain, dict):
+        fields = {name: _value(entry) for name, entry in plain.items() if name != "class"}
+        return _imported(plain["class"])(**fields)
+    return plain
+
+
+def _name(thing: Any) -> str:
+    """`module:name`, by which every process can import it."""
+    name = f"{getattr(thing, '__module__', None)}:{getattr(thing, '__qualname__', None)}"
     try:
-        return _pickle.dumps(run)
-    except Exception as error:
-        raise TypeError(f"function and configs must be picklable to go to an executor: {error}") from error
+        is_found = _imported(name) is thing
+    except (ImportError, AttributeError):
+        is_found = False
+    if not is_found or name.startswith("__main__:"):  # which is another module in every process
+        raise TypeError(
+            f"to go to an executor, function and the classes of configs must be of a module that workers can "
+            f"import; got {thing!r}"
+        )
+    return name
 
 
-def _run(packed: bytes) -> None:
-    # Only what `_packed` made in the same sweep comes here, by the executor, which unpickles all it carries;
-    # no pickle is ever read from a file. Results come back as JSON, through the file, and what a worker
-    # stored before it was lost is not run again.
-    load_or_run(*pickle.loads(packed))
+def _imported(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return operator.attrgetter(attribute)(importlib.import_module(module))
 
 
 def _failure(future: Future, config: Any) -> Exception | None:

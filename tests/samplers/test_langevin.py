@@ -92,7 +92,7 @@ def test_reported_rate_does_not_depend_on_the_correction():
     for metropolis in (True, False):
         sampler = langevin(potential, 0.6, 0.5, metropolis)
         state = sampler.init(jnp.full(3, 0.7), rng_key=jax.random.key(0))
-        chains.append([sampler.step(jax.random.key(i), state) for i in range(10)])
+        chains.append([sampler.step(jax.random.key(i), state) for i in range(100)])
     for (_, corrected), (moved, free) in zip(*chains, strict=True):
         assert corrected.acceptance_rate == free.acceptance_rate
         assert free.is_accepted and not jnp.array_equal(moved.position, jnp.full(3, 0.7))
