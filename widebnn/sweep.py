@@ -172,8 +172,8 @@ def _plain(value: Any) -> Any:
     """What JSON can hold of a configuration: numbers, names, lists, and classes by their name."""
     if dataclasses.is_dataclass(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    elif isinstance(value, tuple) and hasattr(value, "_asdict"):
-        fields = value._asdict()
+    elif isinstance(value, tuple) and (names := getattr(value, "_fields", None)):
+        fields = dict(zip(names, value, strict=True))
     elif isinstance(value, tuple):
         return [_plain(entry) for entry in value]
     else:

@@ -87,7 +87,7 @@ def calls(monkeypatch):
 
         return Draws(
             collected={name: walk(value) for name, value in values.items()},
-            stats={"acceptance_rate": np.ones((num_chains, num_samples))},
+            stats={"acceptance_rate": np.full((num_chains, num_samples), TINY.target_acceptance)},
             streamed={},
             position=initial,
             step_size=0.1,

@@ -3,14 +3,48 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 __all__ = ["convolve"]
 
 Images = Float[Array, "n _height _width _channel"]
 Kernel = Float[Array, "_k _k _c _d"]
+Padding = list[tuple[int, int]]
+"""Pixels before and behind an image, along its height and its width."""
 
-_convolution = functools.partial(jax.lax.conv_general_dilated, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+def _convolution(x: Images, kernel: Kernel, stride: int, padding: Padding, **dilation) -> Images:
+    """A convolution whose kernel may be another one for every chain.
+
+    Under `jax.vmap` that is a grouped convolution, on a CPU two to three times as slow as one chain after
+    another; so it is done there.
+    """
+    grouped = functools.partial(
+        jax.lax.conv_general_dilated,
+        window_strides=2 * (stride,),
+        padding=padding,
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        **dilation,
+    )
+    convolution = jax.custom_batching.custom_vmap(lambda x, kernel: grouped(x, kernel))
+
+    @convolution.def_vmap
+    def over_chains(num_chains, is_batched, x, kernel):
+        of_chains, has_kernels = is_batched
+        if not has_kernels:
+            h = convolution(x.reshape(-1, *x.shape[2:]), kernel)
+            return h.reshape(num_chains, -1, *h.shape[1:]), True
+
+        def one_by_one(x, kernel):
+            return jax.lax.map(
+                lambda i: convolution(x[i] if of_chains else x, kernel[i]), jnp.arange(num_chains)
+            )
+
+        at_once = jax.vmap(grouped, (0 if of_chains else None, 0))
+        return jax.lax.platform_dependent(x, kernel, cpu=one_by_one, default=at_once), True
+
+    return convolution(x, kernel)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
@@ -34,11 +68,10 @@ def convolve(x: Images, kernel: Kernel, stride: int = 1, padding: str = "centred
         k is odd; "same" for as many as ⌈size/stride⌉ outputs need, one less before than behind where they are
         odd, as TensorFlow, Flax and neural-tangents have it. They differ at strides above 1.
     """
-    return _convolution(x, kernel, 2 * (stride,), _padding(x, kernel, stride, padding))
+    return _convolution(x, kernel, stride, _padding(x, kernel, stride, padding))
 
 
-def _padding(x: Images, kernel: Kernel, stride: int, padding: str) -> list[tuple[int, int]]:
-    """Pixels before and behind an image, along its height and its width."""
+def _padding(x: Images, kernel: Kernel, stride: int, padding: str) -> Padding:
     k = len(kernel)
     if padding == "centred":
         return 2 * [((k - 1) // 2, (k - 1) // 2)]
@@ -60,12 +93,12 @@ def _backward(stride: int, padding: str, operands: tuple[Images, Kernel], g: Ima
     ]
     flipped = kernel[::-1, ::-1].transpose(0, 1, 3, 2)
     dx = _convolution(
-        g, flipped, (1, 1), [(k - 1 - low, rest) for low, rest in zip(before, beyond)], lhs_dilation=spread
+        g, flipped, 1, [(k - 1 - low, rest) for low, rest in zip(before, beyond)], lhs_dilation=spread
     )
     dk = _convolution(
         x.transpose(3, 1, 2, 0),
         g.transpose(1, 2, 0, 3),
-        (1, 1),
+        1,
         [(low, k - 1 - rest) for low, rest in zip(before, beyond)],
         rhs_dilation=spread,
     )
