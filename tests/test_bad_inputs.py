@@ -1266,6 +1266,12 @@ ROWS = [
                 ("dampings", "at least 1", "0"),
             ),
             (
+                "langevin_gain",
+                experiments.langevin_gain,
+                experiments.LangevinGain(least_acceptance=0.99),
+                ("least_acceptance", "below target_acceptance", "0.99 and 0.985"),
+            ),
+            (
                 "architectures",
                 experiments.architectures,
                 experiments.Architectures(cases=(CASE._replace(architecture="recurrent"),)),

@@ -36,3 +36,30 @@ def test_draws_of_the_kernel_lie_side_by_side():
     gradient = jax.vmap(jax.grad(lambda kernel: jnp.sum(convolve(x, kernel) ** 2)))(kernels)
     alone = jnp.stack([jax.grad(lambda k: jnp.sum(convolve(x, k) ** 2))(kernel) for kernel in kernels])
     np.testing.assert_allclose(gradient, alone, rtol=1e-5)
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (None, 0), (0, None)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_chains_have_the_convolutions_that_they_have_alone(x64, axes, stride):
+    """With images, kernels or both of their own, and with more chains in each."""
+    keys = jax.random.split(jax.random.key(0), 2)
+    x = jax.random.normal(keys[0], (3, 2, 5, 6, 2) if axes[0] == 0 else (2, 5, 6, 2))
+    kernel = jax.random.normal(keys[1], (3, 3, 3, 2, 4) if axes[1] == 0 else (3, 3, 2, 4))
+
+    def gradients(convolution):
+        together = jax.vmap(lambda x, kernel: convolution(x, kernel, stride, "same"), axes)
+        return jax.grad(lambda x, kernel: jnp.sum(jnp.sin(together(x, kernel))), argnums=(0, 1))
+
+    for ours, theirs in zip(gradients(convolve)(x, kernel), gradients(plain)(x, kernel), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
+    twice = jnp.stack([kernel, 2 * kernel])
+    nested = jax.vmap(jax.vmap(convolve, axes), (None, 0))(x, twice)
+    np.testing.assert_allclose(nested[1], 2 * nested[0], rtol=1e-10)
+
+
+def test_other_devices_get_the_chains_at_once():
+    x, kernels = jnp.ones((2, 4, 4, 3)), jnp.ones((5, 3, 3, 3, 4))
+    traced = jax.jit(jax.vmap(convolve, (None, 0))).trace(x, kernels)
+    assert "stablehlo.while" in traced.lower(lowering_platforms=("cpu",)).as_text()
+    of_a_gpu = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert "stablehlo.while" not in of_a_gpu and of_a_gpu.count("stablehlo.convolution") == 1
