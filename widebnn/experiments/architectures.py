@@ -130,7 +130,7 @@ ARCHITECTURES = {
         + _over("dense", "mnist", 1, 256, 0.1, dict.fromkeys((512, 2_048, 8_192, 16_384), 100_000))
         + _over("convolutional", "cifar10", 3, 256, 0.1, dict.fromkeys((32, 128, 512), 20_000))
         + _over("residual", "cifar10", 20, 256, 0.1, dict.fromkeys((64, 256), 20_000)),
-        num_test=100,
+        num_test=5_000,
         num_chains=4,
     ),
 }

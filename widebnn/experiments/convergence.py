@@ -166,7 +166,7 @@ CONVERGENCE = {
     ),
     "laptop": Convergence(widths=(512, 1_024, 2_048), num_steps=(5_000,) * 3, thin=10),
     "colab": Convergence(num_steps=(40_000,) * 3),
-    "paper": Convergence(num_test=100),
+    "paper": Convergence(num_test=5_000),
 }
 """The configuration at each scale; "paper" has the widths and the number of steps of Pezzetti et al."""
 
