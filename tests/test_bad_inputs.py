@@ -66,6 +66,7 @@ X_NAN = X.at[0, 0].set(jnp.nan)
 RNGS = nnx.Rngs(0)
 OVER_MAPS = (experiments.OverMaps(),)
 CASE = experiments.ARCHITECTURES["smoke"].cases[0]
+RECURRENT = CASE.network._replace(architecture="recurrent")
 HALVES = np.full((3, 2), 0.5)
 
 
@@ -1274,7 +1275,7 @@ ROWS = [
             (
                 "architectures",
                 experiments.architectures,
-                experiments.Architectures(cases=(CASE._replace(architecture="recurrent"),)),
+                experiments.Architectures(cases=(CASE._replace(network=RECURRENT),)),
                 ("architecture", "'residual'", "'recurrent'"),
             ),
             (

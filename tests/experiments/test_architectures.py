@@ -10,19 +10,36 @@ import numpy as np
 import pytest
 
 import widebnn as wb
-from widebnn.experiments import ARCHITECTURES, CLAIMS, DECLARED, Architectures, Case, Results, architectures
+from widebnn.experiments import (
+    ARCHITECTURES,
+    CLAIMS,
+    DECLARED,
+    Architectures,
+    Case,
+    Network,
+    Results,
+    architectures,
+)
 from widebnn.experiments.experiment import verdict
 from widebnn.experiments.networks import network, observed
 
 MODULE = importlib.import_module(architectures.__module__)
-CASE = Case("dense", "digits", depth=1, num_train=2, width=32, step_size=0.5, num_steps=1_200)
+NETWORK = Network("dense", "digits", depth=1, num_train=2, width=32)
+CASE = Case(NETWORK, step_size=0.5, num_steps=1_200)
+
+
+def of(**change):
+    return CASE._replace(network=NETWORK._replace(**change))
+
+
 TINY = Architectures(cases=(CASE,), num_test=2, num_kicks=2, thin=4, noise_std=0.3)
 
 
 def weighted(case, num_draws=20_000):
     """Mean of U and acceptance of pCN under the posterior, by prior draws weighted with e^−U."""
-    dataset = observed(case.architecture, case.dataset, case.num_train, 1)
-    bnn = network(case.architecture, dataset, case.width, case.depth, TINY.noise_std, TINY.seed)
+    architecture, name, depth, num_train, width = case.network
+    dataset = observed(architecture, name, num_train, 1)
+    bnn = network(architecture, dataset, width, depth, TINY.noise_std, TINY.seed)
     target = wb.targets.marginal(bnn, dataset.x_train, dataset.y_train)
 
     def one(key):
@@ -65,12 +82,13 @@ def test_parts_are_the_whole(monkeypatch):
         return wb.Draws(collected, {"acceptance_rate": noise}, {}, None, 0.1, thin, 0, seconds=1.0)
 
     monkeypatch.setattr(MODULE, "sample", from_the_key)
-    cases = (
-        CASE,
-        CASE._replace(width=8),
-        CASE._replace(architecture="convolutional", width=3),
-        CASE._replace(architecture="residual", width=4),
+    networks = (
+        NETWORK,
+        NETWORK._replace(width=8),
+        NETWORK._replace(architecture="convolutional", width=3),
+        NETWORK._replace(architecture="residual", width=4),
     )
+    cases = tuple(CASE._replace(network=network) for network in networks)
     config = dataclasses.replace(TINY, cases=cases)
     experiment = DECLARED["architectures"]
     parts = experiment.parts(config)
@@ -136,8 +154,8 @@ def test_too_few_effective_samples_resolve_no_gap():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"cases": (CASE._replace(architecture="recurrent"),)}, ["architecture", "recurrent", "dense"]),
-        ({"cases": (CASE, CASE._replace(dataset="imagenet"))}, ["dataset", "imagenet", "digits"]),
+        ({"cases": (of(architecture="recurrent"),)}, ["architecture", "recurrent", "dense"]),
+        ({"cases": (CASE, of(dataset="imagenet"))}, ["dataset", "imagenet", "digits"]),
         ({"cases": (CASE._replace(step_size=1.5),)}, ["step_size", "1.5"]),
         ({"cases": (CASE._replace(num_steps=31),)}, ["num_steps", "at least 32", "31"]),
         ({"num_chains": 1}, ["num_chains", "at least 2"]),
@@ -152,5 +170,6 @@ def test_bad_configurations_are_refused_before_anything_runs(change, words):
 
 
 def test_the_longest_series_reaches_beyond_the_papers_widths():
-    widths = [case.width for case in ARCHITECTURES["laptop"].cases if case[:3] == ("dense", "cifar10", 1)]
+    networks = [case.network for case in ARCHITECTURES["laptop"].cases]
+    widths = [network.width for network in networks if network[:3] == ("dense", "cifar10", 1)]
     assert widths[0] == 512 and widths[-1] == 16_384

@@ -45,6 +45,7 @@ from widebnn.experiments.mean_field_limit import (
     mean_field_gap,
     suprema,
 )
+from widebnn.experiments.networks import Network
 from widebnn.experiments.other_maps import (
     OVER_MAPS,
     OVER_REG,
@@ -65,7 +66,7 @@ from widebnn.experiments.resnet import RESNET, ResNet, resnet
 from widebnn.experiments.results import Results, config_hash, device, load, load_or_run, save
 from widebnn.experiments.runner import Forecast, find, forecast, run, summarise
 from widebnn.experiments.speed import T4, Speed, measured_speed
-from widebnn.experiments.step_cost import STEP_COST, Network, StepCost, step_cost
+from widebnn.experiments.step_cost import STEP_COST, StepCost, step_cost
 from widebnn.experiments.tempering import TEMPERING, TemperedFits, Tempering, tempering
 from widebnn.experiments.theorems import THEOREMS, Theorems, theorems
 from widebnn.experiments.uncertainty import InAndOut, in_and_out, quality

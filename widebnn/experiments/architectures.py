@@ -9,12 +9,12 @@ import arviz
 import jax
 import numpy as np
 
-from widebnn import data, limits, samplers, targets
+from widebnn import limits, samplers, targets
 from widebnn._check import at_least, fraction, one_of
 from widebnn.diagnostics import effective_sample_size
 from widebnn.experiments.convergence import whole_langevin
 from widebnn.experiments.images import LOADERS
-from widebnn.experiments.networks import NETWORKS, network, observed
+from widebnn.experiments.networks import NETWORKS, Network, network, observed, over_widths
 from widebnn.sampling import Draws, sample
 
 __all__ = ["ARCHITECTURES", "Architectures", "Case", "architectures"]
@@ -37,27 +37,15 @@ class Case(NamedTuple):
 
     Attributes
     ----------
-    architecture
-        "dense", "convolutional" or "residual".
-    dataset
-        "cifar10", "digits" or "mnist".
-    depth
-        Hidden layers; a residual network has 20 at any.
-    num_train
-        Images that are observed.
-    width
-        Of the hidden layers, in units or channels; of a residual network's last ones.
+    network
+        Of whose parameters.
     step_size
         The coefficient of the noise of all samplers but HMC.
     num_steps
         Steps of a chain, and gradients of one of HMC; as many gradients of HMC lead there from the prior.
     """
 
-    architecture: str
-    dataset: str
-    depth: int
-    num_train: int
-    width: int
+    network: Network
     step_size: float
     num_steps: int
 
@@ -97,10 +85,8 @@ def _over(
     architecture: str, dataset: str, depth: int, num_train: int, step_size: float, steps: Mapping[int, int]
 ) -> tuple[Case, ...]:
     """The cases of one setting, from the steps of a chain by width."""
-    return tuple(
-        Case(architecture, dataset, depth, num_train, width, step_size, num_steps)
-        for width, num_steps in steps.items()
-    )
+    networks = over_widths(architecture, dataset, depth, num_train, steps)
+    return tuple(Case(one, step_size, steps[one.width]) for one in networks)
 
 
 ARCHITECTURES = {
@@ -155,7 +141,7 @@ def architectures(
 
     Returns
     -------
-    Rows with the case and sampler; step_size, of HMC as tuned; num_steps of a chain, proposals of HMC;
+    Rows with the network and sampler; step_size, of HMC as tuned; num_steps of a chain, proposals of HMC;
     dimension of φ; acceptance and mean potential, each with its standard error; effective samples per step of
     the potential and of Rao–Blackwellised predictions (mean over test images × outputs), each with the
     standard error from the scatter over chains; rank-normalised R̂ of the potential; milliseconds a step of
@@ -171,15 +157,15 @@ def architectures(
     if at_least(1, thin=config.thin) % at_least(1, num_kicks=config.num_kicks):
         raise ValueError(f"thin must be a multiple of num_kicks={config.num_kicks}; got {config.thin}")
     for case in config.cases:
-        one_of(NETWORKS, architecture=case.architecture)
-        one_of(LOADERS, dataset=case.dataset)
+        one_of(NETWORKS, architecture=case.network.architecture)
+        one_of(LOADERS, dataset=case.network.dataset)
         fraction(step_size=case.step_size)
         at_least(LEAST_DRAWS * config.thin, num_steps=case.num_steps)
     rows = []
     for case in config.cases:
         posterior = _Posterior(config, case)
         for name in SAMPLERS:
-            rows.append(case._asdict() | {"sampler": name} | posterior.run(name))
+            rows.append(case.network._asdict() | {"sampler": name} | posterior.run(name))
             on_row(rows[-1])
     return rows
 
@@ -189,8 +175,7 @@ class _Posterior:
 
     def __init__(self, config: Architectures, case: Case):
         self.config, self.case = config, case
-        dataset = observed(case.architecture, case.dataset, case.num_train, config.num_test)
-        self.target, self.num_rest, seen = _target(config, case, dataset)
+        self.target, self.num_rest, seen = _target(config, case.network)
         burn_in_key, self.rng_key = jax.random.split(jax.random.key(config.seed))
         equilibrium = sample(
             burn_in_key,
@@ -228,12 +213,13 @@ class _Posterior:
         } | _summary(draws)
 
 
-def _target(config: Architectures, case: Case, dataset: data.Dataset):
+def _target(config: Architectures, of: Network):
     """What is sampled, the number of coordinates of φ that it leaves out, and the images to predict."""
-    bnn = network(case.architecture, dataset, case.width, case.depth, config.noise_std, config.seed)
+    dataset = observed(of.architecture, of.dataset, of.num_train, config.num_test)
+    bnn = network(of.architecture, dataset, of.width, of.depth, config.noise_std, config.seed)
     x, y = dataset.x_train, dataset.y_train
     target, seen = targets.marginal(bnn, x, y), dataset.x_test
-    if case.architecture == "dense":
+    if of.architecture == "dense":
         target = targets.rotated(target)
         seen = (seen @ target.basis @ target.basis.T).astype(seen.dtype)  # new inputs see no fresh weights
     return target, _size(targets.repriorised(bnn, x, y)) - _size(target), seen

@@ -4,7 +4,7 @@ import math
 
 from widebnn.experiments.algorithms import ALGORITHMS, algorithms
 from widebnn.experiments.approximations import APPROXIMATIONS, approximations
-from widebnn.experiments.architectures import ARCHITECTURES, Case, architectures
+from widebnn.experiments.architectures import ARCHITECTURES, architectures
 from widebnn.experiments.collapse import COLLAPSE, collapse
 from widebnn.experiments.convergence import CONVERGENCE, convergence
 from widebnn.experiments.counterexample import COUNTEREXAMPLE, counterexample
@@ -29,10 +29,11 @@ from widebnn.experiments.mean_field_limit import (
     mean_field_gap,
     suprema,
 )
+from widebnn.experiments.networks import Network
 from widebnn.experiments.other_maps import OVER_MAPS, OVER_REG, over_maps, over_reg
 from widebnn.experiments.published_pcnl import PUBLISHED_PCNL, published_pcnl
 from widebnn.experiments.resnet import RESNET, resnet
-from widebnn.experiments.step_cost import STEP_COST, Network, step_cost
+from widebnn.experiments.step_cost import STEP_COST, step_cost
 from widebnn.experiments.tempering import TEMPERING, TemperedFits, tempering
 from widebnn.experiments.theorems import CHAINS, THEOREMS, theorems
 from widebnn.experiments.unitwise import UNITWISE, unitwise
@@ -44,33 +45,33 @@ INPUTS, PIXELS = 32 * 32 * 3, 28 * 28
 """Numbers that an image of CIFAR-10 or SVHN has, and one of MNIST or Fashion-MNIST."""
 
 
-def _weights(case: Case | Network) -> int:
+def _weights(network: Network) -> int:
     """Numbers in a position, about."""
-    if case.architecture == "residual":
-        return 65 * case.width**2
-    first = min(case.num_train, INPUTS) if case.architecture == "dense" else 27
-    layer = case.width**2 if case.architecture == "dense" else 9 * case.width**2
-    return case.width * first + (case.depth - 1) * layer
+    if network.architecture == "residual":
+        return 65 * network.width**2
+    first = min(network.num_train, INPUTS) if network.architecture == "dense" else 27
+    layer = network.width**2 if network.architecture == "dense" else 9 * network.width**2
+    return network.width * first + (network.depth - 1) * layer
 
 
-def _pixels(case: Case | Network) -> int:
+def _pixels(network: Network) -> int:
     """Places at which a weight meets an image; of those of a residual network the most see few."""
-    if case.architecture == "dense":
+    if network.architecture == "dense":
         return 1
-    every = {"cifar10": 1_024, "mnist": 784, "digits": 64}[case.dataset]
-    return every // 7 if case.architecture == "residual" else every
+    every = {"cifar10": 1_024, "mnist": 784, "digits": 64}[network.dataset]
+    return every // 7 if network.architecture == "residual" else every
 
 
-def _products(case: Case | Network) -> int:
+def _products(network: Network) -> int:
     """Multiplications of a potential, about."""
-    return case.num_train * (_pixels(case) * _weights(case) + case.num_train * case.width)
+    return network.num_train * (_pixels(network) * _weights(network) + network.num_train * network.width)
 
 
-def _held(case: Case | Network) -> int:
+def _held(network: Network) -> int:
     """Numbers that a chain holds, about: its state, and outputs of layers and kernels for a gradient."""
-    layers = 20 if case.architecture == "residual" else case.depth
-    outputs = case.num_train * case.width * _pixels(case) * layers
-    return 8 * _weights(case) + 3 * (outputs + case.num_train**2)
+    layers = 20 if network.architecture == "residual" else network.depth
+    outputs = network.num_train * network.width * _pixels(network) * layers
+    return 8 * _weights(network) + 3 * (outputs + network.num_train**2)
 
 
 def _networks(c: LangevinGain) -> list[Network]:
@@ -211,8 +212,8 @@ _ALL = (
         ARCHITECTURES,
         architectures,
         steps=lambda c: 5 * sum(case.num_steps for case in c.cases),
-        floats=lambda c: c.num_chains * max(map(_held, c.cases)),
-        effort=lambda c: c.num_chains * sum(_products(case) * case.num_steps for case in c.cases),
+        floats=lambda c: c.num_chains * max(_held(case.network) for case in c.cases),
+        effort=lambda c: c.num_chains * sum(_products(case.network) * case.num_steps for case in c.cases),
         over=(("cases",),),
     ),
     Experiment(

@@ -2,7 +2,8 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from flax import nnx
@@ -12,7 +13,7 @@ from widebnn._check import at_least, one_of
 from widebnn.experiments.images import images
 from widebnn.models import BNN, CNN, FCN, WideResNet20
 
-__all__ = ["NETWORKS", "in_span", "network", "observed"]
+__all__ = ["NETWORKS", "Network", "in_span", "network", "observed", "over_widths"]
 
 
 def _residual(shape: tuple[int, ...], width: int, depth: int, rngs: nnx.Rngs) -> nnx.Module:
@@ -25,6 +26,37 @@ NETWORKS: Mapping[str, Callable[[tuple[int, ...], int, int, nnx.Rngs], nnx.Modul
     "residual": _residual,
 }
 """Features from the shape of an input, d_L, L and random numbers; "residual" has 20 layers at any `depth`."""
+
+
+class Network(NamedTuple):
+    """One network and what it observes.
+
+    Attributes
+    ----------
+    architecture
+        "dense", "convolutional" or "residual".
+    dataset
+        "cifar10", "digits" or "mnist".
+    depth
+        Hidden layers; a residual network has 20 at any.
+    num_train
+        Images that are observed.
+    width
+        Of the hidden layers, in units or channels; of a residual network's last ones.
+    """
+
+    architecture: str
+    dataset: str
+    depth: int
+    num_train: int
+    width: int
+
+
+def over_widths(
+    architecture: str, dataset: str, depth: int, num_train: int, widths: Iterable[int]
+) -> tuple[Network, ...]:
+    """Networks that differ in width alone."""
+    return tuple(Network(architecture, dataset, depth, num_train, width) for width in widths)
 
 
 def observed(architecture: str, dataset: str, num_train: int, num_test: int) -> data.Dataset:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -11,11 +11,11 @@ import numpy as np
 from widebnn import data, samplers, targets
 from widebnn._check import at_least, one_of, positive
 from widebnn.experiments.images import LOADERS
-from widebnn.experiments.networks import NETWORKS, network, observed
+from widebnn.experiments.networks import NETWORKS, Network, network, observed, over_widths
 from widebnn.experiments.step_times import step_times
 from widebnn.models import BNN
 
-__all__ = ["STEP_COST", "Network", "StepCost", "step_cost"]
+__all__ = ["STEP_COST", "StepCost", "step_cost"]
 
 TARGETS: Mapping[str, Callable[[BNN, Any, Any], targets.Target]] = {
     "θ": targets.standard,
@@ -24,30 +24,6 @@ TARGETS: Mapping[str, Callable[[BNN, Any, Any], targets.Target]] = {
     "φ without the readout": targets.marginal,
 }
 """By name; φ factorises the smaller of a matrix of images and one of units, the published code the latter."""
-
-
-class Network(NamedTuple):
-    """One network and what it observes.
-
-    Attributes
-    ----------
-    architecture
-        "dense", "convolutional" or "residual".
-    dataset
-        "cifar10", "digits" or "mnist".
-    depth
-        Hidden layers; a residual network has 20 at any.
-    num_train
-        Images that are observed.
-    width
-        Of the hidden layers, in units or channels; of a residual network's last ones.
-    """
-
-    architecture: str
-    dataset: str
-    depth: int
-    num_train: int
-    width: int
 
 
 @dataclass(frozen=True)
@@ -75,29 +51,24 @@ class StepCost:
     seed: int = 0
 
 
-def _over(
-    architecture: str, dataset: str, depth: int, num_train: int, widths: tuple[int, ...]
-) -> tuple[Network, ...]:
-    return tuple(Network(architecture, dataset, depth, num_train, width) for width in widths)
-
-
 STEP_COST = {
     "smoke": StepCost(
-        networks=_over("dense", "digits", 1, 32, (16, 128)) + _over("convolutional", "digits", 1, 8, (16,)),
+        networks=over_widths("dense", "digits", 1, 32, (16, 128))
+        + over_widths("convolutional", "digits", 1, 8, (16,)),
         num_rounds=5,
         timed_seconds=0.1,
     ),
     "laptop": StepCost(
-        networks=_over("dense", "cifar10", 3, 256, (64, 256, 1_024, 4_096))
-        + _over("convolutional", "digits", 3, 64, (16, 64, 256))
+        networks=over_widths("dense", "cifar10", 3, 256, (64, 256, 1_024, 4_096))
+        + over_widths("convolutional", "digits", 3, 64, (16, 64, 256))
     ),
     "colab": StepCost(
-        networks=_over("dense", "cifar10", 3, 256, (64, 256, 1_024, 2_048, 4_096))
-        + _over("convolutional", "cifar10", 3, 64, (16, 64, 256, 512))
+        networks=over_widths("dense", "cifar10", 3, 256, (64, 256, 1_024, 2_048, 4_096))
+        + over_widths("convolutional", "cifar10", 3, 64, (16, 64, 256, 512))
     ),
     "paper": StepCost(
-        networks=_over("dense", "cifar10", 3, 256, (32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192))
-        + _over("convolutional", "cifar10", 3, 256, (32, 64, 128, 256, 512, 1_024)),
+        networks=over_widths("dense", "cifar10", 3, 256, (32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192))
+        + over_widths("convolutional", "cifar10", 3, 256, (32, 64, 128, 256, 512, 1_024)),
         num_rounds=25,
     ),
 }
