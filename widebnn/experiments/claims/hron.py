@@ -147,12 +147,12 @@ def _other_layer(results: Results) -> list[Finding]:
 
 def _gain_over_width(results: Results) -> list[Finding]:
     found = _gains(results, "width")
-    return [*found, Finding("gain, widest ÷ narrowest", *_change(found), above=1)]
+    return [*found, Finding("gain, widest ÷ narrowest", *_change(results, found), above=1)]
 
 
 def _gain_over_data(results: Results) -> list[Finding]:
     found = _gains(results, "num_train")
-    return [*found, Finding("gain, most images ÷ fewest", *_change(found), below=1)]
+    return [*found, Finding("gain, most images ÷ fewest", *_change(results, found), below=1)]
 
 
 def _gain_dense(results: Results) -> list[Finding]:
@@ -161,10 +161,11 @@ def _gain_dense(results: Results) -> list[Finding]:
 
 def _gain_resnet(results: Results) -> list[Finding]:
     found = _gains(results, "num_train")
-    return [found[0], Finding("gain, most images ÷ fewest", *_change(found), below=1)]
+    return [found[0], Finding("gain, most images ÷ fewest", *_change(results, found), below=1)]
 
 
 LEAST_ACCEPTANCE = 0.98  # of the protocol
+LEAST_SAMPLES = 10
 
 
 def _gains(results: Results, over: str) -> list[Finding]:
@@ -184,10 +185,16 @@ def _gains(results: Results, over: str) -> list[Finding]:
     ]
 
 
-def _change(gains: list[Finding]) -> Measure:
-    """The last gain over the first."""
+def _change(results: Results, gains: list[Finding]) -> Measure:
+    """The last gain over the first; NaN where some chains have so few effective samples that they disagree.
+
+    Pooled, such chains have nearly as many as they are themselves, whatever the parametrisation: a gain is
+    too small then, and falls where it need not.
+    """
+    rows = _at_the_end(results)
+    samples = min(row["pooled_projections"] * row["step"] for row in rows) * results.config["num_chains"]
     first, last = (Measure(gain.value, gain.error) for gain in (gains[0], gains[-1]))
-    return ratio(last, first)
+    return ratio(last, first) if samples >= LEAST_SAMPLES else Measure(math.nan)
 
 
 def _at_the_end(results: Results):
@@ -324,7 +331,8 @@ HRON = (
         summarise=_gain_over_width,
         rule="By effective samples per step of random projections of θ, three chains pooled, ε and γ tuned "
         "for each: more in φ at each width, and the gain is larger at the widest than at the narrowest. "
-        "Not resolved where the acceptance in θ or in φ is not above 0.98.",
+        "A gain is not resolved where the acceptance in θ or in φ is not above 0.98, nor its change where "
+        "pooled chains have fewer than ten effective samples.",
         chapter="19-width-data-architecture",
         figure="fig-gain-width",
     ),
