@@ -276,11 +276,11 @@ class _Posterior:
         goal, least = config.target_acceptance, config.least_acceptance
         make = partial(samplers.langevin, self.targets[name].potential, metropolis=False)
         tuning = {"target_acceptance": goal, "step_size": FIRST_STEP_SIZE}
-        runs = {
-            damping: self._sample(name, partial(make, damping=damping), **tuning)
+        runs = (  # of which two at a time are in memory
+            (damping, self._sample(name, partial(make, damping=damping), **tuning))
             for damping in config.dampings
-        }
-        damping, draws = max(runs.items(), key=lambda run: _pooled(run[1]["projections"]))
+        )
+        damping, draws = max(runs, key=lambda run: _pooled(run[1]["projections"]))
         step_size: Any = draws.step_size  # a number, since it was tuned
         for _ in range(MAX_RUNS):
             if least < draws.acceptance_rate < 2 * goal - least:

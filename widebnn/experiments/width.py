@@ -92,7 +92,7 @@ OVER_WIDTH = {
     ),
     "laptop": OverWidth(num_steps=(4_000, 1_500, 200, 50), burn_in=200, thin=10),
     "colab": OverWidth(num_steps=(40_000, 40_000, 20_000, 2_000)),
-    "paper": OverWidth(widths=(128, 512, 1_024, 2_048, 4_096, 8_192)),
+    "paper": OverWidth(num_test=5_000, widths=(128, 512, 1_024, 2_048, 4_096, 8_192)),
 }
 """The configuration at each scale; "paper" has the widths and the number of steps of Pezzetti et al."""
 
