@@ -60,7 +60,7 @@ STEP_COST = {
     ),
     "laptop": StepCost(
         networks=over_widths("dense", "cifar10", 3, 256, (64, 256, 1_024, 4_096))
-        + over_widths("convolutional", "digits", 3, 64, (16, 64, 256))
+        + over_widths("convolutional", "cifar10", 3, 16, (16, 64, 256))
     ),
     "colab": StepCost(
         networks=over_widths("dense", "cifar10", 3, 256, (64, 256, 1_024, 2_048, 4_096))
