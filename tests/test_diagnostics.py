@@ -100,6 +100,19 @@ def test_ess_keeps_its_value_at_any_scale():
         np.testing.assert_allclose(effective_sample_size(scale * x), effective_sample_size(x), rtol=1e-3)
 
 
+def test_ess_of_many_series_is_that_of_each(x64):
+    x = np.moveaxis(ar1(0.5, (600, 2, 40)), 0, 2)  # in blocks of 256, and what is left
+    each = [effective_sample_size(x[:, :, i]) for i in (0, 255, 256, 511, 512, 599)]
+    np.testing.assert_allclose(effective_sample_size(x)[np.array([0, 255, 256, 511, 512, 599])], each)
+    assert effective_sample_size(x.reshape(2, 40, 20, 30)).shape == (20, 30)
+
+
+def test_ess_of_many_series_takes_little_more_memory_than_they():
+    draws = jax.ShapeDtypeStruct((3, 1_000, 10_000), jnp.float32)
+    memory = effective_sample_size.__wrapped__.lower(draws).compile().memory_analysis()
+    assert memory.temp_size_in_bytes < 2 * memory.argument_size_in_bytes
+
+
 def test_a_chain_that_never_moves_has_no_ess_or_rhat():
     stuck = jnp.full((2, 50), 1e4 + 0.3)
     assert jnp.isnan(effective_sample_size(stuck)) and jnp.isnan(rhat(stuck))

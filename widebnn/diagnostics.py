@@ -30,6 +30,8 @@ __all__ = [
     "rhat_squared",
 ]
 
+SERIES_AT_ONCE = 256  # spectra take several times the memory of draws, which may be all that fits
+
 
 def _chains(name: str, draws: Real[Array | np.ndarray, "..."]) -> Real[Array, "..."]:
     draws = jnp.asarray(draws)
@@ -52,12 +54,12 @@ def _of_array_or_run(statistic: Callable[[Array], Array]) -> Callable[[Any], Any
     return wrapped
 
 
-def _lag_products(x: Float[Array, "chain draw *event"]) -> Float[Array, "chain draw *event"]:
+def _lag_products(x: Float[Array, "chain draw"]) -> Float[Array, "chain draw"]:
     """Σᵢ x_i x_{i+k} for the lags k = 0, …, draw − 1, by FFT; zero padding keeps the ends from meeting."""
     num_draws = x.shape[1]
     length = 1 << (2 * num_draws - 1).bit_length()
-    spectrum = jnp.abs(jnp.fft.rfft(x, length, axis=1)) ** 2
-    return jnp.fft.irfft(spectrum, length, axis=1)[:, :num_draws]
+    spectrum = jnp.abs(jnp.fft.rfft(x, length)) ** 2
+    return jnp.fft.irfft(spectrum, length)[:, :num_draws]
 
 
 @_of_array_or_run
@@ -102,6 +104,11 @@ def effective_sample_size(draws: Real[Array, "chain draw *event"]) -> Float[Arra
     ----------
     Hron et al. 2022, eq. (7); Pezzetti et al. 2025, §4.2.
     """
+    series = jnp.moveaxis(draws.reshape(*draws.shape[:2], -1), 2, 0)
+    return jax.lax.map(_effective_sample_size, series, batch_size=SERIES_AT_ONCE).reshape(draws.shape[2:])
+
+
+def _effective_sample_size(draws: Real[Array, "chain draw"]) -> Float[Array, ""]:
     # Centred twice: a potential of 10⁴ that varies by 0.1 would lose its mean to float32 otherwise. The
     # division by the largest value keeps squares in range, and makes a chain that never moves NaN.
     x = draws - draws[:, :1]
@@ -111,7 +118,7 @@ def effective_sample_size(draws: Real[Array, "chain draw *event"]) -> Float[Arra
     weighted = products / products[:, :1]  # (1 − k/N) ρ̂_k: the N − k of ρ̂_k cancels against the weight
     before_cut = jnp.cumsum(weighted < 0, axis=1) == 0
     integrated_time = 2 * jnp.where(before_cut, weighted, 0).sum(axis=1) - 1
-    return (draws.shape[1] / integrated_time).sum(axis=0)
+    return (draws.shape[1] / integrated_time).sum()
 
 
 @_of_array_or_run
