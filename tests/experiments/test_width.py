@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from widebnn.experiments import OVER_WIDTH, OverWidth, over_width, series
+from widebnn.experiments import CLAIMS, OVER_WIDTH, OverWidth, over_width, series
+from widebnn.experiments.results import Results
 from widebnn.experiments.width import SAMPLERS, _standard_error
 
 TINY = dataclasses.replace(
@@ -31,9 +32,10 @@ def test_rows_cover_the_grid(rows):
         assert row["dimension"] == (
             whole if row["sampler"] in ("Langevin", "random walk") else 9 * row["width"]
         )
-        assert row["ess_weights"] is None or (
-            0 < row["ess_weights_low"] <= row["ess_weights"] <= row["ess_weights_high"]
-        )
+        assert (row["ess_weights"] is None) == (row["ess_bulk_weights"] is None)
+        if row["ess_weights"] is not None:
+            assert 0 < row["ess_low_weights"] <= row["ess_weights"] <= row["ess_high_weights"]
+            assert min(row["ess_bulk_weights"], row["ess_tail_weights"]) > 0
 
 
 def test_a_part_of_the_grid_has_the_same_rows(rows):
@@ -88,3 +90,21 @@ def test_series_is_in_the_order_of_width():
     assert np.isnan(series(rows, "pCN", 0.2, "ess_weights")).all()
     with pytest.raises(ValueError, match=r"no 'acceptance' of sampler 'pCN' at step_size 0\.3"):
         series(rows, "pCN", 0.3)
+
+
+@pytest.mark.parametrize(
+    ("ess", "what", "ratio"),
+    [(0.006, "widest", 0.3), (0.003, "widest, at most", 0.25), (None, "widest, at most", 0.25)],
+)
+def test_langevin_that_is_not_resolved_counts_as_the_least_that_would_be(ess, what, ratio):
+    per_step = {"pCN": 0.02, "pCNL": 0.03, "Langevin": ess}
+    rows = [
+        {"width": width, "sampler": name, "step_size": 0.2, "ess_weights": value}
+        for width in (8, 16)
+        for name, value in per_step.items()
+    ]
+    config = {"samplers": list(per_step), "num_steps": [2_000] * 3}
+    (summarise,) = (claim.summarise for claim in CLAIMS if claim.id == "P-F2" and claim.summarise)
+    finding = summarise(Results(rows, config, {}))[-1]
+    assert finding.what == f"LMC ÷ pCN, β = 0.2, {what}"
+    assert finding.value == pytest.approx(ratio) and finding.holds

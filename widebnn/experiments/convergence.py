@@ -296,10 +296,6 @@ def agreement(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, float 
     late = exact[:, -(draws.shape[1] // 2) :]
     with np.errstate(invalid="ignore", divide="ignore"):  # where no chain moves
         ranked = {"rhat": arviz.rhat(exact), "rhat_late": arviz.rhat(late)}
-        ess = {
-            "ess_bulk": arviz.ess(exact, method="bulk"),
-            "ess_tail": arviz.ess(exact, method="tail", prob=(0.05, 0.95)),
-        }
         deviation = squared.std(ddof=min(1, len(squared) - 1))
     found = {
         "rhat_squared": squared.mean(),
@@ -311,8 +307,19 @@ def agreement(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, float 
     for name, values in ranked.items():
         found |= {name: np.mean(values), f"{name}_high": np.max(values)}
     is_moving = np.isfinite(squared).all()  # ArviZ reports a perfect ESS where no chain moves
-    found |= {name: np.mean(values) if is_moving else np.nan for name, values in ess.items()}
+    found |= bulk_and_tail(flat) if is_moving else {"ess_bulk": np.nan, "ess_tail": np.nan}
     return {name: _number(value) for name, value in found.items()}
+
+
+def bulk_and_tail(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, float]:
+    """`ess_bulk` and `ess_tail` of all chains together (Vehtari et al. 2021), mean over the entries."""
+    import arviz
+
+    exact = draws.astype(float)
+    return {
+        "ess_bulk": float(np.mean(arviz.ess(exact, method="bulk"))),
+        "ess_tail": float(np.mean(arviz.ess(exact, method="tail", prob=(0.05, 0.95)))),
+    }
 
 
 def steadiness(draws: Float[np.ndarray, "chain draw feature"], *, thin: int = 1) -> dict[str, Any]:

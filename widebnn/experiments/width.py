@@ -11,27 +11,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from widebnn import data, samplers, targets
+from widebnn import data, samplers
 from widebnn._check import one_of
 from widebnn.diagnostics import band, effective_sample_size, random_projections
+from widebnn.experiments.convergence import SAMPLERS as FROM_THE_PRIOR
+from widebnn.experiments.convergence import bulk_and_tail
 from widebnn.experiments.images import images
-from widebnn.experiments.one_layer import one_layer
+from widebnn.experiments.one_layer import OneLayer, one_layer
 from widebnn.sampling import sample
 
 __all__ = ["OVER_WIDTH", "SAMPLERS", "OverWidth", "over_width", "series"]
 
-SAMPLERS: Mapping[str, Callable[[targets.Target, "OverWidth", float], samplers.Sampler]] = {
-    "pCN": lambda target, config, step_size: samplers.pcn(target.potential, step_size),
-    "pCNL": lambda target, config, step_size: samplers.pcnl(target.potential, step_size),
-    "Langevin": lambda target, config, step_size: samplers.langevin(
-        target.potential, step_size, config.damping
-    ),
-    "random walk": lambda target, config, step_size: samplers.rwm(target.potential, step_size),
+SAMPLERS: Mapping[str, Callable[[OneLayer, float], samplers.Sampler]] = {
+    **{name: FROM_THE_PRIOR[name] for name in ("pCN", "pCNL", "Langevin")},
+    "random walk": lambda network, step_size: samplers.rwm(network.whole.potential, step_size),
 }
 """By name; `step_size` is the coefficient of the noise for each."""
-
-WHOLE = ("Langevin", "random walk")
-"""Those whose acceptance falls with the dimension: they get all of φ, as in the papers."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +50,6 @@ class OverWidth:
         Steps from one draw to the next.
     num_projections
         Random directions in the space of the weights that the data inform.
-    damping
-        γ of the Langevin sampler; at 1 its step size is the coefficient of the noise, as for the others.
     noise_std
         σ.
     seed
@@ -73,7 +66,6 @@ class OverWidth:
     burn_in: int = 500
     thin: int = 25
     num_projections: int = 100
-    damping: float = 1.0
     noise_std: float = 0.1
     seed: int = 0
 
@@ -90,7 +82,7 @@ OVER_WIDTH = {
         thin=5,
         num_projections=20,
     ),
-    "laptop": OverWidth(num_steps=(4_000, 1_500, 200, 50), burn_in=200, thin=10),
+    "laptop": OverWidth(num_steps=(4_000, 4_000, 4_000, 80), burn_in=200, thin=10),
     "colab": OverWidth(num_steps=(40_000, 40_000, 20_000, 2_000)),
     "paper": OverWidth(num_test=5_000, widths=(128, 512, 1_024, 2_048, 4_096, 8_192)),
 }
@@ -100,11 +92,11 @@ OVER_WIDTH = {
 def over_width(config: OverWidth, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:
     """Run the grid on the posterior of a network with one hidden layer.
 
-    pCN and pCNL run on the rotated marginal target: what that leaves out has a constant potential, and
-    neither proposal sees the dimension, so that the acceptance is in law the one on the whole of φ. Random
-    walk and Langevin run on the whole of φ. Effective sample sizes are of the same functions for all, each
-    informed by the data: the potential, projections of the rotated weights, and Rao–Blackwellised predictions
-    on the part of test images that lies in the span of the training images.
+    pCN, pCNL and Langevin run on the rotated marginal target, and accept in law as on all of φ: what that
+    target leaves out has a constant potential, the first two never see it, and Langevin carries its squared
+    norm (`whole_langevin`). Random walk runs on all of φ. Effective sample sizes are of the same functions
+    for all, each informed by the data: the potential, projections of the rotated weights, and
+    Rao–Blackwellised predictions on the part of test images that lies in the span of the training images.
 
     Parameters
     ----------
@@ -115,9 +107,12 @@ def over_width(config: OverWidth, on_row: Callable[[dict[str, Any]], None] = lam
 
     Returns
     -------
-    Rows with width, sampler, step_size; dimension of the chain; acceptance and its standard error; effective
-    samples per step of the potential, of the weights and of the predictions (mean, least and largest over
-    projections and over test images × outputs; None for a chain that never moved); milliseconds a step.
+    Rows with width, sampler, step_size; dimension that the acceptance depends on, of the rotated target for
+    pCN and pCNL and of all of φ for the others; acceptance and its standard error; effective samples per step
+    of the potential, of the weights and of the predictions, mean over projections and over test images ×
+    outputs (`ess_`, by the papers' definition, with the least and the largest, `ess_low_` and `ess_high_`;
+    but for the predictions rank-normalised, `ess_bulk_` and `ess_tail_`; None for a chain that never moved);
+    milliseconds a step.
 
     Raises
     ------
@@ -164,11 +159,13 @@ class _Posterior:
 
     def run(self, name: str, step_size: float, num_steps: int) -> dict[str, Any]:
         config = self.config
-        target = self.whole if name in WHOLE else self.rotated
-        position = self.whole.from_parameters(self.parameters) if name in WHOLE else self.position
+        moves_all = name == "random walk"
+        target = self.whole if moves_all else self.rotated
+        position = self.whole.from_parameters(self.parameters) if moves_all else self.position
+        counted = self.whole if name in ("random walk", "Langevin") else self.rotated
         draws = sample(
             self.rng_key,
-            SAMPLERS[name](target, config, step_size),
+            SAMPLERS[name](self.network, step_size),
             target,
             num_samples=num_steps // config.thin,
             thin=config.thin,
@@ -178,14 +175,18 @@ class _Posterior:
         row = {
             "sampler": name,
             "step_size": step_size,
-            "dimension": sum(leaf.size for leaf in jax.tree.leaves(target.template)),
+            "dimension": sum(leaf.size for leaf in jax.tree.leaves(counted.template)),
             "acceptance": draws.acceptance_rate,
             "acceptance_error": _standard_error(draws.stats["acceptance_rate"]),
             "ms_per_step": 1e3 * draws.seconds / num_steps,
         }
         for quantity, ess in effective_sample_size(draws).items():
-            for label, value in zip(("", "_low", "_high"), band(jnp.ravel(ess)), strict=True):
-                row[f"ess_{quantity}{label}"] = float(value) / num_steps if jnp.isfinite(value) else None
+            found = dict(zip(("ess", "ess_low", "ess_high"), band(jnp.ravel(ess)), strict=True))
+            if quantity != "predictions":  # ArviZ would take hours for those of 5,000 images
+                found |= bulk_and_tail(draws[quantity])
+            has_moved = jnp.isfinite(ess).all()
+            for name, value in found.items():
+                row[f"{name}_{quantity}"] = float(value) / num_steps if has_moved else None
         return row
 
 
