@@ -59,7 +59,7 @@ class Architectures:
     cases
         The posteriors; those that differ in width alone are compared.
     num_test
-        Images that are predicted.
+        Images that are predicted, as far as there are so many.
     num_kicks
         Gradients of a proposal of HMC.
     num_chains
@@ -141,11 +141,11 @@ def architectures(
 
     Returns
     -------
-    Rows with the network and sampler; step_size, of HMC as tuned; num_steps of a chain, proposals of HMC;
-    dimension of φ; acceptance and mean potential, each with its standard error; effective samples per step of
-    the potential and of Rao–Blackwellised predictions (mean over test images × outputs), each with the
-    standard error from the scatter over chains; rank-normalised R̂ of the potential; milliseconds a step of
-    one chain. None where a chain that never moved leaves a number undefined.
+    Rows with the network and sampler; step_size, of HMC as tuned; num_test; num_steps of a chain, proposals
+    of HMC; dimension of φ; acceptance and mean potential, each with its standard error; effective samples per
+    step of the potential and of Rao–Blackwellised predictions (mean over test images × outputs), each with
+    the standard error from the scatter over chains; rank-normalised R̂ of the potential; milliseconds a step
+    of one chain. None where a chain that never moved leaves a number undefined.
 
     Raises
     ------
@@ -208,6 +208,7 @@ class _Posterior:
         )
         return {
             "step_size": self.angle if name == "HMC" else self.case.step_size,
+            "num_test": draws["predictions"].shape[2],
             "num_steps": draws["potential"].shape[1] * draws.thin,
             "dimension": _size(self.target) + self.num_rest,
         } | _summary(draws)

@@ -117,7 +117,7 @@ class Convergence:
     dataset
         "cifar10" or "digits".
     num_train, num_test
-        Images that are observed, and images that are predicted.
+        Images that are observed, and images that are predicted, as far as there are so many.
     widths, samplers
         The grid.
     num_steps
@@ -190,9 +190,9 @@ def convergence(
 
     Returns
     -------
-    A row for each width, sampler and checkpoint: `step`, the number of steps until then, the acceptance so
-    far, milliseconds a step of one chain, and `agreement` of the potential, of projections of the weights and
-    of predictions. The last row of a chain has `steadiness` of the projections too.
+    A row for each width, sampler and checkpoint: num_test; `step`, the number of steps until then, the
+    acceptance so far, milliseconds a step of one chain, and `agreement` of the potential, of projections of
+    the weights and of predictions. The last row of a chain has `steadiness` of the projections too.
 
     Raises
     ------
@@ -222,7 +222,7 @@ def convergence(
         for name, num_steps in zip(config.samplers, config.num_steps, strict=True):
             draws = _run(config, network, name, num_steps)
             for row in _compared(config, draws):
-                rows.append({"width": width, "sampler": name} | row)
+                rows.append({"width": width, "num_test": len(dataset.x_test), "sampler": name} | row)
                 on_row(rows[-1])
     return rows
 

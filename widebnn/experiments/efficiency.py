@@ -65,7 +65,8 @@ class Efficiency:
     Attributes
     ----------
     dataset, num_train, num_test
-        "cifar10" or "digits", images that are observed, and images that are predicted.
+        "cifar10" or "digits", images that are observed, and images that are predicted, as far
+        as there are so many.
     widths, samplers
         The grid of samplers, all on the rotated marginal target.
     work

@@ -1,11 +1,15 @@
 """The images that an experiment observes, by the name that its configuration gives them."""
 
+from functools import partial
+
 from widebnn import data
-from widebnn._check import one_of
+from widebnn._check import at_least, one_of
 
 __all__ = ["images"]
 
 LOADERS = {"cifar10": data.cifar10, "digits": data.digits, "mnist": data.mnist}
+TEST_FILES = {"cifar10": "test_batch.bin", "mnist": "t10k-images-idx3-ubyte"}
+"""That may hold fewer images than the official ones; digits come in one piece, with the package."""
 
 
 def images(dataset: str, num_train: int, num_test: int, *, flatten: bool = True) -> data.Dataset:
@@ -15,16 +19,23 @@ def images(dataset: str, num_train: int, num_test: int, *, flatten: bool = True)
     ----------
     dataset
         Its name.
-    num_train, num_test
-        Numbers of images.
+    num_train
+        Number of images to observe.
+    num_test
+        Number of images to predict; all that there are where the files at hand hold fewer.
     flatten
         Whether an image is a vector, as dense layers take it, or (height, width, channels).
 
     Raises
     ------
     ValueError
-        If the name is unknown, or there are not so many images.
+        If the name is unknown, a number is not positive, or there are not so many images to observe.
     OSError
         If the images have to be downloaded and cannot be.
     """
-    return LOADERS[one_of(LOADERS, dataset=dataset)](num_train, num_test, flatten=flatten)
+    load = partial(LOADERS[one_of(LOADERS, dataset=dataset)], num_train, flatten=flatten)
+    if dataset in TEST_FILES:
+        records = load(num_test=1).records
+        (held,) = (count for file, count in records.items() if file.startswith(TEST_FILES[dataset]))
+        num_test = min(at_least(1, num_test=num_test), held)
+    return load(num_test=num_test)

@@ -50,7 +50,7 @@ class LangevinGain:
     widths, num_train, parametrisations
         The grid: d_L, images that are observed, and "θ" or "φ".
     num_test
-        Images that are predicted.
+        Images that are predicted, as far as there are so many.
     dampings
         γ, of which the one with the most effective samples is taken.
     target_acceptance, least_acceptance
@@ -205,8 +205,8 @@ def langevin_gain(
 
     Returns
     -------
-    Rows with width, num_train, parametrisation and `step`, of a checkpoint; damping and step_size as tuned,
-    `acceptance` that a correction would have had so far, milliseconds a step of one chain. Then, of
+    Rows with width, num_train, num_test, parametrisation and `step`, of a checkpoint; damping and step_size
+    as tuned, `acceptance` that a correction would have had so far, milliseconds a step of one chain. Then, of
     projections and of predictions: `ess_` per step, chain by chain as in the paper, the mean over entries,
     its standard error from the scatter over chains, and `_low` and `_high`, the least and the largest (None
     where a chain never moved); `pooled_` per step, the mean of the rank-normalised `ess_bulk`, which
@@ -225,9 +225,9 @@ def langevin_gain(
         for num_train in config.num_train:
             posterior = _Posterior(config, width, num_train)
             for name in config.parametrisations:
-                point = {"width": width, "num_train": num_train, "parametrisation": name}
+                point = {"width": width, "num_train": num_train, "num_test": posterior.num_test}
                 for row in posterior.rows(name):
-                    rows.append(point | row)
+                    rows.append(point | {"parametrisation": name} | row)
                     on_row(rows[-1])
     return rows
 
@@ -255,6 +255,7 @@ class _Posterior:
     def __init__(self, config: LangevinGain, width: int, num_train: int):
         self.config = config
         dataset = observed(config.architecture, config.dataset, num_train, config.num_test)
+        self.num_test = len(dataset.x_test)
         if config.architecture == "dense":
             dataset = in_span(dataset)
         bnn = network(config.architecture, dataset, width, config.depth, config.noise_std, config.seed)

@@ -94,7 +94,7 @@ class PublishedPCNL:
     dataset
         "cifar10" or "digits".
     num_train, num_test
-        Images that are observed, and images that are predicted.
+        Images that are observed, and images that are predicted, as far as there are so many.
     widths
         Of the hidden layer.
     num_chains, num_samples, burn_in
@@ -262,8 +262,8 @@ def _compare(
         collect={"potential": whole.potential, "misfit": misfit},
     )
 
-    row = {}
-    for name, part in (("test", slice(config.num_test)), ("train", slice(config.num_test, None))):
+    row, num_test = {}, len(dataset.x_test)
+    for name, part in (("test", slice(num_test)), ("train", slice(num_test, None))):
         row |= {
             f"{name}_{key}": value
             for key, value in _shifts(right.collected, published.collected, part).items()

@@ -38,7 +38,7 @@ class OverWidth:
     dataset
         "cifar10" or "digits".
     num_train, num_test
-        Images that are observed, and images that are predicted.
+        Images that are observed, and images that are predicted, as far as there are so many.
     widths, step_sizes, samplers
         The grid.
     num_steps
@@ -107,12 +107,12 @@ def over_width(config: OverWidth, on_row: Callable[[dict[str, Any]], None] = lam
 
     Returns
     -------
-    Rows with width, sampler, step_size; dimension that the acceptance depends on, of the rotated target for
-    pCN and pCNL and of all of φ for the others; acceptance and its standard error; effective samples per step
-    of the potential, of the weights and of the predictions, mean over projections and over test images ×
-    outputs (`ess_`, by the papers' definition, with the least and the largest, `ess_low_` and `ess_high_`;
-    but for the predictions rank-normalised, `ess_bulk_` and `ess_tail_`; None for a chain that never moved);
-    milliseconds a step.
+    Rows with width, num_test, sampler, step_size; dimension that the acceptance depends on, of the rotated
+    target for pCN and pCNL and of all of φ for the others; acceptance and its standard error; effective
+    samples per step of the potential, of the weights and of the predictions, mean over projections and over
+    test images × outputs (`ess_`, by the papers' definition, with the least and the largest, `ess_low_` and
+    `ess_high_`; but for the predictions rank-normalised, `ess_bulk_` and `ess_tail_`; None for a chain that
+    never moved); milliseconds a step.
 
     Raises
     ------
@@ -131,7 +131,8 @@ def over_width(config: OverWidth, on_row: Callable[[dict[str, Any]], None] = lam
         posterior = _Posterior(config, dataset, width)
         for name, num_steps in zip(config.samplers, config.num_steps, strict=True):
             for step_size in config.step_sizes:
-                rows.append({"width": width} | posterior.run(name, step_size, num_steps))
+                row = posterior.run(name, step_size, num_steps)
+                rows.append({"width": width, "num_test": len(dataset.x_test)} | row)
                 on_row(rows[-1])
     return rows
 

@@ -1,0 +1,41 @@
+"""The images of an experiment: as many to predict as were asked for, or all that the files at hand hold."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from widebnn.experiments.images import images
+
+
+@pytest.fixture
+def five_to_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CIFAR-10 of three training images and five to test."""
+    monkeypatch.setenv("WIDEBNN_DATA", str(tmp_path))
+    (tmp_path / "cifar10").mkdir()
+    for name, num_records in [("data_batch_1.bin", 3), ("test_batch.bin", 5)]:
+        records = np.random.default_rng(num_records).integers(0, 10, (num_records, 3_073), dtype=np.uint8)
+        records.tofile(tmp_path / "cifar10" / name)
+
+
+@pytest.mark.usefixtures("five_to_test")
+@pytest.mark.parametrize(("num_test", "found"), [(4, 4), (5, 5), (5_000, 5), (20_000, 5)])
+def test_there_are_as_many_to_predict_as_the_files_hold(num_test, found):
+    dataset = images("cifar10", 2, num_test)
+    assert (len(dataset.x_train), len(dataset.x_test), len(dataset.y_test)) == (2, found, found)
+    np.testing.assert_array_equal(dataset.x_test[:4], images("cifar10", 2, 4).x_test)
+
+
+@pytest.mark.usefixtures("five_to_test")
+def test_images_to_observe_are_not_fewer_than_asked_for():
+    with pytest.raises(ValueError, match="num_train is 4 but there are 3 records"):
+        images("cifar10", 4, 5)
+    for num_test in (0, -1):
+        with pytest.raises(ValueError, match=f"num_test must be at least 1; got {num_test}"):
+            images("cifar10", 2, num_test)
+
+
+def test_digits_come_with_the_package_and_are_counted():
+    assert images("digits", 100, 50, flatten=False).x_test.shape == (50, 8, 8, 1)
+    with pytest.raises(ValueError, match="1,797"):
+        images("digits", 100, 1_700)
