@@ -99,12 +99,33 @@ def test_series_is_in_the_order_of_width():
 def test_langevin_that_is_not_resolved_counts_as_the_least_that_would_be(ess, what, ratio):
     per_step = {"pCN": 0.02, "pCNL": 0.03, "Langevin": ess}
     rows = [
-        {"width": width, "sampler": name, "step_size": 0.2, "ess_weights": value}
+        {"width": width, "sampler": name, "step_size": 0.2}
+        | {f"ess{kind}_weights": value for kind in ("", "_low", "_high")}
         for width in (8, 16)
         for name, value in per_step.items()
     ]
-    config = {"samplers": list(per_step), "num_steps": [2_000] * 3}
+    config = {"samplers": list(per_step), "num_steps": [2_000] * 3, "num_projections": 100}
     (summarise,) = (claim.summarise for claim in CLAIMS if claim.id == "P-F2" and claim.summarise)
     finding = summarise(Results(rows, config, {}))[-1]
     assert finding.what == f"LMC ÷ pCN, β = 0.2, {what}"
     assert finding.value == pytest.approx(ratio) and finding.holds
+
+
+def test_the_error_of_a_mean_over_projections_comes_from_their_range():
+    rng = np.random.default_rng(0)
+    num, num_repeats, per_step = 100, 400, 0.02
+    (summarise,) = (claim.summarise for claim in CLAIMS if claim.id == "P-F2" and claim.summarise)
+    config = {"samplers": ["pCN", "pCNL", "Langevin"], "num_steps": [2_000] * 3, "num_projections": num}
+    found = []
+    for _ in range(num_repeats):
+        rows = []
+        for width in (8, 16):
+            for name in config["samplers"]:
+                ess = per_step * (1 + 0.3 * rng.standard_normal(num))
+                kinds = {"": ess.mean(), "_low": ess.min(), "_high": ess.max()}
+                row = {"width": width, "sampler": name, "step_size": 0.2}
+                rows.append(row | {f"ess{kind}_weights": value for kind, value in kinds.items()})
+        found.append(summarise(Results(rows, config, {}))[0])
+    true = np.std([finding.value for finding in found])
+    assert abs(np.mean([finding.error for finding in found]) / true - 1) < 0.15  # 3.5 % is one deviation
+    assert not any(finding.holds for finding in found[:20])  # of equal chains none rises

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 
+from scipy.stats import norm
+
 from widebnn.experiments.claims.measures import Measure, chosen, difference, ratio, values, vanishes
 from widebnn.experiments.experiment import Claim, Finding
 from widebnn.experiments.results import Results
@@ -48,22 +50,30 @@ def _mixing(results: Results) -> list[Finding]:
     for beta in (beta for beta in values(results.rows, "step_size") if beta >= 0.1):
         ess = {name: _resolved(results, name, beta) for name in ("pCN", "pCNL", "Langevin")}
         for name in ("pCN", "pCNL"):
-            rise = ratio(Measure(ess[name][-1]), Measure(next(filter(math.isfinite, ess[name]), math.nan)))
+            is_known = (m for m in ess[name] if math.isfinite(m.value))
+            rise = ratio(ess[name][-1], next(is_known, Measure(math.nan)))
             what = f"{name}, β = {beta:g}: widest ÷ narrowest that is resolved"
-            findings.append(Finding(what, rise.value, above=1))
+            findings.append(Finding(what, *rise, above=1))
         langevin, what = ess["Langevin"][-1], f"LMC ÷ pCN, β = {beta:g}, widest"
-        if math.isnan(langevin):  # what it has is below what would be resolved
-            langevin, what = LEAST_ESS / _steps(results, "Langevin"), f"{what}, at most"
-        against = ratio(Measure(langevin), Measure(ess["pCN"][-1])).value
-        findings.append(Finding(what, against, below=1))
+        if math.isnan(langevin.value):  # what it has is below what would be resolved
+            langevin, what = Measure(LEAST_ESS / _steps(results, "Langevin")), f"{what}, at most"
+        findings.append(Finding(what, *ratio(langevin, ess["pCN"][-1]), below=1))
     return findings
 
 
-def _resolved(results: Results, sampler: str, beta: float) -> list[float]:
+def _resolved(results: Results, sampler: str, beta: float) -> list[Measure]:
     """Effective samples of the weights per step over width; NaN where they are too few to be known."""
-    steps = _steps(results, sampler)
-    rows = sorted(chosen(results.rows, sampler=sampler, step_size=beta), key=lambda row: row["width"])
-    return [e if (e := row["ess_weights"] or 0.0) * steps >= LEAST_ESS else math.nan for row in rows]
+    steps, num = _steps(results, sampler), results.config["num_projections"]
+    # Blom's expected range of `num` normal values with unit variance, times the root that a mean gains.
+    ranges = 2 * float(norm.ppf((num - 3 / 8) / (num + 1 / 4))) * math.sqrt(num)
+    measures = []
+    for row in sorted(chosen(results.rows, sampler=sampler, step_size=beta), key=lambda row: row["width"]):
+        if (row["ess_weights"] or 0.0) * steps >= LEAST_ESS:
+            error = (row["ess_high_weights"] - row["ess_low_weights"]) / ranges
+            measures.append(Measure(row["ess_weights"], error))
+        else:
+            measures.append(Measure(math.nan))
+    return measures
 
 
 def _steps(results: Results, sampler: str) -> int:
@@ -281,8 +291,8 @@ PEZZETTI = (
         summarise=_mixing,
         rule="At β = 0.2 and 0.1, of the weights: the widest network is above the narrowest that is "
         "resolved, for pCN and pCNL, and at the widest LMC is below pCN. An effective sample size "
-        "below ten counts as not resolved, and as ten of LMC at the widest. One chain each, and no standard "
-        "error.",
+        "below ten counts as not resolved, and as ten of LMC at the widest. One chain each; the error of a "
+        "mean over projections is from their range.",
         chapter="05-cifar10-over-width",
         figure="fig-ess",
     ),
