@@ -186,8 +186,8 @@ class _Posterior:
             if quantity != "predictions":  # ArviZ would take hours for those of 5,000 images
                 found |= bulk_and_tail(draws[quantity])
             has_moved = jnp.isfinite(ess).all()
-            for name, value in found.items():
-                row[f"{name}_{quantity}"] = float(value) / num_steps if has_moved else None
+            for kind, value in found.items():
+                row[f"{kind}_{quantity}"] = float(value) / num_steps if has_moved else None
         return row
 
 
