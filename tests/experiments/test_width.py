@@ -122,7 +122,7 @@ def test_the_error_of_a_mean_over_projections_comes_from_their_range():
         for width in (8, 16):
             for name in config["samplers"]:
                 ess = per_step * (1 + 0.3 * rng.standard_normal(num))
-                kinds = {"": ess.mean(), "_low": ess.min(), "_high": ess.max()}
+                kinds = {"": float(ess.mean()), "_low": float(ess.min()), "_high": float(ess.max())}
                 row = {"width": width, "sampler": name, "step_size": 0.2}
                 rows.append(row | {f"ess{kind}_weights": value for kind, value in kinds.items()})
         found.append(summarise(Results(rows, config, {}))[0])
