@@ -12,7 +12,7 @@ import numpy as np
 from widebnn import limits, samplers, targets
 from widebnn._check import at_least, fraction, one_of
 from widebnn.diagnostics import effective_sample_size
-from widebnn.experiments.convergence import whole_langevin
+from widebnn.experiments.convergence import bulk_and_tail, whole_langevin
 from widebnn.experiments.images import LOADERS
 from widebnn.experiments.networks import NETWORKS, Network, network, observed, over_widths
 from widebnn.sampling import Draws, sample
@@ -144,8 +144,9 @@ def architectures(
     Rows with the network and sampler; step_size, of HMC as tuned; num_test; num_steps of a chain, proposals
     of HMC; dimension of φ; acceptance and mean potential, each with its standard error; effective samples per
     step of the potential and of Rao–Blackwellised predictions (mean over test images × outputs), each with
-    the standard error from the scatter over chains; rank-normalised R̂ of the potential; milliseconds a step
-    of one chain. None where a chain that never moved leaves a number undefined.
+    the standard error from the scatter over chains; rank-normalised R̂ of the potential, and its `ess_bulk_`
+    and `ess_tail_` of all chains together, per step of one chain; milliseconds a step of one chain. None
+    where a chain that never moved leaves a number undefined.
 
     Raises
     ------
@@ -233,8 +234,12 @@ def _size(target: targets.Target) -> int:
 def _summary(draws: Draws) -> dict[str, Any]:
     potential = draws["potential"].astype(float)
     num_steps = potential.shape[1] * draws.thin
+    total_steps = len(potential) * num_steps
     has_moved = bool(np.ptp(potential, axis=1).all())  # else R̂ is a ratio to a variance of 0 or of rounding
-    found: dict[str, Any] = {"rhat_potential": _number(arviz.rhat(potential)) if has_moved else None}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ranked = {"rhat": arviz.rhat(potential)}
+    ranked |= {name: ess / total_steps for name, ess in bulk_and_tail(potential).items()}
+    found = {f"{name}_potential": _number(value) if has_moved else None for name, value in ranked.items()}
     for name, series in {"acceptance": draws.stats["acceptance_rate"], "potential": potential}.items():
         mean, error = limits.chain_mean(series)
         found |= {name: mean, f"{name}_error": _number(error)}
@@ -245,7 +250,7 @@ def _summary(draws: Draws) -> dict[str, Any]:
             f"ess_{name}": _number(chains.mean()),
             f"ess_{name}_error": _number(chains.std(ddof=1) / math.sqrt(len(chains))),
         }
-    return found | {"ms_per_step": 1e3 * draws.seconds / (len(potential) * num_steps)}
+    return found | {"ms_per_step": 1e3 * draws.seconds / total_steps}
 
 
 def _number(value) -> float | None:
