@@ -75,7 +75,7 @@ class Architectures:
     cases: tuple[Case, ...]
     num_test: int = 10
     num_kicks: int = 4
-    num_chains: int = 2
+    num_chains: int = 3
     thin: int = 8
     noise_std: float = 0.1
     seed: int = 0
@@ -95,12 +95,12 @@ ARCHITECTURES = {
         num_test=3,
     ),
     "laptop": Architectures(
-        cases=_over("dense", "cifar10", 1, 256, 0.2, {512: 2_400, 2_048: 960, 8_192: 320, 16_384: 240})
-        + _over("dense", "cifar10", 3, 128, 0.1, {128: 1_600, 512: 800, 1_024: 320})
-        + _over("dense", "mnist", 1, 256, 0.1, {512: 960, 2_048: 480})
-        + _over("dense", "digits", 1, 256, 0.1, {512: 960, 2_048: 480})
-        + _over("convolutional", "digits", 2, 32, 0.1, {8: 1_600, 32: 960, 128: 320})
-        + _over("residual", "digits", 20, 8, 0.1, {32: 400, 128: 240})
+        cases=_over("dense", "cifar10", 1, 256, 0.2, {512: 1_600, 2_048: 640, 8_192: 200, 16_384: 160})
+        + _over("dense", "cifar10", 3, 128, 0.1, {128: 1_040, 512: 520, 1_024: 200})
+        + _over("dense", "mnist", 1, 256, 0.1, {512: 640, 2_048: 320})
+        + _over("dense", "digits", 1, 256, 0.1, {512: 640, 2_048: 320})
+        + _over("convolutional", "digits", 2, 32, 0.1, {8: 1_040, 32: 640, 128: 200})
+        + _over("residual", "digits", 20, 8, 0.1, {32: 280, 128: 160})
     ),
     "colab": Architectures(
         cases=_over("dense", "cifar10", 1, 256, 0.2, dict.fromkeys((512, 2_048, 8_192, 16_384), 4_000))
@@ -108,7 +108,6 @@ ARCHITECTURES = {
         + _over("dense", "mnist", 1, 256, 0.1, dict.fromkeys((512, 2_048, 8_192), 4_000))
         + _over("convolutional", "cifar10", 3, 32, 0.1, dict.fromkeys((16, 64, 256), 500))
         + _over("residual", "cifar10", 20, 32, 0.1, dict.fromkeys((32, 128), 1_000)),
-        num_chains=4,
     ),
     "paper": Architectures(
         cases=_over("dense", "cifar10", 1, 256, 0.2, dict.fromkeys((512, 2_048, 8_192, 16_384), 100_000))
@@ -117,7 +116,6 @@ ARCHITECTURES = {
         + _over("convolutional", "cifar10", 3, 256, 0.1, dict.fromkeys((32, 128, 512), 20_000))
         + _over("residual", "cifar10", 20, 256, 0.1, dict.fromkeys((64, 256), 20_000)),
         num_test=5_000,
-        num_chains=4,
     ),
 }
 """The configuration at each scale; the paper left this open, and "paper" is what goes on from its setting."""
