@@ -151,9 +151,9 @@ GAIN_RESNET = {
         architecture="residual",
         reg_grows=True,
         widths=(16,),
-        num_train=(8, 32),
+        num_train=(2, 8),
         burn_in=300,
-        num_steps=900,
+        num_steps=2_400,
     ),
     "colab": replace(
         COLAB,
