@@ -99,21 +99,41 @@ def test_parts_are_the_whole(monkeypatch):
     assert [row["num_steps"] for row in whole[:4]] == [1_200, 1_200, 1_200, 600]
 
 
-def test_chains_that_do_not_move_have_no_number():
-    draws = wb.Draws(
-        collected={"potential": np.zeros((2, 20)), "predictions": np.zeros((2, 20, 3))},
-        stats={"acceptance_rate": np.zeros((2, 20))},
-        streamed={},
-        position=None,
-        step_size=None,
-        thin=2,
-        burn_in=0,
-        seconds=1.0,
+def summary(potential):
+    """Of two chains, kept every other step for a second."""
+    return MODULE._summary(
+        wb.Draws(
+            collected={"potential": potential, "predictions": np.zeros((*potential.shape, 3))},
+            stats={"acceptance_rate": np.zeros(potential.shape)},
+            streamed={},
+            position=None,
+            step_size=None,
+            thin=2,
+            burn_in=0,
+            seconds=1.0,
+        )
     )
-    found = MODULE._summary(draws)
-    assert found["ess_potential"] is found["rhat_potential"] is found["acceptance_error"] is None
+
+
+def test_chains_that_do_not_move_have_no_number():
+    found = summary(np.zeros((2, 20)))
+    for name in ("ess", "ess_bulk", "ess_tail", "rhat"):
+        assert found[f"{name}_potential"] is None
+    assert found["acceptance_error"] is None
     assert found["acceptance"] == 0 and found["ms_per_step"] == 12.5
     assert json.loads(json.dumps(found, allow_nan=False)) == found
+    stuck = np.stack([np.zeros(20), np.arange(20.0)])
+    assert summary(stuck)["rhat_potential"] is summary(stuck)["ess_bulk_potential"] is None
+
+
+def test_bulk_and_tail_see_chains_that_disagree():
+    """Independent draws of every other step: half an effective sample a step, few where the chains differ."""
+    independent = np.random.default_rng(0).normal(size=(2, 2_000))
+    agreeing, apart = summary(independent), summary(np.array([[-2.0], [2.0]]) + independent)
+    for name in ("ess_bulk", "ess_tail"):
+        assert 0.35 < agreeing[f"{name}_potential"] < 0.65
+        assert apart[f"{name}_potential"] < 0.05
+    assert apart["ess_potential"] == pytest.approx(agreeing["ess_potential"])  # chain by chain
 
 
 def rows(gain, **rates):

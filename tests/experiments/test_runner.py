@@ -193,6 +193,32 @@ def test_data_that_are_absent_are_named_once(tmp_path, monkeypatch):
         experiments.run("suprema", "laptop", tmp_path / "results")
 
 
+def test_data_of_the_last_part_are_looked_for_before_the_first(calls, tmp_path, monkeypatch):
+    declared = dataclasses.replace(
+        experiments.DECLARED["suprema"],
+        observes=lambda c: [("digits", n) for n in (10, 1_000 * len(c.widths))],
+    )
+    monkeypatch.setitem(experiments.DECLARED, "suprema", declared)
+    with pytest.raises(ValueError, match="num_train is 2,000 but there are 1,797 records"):
+        experiments.run("suprema", "smoke", tmp_path)
+    assert not calls and not names(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["gain_over_data", "gain_resnet", "architectures", "step_cost", "elbo_ratio"]
+)
+def test_experiments_of_several_data_sets_say_which(name, tmp_path, monkeypatch):
+    """All that their parts load, and with nothing there the first of them is missed."""
+    experiment = experiments.DECLARED[name]
+    for config in experiment.configs.values():
+        parts = [set(experiment.observes(part)) for part in experiment.parts(config)]
+        assert all(len(part) == 1 for part in parts) and set.union(*parts) == set(experiment.observes(config))
+    monkeypatch.setenv("WIDEBNN_DATA", "absent")
+    with pytest.raises(NotADirectoryError, match="WIDEBNN_DATA must be a folder of data files"):
+        experiments.run(name, "paper", tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
 def test_a_folder_of_other_things_is_left_alone(calls, tmp_path):
     (tmp_path / "letter.txt").write_text("dear reader")
     for attempt in (experiments.run, experiments.summarise):

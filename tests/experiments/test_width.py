@@ -111,6 +111,23 @@ def test_langevin_that_is_not_resolved_counts_as_the_least_that_would_be(ess, wh
     assert finding.value == pytest.approx(ratio) and finding.holds
 
 
+@pytest.mark.parametrize(
+    ("narrow", "middle", "ratio"), [(0.01, 0.04, 2), (None, 0.01, 2), (0.004, None, None)]
+)
+def test_the_widest_network_is_compared_with_the_narrowest_that_is_resolved(narrow, middle, ratio):
+    rows = [
+        {"width": width, "sampler": name, "step_size": 0.2}
+        | {f"ess{kind}_weights": ess for kind in ("", "_low", "_high")}
+        for width, ess in ((8, narrow), (16, middle), (32, 0.02))
+        for name in ("pCN", "pCNL", "Langevin")
+    ]
+    config = {"samplers": ["pCN", "pCNL", "Langevin"], "num_steps": [2_000] * 3, "num_projections": 100}
+    (summarise,) = (claim.summarise for claim in CLAIMS if claim.id == "P-F2" and claim.summarise)
+    for finding in summarise(Results(rows, config, {}))[:2]:
+        assert finding.holds == (ratio is not None)
+        assert np.isnan(finding.value) if ratio is None else finding.value == pytest.approx(ratio)
+
+
 def test_the_error_of_a_mean_over_projections_comes_from_their_range():
     rng = np.random.default_rng(0)
     num, num_repeats, per_step = 100, 400, 0.02

@@ -12,7 +12,7 @@ import numpy as np
 from widebnn import limits, samplers, targets
 from widebnn._check import at_least, fraction, one_of
 from widebnn.diagnostics import effective_sample_size
-from widebnn.experiments.convergence import whole_langevin
+from widebnn.experiments.convergence import bulk_and_tail, whole_langevin
 from widebnn.experiments.images import LOADERS
 from widebnn.experiments.networks import NETWORKS, Network, network, observed, over_widths
 from widebnn.sampling import Draws, sample
@@ -75,7 +75,7 @@ class Architectures:
     cases: tuple[Case, ...]
     num_test: int = 10
     num_kicks: int = 4
-    num_chains: int = 2
+    num_chains: int = 3
     thin: int = 8
     noise_std: float = 0.1
     seed: int = 0
@@ -95,12 +95,12 @@ ARCHITECTURES = {
         num_test=3,
     ),
     "laptop": Architectures(
-        cases=_over("dense", "cifar10", 1, 256, 0.2, {512: 2_400, 2_048: 960, 8_192: 320, 16_384: 240})
-        + _over("dense", "cifar10", 3, 128, 0.1, {128: 1_600, 512: 800, 1_024: 320})
-        + _over("dense", "mnist", 1, 256, 0.1, {512: 960, 2_048: 480})
-        + _over("dense", "digits", 1, 256, 0.1, {512: 960, 2_048: 480})
-        + _over("convolutional", "digits", 2, 32, 0.1, {8: 1_600, 32: 960, 128: 320})
-        + _over("residual", "digits", 20, 8, 0.1, {32: 400, 128: 240})
+        cases=_over("dense", "cifar10", 1, 256, 0.2, {512: 1_600, 2_048: 640, 8_192: 200, 16_384: 160})
+        + _over("dense", "cifar10", 3, 128, 0.1, {128: 1_040, 512: 520, 1_024: 200})
+        + _over("dense", "mnist", 1, 256, 0.1, {512: 640, 2_048: 320})
+        + _over("dense", "digits", 1, 256, 0.1, {512: 640, 2_048: 320})
+        + _over("convolutional", "digits", 2, 32, 0.1, {8: 1_040, 32: 640, 128: 200})
+        + _over("residual", "digits", 20, 8, 0.1, {32: 280, 128: 160})
     ),
     "colab": Architectures(
         cases=_over("dense", "cifar10", 1, 256, 0.2, dict.fromkeys((512, 2_048, 8_192, 16_384), 4_000))
@@ -108,7 +108,6 @@ ARCHITECTURES = {
         + _over("dense", "mnist", 1, 256, 0.1, dict.fromkeys((512, 2_048, 8_192), 4_000))
         + _over("convolutional", "cifar10", 3, 32, 0.1, dict.fromkeys((16, 64, 256), 500))
         + _over("residual", "cifar10", 20, 32, 0.1, dict.fromkeys((32, 128), 1_000)),
-        num_chains=4,
     ),
     "paper": Architectures(
         cases=_over("dense", "cifar10", 1, 256, 0.2, dict.fromkeys((512, 2_048, 8_192, 16_384), 100_000))
@@ -117,7 +116,6 @@ ARCHITECTURES = {
         + _over("convolutional", "cifar10", 3, 256, 0.1, dict.fromkeys((32, 128, 512), 20_000))
         + _over("residual", "cifar10", 20, 256, 0.1, dict.fromkeys((64, 256), 20_000)),
         num_test=5_000,
-        num_chains=4,
     ),
 }
 """The configuration at each scale; the paper left this open, and "paper" is what goes on from its setting."""
@@ -144,8 +142,9 @@ def architectures(
     Rows with the network and sampler; step_size, of HMC as tuned; num_test; num_steps of a chain, proposals
     of HMC; dimension of φ; acceptance and mean potential, each with its standard error; effective samples per
     step of the potential and of Rao–Blackwellised predictions (mean over test images × outputs), each with
-    the standard error from the scatter over chains; rank-normalised R̂ of the potential; milliseconds a step
-    of one chain. None where a chain that never moved leaves a number undefined.
+    the standard error from the scatter over chains; rank-normalised R̂ of the potential, and its `ess_bulk_`
+    and `ess_tail_` of all chains together, per step of one chain; milliseconds a step of one chain. None
+    where a chain that never moved leaves a number undefined.
 
     Raises
     ------
@@ -233,8 +232,12 @@ def _size(target: targets.Target) -> int:
 def _summary(draws: Draws) -> dict[str, Any]:
     potential = draws["potential"].astype(float)
     num_steps = potential.shape[1] * draws.thin
+    total_steps = len(potential) * num_steps
     has_moved = bool(np.ptp(potential, axis=1).all())  # else R̂ is a ratio to a variance of 0 or of rounding
-    found: dict[str, Any] = {"rhat_potential": _number(arviz.rhat(potential)) if has_moved else None}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ranked = {"rhat": arviz.rhat(potential)}
+    ranked |= {name: ess / total_steps for name, ess in bulk_and_tail(potential).items()}
+    found = {f"{name}_potential": _number(value) if has_moved else None for name, value in ranked.items()}
     for name, series in {"acceptance": draws.stats["acceptance_rate"], "potential": potential}.items():
         mean, error = limits.chain_mean(series)
         found |= {name: mean, f"{name}_error": _number(error)}
@@ -245,7 +248,7 @@ def _summary(draws: Draws) -> dict[str, Any]:
             f"ess_{name}": _number(chains.mean()),
             f"ess_{name}_error": _number(chains.std(ddof=1) / math.sqrt(len(chains))),
         }
-    return found | {"ms_per_step": 1e3 * draws.seconds / (len(potential) * num_steps)}
+    return found | {"ms_per_step": 1e3 * draws.seconds / total_steps}
 
 
 def _number(value) -> float | None:

@@ -306,16 +306,20 @@ def agreement(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, float 
     }
     for name, values in ranked.items():
         found |= {name: np.mean(values), f"{name}_high": np.max(values)}
-    is_moving = np.isfinite(squared).all()  # ArviZ reports a perfect ESS where no chain moves
-    found |= bulk_and_tail(flat) if is_moving else {"ess_bulk": np.nan, "ess_tail": np.nan}
+    found |= bulk_and_tail(flat)
     return {name: _number(value) for name, value in found.items()}
 
 
 def bulk_and_tail(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, float]:
-    """`ess_bulk` and `ess_tail` of all chains together (Vehtari et al. 2021), mean over the entries."""
+    """`ess_bulk` and `ess_tail` of all chains together (Vehtari et al. 2021), mean over the entries.
+
+    NaN where there is an entry that no chain moves, of which ArviZ reports a perfect ESS.
+    """
     import arviz
 
     exact = draws.astype(float)
+    if not np.ptp(exact, axis=1).any(axis=0).all():
+        return {"ess_bulk": np.nan, "ess_tail": np.nan}
     return {
         "ess_bulk": float(np.mean(arviz.ess(exact, method="bulk"))),
         "ess_tail": float(np.mean(arviz.ess(exact, method="tail", prob=(0.05, 0.95)))),

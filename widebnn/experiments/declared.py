@@ -1,6 +1,7 @@
 """Every experiment that there is."""
 
 import math
+from collections.abc import Iterable
 
 from widebnn.experiments.algorithms import ALGORITHMS, algorithms
 from widebnn.experiments.approximations import APPROXIMATIONS, approximations
@@ -76,6 +77,10 @@ def _held(network: Network) -> int:
 
 def _networks(c: LangevinGain) -> list[Network]:
     return [Network(c.architecture, c.dataset, c.depth, n, width) for width in c.widths for n in c.num_train]
+
+
+def _observed(networks: Iterable[Network]) -> list[tuple[str, int]]:
+    return sorted({(network.dataset, network.num_train) for network in networks})
 
 
 def _gain_steps(c: LangevinGain) -> int:
@@ -198,6 +203,7 @@ _ALL = (
             steps=lambda c: _gain_steps(c) * len(_networks(c)),
             floats=lambda c: c.num_chains * max(map(_held, _networks(c))),
             over=(("widths",), ("num_train",), ("parametrisations",)),
+            observes=lambda c: _observed(_networks(c)),
         )
         for name, over, configs in (
             ("gain_over_width", "over width", GAIN_OVER_WIDTH),
@@ -215,6 +221,7 @@ _ALL = (
         floats=lambda c: c.num_chains * max(_held(case.network) for case in c.cases),
         effort=lambda c: c.num_chains * sum(_products(case.network) * case.num_steps for case in c.cases),
         over=(("cases",),),
+        observes=lambda c: _observed(case.network for case in c.cases),
     ),
     Experiment(
         "step_cost",
@@ -225,6 +232,7 @@ _ALL = (
         floats=lambda c: 4 * max(_held(network) + network.width * INPUTS for network in c.networks),
         effort=lambda c: c.num_rounds * sum(_products(network) + network.width**3 for network in c.networks),
         over=(("networks",),),
+        observes=lambda c: _observed(c.networks),
     ),
     Experiment(
         "published_pcnl",
@@ -332,6 +340,7 @@ _ALL = (
         floats=lambda c: max(c.num_train) * PIXELS + max(c.widths) * (4 * PIXELS + 3 * 2_000),
         effort=lambda c: sum(c.num_train) * sum(c.widths) * len(c.scalings) * c.num_samples,
         over=(("datasets", "num_train"), ("scalings",), ("widths",)),
+        observes=lambda c: zip(c.datasets, c.num_train),
     ),
     Experiment(
         "tempering",

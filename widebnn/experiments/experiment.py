@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -44,6 +44,9 @@ class Experiment:
         no other device makes it faster.
     floats
         How many numbers a configuration holds on the device at once, as a guess; None where nobody counted.
+    observes
+        Loaders of `widebnn.data` by name, each with the number of records to observe, where parts differ in
+        them: a run looks for the data of all before it begins the first.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Experiment:
     floats: Callable[[Any], float] | None = None
     over: tuple[tuple[str, ...], ...] = ()
     order: tuple[str, ...] = ()
+    observes: Callable[[Any], Iterable[tuple[str, int]]] = lambda config: ()
 
     def config(self, scale: str) -> Any:
         """The configuration at a scale.

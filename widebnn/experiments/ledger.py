@@ -193,7 +193,9 @@ not yet run
 : No results beyond smoke scale are stored.
 
 Numbers are those of the largest scale that has results, and [](05-cifar10-over-width.ipynb) shows how a scale
-differs from the papers. The same in a terminal is `python -m widebnn.experiments ledger`, and in a notebook
+differs from the papers. Images of CIFAR-10 that a shipped run observes are the first of the official files;
+those that it predicts were decoded from JPEG copies. The same in a terminal is
+`python -m widebnn.experiments ledger`, and in a notebook
 
 ```python
 from widebnn import experiments

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from widebnn import data
 from widebnn import sweep as sweeps
 from widebnn._check import one_of
 from widebnn.experiments.claims import CLAIMS
@@ -110,6 +111,8 @@ def run(
             f"results hold {stored} of {len(experiment.parts(config))} parts of an interrupted run: "
             f"resume it (--resume), or delete {parts_folder.name} to begin anew"
         )
+    for loader, num_train in experiment.observes(config):
+        getattr(data, loader)(num_train, 1)
     function = experiment.function if on_row is None else partial(experiment.function, on_row=on_row)
     try:
         parts = sweeps.sweep(function, experiment.parts(config), parts_folder, executor, progress)

@@ -82,7 +82,7 @@ OVER_WIDTH = {
         thin=5,
         num_projections=20,
     ),
-    "laptop": OverWidth(num_steps=(4_000, 4_000, 4_000, 80), burn_in=200, thin=10),
+    "laptop": OverWidth(num_steps=(3_200, 3_200, 3_200, 80), burn_in=200, thin=10),
     "colab": OverWidth(num_steps=(40_000, 40_000, 20_000, 2_000)),
     "paper": OverWidth(num_test=5_000, widths=(128, 512, 1_024, 2_048, 4_096, 8_192)),
 }

@@ -367,8 +367,9 @@ HRON = (
         "10 times at n = 1,024, less at 10,240",
         experiment="gain_resnet",
         summarise=_gain_resnet,
-        rule="By the same measure as over width: more in φ at the fewest images, about as many as channels "
-        "in the top group, and the gain is smaller at the most.",
+        rule="By the same measure as over width: more in φ at the fewest images, and a smaller gain at the "
+        "most. At paper scale images outnumber the channels of the top group; below it there are at most as "
+        "many, since short chains do not come to know the posterior of more.",
         chapter="19-width-data-architecture",
         figure="fig-gain-architecture",
     ),

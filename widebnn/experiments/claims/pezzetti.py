@@ -50,8 +50,8 @@ def _mixing(results: Results) -> list[Finding]:
     for beta in (beta for beta in values(results.rows, "step_size") if beta >= 0.1):
         ess = {name: _resolved(results, name, beta) for name in ("pCN", "pCNL", "Langevin")}
         for name in ("pCN", "pCNL"):
-            is_known = (m for m in ess[name] if math.isfinite(m.value))
-            rise = ratio(ess[name][-1], next(is_known, Measure(math.nan)))
+            *narrower, widest = ess[name]
+            rise = ratio(widest, next((m for m in narrower if math.isfinite(m.value)), Measure(math.nan)))
             what = f"{name}, β = {beta:g}: widest ÷ narrowest that is resolved"
             findings.append(Finding(what, *rise, above=1))
         langevin, what = ess["Langevin"][-1], f"LMC ÷ pCN, β = {beta:g}, widest"
