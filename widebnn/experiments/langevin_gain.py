@@ -79,7 +79,7 @@ class LangevinGain:
     num_train: tuple[int, ...] = (256,)
     parametrisations: tuple[str, ...] = tuple(PARAMETRISATIONS)
     num_test: int = 5_000
-    dampings: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0)
+    dampings: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1)
     target_acceptance: float = 0.985
     least_acceptance: float = 0.98
     burn_in: int = 20_000
@@ -114,7 +114,7 @@ LAPTOP = LangevinGain(
     thin=10,
     num_checkpoints=4,
 )
-COLAB = LangevinGain(num_test=1_000, dampings=(0.03, 0.1, 0.3), burn_in=5_000, num_steps=20_000)
+COLAB = LangevinGain(num_test=1_000, dampings=(0.01, 0.03, 0.1), burn_in=5_000, num_steps=20_000)
 PAPER = LangevinGain()
 
 GAIN_OVER_WIDTH = {
@@ -136,7 +136,7 @@ GAIN_DENSE = {
         COLAB,
         widths=(1_024,),
         num_train=(1_024, 4_096),
-        dampings=(0.03, 0.2),
+        dampings=(0.01, 0.1),
         burn_in=1_000,
         num_steps=5_000,
     ),
