@@ -82,7 +82,7 @@ def run(
     ------
     ValueError
         If there is no such experiment or scale, the folder holds other things and no results, or they are
-        damaged.
+        damaged, or a part observes more than the data at hand hold.
     FileExistsError
         If the folder holds results of another configuration under the same name, or those of an interrupted
         run that is not to be resumed. They are kept.
@@ -111,7 +111,7 @@ def run(
             f"results hold {stored} of {len(experiment.parts(config))} parts of an interrupted run: "
             f"resume it (--resume), or delete {parts_folder.name} to begin anew"
         )
-    for loader, num_train in experiment.observes(config):
+    for loader, num_train in experiment.observes(config):  # what is not there ends the run before it begins
         getattr(data, loader)(num_train, 1)
     function = experiment.function if on_row is None else partial(experiment.function, on_row=on_row)
     try:
