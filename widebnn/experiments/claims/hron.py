@@ -368,8 +368,8 @@ HRON = (
         experiment="gain_resnet",
         summarise=_gain_resnet,
         rule="By the same measure as over width: more in φ at the fewest images, and a smaller gain at the "
-        "most. At paper scale images outnumber the channels of the top group; below it there are at most as "
-        "many, since short chains do not come to know the posterior of more.",
+        "most. At paper scale images outnumber the channels of the top group; at laptop and colab scale they "
+        "do not.",
         chapter="19-width-data-architecture",
         figure="fig-gain-architecture",
     ),
