@@ -1,15 +1,40 @@
-"""What a user may hand over as data: arrays of JAX or of NumPy."""
+"""What a user may hand over as data: real arrays of JAX or of NumPy."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Real
 
-__all__ = ["Inputs", "NewInputs", "Observations"]
+from widebnn._check import finite
 
-Inputs = Float[Array | np.ndarray, "n ..."]
-"""x, one row an observation."""
+__all__ = ["Inputs", "NewInputs", "Observations", "floating"]
 
-NewInputs = Float[Array | np.ndarray, "m ..."]
-"""x*, one row a prediction."""
+Inputs = Real[Array | np.ndarray, "n ..."] | Bool[Array | np.ndarray, "n ..."]
+"""x, one row per observation."""
 
-Observations = Float[Array | np.ndarray, "n d_out"]
+NewInputs = Real[Array | np.ndarray, "m ..."] | Bool[Array | np.ndarray, "m ..."]
+"""x*, one row per prediction."""
+
+Observations = Real[Array | np.ndarray, "n d_out"] | Bool[Array | np.ndarray, "n d_out"]
 """y."""
+
+
+def floating(**named: jax.Array | np.ndarray) -> Float[Array, "..."]:
+    """Finite real numbers in floating point: integers and booleans take JAX's default precision.
+
+    Were inputs left as integers, new inputs in their type would lose their fractions.
+
+    Raises
+    ------
+    TypeError
+        If the numbers are complex.
+    ValueError
+        If one of them is NaN or infinite.
+    """
+    ((name, value),) = named.items()
+    array = jnp.asarray(value)
+    if jnp.issubdtype(array.dtype, jnp.complexfloating):
+        raise TypeError(f"{name} must hold real numbers; got {array.dtype}")
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        array = array.astype(jnp.result_type(float))
+    return finite(**{name: array})

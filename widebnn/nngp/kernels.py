@@ -7,8 +7,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._arrays import Inputs, NewInputs
-from widebnn._check import finite, one_of
+from widebnn._arrays import Inputs, NewInputs, floating
+from widebnn._check import one_of
 from widebnn.models import BNN, FCN
 from widebnn.nngp.activations import EXPECTATIONS
 from widebnn.nngp.stax import NETWORKS, stax_kernel_fn
@@ -141,8 +141,8 @@ def _recursion(bnn: BNN) -> Callable[[Inputs, NewInputs | None], Layer]:
 
 
 def _checked(columns: int, **named: Inputs) -> Array:
-    ((name, x),) = named.items()
-    x = finite(**{name: jnp.asarray(x, jnp.result_type(x, float))})
+    ((name, _),) = named.items()
+    x = floating(**named)
     if x.ndim != 2 or x.shape[1] != columns or x.size == 0:
         raise ValueError(f"{name} must have shape (n, d_in) = (n, {columns}) with n ≥ 1; got {x.shape}")
     return x

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, NewInputs, Observations
+from widebnn._arrays import Inputs, NewInputs, Observations, floating
 from widebnn._check import Number, at_least, finite, non_negative, positive
 from widebnn.nngp.kernels import Kernel
 
@@ -109,7 +109,7 @@ class GaussianProcess:
         return self._forward(self.kernel(self.x, self._new_inputs(x)))
 
     def _new_inputs(self, x: NewInputs) -> Array:
-        x = finite(x=jnp.asarray(x, self.x.dtype))
+        x = floating(x=x).astype(self.x.dtype)
         if x.shape[1:] != self.x.shape[1:] or x.size == 0:
             raise ValueError(f"x must have shape (m, {str(self.x.shape[1:])[1:]} with m ≥ 1; got {x.shape}")
         return x
@@ -137,7 +137,7 @@ def gaussian_process(kernel: Kernel, x: Inputs, y: Observations, noise_std: Numb
     """
     if not callable(kernel):
         raise TypeError(f"kernel must be a function of (x1, x2=None); got {kernel!r}")
-    x, y = finite(x=jnp.asarray(x)), finite(y=jnp.asarray(y))
+    x, y = floating(x=x), floating(y=y)
     if x.ndim < 2 or x.size == 0:
         raise ValueError(f"x must have shape (n, ...) with n ≥ 1; got {x.shape}")
     if y.ndim != 2 or len(y) != len(x) or y.size == 0:

@@ -172,7 +172,7 @@ def categorical(
         If x is empty, not finite or does not fit the network, `labels` are neither class numbers nor one-hot
         rows, `map` is unknown, `reg` is not positive or `num_newton` below 1.
     """
-    x = check_inputs(bnn, jnp.asarray(x))
+    x = check_inputs(bnn, x)
     dtype = bnn.template(x).readout.dtype
     onehot = jnp.asarray(_one_hot(labels, len(x), bnn.out_features), dtype)
     reg = bnn.noise_std**2 if reg is None else positive(reg=reg)

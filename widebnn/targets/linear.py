@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._arrays import Inputs, Observations
-from widebnn._check import Number, finite, positive
+from widebnn._arrays import Inputs, Observations, floating
+from widebnn._check import Number, positive
 from widebnn.samplers.base import half_square_difference
 from widebnn.targets.base import Target, from_potential
 from widebnn.targets.readout import ReadoutPosterior, readout_posterior
@@ -72,7 +72,7 @@ def linear(x: Inputs, y: Observations, noise_std: Number) -> Linear:
     ValueError
         If x or y is empty, not finite or of the wrong shape, or `noise_std` is not positive.
     """
-    x, y = finite(x=jnp.asarray(x)), finite(y=jnp.asarray(y))
+    x, y = floating(x=x), floating(y=y)
     if x.ndim != 2 or x.size == 0:
         raise ValueError(f"x must have shape (n, d_in) with n, d_in ≥ 1; got {x.shape}")
     if y.ndim != 2 or len(y) != len(x) or y.size == 0:

@@ -2,10 +2,9 @@
 
 import functools
 
-import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, Observations
+from widebnn._arrays import Inputs, Observations, floating
 from widebnn.models import BNN, Parameters
 from widebnn.models.embedding import Inner
 from widebnn.samplers.base import normal_like
@@ -72,4 +71,4 @@ def marginal(
         If x or y is empty, not finite or of the wrong shape, `space` is unknown, or `block_size` is no
         integer of at least 1 or does not go with `space`.
     """
-    return Marginal(bnn, jnp.asarray(x), jnp.asarray(y), space, block_size)
+    return Marginal(bnn, floating(x=x), floating(y=y), space, block_size)

@@ -5,11 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import NewInputs
+from widebnn._arrays import Inputs, NewInputs, floating
 from widebnn._check import Number, at_least, finite, one_of
 from widebnn.models import BNN, Parameters
 from widebnn.models.embedding import Inner
@@ -154,11 +153,11 @@ class NetworkTarget(Target):
         return check_new_inputs(x, self._input_shape, self.x.dtype)
 
 
-def check_inputs(bnn: BNN, x: Array) -> Array:
-    """Observed inputs that are finite and fit the network."""
+def check_inputs(bnn: BNN, x: Inputs) -> Float[Array, "n ..."]:
+    """Observed inputs in floating point, finite and fit for the network."""
     if not isinstance(bnn, BNN):
         raise TypeError(f"bnn must be a widebnn.BNN; got {type(bnn).__name__}")
-    finite(x=x)
+    x = floating(x=x)
     if x.ndim < 2 or x.size == 0:
         raise ValueError(f"x must have shape (n, ...) with n ≥ 1; got {x.shape}")
     try:
@@ -168,9 +167,9 @@ def check_inputs(bnn: BNN, x: Array) -> Array:
     return x
 
 
-def check_new_inputs(x: NewInputs, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+def check_new_inputs(x: NewInputs, shape: tuple[int, ...], dtype: DTypeLike) -> Float[Array, "m ..."]:
     """New inputs in the shape and dtype of the observed ones."""
-    x = finite(x=jnp.asarray(x, dtype))
+    x = floating(x=x).astype(dtype)
     if x.shape[1:] != shape or x.size == 0:
         raise ValueError(f"x must have shape (m, {str(shape)[1:]} with m ≥ 1; got {x.shape}")
     return x

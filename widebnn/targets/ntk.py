@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, Observations
+from widebnn._arrays import Inputs, Observations, floating
 from widebnn._check import Number, at_least, positive
 from widebnn.models import BNN, Parameters
 from widebnn.targets.network import NetworkTarget, required
@@ -211,8 +211,8 @@ def jacobian(
         required(rng_key, "the probes")
     return Jacobian(
         bnn,
-        jnp.asarray(x),
-        jnp.asarray(y),
+        floating(x=x),
+        floating(y=y),
         reg=reg,
         num_probes=num_probes,
         order=order,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._arrays import Inputs, Observations
+from widebnn._arrays import Inputs, Observations, floating
 from widebnn._check import Number, positive
 from widebnn.models import BNN, Parameters
 from widebnn.targets.network import NetworkTarget
@@ -84,4 +84,4 @@ def repriorised(
         `block_size` is no integer of at least 1 or does not go with `space`.
     """
     reg = positive(noise_std=bnn.noise_std) ** 2 if reg is None else positive(reg=reg)
-    return Repriorised(bnn, jnp.asarray(x), jnp.asarray(y), space, block_size, reg=reg)
+    return Repriorised(bnn, floating(x=x), floating(y=y), space, block_size, reg=reg)

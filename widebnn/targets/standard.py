@@ -1,9 +1,8 @@
 """The posterior of θ as it stands: the potential is minus the log likelihood."""
 
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._arrays import Inputs, Observations
+from widebnn._arrays import Inputs, Observations, floating
 from widebnn.models import BNN, Parameters
 from widebnn.targets.blocks import Rows, misfit, sum_over_blocks
 from widebnn.targets.network import NetworkTarget
@@ -59,4 +58,4 @@ def standard(
         If x or y is empty, not finite or of the wrong shape, `space` is unknown, or `block_size` is no
         integer of at least 1 or does not go with `space`.
     """
-    return Standard(bnn, jnp.asarray(x), jnp.asarray(y), space, block_size)
+    return Standard(bnn, floating(x=x), floating(y=y), space, block_size)

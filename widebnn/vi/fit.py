@@ -17,7 +17,7 @@ from flax import nnx
 from jaxtyping import Array, Key, PyTree, Shaped
 from tqdm.auto import tqdm
 
-from widebnn._arrays import Inputs
+from widebnn._arrays import Inputs, floating
 from widebnn._check import Number, at_least, finite, non_negative, one_of, positive
 from widebnn._compile import Program
 from widebnn.checkpoint import Checkpoint, Kept, Store, identity
@@ -163,13 +163,12 @@ def fit(
         raise TypeError(f"rng_key must be a key such as jax.random.key(0); got {rng_key!r}")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {checkpoint!r}")
-    x, y = jnp.asarray(x), jnp.asarray(y)
+    x, y = floating(x=x), jnp.asarray(y)
     n = len(x)
     if n == 0 or y.shape[:1] != (n,):
         raise ValueError(f"x and y must have one row an observation, n ≥ 1; got {x.shape} and {y.shape}")
     if batch_size > n:
         raise ValueError(f"batch_size must be at most {n}, the number of observations; got {batch_size}")
-    finite(x=x)
     if jnp.issubdtype(y.dtype, jnp.inexact):
         finite(y=y)
     num_batches = -(-n // batch_size)

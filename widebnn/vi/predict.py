@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import NewInputs
-from widebnn._check import at_least, finite
+from widebnn._arrays import NewInputs, floating
+from widebnn._check import at_least
 from widebnn.vi.fit import Fit
 
 __all__ = ["predict"]
@@ -53,9 +53,9 @@ def predict(
     at_least(1, block_size=block_size)
     if len(x) == 0:
         raise ValueError(f"x must have at least one row; got {x.shape}")
-    finite(x=jnp.asarray(x))
+    x = floating(x=x)
     keys = jax.random.split(rng_key, num_samples)
-    blocks = [jnp.asarray(x[start : start + block_size]) for start in range(0, len(x), block_size)]
+    blocks = [x[start : start + block_size] for start in range(0, len(x), block_size)]
     apply = fitted.network.apply
     rest = fitted.posterior, fitted.point, fitted.state
     return np.concatenate([_mean(keys, *rest, block, apply=apply, function=function) for block in blocks])
