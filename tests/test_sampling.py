@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 from scipy import stats
 
 import widebnn as wb
-from widebnn import sampling
+from widebnn import samplers, sampling
 from widebnn.samplers import langevin, pcn, rwm
 
 TARGET = wb.targets.from_potential(
@@ -84,6 +85,31 @@ def test_burn_in_leaves_out_the_first_steps():
 def test_chains_differ_and_each_is_reproducible():
     draws = run(num_chains=3)
     assert len({values.tobytes() for values in draws["a"]}) == 3
+
+
+@pytest.mark.parametrize("wrap", ["bare", "alternate", "tuned"])
+def test_sampler_of_another_target_is_refused(wrap):
+    """Same shapes, another density: the draws would be taken for this target's."""
+    bnn = wb.BNN(wb.models.FCN(2, width=3, depth=1, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
+    data = np.linspace(-1, 1, 8).reshape(4, 2), np.linspace(2, 3, 4)[:, None]
+    standard, repriorised = wb.targets.standard(bnn, *data), wb.targets.repriorised(bnn, *data)
+    make = functools.partial(pcn, standard.potential)
+    options = {"num_samples": 2, "progress": False}
+    if wrap == "tuned":
+        sampler, options = make, options | {"target_acceptance": 0.5, "burn_in": 2}
+    else:
+        sampler = (
+            make(0.1) if wrap == "bare" else samplers.alternate(pcn(repriorised.potential, 0.1), make(0.1))
+        )
+    wanted = r"samples Standard, with U = [\d.]+ where .* and target is Repriorised, with U = [\d.]+"
+    with pytest.raises(ValueError, match=wanted):
+        wb.sample(jax.random.key(0), sampler, repriorised, **options)
+    if wrap != "alternate":
+        wb.sample(jax.random.key(0), sampler, standard, **options)
+
+
+def test_sampler_of_the_same_potential_in_another_function_is_accepted():
+    run(sampler=pcn(lambda u: TARGET.potential(u), 0.5))
 
 
 def test_initial_positions_are_where_chains_start():

@@ -196,8 +196,9 @@ def sample(
         something that is not a function to an array.
     ValueError
         If a number is out of range, `initial` has the wrong shapes, the potential is not finite where a chain
-        starts, `mesh` does not divide chains or observations or spans several processes where there is a
-        `checkpoint`, or that holds another run, a longer one or a damaged one.
+        starts, `sampler` was built on the potential of another target, `mesh` does not divide chains or
+        observations or spans several processes where there is a `checkpoint`, or that holds another run, a
+        longer one or a damaged one.
     OSError
         If a checkpoint cannot be written; the one before is kept.
     RuntimeError
@@ -239,11 +240,11 @@ def sample(
     devices = Devices(mesh, num_chains, None if rows is None else len(rows))
     if checkpoint is not None and mesh is not None and mesh.is_multi_process:
         raise ValueError("checkpoint must be None where mesh spans several processes")
-    _check_start(target, initial, num_chains, devices)
+    make: Callable[[Array], Any] = sampler if callable(sampler) else lambda step_size: sampler
+    _check_start(target, make(jnp.asarray(step_size, float)), initial, num_chains, devices)
     _check_functions("collect", target, collect)
     _check_functions("stream", target, {name: f.function for name, f in streams.items()})
 
-    make: Callable[[Array], Any] = sampler if callable(sampler) else lambda step_size: sampler
     initial = devices.over_chains(initial)
     chains = Chains(make, target_acceptance, max_step_size, collect, streams, devices)
     dtype = jnp.result_type(*jax.tree.leaves(initial))
@@ -358,12 +359,33 @@ def _check_functions(argument, target, functions):
             raise TypeError(f"{argument}[{name!r}] must return one array; it returned {value!r}")
 
 
-def _check_start(target, initial, num_chains, devices):
+def _check_start(target, sampler, initial, num_chains, devices):
     wanted = jax.tree.map(lambda leaf: (num_chains, *leaf.shape), target.template)
     got = jax.tree.map(jnp.shape, initial)
     if wanted != got:
         raise ValueError(f"initial must have leaves of shapes (num_chains, ...) = {wanted}; got {got}")
     initial = devices.over_chains(initial)
-    values = Program(jax.vmap(target.potential), initial, devices=devices)(initial)
+
+    def at_start(potential):
+        return Program(jax.vmap(potential), initial, devices=devices)(initial)
+
+    values = at_start(target.potential)
     if not jnp.isfinite(values).all():
         raise ValueError(f"the potential must be finite where the chains start; got {values}")
+    # A sampler of another density on the same shapes would run, and its draws be taken for the target's.
+    for potential in getattr(sampler, "potentials", ()):
+        if potential == target.potential:
+            continue
+        if not jnp.allclose(found := at_start(potential), values, rtol=1e-3, atol=1e-3):
+            raise ValueError(
+                f"sampler must be built on the potential of target: it samples {_owner(potential)}, with "
+                f"U = {found[0]:.4g} where the first chain starts, and target is {_owner(target.potential)}, "
+                f"with U = {values[0]:.4g}"
+            )
+
+
+def _owner(potential: Callable) -> str:
+    """The class of target that a potential belongs to, or the name of a function that stands alone."""
+    if (target := getattr(potential, "__self__", None)) is not None:
+        return type(target).__name__
+    return getattr(potential, "__qualname__", repr(potential))

@@ -45,4 +45,4 @@ def alternate(first: Sampler, second: Sampler) -> Sampler:
             reports.append(info)
         return AlternateState(state.position), reports[0]
 
-    return Sampler(init, step)
+    return Sampler(init, step, tuple(U for part in (first, second) for U in getattr(part, "potentials", ())))

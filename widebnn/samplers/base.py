@@ -50,10 +50,13 @@ class Sampler(NamedTuple):
         `init(position, rng_key=None) -> state`; the key is needed by samplers that carry a momentum.
     step
         `step(rng_key, state) -> (state, info)`; the report is an `Info`, or has at least its fields.
+    potentials
+        The potentials it was built on, by which `widebnn.sample` sees that they are those of the target.
     """
 
     init: Callable[..., State]
     step: Callable[[Key[Array, ""], Any], tuple[Any, Any]]
+    potentials: tuple[Potential, ...] = ()
 
 
 def normal_like(rng_key: Key[Array, ""], position: PyTree) -> Position:

@@ -87,4 +87,4 @@ def elliptical_slice(potential: Potential) -> Sampler:
         kept = jax.tree.map(lambda new, old: jnp.where(moved, new, old), search.proposal, state)
         return kept, EllipticalSliceInfo(moved.astype(dtype), moved, search.num_evaluations)
 
-    return Sampler(init, step)
+    return Sampler(init, step, (potential,))

@@ -108,4 +108,4 @@ def function_space_hmc(
         flipped = state._replace(momentum=jax.tree.map(jnp.negative, m))
         return accept(accept_key, -energy_change, flipped, proposal)
 
-    return Sampler(init, step)
+    return Sampler(init, step, (potential,))

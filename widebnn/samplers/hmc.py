@@ -85,4 +85,4 @@ def hmc(potential: Potential, step_size: Number, num_steps: int) -> Sampler:
         proposal, _, energy_change = integrate(state, normal_like(momentum_key, state.position))
         return accept(accept_key, -energy_change, state, proposal)
 
-    return Sampler(init, step)
+    return Sampler(init, step, (potential,))

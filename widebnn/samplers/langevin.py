@@ -70,4 +70,4 @@ def langevin(potential: Potential, step_size: Number, damping: Number, metropoli
             return kept, info
         return proposal, Info(info.acceptance_rate, jnp.ones((), bool))
 
-    return Sampler(init, step)
+    return Sampler(init, step, (potential,))

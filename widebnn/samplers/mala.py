@@ -63,4 +63,4 @@ def mala(potential: Potential, step_size: Number) -> Sampler:
         )
         return accept(accept_key, log_ratio, state, proposal)
 
-    return Sampler(init, step)
+    return Sampler(init, step, (potential,))

@@ -50,4 +50,4 @@ def pcn(potential: Potential, step_size: Number) -> Sampler:
         proposal = init(jax.tree.map(lambda u, xi: shrink * u + step_size * xi, state.position, noise))
         return accept(accept_key, state.potential - proposal.potential, state, proposal)
 
-    return Sampler(init, step)
+    return Sampler(init, step, (potential,))

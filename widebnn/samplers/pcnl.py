@@ -66,4 +66,4 @@ def pcnl(potential: Potential, step_size: Number) -> Sampler:
         curvature = delta / 4 * inner_product(middle, jax.tree.map(jnp.subtract, gu, gv))
         return old.potential - new.potential + drift + curvature
 
-    return Sampler(init, step)
+    return Sampler(init, step, (potential,))

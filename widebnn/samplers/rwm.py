@@ -49,4 +49,4 @@ def rwm(potential: Potential, step_size: Number) -> Sampler:
         )
         return accept(accept_key, log_ratio, state, proposal)
 
-    return Sampler(init, step)
+    return Sampler(init, step, (potential,))

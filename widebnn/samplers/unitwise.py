@@ -58,6 +58,8 @@ class HasUnits(Protocol):
     @property
     def units(self) -> Units: ...
 
+    def potential(self, position: Any, /) -> Float[Array, ""]: ...
+
 
 class UnitwiseState(NamedTuple):
     position: Position
@@ -126,7 +128,7 @@ def unitwise(target: HasUnits, block_size: int = 1) -> Sampler:
         )
         return UnitwiseState(position, embedding), Info(rates.mean(), is_accepted.any())
 
-    return Sampler(init, step)
+    return Sampler(init, step, (target.potential,))
 
 
 def _in_data_space(rng_key, units: Units, old, new, block_size: int):
