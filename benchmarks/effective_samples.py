@@ -25,7 +25,7 @@ from benchmarks.paper_lmc import langevin_with_rest, lmc_steps
 from benchmarks.paper_pcn import pcn_steps
 from benchmarks.steps import compiled_steps, informed_target, network, python_steps, repeated
 from benchmarks.timing import on_one_thread
-from widebnn.targets.rotated import Rotated
+from widebnn.targets._rotated import Rotated
 from widebnn.tuning import Candidate, Tuned, tune
 
 __all__ = [

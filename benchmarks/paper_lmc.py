@@ -17,8 +17,9 @@ from jaxtyping import Array, Float
 
 import widebnn as wb
 from benchmarks.paper_pcn import log_density
-from widebnn.samplers.base import Info, Position, Potential, Sampler, normal_like
-from widebnn.samplers.hmc import HMCState, leapfrog
+from widebnn.samplers._base import Info, Potential, Sampler
+from widebnn.samplers._hmc import HMCState, leapfrog
+from widebnn.tree import Position, normal_like
 
 __all__ = ["langevin_with_rest", "lmc_steps"]
 

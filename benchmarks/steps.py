@@ -16,7 +16,7 @@ import widebnn as wb
 from benchmarks.paper_pcn import pcn_steps
 from benchmarks.timing import Comparison, compare
 from widebnn.sampling import AnySampler
-from widebnn.targets.rotated import Rotated
+from widebnn.targets._rotated import Rotated
 
 __all__ = [
     "gradient_vs_potential",

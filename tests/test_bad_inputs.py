@@ -25,9 +25,9 @@ from flax import nnx
 import widebnn as wb
 from widebnn import (
     checkpoint,
+    estimates,
     experiments,
     landscape,
-    limits,
     metrics,
     sampling,
     scale,
@@ -35,7 +35,7 @@ from widebnn import (
     tuning,
     versions,
 )
-from widebnn import sweep as sweeps
+from widebnn.study import sweep as sweeps
 
 MODULES = {
     "widebnn": wb,
@@ -848,33 +848,40 @@ ROWS = [
     Row("diagnostics.band", lambda: wb.diagnostics.band(np.zeros((2, 0))), ValueError, ("values", "(2, 0)")),
     # limits
     Row(
-        "limits.prior_draws",
-        lambda: limits.prior_draws(KEY, target(), {"U": 3}, 10),
+        "estimates.prior_draws",
+        lambda: estimates.prior_draws(KEY, target(), {"U": 3}, 10),
         TypeError,
         ("collect['U']", "a function of a position", "3"),
     ),
     Row(
-        "limits.prior_draws",
-        lambda: limits.prior_draws(KEY, target(), {"U": target().potential}, 0),
+        "estimates.prior_draws",
+        lambda: estimates.prior_draws(KEY, target(), {"U": target().potential}, 0),
         ValueError,
         ("num_draws", "at least 1", "0"),
     ),
     Row(
-        "limits.prior_draws",
-        lambda: limits.prior_draws(KEY, target(), {"U": target().potential}, 10, batch_size=0),
+        "estimates.prior_draws",
+        lambda: estimates.prior_draws(KEY, target(), {"U": target().potential}, 10, batch_size=0),
         ValueError,
         ("batch_size", "at least 1", "0"),
     ),
-    Row("limits.kl_from_prior", lambda: limits.kl_from_prior(X[:, :1]), ValueError, ("potential", "(4, 1)")),
-    Row("limits.kl_from_prior", lambda: limits.kl_from_prior(X_NAN), ValueError, ("potential", "finite")),
     Row(
-        "limits.kl_from_prior",
-        lambda: limits.kl_from_prior(X, jnp.ones(5)[None, :, None]),
+        "estimates.kl_from_prior",
+        lambda: estimates.kl_from_prior(X[:, :1]),
+        ValueError,
+        ("potential", "(4, 1)"),
+    ),
+    Row(
+        "estimates.kl_from_prior", lambda: estimates.kl_from_prior(X_NAN), ValueError, ("potential", "finite")
+    ),
+    Row(
+        "estimates.kl_from_prior",
+        lambda: estimates.kl_from_prior(X, jnp.ones(5)[None, :, None]),
         ValueError,
         ("conditional", "(4, 3)", "(1, 5, 1)"),
     ),
     *(
-        Row("limits.kolmogorov_distance", lambda args=args: limits.kolmogorov_distance(*args), *rest)
+        Row("estimates.kolmogorov_distance", lambda args=args: estimates.kolmogorov_distance(*args), *rest)
         for args, *rest in [
             ((X[:3, 0], X[:3, 0], X[0, 0], X[0, 0]), ValueError, ("mean", "4 draws", "(3,)")),
             ((X, X[:, :2], X[0], X[0]), ValueError, ("mean", "(draw, *batch)", "(4, 2)")),
@@ -885,20 +892,20 @@ ROWS = [
         ]
     ),
     Row(
-        "limits.by_groups",
-        lambda: limits.by_groups(np.mean, X[:, 0]),
+        "estimates.by_groups",
+        lambda: estimates.by_groups(np.mean, X[:, 0]),
         ValueError,
         ("draws", "num_groups=20", "[4]"),
     ),
     Row(
-        "limits.by_groups",
-        lambda: limits.by_groups(np.mean, X, num_groups=1),
+        "estimates.by_groups",
+        lambda: estimates.by_groups(np.mean, X, num_groups=1),
         ValueError,
         ("num_groups", "at least 2", "1"),
     ),
-    Row("limits.chain_mean", lambda: limits.chain_mean(X[:, 0]), ValueError, ("draws", "(4,)")),
+    Row("estimates.mean_and_mcse", lambda: estimates.mean_and_mcse(X[:, 0]), ValueError, ("draws", "(4,)")),
     *(
-        Row("limits.power_law", lambda args=args: limits.power_law(*args), ValueError, words)
+        Row("estimates.power_law", lambda args=args: estimates.power_law(*args), ValueError, words)
         for args, words in [
             ((X[:, 0], X[:2, 0], X[:, 0]), ("value", "one entry a width", "(2,)")),
             ((X[:, 0], -X[:, 0], X[:, 0]), ("value", "above 0", "-1.")),
@@ -1190,26 +1197,26 @@ ROWS = [
         Row(f"experiments.{name}", call, *rest)
         for name, call, *rest in [
             (
-                "agreement",
-                lambda: experiments.agreement(np.zeros((2, 7))),
+                "convergence_summary",
+                lambda: experiments.convergence_summary(np.zeros((2, 7))),
                 ValueError,
                 ("draws", "8 draws", "(2, 7)"),
             ),
             (
-                "agreement",
-                lambda: experiments.agreement(np.zeros((1, 8))),
+                "convergence_summary",
+                lambda: experiments.convergence_summary(np.zeros((1, 8))),
                 ValueError,
                 ("draws", "two chains", "(1, 8"),
             ),
             (
-                "steadiness",
-                lambda: experiments.steadiness(np.zeros((2, 8))),
+                "trace_summary",
+                lambda: experiments.trace_summary(np.zeros((2, 8))),
                 ValueError,
                 ("draws", "(chain, draw, feature)", "(2, 8)"),
             ),
             (
-                "steadiness",
-                lambda: experiments.steadiness(np.zeros((2, 8, 2)), thin=0),
+                "trace_summary",
+                lambda: experiments.trace_summary(np.zeros((2, 8, 2)), thin=0),
                 ValueError,
                 ("thin", "at least 1", "0"),
             ),
@@ -1419,26 +1426,28 @@ ROWS = [
         ("num_draws", "at least 1", "0"),
     ),
     Row(
-        "experiments.in_and_out",
-        lambda: experiments.in_and_out("imagenet", "svhn", 10, 10),
+        "experiments.ood_split",
+        lambda: experiments.ood_split("imagenet", "svhn", 10, 10),
         ValueError,
         ("dataset", "'mnist'", "'imagenet'"),
     ),
     Row(
-        "experiments.in_and_out",
-        lambda: experiments.in_and_out("mnist", "svhn", 10, 10),
+        "experiments.ood_split",
+        lambda: experiments.ood_split("mnist", "svhn", 10, 10),
         ValueError,
         ("outside", "'fashion_mnist'", "'svhn'"),
     ),
     Row(
-        "experiments.in_and_out",
-        lambda: experiments.in_and_out("digits", "digits", 10, 0),
+        "experiments.ood_split",
+        lambda: experiments.ood_split("digits", "digits", 10, 0),
         ValueError,
         ("num_test", "at least 1", "0"),
     ),
     Row(
-        "experiments.quality",
-        lambda: experiments.quality(np.full((2, 2), 0.5), np.zeros(2, int), np.full((2, 3), 1 / 3)),
+        "experiments.classification_summary",
+        lambda: experiments.classification_summary(
+            np.full((2, 2), 0.5), np.zeros(2, int), np.full((2, 3), 1 / 3)
+        ),
         ValueError,
         ("outside", "2 classes", "3"),
     ),

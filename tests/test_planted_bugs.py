@@ -21,15 +21,16 @@ import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn import checkpoint, landscape, limits, samplers, streaming
+from widebnn import checkpoint, estimates, landscape, samplers, streaming
 from widebnn.nngp import kernels
 from widebnn.nngp.activations import EXPECTATIONS
-from widebnn.samplers.base import Sampler, accept, half_square_difference, normal_like
-from widebnn.targets import blocks
-from widebnn.targets.categorical import Categorical, Laplace
-from widebnn.targets.marginal import Marginal
-from widebnn.targets.ntk import Jacobian
-from widebnn.targets.repriorised import Repriorised
+from widebnn.samplers._base import Sampler, accept
+from widebnn.targets import _blocks as blocks
+from widebnn.targets._categorical import Categorical, Laplace
+from widebnn.targets._jacobian import Jacobian
+from widebnn.targets._marginal import Marginal
+from widebnn.targets._repriorised import Repriorised
+from widebnn.tree import half_square_difference, normal_like
 from widebnn.vi.models import TwoLayer
 
 from .exact import laws
@@ -152,7 +153,7 @@ def half_square(v):
 
 
 def conserved_without_work(make):
-    module = sys.modules["widebnn.samplers.function_space_hmc"]
+    module = sys.modules["widebnn.samplers._function_space_hmc"]
     with mock.patch.object(module, "inner_product", lambda u, v: jnp.zeros(())):
         conserved(make)
 
@@ -177,16 +178,16 @@ SAMPLERS = {
         metropolis(crank_nicolson_langevin, potential_difference, 0.7)
     ),
     "momentum kept on rejection": lambda: conserved_by(
-        "widebnn.samplers.langevin", without_flip, lambda u: samplers.langevin(u, 0.8, 0.02)
+        "widebnn.samplers._langevin", without_flip, lambda u: samplers.langevin(u, 0.8, 0.02)
     ),
     "momentum kept on rejection, linear regression": lambda: conserved_by(
-        "widebnn.samplers.langevin",
+        "widebnn.samplers._langevin",
         without_flip,
         lambda u: samplers.langevin(u, 0.8, 0.02),
         regression,
     ),
     "momentum kept on rejection, function-space HMC": lambda: conserved_by(
-        "widebnn.samplers.function_space_hmc",
+        "widebnn.samplers._function_space_hmc",
         without_flip,
         lambda u: samplers.function_space_hmc(u, 0.9, 1, damping=0.02),
     ),
@@ -432,7 +433,7 @@ POTENTIALS = {
 
 
 def complement_at_scale(scale):
-    module = sys.modules["widebnn.targets.rotated"]
+    module = sys.modules["widebnn.targets._rotated"]
     tiny = problem(widths=(3,), activation="erf")
     rotated = wb.targets.rotated(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
     row_space = module._row_space
@@ -491,7 +492,7 @@ PREDICTIONS = {
 
 def units_with(name, broken, block_size=2, **options):
     """The unit-wise sampler with one of its functions broken: `broken(right)` in its place."""
-    module = sys.modules["widebnn.samplers.unitwise"]
+    module = sys.modules["widebnn.samplers._unitwise"]
     tiny = problem(**({"widths": (3, 6), "out_features": 2, "n": 4} | options))
     target = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y)
     with mock.patch.object(module, name, broken(getattr(module, name))):
@@ -666,19 +667,19 @@ PUBLISHED = {
 
 def reversed_kl(potential):
     """KL(P ‖ N(0, I)) where the reverse is asked for."""
-    return limits.kl_from_prior(-potential)
+    return estimates.kl_from_prior(-potential)
 
 
 def error_of_the_mean_alone(potential):
     """As if log E[e^{−U}] were known: its noise, which cancels most of the mean's, is left out."""
-    kl = limits.kl_from_prior(potential)
+    kl = estimates.kl_from_prior(potential)
     return kl._replace(error=potential.std(axis=-1) / math.sqrt(potential.shape[-1]))
 
 
 def largest_of_noisy_differences(mean, variance, limit_mean, limit_variance, num_points):
     """t chosen and the distance measured on the same draws."""
     twice = (np.repeat(x, 2, axis=0) for x in (mean, variance))
-    return limits.kolmogorov_distance(*twice, limit_mean, limit_variance, num_points)
+    return estimates.kolmogorov_distance(*twice, limit_mean, limit_variance, num_points)
 
 
 ESTIMATES = {

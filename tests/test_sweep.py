@@ -17,7 +17,7 @@ import pytest
 from measured import Config, Nested, Pair, measure, measure_or_be_killed, shown
 
 from widebnn.experiments import Results
-from widebnn.sweep import place, sweep
+from widebnn.study.sweep import place, sweep
 
 
 def runs(log: Path) -> dict[int, int]:

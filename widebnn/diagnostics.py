@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key, PyTree, Real
 
 from widebnn._check import at_least, finite
-from widebnn.samplers.base import normal_like
+from widebnn.tree import normal_like
 
 __all__ = [
     "Band",

@@ -17,8 +17,8 @@ import optax
 from jaxtyping import Array, Float, Key
 
 from widebnn._check import Number, at_least, finite
-from widebnn.samplers.base import Position, half_square_difference, inner_product, normal_like
-from widebnn.targets.base import Target
+from widebnn.targets._base import Target
+from widebnn.tree import Position, half_square_difference, inner_product, normal_like
 
 __all__ = [
     "Barrier",

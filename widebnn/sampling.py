@@ -20,9 +20,9 @@ from widebnn._check import Number, at_least, positive
 from widebnn._compile import Program
 from widebnn._devices import Devices
 from widebnn.checkpoint import Checkpoint, Kept, Store, digest, identity
-from widebnn.samplers.base import Position
 from widebnn.streaming import Stream, Streamed
-from widebnn.targets.base import Target
+from widebnn.targets._base import Target
+from widebnn.tree import Position
 
 if TYPE_CHECKING:
     from xarray import DataTree

@@ -9,10 +9,10 @@ from jaxtyping import Array, Float, Key
 
 from widebnn._check import Number, at_least, positive
 from widebnn.diagnostics import effective_sample_size
-from widebnn.samplers.base import Position
-from widebnn.samplers.unitwise import HasUnits, unitwise
+from widebnn.samplers._unitwise import HasUnits, unitwise
 from widebnn.sampling import AnySampler, Collector, sample
-from widebnn.targets.base import Target
+from widebnn.targets._base import Target
+from widebnn.tree import Position
 
 __all__ = ["Candidate", "Tuned", "tune", "tune_block_size"]
 

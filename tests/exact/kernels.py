@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 from scipy import stats
 
 import widebnn as wb
-from widebnn.samplers.base import normal_like
+from widebnn.tree import normal_like
 
 from .dkwm import FALSE_FAILURE
 

@@ -10,7 +10,7 @@ from jax.scipy.stats import multivariate_normal
 
 import widebnn as wb
 from widebnn.models import BNN, Parameters
-from widebnn.samplers.base import normal_like
+from widebnn.tree import normal_like
 
 
 class Problem(NamedTuple):

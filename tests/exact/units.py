@@ -11,7 +11,7 @@ from widebnn.samplers import unitwise
 
 def assert_changes_of_potential(target, block_size):
     """Each ΔU of a sweep is the potential after the block's move less the one before, and Ψ is as moved."""
-    module = sys.modules["widebnn.samplers.unitwise"]
+    module = sys.modules["widebnn.samplers._unitwise"]
     sampler, units = unitwise(target, block_size), target.units
     state = sampler.init(target.draw_prior(jax.random.key(0)))
     changes, metropolis = [], module._metropolis

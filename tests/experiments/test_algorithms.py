@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 from widebnn.experiments import ALGORITHMS, CLAIMS, Results, algorithms
-from widebnn.experiments.experiment import verdict
+from widebnn.study.experiment import verdict
 
 SERVED = [claim for claim in CLAIMS if claim.experiment == "algorithms"]
 

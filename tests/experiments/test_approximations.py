@@ -8,7 +8,13 @@ import pytest
 from scipy.stats import norm
 
 from widebnn.experiments import APPROXIMATIONS, Predictions, approximations
-from widebnn.experiments.approximations import _methods, _nngp, _problem, _reparametrised_prior, _row
+from widebnn.experiments.variational.approximations import (
+    _methods,
+    _nngp,
+    _problem,
+    _reparametrised_prior,
+    _row,
+)
 
 TINY = dataclasses.replace(
     APPROXIMATIONS["smoke"],

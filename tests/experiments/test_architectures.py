@@ -20,8 +20,8 @@ from widebnn.experiments import (
     Results,
     architectures,
 )
-from widebnn.experiments.experiment import verdict
-from widebnn.experiments.networks import network, observed
+from widebnn.experiments.settings.networks import network, observed
+from widebnn.study.experiment import verdict
 
 MODULE = importlib.import_module(architectures.__module__)
 NETWORK = Network("dense", "digits", depth=1, num_train=2, width=32)

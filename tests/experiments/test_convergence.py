@@ -14,13 +14,13 @@ from widebnn.experiments import (
     CLAIMS,
     CONVERGENCE,
     Results,
-    agreement,
     convergence,
-    steadiness,
+    convergence_summary,
+    trace_summary,
     whole_langevin,
 )
-from widebnn.experiments.experiment import verdict
-from widebnn.samplers.hmc import HMCState, leapfrog
+from widebnn.samplers._hmc import HMCState, leapfrog
+from widebnn.study.experiment import verdict
 
 TINY = dataclasses.replace(
     CONVERGENCE["smoke"],
@@ -114,28 +114,28 @@ def test_carrying_the_norm_is_langevin_on_all_coordinates():
 
 def test_agreement_sees_what_each_statistic_sees():
     noise = np.random.default_rng(0).normal(size=(3, 400, 5))
-    well = agreement(noise)
+    well = convergence_summary(noise)
     assert well["rhat_squared"] < 1.02 and well["rhat"] < 1.02 and well["share_below"] == 1
     assert 600 < well["ess_bulk"] < 1_800 and well["ess_tail"] > 400
 
     apart = noise + np.array([-1.0, 0.0, 1.0])[:, None, None] * np.array([0, 0, 0, 0, 1.0])[None, None, :]
-    found = agreement(apart)
+    found = convergence_summary(apart)
     np.testing.assert_allclose(found["rhat_squared_high"], wb.rhat_squared(apart).max(), rtol=1e-6)
     assert found["share_below"] == 0.8 and found["rhat_squared_median"] < 1.02 < 1.3 < found["rhat_high"]
 
-    spread = agreement(noise * np.array([1, 1, 4])[:, None, None])
+    spread = convergence_summary(noise * np.array([1, 1, 4])[:, None, None])
     assert spread["rhat_squared"] < 1.02 and spread["rhat"] > 1.1
 
     together = noise.copy()
     together[:, :200] += 5  # all chains, all at once
-    found = agreement(together)
+    found = convergence_summary(together)
     assert found["rhat_squared"] < 1.02 and found["rhat"] > 1.5 and found["rhat_late"] < 1.03
 
 
 def test_chains_that_do_not_move_have_no_number():
-    found = agreement(np.repeat(np.arange(3.0)[:, None], 20, axis=1))
+    found = convergence_summary(np.repeat(np.arange(3.0)[:, None], 20, axis=1))
     assert found["rhat_squared"] is found["ess_bulk"] is None and found["share_below"] == 0
-    still = steadiness(np.zeros((2, 20, 3)))
+    still = trace_summary(np.zeros((2, 20, 3)))
     assert still["pc_drift"] is still["pc_time"] is None
 
 
@@ -143,13 +143,13 @@ def test_steadiness_of_noise_and_of_a_trend():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(3, 1_000, 4))
     trend = noise + 10 * np.linspace(-1, 1, 1_000)[None, :, None] * np.array([[1], [2], [3]])[:, :, None]
-    steady, drifting = steadiness(noise, thin=5), steadiness(trend, thin=5)
+    steady, drifting = trace_summary(noise, thin=5), trace_summary(trend, thin=5)
     assert steady["pc_drift"] < 0.2 and steady["pc_between"] < 0.01
     assert 4 < steady["pc_time"] < 7  # a draw, five steps
-    first = steadiness(trend[:, :, :1] * np.ones(2))["pc_explained"]
+    first = trace_summary(trend[:, :, :1] * np.ones(2))["pc_explained"]
     assert first[0] > 0.99
     assert drifting["pc_drift"] > 0.6 and drifting["pc_time"] > 20 * steady["pc_time"]
-    apart = steadiness(noise + 9 * np.arange(3)[:, None, None])
+    apart = trace_summary(noise + 9 * np.arange(3)[:, None, None])
     assert apart["pc_between"] > 0.4  # of the first component nearly 1, of the second nearly 0
     assert np.shape(steady["pc_traces"]) == (2, 3, 200) and steady["pc_thin"] == 25
 

@@ -3,7 +3,7 @@
 import dataclasses
 
 from widebnn.experiments import CLAIMS, COUNTEREXAMPLE, Results, counterexample
-from widebnn.experiments.experiment import verdict
+from widebnn.study.experiment import verdict
 
 (CLAIM,) = (claim for claim in CLAIMS if claim.experiment == "counterexample")
 

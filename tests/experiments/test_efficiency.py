@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 
 from widebnn.experiments import CLAIMS, EFFICIENCY, Results, efficiency
-from widebnn.experiments.efficiency import TARGETS
-from widebnn.experiments.experiment import verdict
+from widebnn.experiments.chains.efficiency import TARGETS
+from widebnn.study.experiment import verdict
 
 TINY = dataclasses.replace(
     EFFICIENCY["smoke"], num_train=4, widths=(32,), compared_width=32, samplers=("unit-wise",), work=100_000

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from widebnn.experiments import CLAIMS, DECLARED, EXPERIMENTS, VERDICTS, Claim, Experiment, Finding
-from widebnn.experiments.experiment import verdict
 from widebnn.scale import SCALES
+from widebnn.study.experiment import verdict
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,8 +6,8 @@ import pytest
 
 from widebnn import targets, vi
 from widebnn.experiments import CLAIMS, IDENTITIES, Results, identities
-from widebnn.experiments.experiment import verdict
-from widebnn.experiments.identities import IDENTITY
+from widebnn.experiments.theory.identities import IDENTITY
+from widebnn.study.experiment import verdict
 
 SERVED = {claim.id: claim for claim in CLAIMS if claim.experiment == "identities"}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from widebnn.experiments.images import images
+from widebnn.experiments.settings.images import images
 
 
 @pytest.fixture

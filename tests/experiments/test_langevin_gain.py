@@ -21,7 +21,7 @@ from widebnn.experiments import (
     Results,
     langevin_gain,
 )
-from widebnn.experiments.experiment import verdict
+from widebnn.study.experiment import verdict
 
 TINY = dataclasses.replace(
     GAIN_OVER_WIDTH["smoke"],

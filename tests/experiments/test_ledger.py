@@ -11,8 +11,8 @@ import pytest
 
 from widebnn import experiments
 from widebnn.experiments import CLAIMS, DECLARED, EXPERIMENTS, VERDICTS, ledger, load
-from widebnn.experiments.experiment import verdict
-from widebnn.experiments.ledger import page, text
+from widebnn.study.experiment import verdict
+from widebnn.study.ledger import page, text
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "book" / "results"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from widebnn.experiments import CLAIMS, DECLARED, T4, __main__, ledger
-from widebnn.experiments.ledger import page, text
+from widebnn.study.ledger import page, text
 
 from .test_experiment import grid
 from .test_runner import CONFIG, calls, declare  # noqa: F401

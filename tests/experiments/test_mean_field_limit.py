@@ -9,8 +9,8 @@ from flax import nnx
 
 from widebnn import vi
 from widebnn.experiments import CONCENTRATION, MEAN_FIELD_GAP, SUPREMA, concentration, mean_field_gap, suprema
-from widebnn.experiments.ascent import curve, maximise
-from widebnn.experiments.mean_field_limit import neurons
+from widebnn.experiments.variational.ascent import curve, maximise
+from widebnn.experiments.variational.mean_field_limit import neurons
 
 GAP = dataclasses.replace(
     MEAN_FIELD_GAP["smoke"], widths=(8, 128), num_train=10, num_posteriors=3, num_samples=400

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from widebnn.experiments.networks import NETWORKS, in_span, network, observed
+from widebnn.experiments.settings.networks import NETWORKS, in_span, network, observed
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from widebnn.experiments import OVER_MAPS, OVER_REG, SOFTMAX_MAPS, over_maps, over_reg
-from widebnn.experiments.other_maps import _std, _two_digits
+from widebnn.experiments.theory.other_maps import _std, _two_digits
 
 SHORT = {"num_steps": 20, "burn_in": 10, "thin": 2, "num_chains": 2, "num_prior": 10, "num_projections": 3}
 REG = dataclasses.replace(OVER_REG["smoke"], regs=(1.0,), width=2, num_train=3, **SHORT)

@@ -11,7 +11,7 @@ from scipy import stats
 
 import widebnn as wb
 from widebnn.experiments import PUBLISHED_PCNL, published_marginal, published_pcnl, published_potential
-from widebnn.experiments.published_pcnl import _mean, _shifts
+from widebnn.experiments.errata.published_pcnl import _mean, _shifts
 
 from ..exact.dkwm import FALSE_FAILURE
 from ..exact.importance import Moments, by_chains

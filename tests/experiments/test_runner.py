@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from widebnn import data, experiments
-from widebnn.experiments import Experiment, Finding, config_hash, load, runner
-from widebnn.experiments.results import gather
+from widebnn.experiments import Experiment, Finding, config_hash, load
+from widebnn.study import run as runner
+from widebnn.study.results import gather
 
 from .test_experiment import Grid, grid
 

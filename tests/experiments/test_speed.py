@@ -5,7 +5,9 @@ import dataclasses
 import pytest
 
 from widebnn import experiments
-from widebnn.experiments import DECLARED, OVER_WIDTH, T4, Results, Speed, measured_speed, runner, speed
+from widebnn.experiments import DECLARED, OVER_WIDTH, T4, Results, Speed, measured_speed
+from widebnn.study import run as runner
+from widebnn.study import speed
 
 from .test_experiment import grid
 from .test_runner import CONFIG, declare

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from widebnn.experiments import CLAIMS, DECLARED, STEP_COST, Network, Results, StepCost, step_cost
-from widebnn.experiments.experiment import verdict
-from widebnn.experiments.step_cost import TARGETS, median_error
-from widebnn.experiments.step_times import step_times
-from widebnn.samplers.base import Info, Sampler
+from widebnn.experiments.chains.step_cost import TARGETS, median_error
+from widebnn.experiments.settings.step_times import step_times
+from widebnn.samplers._base import Info, Sampler
+from widebnn.study.experiment import verdict
 
 NETWORK = Network("dense", "digits", depth=1, num_train=4, width=3)
 TINY = StepCost(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from widebnn.experiments import TEMPERING, in_and_out, quality, tempering
+from widebnn.experiments import TEMPERING, classification_summary, ood_split, tempering
 
 TINY = dataclasses.replace(
     TEMPERING["smoke"],
@@ -55,26 +55,26 @@ def test_large_temperature_leads_to_the_prior_and_small_to_the_data(rows):
 
 
 def test_digits_outside_are_classes_that_were_held_out():
-    images = in_and_out("digits", "digits", 100, 50)
+    images = ood_split("digits", "digits", 100, 50)
     assert images.num_classes == 5 == images.labels_train.max() + 1 == images.labels_test.max() + 1
     assert images.x_train.shape == (100, 64) and images.x_test.shape == images.x_outside.shape == (50, 64)
     assert images.black == pytest.approx(images.x_train.min())
 
 
 def test_grey_images_are_enlarged_to_colour():
-    flat, colour = (in_and_out("digits", "digits", 10, 10, colour=c) for c in (False, True))
+    flat, colour = (ood_split("digits", "digits", 10, 10, colour=c) for c in (False, True))
     assert colour.x_outside.shape == (10, 32, 32, 3)
     np.testing.assert_allclose(colour.x_outside[:, 2::4, 1::4, 2].reshape(10, 64), flat.x_outside, atol=1e-5)
 
 
 def test_quality_of_a_forecaster_that_knows_when_it_does_not_know():
     sure, unsure = np.tile([1.0, 0.0], (20, 1)), np.full((20, 2), 0.5)
-    row = quality(sure, np.zeros(20, int), unsure)
+    row = classification_summary(sure, np.zeros(20, int), unsure)
     assert (row["accuracy"], row["nll"], row["ece"], row["auroc"], row["fpr95"]) == (1, 0, 0, 1, 0)
     assert row["entropy_histogram"]["inside"][0] == row["entropy_histogram"]["outside"][-1] == 1
     assert row["reliability"] == {"confidence": [1.0], "accuracy": [1.0]}
     with pytest.raises(ValueError, match="outside must have the 2 classes of inside; got 3"):
-        quality(sure, np.zeros(20, int), np.full((2, 3), 1 / 3))
+        classification_summary(sure, np.zeros(20, int), np.full((2, 3), 1 / 3))
 
 
 def test_paper_scale_has_what_the_paper_states():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from widebnn.experiments import CLAIMS, THEOREMS, Results, theorems
-from widebnn.experiments.experiment import verdict
+from widebnn.study.experiment import verdict
 
 TINY = dataclasses.replace(
     THEOREMS["smoke"], num_train=2, widths=(16,), num_draws=300, function_widths=(16,), num_functions=200

@@ -3,7 +3,7 @@
 import dataclasses
 
 from widebnn.experiments import CLAIMS, UNITWISE, Results, unitwise
-from widebnn.experiments.experiment import verdict
+from widebnn.study.experiment import verdict
 
 TINY = dataclasses.replace(UNITWISE["smoke"], widths=(16, 256), num_chains=2, num_projections=10)
 (CLAIM,) = (claim for claim in CLAIMS if claim.experiment == "unitwise")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from widebnn.experiments import CLAIMS, OVER_WIDTH, OverWidth, over_width, series
-from widebnn.experiments.results import Results
-from widebnn.experiments.width import SAMPLERS, _standard_error
+from widebnn.experiments.chains.over_width import SAMPLERS, _standard_error
+from widebnn.study.results import Results
 
 TINY = dataclasses.replace(
     OVER_WIDTH["smoke"], num_train=8, num_test=4, widths=(4,), num_steps=(50,) * 4, burn_in=5

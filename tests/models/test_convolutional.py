@@ -10,7 +10,7 @@ from flax import nnx
 
 import widebnn as wb
 from widebnn.models import ACTIVATIONS, CNN, Conv, WideResNet20
-from widebnn.samplers.base import normal_like
+from widebnn.tree import normal_like
 
 IMAGES = jnp.asarray(np.random.default_rng(0).normal(size=(3, 8, 8, 2)), jnp.float32)
 gelu = ACTIVATIONS["gelu"]

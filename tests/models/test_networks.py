@@ -9,7 +9,7 @@ import pytest
 from flax import nnx
 
 from widebnn.models import ACTIVATIONS, BNN, FCN, Dense, Parameters
-from widebnn.samplers.base import normal_like
+from widebnn.tree import normal_like
 
 X = jnp.asarray(np.random.default_rng(0).normal(size=(4, 3)))
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from widebnn.samplers import langevin
-from widebnn.samplers.base import normal_like
-from widebnn.samplers.hmc import HMCState, leapfrog
+from widebnn.samplers._hmc import HMCState, leapfrog
+from widebnn.tree import normal_like
 
 from ..exact.conservation import after_steps
 from ..exact.dkwm import FALSE_FAILURE, assert_distributed, bound, distance
@@ -30,7 +30,7 @@ def test_rejected_moves_reverse_the_momentum():
     sampler, integrate = langevin(potential, 0.5, damping=0.3), leapfrog(potential, 0.5, 1)
     state, rejections = sampler.init(jnp.ones(3), rng_key=jax.random.key(0)), 0
     for i in range(30):
-        with recorded("widebnn.samplers.langevin") as calls:
+        with recorded("widebnn.samplers._langevin") as calls:
             kept, info = sampler.step(jax.random.key(100 + i), state)
         _, flipped, proposal = calls[0]
         back, back_m, _ = integrate(HMCState(*proposal[:3]), -proposal.momentum)

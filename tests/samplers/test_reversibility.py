@@ -6,9 +6,9 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from widebnn import samplers
-from widebnn.samplers.base import normal_like
-from widebnn.samplers.function_space_hmc import FunctionSpaceHMCState, rotations
-from widebnn.samplers.hmc import HMCState, leapfrog
+from widebnn.samplers._function_space_hmc import FunctionSpaceHMCState, rotations
+from widebnn.samplers._hmc import HMCState, leapfrog
+from widebnn.tree import normal_like
 
 from ..exact import laws
 from ..exact.reversibility import assert_detailed_balance, recorded

@@ -8,8 +8,8 @@ from flax import nnx
 
 import widebnn as wb
 from widebnn.samplers import unitwise
-from widebnn.targets.marginal import marginal
-from widebnn.targets.rotated import rotated
+from widebnn.targets._marginal import marginal
+from widebnn.targets._rotated import rotated
 
 from ..exact.importance import assert_exact
 from ..exact.networks import problem
@@ -33,7 +33,7 @@ def test_every_block_is_accepted_with_its_change_of_the_potential(block_size, n,
 def test_predictions_have_exact_moments(space, block_size, monkeypatch):
     tiny, exact = solved("one layer")
     target = rotated(marginal(tiny.bnn, tiny.x, tiny.y))
-    module = __import__("sys").modules["widebnn.samplers.unitwise"]
+    module = __import__("sys").modules["widebnn.samplers._unitwise"]
     monkeypatch.setattr(module, "_in_data_space", getattr(module, f"_in_{space}_space"))
     monkeypatch.setattr(module, "_in_feature_space", getattr(module, f"_in_{space}_space"))
     draws, _ = assert_exact(target, unitwise(target, block_size), tiny, exact.moments)

@@ -14,7 +14,7 @@ from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
 from widebnn._compile import Program
-from widebnn.targets.blocks import BlockedFeatureSpace
+from widebnn.targets._blocks import BlockedFeatureSpace
 
 from ..exact.networks import problem
 

@@ -9,7 +9,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
-from widebnn.targets.categorical import Laplace
+from widebnn.targets._categorical import Laplace
 
 from ..exact.change_of_variables import assert_density, log_density_of_map
 from ..exact.importance import NUM_CHAINS, assert_moments, by_chains, reference_categorical
@@ -116,7 +116,7 @@ def test_sure_predictions_do_not_break_the_newton_step():
     """Float32, a true class with probability 1e-13: mean and log-Jacobian stay those of float64."""
     with jax.enable_x64(False):
         psi, onehot = jnp.ones((2, 1), jnp.float32), jnp.eye(2, dtype=jnp.float32)
-        from widebnn.targets.categorical import _newton_step
+        from widebnn.targets._categorical import _newton_step
 
         f = jnp.asarray([[-30.0, 0.0], [1.0, 0.0]], jnp.float32)
         single = _newton_step(psi, onehot, f)

@@ -13,7 +13,7 @@ from flax import nnx
 
 import widebnn as wb
 from widebnn.samplers import pcn, pcnl
-from widebnn.samplers.base import normal_like
+from widebnn.tree import normal_like
 
 NUM_PROPOSALS = 40
 WANTED = 1e-3

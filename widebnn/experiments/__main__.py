@@ -14,11 +14,11 @@ import jax
 
 from widebnn.experiments.claims import CLAIMS
 from widebnn.experiments.declared import DECLARED
-from widebnn.experiments.experiment import Claim, verdict
-from widebnn.experiments.ledger import PAPERS, duration, ledger, page, text
-from widebnn.experiments.runner import find, forecast, run, summarise
-from widebnn.experiments.speed import measured_speed
 from widebnn.scale import SCALES, current_scale
+from widebnn.study.experiment import Claim, verdict
+from widebnn.study.ledger import PAPERS, duration, ledger, page, text
+from widebnn.study.run import find, forecast, run, summarise
+from widebnn.study.speed import measured_speed
 
 SHIPPED = "book/results"
 """Where results are by default, in a checkout; elsewhere that is the folder `results`."""

@@ -3,18 +3,10 @@
 import math
 from collections.abc import Iterable
 
-from widebnn.experiments.algorithms import ALGORITHMS, algorithms
-from widebnn.experiments.approximations import APPROXIMATIONS, approximations
-from widebnn.experiments.architectures import ARCHITECTURES, architectures
-from widebnn.experiments.collapse import COLLAPSE, collapse
-from widebnn.experiments.convergence import CONVERGENCE, convergence
-from widebnn.experiments.counterexample import COUNTEREXAMPLE, counterexample
-from widebnn.experiments.efficiency import EFFICIENCY, METHODS, efficiency
-from widebnn.experiments.elbo_ratio import ELBO_RATIO, elbo_ratio
-from widebnn.experiments.experiment import Experiment
-from widebnn.experiments.identities import IDENTITIES, identities
-from widebnn.experiments.landscape import LANDSCAPE, landscape
-from widebnn.experiments.langevin_gain import (
+from widebnn.experiments.chains.architectures import ARCHITECTURES, architectures
+from widebnn.experiments.chains.convergence import CONVERGENCE, convergence
+from widebnn.experiments.chains.efficiency import EFFICIENCY, METHODS, efficiency
+from widebnn.experiments.chains.langevin_gain import (
     GAIN_DENSE,
     GAIN_OVER_DATA,
     GAIN_OVER_WIDTH,
@@ -22,7 +14,21 @@ from widebnn.experiments.langevin_gain import (
     LangevinGain,
     langevin_gain,
 )
-from widebnn.experiments.mean_field_limit import (
+from widebnn.experiments.chains.over_width import OVER_WIDTH, over_width
+from widebnn.experiments.chains.step_cost import STEP_COST, step_cost
+from widebnn.experiments.chains.unitwise import UNITWISE, unitwise
+from widebnn.experiments.errata.algorithms import ALGORITHMS, algorithms
+from widebnn.experiments.errata.published_pcnl import PUBLISHED_PCNL, published_pcnl
+from widebnn.experiments.settings.networks import Network
+from widebnn.experiments.theory.counterexample import COUNTEREXAMPLE, counterexample
+from widebnn.experiments.theory.identities import IDENTITIES, identities
+from widebnn.experiments.theory.landscape import LANDSCAPE, landscape
+from widebnn.experiments.theory.other_maps import OVER_MAPS, OVER_REG, over_maps, over_reg
+from widebnn.experiments.theory.theorems import CHAINS, THEOREMS, theorems
+from widebnn.experiments.variational.approximations import APPROXIMATIONS, approximations
+from widebnn.experiments.variational.collapse import COLLAPSE, collapse
+from widebnn.experiments.variational.elbo_ratio import ELBO_RATIO, elbo_ratio
+from widebnn.experiments.variational.mean_field_limit import (
     CONCENTRATION,
     MEAN_FIELD_GAP,
     SUPREMA,
@@ -30,15 +36,9 @@ from widebnn.experiments.mean_field_limit import (
     mean_field_gap,
     suprema,
 )
-from widebnn.experiments.networks import Network
-from widebnn.experiments.other_maps import OVER_MAPS, OVER_REG, over_maps, over_reg
-from widebnn.experiments.published_pcnl import PUBLISHED_PCNL, published_pcnl
-from widebnn.experiments.resnet import RESNET, resnet
-from widebnn.experiments.step_cost import STEP_COST, step_cost
-from widebnn.experiments.tempering import TEMPERING, TemperedFits, tempering
-from widebnn.experiments.theorems import CHAINS, THEOREMS, theorems
-from widebnn.experiments.unitwise import UNITWISE, unitwise
-from widebnn.experiments.width import OVER_WIDTH, over_width
+from widebnn.experiments.variational.resnet import RESNET, resnet
+from widebnn.experiments.variational.tempering import TEMPERING, TemperedFits, tempering
+from widebnn.study.experiment import Experiment
 
 __all__ = ["DECLARED", "EXPERIMENTS"]
 

@@ -1,26 +1,31 @@
 """Samplers of a density proportional to exp(−½‖u‖² − U(u)), for any potential U and any pytree u."""
 
-from widebnn.samplers.alternate import alternate
-from widebnn.samplers.base import Info, Sampler
-from widebnn.samplers.elliptical_slice import elliptical_slice
-from widebnn.samplers.function_space_hmc import function_space_hmc
-from widebnn.samplers.hmc import hmc
-from widebnn.samplers.langevin import langevin
-from widebnn.samplers.mala import mala
-from widebnn.samplers.pcn import pcn
-from widebnn.samplers.pcnl import pcnl
-from widebnn.samplers.rwm import rwm
-from widebnn.samplers.unitwise import Units, unitwise
+from widebnn.samplers._alternate import alternate
+from widebnn.samplers._base import Info, Potential, Sampler, State, accept
+from widebnn.samplers._elliptical_slice import elliptical_slice
+from widebnn.samplers._function_space_hmc import function_space_hmc
+from widebnn.samplers._hmc import HMCState, hmc, leapfrog
+from widebnn.samplers._langevin import langevin
+from widebnn.samplers._mala import mala
+from widebnn.samplers._pcn import pcn
+from widebnn.samplers._pcnl import pcnl
+from widebnn.samplers._rwm import rwm
+from widebnn.samplers._unitwise import Units, unitwise
 
 __all__ = [
+    "HMCState",
     "Info",
+    "Potential",
     "Sampler",
+    "State",
     "Units",
+    "accept",
     "alternate",
     "elliptical_slice",
     "function_space_hmc",
     "hmc",
     "langevin",
+    "leapfrog",
     "mala",
     "pcn",
     "pcnl",

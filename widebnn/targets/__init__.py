@@ -1,15 +1,15 @@
 """Targets: potentials over N(0, I), one for each parametrisation of a posterior."""
 
-from widebnn.targets.base import Target, from_potential
-from widebnn.targets.categorical import categorical
-from widebnn.targets.linear import linear
-from widebnn.targets.marginal import marginal
-from widebnn.targets.network import NetworkTarget
-from widebnn.targets.ntk import jacobian
-from widebnn.targets.readout import DataSpace, FeatureSpace, ReadoutPosterior, readout_posterior
-from widebnn.targets.repriorised import repriorised
-from widebnn.targets.rotated import rotated
-from widebnn.targets.standard import standard
+from widebnn.targets._base import Target, from_potential
+from widebnn.targets._categorical import categorical
+from widebnn.targets._jacobian import jacobian
+from widebnn.targets._linear import linear
+from widebnn.targets._marginal import marginal
+from widebnn.targets._network import NetworkTarget
+from widebnn.targets._readout import DataSpace, FeatureSpace, ReadoutPosterior, readout_posterior
+from widebnn.targets._repriorised import repriorised
+from widebnn.targets._rotated import rotated
+from widebnn.targets._standard import standard
 
 __all__ = [
     "DataSpace",

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Key, PyTree
 
 from widebnn._arrays import Inputs
 from widebnn.models import BNN, Embedding, from_linen
-from widebnn.samplers.base import normal_like
+from widebnn.tree import normal_like
 from widebnn.vi.losses import Loss
 
 __all__ = ["Network", "network"]

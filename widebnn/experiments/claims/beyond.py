@@ -2,9 +2,9 @@
 
 import math
 
-from widebnn.experiments.claims.measures import Measure, chosen, difference, mean, ratio, values, vanishing
-from widebnn.experiments.experiment import Claim, Finding
-from widebnn.experiments.results import Results
+from widebnn.study.experiment import Claim, Finding
+from widebnn.study.results import Results
+from widebnn.study.rows import Measure, chosen, difference, mean, ratio, values, vanishing
 
 __all__ = ["BEYOND"]
 

@@ -3,9 +3,9 @@
 import math
 from itertools import pairwise
 
-from widebnn.experiments.claims.measures import Measure, chosen, difference, identity, ratio, values, vanishes
-from widebnn.experiments.experiment import Claim, Finding
-from widebnn.experiments.results import Results
+from widebnn.study.experiment import Claim, Finding
+from widebnn.study.results import Results
+from widebnn.study.rows import Measure, chosen, difference, identity, ratio, values, vanishes
 
 __all__ = ["HRON"]
 

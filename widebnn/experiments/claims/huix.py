@@ -5,7 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from widebnn.experiments.claims.measures import (
+from widebnn.study.experiment import Claim, Finding
+from widebnn.study.results import Results
+from widebnn.study.rows import (
     Measure,
     chosen,
     difference,
@@ -15,8 +17,6 @@ from widebnn.experiments.claims.measures import (
     ratio,
     values,
 )
-from widebnn.experiments.experiment import Claim, Finding
-from widebnn.experiments.results import Results
 
 __all__ = ["HUIX"]
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from scipy.stats import norm
 
-from widebnn.experiments.claims.measures import Measure, chosen, difference, ratio, values, vanishes
-from widebnn.experiments.experiment import Claim, Finding
-from widebnn.experiments.results import Results
+from widebnn.study.experiment import Claim, Finding
+from widebnn.study.results import Results
+from widebnn.study.rows import Measure, chosen, difference, ratio, values, vanishes
 
 __all__ = ["PEZZETTI"]
 

@@ -1,0 +1,178 @@
+"""Estimates of the wide limit against closed forms; errors by their coverage over repetitions."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import widebnn as wb
+from widebnn import estimates
+
+from .exact.dkwm import FALSE_FAILURE
+from .exact.estimates import (
+    LIMIT,
+    REPETITIONS,
+    assert_covers,
+    assert_distance_of_mixture,
+    assert_kl_of_linear_potential,
+    assert_kl_of_quadratic_potential,
+)
+from .exact.networks import problem
+
+
+@pytest.mark.parametrize("a", [0.1, 0.4, 0.7])
+def test_kl_of_a_linear_potential(a):
+    assert_kl_of_linear_potential(estimates.kl_from_prior, a)
+
+
+def test_kl_of_a_quadratic_potential():
+    assert_kl_of_quadratic_potential(estimates.kl_from_prior)
+
+
+def test_bias_of_the_log_mean_is_shown_and_removed():
+    """−Var(w)/(2N E[w]²) = −(e^{a²} − 1)/2N in the mean over repetitions; without its removal all is off."""
+    a, n = 0.6, 300
+    kl = estimates.kl_from_prior(a * np.random.default_rng(0).normal(size=(50_000, n)))
+    standard_error = kl.value.std() / math.sqrt(len(kl.value))
+    bias = -math.expm1(a**2) / (2 * n)
+    assert abs(bias) > 2 * LIMIT * standard_error, "too few repetitions to see the bias"
+    assert abs(kl.bias.mean() / bias - 1) < 0.1  # the next order is smaller by about e^{3a²}/N
+    assert abs(kl.value.mean() - a**2 / 2) < LIMIT * standard_error
+    assert abs((kl.value + kl.bias).mean() - a**2 / 2) > LIMIT * standard_error
+
+
+def test_kl_ignores_a_constant_and_takes_any_batch():
+    u = np.random.default_rng(0).normal(size=(2, 3, 500))
+    kl, shifted = estimates.kl_from_prior(u), estimates.kl_from_prior(u + 1e4)
+    assert kl.value.shape == (2, 3)
+    np.testing.assert_allclose(shifted.value, kl.value, atol=1e-10)
+    np.testing.assert_allclose(estimates.kl_from_prior(u[1, 2]).value, kl.value[1, 2], rtol=1e-12)
+
+
+def test_few_heavy_weights_give_no_estimate():
+    u = 6 * np.random.default_rng(0).normal(size=2_000)  # as for ten outputs at width 32
+    kl = estimates.kl_from_prior(u)
+    assert kl.effective_draws < estimates.MIN_EFFECTIVE_DRAWS
+    assert np.isnan(kl.value) and np.isnan(kl.error) and np.isnan(kl.bias)
+    alone = estimates.kl_from_prior(np.array([0.0] + 200 * [1e4]))
+    assert np.isnan(alone.value) and alone.effective_draws == 1
+
+
+def test_chain_rule_adds_the_conditional_divergence():
+    """θ = (u, v), U = a u + b v: all of it at once, or v's b²/2 given u."""
+    rng = np.random.default_rng(0)
+    u, v = 0.5 * rng.normal(size=(2, REPETITIONS, 1_000))
+    assert_covers(estimates.kl_from_prior(u, np.full_like(u, 0.125) + v - v.mean()), 0.25)
+    whole = estimates.kl_from_prior(u + v)
+    assert abs(whole.value.mean() - 0.25) < LIMIT * whole.value.std() / math.sqrt(REPETITIONS)
+
+
+def test_prior_draws_are_functions_of_draws_from_the_prior(x64):
+    tiny = problem()
+    target = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y)
+    draws = estimates.prior_draws(
+        jax.random.key(0),
+        target,
+        {"U": target.potential, "bias": lambda u: u["layers"][0]["bias"]},
+        num_draws=1_000,
+        batch_size=300,
+    )
+    assert draws["U"].shape == (1_000,) and draws["bias"].shape == (1_000, 4)
+    assert len(np.unique(draws["U"])) == 1_000
+    assert stats.kstest(draws["bias"].ravel(), "norm").pvalue > FALSE_FAILURE
+
+
+def test_readouts_divergence_joins_by_the_chain_rule(x64):
+    """All of θ by brute force, U = −log L, against the marginal chain rule of Proposition 2.3."""
+    tiny = problem(noise_std=1.5)
+    standard = wb.targets.standard(tiny.bnn, tiny.x, tiny.y)
+    marginal = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y)
+    n, noise = len(tiny.y), tiny.bnn.noise_std
+
+    def given_inner(u):
+        """KL(N(0, I) ‖ N(μ, Σ)) of the readout, dense."""
+        psi = marginal.embedding(u)
+        sigma = jnp.linalg.inv(jnp.eye(psi.shape[1]) + psi.T @ psi / noise**2)
+        mu = sigma @ psi.T @ tiny.y[:, 0] / noise**2
+        precision = jnp.linalg.inv(sigma)
+        trace, log_det = jnp.trace(precision) - psi.shape[1], jnp.linalg.slogdet(sigma)[1]
+        return (trace + mu @ precision @ mu + log_det) / 2
+
+    def by_kernel(u):
+        energy = jnp.sum(tiny.y**2) + jnp.sum(marginal.embedding(u) ** 2)
+        return energy / (2 * noise**2) - marginal.potential(u) + n * math.log(noise)
+
+    whole = estimates.prior_draws(jax.random.key(0), standard, {"U": standard.potential}, 200_000, 5_000)
+    parts = estimates.prior_draws(
+        jax.random.key(1),
+        marginal,
+        {"U": marginal.potential, "dense": given_inner, "kernel": by_kernel},
+        20_000,
+        5_000,
+    )
+    np.testing.assert_allclose(parts["dense"], parts["kernel"], atol=1e-8)
+    brute = estimates.kl_from_prior(whole["U"])
+    chain = estimates.kl_from_prior(parts["U"], parts["kernel"])
+    assert abs(brute.value - chain.value) < LIMIT * np.hypot(brute.error, chain.error)
+    assert estimates.kl_from_prior(parts["U"]).value < chain.value / 2  # so that the sum is put to the test
+
+
+def test_kolmogorov_distance_of_equal_normals_is_the_exact_one():
+    """Every draw N(½, 1) against N(0, 1): 2Φ(¼) − 1, without noise."""
+    found = estimates.kolmogorov_distance(np.full(10, 0.5), np.ones(10), np.zeros(()), np.ones(()))
+    assert abs(found.value - (2 * stats.norm.cdf(0.25) - 1)) < 1e-3 and found.error == 0
+
+
+def test_kolmogorov_distance_of_a_mixture():
+    assert_distance_of_mixture(estimates.kolmogorov_distance)
+
+
+def test_groups_know_the_error_of_a_mean():
+    x = np.random.default_rng(0).normal(size=(400, 1_000))
+    found = [estimates.by_groups(np.mean, row) for row in x]
+    assert [f.value for f in found] == pytest.approx(x.mean(axis=1))
+    error = np.array([f.error for f in found])
+    exact = 1 / math.sqrt(1_000)
+    assert abs(np.sqrt(np.mean(error**2)) / exact - 1) < LIMIT / math.sqrt(2 * 19 * 400)
+
+
+def test_chain_mean_knows_autocorrelation():
+    """AR(1) with ρ = ½ has variance (1 + ρ)/(1 − ρ) = 3 times that of independent draws."""
+    rng = np.random.default_rng(0)
+    x = np.empty((4, 10_000))
+    x[:, 0] = rng.normal(size=4)
+    for i in range(1, x.shape[1]):
+        x[:, i] = x[:, i - 1] / 2 + math.sqrt(3 / 4) * rng.normal(size=4)
+    found = estimates.mean_and_mcse(x)
+    assert found.error == pytest.approx(math.sqrt(3 / x.size), rel=0.1)
+    assert abs(found.value) < LIMIT * found.error
+
+
+@pytest.mark.parametrize("correction", [False, True])
+def test_power_law_recovers_exponent_and_its_error(correction):
+    rng = np.random.default_rng(0)
+    width = np.array([16, 64, 128, 512, 2_048])
+    exact = 3.0 * width**-0.5 * np.exp(5 * correction / width)
+    fits = [
+        estimates.power_law(width, exact * (1 + 0.02 * rng.normal(size=5)), 0.02 * exact, correction)
+        for _ in range(2_000)
+    ]
+    exponents = estimates.Estimate(*np.array([fit.exponent for fit in fits]).T)
+    assert_covers(exponents, -0.5)
+    chi2 = np.array([fit.chi2 for fit in fits])
+    degrees = fits[0].degrees
+    assert degrees == 3 - correction
+    # 2 %: errors in the logarithm are those of the value to first order only
+    assert abs(chi2.mean() / degrees - 1) < LIMIT * math.sqrt(2 / degrees / len(fits)) + 0.02
+    noiseless = estimates.power_law(width, exact, 0.02 * exact, correction)
+    np.testing.assert_allclose(noiseless(width), exact, rtol=1e-10)
+    np.testing.assert_allclose(noiseless.amplitude, 3.0, rtol=1e-10)
+
+
+def test_chi_square_refuses_what_is_no_power_law():
+    width = np.array([16, 64, 128, 512, 2_048])
+    value = width**-0.5 * np.exp(5 / width)
+    assert estimates.power_law(width, value, 0.02 * value).chi2 > stats.chi2.isf(1e-6, 3)

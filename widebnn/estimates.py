@@ -1,0 +1,328 @@
+"""How far a finite network is from its infinite-width limit: Monte Carlo estimates, each with its error.
+
+Sums run in float64 on the host, whatever precision the draws come in.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Key, Real
+from scipy.special import ndtr
+
+from widebnn._check import at_least
+from widebnn.diagnostics import effective_sample_size
+from widebnn.targets._base import Target
+from widebnn.tree import Position
+
+__all__ = [
+    "MIN_EFFECTIVE_DRAWS",
+    "Divergence",
+    "Estimate",
+    "PowerLaw",
+    "by_groups",
+    "kl_from_prior",
+    "kolmogorov_distance",
+    "mean_and_mcse",
+    "power_law",
+    "prior_draws",
+]
+
+Reals = Real[Array | np.ndarray, "..."]
+
+MIN_EFFECTIVE_DRAWS = 100
+"""Where fewer draws than this carry the weight of all, no divergence is reported."""
+
+
+class Estimate(NamedTuple):
+    """A Monte Carlo estimate and its standard error."""
+
+    value: Float[np.ndarray, "*batch"] | float
+    error: Float[np.ndarray, "*batch"] | float
+
+
+class Divergence(NamedTuple):
+    """An estimated KL divergence, in nats; see `kl_from_prior`."""
+
+    value: Float[np.ndarray, "*batch"] | float
+    """The estimate, its bias of order 1/N removed."""
+    error: Float[np.ndarray, "*batch"] | float
+    """Its standard error."""
+    bias: Float[np.ndarray, "*batch"] | float
+    """What was removed: −Var(w)/(2N E[w]²) to first order, w = e^{−U}."""
+    effective_draws: Float[np.ndarray, "*batch"] | float
+    """(Σw)²/Σw²."""
+
+
+class PowerLaw(NamedTuple):
+    """value = amplitude · width^exponent · e^{correction/width}; see `power_law`."""
+
+    exponent: Estimate
+    amplitude: float
+    correction: float
+    chi2: float
+    """Σ of the squared residuals in units of their errors."""
+    degrees: int
+    """Widths less fitted parameters: what χ² is on average where the law holds."""
+
+    def __call__(self, width: Reals) -> Float[np.ndarray, " width"]:
+        width = np.asarray(width, np.float64)
+        return self.amplitude * width**self.exponent.value * np.exp(self.correction / width)
+
+
+def prior_draws(
+    rng_key: Key[Array, ""],
+    target: Target,
+    collect: Mapping[str, Callable[[Position], Float[Array, "..."]]],
+    num_draws: int,
+    batch_size: int = 64,
+) -> dict[str, np.ndarray]:
+    """Functions of independent draws from N(0, I), the prior of every target.
+
+    Parameters
+    ----------
+    rng_key
+        Key of the draws.
+    target
+        Whose positions are drawn.
+    collect
+        By name, functions of a position.
+    num_draws
+        How many.
+    batch_size
+        Draws made side by side; memory grows with it.
+
+    Returns
+    -------
+    By name, arrays (draw, ...).
+
+    Raises
+    ------
+    TypeError
+        If `collect` holds something that is no function.
+    ValueError
+        If `num_draws` or `batch_size` is below 1.
+    """
+    at_least(1, num_draws=num_draws)
+    at_least(1, batch_size=batch_size)
+    for name, function in collect.items():
+        if not callable(function):
+            raise TypeError(f"collect[{name!r}] must be a function of a position; got {function!r}")
+
+    @jax.jit
+    @jax.vmap
+    def draw(rng_key):
+        position = target.draw_prior(rng_key)
+        return {name: function(position) for name, function in collect.items()}
+
+    num_batches = -(-num_draws // batch_size)
+    batches = [
+        jax.tree.map(np.asarray, draw(jax.random.split(key, batch_size)))
+        for key in jax.random.split(rng_key, num_batches)
+    ]
+    return {name: np.concatenate([batch[name] for batch in batches])[:num_draws] for name in collect}
+
+
+def kl_from_prior(potential: Reals, conditional: Reals | float = 0.0) -> Divergence:
+    """KL(N(0, I) ‖ P) = log E[e^{−U}] + E[U] of p(u) ∝ exp(−½‖u‖² − U(u)), from independent prior draws.
+
+    The log of a mean is biased down by Var(w)/(2N E[w]²), w = e^{−U}; the jackknife estimates this bias and
+    the standard error at once. Noise of first order in U cancels between the two terms, so that a small
+    divergence is found to a small relative error, near √(2/N).
+
+    Parameters
+    ----------
+    potential
+        U at draws from N(0, I), (..., draw).
+    conditional
+        Where `potential` is that of a part of the parameters, the KL divergence of the others given it, for
+        each draw: by the chain rule its mean is added.
+
+    Returns
+    -------
+    Divergence
+        NaN with a NaN error where fewer than `MIN_EFFECTIVE_DRAWS` draws carry the weight of all: the mean
+        of e^{−U} is then that of a few lucky draws, and its error is not to be trusted either.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two draws, an entry is not finite, or the two shapes differ.
+
+    References
+    ----------
+    Hron et al. 2022, Theorem 2.1 and Proposition 2.3.
+    """
+    u = _draws(potential=potential)
+    conditional = np.asarray(conditional, np.float64)
+    if conditional.shape not in ((), u.shape) or not np.isfinite(conditional).all():
+        raise ValueError(
+            f"conditional must be finite and have the shape of potential, {u.shape}; got {conditional.shape}"
+        )
+    energy = u + conditional
+    n = u.shape[-1]
+    low = u.min(axis=-1, keepdims=True)
+    weight = np.exp(low - u)
+    share = weight / weight.sum(axis=-1, keepdims=True)
+    effective_draws = 1 / np.sum(share**2, axis=-1)
+
+    mean_energy = energy.mean(axis=-1, keepdims=True)
+    whole = np.log(weight.mean(axis=-1, keepdims=True)) - low + mean_energy
+    with np.errstate(divide="ignore", invalid="ignore"):  # one draw has all the weight: NaN below
+        change = np.log1p(-share) - math.log1p(-1 / n) + (mean_energy - energy) / (n - 1)
+        bias = (n - 1) * change.mean(axis=-1)
+        error = np.sqrt((n - 1) * change.var(axis=-1))
+    known = effective_draws >= MIN_EFFECTIVE_DRAWS
+    value, error, bias = (np.where(known, x, np.nan) for x in (whole[..., 0] - bias, error, bias))
+    return Divergence(value, error, bias, effective_draws)
+
+
+def kolmogorov_distance(
+    mean: Reals, variance: Reals, limit_mean: Reals, limit_variance: Reals, num_points: int = 161
+) -> Estimate:
+    """sup_t |E[Φ((t − m)/s)] − Φ((t − m_∞)/s_∞)|: how far a mixture of normals is from one normal.
+
+    Given its inner weights a network's output is normal, so that no outputs are drawn and nothing is counted.
+    The largest of many noisy differences is biased up; so t is chosen on one half of the draws and the
+    difference there measured on the other, and the reverse: the mean of both never exceeds the supremum
+    on average.
+
+    Parameters
+    ----------
+    mean, variance
+        m and s² of each draw, (draw, *batch).
+    limit_mean, limit_variance
+        m_∞ and s_∞², (*batch).
+    num_points
+        Values of t, evenly from 4 s_∞ below to 4 s_∞ above m_∞.
+
+    Returns
+    -------
+    Estimate
+        The largest distance over the batch.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than four draws, shapes do not fit, an entry is not finite, or a variance is not
+        positive.
+    """
+    at_least(2, num_points=num_points)
+    m, v = (np.moveaxis(_draws(4, 0, **named), 0, -1) for named in ({"mean": mean}, {"variance": variance}))
+    limit_m, limit_v = (np.asarray(x, np.float64)[..., None, None] for x in (limit_mean, limit_variance))
+    if not m.shape == v.shape == (*limit_m.shape[:-2], m.shape[-1]) or limit_m.shape != limit_v.shape:
+        shapes = ", ".join(str(np.shape(x)) for x in (mean, variance, limit_mean, limit_variance))
+        raise ValueError(f"mean and variance must be (draw, *batch), their limits (*batch); got {shapes}")
+    for name, x in (("variance", v), ("limit_variance", limit_v)):
+        if not (x > 0).all():
+            raise ValueError(f"{name} must be above 0; its smallest entry is {x.min()}")
+    t = np.linspace(-4, 4, num_points)[:, None]
+    gap = ndtr((limit_m + np.sqrt(limit_v) * t - m[..., None, :]) / np.sqrt(v)[..., None, :]) - ndtr(t)
+    gap = gap.reshape(-1, gap.shape[-1])
+    halves = gap[:, ::2], gap[:, 1::2]
+    found = []
+    for chosen, measured in (halves, halves[::-1]):
+        means = chosen.mean(axis=1)
+        worst = np.abs(means).argmax()
+        found.append(_mean(np.sign(means[worst]) * measured[worst]))
+    (a, a_error), (b, b_error) = found
+    return Estimate((a + b) / 2, float(np.hypot(a_error, b_error)) / 2)
+
+
+def by_groups(statistic: Callable[..., Any], *draws: Reals, num_groups: int = 20) -> Estimate:
+    """Any statistic of independent draws; its error from its scatter over groups of them.
+
+    Parameters
+    ----------
+    statistic
+        A function of as many arrays as are given.
+    *draws
+        Arrays (draw, ...) of one length.
+    num_groups
+        The error is itself known to about 1/√(2 · num_groups) of its size.
+
+    Raises
+    ------
+    ValueError
+        If `num_groups` is below 2 or leaves a group without draws, or the lengths differ.
+    """
+    at_least(2, num_groups=num_groups)
+    lengths = {len(x) for x in draws}
+    if len(lengths) != 1 or min(lengths) < num_groups:
+        raise ValueError(
+            f"draws must have one length, num_groups={num_groups} or more; got {sorted(lengths)}"
+        )
+    groups = zip(*(np.array_split(np.asarray(x), num_groups) for x in draws), strict=True)
+    values = np.array([statistic(*group) for group in groups], np.float64)
+    return Estimate(statistic(*draws), values.std(axis=0, ddof=1) / math.sqrt(num_groups))
+
+
+def mean_and_mcse(draws: Reals) -> Estimate:
+    """The mean over chains (chain, draw), its error from their effective sample size.
+
+    Raises
+    ------
+    ValueError
+        As `widebnn.diagnostics.effective_sample_size`.
+    """
+    effective = float(effective_sample_size(draws))
+    x = np.asarray(draws, np.float64)
+    return Estimate(float(x.mean()), float(x.std() / math.sqrt(effective)))
+
+
+def power_law(width: Reals, value: Reals, error: Reals, correction: bool = False) -> PowerLaw:
+    """Weighted least squares of log value on log width, errors carried over as error/value.
+
+    The exponent's error assumes the law: look at χ², which exceeds its degrees of freedom by far where the
+    law does not hold, or not yet.
+
+    Parameters
+    ----------
+    width, value, error
+        Widths, estimates there and their independent standard errors, each (width,); one width more than
+        there are parameters, or more.
+    correction
+        Whether log value has a third term c/width, the first correction to the law at finite width.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, there are too few different widths, or an entry is not above 0.
+    """
+    least = 4 if correction else 3
+    for name, x in {"width": width, "value": value, "error": error}.items():
+        if np.ndim(x) != 1 or np.shape(x) != np.shape(width):
+            raise ValueError(f"{name} must have one entry a width; got {np.shape(x)}")
+        if not (np.isfinite(x) & (np.asarray(x) > 0)).all():
+            raise ValueError(f"{name} must be finite and above 0; got {np.asarray(x)}")
+    if len(np.unique(width)) < least:
+        raise ValueError(f"width must hold {least} different widths or more; got {np.asarray(width)}")
+    w, v, e = (np.asarray(x, np.float64) for x in (width, value, error))
+    terms = np.stack([np.ones_like(w), np.log(w), 1 / w][: least - 1], axis=1)
+    weight = v / e
+    solution, _, _, _ = np.linalg.lstsq(weight[:, None] * terms, weight * np.log(v))
+    covariance = np.linalg.inv((weight[:, None] * terms).T @ (weight[:, None] * terms))
+    residual = weight * (np.log(v) - terms @ solution)
+    return PowerLaw(
+        exponent=Estimate(float(solution[1]), float(np.sqrt(covariance[1, 1]))),
+        amplitude=math.exp(solution[0]),
+        correction=float(solution[2]) if correction else 0.0,
+        chi2=float(np.sum(residual**2)),
+        degrees=len(w) - terms.shape[1],
+    )
+
+
+def _draws(least: int = 2, axis: int = -1, **named: Reals) -> Float[np.ndarray, "..."]:
+    ((name, x),) = named.items()
+    x = np.asarray(x, np.float64)
+    if x.ndim < 1 or x.shape[axis] < least:
+        raise ValueError(f"{name} must hold {least} draws or more; got shape {x.shape}")
+    if not np.isfinite(x).all():
+        raise ValueError(f"{name} must be finite; it has NaN or infinite entries")
+    return x
+
+
+def _mean(x: Float[np.ndarray, " draw"]) -> tuple[float, float]:
+    return float(x.mean()), float(x.std(ddof=1) / math.sqrt(len(x)))

@@ -1,0 +1,1 @@
+"""How Markov chains move, over width, data and architecture."""

@@ -1,0 +1,1 @@
+"""Algorithms as printed and published, against the right ones."""

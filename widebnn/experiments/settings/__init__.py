@@ -1,0 +1,1 @@
+"""What experiments share: data, networks, posteriors, clocks."""

@@ -1,0 +1,1 @@
+"""Theorems and identities of the papers, in numbers."""

@@ -1,0 +1,216 @@
+"""Exact statements of the papers, on random problems in float64."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from widebnn import targets, vi
+from widebnn._check import at_least, positive
+from widebnn.models import BNN, FCN
+from widebnn.samplers._hmc import hmc, leapfrog
+from widebnn.targets._base import Target
+
+__all__ = ["IDENTITIES", "Identities", "identities"]
+
+NUM_DRAWS = 16
+"""Prior draws at which two potentials are compared."""
+
+
+@dataclass(frozen=True)
+class Identities:
+    """The configuration of one run of the experiment.
+
+    Attributes
+    ----------
+    sizes
+        (observations, inputs of a linear model or units of a network, outputs) of random problems.
+    noise_stds
+        σ, each with each of them.
+    seed
+        Of everything.
+    """
+
+    sizes: tuple[tuple[int, int, int], ...] = ((1, 2, 1), (8, 32, 3), (32, 8, 2), (16, 16, 1))
+    noise_stds: tuple[float, ...] = (1.0, 0.3, 0.1)
+    seed: int = 0
+
+
+IDENTITIES = {
+    "smoke": Identities(sizes=((8, 5, 2),), noise_stds=(0.3,)),
+    "laptop": Identities(),
+    "colab": Identities(
+        sizes=((1, 2, 1), (16, 128, 3), (128, 16, 2), (64, 64, 1)), noise_stds=(1.0, 0.3, 0.1, 0.03)
+    ),
+    "paper": Identities(
+        sizes=((1, 2, 1), (64, 512, 10), (512, 64, 10), (256, 256, 1)), noise_stds=(1.0, 0.3, 0.1, 0.03)
+    ),
+}
+"""The configuration at each scale; what is exact has no numbers in a paper,
+and "paper" has larger matrices."""
+
+
+def identities(config: Identities, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:
+    """How far each identity is from holding, on the same random problems in float64.
+
+    Parameters
+    ----------
+    config
+        What to run.
+    on_row
+        Called with each row as soon as it is there.
+
+    Returns
+    -------
+    Rows with identity, num_train, width, out_features, noise_std and error:
+
+    - "prior": in a linear model, how much the potential of φ varies over prior draws, in units of how much
+      that of θ does (Hron et al. 2022, Figure 2);
+    - "spaces": the potential of a network in data space against feature space (Appendix B), and
+      "outputs": against the sum of those of its outputs taken alone (Appendix C), the largest difference in
+      units of how much it varies;
+    - "stable step": the largest stable leapfrog step in φ over that in θ, as found by bisection on the
+      eigenvalues of a step, against √(1 + ‖XᵀX‖/σ²) (Appendix D), the relative difference;
+    - "minibatches": the sum of the objectives of minibatches against the ELBO (Huix et al. 2022,
+      Algorithm 1), the larger relative difference of two ways to share the KL divergence.
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1 or a noise level not positive.
+    """
+    for num_train, width, out_features in config.sizes:
+        at_least(1, num_train=num_train)
+        at_least(1, width=width)
+        at_least(1, out_features=out_features)
+    for noise_std in config.noise_stds:
+        positive(noise_std=noise_std)
+    rows = []
+    with jax.enable_x64(True):
+        for size in config.sizes:
+            for noise_std in config.noise_stds:
+                rng_key = jax.random.key(config.seed)
+                for number in size:
+                    rng_key = jax.random.fold_in(rng_key, number)
+                problem = dict(zip(("num_train", "width", "out_features"), size, strict=True))
+                for name, error in IDENTITY.items():
+                    row = {"identity": name} | problem | {"noise_std": noise_std}
+                    rows.append(row | {"error": error(rng_key, *size, noise_std)})
+                    on_row(rows[-1])
+    return rows
+
+
+def _linear(rng_key, n: int, d: int, d_out: int, noise_std: float):
+    x_key, y_key = jax.random.split(rng_key)
+    return targets.linear(jax.random.normal(x_key, (n, d)), jax.random.normal(y_key, (n, d_out)), noise_std)
+
+
+def _network(rng_key, n: int, width: int, d_out: int, noise_std: float):
+    """A network with one hidden layer of this width, three inputs and n observations."""
+    x_key, y_key = jax.random.split(rng_key)
+    features = FCN(3, width, rngs=nnx.Rngs(0))
+    observed = jax.random.normal(x_key, (n, 3)), jax.random.normal(y_key, (n, d_out))
+    return lambda outputs=d_out: BNN(features, outputs, noise_std), *observed
+
+
+def _at_draws(rng_key, target: Target, *potentials: Callable) -> tuple[Float[np.ndarray, " draw"], ...]:
+    @jax.jit
+    def at_draw(rng_key):
+        position = target.draw_prior(rng_key)
+        position = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), position)
+        return tuple(potential(position) for potential in potentials)
+
+    return tuple(np.asarray(u) for u in jax.lax.map(at_draw, jax.random.split(rng_key, NUM_DRAWS)))
+
+
+def _prior(rng_key, *problem) -> float:
+    target = _linear(rng_key, *problem)
+    before, after = _at_draws(rng_key, target, target.potential, target.repriorised().potential)
+    return float(np.ptp(after) / np.ptp(before))
+
+
+def _spaces(rng_key, *problem) -> float:
+    bnn, x, y = _network(rng_key, *problem)
+    by_data, by_features = (targets.marginal(bnn(), x, y, space=space) for space in ("data", "feature"))
+    return _difference(*_at_draws(rng_key, by_data, by_data.potential, by_features.potential))
+
+
+def _outputs(rng_key, *problem) -> float:
+    bnn, x, y = _network(rng_key, *problem)
+    whole = targets.marginal(bnn(), x, y)
+    columns = [targets.marginal(bnn(1), x, column[:, None]) for column in y.T]
+
+    def by_column(position):
+        return jnp.sum(jnp.stack([column.potential(position) for column in columns]))
+
+    return _difference(*_at_draws(rng_key, whole, whole.potential, by_column))
+
+
+def _difference(a: Float[np.ndarray, " draw"], b: Float[np.ndarray, " draw"]) -> float:
+    return float(np.abs(a - b).max() / np.ptp(a))
+
+
+def _stable_step(rng_key, *problem) -> float:
+    target = _linear(rng_key, *problem)
+    measured = _largest_stable_step(target.repriorised()) / _largest_stable_step(target)
+    predicted = np.sqrt(1 + np.linalg.norm(target.x, 2) ** 2 / target.noise_std**2)
+    return float(abs(measured / predicted - 1))
+
+
+def _largest_stable_step(target: Target) -> float:
+    """By bisection: a step is a linear map of position and momentum, and stable if no eigenvalue leaves the
+    unit circle; the formula for its limit is not used."""
+    zero = jnp.zeros(target.template.shape)
+    flat, unravel = ravel_pytree((zero, zero))
+
+    @jax.jit
+    def one_step(step_size: Array):
+        def move(flat):
+            u, m = unravel(flat)
+            start: Any = hmc(target.potential, 1.0, 1).init(u)
+            state, m, _ = leapfrog(target.potential, step_size, 1)(start, m)
+            return ravel_pytree((state.position, m))[0]
+
+        return jax.jacfwd(move)(flat)
+
+    low, high = 0.0, 4.0  # at U = 0 the limit is 2
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if np.abs(np.linalg.eigvals(np.asarray(one_step(jnp.asarray(middle))))).max() < 1 + 1e-6:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _minibatches(rng_key, n: int, width: int, d_out: int, noise_std: float) -> float:
+    _, x, y = _network(rng_key, n, width, d_out, noise_std)
+    net = vi.network(vi.TwoLayer(3, width, d_out, rngs=nnx.Rngs(0)), x, jax.random.key(0))
+    q = vi.mean_field(jax.tree.map(lambda leaf: leaf.astype(jnp.float64), net.weights), noise_std)
+
+    def objective(rows, share):
+        log_likelihood = net.log_likelihood(x[rows], y[rows], vi.square)
+        return float(vi.elbo(rng_key, q, log_likelihood, temperature=share, num_samples=2).value)
+
+    whole = objective(np.arange(n), 1.0)
+    batches = np.array_split(np.random.default_rng(0).permutation(n), min(n, 4))
+    sums = [
+        sum(objective(rows, float(share)) for rows, share in zip(batches, vi.kl_weights(len(batches), kind)))
+        for kind in ("uniform", "geometric")
+    ]
+    return max(abs(total / whole - 1) for total in sums)
+
+
+IDENTITY: Mapping[str, Callable[..., float]] = {
+    "prior": _prior,
+    "spaces": _spaces,
+    "outputs": _outputs,
+    "stable step": _stable_step,
+    "minibatches": _minibatches,
+}

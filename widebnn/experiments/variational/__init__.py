@@ -1,0 +1,1 @@
+"""Mean-field variational inference of wide networks, and what else approximates a posterior."""

@@ -1,0 +1,352 @@
+"""One posterior, many approximations: MCMC, φ ~ N(0, I), infinite width, an ensemble, mean-field VI (X-3).
+
+A network observes images of some classes and predicts more of them, and images of classes that it has never
+seen. Every method ends in draws of functions f_s, possibly with a variance left over, and so in a mixture of
+Gaussians for y: all are judged by the same rule.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+from jaxtyping import Array, Float, Int, Key
+from scipy.special import logsumexp, softmax
+
+from widebnn import metrics, nngp, samplers, targets, vi
+from widebnn._check import at_least
+from widebnn.experiments.settings.images import images
+from widebnn.models import BNN, FCN
+from widebnn.sampling import sample
+from widebnn.tree import normal_like
+
+__all__ = ["APPROXIMATIONS", "Approximations", "Predictions", "approximations"]
+
+
+@dataclass(frozen=True)
+class Approximations:
+    """The configuration of one run of the experiment.
+
+    Attributes
+    ----------
+    dataset
+        "cifar10" or "digits".
+    num_classes
+        Classes that are seen, the first of ten; the others are out of distribution.
+    num_train, num_test
+        Images of all classes: the observed ones are those of `num_train` whose class is seen.
+    width, depth, noise_std
+        d, L and σ.
+    num_draws
+        Draws of functions of each method.
+    num_chains, num_sweeps, burn_in
+        Of MCMC: chains that share the draws, sweeps of the unit-wise sampler from one draw to the next, and
+        before the first.
+    taus
+        τ of variational inference, η = τ p/N; η = 1 is added.
+    num_epochs, learning_rate
+        Steps of Adam, each on all images, for variational inference and the ensemble; the rate falls to zero
+        by a cosine.
+    initial_std
+        Where every σ of variational inference starts.
+    num_members
+        Of the ensemble.
+    num_repeats
+        Repetitions, each with other images, seeds and initial weights.
+    """
+
+    dataset: str = "cifar10"
+    num_classes: int = 7
+    num_train: int = 360
+    num_test: int = 1_000
+    width: int = 512
+    depth: int = 1
+    noise_std: float = 0.1
+    num_draws: int = 100
+    num_chains: int = 4
+    num_sweeps: int = 5
+    burn_in: int = 100
+    taus: tuple[float, ...] = (0.01, 0.1, 10.0)
+    num_epochs: int = 600
+    learning_rate: float = 0.02
+    initial_std: float = 0.1
+    num_members: int = 5
+    num_repeats: int = 3
+
+
+APPROXIMATIONS = {
+    "smoke": Approximations(
+        dataset="digits",
+        num_train=90,
+        num_test=150,
+        width=256,
+        num_draws=60,
+        num_chains=2,
+        burn_in=50,
+        taus=(0.1,),
+        num_epochs=500,
+        num_members=5,
+        num_repeats=1,
+    ),
+    "laptop": Approximations(),
+    "colab": Approximations(num_train=1_000, num_test=2_000, width=1_024, num_draws=200, num_epochs=2_000),
+    "paper": Approximations(
+        num_train=1_500,
+        num_test=5_000,
+        width=2_048,
+        num_draws=500,
+        num_epochs=5_000,
+        num_members=10,
+        num_repeats=5,
+    ),
+}
+"""The configuration at each scale; no paper has this comparison, and "paper" is what a GPU makes of it."""
+
+
+class Predictions(NamedTuple):
+    """y ~ (1/S) Σ_s N(m_s(x), v_s(x) I) at each of n inputs; the noise σ² is in v.
+
+    Attributes
+    ----------
+    mean, variance
+        m and v.
+    """
+
+    mean: Float[np.ndarray, "draw n k"]
+    variance: Float[np.ndarray, "draw n"]
+
+    def probabilities(self) -> Float[np.ndarray, "n k"]:
+        """p(c) ∝ Σ_s N(y_c; m_s, v_s I), the k targets y_c = e_c − 1/k being all that y can be."""
+        k = self.mean.shape[2]
+        mean, variance = self.mean.astype(np.float64), self.variance.astype(np.float64)[:, :, None]
+        # ‖y_c − m‖² = ‖m‖² − 2 m_c + terms that are alike for all c, the mean of m among them
+        centred = mean - mean.mean(axis=2, keepdims=True)
+        misfit = np.sum(mean**2, axis=2, keepdims=True) - 2 * centred + 1 - 1 / k
+        log_density = -misfit / (2 * variance) - k / 2 * np.log(variance)
+        return softmax(logsumexp(log_density, axis=0), axis=1)
+
+    def moments(self) -> tuple[Float[np.ndarray, "n k"], Float[np.ndarray, " n"]]:
+        """Mean of y, and its variance averaged over outputs."""
+        return self.mean.mean(axis=0), self.variance.mean(axis=0) + self.mean.var(axis=0).mean(axis=1)
+
+
+class Problem(NamedTuple):
+    """A network, what it observes, and what it predicts: first inputs of classes it saw, then others."""
+
+    bnn: BNN
+    x: Float[np.ndarray, "n d_in"]
+    y: Float[np.ndarray, "n k"]
+    x_test: Float[np.ndarray, "m d_in"]
+    labels_test: Int[np.ndarray, " m_in"]
+
+
+def approximations(
+    config: Approximations, on_row: Callable[[dict[str, Any]], None] = lambda row: None
+) -> list[dict]:
+    """Approximate one posterior in every way, and compare with MCMC on the marginal target.
+
+    Parameters
+    ----------
+    config
+        What to run.
+    on_row
+        Called with each row as soon as it is there.
+
+    Returns
+    -------
+    Rows with repeat and method; accuracy, NLL and ECE on classes that were seen; mean predictive entropy
+    there and on the others, AUROC and FPR95 of the entropy as a detector of those; total variation from the
+    class probabilities of MCMC, root mean square distance from its mean relative to its predictive deviation,
+    and the ratio of predictive deviations (all over both kinds of inputs); seconds, compilation included.
+
+    Raises
+    ------
+    ValueError
+        If the data set is unknown or too small, or a number is out of range.
+    """
+    at_least(1, num_repeats=config.num_repeats)
+    rows = []
+    for repeat in range(config.num_repeats):
+        problem = _problem(config, repeat)
+        rng_key = jax.random.fold_in(jax.random.key(0), repeat)
+        reference = None
+        for name, method in _methods(config, len(problem.x)):
+            start = time.perf_counter()
+            found = method(jax.random.fold_in(rng_key, len(rows)), problem, config)
+            seconds = time.perf_counter() - start
+            reference = found if reference is None else reference
+            row = {"repeat": repeat, "method": name} | _row(problem, found, reference)
+            rows.append(row | {"seconds": seconds})
+            on_row(rows[-1])
+    return rows
+
+
+Method = Callable[[Key[Array, ""], "Problem", Approximations], Predictions]
+
+
+def _methods(config: Approximations, num_observations: int) -> Iterator[tuple[str, Method]]:
+    yield "MCMC", _mcmc
+    yield "MCMC again", _mcmc
+    yield "φ ~ N(0, I)", _reparametrised_prior
+    yield "NNGP", _nngp
+    yield "deep ensemble", _ensemble
+    yield "VI, η = 1", partial(_variational, temperature=1.0)
+    for tau in config.taus:
+        eta = float(vi.cooling(tau, num_observations, config.width))
+        yield f"VI, τ = {tau:g}", partial(_variational, temperature=eta)
+
+
+def _problem(config: Approximations, repeat: int) -> Problem:
+    """The repeat-th part of the training images."""
+    n, k = config.num_train, config.num_classes
+    data = images(config.dataset, n * config.num_repeats, config.num_test)
+    assert data.labels_train is not None and data.labels_test is not None
+    part = slice(repeat * n, (repeat + 1) * n)
+    labels = data.labels_train[part]
+    x, labels = data.x_train[part][labels < k], labels[labels < k]
+    y = np.eye(k, dtype=x.dtype)[labels] - np.asarray(1 / k, x.dtype)
+    inside = data.labels_test < k
+    x_test = np.concatenate([data.x_test[inside], data.x_test[~inside]])
+    features = FCN(x.shape[1], config.width, depth=config.depth, rngs=nnx.Rngs(repeat))
+    return Problem(BNN(features, k, config.noise_std), x, y, x_test, data.labels_test[inside])
+
+
+def _row(problem: Problem, found: Predictions, reference: Predictions) -> dict[str, float]:
+    p, labels = found.probabilities(), problem.labels_test
+    (mean, variance), (their_mean, their_variance) = found.moments(), reference.moments()
+    num_inside = len(labels)
+    inside, outside = np.split(metrics.predictive_entropy(p), [num_inside])
+    values = {
+        "accuracy": metrics.accuracy(p[:num_inside], labels),
+        "nll": metrics.nll(p[:num_inside], labels),
+        "ece": metrics.ece(p[:num_inside], labels),
+        "entropy_inside": inside.mean(),
+        "entropy_outside": outside.mean(),
+        "auroc": metrics.auroc(inside, outside),
+        "fpr95": metrics.fpr95(inside, outside),
+        "total_variation": abs(p - reference.probabilities()).sum(axis=1).mean() / 2,
+        "distance": np.sqrt(np.mean((mean - their_mean) ** 2 / their_variance[:, None])),
+        "deviation_ratio": np.sqrt(variance.mean() / their_variance.mean()),
+    }
+    return {name: float(value) for name, value in values.items()}
+
+
+def _mcmc(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> Predictions:
+    """The unit-wise sampler on the rotated marginal target; the readout is integrated out."""
+    target = targets.rotated(targets.marginal(problem.bnn, problem.x, problem.y))
+    draws = sample(
+        rng_key,
+        _sampler(target, config),
+        target,
+        num_samples=config.num_draws // config.num_chains,
+        num_chains=config.num_chains,
+        thin=config.num_sweeps,
+        burn_in=config.burn_in,
+        collect={"predictions": _given_inner(target, problem)},
+        progress=False,
+    )
+    return _unpacked(draws["predictions"].reshape(-1, *draws["predictions"].shape[2:]))
+
+
+def _sampler(target, config: Approximations):
+    if config.depth == 1:
+        return samplers.unitwise(target)
+    below = samplers.function_space_hmc(target.potential, step_size=0.1, num_steps=4)
+    return samplers.alternate(samplers.unitwise(target), below)
+
+
+def _reparametrised_prior(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> Predictions:
+    """f_{T(φ)}, φ ~ N(0, I): inner weights from the prior, the readout's posterior given them."""
+    target = targets.rotated(targets.marginal(problem.bnn, problem.x, problem.y))
+    predict = _given_inner(target, problem)
+
+    def draw(key):
+        prior_key, key = jax.random.split(key)
+        return predict(target.draw_prior(prior_key), key)
+
+    return _unpacked(np.asarray(jax.lax.map(draw, jax.random.split(rng_key, config.num_draws))))
+
+
+def _given_inner(target, problem: Problem):
+    """Mean and variance of y given the inner weights, side by side in one array (m, k + 1)."""
+    embedding, noise = target.embedding_at(problem.x_test), problem.bnn.noise_std**2
+
+    def moments(position, rng_key):
+        psi = embedding(position, rng_key)
+        readout = target.readout_posterior(position)
+        variance = jnp.diag(readout.covariance(psi)) + noise
+        return jnp.concatenate([psi @ readout.mean(), variance[:, None]], axis=1)
+
+    return moments
+
+
+def _unpacked(moments: Float[np.ndarray, "draw n k_and_1"]) -> Predictions:
+    return Predictions(moments[:, :, :-1], moments[:, :, -1])
+
+
+def _nngp(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> Predictions:
+    """The posterior of the network's limit, exactly."""
+    process = nngp.gaussian_process(
+        nngp.nngp_kernel(problem.bnn), problem.x, problem.y, problem.bnn.noise_std
+    )
+    variance = jnp.diag(process.covariance(problem.x_test)) + problem.bnn.noise_std**2
+    return Predictions(np.asarray(process.mean(problem.x_test))[None], np.asarray(variance)[None])
+
+
+def _ensemble(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> Predictions:
+    """Maxima of the posterior density of θ from different starts (Lakshminarayanan et al. 2017)."""
+    target = targets.standard(problem.bnn, problem.x, problem.y)
+    optimiser = _optimiser(config)
+
+    def train(key):
+        def step(carry, _):
+            theta, state = carry
+            gradient = jax.grad(lambda theta: -target.logdensity(theta) / len(problem.x))(theta)
+            updates, state = optimiser.update(gradient, state, theta)
+            return (jax.tree.map(jnp.add, theta, updates), state), None
+
+        start = normal_like(key, target.template)
+        (theta, _), _ = jax.lax.scan(step, (start, optimiser.init(start)), length=config.num_epochs)
+        return problem.bnn(theta, problem.x_test)
+
+    train = jax.jit(train)
+    return _of_functions([train(key) for key in jax.random.split(rng_key, config.num_members)], problem)
+
+
+def _variational(
+    rng_key: Key[Array, ""], problem: Problem, config: Approximations, temperature: float
+) -> Predictions:
+    """The mean-field Gaussian of the same weights θ, whose prior is N(0, 1)."""
+    fit_key, draw_key = jax.random.split(rng_key)
+    fitted = vi.fit(
+        fit_key,
+        problem.bnn,
+        problem.x,
+        problem.y,
+        vi.gaussian(problem.bnn.noise_std),
+        _optimiser(config),
+        num_epochs=config.num_epochs,
+        batch_size=len(problem.x),
+        temperature=temperature,
+        prior_variance=1,
+        initial_std=config.initial_std,
+        progress=False,
+    )
+    predict = jax.jit(lambda key: problem.bnn(fitted.posterior.draw(key), problem.x_test))
+    return _of_functions([predict(key) for key in jax.random.split(draw_key, config.num_draws)], problem)
+
+
+def _optimiser(config: Approximations) -> optax.GradientTransformation:
+    return optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.num_epochs))
+
+
+def _of_functions(functions: list[Float[Array, "n k"]], problem: Problem) -> Predictions:
+    """Of functions that are drawn whole: what is left is the noise."""
+    mean = np.stack(functions)
+    return Predictions(mean, np.full(mean.shape[:2], problem.bnn.noise_std**2, mean.dtype))

@@ -1,0 +1,169 @@
+"""Without cooling the best mean-field q is the prior, in the limit (Huix et al. 2022, §2)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+
+from widebnn import data, vi
+from widebnn._check import at_least, one_of, positive
+from widebnn.experiments.variational.ascent import curve, maximise
+from widebnn.vi.models import SCALINGS
+
+__all__ = ["COLLAPSE", "Collapse", "collapse"]
+
+LOSSES = ("square", "cross-entropy")
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """Fits over width at η = 1: the square loss on a curve, the cross-entropy on digits.
+
+    Attributes
+    ----------
+    losses, scalings, widths
+        The grid.
+    num_points, num_digits
+        Observations of the curve, and of the digits.
+    prior_variance
+        v.
+    num_steps, num_samples
+        Of Bayes by Backprop, for the cross-entropy alone.
+    seed
+        Of everything.
+    """
+
+    losses: tuple[str, ...] = LOSSES
+    scalings: tuple[str, ...] = ("mean-field", "ntk")
+    widths: tuple[int, ...] = (16, 64, 256, 1_024, 4_096)
+    num_points: int = 20
+    num_digits: int = 100
+    prior_variance: float = 1 / 5
+    num_steps: int = 1_000
+    num_samples: int = 8
+    seed: int = 0
+
+
+COLLAPSE = {
+    "smoke": Collapse(widths=(16, 128, 1_024), num_steps=100, num_samples=2),
+    "laptop": Collapse(),
+    "colab": Collapse(widths=(16, 64, 256, 1_024, 4_096, 16_384), num_steps=4_000, num_samples=32),
+    "paper": Collapse(widths=(16, 64, 256, 1_024, 4_096, 16_384, 65_536), num_steps=10_000, num_samples=32),
+}
+"""The configuration at each scale; the paper has a proposition and no numbers, those of "paper" are ours."""
+
+
+def collapse(config: Collapse, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:
+    """KL(q* ‖ P₀) over width, and what is left of the predictions.
+
+    The square loss has its ELBO in closed form and is maximised by L-BFGS; the cross-entropy is fitted by
+    Bayes by Backprop, full batches. Both start at the prior's deviations, with small means.
+
+    Parameters
+    ----------
+    config
+        What to run.
+    on_row
+        Called with each row as soon as it is there.
+
+    Returns
+    -------
+    Rows with loss, scaling, width; kl_divergence; predicted, the same by `_predicted` to first order, None
+    where that has no closed form; output_rms, the root mean square of E f over observations; output_std,
+    that of the deviation of f, and prior_std, what that is under the prior.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or a number is out of range.
+    """
+    for name in config.losses:
+        one_of(LOSSES, losses=name)
+    for name in config.scalings:
+        one_of(SCALINGS, scalings=name)
+    positive(prior_variance=config.prior_variance)
+    at_least(1, num_steps=config.num_steps)
+    rows = []
+    for loss in config.losses:
+        for scaling in config.scalings:
+            for width in config.widths:
+                best = _square if loss == "square" else _cross_entropy
+                with jax.enable_x64(loss == "square"):
+                    row = {"loss": loss, "scaling": scaling, "width": width} | best(config, scaling, width)
+                rows.append(row)
+                on_row(row)
+    return rows
+
+
+def _square(config: Collapse, scaling: str, width: int) -> dict[str, Any]:
+    x, y = curve(config.num_points)
+    options = {"prior_variance": config.prior_variance, "scaling": scaling}
+    start = _start(config, x, 1, scaling, width)
+    q, _ = maximise(lambda q: vi.square_elbo(q, x, y, **options).value, start)
+    return _row(config, q, x, scaling) | {"predicted": _predicted(config, x, 2 * y, scaling, width, 2.0)}
+
+
+def _cross_entropy(config: Collapse, scaling: str, width: int) -> dict[str, Any]:
+    dataset = data.digits(config.num_digits, 1)
+    x, labels, n = jnp.asarray(dataset.x_train), jnp.asarray(dataset.labels_train), config.num_digits
+    # One step of this size takes means to where the gradient vanishes, by the curvature 1/v of the KL
+    # divergence; steps that fall as 1/t then make the mean over all draws so far.
+    optimiser = optax.sgd(lambda step: n * config.prior_variance / (1 + step))
+    fitted = vi.fit(
+        jax.random.key(config.seed),
+        vi.TwoLayer(x.shape[1], width, 10, scaling=scaling, rngs=nnx.Rngs(config.seed)),
+        x,
+        labels,
+        vi.cross_entropy,
+        optimiser,
+        num_epochs=config.num_steps,
+        batch_size=n,
+        prior_variance=config.prior_variance,
+        initial_std=config.prior_variance**0.5,
+        num_samples=config.num_samples,
+        antithetic=config.num_samples % 2 == 0,
+        local=True,
+        progress=False,
+    )
+    residual = jax.nn.one_hot(labels, 10) - 0.1
+    # in the other scaling the outputs are of order one, and the softmax is no longer that of zero
+    predicted = _predicted(config, x, residual, scaling, width, 0.0) if scaling == "mean-field" else None
+    return _row(config, fitted.posterior, x, scaling) | {"predicted": predicted}
+
+
+def _start(config: Collapse, x, d_out: int, scaling: str, width: int) -> vi.MeanField:
+    model = vi.TwoLayer(x.shape[1], width, d_out, scaling=scaling, rngs=nnx.Rngs(config.seed))
+    weights = vi.network(model, x, jax.random.key(0)).weights
+    weights = jax.tree.map(lambda w: jnp.asarray(w, x.dtype), weights)
+    return vi.mean_field(weights, config.prior_variance**0.5)
+
+
+def _predicted(config: Collapse, x, gradient, scaling: str, width: int, curvature: float) -> float:
+    """KL(q* ‖ P₀) where only the readout's means move, all neurons alike, and the loss is a quadratic.
+
+    At the prior every neuron's feature is r(x) = E relu(⟨b, x⟩) = √(v/2π) ‖x‖, and means of b have no
+    gradient. With means α of the readout, E f = cNαr, and Σ_i g_i E f_i − ½ h Σ_i (E f_i)² − Nα²/(2v) is
+    greatest at α = c Σ_i g_i r_i / (h c² N Σ_i r_i² + 1/v), where KL = Nα²/(2v).
+    """
+    v, scale = config.prior_variance, SCALINGS[scaling](width)
+    r = jnp.sqrt(v / (2 * jnp.pi)) * jnp.linalg.norm(x, axis=1)
+    alpha = scale * (r @ gradient) / (curvature * scale**2 * width * jnp.sum(r**2) + 1 / v)
+    return float(width * jnp.sum(alpha**2) / (2 * v))
+
+
+def _row(config: Collapse, q: vi.MeanField, x, scaling: str) -> dict[str, Any]:
+    zero = jax.tree.map(jnp.zeros_like, q.mean)
+    prior = vi.mean_field(zero, config.prior_variance**0.5)
+    mean, variance = vi.output_moments(q, x, scaling=scaling)
+    of_prior = vi.output_moments(prior, x, scaling=scaling)
+    return {
+        "kl_divergence": float(vi.kl_divergence(q, config.prior_variance)),
+        "output_rms": float(np.sqrt(np.mean(np.square(mean)))),
+        "output_std": float(np.sqrt(np.mean(variance))),
+        "prior_std": float(np.sqrt(np.mean(of_prior.variance))),
+    }

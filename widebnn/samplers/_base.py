@@ -1,0 +1,66 @@
+"""What every sampler here is made of: a state, a report of the step, and the accept–reject rule."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key
+
+from widebnn.tree import Position
+
+__all__ = [
+    "Info",
+    "Potential",
+    "Sampler",
+    "State",
+    "accept",
+]
+
+Potential = Callable[[Position], Float[Array, ""]]
+
+
+@runtime_checkable
+class State(Protocol):
+    """What a chain carries: at least its position."""
+
+    @property
+    def position(self) -> Position: ...
+
+
+class Info(NamedTuple):
+    """What a step reports: the chance of the move and whether it was made."""
+
+    acceptance_rate: Float[Array, ""]
+    is_accepted: Bool[Array, ""]
+
+
+class Sampler(NamedTuple):
+    """A Markov kernel as two pure functions, the pair that BlackJAX's loops expect.
+
+    Attributes
+    ----------
+    init
+        `init(position, rng_key=None) -> state`; the key is needed by samplers that carry a momentum.
+    step
+        `step(rng_key, state) -> (state, info)`; the report is an `Info`, or has at least its fields.
+    potentials
+        The potentials it was built on, by which `widebnn.sample` sees that they are those of the target.
+    """
+
+    init: Callable[..., State]
+    step: Callable[[Key[Array, ""], Any], tuple[Any, Any]]
+    potentials: tuple[Potential, ...] = ()
+
+
+def accept[S: State](
+    rng_key: Key[Array, ""], log_ratio: Float[Array, ""], state: S, proposal: S
+) -> tuple[S, Info]:
+    """Metropolis–Hastings: move to `proposal` with probability min(1, exp(log_ratio)).
+
+    A ratio that is not a number rejects: a diverged proposal must never be kept.
+    """
+    rate = jnp.where(jnp.isnan(log_ratio), 0.0, jnp.exp(jnp.minimum(log_ratio, 0.0)))
+    is_accepted = jax.random.uniform(rng_key, dtype=rate.dtype) < rate
+    kept = jax.tree.map(lambda new, old: jnp.where(is_accepted, new, old), proposal, state)
+    return kept, Info(rate, is_accepted)

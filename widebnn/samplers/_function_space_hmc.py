@@ -1,0 +1,112 @@
+"""Function-space HMC: the Gaussian part of the dynamics solved exactly, so that only ∇U limits the step.
+
+Beskos, Pinski, Sanz-Serna & Stuart, "Hybrid Monte Carlo on Hilbert spaces", Stochastic Processes and their
+Applications 121 (2011). At U = 0 every proposal is accepted at any step, in any dimension.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from widebnn._check import Number, at_least, fraction, quarter_turn
+from widebnn.samplers._base import Potential, Sampler, accept
+from widebnn.tree import Position, inner_product, normal_like
+
+__all__ = ["function_space_hmc", "rotations"]
+
+
+class FunctionSpaceHMCState(NamedTuple):
+    position: Position
+    potential: Float[Array, ""]
+    gradient: Position
+    momentum: Position
+
+
+def rotations(potential: Potential, step_size: Number):
+    """Half a kick −(h/2)∇U, the exact rotation of (u, m) by the angle h, half a kick; `num_steps` times.
+
+    Returns
+    -------
+    A function (state, num_steps) ↦ (state', ΔH) with H = U + ½‖u‖² + ½‖m‖². Reversible: from state' with its
+    momentum turned round it leads back. A rotation conserves ½‖u‖² + ½‖m‖², so that ΔH is the change of U
+    and the work of the kicks, none of which is large.
+    """
+
+    def kick(m, g):
+        return jax.tree.map(lambda m, g: m - step_size / 2 * g, m, g)
+
+    def work(m, g):
+        """½‖m − (h/2)g‖² − ½‖m‖²."""
+        return step_size**2 / 8 * inner_product(g, g) - step_size / 2 * inner_product(m, g)
+
+    def one_step(_, carry):
+        state, energy = carry
+        cos, sin = jnp.cos(step_size), jnp.sin(step_size)
+        m = kick(state.momentum, state.gradient)
+        u = jax.tree.map(lambda u, m: cos * u + sin * m, state.position, m)
+        m = jax.tree.map(lambda u, m: cos * m - sin * u, state.position, m)
+        value, gradient = jax.value_and_grad(potential)(u)
+        energy += work(state.momentum, state.gradient) + work(m, gradient)
+        return FunctionSpaceHMCState(u, value, gradient, kick(m, gradient)), energy
+
+    def integrate(state: FunctionSpaceHMCState, num_steps: int | Int[Array, ""]):
+        end, kinetic = jax.lax.fori_loop(0, num_steps, one_step, (state, jnp.zeros_like(state.potential)))
+        return end, end.potential - state.potential + kinetic
+
+    return integrate
+
+
+def function_space_hmc(
+    potential: Potential,
+    step_size: Number,
+    num_steps: int,
+    damping: Number = 1.0,
+    jitter: bool = False,
+) -> Sampler:
+    """HMC for a density proportional to exp(−½‖u‖² − U(u)) whose moves are exact at U = 0.
+
+    m ← √(1 − γ) m + √γ ξ, then kicks and rotations, accepted with −ΔH; on rejection the momentum flips.
+
+    Parameters
+    ----------
+    potential
+        U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
+    step_size
+        h in (0, π/2], the angle of a rotation: π/2 in all exchanges position and momentum.
+    num_steps
+        Kicks of a proposal, one gradient each.
+    damping
+        γ in (0, 1], the share of the momentum's variance that is refreshed; all of it by default.
+    jitter
+        Draw the number of kicks from 1, …, 2 `num_steps` − 1 for each proposal: its mean stays, and no
+        trajectory length can be in tune with a period of the target.
+
+    Raises
+    ------
+    ValueError
+        If `step_size` lies outside (0, π/2], `num_steps` is below 1 or `damping` outside (0, 1].
+    """
+    quarter_turn(step_size=step_size)
+    at_least(1, num_steps=num_steps)
+    fraction(damping=damping)
+    integrate = rotations(potential, step_size)
+    keep, refresh = jnp.sqrt(1 - damping), jnp.sqrt(damping)
+
+    def init(position, rng_key=None):
+        if rng_key is None:
+            raise TypeError("rng_key is required: the momentum is part of the state and drawn with it")
+        value, gradient = jax.value_and_grad(potential)(position)
+        return FunctionSpaceHMCState(position, value, gradient, normal_like(rng_key, position))
+
+    def step(rng_key, state):
+        noise_key, length_key, accept_key = jax.random.split(rng_key, 3)
+        noise = normal_like(noise_key, state.position)
+        m = jax.tree.map(lambda m, xi: keep * m + refresh * xi, state.momentum, noise)
+        length = jax.random.randint(length_key, (), 1, 2 * num_steps) if jitter else num_steps
+        proposal, energy_change = integrate(state._replace(momentum=m), length)
+        flipped = state._replace(momentum=jax.tree.map(jnp.negative, m))
+        return accept(accept_key, -energy_change, flipped, proposal)
+
+    return Sampler(init, step, (potential,))

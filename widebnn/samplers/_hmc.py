@@ -1,0 +1,89 @@
+"""Hamiltonian Monte Carlo: leapfrog steps of H = U + ½‖u‖² + ½‖m‖², the momentum drawn afresh each time.
+
+Neal, "MCMC using Hamiltonian dynamics", Handbook of Markov Chain Monte Carlo (2011), §2–3.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+from jaxtyping import Array, Float
+
+from widebnn._check import Number, at_least, positive
+from widebnn.samplers._base import Potential, Sampler, accept
+from widebnn.tree import Position, half_square_difference, normal_like
+
+__all__ = ["hmc", "leapfrog"]
+
+
+class HMCState(NamedTuple):
+    position: Position
+    potential: Float[Array, ""]
+    gradient: Position
+
+
+def leapfrog(
+    potential: Potential, step_size: Number, num_steps: int
+) -> Callable[[HMCState, Position], tuple[HMCState, Position, Float[Array, ""]]]:
+    """Half a kick −ε/2 (u + ∇U), a drift ε m, half a kick; `num_steps` times.
+
+    Returns
+    -------
+    A function (state, m) ↦ (state', m', ΔH). Reversible: from (state', −m') it leads back to (state, −m).
+    """
+
+    def kick(m, u, g):
+        return m - step_size / 2 * (u + g)
+
+    def one_step(_, carry):
+        state, m = carry
+        m = jax.tree.map(kick, m, state.position, state.gradient)
+        u = jax.tree.map(lambda u, m: u + step_size * m, state.position, m)
+        state = HMCState(u, *jax.value_and_grad(potential)(u))
+        return state, jax.tree.map(kick, m, u, state.gradient)
+
+    def integrate(state, m):
+        new, new_m = jax.lax.fori_loop(0, num_steps, one_step, (state, m))
+        kinetic = half_square_difference(new_m, m)
+        return (
+            new,
+            new_m,
+            (
+                new.potential
+                - state.potential
+                + half_square_difference(new.position, state.position)
+                + kinetic
+            ),
+        )
+
+    return integrate
+
+
+def hmc(potential: Potential, step_size: Number, num_steps: int) -> Sampler:
+    """HMC for a density proportional to exp(−½‖u‖² − U(u)), accepted with −ΔH.
+
+    Parameters
+    ----------
+    potential
+        U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
+    step_size
+        ε > 0 of the leapfrog; at U = 0 it is stable below 2.
+    num_steps
+        Leapfrog steps of a proposal, one gradient each.
+
+    Raises
+    ------
+    ValueError
+        If `step_size` is not positive or `num_steps` is below 1.
+    """
+    integrate = leapfrog(potential, positive(step_size=step_size), at_least(1, num_steps=num_steps))
+
+    def init(position, rng_key=None):
+        return HMCState(position, *jax.value_and_grad(potential)(position))
+
+    def step(rng_key, state):
+        momentum_key, accept_key = jax.random.split(rng_key)
+        proposal, _, energy_change = integrate(state, normal_like(momentum_key, state.position))
+        return accept(accept_key, -energy_change, state, proposal)
+
+    return Sampler(init, step, (potential,))

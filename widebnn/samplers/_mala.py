@@ -1,0 +1,67 @@
+"""MALA: one Euler step of Langevin diffusion towards the target, corrected by Metropolis–Hastings.
+
+Roberts & Tweedie, "Exponential convergence of Langevin distributions and their discrete approximations",
+Bernoulli 2 (1996).
+"""
+
+from typing import NamedTuple
+
+import jax
+from jaxtyping import Array, Float
+
+from widebnn._check import Number, positive
+from widebnn.samplers._base import Potential, Sampler, accept
+from widebnn.tree import Position, half_square_difference, normal_like
+
+__all__ = ["mala"]
+
+
+class MALAState(NamedTuple):
+    position: Position
+    potential: Float[Array, ""]
+    gradient: Position
+
+
+def mala(potential: Potential, step_size: Number) -> Sampler:
+    """MALA for a density proportional to exp(−½‖u‖² − U(u)): v = u − (ε²/2)(u + ∇U(u)) + εξ.
+
+    Parameters
+    ----------
+    potential
+        U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
+    step_size
+        ε > 0, the coefficient of the noise.
+
+    Raises
+    ------
+    ValueError
+        If `step_size` is not positive.
+    """
+    positive(step_size=step_size)
+
+    def init(position, rng_key=None):
+        return MALAState(position, *jax.value_and_grad(potential)(position))
+
+    def propose(u, g, xi):
+        return u - step_size**2 / 2 * (u + g) + step_size * xi
+
+    def noise_back(xi, u, gu, v, gv):
+        # the ξ′ that proposes u from v, with v put in: two proposal densities differ by ½‖ξ′‖² − ½‖ξ‖²
+        return step_size / 2 * (u + gu + v + gv) - xi
+
+    def step(rng_key, state):
+        noise_key, accept_key = jax.random.split(rng_key)
+        noise = normal_like(noise_key, state.position)
+        proposal = init(jax.tree.map(propose, state.position, state.gradient, noise))
+        back = jax.tree.map(
+            noise_back, noise, state.position, state.gradient, proposal.position, proposal.gradient
+        )
+        log_ratio = (
+            state.potential
+            - proposal.potential
+            - half_square_difference(proposal.position, state.position)
+            - half_square_difference(back, noise)
+        )
+        return accept(accept_key, log_ratio, state, proposal)
+
+    return Sampler(init, step, (potential,))

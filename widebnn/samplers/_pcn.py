@@ -1,0 +1,54 @@
+"""Preconditioned Crank–Nicolson: a random walk that leaves N(0, I) where it is.
+
+v = √(1 − β²) u + β ξ maps N(0, I) to itself, so that the acceptance ratio holds the potential alone and no
+dimension enters it: as U flattens with width, every step is accepted (Pezzetti et al. 2025, Theorem 2.1).
+
+Cotter, Roberts, Stuart & White, "MCMC methods for functions", Statistical Science 28 (2013).
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from widebnn._check import Number, fraction
+from widebnn.samplers._base import Potential, Sampler, accept
+from widebnn.tree import Position, normal_like
+
+__all__ = ["pcn"]
+
+
+class PCNState(NamedTuple):
+    position: Position
+    potential: Float[Array, ""]
+
+
+def pcn(potential: Potential, step_size: Number) -> Sampler:
+    """The pCN sampler for a density proportional to exp(−½‖u‖² − U(u)).
+
+    Parameters
+    ----------
+    potential
+        U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
+    step_size
+        β in (0, 1], the coefficient of the noise; 1 proposes independent draws from the prior.
+
+    Raises
+    ------
+    ValueError
+        If `step_size` lies outside (0, 1].
+    """
+    fraction(step_size=step_size)
+    shrink = jnp.sqrt(1 - step_size**2)
+
+    def init(position, rng_key=None):
+        return PCNState(position, potential(position))
+
+    def step(rng_key, state):
+        noise_key, accept_key = jax.random.split(rng_key)
+        noise = normal_like(noise_key, state.position)
+        proposal = init(jax.tree.map(lambda u, xi: shrink * u + step_size * xi, state.position, noise))
+        return accept(accept_key, state.potential - proposal.potential, state, proposal)
+
+    return Sampler(init, step, (potential,))

@@ -1,0 +1,271 @@
+"""The unit-wise sampler: top-layer units redrawn from the prior, a few at a time, by rank-2m updates.
+
+K̂_σ² = σ²I + Σ_k ψ_kψ_kᵀ is a sum over the units k of the top hidden layer, so that fresh incoming weights
+for m of them change it by V S Vᵀ, V = [ψ', ψ] (n × 2m), S = diag(+1, …, −1, …). A unit's share of U is
+O(1/width): the chance that a fresh prior draw is accepted tends to 1, and one sweep over all units tends to
+an independent sample. There is no step size and no gradient.
+
+Neighbours, neither of which integrates the readout out or redraws from the prior by rank updates: Gibbs
+sampling over blocks of parameters (Papamarkou 2023) and with noise at every activation (Piccioli, Troiani &
+Zdeborová 2024).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_factor, cho_solve, solve_triangular
+from jaxtyping import Array, Float
+
+from widebnn._check import Number, at_least
+from widebnn.samplers._base import Info, Sampler
+from widebnn.tree import Position, normal_like
+
+__all__ = ["Units", "unitwise"]
+
+GROUP = 32
+"""Units whose turns come before the inverse is updated: matrices large enough to be fast and small enough for
+a cache."""
+
+
+class Units(NamedTuple):
+    """A posterior as a sum over the units of the top hidden layer; what a target offers this sampler.
+
+    Attributes
+    ----------
+    embedding
+        Ψ of a position, (n, p): a column for each unit, then those that no unit changes.
+    is_unit
+        Shaped like a position: whether the last axis of a leaf counts the units, entry k of it being seen by
+        column k of Ψ alone.
+    num_units
+        d_L.
+    y, noise_std
+        Observations (n, d_out) and σ.
+    """
+
+    embedding: Callable[[Position], Float[Array, "n p"]]
+    is_unit: Any
+    num_units: int
+    y: Float[Array, "n d_out"]
+    noise_std: Number
+
+
+@runtime_checkable
+class HasUnits(Protocol):
+    """A target that offers its units."""
+
+    @property
+    def units(self) -> Units: ...
+
+    def potential(self, position: Any, /) -> Float[Array, ""]: ...
+
+
+class UnitwiseState(NamedTuple):
+    position: Position
+    embedding: Float[Array, "n p"]
+
+
+def unitwise(target: HasUnits, block_size: int = 1) -> Sampler:
+    """A step is a sweep: one block of units after another is offered fresh weights from the prior.
+
+    A block is accepted with −ΔU. In data space, with P = K̂_σ²⁻¹, G = PV, M = S + VᵀG and b = Gᵀy,
+    ΔU = −½ Σ_j b_:jᵀM⁻¹b_:j + (d_out/2) log|det M|, and an acceptance makes P ← P − G M⁻¹Gᵀ: 8 n² d_L
+    operations a sweep beside the product that makes all proposals. P is computed anew for each sweep. Where
+    n > p the inverse of σ²I + ΨᵀΨ takes its place.
+
+    The weights into the top hidden layer move and nothing else: with several hidden layers, `alternate` it
+    with a sampler that moves those below.
+
+    Parameters
+    ----------
+    target
+        `widebnn.targets.marginal`, or that target rotated.
+    block_size
+        m: units that are accepted or rejected together. Larger blocks make fewer, larger updates and are
+        accepted less.
+
+    Raises
+    ------
+    TypeError
+        If the target offers no units.
+    ValueError
+        If `block_size` is below 1 or does not divide the number of units.
+    """
+    units = getattr(target, "units", None)  # a rotated target has them where the one that was rotated does
+    if units is None:
+        raise TypeError(f"target must offer its units, as marginal does; got {type(target).__name__}")
+    if units.num_units % at_least(1, block_size=block_size):
+        raise ValueError(f"block_size must divide the number of units, {units.num_units}; got {block_size}")
+
+    def init(position, rng_key=None):
+        return UnitwiseState(position, units.embedding(position))
+
+    def step(rng_key, state):
+        fresh_key, accept_key = jax.random.split(rng_key)
+        fresh = jax.tree.map(
+            lambda is_unit, u, xi: xi if is_unit else u,
+            units.is_unit,
+            state.position,
+            normal_like(fresh_key, state.position),
+        )
+        new = units.embedding(fresh)
+        sweep = _in_data_space if len(units.y) <= new.shape[1] else _in_feature_space
+        rates, is_accepted = sweep(accept_key, units, state.embedding, new, block_size)
+
+        def moved(new, old):
+            return jnp.where(is_accepted.reshape((1,) * (new.ndim - 1) + (-1,)), new, old)
+
+        position = jax.tree.map(
+            lambda is_unit, v, u: moved(v, u) if is_unit else u, units.is_unit, fresh, state.position
+        )
+        embedding = jnp.concatenate(
+            [
+                moved(new[:, : units.num_units], state.embedding[:, : units.num_units]),
+                new[:, units.num_units :],
+            ],
+            axis=1,
+        )
+        return UnitwiseState(position, embedding), Info(rates.mean(), is_accepted.any())
+
+    return Sampler(init, step, (target.potential,))
+
+
+def _in_data_space(rng_key, units: Units, old, new, block_size: int):
+    """The sweep with P = (σ²I + ΨΨᵀ)⁻¹: chance of each block, and which units moved.
+
+    P is needed at the columns V of the blocks alone. So a group of blocks has VᵀPV and VᵀPy made at once,
+    its blocks take their turns on that small table, and P itself moves once a group: the same chain as one
+    block after another on P, with products of matrices where there were many of matrix and vector.
+    """
+    y, m, num_blocks = units.y, block_size, units.num_units // block_size
+    per_group = min(max(1, GROUP // m), num_blocks)
+    num_groups, q = -(-num_blocks // per_group), m * per_group
+    sign = jnp.repeat(jnp.asarray([1, -1], old.dtype), m)
+
+    def columns(psi):
+        """Those of the units; zeros fill the last group: blocks that change nothing."""
+        return jnp.pad(psi[:, : units.num_units], ((0, 0), (0, num_groups * q - units.num_units)))
+
+    new, old_columns = columns(new), columns(old)
+    uniforms = jax.random.uniform(rng_key, (num_groups, per_group), old.dtype)
+
+    def both(matrix, block, axis=0):
+        """Rows, or columns, of a table that belong to a block: the m new ones and the m old ones."""
+        starts = (block * m, q + block * m)
+        return jnp.concatenate([jax.lax.dynamic_slice_in_dim(matrix, i, m, axis) for i in starts], axis)
+
+    def visit_block(table, inputs):
+        block, uniform = inputs
+        rows, across = both(table, block), both(table, block, axis=1)
+        inverse, log_det = _inverse(jnp.diag(sign) + both(rows, block, axis=1))
+        b = rows[:, 2 * q :]
+        change = (y.shape[1] * log_det - jnp.sum(b * _small_product(inverse, b))) / 2
+        rate, is_accepted = _metropolis(change, uniform)
+        move = _small_product(jnp.where(is_accepted, inverse, 0), rows)
+        return table - _small_product(across, move), (rate, is_accepted)
+
+    def visit_group(precision, group):
+        v = jnp.concatenate(
+            [jax.lax.dynamic_slice_in_dim(psi, group * q, q, axis=1) for psi in (new, old_columns)], axis=1
+        )
+        g = precision @ v
+        table = jnp.concatenate([v.T @ g, g.T @ y], axis=1)
+        _, (rates, is_accepted) = jax.lax.scan(visit_block, table, (jnp.arange(per_group), uniforms[group]))
+        is_in = jnp.tile(jnp.repeat(is_accepted, m), 2)  # as if the others had not been offered
+        among = jnp.where(is_in[:, None] & is_in[None, :], table[:, : 2 * q], 0)
+        gained, lost = _exchange(jnp.where(is_in[:, None], g.T, 0), among, q)
+        return precision - gained.T @ gained + lost.T @ lost, (rates, is_accepted)
+
+    precision = _inverse_of_gram(old.T, units.noise_std)
+    _, offered = jax.lax.scan(visit_group, precision, jnp.arange(num_groups))
+    rates, is_accepted = (leaf.reshape(-1)[:num_blocks] for leaf in offered)
+    return rates, jnp.repeat(is_accepted, m)
+
+
+def _exchange(g: Float[Array, "r n"], among: Float[Array, "r r"], q: int):
+    """B₊ and B₋ with P − B₊ᵀB₊ + B₋ᵀB₋ = (P⁻¹ + V₊V₊ᵀ − V₋V₋ᵀ)⁻¹, from (PV)ᵀ and VᵀPV, V = [V₊, V₋].
+
+    First the new columns enter, then the old ones leave: a positive definite matrix each, where S + VᵀPV at
+    once is indefinite and needs pivots.
+    """
+    identity = jnp.eye(q, dtype=g.dtype)
+    root = jnp.linalg.cholesky(identity + among[:q, :q])
+    gained = solve_triangular(root, g[:q], lower=True)
+    cross = solve_triangular(root, among[:q, q:], lower=True)
+    root = jnp.linalg.cholesky(identity - among[q:, q:] + cross.T @ cross)
+    return gained, solve_triangular(root, g[q:] - cross.T @ gained, lower=True)
+
+
+def _in_feature_space(rng_key, units: Units, old, new, block_size: int):
+    """The sweep with Q = (σ²I + ΨᵀΨ)⁻¹, of which a block changes m rows and columns.
+
+    With E the block's columns of the identity, the change is EΔᵀ + ΔEᵀ: rank 2m again, V = [E, Δ] and
+    S = [[0, I], [I, 0]]. The quadratic form is ‖y‖² − rᵀw with r = Ψᵀy and w = Qr, over σ².
+    """
+    y, m, noise = units.y, block_size, units.noise_std**2
+    precision = _inverse_of_gram(old, units.noise_std)
+    gram_old, gram, gram_new = old.T @ old, old.T @ new, new.T @ new
+    difference = (new - old).T @ y
+    swap = jnp.roll(jnp.eye(2 * m, dtype=old.dtype), m, axis=0)
+
+    def rows(matrix, k):
+        return jax.lax.dynamic_slice_in_dim(matrix, k * m, m)
+
+    def columns(matrix, k):
+        return jax.lax.dynamic_slice_in_dim(matrix, k * m, m, axis=1)
+
+    def visit(carry, inputs):
+        precision, w, moved = carry
+        k, uniform = inputs
+        to_new = jnp.where(moved[:, None], columns(gram_new, k), columns(gram, k))
+        to_old = jnp.where(moved[:, None], rows(gram, k).T, columns(gram_old, k))
+        among = rows(columns(gram_new, k) - columns(gram_old, k), k) / 2
+        delta = jax.lax.dynamic_update_slice_in_dim(to_new - to_old, among, k * m, axis=0)
+        g = jnp.concatenate([columns(precision, k), precision @ delta], axis=1)
+        inverse, log_det = _inverse(swap + jnp.concatenate([rows(g, k), delta.T @ g]))
+        dr = rows(difference, k)
+        vw = jnp.concatenate([rows(w, k), delta.T @ w])
+        s = inverse @ (vw + rows(g, k).T @ dr)
+        dw = g[:, :m] @ dr - g @ s
+        quadratic = jnp.sum(dr * (rows(w + dw, k) + vw[:m])) - jnp.sum(vw * s)
+        change = (y.shape[1] * log_det - quadratic / noise) / 2
+        rate, is_accepted = _metropolis(change, uniform)
+        precision = precision - g @ jnp.where(is_accepted, inverse, 0) @ g.T
+        is_here = jnp.arange(len(moved)) // m == k
+        return (precision, w + jnp.where(is_accepted, dw, 0), moved | (is_here & is_accepted)), (
+            rate,
+            is_accepted,
+        )
+
+    num_blocks = units.num_units // m
+    uniforms = jax.random.uniform(rng_key, (num_blocks,), old.dtype)
+    start = precision, precision @ (old.T @ y), jnp.zeros(old.shape[1], bool)
+    _, (rates, is_accepted) = jax.lax.scan(visit, start, (jnp.arange(num_blocks), uniforms))
+    return rates, jnp.repeat(is_accepted, m)
+
+
+def _inverse_of_gram(psi, noise_std):
+    """(σ²I + ΨᵀΨ)⁻¹."""
+    identity = jnp.eye(psi.shape[1], dtype=psi.dtype)
+    return cho_solve(cho_factor(psi.T @ psi + noise_std**2 * identity), identity)
+
+
+def _inverse(m):
+    """M⁻¹ and log |det M| of a small matrix."""
+    if m.shape == (2, 2):  # without the latency of a factorisation, once a unit
+        det = m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]
+        adjugate = jnp.stack([m[1, 1], -m[0, 1], -m[1, 0], m[0, 0]]).reshape(2, 2)
+        return adjugate / det, jnp.log(jnp.abs(det))
+    return jnp.linalg.inv(m), jnp.linalg.slogdet(m)[1]
+
+
+def _small_product(a, b):
+    """a @ b as a sum of outer products: the compiler fuses it, and calls no library once a unit."""
+    return sum(a[:, i, None] * b[None, i, :] for i in range(a.shape[1]))
+
+
+def _metropolis(change, uniform):
+    rate = jnp.where(jnp.isnan(change), 0, jnp.exp(jnp.minimum(-change, 0)))
+    return rate, uniform < rate

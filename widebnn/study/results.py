@@ -1,0 +1,232 @@
+"""Results on disk: rows of numbers with the configuration and the circumstances that made them."""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from widebnn.study import arrays
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
+__all__ = ["Results", "config_hash", "device", "load", "load_or_run", "save"]
+
+FORMAT = "widebnn results 1"
+
+
+class Results(NamedTuple):
+    """What an experiment found.
+
+    Attributes
+    ----------
+    rows
+        One dictionary of numbers and names for each thing that was measured; arrays too, where there are any.
+    config
+        The configuration, as a dictionary; seeds are part of it.
+    provenance
+        Seconds, device, commit and versions; and `peak_bytes`, the most memory that the process had taken
+        until the results were stored, of the host and, where there is one, of the accelerator.
+    """
+
+    rows: list[dict[str, Any]]
+    config: dict[str, Any]
+    provenance: dict[str, Any]
+
+
+def config_hash(config: Any) -> str:
+    """SHA-256 of a configuration, a frozen dataclass of numbers, names and tuples of them.
+
+    Raises
+    ------
+    TypeError
+        If `config` is no dataclass instance, or holds what JSON cannot.
+    """
+    return hashlib.sha256(json.dumps(_as_dict(config), sort_keys=True).encode()).hexdigest()
+
+
+def save(path: str | os.PathLike, config: Any, rows: list[dict[str, Any]], seconds: float) -> Results:
+    """Write results with their provenance; an older file is replaced only once the new one is whole.
+
+    Parameters
+    ----------
+    path
+        A `.json` file in a folder that exists.
+    config
+        The experiment's frozen dataclass.
+    rows
+        What was measured. NumPy arrays go into a netCDF file beside it.
+    seconds
+        Wall time of the whole experiment.
+
+    Raises
+    ------
+    FileExistsError
+        If `path` holds results of another configuration, or something that is not ours.
+    OSError
+        If the file cannot be written, for instance for want of space; what was stored before stays as it is.
+    """
+    provenance = {
+        "seconds": round(seconds, 1),
+        "device": device(),
+        "commit": _commit(),
+        "versions": {name: version(name) for name in ("widebnn", "jax", "jaxlib", "flax", "numpy")},
+        "peak_bytes": _peak_bytes(),
+    }
+    return _write(Path(path), config, rows, provenance)
+
+
+def gather(
+    path: str | os.PathLike, config: Any, rows: list[dict[str, Any]], parts: Sequence[Results]
+) -> Results:
+    """Write rows that were computed in parts as the results of one configuration.
+
+    Parameters
+    ----------
+    path, config, rows
+        As for `save`.
+    parts
+        The results that the rows come from. Their seconds are added up, the largest of their peaks is kept,
+        and where device, commit or versions differ, all of them are named.
+
+    Raises
+    ------
+    ValueError
+        If there are no parts.
+    FileExistsError, OSError
+        As `save`.
+    """
+    if not parts:
+        raise ValueError("parts must hold at least one of Results; got none")
+    made = [part.provenance for part in parts]
+    names = dict.fromkeys(name for one in made for name in one["versions"])
+    peaks = [peak for one in made for peak in one.get("peak_bytes", {}).items()]
+    provenance = {
+        "seconds": round(sum(one["seconds"] for one in made), 1),
+        "device": _joined(one["device"] for one in made),
+        "commit": _joined(one["commit"] for one in made),
+        "versions": {name: _joined(one["versions"].get(name) for one in made) for name in names},
+        "peak_bytes": {kind: max(size for name, size in peaks if name == kind) for kind, _ in peaks},
+    }
+    return _write(Path(path), config, rows, provenance)
+
+
+def _joined(values) -> str | None:
+    return "; ".join(dict.fromkeys(value for value in values if value is not None)) or None
+
+
+def _write(path: Path, config: Any, rows: list[dict[str, Any]], provenance: dict[str, Any]) -> Results:
+    if path.exists() and _read(path).get("config_hash") != config_hash(config):
+        raise FileExistsError(f"path {path.name} holds something else than results of this configuration")
+    content = {
+        "format": FORMAT,
+        "config_hash": config_hash(config),
+        "config": _as_dict(config),
+        "provenance": provenance,
+    }
+    whole = path.with_suffix(f".{uuid.uuid4().hex}.partial")  # no other process writes to it
+    try:
+        content["rows"] = arrays.put(path, rows)
+        whole.write_text(json.dumps(content, indent=1) + "\n")
+        whole.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # on a full disk what there is of it would only be in the way
+            whole.unlink(missing_ok=True)
+        error.add_note(f"path {path.name} could not be stored; what was stored before is as it was")
+        raise
+    return Results(rows, content["config"], provenance)
+
+
+def load(path: str | os.PathLike, config: Any) -> Results:
+    """Read results of exactly this configuration.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is not ours, is damaged, or was made with another configuration.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"path {path.name} does not exist: run the experiment at this scale first")
+    content = _read(path)
+    parts = {"config_hash", "config", "provenance", "rows"}
+    if content.get("format") != FORMAT or not content.keys() >= parts:
+        raise ValueError(f"path {path.name} is no results file of widebnn, or a damaged one")
+    if content["config_hash"] != config_hash(config):
+        raise ValueError(f"path {path.name} was made with another configuration: run the experiment again")
+    return Results(arrays.take(path, content["rows"]), content["config"], content["provenance"])
+
+
+def load_or_run[C](path: str | os.PathLike, config: C, run: Callable[[C], list[dict[str, Any]]]) -> Results:
+    """The results at `path`, or, where there is no such file, those of `run(config)`, saved there.
+
+    Raises
+    ------
+    ValueError
+        As `load`, where there is a file: it is neither used nor overwritten.
+    """
+    if Path(path).exists():
+        return load(path, config)
+    start = time.perf_counter()
+    rows = run(config)
+    return save(path, config, rows, time.perf_counter() - start)
+
+
+def device() -> str:
+    """What the numbers were computed on: a GPU by its name, a CPU by kind and the cores it may use."""
+    kind = jax.devices()[0].device_kind
+    if jax.devices()[0].platform != "cpu":
+        return kind
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{kind}, {platform.machine()}, {cores} core{'s' * (cores != 1)}"
+
+
+def _as_dict(config: Any) -> dict[str, Any]:
+    if not dataclasses.is_dataclass(config) or isinstance(config, type):
+        raise TypeError(f"config must be an instance of a dataclass; got {config!r}")
+    return {"experiment": type(config).__name__} | json.loads(json.dumps(dataclasses.asdict(config)))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _peak_bytes() -> dict[str, int]:
+    peak = {}
+    if resource is not None:
+        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        peak["host"] = size if sys.platform == "darwin" else 1024 * size  # macOS counts bytes
+    if of_device := (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use"):
+        peak["device"] = of_device
+    return peak
+
+
+def _commit() -> str | None:
+    folder = Path(__file__).parent
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return found.stdout.strip()

@@ -1,0 +1,95 @@
+"""How fast a device is at what experiments spend their time on: measured, or from a card's data sheet.
+
+A step of a sampler takes the time to start its operations and the time of their arithmetic. In a narrow
+network the first is nearly all, in a wide one the second; a card is far ahead of a CPU in the second alone.
+"""
+
+import time
+from typing import NamedTuple
+
+import jax
+from flax import nnx
+
+from widebnn import samplers, targets
+from widebnn.models import BNN, FCN
+from widebnn.study.results import Results, device
+
+__all__ = ["T4", "Speed", "measured_speed"]
+
+
+class Speed(NamedTuple):
+    """What a step costs on a device: `latency` seconds, and one for each `flops` of its operations.
+
+    Attributes
+    ----------
+    device
+        Its name, as `widebnn.experiments.device` has it.
+    flops
+        Operations on float32 numbers a second, in steps of the experiments' sizes.
+    latency
+        Seconds of a step that has next to nothing to compute.
+    basis
+        Where the numbers come from, in words.
+    """
+
+    device: str
+    flops: float
+    latency: float
+    basis: str
+
+
+T4 = Speed(
+    "Tesla T4",
+    flops=8.1e12 / 4,
+    latency=50 * 10e-6,
+    basis="not measured on this card: a quarter of the 8.1 TFLOP/s on its data sheet, and 50 operations "
+    "a step that take 10 µs each to start",
+)
+"""The card of Colab's free runtime. A step of pCN compiles to some forty operations; shares are guesses."""
+
+
+def measured_speed() -> Speed:
+    """The speed of the device at hand, by steps of pCN on a narrow and on a wide network; some seconds.
+
+    Each is the fastest of three runs: what else the device does can only slow a run down.
+    """
+    narrow, wide = _seconds_per_step(8, 8, 200), _seconds_per_step(256, 4_096, 10)
+    # Where the arithmetic of the wide step drowns in the scatter of its start, a tenth of it is taken.
+    arithmetic = max(wide - narrow, wide / 10)
+    return Speed(device(), _operations(256, 4_096) / arithmetic, narrow, "measured here")
+
+
+def flops_on_record(results: Results) -> float:
+    """`Speed.flops` of the device that ran `over_width`, by its steps of pCN at the largest width."""
+    rows = [row for row in results.rows if row["sampler"] == "pCN"]
+    width = max(row["width"] for row in rows)
+    times = [row["ms_per_step"] / 1e3 for row in rows if row["width"] == width]
+    return _operations(results.config["num_train"], width) * len(times) / sum(times)
+
+
+def _operations(n: int, width: int) -> float:
+    """Of a potential with rotated inputs: XW and ΨΨᵀ, n² × width each, and a Cholesky factor, n³/3."""
+    return 4.0 * n**2 * width + n**3 / 3
+
+
+def _seconds_per_step(n: int, width: int, num_steps: int) -> float:
+    x = jax.random.normal(jax.random.key(0), (n, n))
+    bnn = BNN(FCN(n, width, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
+    target = targets.marginal(bnn, x, x[:, :1])
+    sampler = samplers.pcn(target.potential, step_size=0.1)
+
+    @jax.jit
+    def run(state, rng_key):
+        def step(i, state):
+            return sampler.step(jax.random.fold_in(rng_key, i), state)[0]
+
+        return jax.lax.fori_loop(0, num_steps, step, state)
+
+    state = sampler.init(target.draw_prior(jax.random.key(1)))
+    state = jax.block_until_ready(run(state, jax.random.key(2)))  # compiles
+    seconds = []
+    for number in range(3):
+        start = time.perf_counter()
+        state = jax.block_until_ready(run(state, jax.random.key(number)))
+        seconds.append(time.perf_counter() - start)
+    return min(seconds) / num_steps

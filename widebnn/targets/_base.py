@@ -1,0 +1,78 @@
+"""The idea that carries the package: a target is a potential over N(0, I)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key, PyTree
+
+from widebnn.tree import Position, normal_like
+
+__all__ = ["Target", "from_potential"]
+
+
+class Target(ABC):
+    """A density proportional to exp(−½‖u‖² − U(u)) on a pytree of arrays u.
+
+    Every parametrisation of every model of this package is one of these; samplers know nothing else.
+    """
+
+    @property
+    @abstractmethod
+    def template(self) -> PyTree[jax.ShapeDtypeStruct]:
+        """Shapes and dtypes of a position."""
+
+    @abstractmethod
+    def potential(self, position: Position) -> Float[Array, ""]:
+        """U, minus the log density relative to N(0, I), up to a constant."""
+
+    def logdensity(self, position: Position) -> Float[Array, ""]:
+        """−½‖u‖² − U(u), up to a constant: what samplers from other libraries want.
+
+        In float32 the two terms of a wide network lose what their difference holds; the samplers of this
+        package never form the sum.
+        """
+        return -sum(jnp.sum(u**2) for u in jax.tree.leaves(position)) / 2 - self.potential(position)
+
+    def draw_prior(self, rng_key: Key[Array, ""]) -> Position:
+        """A draw from N(0, I), where chains start unless told otherwise."""
+        return normal_like(rng_key, self.template)
+
+
+class _FromPotential(Target):
+    def __init__(self, potential, template):
+        self._potential, self._template = potential, template
+
+    @property
+    def template(self):
+        return self._template
+
+    def potential(self, position):
+        return self._potential(position)
+
+
+def from_potential(potential: Callable[[Position], Float[Array, ""]], template: PyTree) -> Target:
+    """Any function of a pytree as a target.
+
+    Parameters
+    ----------
+    potential
+        U; takes a pytree shaped like `template`, returns a scalar.
+    template
+        Arrays or `jax.ShapeDtypeStruct`s with the shapes and dtypes of a position.
+
+    Raises
+    ------
+    TypeError
+        If `potential` is not callable.
+    ValueError
+        If it does not return a real scalar on such a position.
+    """
+    if not callable(potential):
+        raise TypeError(f"potential must be a function of a position; got {potential!r}")
+    template = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), template)
+    value = jax.eval_shape(potential, template)
+    if getattr(value, "shape", None) != () or not jnp.issubdtype(value.dtype, jnp.floating):
+        raise ValueError(f"potential must return a real scalar; got {value}")
+    return _FromPotential(potential, template)

@@ -1,0 +1,148 @@
+"""Data in blocks: the readout's posterior in feature space without Ψ of all observations at once.
+
+ΨᵀΨ, Ψᵀy and ‖y − ΨW‖² are sums over observations. Formed block after block, and their gradients too, with Ψ
+of a block computed anew, they take memory O(block · width + p²) beside the data, however many rows there are.
+Gradients are in reverse mode and with respect to parameters; x and y are data and get none.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float, PyTree
+
+from widebnn._check import Number
+from widebnn.models.embedding import Inner
+from widebnn.targets._readout import FeatureSpace, Readout
+
+__all__ = ["BlockedFeatureSpace", "Rows", "misfit", "sum_over_blocks"]
+
+Embedding = Callable[[Inner, Float[Array, "b ..."]], Float[Array, "b p"]]
+
+Term = Callable[[Float[Array, "b p"], Float[Array, "b d_out"], Any], PyTree]
+"""Of Ψ_b, y_b and arguments of its own; rows of zeros add nothing to it."""
+
+
+class Rows(NamedTuple):
+    """Observations, and how many of them make a block."""
+
+    x: Float[Array, "n ..."]
+    y: Float[Array, "n d_out"]
+    block_size: int
+
+    def sum(self, of_block: Callable[[Callable[..., Any]], PyTree]) -> PyTree:
+        """Σ_b of_block(rows), with `rows(embedding, inner)` = Ψ_b, y_b.
+
+        Where the blocks do not divide n, the last one reaches back, and its rows that were counted are zero.
+        """
+        n = len(self.x)
+        size = min(self.block_size, n)
+
+        def block(i):
+            start = jnp.minimum(i * size, n - size)
+            x, y = (jax.lax.dynamic_slice_in_dim(a, start, size) for a in (self.x, self.y))
+            is_new = (start + jnp.arange(size) >= i * size)[:, None]
+            return lambda embedding, inner: (
+                jnp.where(is_new, embedding(inner, x), 0),
+                jnp.where(is_new, y, 0),
+            )
+
+        shapes = jax.eval_shape(lambda: of_block(block(0)))
+        zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        return jax.lax.fori_loop(
+            0, -(-n // size), lambda i, total: jax.tree.map(jnp.add, total, of_block(block(i))), zero
+        )
+
+
+def sum_over_blocks(term: Term, embedding: Embedding, inner: Inner, arguments: PyTree, data: Rows) -> PyTree:
+    """Σ_b term(Ψ_b, y_b, arguments), differentiable in the inner parameters and the arguments."""
+    x, y, block_size = data
+    return _sum(term, embedding, block_size, inner, arguments, x, y)
+
+
+def _plain_sum(term, embedding, block_size, inner, arguments, x, y):
+    return Rows(x, y, block_size).sum(lambda rows: term(*rows(embedding, inner), arguments))
+
+
+_sum = jax.custom_vjp(_plain_sum, nondiff_argnums=(0, 1, 2))
+
+
+def _sum_forward(term, embedding, block_size, *operands):
+    # not by _sum: a derivative of the gradient goes through here in forward mode
+    return _plain_sum(term, embedding, block_size, *operands), operands
+
+
+def _sum_backward(term, embedding, block_size, operands, cotangent):
+    inner, arguments, x, y = operands
+
+    def gradient(rows):
+        _, pullback = jax.vjp(lambda inner, args: term(*rows(embedding, inner), args), inner, arguments)
+        return pullback(cotangent)
+
+    return *Rows(x, y, block_size).sum(gradient), None, None
+
+
+_sum.defvjp(_sum_forward, _sum_backward)
+
+
+def misfit(psi: Float[Array, "b p"], y: Float[Array, "b d_out"], readout: Readout) -> Float[Array, ""]:
+    """‖y − ΨW‖²."""
+    return jnp.sum((y - psi @ readout) ** 2)
+
+
+def _moments(psi, y, _):
+    """ΨᵀΨ and Ψᵀy."""
+    return psi.T @ psi, psi.T @ y
+
+
+class BlockedFeatureSpace(FeatureSpace):
+    """`FeatureSpace` by sums over blocks: one pass over the data for ΨᵀΨ and Ψᵀy, one for the misfit."""
+
+    def __init__(self, embedding: Embedding, inner: Inner, data: Rows, reg: Number):
+        self.embedding, self.inner, self.data, self.y = embedding, inner, data, data.y
+        gram, cross = sum_over_blocks(_moments, embedding, inner, None, data)
+        self._factorise(gram, cross, reg)
+
+    def _misfit(self, readout):
+        return sum_over_blocks(misfit, self.embedding, self.inner, readout, self.data)
+
+    def potential(self, ratio: Number = 1) -> Float[Array, ""]:
+        """As in `FeatureSpace`, with the gradient formed in the pass that forms the misfit.
+
+        μ minimises the quadratic, and d log det = 2⟨ΨS, dΨ⟩ with S = (ΨᵀΨ + λI)⁻¹: given μ and S, the
+        gradient ∂U/∂Ψ = d_out ΨS − (ρ/λ)(y − Ψμ)μᵀ needs only the rows at hand.
+        """
+        mean = self.mean()
+        root = solve_triangular(self.factor, jnp.eye(len(self.factor), dtype=self.factor.dtype))
+        rest = (ratio * jnp.sum(mean**2) + self.y.shape[1] * self.log_det()) / 2
+        x, y, block_size = self.data
+        return _potential(
+            self.embedding, block_size, ratio / self.reg, self.inner, mean, root @ root.T, rest, x, y
+        )
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
+def _potential(embedding, block_size, scale, inner, mean, inverse, rest, x, y):
+    """½ scale ‖y − Ψμ‖² + rest; its gradient is that of U, through Ψ, μ, S and the rest at once."""
+    return rest + scale / 2 * _sum(misfit, embedding, block_size, inner, mean, x, y)
+
+
+def _potential_forward(embedding, block_size, scale, inner, mean, inverse, rest, x, y):
+    def value_and_gradient(rows):
+        psi, pullback, y_b = jax.vjp(lambda inner: rows(embedding, inner), inner, has_aux=True)
+        residual = y_b - psi @ mean
+        (gradient,) = pullback(mean.shape[1] * (psi @ inverse) - scale * residual @ mean.T)
+        return scale / 2 * jnp.sum(residual**2), gradient
+
+    value, gradient = Rows(x, y, block_size).sum(value_and_gradient)
+    return rest + value, gradient
+
+
+def _potential_backward(embedding, block_size, scale, gradient, cotangent):
+    return jax.tree.map(lambda leaf: cotangent * leaf, gradient), *5 * (None,)
+
+
+_potential.defvjp(_potential_forward, _potential_backward)

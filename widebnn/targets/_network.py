@@ -1,0 +1,182 @@
+"""What the targets of a Bayesian neural network share: data, the readout's posterior, predictions."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, Key
+
+from widebnn._arrays import Inputs, NewInputs, floating
+from widebnn._check import Number, at_least, finite, one_of
+from widebnn.models import BNN, Parameters
+from widebnn.models.embedding import Inner
+from widebnn.targets._base import Target
+from widebnn.targets._blocks import BlockedFeatureSpace, Rows
+from widebnn.targets._readout import ReadoutPosterior, readout_posterior, smaller_space
+from widebnn.tree import Position
+
+__all__ = ["NetworkTarget"]
+
+Function = Callable[..., Float[Array, "..."]]
+"""Of `(position, rng_key=None)`; the key is needed where part of θ is not in the position."""
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkTarget(Target):
+    """A posterior of a Bayesian neural network in one of its parametrisations.
+
+    Attributes
+    ----------
+    bnn
+        The network.
+    x, y
+        Inputs (n, ...) and observations (n, d_out).
+    space
+        Where the readout is factorised: "data" (n × n), "feature" (p × p) or "auto", the smaller.
+    block_size
+        Observations that go through the network at a time, wherever feature space is taken; None for all n.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If x or y is empty, not finite or of the wrong shape, `space` is unknown, or `block_size` is no
+        integer of at least 1 or does not go with `space`.
+    """
+
+    bnn: BNN
+    x: Float[Array, "n ..."]
+    y: Float[Array, "n d_out"]
+    space: str = "auto"
+    block_size: int | None = None
+
+    def __post_init__(self):
+        x, y = check_inputs(self.bnn, self.x), finite(y=self.y)
+        one_of(("auto", "data", "feature"), space=self.space)
+        if y.shape != (len(x), self.bnn.out_features):
+            raise ValueError(
+                f"y must have shape (n, d_out) = ({len(x)}, {self.bnn.out_features}); got {y.shape}"
+            )
+        if self.block_size is not None:
+            at_least(1, block_size=self.block_size)
+            if self.space == "data":
+                raise ValueError(
+                    f"block_size must be None with space='data', which takes all rows; got {self.block_size}"
+                )
+
+    @abstractmethod
+    def inner(self, position: Position) -> Inner:
+        """θ^{≤L}, the parameters below the readout."""
+
+    @abstractmethod
+    def readout(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Float[Array, "p d_out"]:
+        """W; drawn from its exact posterior with `rng_key` where the position does not hold it."""
+
+    @abstractmethod
+    def from_parameters(self, parameters: Parameters) -> Position:
+        """The position of θ."""
+
+    def to_parameters(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Parameters:
+        """θ; what the position does not hold is drawn from its exact posterior with `rng_key`."""
+        return Parameters(self.inner(position), self.readout(position, rng_key))
+
+    def embedding(self, position: Position) -> Float[Array, "n p"]:
+        """Ψ of the observed inputs."""
+        return self.bnn.embedding(self.inner(position), self.x)
+
+    def readout_posterior(self, position: Position, reg: Number | None = None) -> ReadoutPosterior:
+        """The readout's posterior given the rest, at λ = σ² unless told otherwise."""
+        reg = self.bnn.noise_std**2 if reg is None else reg
+        p = self.bnn.template(self.x).readout.shape[0]
+        if self.block_size is not None and smaller_space((len(self.x), p), self.space) == "feature":
+            rows = Rows(self.x, self.y, self.block_size)
+            return BlockedFeatureSpace(self.bnn.embedding, self.inner(position), rows, reg)
+        return readout_posterior(self.embedding(position), self.y, reg, self.space)
+
+    def embedding_at(self, x: NewInputs) -> Function:
+        """Ψ* of new inputs, a function of `(position, rng_key=None)`."""
+        x = self._new_inputs(x)
+        return lambda position, rng_key=None: self.bnn.embedding(self.inner(position), x)
+
+    def output(self, x: NewInputs) -> Function:
+        """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`."""
+        embedding = self.embedding_at(x)
+
+        def output(position, rng_key=None):
+            readout_key, embedding_key = (None, None) if rng_key is None else jax.random.split(rng_key)
+            return embedding(position, embedding_key) @ self.readout(position, readout_key)
+
+        return output
+
+    def predictive_mean(self, x: NewInputs) -> Function:
+        """E[f(x) | θ^{≤L}, D] = Ψ*μ, (m, d_out), as a function of `(position, rng_key=None)`.
+
+        The readout is integrated out exactly (Rao–Blackwell), in every parametrisation: the variance of
+        an average over a chain is never larger than that of `output`.
+        """
+        embedding = self.embedding_at(x)
+
+        def mean(position, rng_key=None):
+            return embedding(position, rng_key) @ self.readout_posterior(position).mean()
+
+        return mean
+
+    def predictive_covariance(self, x: NewInputs) -> Function:
+        """Cov[f_j(x) | θ^{≤L}, D] = Ψ*ΣΨ*ᵀ, (m, m), the same for each output j.
+
+        A function of `(position, rng_key=None)`; the observation noise σ² I is not in it.
+        """
+        embedding = self.embedding_at(x)
+
+        def covariance(position, rng_key=None):
+            return self.readout_posterior(position).covariance(embedding(position, rng_key))
+
+        return covariance
+
+    def predictive_draw(self, x: NewInputs) -> Function:
+        """y* = f_θ(x) + σ ε, (m, d_out): a posterior-predictive draw, a function of `(position, rng_key)`."""
+        output = self.output(x)
+
+        def draw(position, rng_key=None):
+            output_key, noise_key = jax.random.split(required(rng_key, "the noise of an observation"))
+            f = output(position, output_key)
+            return f + self.bnn.noise_std * jax.random.normal(noise_key, f.shape, f.dtype)
+
+        return draw
+
+    @property
+    def _input_shape(self) -> tuple[int, ...]:
+        return self.x.shape[1:]
+
+    def _new_inputs(self, x: NewInputs) -> Array:
+        return check_new_inputs(x, self._input_shape, self.x.dtype)
+
+
+def check_inputs(bnn: BNN, x: Inputs) -> Float[Array, "n ..."]:
+    """Observed inputs in floating point, finite and fit for the network."""
+    if not isinstance(bnn, BNN):
+        raise TypeError(f"bnn must be a widebnn.BNN; got {type(bnn).__name__}")
+    x = floating(x=x)
+    if x.ndim < 2 or x.size == 0:
+        raise ValueError(f"x must have shape (n, ...) with n ≥ 1; got {x.shape}")
+    try:
+        bnn.template(x)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"x of shape {x.shape} does not fit the network: {error}") from error
+    return x
+
+
+def check_new_inputs(x: NewInputs, shape: tuple[int, ...], dtype: DTypeLike) -> Float[Array, "m ..."]:
+    """New inputs in the shape and dtype of the observed ones."""
+    x = floating(x=x).astype(dtype)
+    if x.shape[1:] != shape or x.size == 0:
+        raise ValueError(f"x must have shape (m, {str(shape)[1:]} with m ≥ 1; got {x.shape}")
+    return x
+
+
+def required(rng_key: Key[Array, ""] | None, what: str) -> Key[Array, ""]:
+    """The key, or an error that says what has to be drawn with it."""
+    if rng_key is None:
+        raise TypeError(f"rng_key is required: {what} is drawn with it")
+    return rng_key

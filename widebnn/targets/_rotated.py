@@ -1,0 +1,184 @@
+"""Rotating the inputs: the first dense layer reduced, exactly, to what the data can see of it.
+
+The first layer meets W¹ only through XW¹. With X = RQᵀ, Q (d_in × r) orthonormal and r the rank of X, the
+coordinates QᵀW¹ ~ N(0, I) carry all the data, and RQᵀW¹ is the layer applied to the inputs R with a kernel of
+r rows. The rest of W¹ keeps its prior and is drawn only when new inputs look at it.
+"""
+
+import functools
+import operator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+from flax.traverse_util import flatten_dict
+from jaxtyping import Array, Float, Float64
+
+from widebnn._arrays import NewInputs
+from widebnn.models import BNN, Parameters
+from widebnn.samplers._unitwise import Units
+from widebnn.targets._network import NetworkTarget, required
+from widebnn.tree import Position, normal_like
+
+__all__ = ["rotated"]
+
+
+def _row_space(x: Float64[np.ndarray, "n d"], like: Array) -> Float64[np.ndarray, "d r"]:
+    """Orthonormal columns that span the rows of x, up to the rounding of inputs such as `like`."""
+    factors: Any = scipy.linalg.qr(x.T, mode="economic", pivoting=True)
+    q, r, _ = factors
+    tolerance = 10 * jnp.finfo(like.dtype).eps * np.abs(np.asarray(like)).max() * np.sqrt(x.shape[1])
+    return q[:, np.abs(np.diag(r)) > tolerance]
+
+
+@dataclass(frozen=True, eq=False)
+class Rotated(NetworkTarget):
+    """A target on QᵀW¹ in place of W¹, everything else as in `base`, which is applied to R."""
+
+    base: NetworkTarget = field(kw_only=True)
+    basis: Float64[np.ndarray, "d_in r"] = field(kw_only=True)
+    kernel: tuple = field(kw_only=True)
+
+    @property
+    def template(self):
+        return self.base.template
+
+    def potential(self, position: Position) -> Float[Array, ""]:
+        return self.base.potential(position)
+
+    def inner(self, position: Position):
+        """The inner parameters with the rotated kernel QᵀW¹, which goes with the inputs R."""
+        return self.base.inner(position)
+
+    def readout(self, position: Position, rng_key=None) -> Float[Array, "p d_out"]:
+        return self.base.readout(position, rng_key)
+
+    def to_parameters(self, position: Position, rng_key=None) -> Parameters:
+        """θ with the whole W¹ = Q(QᵀW¹) + (I − QQᵀ)Z, Z ~ N(0, I) drawn with `rng_key`."""
+        readout_key, kernel_key = jax.random.split(required(rng_key, "the part of W¹ outside the data"))
+        inner = self.inner(position)
+        rotated = _leaf(inner, self.kernel)
+        q = jnp.asarray(self.basis, rotated.dtype)
+        z = jax.random.normal(kernel_key, (len(q), rotated.shape[1]), rotated.dtype)
+        whole = z + q @ (rotated - q.T @ z)
+        return Parameters(_with(inner, self.kernel, whole), self.readout(position, readout_key))
+
+    def from_parameters(self, parameters: Parameters) -> Position:
+        whole = _leaf(parameters.inner, self.kernel)
+        rotated = jnp.asarray(self.basis, whole.dtype).T @ whole
+        return self.base.from_parameters(
+            Parameters(_with(parameters.inner, self.kernel, rotated), parameters.readout)
+        )
+
+    def embedding_at(self, x: NewInputs):
+        """Ψ* of new inputs, a function of `(position, rng_key=None)`.
+
+        X* = (X*Q)Qᵀ + R*Q*ᵀ with Q* orthonormal and orthogonal to Q: the coordinates Q*ᵀW¹ ~ N(0, I) are
+        drawn with `rng_key`, which is needed where some of `x` lies outside the span of the data.
+        """
+        x = self._new_inputs(x)
+        exact = np.asarray(x, np.float64)
+        seen = exact @ self.basis
+        rest = exact - seen @ self.basis.T
+        new_basis = _row_space(rest, x)
+        inputs = jnp.asarray(np.concatenate([seen, rest @ new_basis], axis=1), self.x.dtype)
+
+        def embedding(position, rng_key=None):
+            inner = self.inner(position)
+            if new_basis.shape[1] == 0:
+                return self.bnn.embedding(inner, inputs)
+            key = required(rng_key, "the part of W¹ that x sees and the data do not")
+            rotated = _leaf(inner, self.kernel)
+            z = jax.random.normal(key, (new_basis.shape[1], rotated.shape[1]), rotated.dtype)
+            return self.bnn.embedding(_with(inner, self.kernel, jnp.concatenate([rotated, z])), inputs)
+
+        return embedding
+
+    @property
+    def units(self) -> Units:
+        """Those of the target that was rotated, where it offers them."""
+        return getattr(self.base, "units")  # noqa: B009, not every target has them
+
+    @property
+    def _input_shape(self):
+        return self.basis.shape[:1]
+
+
+def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
+    """The same posterior with the first dense layer reduced to the rank of the data.
+
+    CIFAR-10 at n = 256: chains run on 256 × d_1 numbers in place of 3,072 × d_1. New inputs bring back what
+    they see of the rest, freshly drawn from its exact posterior, which is its prior: report effective sample
+    sizes on what the data inform.
+
+    Parameters
+    ----------
+    target
+        A target of this package on inputs of shape (n, d_in).
+    kernel
+        Path of the first layer's kernel in the pytree of inner parameters, such as ("layers", 0, "kernel");
+        found without help where only one leaf named "kernel" has d_in rows.
+
+    Raises
+    ------
+    TypeError
+        If `target` is no target of a network, or is rotated already.
+    ValueError
+        If the kernel is not found, or the network on R with QᵀW¹ differs from the one on X with W¹: the
+        first layer must be a `widebnn.models.Dense`, or one that scales alike, applied to the inputs
+        themselves.
+    """
+    if not isinstance(target, NetworkTarget) or isinstance(target, Rotated):
+        raise TypeError(f"target must be a network's target, not yet rotated; got {type(target).__name__}")
+    if target.x.ndim != 2:
+        raise ValueError(f"target must have inputs of shape (n, d_in); got {target.x.shape}")
+    bnn, d_in = target.bnn, target.x.shape[1]
+    shapes: dict[tuple, Any] = flatten_dict(bnn.features.template)
+    kernels = [path for path, leaf in shapes.items() if path[-1] == "kernel" and leaf.shape[0] == d_in]
+    if kernel is None and len(kernels) != 1:
+        raise ValueError(f"kernel must name the first layer's kernel; those with {d_in} rows: {kernels}")
+    kernel = kernels[0] if kernel is None else tuple(kernel)
+    if kernel not in shapes or shapes[kernel].shape[:-1] != (d_in,):
+        raise ValueError(f"kernel must be the path of a leaf of shape ({d_in}, d_1); got {kernel}")
+
+    exact = np.asarray(target.x, np.float64)
+    basis = _row_space(exact, target.x)
+    if basis.shape[1] == 0:
+        raise ValueError("target must have inputs with an entry other than 0; got zeros only")
+    leaf = shapes[kernel]
+    smaller = jax.ShapeDtypeStruct((basis.shape[1], *leaf.shape[1:]), leaf.dtype)
+    features = bnn.features._replace(template=_with(bnn.features.template, kernel, smaller))
+    rotated_bnn = BNN(
+        features, bnn.out_features, bnn.noise_std, weight_std=bnn.weight_std, bias_std=bnn.bias_std
+    )
+    r = jnp.asarray(exact @ basis, target.x.dtype)
+
+    inner = normal_like(jax.random.key(0), bnn.features.template)
+    reduced = _with(inner, kernel, jnp.asarray(basis, leaf.dtype).T @ _leaf(inner, kernel))
+    before = bnn.embedding(inner, target.x)
+    try:
+        after = rotated_bnn.embedding(reduced, r)
+    except (TypeError, ValueError):  # shapes no longer fit
+        after = jnp.full_like(before, jnp.nan)
+    if not jnp.allclose(before, after, atol=1e-3 * float(jnp.abs(before).max())):
+        raise ValueError(
+            f"kernel {kernel} must enter as scale · x @ kernel alone, with a scale that does not change with "
+            "its number of rows; the network's embedding changed under the rotation"
+        )
+    base = replace(target, bnn=rotated_bnn, x=r)
+    shared = (target.y, target.space, target.block_size)
+    return Rotated(rotated_bnn, r, *shared, base=base, basis=basis, kernel=kernel)
+
+
+def _leaf(tree: Any, path: tuple) -> Any:
+    return functools.reduce(operator.getitem, path, tree)
+
+
+def _with(tree: Any, path: tuple, leaf: Any) -> Any:
+    """`tree` with another leaf at `path`."""
+    if not path:
+        return leaf
+    return tree | {path[0]: _with(tree[path[0]], path[1:], leaf)}
