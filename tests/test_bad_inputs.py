@@ -44,7 +44,7 @@ MODULES = {
     "diagnostics": wb.diagnostics,
     "experiments": experiments,
     "landscape": landscape,
-    "limits": limits,
+    "estimates": estimates,
     "metrics": metrics,
     "models": wb.models,
     "nngp": wb.nngp,

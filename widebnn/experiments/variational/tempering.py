@@ -132,8 +132,8 @@ def tempering(config: Tempering, on_row: Callable[[dict[str, Any]], None] = lamb
     -------
     Rows with tau, eta and repeat; of the last epoch `log_likelihood`, an observation, and `kl`, a weight;
     what `widebnn.experiments.classification_summary` says; `mean_norm` and `std`, the root mean square of μ
-    and the mean of σ; seconds. The first repeat also has `weights`: edges and shares of histograms of μ and σ,
-    and ‖μ‖ and the mean of σ of the weights into and out of each of some hidden units.
+    and the mean of σ; seconds. The first repeat also has `weights`: edges and shares of histograms of μ and
+    σ, and ‖μ‖ and the mean of σ of the weights into and out of each of some hidden units.
 
     Raises
     ------
