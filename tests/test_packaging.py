@@ -69,6 +69,21 @@ def test_wheel_works_with_core_dependencies_alone(wheel, tmp_path):
     assert Path(file).is_relative_to(tmp_path)
 
 
+def test_import_leaves_out_what_a_chain_does_not_need():
+    program = "import sys, widebnn as wb; print(*sys.modules); wb.plots; assert 'matplotlib' in sys.modules"
+    loaded = set(run(sys.executable, "-c", program, cwd=ROOT).split())
+    heavy = {
+        "matplotlib",
+        "orbax.checkpoint",
+        "arviz",
+        "sklearn",
+        "pooch",
+        "scipy",
+        "widebnn.experiments",
+    }
+    assert "widebnn.sampling" in loaded and not heavy & loaded
+
+
 def test_pins_cover_every_dependency():
     pins = (ROOT / "requirements.txt").read_text()
     pinned = {canonical(line) for line in pins.splitlines()}
