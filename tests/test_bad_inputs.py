@@ -102,6 +102,13 @@ def sample(**options):
     return wb.sample(options.pop("rng_key", KEY), sampler, problem, progress=False, **options)
 
 
+WALK = functools.partial(wb.samplers.pcn, flat)
+
+
+def tuned(**options):
+    return wb.samplers.tuned(**({"make": WALK, "target_acceptance": 0.5} | options))
+
+
 def mesh(**axes):
     """One on paper, of more devices than there are."""
     return jax.sharding.Mesh(np.resize(jax.devices(), tuple(axes.values())), tuple(axes))
@@ -628,17 +635,18 @@ ROWS = [
         ValueError,
         ("candidates", "at least one"),
     ),
-    Row(
-        "tuning.tune",
-        lambda: tuning.tune(KEY, {"walk": tuning.Candidate(None, 0.5, 0.0)}, target(), budget=100),
-        ValueError,
-        ("cost", "above 0", "0.0"),
-    ),
-    Row(
-        "tuning.tune",
-        lambda: tuning.tune(KEY, {"walk": tuning.Candidate(None, 0.5, 20.0)}, target(), budget=100),
-        ValueError,
-        ("budget", "eight times", "'walk'", "100"),
+    *(
+        Row(
+            "tuning.tune",
+            lambda c=c: tuning.tune(KEY, {"walk": tuning.Candidate(*c)}, target(), budget=100),
+            error,
+            words,
+        )
+        for c, error, words in [
+            ((tuned(), 0.0), ValueError, ("cost", "above 0", "0.0")),
+            ((tuned(), 20.0), ValueError, ("budget", "eight times", "'walk'", "100")),
+            ((WALK, 1.0), TypeError, ("candidates['walk'].sampler", "samplers.tuned")),
+        ]
     ),
     Row(
         "tuning.tune_block_size",
@@ -659,35 +667,30 @@ ROWS = [
     Row("sampling.sample", lambda: sample(num_chains=0), ValueError, ("num_chains", "at least 1", "0")),
     Row("sampling.sample", lambda: sample(rng_key=jnp.zeros(2)), TypeError, ("rng_key", "jax.random.key(0)")),
     *(
-        Row("sampling.sample", lambda v=v, b=b: sample(target_acceptance=v, burn_in=b), ValueError, words)
-        for v, b in [(0.0, 5), (1.0, 5), (1.7, 5), (0.5, 0)]
-        for words in [
-            ("target_acceptance", "(0, 1)", "burn_in > 0", f"target_acceptance={v}", f"burn_in={b}")
+        Row("samplers.tuned", lambda o=o: tuned(**o), error, words)
+        for o, error, words in [
+            ({"make": None}, TypeError, ("make", "a function from a step size", "None")),
+            ({"make": WALK(0.1)}, TypeError, ("make", "a function from a step size", "Sampler")),
+            ({"make": float}, TypeError, ("make", "return a sampler", "0.1")),
+            *(
+                ({"target_acceptance": v}, ValueError, ("target_acceptance", "(0, 1)", str(v)))
+                for v in (0.0, 1.0, 1.7, math.nan)
+            ),
+            ({"step_size": 2.0}, ValueError, ("step_size", "max_step_size=1.0", "2.0")),
+            ({"step_size": -0.1}, ValueError, ("step_size", "above 0", "-0.1")),
+            ({"max_step_size": 0.0}, ValueError, ("max_step_size", "above 0", "0.0")),
+            ({"max_step_size": 2.0}, ValueError, ("max_step_size", "(0, 1]", "2.0")),
         ]
     ),
-    Row(
-        "sampling.sample",
-        lambda: sample(target_acceptance=0.5, burn_in=5),
-        TypeError,
-        ("sampler", "a function from a step size"),
+    *(
+        Row("sampling.sample", lambda v=v: sample(sampler=v), TypeError, ("sampler", "(init, step)", "tuned"))
+        for v in (None, WALK)
     ),
     Row(
         "sampling.sample",
-        lambda: sample(sampler=functools.partial(wb.samplers.pcn, flat)),
-        TypeError,
-        ("sampler", "a sampler (init, step)"),
-    ),
-    Row(
-        "sampling.sample",
-        lambda: sample(
-            sampler=functools.partial(wb.samplers.pcn, flat), burn_in=5, target_acceptance=0.5, step_size=2.0
-        ),
+        lambda: sample(sampler=tuned(), burn_in=0),
         ValueError,
-        ("step_size", "max_step_size=1.0", "2.0"),
-    ),
-    Row("sampling.sample", lambda: sample(step_size=-0.1), ValueError, ("step_size", "above 0", "-0.1")),
-    Row(
-        "sampling.sample", lambda: sample(max_step_size=0.0), ValueError, ("max_step_size", "above 0", "0.0")
+        ("burn_in", "at least 1", "tuned", "got 0"),
     ),
     Row(
         "sampling.sample",

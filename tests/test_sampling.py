@@ -14,7 +14,7 @@ from scipy import stats
 
 import widebnn as wb
 from widebnn import samplers, sampling
-from widebnn.samplers import langevin, pcn, rwm
+from widebnn.samplers import langevin, pcn, rwm, tuned
 
 TARGET = wb.targets.from_potential(
     lambda u: jnp.sum(jnp.cosh(u["a"])) + jnp.sum(u["b"] ** 2), {"a": jnp.zeros(2), "b": jnp.zeros((1, 3))}
@@ -96,7 +96,7 @@ def test_sampler_of_another_target_is_refused(wrap):
     make = functools.partial(pcn, standard.potential)
     options = {"num_samples": 2, "progress": False}
     if wrap == "tuned":
-        sampler, options = make, options | {"target_acceptance": 0.5, "burn_in": 2}
+        sampler, options = tuned(make, 0.5), options | {"burn_in": 2}
     else:
         sampler = (
             make(0.1) if wrap == "bare" else samplers.alternate(pcn(repriorised.potential, 0.1), make(0.1))
@@ -142,36 +142,24 @@ def test_functions_that_want_a_key_get_a_fresh_one():
 def test_tuning_reaches_the_wanted_acceptance_and_freezes(make, wanted, start):
     """On a Gaussian reference with one stiff direction; the rate is of the draws after tuning."""
     target = wb.targets.from_potential(lambda u: 50 * (u[0] - 1) ** 2, jnp.zeros(5))
-    options = {"num_samples": 500, "num_chains": 16, "progress": False, "max_step_size": 5.0}
-    if make is pcn:
-        options["max_step_size"] = 1.0
-    tuned = wb.sample(
-        jax.random.key(0),
-        functools.partial(make, target.potential),
-        target,
-        burn_in=1_500,
-        target_acceptance=wanted,
-        step_size=start,
-        **options,
-    )
-    assert abs(tuned.acceptance_rate - wanted) < 0.03
-    options.pop("max_step_size")
+    options = {"num_samples": 500, "num_chains": 16, "progress": False}
+    sampler = tuned(functools.partial(make, target.potential), wanted, start, 1.0 if make is pcn else 5.0)
+    found = wb.sample(jax.random.key(0), sampler, target, burn_in=1_500, **options)
+    assert abs(found.acceptance_rate - wanted) < 0.03
     frozen = wb.sample(
-        jax.random.key(1), make(target.potential, tuned.step_size), target, burn_in=300, **options
+        jax.random.key(1), make(target.potential, found.step_size), target, burn_in=300, **options
     )
-    assert abs(frozen.acceptance_rate - tuned.acceptance_rate) < 0.03
+    assert abs(frozen.acceptance_rate - found.acceptance_rate) < 0.03
 
 
 def test_step_size_stays_below_its_limit():
     flat = wb.targets.from_potential(lambda u: 0.0 * jnp.sum(u), jnp.zeros(3))
     draws = wb.sample(
         jax.random.key(0),
-        functools.partial(pcn, flat.potential),
+        tuned(functools.partial(pcn, flat.potential), 0.5, max_step_size=0.8),
         flat,
         num_samples=5,
         burn_in=200,
-        target_acceptance=0.5,
-        max_step_size=0.8,
         progress=False,
     )
     assert 0.79 < draws.step_size < 0.8 * (1 + 1e-6) and draws.acceptance_rate == 1

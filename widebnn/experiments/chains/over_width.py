@@ -148,11 +148,10 @@ class _Posterior:
         self.project = random_projections(keys[0], self.rotated.template, num=config.num_projections)
         equilibrium = sample(
             keys[1],
-            partial(samplers.hmc, self.rotated.potential, num_steps=10),
+            samplers.tuned(partial(samplers.hmc, self.rotated.potential, num_steps=10), 0.8),
             self.rotated,
             num_samples=1,
             burn_in=config.burn_in,
-            target_acceptance=0.8,
         )
         self.position = jax.tree.map(lambda leaf: leaf[0], equilibrium.position)
         self.parameters = self.rotated.to_parameters(self.position, keys[2])
