@@ -19,6 +19,7 @@ from widebnn import (
     tuning,
     vi,
 )
+from widebnn._failures import ChainWarning
 from widebnn.checkpoint import Checkpoint
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
 from widebnn.models import BNN
@@ -31,6 +32,7 @@ __version__ = version("widebnn")
 
 __all__ = [
     "BNN",
+    "ChainWarning",
     "Checkpoint",
     "Draws",
     "Stream",
