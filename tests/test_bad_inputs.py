@@ -570,6 +570,19 @@ ROWS = [
         TypeError,
         ("rng_key", "momentum"),
     ),
+    *(
+        Row("samplers.leapfrog", lambda v=v: wb.samplers.leapfrog(flat, *v), ValueError, words)
+        for v, words in [
+            ((0.0, 3), ("step_size", "above 0", "0.0")),
+            ((0.1, 0), ("num_steps", "at least 1", "0")),
+        ]
+    ),
+    Row(
+        "samplers.accept",
+        lambda: wb.samplers.accept(KEY, jnp.zeros(2), jnp.zeros(2), jnp.ones(2)),
+        ValueError,
+        ("log_ratio", "one number", "(2,)"),
+    ),
     Row("samplers.hmc", lambda: wb.samplers.hmc(flat, 0.1, 0), ValueError, ("num_steps", "at least 1", "0")),
     *(
         Row(
@@ -1764,11 +1777,11 @@ def test_missing_data_folder_is_named(monkeypatch, tmp_path):
 
 
 def only_holds_values(thing):
-    """Records, protocols, aliases of types and functions without arguments have no input to check."""
+    """Records, warnings, protocols, type aliases and functions without arguments have no input to check."""
     if typing.get_origin(thing) is not None:
         return True
     if isinstance(thing, type):
-        is_record = issubclass(thing, tuple) or dataclasses.is_dataclass(thing)
+        is_record = issubclass(thing, tuple | Warning) or dataclasses.is_dataclass(thing)
         return (is_record and not hasattr(thing, "__post_init__")) or getattr(thing, "_is_protocol", False)
     return not inspect.signature(thing).parameters
 
