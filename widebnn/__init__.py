@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from widebnn import checkpoint, diagnostics, models, nngp, samplers, streaming, targets, tree, tuning
+from widebnn._failures import ChainWarning
 from widebnn.checkpoint import Checkpoint
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
 from widebnn.models import BNN
@@ -24,6 +25,7 @@ _ON_FIRST_USE = {"data", "estimates", "experiments", "landscape", "metrics", "pl
 
 __all__ = [
     "BNN",
+    "ChainWarning",
     "Checkpoint",
     "Draws",
     "Stream",

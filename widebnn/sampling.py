@@ -19,6 +19,7 @@ from widebnn._chains import Chains, call
 from widebnn._check import at_least
 from widebnn._compile import Program
 from widebnn._devices import Devices
+from widebnn._failures import warn_of_failures
 from widebnn.checkpoint import Checkpoint, Kept, Store, digest, identity
 from widebnn.samplers._base import AnySampler, is_sampler
 from widebnn.samplers._tuned import Tuned
@@ -184,6 +185,11 @@ def sample(
         If a checkpoint cannot be written; the one before is kept.
     RuntimeError
         If another process writes checkpoints in the same folder.
+
+    Warns
+    -----
+    ChainWarning
+        If chains accepted next to nothing, or values that were collected or streamed are NaN.
     """
     at_least(1, num_samples=num_samples)
     at_least(1, thin=thin)
@@ -291,6 +297,11 @@ def sample(
     collected, stats = {}, {name: mean.chain_mean[:, None] for name, mean in means.items()}
     if kept:
         collected, stats = jax.tree.map(lambda *parts: np.moveaxis(np.concatenate(parts), 0, 1), *kept)
+    warn_of_failures(
+        stats.get("is_accepted", stats["acceptance_rate"]).mean(axis=1),
+        num_samples * thin,
+        collected | {f"streamed {name}": summary.chain_mean for name, summary in streamed.items()},
+    )
     return Draws(
         collected=collected,
         stats=stats,

@@ -69,7 +69,14 @@ def accept[S: State](
     """Metropolis–Hastings: move to `proposal` with probability min(1, exp(log_ratio)).
 
     A ratio that is not a number rejects: a diverged proposal must never be kept.
+
+    Raises
+    ------
+    ValueError
+        If `log_ratio` is not one number.
     """
+    if jnp.shape(log_ratio) != ():
+        raise ValueError(f"log_ratio must be one number; got shape {jnp.shape(log_ratio)}")
     rate = jnp.where(jnp.isnan(log_ratio), 0.0, jnp.exp(jnp.minimum(log_ratio, 0.0)))
     is_accepted = jax.random.uniform(rng_key, dtype=rate.dtype) < rate
     kept = jax.tree.map(lambda new, old: jnp.where(is_accepted, new, old), proposal, state)
