@@ -185,15 +185,14 @@ def _rows(config: Architectures, case: Case) -> Iterator[Row]:
     target = posterior.rotated if is_dense else posterior.marginal
     seen = posterior.seen if is_dense else dataset.x_test
     burn_in_key, rng_key = jax.random.split(jax.random.key(config.seed))
+    hmc = partial(samplers.function_space_hmc, target.potential, num_steps=config.num_kicks)
     equilibrium = sample(
         burn_in_key,
-        partial(samplers.function_space_hmc, target.potential, num_steps=config.num_kicks),
+        samplers.tuned(hmc, 0.8, max_step_size=np.pi / 2),
         target,
         num_samples=1,
         burn_in=case.num_steps // config.num_kicks,
         num_chains=config.num_chains,
-        target_acceptance=0.8,
-        max_step_size=np.pi / 2,
     )
     of = Sampled(target, posterior.num_rest(target), equilibrium.step_size)
     for name, make in SAMPLERS.items():

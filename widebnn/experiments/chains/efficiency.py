@@ -15,6 +15,7 @@ from widebnn.diagnostics import effective_sample_size, random_projections
 from widebnn.experiments.settings.images import LOADERS, images
 from widebnn.experiments.settings.posterior import Posterior, one_layer
 from widebnn.experiments.settings.step_times import step_times
+from widebnn.samplers import tuned
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
 from widebnn.tree import Position
@@ -23,26 +24,26 @@ __all__ = ["METHODS", "Efficiency", "efficiency"]
 
 
 class Method(NamedTuple):
-    """A sampler, the acceptance that its step size is tuned to, and the cost of a step in potentials."""
+    """From a target to a sampler, tuned where it has a step size; and the cost of a step in potentials."""
 
-    make: Callable[..., Any]
-    target_acceptance: float | None
+    make: Callable[[Any], samplers.Sampler | samplers.Tuned]
     cost: int
-    max_step_size: float = 1.0
 
 
 METHODS: Mapping[str, Method] = {
-    "pCN": Method(lambda t: partial(samplers.pcn, t.potential), 0.25, 1),
-    "pCNL": Method(lambda t: partial(samplers.pcnl, t.potential), 0.6, 3),
-    "Langevin": Method(lambda t: partial(samplers.langevin, t.potential, damping=0.01), 0.9, 3),
-    "HMC": Method(lambda t: partial(samplers.hmc, t.potential, num_steps=10), 0.8, 30),
+    "pCN": Method(lambda t: tuned(partial(samplers.pcn, t.potential), 0.25), 1),
+    "pCNL": Method(lambda t: tuned(partial(samplers.pcnl, t.potential), 0.6), 3),
+    "Langevin": Method(lambda t: tuned(partial(samplers.langevin, t.potential, damping=0.01), 0.9), 3),
+    "HMC": Method(lambda t: tuned(partial(samplers.hmc, t.potential, num_steps=10), 0.8), 30),
     "function-space HMC": Method(
-        lambda t: partial(samplers.function_space_hmc, t.potential, num_steps=6, jitter=True),
-        0.8,
+        lambda t: tuned(
+            partial(samplers.function_space_hmc, t.potential, num_steps=6, jitter=True),
+            0.8,
+            max_step_size=math.pi / 2,
+        ),
         18,
-        math.pi / 2,
     ),
-    "unit-wise": Method(lambda t: samplers.unitwise(t), None, 10),
+    "unit-wise": Method(samplers.unitwise, 10),
 }
 """By name. Those of the papers have the settings that `python -m benchmarks` finds best at width 1,024."""
 
@@ -188,7 +189,7 @@ class _Run(NamedTuple):
     sampler: str
     target: str
     draws: Draws
-    made: samplers.Sampler
+    made: Any
     start: Position
 
 
@@ -200,25 +201,23 @@ def _runs(config: Efficiency, posterior: Posterior, width: int) -> Iterator[_Run
     start = posterior.equilibrium(start_key, config.burn_in, config.num_chains).position
     parameters = jax.vmap(rotated.to_parameters)(start, jax.random.split(unseen_key, config.num_chains))
     for name, kind, num_steps in _cases(config, width):
-        target, method = getattr(posterior, kind), METHODS[name]
+        target = getattr(posterior, kind)
+        sampler = METHODS[name].make(target)
+        is_tuned = isinstance(sampler, samplers.Tuned)
         thin = -(-num_steps // MAX_DRAWS)
         initial = jax.vmap(target.from_parameters)(parameters)
-        is_tuned = method.target_acceptance is not None
         draws = sample(
             rng_key,
-            method.make(target),
+            sampler,
             target,
             num_samples=num_steps // thin,
             thin=thin,
             burn_in=max(config.burn_in, num_steps // 10) if is_tuned else 0,
             num_chains=config.num_chains,
             initial=initial,
-            target_acceptance=method.target_acceptance,
-            max_step_size=method.max_step_size,
             collect=posterior.collect(target, project),
         )
-        made = method.make(target)
-        made = made(draws.step_size) if is_tuned else made
+        made = sampler.make(draws.step_size) if is_tuned else sampler
         yield _Run(name, kind, draws, made, jax.tree.map(lambda leaf: leaf[0], initial))
 
 

@@ -92,12 +92,11 @@ class Posterior:
         """Positions of `rotated` after HMC, ten leapfrog steps tuned to an acceptance of 0.8."""
         return sample(
             rng_key,
-            partial(samplers.hmc, self.rotated.potential, num_steps=10),
+            samplers.tuned(partial(samplers.hmc, self.rotated.potential, num_steps=10), 0.8),
             self.rotated,
             num_samples=1,
             burn_in=burn_in,
             num_chains=num_chains,
-            target_acceptance=0.8,
         )
 
 
