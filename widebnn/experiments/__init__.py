@@ -11,7 +11,6 @@ from widebnn.experiments.chains.langevin_gain import (
     gain_over_data,
     gain_over_width,
     gain_resnet,
-    langevin_gain,
 )
 from widebnn.experiments.chains.over_width import OverWidth, over_width, series
 from widebnn.experiments.chains.step_cost import StepCost, step_cost
@@ -51,7 +50,6 @@ from widebnn.study import (
     Claim,
     Finding,
     Results,
-    Rows,
     config_hash,
     device,
     load,
@@ -82,7 +80,6 @@ __all__ = [
     "Efficiency",
     "ElboRatio",
     "Entry",
-    "Experiment",
     "Finding",
     "Forecast",
     "Identities",
@@ -98,7 +95,6 @@ __all__ = [
     "PublishedPCNL",
     "ResNet",
     "Results",
-    "Rows",
     "Speed",
     "StepCost",
     "Suprema",
@@ -127,7 +123,6 @@ __all__ = [
     "gain_resnet",
     "identities",
     "landscape",
-    "langevin_gain",
     "ledger",
     "load",
     "load_or_run",
