@@ -564,6 +564,14 @@ ROWS = [
         for v in [0.0, 1.5, -1.0]
         for words in [("damping", "(0, 1]", str(v))]
     ),
+    *(
+        Row("samplers.langevin", lambda v=v: wb.samplers.langevin(flat, 0.1, 0.5, num_flat=v), error, words)
+        for v, error, words in [
+            (-1, ValueError, ("num_flat", "at least 0", "-1")),
+            (1, ValueError, ("num_flat", "0 or at least 2", "got 1")),
+            (2.5, TypeError, ("num_flat", "an integer", "2.5")),
+        ]
+    ),
     Row(
         "samplers.langevin",
         lambda: wb.samplers.langevin(flat, 0.1, 0.5).init(jnp.zeros(2)),
@@ -1235,24 +1243,6 @@ ROWS = [
                 lambda: experiments.trace_summary(np.zeros((2, 8, 2)), thin=0),
                 ValueError,
                 ("thin", "at least 1", "0"),
-            ),
-            (
-                "whole_langevin",
-                lambda: experiments.whole_langevin(flat, 0.0, 10),
-                ValueError,
-                ("step_size", "above 0", "0.0"),
-            ),
-            (
-                "whole_langevin",
-                lambda: experiments.whole_langevin(flat, 0.1, 1),
-                ValueError,
-                ("num_rest", "at least 2", "1"),
-            ),
-            (
-                "whole_langevin",
-                lambda: experiments.whole_langevin(flat, 0.1, 2).init(jnp.zeros(3)),
-                TypeError,
-                ("rng_key is required",),
             ),
         ]
     ),
