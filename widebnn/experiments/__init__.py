@@ -8,7 +8,6 @@ from widebnn.experiments.chains.convergence import (
     convergence,
     convergence_summary,
     trace_summary,
-    whole_langevin,
 )
 from widebnn.experiments.chains.efficiency import Efficiency, efficiency
 from widebnn.experiments.chains.langevin_gain import LangevinGain, langevin_gain
@@ -148,7 +147,6 @@ __all__ = [
     "theorems",
     "trace_summary",
     "unitwise",
-    "whole_langevin",
 ]
 
 NAMES = """

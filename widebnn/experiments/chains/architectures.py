@@ -12,7 +12,7 @@ import numpy as np
 from widebnn import estimates, samplers, targets
 from widebnn._check import at_least, fraction, one_of
 from widebnn.diagnostics import effective_sample_size
-from widebnn.experiments.chains.convergence import bulk_and_tail, whole_langevin
+from widebnn.experiments.chains.convergence import bulk_and_tail
 from widebnn.experiments.settings.images import LOADERS
 from widebnn.experiments.settings.networks import NETWORKS, Network, network, observed, over_widths
 from widebnn.sampling import Draws, sample
@@ -22,8 +22,8 @@ __all__ = ["ARCHITECTURES", "Architectures", "Case", "architectures"]
 SAMPLERS: Mapping[str, Callable[["_Posterior"], samplers.Sampler]] = {
     "pCN": lambda posterior: samplers.pcn(posterior.target.potential, posterior.case.step_size),
     "pCNL": lambda posterior: samplers.pcnl(posterior.target.potential, posterior.case.step_size),
-    "Langevin": lambda posterior: whole_langevin(
-        posterior.target.potential, posterior.case.step_size, posterior.num_rest
+    "Langevin": lambda posterior: samplers.langevin(
+        posterior.target.potential, posterior.case.step_size, damping=1.0, num_flat=posterior.num_rest
     ),
     "HMC": lambda posterior: posterior.hmc(posterior.angle),
 }
@@ -128,7 +128,7 @@ def architectures(
 
     The target is the marginal one, rotated where the first layer is dense: what that leaves out of φ has a
     constant potential, which neither pCN nor pCNL nor function-space HMC see; Langevin carries its norm
-    (`whole_langevin`). The acceptance of all is in law the one on the whole of φ.
+    (`num_flat` of `langevin`). The acceptance of all is in law the one on the whole of φ.
 
     Parameters
     ----------
