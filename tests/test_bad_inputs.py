@@ -340,11 +340,18 @@ ROWS = [
             (X, Y, {"num_probes": 4}, TypeError, ("rng_key is required", "the probes")),
         ]
     ),
+    *(
+        Row("models.BNN", lambda v=v: bnn(noise_std=v), TypeError, ("noise_std", "above 0", repr(v)))
+        for v in ("0.1", None, True, np.ones(1))
+    ),
     Row(
-        "targets.jacobian",
-        lambda: target("jacobian").from_parameters(position("jacobian")),
-        NotImplementedError,
-        ("from_parameters", "no closed solution"),
+        "targets.jacobian", lambda: wb.targets.jacobian(fcn(), X, Y), TypeError, ("bnn", "widebnn.BNN", "FCN")
+    ),
+    Row(
+        "targets.rotated",
+        lambda: wb.targets.rotated(target("jacobian")),
+        TypeError,
+        ("target", "with an inverse", "Jacobian"),
     ),
     *(
         Row("targets.categorical", lambda v=v: classifier(labels=v), ValueError, ("labels must be", *words))
