@@ -9,19 +9,22 @@ installed := .venv/.installed
 chapters := $(sort $(wildcard book/[0-9]*.ipynb))
 uv := $(shell command -v uv)
 
-# What chapters compile in `make test` need not be compiled again in `make book`.
+# What was compiled once need not be compiled again, in the next run either.
 compiled := JAX_COMPILATION_CACHE_DIR='$(CURDIR)/_build/compiled' JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1
 
 # Most of a test's time goes into compiling; chapters run as their readers run them, fully optimised.
 lightly := XLA_FLAGS=--xla_backend_optimization_level=1
 
-# Where jupyter-book looks for chapters that have been run.
-executed := _build/.jupyter_cache
+# Where jupyter-book looks for the outputs of chapters; it knows neither WIDEBNN_SCALE nor the package's code.
+cached := _build/.jupyter_cache
+
+suite = $(compiled) $(lightly) $(bin)/python -m pytest -n auto --dist worksteal \
+  --jaxtyping-packages=widebnn,beartype.beartype --ignore tests/browser
 
 # Progress bars are for readers who wait, not for pages and logs.
 export TQDM_DISABLE := 1
 
-.PHONY: help setup test book browser bench times lock clean
+.PHONY: help setup lint check test book browser bench times dist lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -49,20 +52,25 @@ else
 endif
 	@touch $@
 
-test: export WIDEBNN_SCALE := smoke
-test: export NPROC := 1  # one XLA thread for each of the two workers
-test: $(installed) ## Lint, type-check, run the test suite and every chapter at smoke scale
+lint: $(installed) ## Lint and type-check
 	$(bin)/ruff check
 	$(bin)/ruff format --check
 	$(bin)/pyright --pythonpath $(bin)/python
-	$(compiled) $(lightly) $(bin)/python -m pytest -n 2 --dist loadfile --jaxtyping-packages=widebnn,beartype.beartype \
-	  --ignore tests/browser tests
-	$(compiled) $(bin)/python -m pytest -n 2 --dist loadfile \
-	  --nbval-lax --nbval-current-env --nbval-cell-timeout=600 $(chapters)
 
-book: $(installed) ## Run the chapters and build the book into _build/html; a warning is an error
-	rm -rf _build/html $(executed)
-	$(compiled) $(bin)/python book/execute.py $(executed) $(chapters)
+check test: export WIDEBNN_SCALE := smoke
+check test: export NPROC := 1  # one XLA thread for each worker
+
+check: lint ## Lint, type-check and run the fast tests
+	$(suite) -m "not slow" tests
+
+test: lint ## Lint, type-check, run the test suite and every chapter at smoke scale
+	$(suite) --durations=30 tests
+	rm -rf _build/executed
+	$(compiled) $(bin)/python -m book.executed $(cached) $(chapters)
+
+book: $(installed) ## Build the book into _build/html, from chapters run since they changed; a warning is an error
+	rm -rf _build/html $(cached)
+	$(compiled) $(bin)/python -m book.executed $(cached) $(chapters)
 	$(compiled) $(bin)/jupyter-book build . -W -n --keep-going --all
 	@# The page that leads to the first one: without an icon a browser asks for one that is not there.
 	@echo '<link rel="icon" href="_static/favicon.svg">' >> _build/html/index.html
@@ -75,6 +83,13 @@ bench: $(installed) ## Time the package against its peers, into _build/bench.jso
 
 times: $(installed) ## Measure chapters at WIDEBNN_SCALE and write their run times (one: CHAPTER=05)
 	$(bin)/python book/measure_run_times.py $(or $(CHAPTER:%=book/%-*.ipynb),$(chapters))
+
+dist: $(installed) ## Build the wheel and the sdist into dist, and try the wheel in an empty environment
+	rm -rf dist
+	$(bin)/python -m hatchling build -d dist
+	$(bin)/python -m venv --clear _build/empty
+	_build/empty/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd _build && empty/bin/python -I -W error -c "import widebnn as wb; wb.vi, wb.plots, wb.experiments; wb.print_versions()"
 
 lock: $(installed) ## Resolve pyproject.toml anew into requirements.txt (needs uv)
 	@[ -n "$(uv)" ] || { echo "make lock: install uv first (pip install uv)" >&2; exit 1; }

@@ -25,8 +25,9 @@ from benchmarks.paper_lmc import langevin_with_rest, lmc_steps
 from benchmarks.paper_pcn import pcn_steps
 from benchmarks.steps import compiled_steps, informed_target, network, python_steps, repeated
 from benchmarks.timing import on_one_thread
+from widebnn.samplers import tuned
 from widebnn.targets._rotated import Rotated
-from widebnn.tuning import Candidate, Tuned, tune
+from widebnn.tuning import Candidate, Choice, tune
 
 __all__ = [
     "BLACKJAX",
@@ -137,7 +138,7 @@ class Posterior:
         """Of steps through the driver, from a position in the posterior."""
         return partial(compiled_steps, sampler, self.target, initial=self.first(1))
 
-    def tune(self, candidates: Mapping[str, Candidate]) -> Tuned:
+    def tune(self, candidates: Mapping[str, Candidate]) -> Choice:
         """`widebnn.tuning.tune`, by the potential and by ten projections."""
         collect = {
             "potential": self.target.potential,
@@ -247,28 +248,31 @@ def _ours(make: Callable[[Rotated], Mapping[str, Candidate]]) -> Callable[[Poste
 
 def _pcn(acceptance: float, target: Rotated):
     """Which acceptance is best takes runs too long for `tune`: each is a sampler of its own."""
-    return {"": Candidate(partial(wb.samplers.pcn, target.potential), acceptance, 1)}
+    return {"": Candidate(tuned(partial(wb.samplers.pcn, target.potential), acceptance), 1)}
 
 
 def _pcnl(target: Rotated):
     make = partial(wb.samplers.pcnl, target.potential)
-    return {f"acceptance {a}": Candidate(make, a, 3) for a in (0.4, 0.6, 0.8)}
+    return {f"acceptance {a}": Candidate(tuned(make, a), 3) for a in (0.4, 0.6, 0.8)}
 
 
 def _langevin(target: Rotated):
     make = partial(wb.samplers.langevin, target.potential)
-    return {f"damping {g}": Candidate(partial(make, damping=g), 0.9, 3) for g in (0.01, 0.1, 1.0)}
+    return {f"damping {g}": Candidate(tuned(partial(make, damping=g), 0.9), 3) for g in (0.01, 0.1, 1.0)}
 
 
 def _hmc(target: Rotated):
     make = partial(wb.samplers.hmc, target.potential)
-    return {f"{k} leapfrog steps": Candidate(partial(make, num_steps=k), 0.8, 3 * k) for k in (8, 16, 32)}
+    return {
+        f"{k} leapfrog steps": Candidate(tuned(partial(make, num_steps=k), 0.8), 3 * k) for k in (8, 16, 32)
+    }
 
 
 def _function_space_hmc(target: Rotated):
     make = partial(wb.samplers.function_space_hmc, target.potential)
     return {
-        f"{k} kicks": Candidate(partial(make, num_steps=k), 0.8, 3 * k, math.pi / 2) for k in (2, 4, 8, 16)
+        f"{k} kicks": Candidate(tuned(partial(make, num_steps=k), 0.8, max_step_size=math.pi / 2), 3 * k)
+        for k in (2, 4, 8, 16)
     }
 
 
@@ -284,7 +288,7 @@ def _paper_lmc(posterior: Posterior) -> Method:
     """The step size is lowered after tuning until the mean acceptance probability stays above 98 %."""
     make = partial(langevin_with_rest, posterior.target.potential, num_free=posterior.num_free)
     found = posterior.tune(
-        {f"damping {g}": Candidate(partial(make, damping=g), 0.98, 3) for g in (0.001, 0.01, 0.1)}
+        {f"damping {g}": Candidate(tuned(partial(make, damping=g), 0.98), 3) for g in (0.001, 0.01, 0.1)}
     )
     damping, step_size = float(found.name.split()[1]), found.step_size
     while _acceptance(posterior, make(step_size=step_size, damping=damping)) <= 0.98:

@@ -48,12 +48,11 @@ target = dict(targets(jnp.float64))["marginal"]
 runs = [
     wb.sample(
         jax.random.key(1),
-        lambda step_size: wb.samplers.pcnl(target.potential, step_size),
+        wb.samplers.tuned(functools.partial(wb.samplers.pcnl, target.potential), 0.7),
         target,
         num_samples=20,
         burn_in=20,
         num_chains=4,
-        target_acceptance=0.7,
         stream={"potential": target.potential},
         mesh=mesh,
     )
@@ -77,7 +76,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert_resumes(
         Path(folder),
         target=target,
-        sampler=functools.partial(wb.samplers.pcnl, target.potential),
+        sampler=wb.samplers.tuned(functools.partial(wb.samplers.pcnl, target.potential), 0.6),
         collect={"potential": target.potential},
         stream={"potential": target.potential},
         mesh=jax.make_mesh((2, 4), ("chain", "data")),

@@ -23,13 +23,12 @@ def main(path: str, result: str, cache: str) -> None:
     target = wb.targets.from_potential(lambda u: jnp.sum(jnp.sin(data @ u)), jnp.zeros(400))
     draws = wb.sample(
         jax.random.key(0),
-        functools.partial(wb.samplers.langevin, target.potential, damping=0.1),
+        wb.samplers.tuned(functools.partial(wb.samplers.langevin, target.potential, damping=0.1), 0.6),
         target,
         num_samples=6_000,
         thin=3,
         burn_in=6_000,
         num_chains=2,
-        target_acceptance=0.6,
         collect={"u": lambda u: u[:5], "noise": lambda u, rng_key: jax.random.normal(rng_key)},
         stream={"potential": target.potential},
         checkpoint=wb.Checkpoint(path, every_seconds=0.1) if path else None,

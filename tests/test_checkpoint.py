@@ -16,7 +16,7 @@ import widebnn as wb
 from widebnn import _compile, checkpoint
 from widebnn.samplers import langevin, pcn
 
-from .exact.resume import TARGET, assert_resumes, assert_same_bits, compiled_once, interrupted, run
+from .exact.resume import SAMPLER, TARGET, assert_resumes, assert_same_bits, compiled_once, interrupted, run
 
 # Of a damaged checkpoint, the other arrays are still being read when Orbax has closed its event loop.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -43,7 +43,7 @@ def test_resumed_run_leaves_the_same_bits(tmp_path):
 def test_runs_of_another_library_resume(tmp_path):
     hmc = blackjax.ghmc(TARGET.logdensity, 0.3, {"a": jnp.ones(2), "b": jnp.ones((1, 3))}, 0.5, 0.1)
     with jax.numpy_rank_promotion("allow"):  # BlackJAX broadcasts freely
-        assert_resumes(tmp_path, sampler=hmc, target_acceptance=None)
+        assert_resumes(tmp_path, sampler=hmc)
 
 
 def test_streamed_run_resumes_and_writes_no_draws(tmp_path):
@@ -108,8 +108,14 @@ CHANGES = {
     "thin": ({"thin": 3}, "configuration: thin was 2 and is now 3"),
     "burn_in": ({"burn_in": 9}, "configuration: burn_in was 8 and is now 9"),
     "num_chains": ({"num_chains": 3}, "configuration: num_chains was 2 and is now 3"),
-    "target_acceptance": ({"target_acceptance": 0.7}, "configuration: target_acceptance was"),
-    "step_size": ({"step_size": 0.2}, "configuration: step_size was 0.1 and is now 0.2"),
+    "target_acceptance": (
+        {"sampler": SAMPLER._replace(target_acceptance=0.7)},
+        "configuration: target_acceptance was",
+    ),
+    "step_size": (
+        {"sampler": SAMPLER._replace(step_size=0.2)},
+        "configuration: step_size was 0.1 and is now 0.2",
+    ),
     "collect": ({"collect": {"a": lambda u: u["a"]}}, "configuration: collect was"),
     "stream": (
         {"stream": {"a": wb.Stream(lambda u: u["a"], batches=False)}},
@@ -118,7 +124,7 @@ CHANGES = {
     "initial": ({"initial": {"a": jnp.ones((2, 2)), "b": jnp.ones((2, 1, 3))}}, "configuration: initial was"),
     "function": ({"stream": {"a": lambda u: 2 * u["a"]}}, "the model, the sampler or a function"),
     "sampler": (
-        {"sampler": functools.partial(langevin, TARGET.potential, damping=0.4)},
+        {"sampler": SAMPLER._replace(make=functools.partial(langevin, TARGET.potential, damping=0.4))},
         "the model, the sampler or a function",
     ),
 }
@@ -290,7 +296,7 @@ def test_a_run_killed_while_it_wrote_goes_on(tmp_path):
 
 
 def test_a_run_killed_before_its_first_checkpoint_was_whole_begins_anew(tmp_path):
-    options = {"burn_in": 0, "target_acceptance": None, "sampler": pcn(TARGET.potential, 0.5)}
+    options = {"burn_in": 0, "sampler": pcn(TARGET.potential, 0.5)}
     interrupted(tmp_path, 3, **options)
     shutil.rmtree(tmp_path / "state")
     assert_same_bits(run(tmp_path, **options), run(**options))

@@ -43,8 +43,9 @@ def test_wheel_holds_the_package_and_nothing_else(wheel):
         (metadata,) = (name for name in names if name.endswith("METADATA"))
         fields = email.message_from_bytes(archive.read(metadata))
     packaged = {name for name in names if ".dist-info/" not in name}
-    tracked = run("git", "ls-files", "--cached", "--others", "--exclude-standard", "widebnn", cwd=ROOT)
-    assert packaged == set(tracked.split())
+    tracked = ("git", "ls-files", "--cached", "--others", "--exclude-standard")
+    results = {name.replace("book/", "widebnn/") for name in run(*tracked, "book/results", cwd=ROOT).split()}
+    assert results and packaged == set(run(*tracked, "widebnn", cwd=ROOT).split()) | results
     assert "widebnn/py.typed" in packaged
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert fields["License-Expression"] == "MIT"
@@ -67,6 +68,21 @@ def test_wheel_works_with_core_dependencies_alone(wheel, tmp_path):
     version, file = run(python, "-W", "error", "-I", "-c", program, cwd=tmp_path).split()
     assert version == PROJECT["version"]
     assert Path(file).is_relative_to(tmp_path)
+
+
+def test_import_leaves_out_what_a_chain_does_not_need():
+    program = "import sys, widebnn as wb; print(*sys.modules); wb.plots; assert 'matplotlib' in sys.modules"
+    loaded = set(run(sys.executable, "-c", program, cwd=ROOT).split())
+    heavy = {
+        "matplotlib",
+        "orbax.checkpoint",
+        "arviz",
+        "sklearn",
+        "pooch",
+        "scipy",
+        "widebnn.experiments",
+    }
+    assert "widebnn.sampling" in loaded and not heavy & loaded
 
 
 def test_pins_cover_every_dependency():

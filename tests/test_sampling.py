@@ -14,7 +14,7 @@ from scipy import stats
 
 import widebnn as wb
 from widebnn import samplers, sampling
-from widebnn.samplers import langevin, pcn, rwm
+from widebnn.samplers import hmc, langevin, mala, pcn, rwm, tuned
 
 TARGET = wb.targets.from_potential(
     lambda u: jnp.sum(jnp.cosh(u["a"])) + jnp.sum(u["b"] ** 2), {"a": jnp.zeros(2), "b": jnp.zeros((1, 3))}
@@ -96,7 +96,7 @@ def test_sampler_of_another_target_is_refused(wrap):
     make = functools.partial(pcn, standard.potential)
     options = {"num_samples": 2, "progress": False}
     if wrap == "tuned":
-        sampler, options = make, options | {"target_acceptance": 0.5, "burn_in": 2}
+        sampler, options = tuned(make, 0.5), options | {"burn_in": 2}
     else:
         sampler = (
             make(0.1) if wrap == "bare" else samplers.alternate(pcn(repriorised.potential, 0.1), make(0.1))
@@ -110,6 +110,65 @@ def test_sampler_of_another_target_is_refused(wrap):
 
 def test_sampler_of_the_same_potential_in_another_function_is_accepted():
     run(sampler=pcn(lambda u: TARGET.potential(u), 0.5))
+
+
+GAUSSIAN = wb.targets.from_potential(lambda u: jnp.sum(u**2), jnp.zeros(2))
+QUARTIC = wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(2))
+
+
+def failing(target, sampler, **options):
+    options = {"num_samples": 100, "num_chains": 4, "progress": False} | options
+    return wb.sample(jax.random.key(0), sampler, target, **options)
+
+
+@pytest.mark.parametrize("collect", [None, {}])
+def test_chains_that_never_moved_are_counted_in_a_warning(collect):
+    """One starts where the gradient throws every proposal of MALA far out."""
+    initial = jnp.zeros((4, 2)).at[2].set(30.0)
+    words = r"^1 of 4 chains accepted none of their 200 proposals: take a smaller step size, or start them"
+    with pytest.warns(wb.ChainWarning, match=words):
+        draws = failing(QUARTIC, mala(QUARTIC.potential, 0.25), initial=initial, thin=2, collect=collect)
+    assert draws.acceptance_rate > 0.6
+
+
+def test_acceptance_of_nothing_is_a_warning():
+    with pytest.warns(wb.ChainWarning, match="^4 of 4 chains accepted none of their 50 proposals"):
+        failing(GAUSSIAN, hmc(GAUSSIAN.potential, 50.0, num_steps=5), num_samples=50)
+
+
+def test_acceptance_of_next_to_nothing_is_a_warning():
+    """Independent proposals, of which 5 in 10,000 lie where the density is not zero."""
+    narrow = wb.targets.from_potential(lambda u: jnp.where(jnp.abs(u[0]) < 6.3e-4, 0.0, 1e9), jnp.zeros(1))
+    with pytest.warns(
+        wb.ChainWarning, match="^4 of 4 chains accepted fewer than one in 1,000 of their 20,000"
+    ):
+        draws = failing(
+            narrow, pcn(narrow.potential, 1.0), initial=jnp.zeros((4, 1)), num_samples=20, thin=1_000
+        )
+    assert draws.acceptance_rate > 0
+
+
+@pytest.mark.parametrize("kept", ["collect", "stream"])
+def test_draws_that_diverged_are_a_warning(kept):
+    """Without correction the leapfrog is unstable from ε = 2 on."""
+    options = {"collect": {}} | {kept: {"norm": lambda u: jnp.sum(u)}}
+    name = "norm" if kept == "collect" else "streamed norm"
+    words = f"values of '{name}' in 4 of 4 chains are NaN: if they diverged, take a smaller step size"
+    with pytest.warns(wb.ChainWarning, match=words):
+        failing(GAUSSIAN, langevin(GAUSSIAN.potential, 3.0, 0.5, metropolis=False), **options)
+
+
+def test_function_that_is_undefined_somewhere_is_a_warning():
+    with pytest.warns(wb.ChainWarning, match="values of 'log' in 4 of 4 chains are NaN: .* undefined there"):
+        failing(
+            GAUSSIAN, pcn(GAUSSIAN.potential, 0.5), collect={"log": lambda u: jnp.log(u), "u": lambda u: u}
+        )
+
+
+def test_few_rejections_in_a_row_are_no_warning():
+    """Warnings are errors here."""
+    draws = failing(GAUSSIAN, hmc(GAUSSIAN.potential, 50.0, num_steps=5), num_samples=20)
+    assert draws.acceptance_rate == 0
 
 
 def test_initial_positions_are_where_chains_start():
@@ -142,36 +201,24 @@ def test_functions_that_want_a_key_get_a_fresh_one():
 def test_tuning_reaches_the_wanted_acceptance_and_freezes(make, wanted, start):
     """On a Gaussian reference with one stiff direction; the rate is of the draws after tuning."""
     target = wb.targets.from_potential(lambda u: 50 * (u[0] - 1) ** 2, jnp.zeros(5))
-    options = {"num_samples": 500, "num_chains": 16, "progress": False, "max_step_size": 5.0}
-    if make is pcn:
-        options["max_step_size"] = 1.0
-    tuned = wb.sample(
-        jax.random.key(0),
-        functools.partial(make, target.potential),
-        target,
-        burn_in=1_500,
-        target_acceptance=wanted,
-        step_size=start,
-        **options,
-    )
-    assert abs(tuned.acceptance_rate - wanted) < 0.03
-    options.pop("max_step_size")
+    options = {"num_samples": 500, "num_chains": 16, "progress": False}
+    sampler = tuned(functools.partial(make, target.potential), wanted, start, 1.0 if make is pcn else 5.0)
+    found = wb.sample(jax.random.key(0), sampler, target, burn_in=1_500, **options)
+    assert abs(found.acceptance_rate - wanted) < 0.03
     frozen = wb.sample(
-        jax.random.key(1), make(target.potential, tuned.step_size), target, burn_in=300, **options
+        jax.random.key(1), make(target.potential, found.step_size), target, burn_in=300, **options
     )
-    assert abs(frozen.acceptance_rate - tuned.acceptance_rate) < 0.03
+    assert abs(frozen.acceptance_rate - found.acceptance_rate) < 0.03
 
 
 def test_step_size_stays_below_its_limit():
     flat = wb.targets.from_potential(lambda u: 0.0 * jnp.sum(u), jnp.zeros(3))
     draws = wb.sample(
         jax.random.key(0),
-        functools.partial(pcn, flat.potential),
+        tuned(functools.partial(pcn, flat.potential), 0.5, max_step_size=0.8),
         flat,
         num_samples=5,
         burn_in=200,
-        target_acceptance=0.5,
-        max_step_size=0.8,
         progress=False,
     )
     assert 0.79 < draws.step_size < 0.8 * (1 + 1e-6) and draws.acceptance_rate == 1

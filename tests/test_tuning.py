@@ -8,7 +8,7 @@ import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn.samplers import Sampler, hmc, pcn
+from widebnn.samplers import Sampler, hmc, pcn, tuned
 from widebnn.tuning import Candidate, tune, tune_block_size
 
 TARGET = wb.targets.from_potential(lambda u: 2 * jnp.sum(u**2), jnp.zeros(5))
@@ -21,14 +21,14 @@ def choose(candidates, budget=2_000, **options):
     )
 
 
-def walk(acceptance, cost=1):
-    return Candidate(functools.partial(pcn, TARGET.potential), acceptance, cost)
+def walk(acceptance, cost=1, **options):
+    return Candidate(tuned(functools.partial(pcn, TARGET.potential), acceptance, **options), cost)
 
 
 def test_the_same_sampler_at_ten_times_the_cost_loses():
-    tuned = choose({"dear": walk(0.4, cost=10), "cheap": walk(0.4, cost=1)}, budget=10_000)
-    assert tuned.name == "cheap"
-    ratio = tuned.efficiency["cheap"] / tuned.efficiency["dear"]
+    choice = choose({"dear": walk(0.4, cost=10), "cheap": walk(0.4, cost=1)}, budget=10_000)
+    assert choice.name == "cheap"
+    ratio = choice.efficiency["cheap"] / choice.efficiency["dear"]
     assert 5 < ratio < 20  # ten, and the noise of the two effective sample sizes
 
 
@@ -37,22 +37,23 @@ def test_long_trajectories_win_where_scales_differ():
     stiff = wb.targets.from_potential(lambda u: 399 * u[0] ** 2 / 2, jnp.zeros(2))
 
     def trajectory(num_steps):
-        return Candidate(functools.partial(hmc, stiff.potential, num_steps=num_steps), 0.9, cost=num_steps)
+        make = functools.partial(hmc, stiff.potential, num_steps=num_steps)
+        return Candidate(tuned(make, 0.9), cost=num_steps)
 
     candidates = {str(num_steps): trajectory(num_steps) for num_steps in (1, 4, 16)}
-    tuned = tune(
+    choice = tune(
         jax.random.key(0), candidates, stiff, budget=16_000, num_chains=2, collect={"entries": lambda u: u}
     )
-    assert tuned.name != "1"
-    assert tuned.efficiency[tuned.name] > 2 * tuned.efficiency["1"] > 0
+    assert choice.name != "1"
+    assert choice.efficiency[choice.name] > 2 * choice.efficiency["1"] > 0
 
 
 def test_what_is_chosen_can_be_run_on():
-    tuned = choose({"timid": walk(0.99), "bold": walk(0.4)})
-    assert tuned.name == "bold"
-    assert 0 < tuned.step_size <= 1
+    choice = choose({"timid": walk(0.99), "bold": walk(0.4)})
+    assert choice.name == "bold"
+    assert 0 < choice.step_size <= 1
     draws = wb.sample(
-        jax.random.key(1), tuned.sampler, TARGET, num_samples=1_000, num_chains=2, initial=tuned.position
+        jax.random.key(1), choice.sampler, TARGET, num_samples=1_000, num_chains=2, initial=choice.position
     )
     assert abs(draws.acceptance_rate - 0.4) < 0.1
 
@@ -62,9 +63,9 @@ def test_a_sampler_that_never_moves_has_no_efficiency():
         right = pcn(TARGET.potential, step_size)
         return Sampler(right.init, lambda key, state: (state, right.step(key, state)[1]))
 
-    tuned = choose({"stuck": Candidate(stuck, 0.4, 1), "walk": walk(0.4)})
-    assert tuned.efficiency["stuck"] == 0
-    assert tuned.name == "walk"
+    choice = choose({"stuck": Candidate(tuned(stuck, 0.4), 1), "walk": walk(0.4)})
+    assert choice.efficiency["stuck"] == 0
+    assert choice.name == "walk"
 
 
 @pytest.mark.parametrize(
@@ -80,19 +81,18 @@ def test_a_sampler_that_never_moves_has_no_efficiency():
     ],
 )
 def test_every_sampler_with_a_step_size_can_be_tuned(make, options, max_step_size):
-    candidate = Candidate(
-        functools.partial(make, TARGET.potential, **options), 0.7, 1, max_step_size=max_step_size
-    )
-    tuned = choose({"only": candidate}, budget=4_000)
+    make = functools.partial(make, TARGET.potential, **options)
+    candidate = Candidate(tuned(make, 0.7, max_step_size=max_step_size), 1)
+    choice = choose({"only": candidate}, budget=4_000)
     draws = wb.sample(
-        jax.random.key(1), tuned.sampler, TARGET, num_samples=1_000, num_chains=2, initial=tuned.position
+        jax.random.key(1), choice.sampler, TARGET, num_samples=1_000, num_chains=2, initial=choice.position
     )
-    assert abs(draws.acceptance_rate - 0.7) < 0.1 or tuned.step_size == pytest.approx(max_step_size)
+    assert abs(draws.acceptance_rate - 0.7) < 0.1 or choice.step_size == pytest.approx(max_step_size)
 
 
 def test_step_size_stays_below_its_bound():
-    tuned = choose({"walk": walk(0.4)._replace(max_step_size=0.05)})
-    assert tuned.step_size <= 0.05 * (1 + 1e-6)
+    choice = choose({"walk": walk(0.4, step_size=0.01, max_step_size=0.05)})
+    assert choice.step_size <= 0.05 * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("budget", [1, 7])

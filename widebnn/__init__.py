@@ -1,24 +1,12 @@
 """Wide Bayesian neural networks: a target is a potential over N(0, I)."""
 
+import importlib
 from importlib.metadata import version
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-from widebnn import (
-    checkpoint,
-    data,
-    diagnostics,
-    estimates,
-    landscape,
-    metrics,
-    models,
-    nngp,
-    plots,
-    samplers,
-    streaming,
-    targets,
-    tree,
-    tuning,
-    vi,
-)
+from widebnn import checkpoint, diagnostics, models, nngp, samplers, streaming, targets, tree, tuning
+from widebnn._failures import ChainWarning
 from widebnn.checkpoint import Checkpoint
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
 from widebnn.models import BNN
@@ -27,10 +15,17 @@ from widebnn.scale import at_scale, current_scale
 from widebnn.streaming import Stream, Streamed
 from widebnn.versions import print_versions
 
+if TYPE_CHECKING:
+    from widebnn import data, estimates, experiments, landscape, metrics, plots, study, vi
+
 __version__ = version("widebnn")
+
+_ON_FIRST_USE = {"data", "estimates", "experiments", "landscape", "metrics", "plots", "study", "vi"}
+"""Modules that bring Matplotlib, Optax, SciPy or Pooch along: a chain needs none of them."""
 
 __all__ = [
     "BNN",
+    "ChainWarning",
     "Checkpoint",
     "Draws",
     "Stream",
@@ -42,6 +37,7 @@ __all__ = [
     "diagnostics",
     "effective_sample_size",
     "estimates",
+    "experiments",
     "landscape",
     "metrics",
     "models",
@@ -54,8 +50,19 @@ __all__ = [
     "sample",
     "samplers",
     "streaming",
+    "study",
     "targets",
     "tree",
     "tuning",
     "vi",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _ON_FIRST_USE:
+        return importlib.import_module(f"widebnn.{name}")
+    raise AttributeError(f"module 'widebnn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Array, Bool, Int, Key, PyTree
 
 from widebnn import streaming
-from widebnn._check import Number
 from widebnn._compile import Program
 from widebnn._devices import Devices
+from widebnn.samplers._base import AnySampler
+from widebnn.samplers._tuned import StepSize, Tuned
 from widebnn.streaming import Stream, Summary
 
 __all__ = ["Carry", "Chains", "call"]
@@ -35,28 +36,29 @@ class Carry(NamedTuple):
 
     states: PyTree
     step: Int[Array, ""]
-    log_step_size: Float[Array, ""]  # while it is tuned
-    average: Float[Array, ""]  # of it, which is what stays
+    step_size: StepSize | None  # None where nothing is tuned
     streamed: dict[str, Summary]
     stats: dict[str, Summary]  # where nothing is collected, beside which they would be kept
 
 
 class Chains(NamedTuple):
-    """A sampler, and what shall be kept of it; `goal`, the acceptance to tune to, is None for none."""
+    """A sampler, and what shall be kept of it."""
 
-    make: Callable[[Array], Any]
-    goal: Number | None
-    max_step_size: Number
+    sampler: AnySampler | Tuned
     collect: Mapping[str, Callable[..., Any]]
     streams: Mapping[str, Stream]
     devices: Devices
 
-    def start(self, initial: PyTree, step_size: Float[Array, ""], start_keys: Key[Array, " chain"]) -> Carry:
+    def start(self, initial: PyTree, start_keys: Key[Array, " chain"]) -> Carry:
         """Before the first step. No leaf shares memory with another or with `initial`: chunks use them up."""
-        make_states = jax.vmap(lambda u, key: self.make(step_size).init(u, rng_key=key))
+        step_size, sampler = None, self.sampler
+        if isinstance(sampler, Tuned):
+            step_size = StepSize.start(sampler.step_size, jnp.result_type(*jax.tree.leaves(initial)))
+            sampler = sampler.make(sampler.step_size)
+        make_states = jax.vmap(lambda u, key: sampler.init(u, rng_key=key))
         states = Program(make_states, initial, start_keys, devices=self.devices)(initial, start_keys)
-        states = jax.tree.map(jnp.copy, states)
-        carry = Carry(states, jnp.asarray(0), jnp.log(step_size), jnp.log(step_size), {}, {})
+        states, step_size = jax.tree.map(jnp.copy, (states, step_size))
+        carry = Carry(states, jnp.asarray(0), step_size, {}, {})
         keys = jnp.stack([start_keys] * 3)  # for the shapes only
         streamed = jax.eval_shape(self._streamed, keys, carry)
         streamed = {name: streaming.start(shape, self.streams[name]) for name, shape in streamed.items()}
@@ -115,23 +117,21 @@ class Chains(NamedTuple):
 
     def _step(self, keys, carry, is_burn_in):
         chain_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys[STEP])
-        is_tuning = is_burn_in & (self.goal is not None)
-        log_step_size = jnp.where(is_tuning, carry.log_step_size, carry.average)
-        states, info = jax.vmap(self.make(jnp.exp(log_step_size)).step)(chain_keys, carry.states)
-        dtype = carry.average.dtype
+        step_size, sampler = carry.step_size, self.sampler
+        if isinstance(sampler, Tuned):
+            log_step_size = jnp.where(is_burn_in, step_size.log, step_size.log_average)
+            sampler = sampler.make(jnp.exp(log_step_size))
+        states, info = jax.vmap(sampler.step)(chain_keys, carry.states)
+        dtype = jnp.result_type(*jax.tree.leaves(states.position))
         report = {
             name: jnp.asarray(getattr(info, field), dtype)
             for field, name in STATISTICS.items()
             if hasattr(info, field)
         }
-        goal = 0.5 if self.goal is None else self.goal
-        gain = (carry.step + 1.0) ** -0.6 / (goal * (1 - goal))
-        change = jnp.clip(gain * (jnp.mean(report["acceptance_rate"]) - goal), -1, 1)
-        moved = jnp.minimum(carry.log_step_size + change, jnp.log(self.max_step_size)).astype(dtype)
-        weight = jnp.where(is_tuning, (carry.step + 1.0) ** -0.75, 0).astype(dtype)
-        average = weight * moved + (1 - weight) * carry.average
-        carry = carry._replace(states=states, step=carry.step + 1, log_step_size=moved, average=average)
-        return carry, report
+        if isinstance(self.sampler, Tuned):
+            new = step_size.update(jnp.mean(report["acceptance_rate"]), carry.step, self.sampler)
+            step_size = jax.tree.map(lambda new, old: jnp.where(is_burn_in, new, old), new, step_size)
+        return carry._replace(states=states, step=carry.step + 1, step_size=step_size), report
 
     def _collected(self, keys, carry):
         return _values(self.collect, keys[COLLECT], carry)

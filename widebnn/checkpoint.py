@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import orbax.checkpoint as ocp
 from jaxtyping import PyTree
 
 from widebnn._check import Number, at_least, positive
@@ -281,6 +280,8 @@ def _numbers(path: Path) -> set[int]:
 def _write(
     path: Path, number: int, leaves: list[Any], record: dict[str, Any], max_to_keep: int | None = None
 ) -> None:
+    import orbax.checkpoint as ocp  # half a second, which only those pay who save
+
     arrays = {str(i): _to_host(leaf) for i, leaf in enumerate(leaves)}
     # Orbax does not store arrays without entries.
     record = record | {"empty": {i: [x.shape, x.dtype.name] for i, x in arrays.items() if x.size == 0}}
@@ -297,6 +298,8 @@ def _write(
 
 
 def _read(path: Path, number: int) -> tuple[list[np.ndarray], dict[str, Any]]:
+    import orbax.checkpoint as ocp
+
     items = ocp.args.Composite(arrays=ocp.args.PyTreeRestore(), record=ocp.args.JsonRestore())
     with ocp.Checkpointer(ocp.CompositeCheckpointHandler(*ITEMS)) as checkpointer:
         found = checkpointer.restore(path / str(number), args=items)

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -16,10 +16,13 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from widebnn._chains import Chains, call
-from widebnn._check import Number, at_least, positive
+from widebnn._check import at_least
 from widebnn._compile import Program
 from widebnn._devices import Devices
+from widebnn._failures import warn_of_failures
 from widebnn.checkpoint import Checkpoint, Kept, Store, digest, identity
+from widebnn.samplers._base import AnySampler, is_sampler
+from widebnn.samplers._tuned import Tuned
 from widebnn.streaming import Stream, Streamed
 from widebnn.targets._base import Target
 from widebnn.tree import Position
@@ -30,17 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["Draws", "sample"]
 
 Collector = Callable[..., Float[Array, "..."]]
-
-
-@runtime_checkable
-class AnySampler(Protocol):
-    """A `widebnn.samplers.Sampler`, or another library's with the same two functions."""
-
-    @property
-    def init(self) -> Callable[..., Any]: ...
-
-    @property
-    def step(self) -> Callable[..., Any]: ...
 
 
 MAX_CHUNK_DRAWS = 100
@@ -119,7 +111,7 @@ class Draws:
 
 def sample(
     rng_key: Key[Array, ""],
-    sampler: AnySampler | Callable[[Array], AnySampler],
+    sampler: AnySampler | Tuned,
     target: Target,
     *,
     num_samples: int,
@@ -129,9 +121,6 @@ def sample(
     collect: Mapping[str, Collector] | None = None,
     stream: Mapping[str, Collector | Stream] | None = None,
     initial: Position | None = None,
-    target_acceptance: Number | None = None,
-    step_size: Number = 0.1,
-    max_step_size: Number = 1.0,
     checkpoint: Checkpoint | None = None,
     mesh: Mesh | None = None,
     progress: bool = True,
@@ -148,8 +137,8 @@ def sample(
     rng_key
         Key of everything random here.
     sampler
-        `(init, step)`, of this package or of BlackJAX; or, for tuning, a function from a step size to one,
-        such as `functools.partial(widebnn.samplers.pcn, target.potential)`.
+        `(init, step)`, of this package or of BlackJAX; or what `widebnn.samplers.tuned` returns, to tune its
+        step size during burn-in.
     target
         What is sampled: its prior draws start the chains, its potential must be finite there.
     num_samples, thin
@@ -167,13 +156,6 @@ def sample(
         unless given.
     initial
         Positions to start from, leaves (num_chains, ...); prior draws unless given.
-    target_acceptance
-        a* in (0, 1): tune the step size to this mean acceptance rate during burn-in by
-        log ε ← log ε + t^{-0.6} (a − a*)/(a*(1 − a*)), at most 1 a step, with a averaged over the chains
-        (Robbins & Monro 1951; Andrieu & Thoms 2008, §4.2); the average of log ε with weights t^{-0.75}, as
-        in Hoffman & Gelman 2014, §3.2, stays fixed from then on.
-    step_size, max_step_size
-        Where tuning starts and what it may not exceed (1 for pCN and pCNL).
     checkpoint
         Where the run is saved while it goes, and goes on from when it is called again; a larger `num_samples`
         then extends it.
@@ -192,17 +174,22 @@ def sample(
     Raises
     ------
     TypeError
-        If `sampler` is no sampler or does not go with `target_acceptance`, or `collect` or `stream` holds
-        something that is not a function to an array.
+        If `sampler` is no sampler, or `collect` or `stream` holds something that is not a function to an
+        array.
     ValueError
-        If a number is out of range, `initial` has the wrong shapes, the potential is not finite where a chain
-        starts, `sampler` was built on the potential of another target, `mesh` does not divide chains or
-        observations or spans several processes where there is a `checkpoint`, or that holds another run, a
-        longer one or a damaged one.
+        If a number is out of range, `sampler` is tuned without burn-in or was built on the potential of
+        another target, `initial` has the wrong shapes, the potential is not finite where a chain starts,
+        `mesh` does not divide chains or observations or spans several processes where there is a
+        `checkpoint`, or that holds another run, a longer one or a damaged one.
     OSError
         If a checkpoint cannot be written; the one before is kept.
     RuntimeError
         If another process writes checkpoints in the same folder.
+
+    Warns
+    -----
+    ChainWarning
+        If chains accepted next to nothing, or values that were collected or streamed are NaN.
     """
     at_least(1, num_samples=num_samples)
     at_least(1, thin=thin)
@@ -212,21 +199,13 @@ def sample(
         raise ValueError(f"burn_in + num_samples * thin must be at most {MAX_STEPS}; got {num_steps}")
     if not isinstance(rng_key, jax.Array) or not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
         raise TypeError(f"rng_key must be a key such as jax.random.key(0); got {rng_key!r}")
-    is_tuned = target_acceptance is not None
-    if is_tuned and (burn_in == 0 or not 0 < target_acceptance < 1):
-        raise ValueError(
-            "target_acceptance must lie in (0, 1) and needs burn_in > 0; "
-            f"got target_acceptance={target_acceptance}, burn_in={burn_in}"
-        )
-    is_sampler = hasattr(sampler, "init") and hasattr(sampler, "step")
-    if is_tuned == is_sampler or not (is_sampler or callable(sampler)):
-        wanted = "a function from a step size to a sampler" if is_tuned else "a sampler (init, step)"
+    if not isinstance(sampler, Tuned) and not is_sampler(sampler):
         raise TypeError(
-            f"sampler must be {wanted} with target_acceptance={target_acceptance}; got {sampler!r}"
+            "sampler must be a sampler (init, step), or samplers.tuned(make, target_acceptance) with make a "
+            f"function from a step size to one; got {sampler!r}"
         )
-    positive(max_step_size=max_step_size)
-    if positive(step_size=step_size) > max_step_size:
-        raise ValueError(f"step_size must not exceed max_step_size={max_step_size}; got {step_size}")
+    if isinstance(sampler, Tuned) and burn_in == 0:
+        raise ValueError("burn_in must be at least 1 where the sampler is tuned; got 0")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {checkpoint!r}")
     collect = {"potential": target.potential} if collect is None else dict(collect)
@@ -236,20 +215,17 @@ def sample(
     given = initial
     if initial is None:
         initial = jax.vmap(target.draw_prior)(jax.random.split(init_key, num_chains))
-    rows = getattr(target, "y", None)
-    devices = Devices(mesh, num_chains, None if rows is None else len(rows))
+    devices = Devices(mesh, num_chains, target.num_observations)
     if checkpoint is not None and mesh is not None and mesh.is_multi_process:
         raise ValueError("checkpoint must be None where mesh spans several processes")
-    make: Callable[[Array], Any] = sampler if callable(sampler) else lambda step_size: sampler
-    _check_start(target, make(jnp.asarray(step_size, float)), initial, num_chains, devices)
+    _check_start(target, sampler, initial, num_chains, devices)
     _check_functions("collect", target, collect)
     _check_functions("stream", target, {name: f.function for name, f in streams.items()})
 
     initial = devices.over_chains(initial)
-    chains = Chains(make, target_acceptance, max_step_size, collect, streams, devices)
-    dtype = jnp.result_type(*jax.tree.leaves(initial))
+    chains = Chains(sampler, collect, streams, devices)
     start_keys = devices.over_chains(jax.random.split(start_key, num_chains))
-    carry = chains.start(initial, jnp.asarray(step_size, dtype), start_keys)
+    carry = chains.start(initial, start_keys)
     keys = jnp.stack([jax.random.split(key, num_chains) for key in run_keys])
     keys = devices.over_chains(keys, axis=1)
     # Nothing in the program knows num_samples: a run that is extended is the same program.
@@ -268,9 +244,6 @@ def sample(
             "num_chains": num_chains,
             "thin": thin,
             "burn_in": burn_in,
-            "target_acceptance": target_acceptance and float(target_acceptance),
-            "step_size": float(step_size) if is_tuned else None,
-            "max_step_size": float(max_step_size) if is_tuned else None,
             "initial": None if given is None else digest(given),
             "position": str(target.template),
             "mesh": None if mesh is None else dict(mesh.shape),
@@ -280,6 +253,9 @@ def sample(
                 for name, summary in carry.streamed.items()
             },
         }
+        if isinstance(sampler, Tuned):
+            settings = ("target_acceptance", "step_size", "max_step_size")
+            configuration |= {name: float(getattr(sampler, name)) for name in settings}
         store = Store(checkpoint, identity(configuration, run.text, run.constants))
         carry, kept, before = store.restore(carry, draw)
     total = burn_in + num_samples * thin
@@ -320,12 +296,17 @@ def sample(
     collected, stats = {}, {name: mean.chain_mean[:, None] for name, mean in means.items()}
     if kept:
         collected, stats = jax.tree.map(lambda *parts: np.moveaxis(np.concatenate(parts), 0, 1), *kept)
+    warn_of_failures(
+        stats.get("is_accepted", stats["acceptance_rate"]).mean(axis=1),
+        num_samples * thin,
+        collected | {f"streamed {name}": summary.chain_mean for name, summary in streamed.items()},
+    )
     return Draws(
         collected=collected,
         stats=stats,
         streamed=streamed,
         position=carry.states.position,
-        step_size=float(jnp.exp(carry.average)) if is_tuned else None,
+        step_size=None if carry.step_size is None else float(jnp.exp(carry.step_size.log_average)),
         thin=thin,
         burn_in=burn_in,
         seconds=seconds,
@@ -373,6 +354,7 @@ def _check_start(target, sampler, initial, num_chains, devices):
     if not jnp.isfinite(values).all():
         raise ValueError(f"the potential must be finite where the chains start; got {values}")
     # A sampler of another density on the same shapes would run, and its draws be taken for the target's.
+    sampler = sampler.make(sampler.step_size) if isinstance(sampler, Tuned) else sampler
     for potential in getattr(sampler, "potentials", ()):
         if potential == target.potential:
             continue

@@ -1,6 +1,6 @@
-"""Tuning that compares samplers fairly: the most effective samples for the same number of gradients."""
+"""Choosing between samplers by effective samples per gradient, each at the step size that suits it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -9,12 +9,14 @@ from jaxtyping import Array, Float, Key
 
 from widebnn._check import Number, at_least, positive
 from widebnn.diagnostics import effective_sample_size
+from widebnn.samplers._base import AnySampler
+from widebnn.samplers._tuned import Tuned
 from widebnn.samplers._unitwise import HasUnits, unitwise
-from widebnn.sampling import AnySampler, Collector, sample
+from widebnn.sampling import Collector, sample
 from widebnn.targets._base import Target
 from widebnn.tree import Position
 
-__all__ = ["Candidate", "Tuned", "tune", "tune_block_size"]
+__all__ = ["Candidate", "Choice", "tune", "tune_block_size"]
 
 
 class Candidate(NamedTuple):
@@ -23,34 +25,28 @@ class Candidate(NamedTuple):
     Attributes
     ----------
     sampler
-        From a step size to a sampler, such as `functools.partial(hmc, target.potential, num_steps=8)`.
-    target_acceptance
-        The mean acceptance that the step size is tuned to.
+        Such as `samplers.tuned(functools.partial(samplers.hmc, target.potential, num_steps=8), 0.8)`.
     cost
-        Of a step, in gradients or any other unit that all candidates share.
-    max_step_size
-        What tuning may not exceed: 1 for pCN and pCNL, π/2 for function-space HMC.
+        Cost of a step, in gradients or any other unit that all candidates share.
     """
 
-    sampler: Callable[[Array], AnySampler]
-    target_acceptance: Number
+    sampler: Tuned
     cost: Number
-    max_step_size: Number = 1.0
 
 
-class Tuned(NamedTuple):
+class Choice(NamedTuple):
     """What `tune` chose.
 
     Attributes
     ----------
     name
-        Of the best candidate.
+        Name of the best candidate.
     sampler
-        Ready to run, at the step size that was found.
+        Its sampler, ready to run at the step size that was found.
     step_size
         That step size.
     efficiency
-        By candidate, the least effective samples for a unit of cost.
+        By candidate, the least effective sample size per unit of cost.
     position
         Where the best candidate's chains ended, leaves (num_chains, ...): in the posterior, if the budget was
         large enough.
@@ -72,9 +68,8 @@ def tune(
     num_chains: int = 4,
     collect: Mapping[str, Collector] | None = None,
     initial: Position | None = None,
-    step_size: Number = 0.1,
-) -> Tuned:
-    """The candidate with the most effective samples for its cost.
+) -> Choice:
+    """The candidate with the largest effective sample size per unit of cost.
 
     The rule: every candidate spends the same budget, the first half on tuning its step size to its target
     acceptance, the second on a run at that step size. Its efficiency is the effective sample size of the
@@ -85,7 +80,7 @@ def tune(
     Parameters
     ----------
     rng_key
-        Key of everything random here.
+        Seed for all randomness.
     candidates
         By name.
     target
@@ -99,11 +94,11 @@ def tune(
     initial
         Positions to start from, leaves (num_chains, ...); prior draws unless given. Chains that begin far
         from the posterior spend the budget on getting there.
-    step_size
-        Where tuning starts.
 
     Raises
     ------
+    TypeError
+        If the sampler of a candidate is not tuned.
     ValueError
         If there are no candidates, a cost is not positive, or the budget is too small for one of them.
     """
@@ -112,6 +107,10 @@ def tune(
     at_least(1, num_chains=num_chains)
     positive(budget=budget)
     for name, candidate in candidates.items():
+        if not isinstance(candidate.sampler, Tuned):
+            raise TypeError(
+                f"candidates[{name!r}].sampler must be made by samplers.tuned; got {candidate.sampler!r}"
+            )
         if budget < 8 * positive(cost=candidate.cost):
             raise ValueError(f"budget must be at least eight times the cost of {name!r}; got {budget}")
 
@@ -127,9 +126,6 @@ def tune(
             num_chains=num_chains,
             collect=collect,
             initial=initial,
-            target_acceptance=candidate.target_acceptance,
-            step_size=min(step_size, candidate.max_step_size),
-            max_step_size=candidate.max_step_size,
             progress=False,
         )
         worst = min(_least(ess) for ess in effective_sample_size(draws).values())
@@ -137,7 +133,8 @@ def tune(
         runs[name] = draws
     best = max(efficiency, key=efficiency.__getitem__)
     found = runs[best]
-    return Tuned(best, candidates[best].sampler(found.step_size), found.step_size, efficiency, found.position)
+    sampler = candidates[best].sampler.make(found.step_size)
+    return Choice(best, sampler, found.step_size, efficiency, found.position)
 
 
 def tune_block_size(
@@ -158,7 +155,7 @@ def tune_block_size(
     Parameters
     ----------
     rng_key
-        Key of everything random here.
+        Seed for all randomness.
     target
         `widebnn.targets.marginal`, or that target rotated.
     target_acceptance

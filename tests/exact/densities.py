@@ -1,5 +1,6 @@
 """Targets from which we can draw exactly, with scalar functions whose distributions are known."""
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ class Density(NamedTuple):
     functions: dict[str, tuple[Callable, Callable]]
 
 
+@functools.cache
 def regression():
     """The posterior N(μ, Σ) of a linear regression, correlated and off centre, on a pytree of two leaves.
 
@@ -59,6 +61,7 @@ def regression():
 SLOPE, HEIGHT = 3.0, 2.5
 
 
+@functools.cache
 def logistic():
     """Four independent skewed coordinates, p(u) ∝ exp(−½u² − 2.5 log(1 + e^{3u})): no Gaussian anywhere."""
     target = wb.targets.from_potential(

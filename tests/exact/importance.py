@@ -4,6 +4,7 @@ The reference is written without the package: prior draws of the inner parameter
 evidence; given them the prediction is Gaussian, so that only the inner parameters are sampled.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from scipy import stats
 import widebnn as wb
 
 from .dkwm import FALSE_FAILURE
-from .networks import embedding, labels
+from .networks import embedding, labels, problem
 
 NUM_DRAWS = 500_000
 NUM_CHAINS = 512
@@ -52,6 +53,21 @@ def reference(problem, widths, activation, num_draws=NUM_DRAWS):
         return log_weight, mean, mean**2 + variance[:, None]
 
     return _weighted(one, num_draws)
+
+
+PROBLEMS = {
+    "one layer": {"widths": (3,), "activation": "gelu"},
+    "two layers": {"widths": (4, 2), "activation": "erf", "out_features": 2, "n": 4},
+}
+
+
+@functools.cache
+def solved(which):
+    """A problem and its exact answers; cached, as the draws take seconds."""
+    options = PROBLEMS[which]
+    with jax.enable_x64(True):
+        tiny = problem(**options)
+        return tiny, reference(tiny, options["widths"], options["activation"])
 
 
 def reference_categorical(problem, widths, activation, num_draws=NUM_DRAWS):

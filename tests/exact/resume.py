@@ -12,11 +12,12 @@ from jax.experimental.compilation_cache import compilation_cache
 
 import widebnn as wb
 from widebnn import sampling
-from widebnn.samplers import langevin
+from widebnn.samplers import langevin, tuned
 
 TARGET = wb.targets.from_potential(
     lambda u: jnp.sum(jnp.cosh(u["a"])) + jnp.sum(u["b"] ** 2), {"a": jnp.zeros(2), "b": jnp.zeros((1, 3))}
 )
+SAMPLER = tuned(functools.partial(langevin, TARGET.potential, damping=0.3), 0.6)
 OPTIONS = {
     "num_samples": 12,
     "thin": 2,
@@ -24,7 +25,6 @@ OPTIONS = {
     "num_chains": 2,
     "collect": {"potential": TARGET.potential, "noise": lambda u, rng_key: jax.random.normal(rng_key)},
     "stream": {"a": lambda u: u["a"]},
-    "target_acceptance": 0.6,
     "progress": False,
 }
 
@@ -36,7 +36,7 @@ class Interrupted(Exception):
 def run(path: Path | None = None, key: int = 0, **options) -> wb.Draws:
     """With a checkpoint after every chunk, and chunks of one step or draw."""
     options = OPTIONS | options
-    sampler = options.pop("sampler", functools.partial(langevin, TARGET.potential, damping=0.3))
+    sampler = options.pop("sampler", SAMPLER)
     target = options.pop("target", TARGET)
     every = None if path is None else wb.Checkpoint(path, every_steps=1)
     with mock.patch.object(sampling, "CHUNK_SECONDS", 1e-9):

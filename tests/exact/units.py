@@ -1,20 +1,18 @@
 """A sweep of the unit-wise sampler, block by block, against the potential computed from scratch."""
 
-import sys
 from unittest import mock
 
 import jax
 import jax.numpy as jnp
 
-from widebnn.samplers import unitwise
+from widebnn.samplers import _unitwise, unitwise
 
 
 def assert_changes_of_potential(target, block_size):
     """Each ΔU of a sweep is the potential after the block's move less the one before, and Ψ is as moved."""
-    module = sys.modules["widebnn.samplers._unitwise"]
     sampler, units = unitwise(target, block_size), target.units
     state = sampler.init(target.draw_prior(jax.random.key(0)))
-    changes, metropolis = [], module._metropolis
+    changes, metropolis = [], _unitwise._metropolis
 
     def recording(change, uniform):
         rate, is_accepted = metropolis(change, uniform)
@@ -22,10 +20,12 @@ def assert_changes_of_potential(target, block_size):
         return rate, is_accepted
 
     fresh = []
-    normal_like = module.normal_like
+    normal_like = _unitwise.normal_like
     with (
-        mock.patch.object(module, "_metropolis", recording),
-        mock.patch.object(module, "normal_like", lambda *args: fresh.append(normal_like(*args)) or fresh[-1]),
+        mock.patch.object(_unitwise, "_metropolis", recording),
+        mock.patch.object(
+            _unitwise, "normal_like", lambda *args: fresh.append(normal_like(*args)) or fresh[-1]
+        ),
         jax.disable_jit(),
     ):
         moved, _ = sampler.step(jax.random.key(1), state)

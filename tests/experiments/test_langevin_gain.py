@@ -77,7 +77,7 @@ def calls(monkeypatch):
     made = []
 
     def noise(rng_key, sampler, target, *, collect, initial, num_samples, num_chains, **options):
-        damping = sampler.keywords["damping"]
+        damping = getattr(sampler, "make", sampler).keywords["damping"]  # tuned, or one of those below
         made.append((target, initial, damping))
         start = jax.tree.map(lambda leaf: leaf[0], initial)
         values = {name: np.asarray(function(start)) for name, function in collect.items()}
@@ -155,7 +155,7 @@ def test_the_step_is_tuned_until_the_whole_run_has_the_acceptance(monkeypatch, c
         rates = np.full_like(draws.stats["acceptance_rate"], 1 - rejected(step_sizes[-1]))
         return dataclasses.replace(draws, stats={"acceptance_rate": rates})
 
-    monkeypatch.setattr(module, "samplers", SimpleNamespace(langevin=fixed))
+    monkeypatch.setattr(module, "samplers", SimpleNamespace(langevin=fixed, tuned=lambda make, *_: make))
     monkeypatch.setattr(module, "sample", run)
     one = dataclasses.replace(TINY, widths=(2,), num_train=(3,), parametrisations=("θ",), dampings=(1.0,))
     *_, row = langevin_gain(one)

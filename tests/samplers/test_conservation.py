@@ -1,37 +1,74 @@
 """Each sampler leaves an exact target invariant, at step sizes that reject some moves."""
 
 import functools
+from unittest import mock
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
-from widebnn.samplers import elliptical_slice, function_space_hmc, hmc, langevin, mala, pcn, pcnl, rwm
+from widebnn.samplers import (
+    _function_space_hmc,
+    _hmc,
+    _langevin,
+    _mala,
+    _pcn,
+    _pcnl,
+    _rwm,
+    elliptical_slice,
+    function_space_hmc,
+    hmc,
+    langevin,
+    mala,
+    pcn,
+    pcnl,
+    rwm,
+)
 
-from ..exact.conservation import NUM_DRAWS, assert_conserved
+from ..exact import laws
+from ..exact.conservation import NUM_DRAWS, assert_conserved, with_rule
 from ..exact.densities import logistic, regression
 from ..exact.dkwm import FALSE_FAILURE, assert_distributed, detectable
+from ..exact.planted import caught, passed
 
 pytestmark = pytest.mark.usefixtures("x64")
 
+
+hmc_of_4 = functools.partial(hmc, num_steps=4)
+function_space_hmc_of_3 = functools.partial(function_space_hmc, num_steps=3)
+jittered = functools.partial(function_space_hmc_of_3, jitter=True)
+
 SAMPLERS = {
-    "rwm": functools.partial(rwm, step_size=0.6),
-    "pcn": functools.partial(pcn, step_size=0.7),
-    "mala": functools.partial(mala, step_size=0.8),
-    "pcnl": functools.partial(pcnl, step_size=0.7),
-    "langevin": functools.partial(langevin, step_size=0.8, damping=0.3),
-    "langevin, little damping": functools.partial(langevin, step_size=0.8, damping=0.02),
-    "langevin, all refreshed": functools.partial(langevin, step_size=0.8, damping=1.0),
-    "hmc": functools.partial(hmc, step_size=0.6, num_steps=4),
-    "function-space hmc": functools.partial(function_space_hmc, step_size=0.6, num_steps=3),
-    "function-space hmc, jittered": functools.partial(
-        function_space_hmc, step_size=0.5, num_steps=3, jitter=True
+    "rwm": (_rwm, rwm, {"step_size": 0.6}),
+    "pcn": (_pcn, pcn, {"step_size": 0.7}),
+    "mala": (_mala, mala, {"step_size": 0.8}),
+    "pcnl": (_pcnl, pcnl, {"step_size": 0.7}),
+    "langevin": (_langevin, langevin, {"step_size": 0.8, "damping": 0.3}),
+    "langevin, little damping": (_langevin, langevin, {"step_size": 0.8, "damping": 0.02}),
+    "langevin, all refreshed": (_langevin, langevin, {"step_size": 0.8, "damping": 1.0}),
+    "hmc": (_hmc, hmc_of_4, {"step_size": 0.6}),
+    "function_space_hmc": (_function_space_hmc, function_space_hmc_of_3, {"step_size": 0.6, "damping": 1.0}),
+    "function_space_hmc, little damping": (
+        _function_space_hmc,
+        function_space_hmc_of_3,
+        {"step_size": 0.6, "damping": 0.02},
     ),
-    "function-space hmc, little damping": functools.partial(
-        function_space_hmc, step_size=0.6, num_steps=2, damping=0.02
-    ),
+    "function_space_hmc, jittered": (_function_space_hmc, jittered, {"step_size": 0.5, "damping": 1.0}),
 }
+
+
+def conserved(name, density=logistic, scale=1.0, turn=1.0, acceptance=(0.2, 0.95)):
+    module, make, constants = SAMPLERS[name]
+    return assert_conserved(
+        with_rule(module, make, density),
+        density,
+        acceptance=acceptance,
+        scale=scale,
+        turn=turn,
+        **constants,
+    )
 
 
 def test_power():
@@ -42,17 +79,107 @@ def test_power():
 @pytest.mark.parametrize("density", [regression, logistic])
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_target_is_conserved(sampler, density):
-    density = density()
-    states = assert_conserved(SAMPLERS[sampler](density.target.potential), density)
+    states = conserved(sampler, density)
     if hasattr(states, "momentum"):
         for leaf in jax.tree.leaves(states.momentum):
             assert_distributed("momentum", np.ravel(leaf[:, 0]), stats.norm.cdf)
 
 
+@functools.cache
+def slice_at_level(density):
+    """Elliptical slice sampling with `level` · Exp(1) in place of Exp(1)."""
+    exponential = jax.random.exponential
+
+    def build(level):
+        sampler = elliptical_slice(density().target.potential)
+
+        def step(rng_key, state):
+            scaled = lambda *args, **options: level * exponential(*args, **options)  # noqa: E731
+            with mock.patch.object(jax.random, "exponential", scaled):
+                return sampler.step(rng_key, state)
+
+        return sampler._replace(step=step)
+
+    return build
+
+
 @pytest.mark.parametrize("density", [regression, logistic])
 def test_elliptical_slice_conserves_the_target_and_always_moves(density):
-    density = density()
-    sampler = elliptical_slice(density.target.potential)
-    states = assert_conserved(sampler, density, acceptance=(1 - 1e-9, 1 + 1e-9))
-    first = jax.tree.leaves(density.draw(np.random.default_rng(0), NUM_DRAWS))[0]
+    always = (1 - 1e-9, 1 + 1e-9)
+    states = assert_conserved(slice_at_level(density), density, acceptance=always, level=1.0)
+    first = jax.tree.leaves(density().draw(np.random.default_rng(0), NUM_DRAWS))[0]
     assert not np.any(np.asarray(jax.tree.leaves(states.position)[0]) == np.asarray(first))
+
+
+# Bugs. Whether a branch of the acceptance stays unexercised is no matter where it is wrong.
+
+ANY = (0, 1.1)
+
+
+def broken(make, **constants):
+    assert_conserved(make, logistic, acceptance=ANY, **constants)
+
+
+def proposing(law, prior):
+    """A sampler that is made of a law of proposals and an acceptance ratio."""
+    broken(of_law, law=law, prior=prior)
+
+
+def of_law(law, prior):
+    return laws.metropolis(logistic().target.potential, law, prior)
+
+
+def kicked_by_the_prior_too(**constants):
+    potential = logistic().target.potential
+    return function_space_hmc_of_3(lambda v: potential(v) + jnp.sum(v**2) / 2, **constants)
+
+
+def without_work(**constants):
+    sampler = function_space_hmc_of_3(logistic().target.potential, **constants)
+
+    def step(rng_key, state):
+        with mock.patch.object(_function_space_hmc, "inner_product", lambda u, v: jnp.zeros(())):
+            return sampler.step(rng_key, state)
+
+    return sampler._replace(step=step)
+
+
+def uncorrected(**constants):
+    return langevin(logistic().target.potential, **constants, metropolis=False)
+
+
+BUGS = {
+    "random walk without the prior term": lambda: proposing(laws.rwm(0.6), prior=0.0),
+    "MALA without proposal densities": lambda: proposing(laws.mala(0.8), prior=1.0),
+    "MALA accepted with U alone": lambda: proposing(laws.mala(0.8), prior=0.0),
+    "pCN with 1 − β for √(1 − β²)": lambda: proposing(laws.pcn(0.7)._replace(keep=0.3), prior=0.0),
+    "pCN with the prior counted twice": lambda: proposing(laws.pcn(0.7), prior=1.0),
+    "pCNL accepted with p(v|D)/p(u|D), the published rule": lambda: proposing(laws.pcnl(0.7), prior=1.0),
+    "pCNL accepted with U alone": lambda: proposing(laws.pcnl(0.7), prior=0.0),
+    "momentum kept on rejection": lambda: conserved("langevin, little damping", turn=-1.0, acceptance=ANY),
+    "momentum kept on rejection, linear regression": lambda: conserved(
+        "langevin, little damping", regression, turn=-1.0, acceptance=ANY
+    ),
+    "momentum kept on rejection, function-space HMC": lambda: conserved(
+        "function_space_hmc, little damping", turn=-1.0, acceptance=ANY
+    ),
+    "kicks by the gradient of the prior too": lambda: broken(
+        kicked_by_the_prior_too, step_size=0.6, damping=1.0
+    ),
+    "kicks whose work is not counted": lambda: broken(without_work, step_size=0.6, damping=1.0),
+    "slice at the height of the state": lambda: broken(slice_at_level(logistic), level=0.0),
+    "slice at half the depth": lambda: broken(slice_at_level(logistic), level=0.5),
+    "Langevin uncorrected": lambda: broken(uncorrected, step_size=0.8, damping=0.3),
+    **{
+        f"{name} {bug}": lambda name=name, scale=scale: conserved(name, scale=scale, acceptance=ANY)
+        for name in ("rwm", "pcn", "mala", "pcnl", "langevin", "hmc", "function_space_hmc")
+        for bug, scale in {"always accepting": 0.0, "half the log ratio": 0.5}.items()
+    },
+}
+
+test_bug_is_caught = caught(("sampler", "CDFs differ by", BUGS))
+
+test_right_one_of_the_same_make_passes = passed(
+    random_walk=lambda: proposing(laws.rwm(0.6), prior=1.0),
+    pcn=lambda: proposing(laws.pcn(0.7), prior=0.0),
+)

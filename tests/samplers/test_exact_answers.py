@@ -1,8 +1,5 @@
 """Every target and every sampler on tiny networks, against importance sampling from the prior."""
 
-import functools
-
-import jax
 import pytest
 
 import widebnn as wb
@@ -19,23 +16,9 @@ from widebnn.samplers import (
     unitwise,
 )
 
-from ..exact.importance import assert_exact, reference
-from ..exact.networks import problem
+from ..exact.importance import assert_exact, solved
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-ONE = {"widths": (3,), "activation": "gelu"}
-TWO = {"widths": (4, 2), "activation": "erf", "out_features": 2, "n": 4}
-
-
-@functools.cache
-def solved(which):
-    """The problem and its exact answers; cached, as the draws take seconds."""
-    options = {"one layer": ONE, "two layers": TWO}[which]
-    with jax.enable_x64(True):
-        tiny = problem(**options)
-        exact = reference(tiny, options["widths"], options["activation"])
-    return tiny, exact
 
 
 def standard(tiny):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from widebnn.samplers import langevin
+from widebnn.samplers import _langevin, langevin
 from widebnn.samplers._hmc import HMCState, leapfrog
 from widebnn.tree import normal_like
 
@@ -29,11 +29,10 @@ def test_rejected_moves_reverse_the_momentum():
     """The state kept on rejection is the one from which the proposal, reversed, would be reached back."""
     sampler, integrate = langevin(potential, 0.5, damping=0.3), leapfrog(potential, 0.5, 1)
     state, rejections = sampler.init(jnp.ones(3), rng_key=jax.random.key(0)), 0
+    step, back_again = jax.jit(recorded(_langevin, sampler)), jax.jit(integrate)
     for i in range(30):
-        with recorded("widebnn.samplers._langevin") as calls:
-            kept, info = sampler.step(jax.random.key(100 + i), state)
-        _, flipped, proposal = calls[0]
-        back, back_m, _ = integrate(HMCState(*proposal[:3]), -proposal.momentum)
+        kept, info, (_, flipped, proposal) = step(jax.random.key(100 + i), state)
+        back, back_m, _ = back_again(HMCState(*proposal[:3]), -proposal.momentum)
         assert jnp.allclose(back.position, state.position, rtol=0, atol=1e-12)
         assert jnp.allclose(back_m, flipped.momentum, rtol=0, atol=1e-12)
         expected = proposal if info.is_accepted else flipped
@@ -53,6 +52,10 @@ def test_momentum_keeps_its_law_and_its_memory():
     assert jnp.allclose(moved.momentum, 0.8 * state.momentum + 0.6 * noise, rtol=0, atol=1e-4)
 
 
+def uncorrected(step_size, damping):
+    return langevin(potential, step_size, damping, metropolis=False)
+
+
 def stationary_std(step_size):
     """Of the uncorrected chain: leapfrog conserves m² + ω²(1 − ε²ω²/4)u² exactly, refreshment m ~ N(0, 1)."""
     return 1 / np.sqrt(PRECISION * (1 - step_size**2 * PRECISION / 4))
@@ -64,8 +67,7 @@ def test_uncorrected_chain_has_the_known_bias(step_size, damping):
     """It conserves the distribution that is too wide by O(ε²), and so tells that it is not the target."""
     std = stationary_std(step_size)
     start = jnp.asarray(np.random.default_rng(0).normal(size=(NUM_DRAWS, 3)) * std[None, :])
-    sampler = langevin(potential, step_size, damping, metropolis=False)
-    states, _ = after_steps(jax.random.key(0), sampler, start, 20)
+    states, _ = after_steps(jax.random.key(0), uncorrected, start, 20, step_size=step_size, damping=damping)
     for i in range(3):
         assert_distributed(f"u_{i}", states.position[:, i], stats.norm(0, std[i]).cdf, FALSE_FAILURE / 3)
 
@@ -77,8 +79,9 @@ def test_bias_is_of_second_order_and_seen_at_large_steps():
     error = np.sqrt(2 / NUM_DRAWS) * stats.norm.isf(FALSE_FAILURE / 4)  # of a variance, relative
     rates = []
     for step_size in (0.2, 0.4):
-        sampler = langevin(potential, step_size, damping=0.3, metropolis=False)
-        states, rate = after_steps(jax.random.key(1), sampler, start, 100)
+        states, rate = after_steps(
+            jax.random.key(1), uncorrected, start, 100, step_size=step_size, damping=0.3
+        )
         inflation = (stationary_std(step_size)[2] / exact[2]) ** 2
         assert abs(states.position[:, 2].var() * PRECISION[2] / inflation - 1) < error
         assert inflation - 1 > 4 * error
@@ -91,8 +94,8 @@ def test_reported_rate_does_not_depend_on_the_correction():
     chains = []
     for metropolis in (True, False):
         sampler = langevin(potential, 0.6, 0.5, metropolis)
-        state = sampler.init(jnp.full(3, 0.7), rng_key=jax.random.key(0))
-        chains.append([sampler.step(jax.random.key(i), state) for i in range(100)])
+        state, step = sampler.init(jnp.full(3, 0.7), rng_key=jax.random.key(0)), jax.jit(sampler.step)
+        chains.append([step(jax.random.key(i), state) for i in range(100)])
     for (_, corrected), (moved, free) in zip(*chains, strict=True):
         assert corrected.acceptance_rate == free.acceptance_rate
         assert free.is_accepted and not jnp.array_equal(moved.position, jnp.full(3, 0.7))

@@ -6,11 +6,13 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from widebnn import samplers
+from widebnn.samplers import _mala, _pcn, _pcnl, _rwm, mala, pcn, pcnl, rwm
 from widebnn.samplers._function_space_hmc import FunctionSpaceHMCState, rotations
 from widebnn.samplers._hmc import HMCState, leapfrog
 from widebnn.tree import normal_like
 
 from ..exact import laws
+from ..exact.planted import caught, passed
 from ..exact.reversibility import assert_detailed_balance, recorded
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -30,34 +32,36 @@ def close(u, v, tolerance):
     return jnp.allclose(ravel_pytree(u)[0], ravel_pytree(v)[0], rtol=0, atol=tolerance)
 
 
+SAMPLERS = {"rwm": (_rwm, rwm), "pcn": (_pcn, pcn), "mala": (_mala, mala), "pcnl": (_pcnl, pcnl)}
+
+
 @pytest.mark.parametrize("step_size", [0.05, 0.4, 0.9])
-@pytest.mark.parametrize("name", ["rwm", "pcn", "mala", "pcnl"])
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_log_ratio_is_that_of_full_densities(name, step_size):
-    sampler, law = getattr(samplers, name)(potential, step_size), getattr(laws, name)(step_size)
-    assert_detailed_balance(sampler, f"widebnn.samplers.{name}", potential, positions(), law)
+    law = getattr(laws, name)(step_size)
+    assert_detailed_balance(*SAMPLERS[name], potential, positions(), law, step_size=step_size)
 
 
-@pytest.mark.parametrize("name", ["rwm", "pcn", "mala", "pcnl"])
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_proposal_is_mean_plus_noise(name):
     """q(u → ·) of the ratio is the law that proposals are drawn from: the noise left over is N(0, I)."""
-    sampler, law = getattr(samplers, name)(potential, 0.4), getattr(laws, name)(0.4)
+    module, make = SAMPLERS[name]
+    sampler, law = make(potential, 0.4), getattr(laws, name)(0.4)
     (u,) = positions(1)
-    gradient = ravel_pytree(jax.grad(potential)(u))[0]
-    mean, std = law(ravel_pytree(u)[0], gradient)
+    mean, std = law(ravel_pytree(u)[0], ravel_pytree(jax.grad(potential)(u))[0])
     key = jax.random.key(3)
-    with recorded(f"widebnn.samplers.{name}") as calls:
-        sampler.step(key, sampler.init(u))
-    noise = (ravel_pytree(calls[0][2].position)[0] - mean) / std
+    _, _, (_, _, proposal) = jax.jit(recorded(module, sampler))(key, sampler.init(u))
+    noise = (ravel_pytree(proposal.position)[0] - mean) / std
     assert close(noise, normal_like(jax.random.split(key)[0], u), 1e-12)
 
 
-@pytest.mark.parametrize("name", ["rwm", "pcn", "mala", "pcnl"])
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_reported_rate_is_the_ratio_cut_at_one(name):
-    sampler = getattr(samplers, name)(potential, 0.7)
+    module, make = SAMPLERS[name]
+    sampler = make(potential, 0.7)
+    step = jax.jit(recorded(module, sampler))
     for i, u in enumerate(positions()):
-        with recorded(f"widebnn.samplers.{name}") as calls:
-            state, info = sampler.step(jax.random.key(i), sampler.init(u))
-        log_ratio, old, new = calls[0]
+        state, info, (log_ratio, old, new) = step(jax.random.key(i), sampler.init(u))
         assert jnp.allclose(info.acceptance_rate, jnp.minimum(1, jnp.exp(log_ratio)), rtol=1e-14)
         assert close(state, new if info.is_accepted else old, 0.0)
 
@@ -177,3 +181,34 @@ def test_mala_is_one_leapfrog_step(other):
     assert 0.2 < rates.mean() < 0.95
     assert jnp.allclose(points, same_points, rtol=0, atol=1e-11)
     assert jnp.allclose(rates, same_rates, rtol=0, atol=1e-11)
+
+
+# Bugs: ratios that are wrong, seen on a single path.
+
+
+def coupled(u):
+    return jnp.sum(jnp.cosh(u)) + u[0] * u[1] ** 2
+
+
+def balanced(law, prior):
+    """A sampler that is made of a law of proposals and an acceptance ratio."""
+    starts = [normal_like(jax.random.key(i), jnp.zeros(3)) for i in range(3)]
+    assert_detailed_balance(laws, laws.metropolis, coupled, starts, law, law=law, prior=prior)
+
+
+test_bug_is_caught = caught(
+    (
+        "ratio",
+        "log ratio .* is right",
+        {
+            "random walk without the prior term": lambda: balanced(laws.rwm(0.5), prior=0.0),
+            "MALA without proposal densities": lambda: balanced(laws.mala(0.5), prior=1.0),
+            "pCN with the prior counted twice": lambda: balanced(laws.pcn(0.5), prior=1.0),
+            "pCNL by the published rule": lambda: balanced(laws.pcnl(0.5), prior=1.0),
+        },
+    )
+)
+
+test_right_one_of_the_same_make_passes = passed(
+    random_walk=lambda: balanced(laws.rwm(0.5), prior=1.0), pcn=lambda: balanced(laws.pcn(0.5), prior=0.0)
+)

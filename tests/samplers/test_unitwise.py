@@ -1,5 +1,7 @@
 """The unit-wise sampler: each block's ΔU against recomputation, and exact answers on tiny networks."""
 
+from unittest import mock
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,14 +9,14 @@ import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn.samplers import unitwise
+from widebnn.samplers import _unitwise, unitwise
 from widebnn.targets._marginal import marginal
 from widebnn.targets._rotated import rotated
 
-from ..exact.importance import assert_exact
+from ..exact.importance import assert_exact, solved
 from ..exact.networks import problem
+from ..exact.planted import caught, passed
 from ..exact.units import assert_changes_of_potential
-from .test_exact_answers import solved
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -33,9 +35,8 @@ def test_every_block_is_accepted_with_its_change_of_the_potential(block_size, n,
 def test_predictions_have_exact_moments(space, block_size, monkeypatch):
     tiny, exact = solved("one layer")
     target = rotated(marginal(tiny.bnn, tiny.x, tiny.y))
-    module = __import__("sys").modules["widebnn.samplers._unitwise"]
-    monkeypatch.setattr(module, "_in_data_space", getattr(module, f"_in_{space}_space"))
-    monkeypatch.setattr(module, "_in_feature_space", getattr(module, f"_in_{space}_space"))
+    monkeypatch.setattr(_unitwise, "_in_data_space", getattr(_unitwise, f"_in_{space}_space"))
+    monkeypatch.setattr(_unitwise, "_in_feature_space", getattr(_unitwise, f"_in_{space}_space"))
     draws, _ = assert_exact(target, unitwise(target, block_size), tiny, exact.moments)
     assert 0.1 < draws.acceptance_rate < 0.95
 
@@ -106,3 +107,41 @@ def test_more_units_accept_more():
         rates.append(draws.acceptance_rate)
     assert rates[0] < rates[1] < rates[2]
     assert rates[2] > 0.95
+
+
+# Bugs.
+
+
+def units_with(name, broken, block_size=2, **options):
+    """The unit-wise sampler with one of its functions broken: `broken(right)` in its place."""
+    tiny = problem(**({"widths": (3, 6), "out_features": 2, "n": 4} | options))
+    target = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y)
+    with mock.patch.object(_unitwise, name, broken(getattr(_unitwise, name))):
+        assert_changes_of_potential(target, block_size)
+
+
+def without_log_det(right):
+    return lambda m: (right(m)[0], jnp.zeros(()))
+
+
+def without_inverse(right):
+    return lambda m: (jnp.eye(len(m)), right(m)[1])
+
+
+def of_wrong_noise(right):
+    return lambda psi, noise_std: right(psi, jnp.sqrt(2) * noise_std)
+
+
+UNITS = {
+    f"{bug}, n = {n}": lambda args=args, n=n: units_with(*args, n=n)
+    for n in (4, 20)
+    for bug, args in {
+        "log |det M| left out": ("_inverse", without_log_det),
+        "M taken for the identity": ("_inverse", without_inverse),
+        "inverse at another σ": ("_inverse_of_gram", of_wrong_noise),
+    }.items()
+}
+
+test_bug_is_caught = caught(("unit", "change .* is right", UNITS))
+
+test_right_one_of_the_same_make_passes = passed(units=lambda: units_with("_inverse", lambda right: right))

@@ -14,11 +14,11 @@ from widebnn.experiments.chains.langevin_gain import (
     LangevinGain,
     langevin_gain,
 )
-from widebnn.experiments.chains.over_width import OVER_WIDTH, over_width
 from widebnn.experiments.chains.step_cost import STEP_COST, step_cost
 from widebnn.experiments.chains.unitwise import UNITWISE, unitwise
 from widebnn.experiments.errata.algorithms import ALGORITHMS, algorithms
 from widebnn.experiments.errata.published_pcnl import PUBLISHED_PCNL, published_pcnl
+from widebnn.experiments.settings.images import INPUTS, PIXELS
 from widebnn.experiments.settings.networks import Network
 from widebnn.experiments.theory.counterexample import COUNTEREXAMPLE, counterexample
 from widebnn.experiments.theory.identities import IDENTITIES, identities
@@ -38,12 +38,32 @@ from widebnn.experiments.variational.mean_field_limit import (
 )
 from widebnn.experiments.variational.resnet import RESNET, resnet
 from widebnn.experiments.variational.tempering import TEMPERING, TemperedFits, tempering
-from widebnn.study.experiment import Experiment
+from widebnn.study import Cost, Experiment
 
-__all__ = ["DECLARED", "EXPERIMENTS"]
+__all__ = ["DECLARED"]
 
-INPUTS, PIXELS = 32 * 32 * 3, 28 * 28
-"""Numbers that an image of CIFAR-10 or SVHN has, and one of MNIST or Fashion-MNIST."""
+
+def _declared(
+    name,
+    title,
+    configs,
+    function,
+    *,
+    effort,
+    steps=None,
+    floats=None,
+    over=(),
+    observes=lambda c: (),
+    **_,
+):
+    """An experiment whose function has its cost and its claims elsewhere."""
+
+    def cost(c):
+        return Cost(effort(c), steps and steps(c), floats and floats(c))
+
+    made = Experiment(function, title, configs, over, cost, observes, None)
+    made.name = name
+    return made
 
 
 def _weights(network: Network) -> int:
@@ -100,7 +120,7 @@ def _batches(c: TemperedFits) -> int:
 # Whole stay those whose entries share something: random numbers (approximations, concentration), a chain that
 # each part would have to run again (over_reg), the mean and the deviation of the most images (landscape).
 _ALL = (
-    Experiment(
+    _declared(
         "theorems",
         "what vanishes in the limit theorems, over width",
         THEOREMS,
@@ -116,7 +136,7 @@ _ALL = (
             + len(c.function_widths) * c.num_functions / 64
         ),
     ),
-    Experiment(
+    _declared(
         "identities",
         "exact statements on random problems",
         IDENTITIES,
@@ -124,7 +144,7 @@ _ALL = (
         effort=lambda c: len(c.sizes) * len(c.noise_stds),
         over=(("sizes",), ("noise_stds",)),
     ),
-    Experiment(
+    _declared(
         "counterexample",
         "what another layer than the readout would leave",
         COUNTEREXAMPLE,
@@ -133,7 +153,7 @@ _ALL = (
         steps=lambda c: len(c.widths) * c.num_draws / 500,
         over=(("widths",),),
     ),
-    Experiment(
+    _declared(
         "algorithms",
         "pCN and pCNL as printed and as they should be",
         ALGORITHMS,
@@ -144,7 +164,7 @@ _ALL = (
         steps=lambda c: 2 * len(c.cases) * (c.num_samples * c.thin + c.burn_in),
         over=(("cases",),),
     ),
-    Experiment(
+    _declared(
         "unitwise",
         "fresh units and sweeps of them, over width",
         UNITWISE,
@@ -153,7 +173,7 @@ _ALL = (
         steps=lambda c: sum(c.widths) / 32 * (c.num_sweeps + c.burn_in),  # 32 units at a time
         over=(("widths",),),
     ),
-    Experiment(
+    _declared(
         "efficiency",
         "effective samples per second of samplers and of targets",
         EFFICIENCY,
@@ -171,20 +191,7 @@ _ALL = (
             + 3 * METHODS["HMC"].cost * c.compared_steps
         ),
     ),
-    Experiment(
-        "over_width",
-        "acceptance and mixing of four samplers over width",
-        OVER_WIDTH,
-        over_width,
-        steps=lambda c: len(c.widths) * (len(c.step_sizes) * sum(c.num_steps) + 10 * c.burn_in),
-        floats=lambda c: (
-            (c.num_train + c.num_test) * INPUTS
-            + max(c.widths) * (8 * INPUTS + c.num_projections * c.num_train)
-        ),
-        effort=lambda c: sum(c.widths) * sum(c.num_steps) * len(c.step_sizes) * c.num_train,
-        over=(("widths",),),
-    ),
-    Experiment(
+    _declared(
         "convergence",
         "R-hat and traces of three chains over width",
         CONVERGENCE,
@@ -194,7 +201,7 @@ _ALL = (
         over=(("widths",), ("samplers", "num_steps")),
     ),
     *(
-        Experiment(
+        _declared(
             name,
             f"effective samples of Langevin in φ and in θ, {over}",
             configs,
@@ -212,7 +219,7 @@ _ALL = (
             ("gain_resnet", "of a residual network over steps", GAIN_RESNET),
         )
     ),
-    Experiment(
+    _declared(
         "architectures",
         "four samplers over width, beyond one hidden layer",
         ARCHITECTURES,
@@ -223,7 +230,7 @@ _ALL = (
         over=(("cases",),),
         observes=lambda c: _observed(case.network for case in c.cases),
     ),
-    Experiment(
+    _declared(
         "step_cost",
         "milliseconds of a step with the map and without, over width",
         STEP_COST,
@@ -234,7 +241,7 @@ _ALL = (
         over=(("networks",),),
         observes=lambda c: _observed(c.networks),
     ),
-    Experiment(
+    _declared(
         "published_pcnl",
         "the law of the published pCNL against the posterior",
         PUBLISHED_PCNL,
@@ -255,7 +262,7 @@ _ALL = (
         ),
         over=(("widths", "leapfrog_steps", "pcnl_steps"),),
     ),
-    Experiment(
+    _declared(
         "landscape",
         "slices of the posterior before and after repriorisation",
         LANDSCAPE,
@@ -267,7 +274,7 @@ _ALL = (
         ),
         effort=lambda c: sum(math.prod(problem) for problem in c.problems) * c.resolution**2,
     ),
-    Experiment(
+    _declared(
         "over_reg",
         "two maps of the weights over their regulariser",
         OVER_REG,
@@ -276,7 +283,7 @@ _ALL = (
         floats=lambda c: c.num_chains * (8 * c.width) ** 2 + 4 * c.num_prior * c.width,
         effort=lambda c: (1 + 2 * len(c.regs)) * c.num_chains * (c.num_steps + c.burn_in),
     ),
-    Experiment(
+    _declared(
         "over_maps",
         "maps of the readout under a softmax likelihood, over width",
         OVER_MAPS,
@@ -292,7 +299,7 @@ _ALL = (
         effort=lambda c: sum(c.widths) * len(c.maps) * c.num_train * c.num_chains * (c.num_steps + c.burn_in),
         over=(("widths",), ("maps",)),
     ),
-    Experiment(
+    _declared(
         "collapse",
         "the best q of a plain ELBO over width",
         COLLAPSE,
@@ -302,7 +309,7 @@ _ALL = (
         effort=lambda c: sum(c.widths) * len(c.scalings) * len(c.losses) * c.num_steps * c.num_samples,
         over=(("losses",), ("scalings",), ("widths",)),
     ),
-    Experiment(
+    _declared(
         "mean_field_gap",
         "how far the ELBO is from its mean-field limit",
         MEAN_FIELD_GAP,
@@ -312,7 +319,7 @@ _ALL = (
         effort=lambda c: sum(c.widths) * c.num_train * c.num_posteriors * c.num_samples,
         over=(("losses",), ("scalings",), ("widths",)),
     ),
-    Experiment(
+    _declared(
         "suprema",
         "the best ELBO of N neurons against the best of its limit",
         SUPREMA,
@@ -322,14 +329,14 @@ _ALL = (
         effort=lambda c: len(c.taus) * sum(c.widths) * (1 + c.num_starts) * c.num_train,
         over=(("taus",),),
     ),
-    Experiment(
+    _declared(
         "concentration",
         "the limit functional over samples of the data",
         CONCENTRATION,
         concentration,
         effort=lambda c: sum(c.num_train) * c.num_replicates,
     ),
-    Experiment(
+    _declared(
         "elbo_ratio",
         "the two terms of the ELBO before training",
         ELBO_RATIO,
@@ -342,7 +349,7 @@ _ALL = (
         over=(("datasets", "num_train"), ("scalings",), ("widths",)),
         observes=lambda c: zip(c.datasets, c.num_train),
     ),
-    Experiment(
+    _declared(
         "tempering",
         "a two-layer network over the temperature of the ELBO",
         TEMPERING,
@@ -353,7 +360,7 @@ _ALL = (
         over=(("taus",),),
         order=("repeat",),
     ),
-    Experiment(
+    _declared(
         "resnet",
         "ResNet-20 over the temperature of the ELBO",
         RESNET,
@@ -365,7 +372,7 @@ _ALL = (
         over=(("norms",), ("taus",)),
         order=("norm", "repeat"),
     ),
-    Experiment(
+    _declared(
         "approximations",
         "one posterior and everything that approximates it",
         APPROXIMATIONS,
@@ -393,6 +400,3 @@ _ALL = (
 
 DECLARED = {experiment.name: experiment for experiment in _ALL}
 """Experiments by name."""
-
-EXPERIMENTS = {name: experiment.configs for name, experiment in DECLARED.items()}
-"""Configurations by experiment and scale; results ship as `book/results/<experiment>_<scale>.json`."""

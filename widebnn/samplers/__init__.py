@@ -10,6 +10,7 @@ from widebnn.samplers._mala import mala
 from widebnn.samplers._pcn import pcn
 from widebnn.samplers._pcnl import pcnl
 from widebnn.samplers._rwm import rwm
+from widebnn.samplers._tuned import Tuned, tuned
 from widebnn.samplers._unitwise import Units, unitwise
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Potential",
     "Sampler",
     "State",
+    "Tuned",
     "Units",
     "accept",
     "alternate",
@@ -30,5 +32,6 @@ __all__ = [
     "pcn",
     "pcnl",
     "rwm",
+    "tuned",
     "unitwise",
 ]

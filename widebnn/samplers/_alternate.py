@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import jax
 
-from widebnn.samplers._base import Sampler
+from widebnn.samplers._base import Sampler, is_sampler
 from widebnn.tree import Position
 
 __all__ = ["alternate"]
@@ -32,7 +32,7 @@ def alternate(first: Sampler, second: Sampler) -> Sampler:
         If one of them is no sampler.
     """
     for name, sampler in {"first": first, "second": second}.items():
-        if not (hasattr(sampler, "init") and hasattr(sampler, "step")):
+        if not is_sampler(sampler):
             raise TypeError(f"{name} must be a sampler (init, step); got {sampler!r}")
 
     def init(position, rng_key=None):

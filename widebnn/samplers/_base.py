@@ -1,4 +1,4 @@
-"""What every sampler here is made of: a state, a report of the step, and the accept–reject rule."""
+"""What every sampler is made of: a state, a report of the step, and the accept–reject rule."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -9,13 +9,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from widebnn.tree import Position
 
-__all__ = [
-    "Info",
-    "Potential",
-    "Sampler",
-    "State",
-    "accept",
-]
+__all__ = ["AnySampler", "Info", "Potential", "Sampler", "State", "accept", "is_sampler"]
 
 Potential = Callable[[Position], Float[Array, ""]]
 
@@ -29,7 +23,7 @@ class State(Protocol):
 
 
 class Info(NamedTuple):
-    """What a step reports: the chance of the move and whether it was made."""
+    """What a step reports: the acceptance probability and whether the proposal was accepted."""
 
     acceptance_rate: Float[Array, ""]
     is_accepted: Bool[Array, ""]
@@ -53,13 +47,36 @@ class Sampler(NamedTuple):
     potentials: tuple[Potential, ...] = ()
 
 
+@runtime_checkable
+class AnySampler(Protocol):
+    """A `Sampler`, or another library's with the same two functions."""
+
+    @property
+    def init(self) -> Callable[..., Any]: ...
+
+    @property
+    def step(self) -> Callable[..., Any]: ...
+
+
+def is_sampler(thing: Any) -> bool:
+    """Whether it has the two functions of a sampler."""
+    return callable(getattr(thing, "init", None)) and callable(getattr(thing, "step", None))
+
+
 def accept[S: State](
     rng_key: Key[Array, ""], log_ratio: Float[Array, ""], state: S, proposal: S
 ) -> tuple[S, Info]:
     """Metropolis–Hastings: move to `proposal` with probability min(1, exp(log_ratio)).
 
     A ratio that is not a number rejects: a diverged proposal must never be kept.
+
+    Raises
+    ------
+    ValueError
+        If `log_ratio` is not one number.
     """
+    if jnp.shape(log_ratio) != ():
+        raise ValueError(f"log_ratio must be one number; got shape {jnp.shape(log_ratio)}")
     rate = jnp.where(jnp.isnan(log_ratio), 0.0, jnp.exp(jnp.minimum(log_ratio, 0.0)))
     is_accepted = jax.random.uniform(rng_key, dtype=rate.dtype) < rate
     kept = jax.tree.map(lambda new, old: jnp.where(is_accepted, new, old), proposal, state)

@@ -29,8 +29,16 @@ def leapfrog(
 
     Returns
     -------
-    A function (state, m) ↦ (state', m', ΔH). Reversible: from (state', −m') it leads back to (state, −m).
+    Callable
+        (state, m) ↦ (state', m', ΔH). Reversible: from (state', −m') it leads back to (state, −m).
+
+    Raises
+    ------
+    ValueError
+        If `step_size` is not positive or `num_steps` is below 1.
     """
+    positive(step_size=step_size)
+    at_least(1, num_steps=num_steps)
 
     def kick(m, u, g):
         return m - step_size / 2 * (u + g)
@@ -76,7 +84,7 @@ def hmc(potential: Potential, step_size: Number, num_steps: int) -> Sampler:
     ValueError
         If `step_size` is not positive or `num_steps` is below 1.
     """
-    integrate = leapfrog(potential, positive(step_size=step_size), at_least(1, num_steps=num_steps))
+    integrate = leapfrog(potential, step_size, num_steps)
 
     def init(position, rng_key=None):
         return HMCState(position, *jax.value_and_grad(potential)(position))

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._check import Number, fraction, positive
+from widebnn._check import Number, fraction
 from widebnn.samplers._base import Info, Potential, Sampler, accept
 from widebnn.samplers._hmc import HMCState, leapfrog
 from widebnn.tree import Position, normal_like
@@ -48,7 +48,7 @@ def langevin(potential: Potential, step_size: Number, damping: Number, metropoli
     ValueError
         If `step_size` is not positive or `damping` lies outside (0, 1].
     """
-    integrate = leapfrog(potential, positive(step_size=step_size), num_steps=1)
+    integrate = leapfrog(potential, step_size, num_steps=1)
     fraction(damping=damping)
     keep, refresh = jnp.sqrt(1 - damping), jnp.sqrt(damping)
 

@@ -178,13 +178,11 @@ class _Posterior:
         burn_in_key, self.rng_key = jax.random.split(jax.random.key(config.seed))
         equilibrium = sample(
             burn_in_key,
-            self.hmc,
+            samplers.tuned(self.hmc, 0.8, max_step_size=np.pi / 2),
             self.target,
             num_samples=1,
             burn_in=case.num_steps // config.num_kicks,
             num_chains=config.num_chains,
-            target_acceptance=0.8,
-            max_step_size=np.pi / 2,
         )
         self.angle, self.start = equilibrium.step_size, equilibrium.position
         self.collect = {"potential": self.target.potential, "predictions": self.target.predictive_mean(seen)}

@@ -17,6 +17,7 @@ from widebnn.diagnostics import effective_sample_size, random_projections
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.step_times import step_times
 from widebnn.models import BNN, FCN, Parameters
+from widebnn.samplers import tuned
 from widebnn.sampling import Draws, sample
 from widebnn.tree import Position
 
@@ -24,26 +25,26 @@ __all__ = ["EFFICIENCY", "METHODS", "Efficiency", "efficiency"]
 
 
 class Method(NamedTuple):
-    """A sampler, the acceptance that its step size is tuned to, and the cost of a step in potentials."""
+    """From a target to a sampler, tuned where it has a step size; and the cost of a step in potentials."""
 
-    make: Callable[..., Any]
-    target_acceptance: float | None
+    make: Callable[[Any], samplers.Sampler | samplers.Tuned]
     cost: int
-    max_step_size: float = 1.0
 
 
 METHODS: Mapping[str, Method] = {
-    "pCN": Method(lambda t: partial(samplers.pcn, t.potential), 0.25, 1),
-    "pCNL": Method(lambda t: partial(samplers.pcnl, t.potential), 0.6, 3),
-    "Langevin": Method(lambda t: partial(samplers.langevin, t.potential, damping=0.01), 0.9, 3),
-    "HMC": Method(lambda t: partial(samplers.hmc, t.potential, num_steps=10), 0.8, 30),
+    "pCN": Method(lambda t: tuned(partial(samplers.pcn, t.potential), 0.25), 1),
+    "pCNL": Method(lambda t: tuned(partial(samplers.pcnl, t.potential), 0.6), 3),
+    "Langevin": Method(lambda t: tuned(partial(samplers.langevin, t.potential, damping=0.01), 0.9), 3),
+    "HMC": Method(lambda t: tuned(partial(samplers.hmc, t.potential, num_steps=10), 0.8), 30),
     "function-space HMC": Method(
-        lambda t: partial(samplers.function_space_hmc, t.potential, num_steps=6, jitter=True),
-        0.8,
+        lambda t: tuned(
+            partial(samplers.function_space_hmc, t.potential, num_steps=6, jitter=True),
+            0.8,
+            max_step_size=math.pi / 2,
+        ),
         18,
-        math.pi / 2,
     ),
-    "unit-wise": Method(lambda t: samplers.unitwise(t), None, 10),
+    "unit-wise": Method(samplers.unitwise, 10),
 }
 """By name. Those of the papers have the settings that `python -m benchmarks` finds best at width 1,024."""
 
@@ -195,7 +196,7 @@ class _Run(NamedTuple):
     """Draws, the sampler that made them, and where one chain of it starts."""
 
     draws: Draws
-    sampler: samplers.Sampler
+    sampler: Any
     start: Position
 
 
@@ -212,12 +213,11 @@ class _Posterior:
         self.project = random_projections(keys[0], self.rotated.template, num=config.num_projections)
         equilibrium = sample(
             keys[1],
-            partial(samplers.hmc, self.rotated.potential, num_steps=10),
+            tuned(partial(samplers.hmc, self.rotated.potential, num_steps=10), 0.8),
             self.rotated,
             num_samples=1,
             burn_in=config.burn_in,
             num_chains=config.num_chains,
-            target_acceptance=0.8,
         )
         chains = jax.random.split(keys[2], config.num_chains)
         self.parameters = jax.vmap(self.rotated.to_parameters)(equilibrium.position, chains)
@@ -227,8 +227,9 @@ class _Posterior:
         self.predict = self.rotated.predictive_mean(seen)
 
     def run(self, name: str, kind: str, num_steps: int) -> _Run:
-        config, method = self.config, METHODS[name]
-        target = TARGETS[kind](*self.network)
+        config, target = self.config, TARGETS[kind](*self.network)
+        sampler = METHODS[name].make(target)
+        is_tuned = isinstance(sampler, samplers.Tuned)
 
         def informed(position):
             """The rotated weights, whatever the chain moves."""
@@ -239,26 +240,23 @@ class _Posterior:
 
         thin = -(-num_steps // MAX_DRAWS)
         initial = jax.vmap(target.from_parameters)(self.parameters)
-        is_tuned = method.target_acceptance is not None
         draws = sample(
             self.rng_key,
-            method.make(target),
+            sampler,
             target,
             num_samples=num_steps // thin,
             thin=thin,
             burn_in=max(config.burn_in, num_steps // 10) if is_tuned else 0,
             num_chains=config.num_chains,
             initial=initial,
-            target_acceptance=method.target_acceptance,
-            max_step_size=method.max_step_size,
             collect={
                 "potential": target.potential,
                 "weights": lambda position: self.project(informed(position)),
                 "predictions": lambda position, rng_key: self.predict(informed(position), rng_key),
             },
         )
-        made = method.make(target)
-        sampler = made(draws.step_size) if is_tuned else made
+        if is_tuned:
+            sampler = sampler.make(draws.step_size)
         return _Run(draws, sampler, jax.tree.map(lambda leaf: leaf[0], initial))
 
 

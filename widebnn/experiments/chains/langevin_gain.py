@@ -275,10 +275,12 @@ class _Posterior:
         config = self.config
         goal, least = config.target_acceptance, config.least_acceptance
         make = partial(samplers.langevin, self.targets[name].potential, metropolis=False)
-        tuning = {"target_acceptance": goal, "step_size": FIRST_STEP_SIZE}
-        runs = (  # of which two at a time are in memory
-            (damping, self._sample(name, partial(make, damping=damping), **tuning))
+        tuned = {
+            damping: samplers.tuned(partial(make, damping=damping), goal, FIRST_STEP_SIZE)
             for damping in config.dampings
+        }
+        runs = (  # of which two at a time are in memory
+            (damping, self._sample(name, sampler)) for damping, sampler in tuned.items()
         )
         damping, draws = max(runs, key=lambda run: _pooled(run[1]["projections"]))
         step_size: Any = draws.step_size  # a number, since it was tuned
@@ -291,7 +293,7 @@ class _Posterior:
             draws = self._sample(name, make(step_size, damping))
         return [{"damping": damping, "step_size": step_size} | row for row in _over_time(config, draws)]
 
-    def _sample(self, name: str, sampler: Any, **tuning: Any) -> Draws:
+    def _sample(self, name: str, sampler: Any) -> Draws:
         config, target = self.config, self.targets[name]
 
         def of_parameters(function):
@@ -307,7 +309,6 @@ class _Posterior:
             num_chains=config.num_chains,
             initial=self.starts[name],
             collect={name: of_parameters(function) for name, function in self.quantities.items()},
-            **tuning,
         )
 
 

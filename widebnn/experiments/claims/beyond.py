@@ -2,9 +2,8 @@
 
 import math
 
-from widebnn.study.experiment import Claim, Finding
-from widebnn.study.results import Results
-from widebnn.study.rows import Measure, chosen, difference, mean, ratio, values, vanishing
+from widebnn.experiments.claims.measures import chosen, difference, mean, ratio, values
+from widebnn.study import Claim, Finding, Measure, Results, vanishing
 
 __all__ = ["BEYOND"]
 
@@ -17,12 +16,12 @@ def _approximations(results: Results) -> list[Finding]:
     others = [
         name for name in values(results.rows, "method") if name.startswith("VI") or name == "deep ensemble"
     ]
-    findings = [Finding("φ ~ N(0, I) ÷ a second chain", *ratio(near, distance("MCMC again")), below=2)]
+    findings = [Finding("φ ~ N(0, I) ÷ a second chain", ratio(near, distance("MCMC again")), below=2)]
     findings += [
-        Finding(f"{name} ÷ φ ~ N(0, I)", *ratio(distance(name), near), above=1) for name in ("NNGP", *others)
+        Finding(f"{name} ÷ φ ~ N(0, I)", ratio(distance(name), near), above=1) for name in ("NNGP", *others)
     ]
     spread = mean(chosen(results.rows, method="deep ensemble"), "deviation_ratio")
-    return [*findings, Finding("predictive deviation, deep ensemble ÷ MCMC", *spread, below=1)]
+    return [*findings, Finding("predictive deviation, deep ensemble ÷ MCMC", spread, below=1)]
 
 
 def _published(results: Results) -> list[Finding]:
@@ -38,15 +37,15 @@ def _published(results: Results) -> list[Finding]:
         scale = abs(off.value)
         width = f"width {row['width']:,}"
         findings += [
-            Finding(f"{width}: mean of Φ, posterior less published chain", *off, above=0),
+            Finding(f"{width}: mean of Φ, posterior less published chain", off, above=0),
             Finding(
                 f"{width}: mean of Φ, chain less its law, of that difference",
-                *ratio(on, Measure(scale)),
+                ratio(on, Measure(scale)),
                 above=-0.2,
                 below=0.2,
             ),
-            Finding(f"{width}: shift of U in its posterior deviations", *shift, above=0),
-            Finding(f"{width}: deviation of f at training images, published ÷ posterior", *std, below=1),
+            Finding(f"{width}: shift of U in its posterior deviations", shift, above=0),
+            Finding(f"{width}: deviation of f at training images, published ÷ posterior", std, below=1),
         ]
     return findings
 
@@ -62,7 +61,7 @@ def _faster(results: Results) -> list[Finding]:
         for name in ("function-space HMC", "unit-wise"):
             what = f"width {width:,}: ESS per second, {name} ÷ {best['sampler']}, log₁₀"
             gain = _gain(chosen(rows, sampler=name)[0], best, "ess_per_second")
-            findings.append(Finding(what, *gain, above=0))
+            findings.append(Finding(what, gain, above=0))
     return findings
 
 
@@ -73,10 +72,10 @@ def _targets(results: Results) -> list[Finding]:
     for row in others:
         shift = ratio(difference(Measure(row["potential"], row["potential_error"]), mean), std)
         what = f"{row['target']} against {whole['target']}"
-        findings.append(Finding(f"{what}: shift of U in its deviations", *shift, above=-0.5, below=0.5))
+        findings.append(Finding(f"{what}: shift of U in its deviations", shift, above=-0.5, below=0.5))
         for column, words in (("ess_per_step", "step"), ("ess_per_second", "second")):
             gain = _gain(row, whole, column)
-            findings.append(Finding(f"{what}: ESS per {words}, log₁₀ of the ratio", *gain, above=0))
+            findings.append(Finding(f"{what}: ESS per {words}, log₁₀ of the ratio", gain, above=0))
     return findings
 
 
@@ -89,13 +88,13 @@ def _gain(row, other, column: str) -> Measure:
 def _fresh(results: Results) -> list[Finding]:
     rows = sorted(results.rows, key=lambda row: row["width"])
     rejected = [Measure(row["rejection"], row["rejection_error"]) for row in rows]
-    findings = vanishing("share of fresh units rejected", [row["width"] for row in rows], rejected)
+    findings = [*vanishing("share of fresh units rejected", [row["width"] for row in rows], rejected)]
     for column, name in (("ess_potential", "U"), ("ess_weights", "projections")):
         first, last = (Measure(row[column], row[f"{column}_error"]) for row in (rows[0], rows[-1]))
         what = f"ESS per sweep of {name}"
         findings += [
-            Finding(f"{what}, widest less narrowest", *difference(last, first), above=0),
-            Finding(f"{what}, widest", *last, above=0.75),
+            Finding(f"{what}, widest less narrowest", difference(last, first), above=0),
+            Finding(f"{what}, widest", last, above=0.75),
         ]
     return findings
 

@@ -3,9 +3,8 @@
 import math
 from itertools import pairwise
 
-from widebnn.study.experiment import Claim, Finding
-from widebnn.study.results import Results
-from widebnn.study.rows import Measure, chosen, difference, identity, ratio, values, vanishes
+from widebnn.experiments.claims.measures import chosen, difference, identity, ratio, values, vanishes
+from widebnn.study import Claim, Finding, Measure, Results
 
 __all__ = ["HRON"]
 
@@ -54,8 +53,8 @@ def _maps(results: Results) -> list[Finding]:
             for of in values(results.rows, "map")
         }
         findings += [
-            Finding(f"ESS of {name}, best T ÷ best R", *ratio(best["T"], best["R"]), above=1),
-            Finding(f"ESS of {name}, best T ÷ identity", *ratio(best["T"], best["identity"]), above=1),
+            Finding(f"ESS of {name}, best T ÷ best R", ratio(best["T"], best["R"]), above=1),
+            Finding(f"ESS of {name}, best T ÷ identity", ratio(best["T"], best["identity"]), above=1),
         ]
     return findings
 
@@ -71,11 +70,11 @@ def _softmax(results: Results) -> list[Finding]:
         gains = [ratio(_best_gaussian(at), at["identity"]) for at in (narrow, wide)]
         for width, gain in zip((widths[0], widths[-1]), gains):
             what = f"ESS of {name}, best Gaussian map ÷ identity, width {width:,}"
-            findings.append(Finding(what, *gain, above=1))
+            findings.append(Finding(what, gain, above=1))
         grows, laplace = difference(gains[1], gains[0]), ratio(wide["Laplace"], _best_gaussian(wide))
         findings += [
-            Finding(f"the same, widest less narrowest, {name}", *grows, above=0),
-            Finding(f"ESS of {name}, Laplace map ÷ best Gaussian, widest", *laplace, above=1),
+            Finding(f"the same, widest less narrowest, {name}", grows, above=0),
+            Finding(f"ESS of {name}, Laplace map ÷ best Gaussian, widest", laplace, above=1),
         ]
     return findings
 
@@ -96,9 +95,9 @@ def _prior_in_theta(results: Results) -> list[Finding]:
     phi = Measure(in_phi["value"], in_phi["error"])
     whole = Measure(rows[-1]["value"] + limit.value, rows[-1]["error"])
     return [
-        Finding("KL at the widest ÷ closed form", *ratio(whole, limit), above=0.99, below=1.01),
-        Finding("distance from the closed form, widest ÷ narrowest", *ratio(gaps[1], gaps[0]), below=0.5),
-        Finding("KL at the widest, θ ÷ φ", *ratio(whole, phi), above=10),
+        Finding("KL at the widest ÷ closed form", ratio(whole, limit), above=0.99, below=1.01),
+        Finding("distance from the closed form, widest ÷ narrowest", ratio(gaps[1], gaps[0]), below=0.5),
+        Finding("KL at the widest, θ ÷ φ", ratio(whole, phi), above=10),
     ]
 
 
@@ -108,19 +107,19 @@ MODERATE = 1_024  # a width at which the papers still see next to no cost
 def _step(results: Results) -> list[Finding]:
     phi = _ratios(results, "dense", "φ")
     findings = [
-        Finding(f"φ ÷ θ, dense, width {width:,}", *found, below=2)
+        Finding(f"φ ÷ θ, dense, width {width:,}", found, below=2)
         for width, found in phi.items()
         if width <= MODERATE
     ]
     dense, convolutional = (_ratios(results, name, "φ, feature space") for name in ("dense", "convolutional"))
     narrowest, widest = min(dense), max(dense)
     grows = difference(dense[widest], dense[narrowest])
-    findings.append(Finding("feature space ÷ θ, dense: widest less narrowest", *grows, above=0))
+    findings.append(Finding("feature space ÷ θ, dense: widest less narrowest", grows, above=0))
     width = max(convolutional)
     nearest = min(dense, key=lambda one: abs(one - width))
     more = difference(convolutional[width], dense[nearest])
     what = f"feature space ÷ θ: convolutional, width {width:,}, less dense, width {nearest:,}"
-    return [*findings, Finding(what, *more, above=0)]
+    return [*findings, Finding(what, more, above=0)]
 
 
 def _ratios(results: Results, architecture: str, target: str) -> dict[int, Measure]:
@@ -139,20 +138,20 @@ def _other_layer(results: Results) -> list[Finding]:
     )
     mean = Measure(wide["mean"], wide["mean_error"])
     return [
-        Finding("least divergence at the widest, in nats", *bound, above=0.1),
-        Finding("the same, widest ÷ narrowest", *ratio(bound, narrow), above=0.9),
-        Finding("E[s | D] at the widest ÷ limit", *ratio(mean, Measure(wide["limit"])), above=0.9, below=1.1),
+        Finding("least divergence at the widest, in nats", bound, above=0.1),
+        Finding("the same, widest ÷ narrowest", ratio(bound, narrow), above=0.9),
+        Finding("E[s | D] at the widest ÷ limit", ratio(mean, Measure(wide["limit"])), above=0.9, below=1.1),
     ]
 
 
 def _gain_over_width(results: Results) -> list[Finding]:
     found = _gains(results, "width")
-    return [*found, Finding("gain, widest ÷ narrowest", *_change(results, found), above=1)]
+    return [*found, Finding("gain, widest ÷ narrowest", _change(results, found), above=1)]
 
 
 def _gain_over_data(results: Results) -> list[Finding]:
     found = _gains(results, "num_train")
-    return [*found, Finding("gain, most images ÷ fewest", *_change(results, found), below=1)]
+    return [*found, Finding("gain, most images ÷ fewest", _change(results, found), below=1)]
 
 
 def _gain_dense(results: Results) -> list[Finding]:
@@ -161,7 +160,7 @@ def _gain_dense(results: Results) -> list[Finding]:
 
 def _gain_resnet(results: Results) -> list[Finding]:
     found = _gains(results, "num_train")
-    return [found[0], Finding("gain, most images ÷ fewest", *_change(results, found), below=1)]
+    return [found[0], Finding("gain, most images ÷ fewest", _change(results, found), below=1)]
 
 
 LEAST_ACCEPTANCE = 0.98  # of the protocol
@@ -174,7 +173,7 @@ def _gains(results: Results, over: str) -> list[Finding]:
     return [
         Finding(
             f"ESS of projections, φ ÷ θ, {what.format(pair['φ'][over])}",
-            *(
+            (
                 ratio(_pooled(pair["φ"]), _pooled(pair["θ"]))
                 if min(row["acceptance"] for row in pair.values()) > LEAST_ACCEPTANCE
                 else Measure(math.nan)
@@ -213,7 +212,7 @@ def _agreement(results: Results) -> list[Finding]:
     return [
         Finding(
             f"R̂² − 1 of projections, φ ÷ θ, {pair['φ']['num_train']:,} images",
-            *ratio(excess(pair["φ"]), excess(pair["θ"])),
+            ratio(excess(pair["φ"]), excess(pair["θ"])),
             below=1,
         )
         for pair in _pairs(_at_the_end(results), "num_train")

@@ -3,36 +3,14 @@
 import math
 from collections.abc import Callable
 
-from scipy.stats import norm
-
-from widebnn.study.experiment import Claim, Finding
-from widebnn.study.results import Results
-from widebnn.study.rows import Measure, chosen, difference, ratio, values, vanishes
+from widebnn.experiments.claims.measures import chosen, difference, ratio, values, vanishes
+from widebnn.study import Claim, Finding, Measure, Results
 
 __all__ = ["PEZZETTI"]
 
 BETWEEN = "share of variance between chains"
 WAVES = 0.25  # at U = 0, two runs of a dozen correlation times differ in it by less, 19 times of 20
 LEAST_ESS = 10  # fewer effective samples are a guess, whatever their decimals
-
-
-def _acceptance(results: Results) -> list[Finding]:
-    findings = []
-    for beta in values(results.rows, "step_size"):
-        rows = chosen(results.rows, step_size=beta)
-        rates = {name: _rates(rows, name) for name in ("pCN", "pCNL", "Langevin")}
-        for name in ("pCN", "pCNL"):
-            rise = difference(rates[name][-1], rates[name][0])
-            findings.append(Finding(f"{name}, β = {beta:g}: widest less narrowest", *rise, above=0))
-        gaps = [difference(a, b) for a, b in zip(rates["pCNL"], rates["pCN"], strict=True)]
-        closing = difference(gaps[-1], _greatest(gaps))
-        findings.append(Finding(f"pCNL less pCN, β = {beta:g}: widest less greatest", *closing, below=0))
-        if beta >= 0.1:  # a small step makes up for the width
-            lmc = rates["Langevin"]
-            for other, name in ((lmc[0], "narrowest"), (_greatest(lmc), "greatest")):
-                fall = difference(lmc[-1], other)
-                findings.append(Finding(f"LMC, β = {beta:g}: widest less {name}", *fall, below=0))
-    return findings
 
 
 def _rates(rows: list[dict], sampler: str) -> list[Measure]:
@@ -43,41 +21,6 @@ def _rates(rows: list[dict], sampler: str) -> list[Measure]:
 
 def _greatest(measures: list[Measure]) -> Measure:
     return max(measures, key=lambda m: m.value)
-
-
-def _mixing(results: Results) -> list[Finding]:
-    findings = []
-    for beta in (beta for beta in values(results.rows, "step_size") if beta >= 0.1):
-        ess = {name: _resolved(results, name, beta) for name in ("pCN", "pCNL", "Langevin")}
-        for name in ("pCN", "pCNL"):
-            *narrower, widest = ess[name]
-            rise = ratio(widest, next((m for m in narrower if math.isfinite(m.value)), Measure(math.nan)))
-            what = f"{name}, β = {beta:g}: widest ÷ narrowest that is resolved"
-            findings.append(Finding(what, *rise, above=1))
-        langevin, what = ess["Langevin"][-1], f"LMC ÷ pCN, β = {beta:g}, widest"
-        if math.isnan(langevin.value):  # what it has is below what would be resolved
-            langevin, what = Measure(LEAST_ESS / _steps(results, "Langevin")), f"{what}, at most"
-        findings.append(Finding(what, *ratio(langevin, ess["pCN"][-1]), below=1))
-    return findings
-
-
-def _resolved(results: Results, sampler: str, beta: float) -> list[Measure]:
-    """Effective samples of the weights per step over width; NaN where they are too few to be known."""
-    steps, num = _steps(results, sampler), results.config["num_projections"]
-    # Blom's expected range of `num` normal values with unit variance, times the root that a mean gains.
-    ranges = 2 * float(norm.ppf((num - 3 / 8) / (num + 1 / 4))) * math.sqrt(num)
-    measures = []
-    for row in sorted(chosen(results.rows, sampler=sampler, step_size=beta), key=lambda row: row["width"]):
-        if (row["ess_weights"] or 0.0) * steps >= LEAST_ESS:
-            error = (row["ess_high_weights"] - row["ess_low_weights"]) / ranges
-            measures.append(Measure(row["ess_weights"], error))
-        else:
-            measures.append(Measure(math.nan))
-    return measures
-
-
-def _steps(results: Results, sampler: str) -> int:
-    return dict(zip(results.config["samplers"], results.config["num_steps"], strict=True))[sampler]
 
 
 def _algorithm(name: str) -> Callable[[Results], list[Finding]]:
@@ -91,13 +34,13 @@ def _algorithm(name: str) -> Callable[[Results], list[Finding]]:
             what = f"{target}: mean {printed['quantity']}"
             off = difference(_of(printed, "posterior"), _of(printed, "chain"))
             scale = Measure(abs(off.value))
-            findings.append(Finding(f"{what}, posterior less chain as printed", *off, above=0))
+            findings.append(Finding(f"{what}, posterior less chain as printed", off, above=0))
             against = [(right, "posterior", "right chain less posterior")]
             if printed["law"] is not None:
                 against.append((printed, "law", "chain as printed less its law"))
             for row, wanted, words in against:
                 share = ratio(difference(_of(row, "chain"), _of(row, wanted)), scale)
-                findings.append(Finding(f"{what}, {words}, of that", *share, above=-0.2, below=0.2))
+                findings.append(Finding(f"{what}, {words}, of that", share, above=-0.2, below=0.2))
         return findings
 
     return summarise
@@ -119,13 +62,13 @@ def _disagreement(results: Results) -> list[Finding]:
         pcn, pcnl = (_rhat_squared(results, name, quantity) for name in ("pCN", "pCNL"))
         fall = difference(pcn[-1], pcn[0])
         findings += [
-            Finding(f"pCN, {quantity}: widest less narrowest", *fall, below=0),
-            Finding(f"pCN, {quantity}: widest", *pcn[-1], below=1.2),
-            Finding(f"pCNL, {quantity}: greatest over widths", *_greatest(pcnl), below=1.2),
+            Finding(f"pCN, {quantity}: widest less narrowest", fall, below=0),
+            Finding(f"pCN, {quantity}: widest", pcn[-1], below=1.2),
+            Finding(f"pCNL, {quantity}: greatest over widths", _greatest(pcnl), below=1.2),
         ]
     lmc = _rhat_squared(results, "Langevin", "weights")
     rise = difference(lmc[-1], lmc[0])  # too small to be told without a standard error
-    return [*findings, Finding("LMC, weights: widest less narrowest", *rise, above=0)]
+    return [*findings, Finding("LMC, weights: widest less narrowest", rise, above=0)]
 
 
 def _rhat_squared(results: Results, sampler: str, quantity: str) -> list[Measure]:
@@ -183,17 +126,17 @@ def _left_open(results: Results) -> list[Finding]:
         rates = {name: _rates(rows, name) for name in ("pCN", "pCNL", "Langevin")}
         for name in ("pCN", "pCNL"):
             rise = difference(rates[name][-1], rates[name][0])
-            findings.append(Finding(f"{what}: {name}, widest less narrowest", *rise, above=0))
+            findings.append(Finding(f"{what}: {name}, widest less narrowest", rise, above=0))
         above = difference(rates["pCNL"][-1], rates["pCN"][-1])
-        findings.append(Finding(f"{what}: pCNL less pCN, widest", *above, above=0))
+        findings.append(Finding(f"{what}: pCNL less pCN, widest", above, above=0))
         gaps = [difference(a, b) for a, b in zip(rates["pCNL"], rates["Langevin"], strict=True)]
         widens = difference(gaps[-1], gaps[0])
-        findings.append(Finding(f"{what}: pCNL less LMC, widest less narrowest", *widens, above=0))
+        findings.append(Finding(f"{what}: pCNL less LMC, widest less narrowest", widens, above=0))
     longest = max(of_setting.values(), key=len)
     gains = _gains(longest, results.config["num_chains"])
     widens = ratio(gains[-1], gains[0]) if len(gains) > 1 else Measure(math.nan)
     what = "ESS of U, pCNL ÷ pCN, over most widths: widest ÷ narrowest that is resolved"
-    return [*findings, Finding(what, *widens, above=1)]
+    return [*findings, Finding(what, widens, above=1)]
 
 
 def _gains(rows: list[dict], num_chains: int) -> list[Measure]:
@@ -267,34 +210,6 @@ PEZZETTI = (
         errs=True,
         chapter="10-errata",
         figure="fig-rules",
-    ),
-    Claim(
-        "P-F1",
-        "Figure 1",
-        "With the width the acceptance of pCN and pCNL rises at equal β and their gap closes; that of LMC "
-        "falls.",
-        "trends over widths 128 to 8,192 at β = 0.2, 0.1, 0.01",
-        experiment="over_width",
-        summarise=_acceptance,
-        rule="At each β pCN and pCNL accept more at the widest network than at the narrowest, and the gap "
-        "between them is smaller there than at its greatest. At β = 0.2 and 0.1 LMC accepts less there"
-        " than at the narrowest, and than at its best.",
-        chapter="05-cifar10-over-width",
-        figure="fig-acceptance",
-    ),
-    Claim(
-        "P-F2",
-        "Figure 2",
-        "The effective samples per step of pCN and pCNL grow with the width, and those of LMC are few.",
-        "trends at β = 0.2 and 0.1 over a million steps; LMC far below",
-        experiment="over_width",
-        summarise=_mixing,
-        rule="At β = 0.2 and 0.1, of the weights: the widest network is above the narrowest that is "
-        "resolved, for pCN and pCNL, and at the widest LMC is below pCN. An effective sample size "
-        "below ten counts as not resolved, and as ten of LMC at the widest. One chain each; the error of a "
-        "mean over projections is from their range.",
-        chapter="05-cifar10-over-width",
-        figure="fig-ess",
     ),
     Claim(
         "P-F3",

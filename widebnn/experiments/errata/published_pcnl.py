@@ -228,12 +228,11 @@ def _compare(
     def run(rng_key, potential, reg):
         return sample(
             rng_key,
-            partial(samplers.hmc, potential, num_steps=leapfrog_steps),
+            samplers.tuned(partial(samplers.hmc, potential, num_steps=leapfrog_steps), 0.8),
             targets.from_potential(potential, exact.template),
             num_samples=config.num_samples,
             burn_in=config.burn_in,
             num_chains=config.num_chains,
-            target_acceptance=0.8,
             collect=law(reg),
         )
 
@@ -245,14 +244,12 @@ def _compare(
     position = whole.draw_prior(keys[2])._replace(inner=jax.tree.map(lambda leaf: leaf[0], right.position))
     chain = sample(
         keys[2],
-        partial(samplers.pcnl, misfit),
+        samplers.tuned(partial(samplers.pcnl, misfit), 0.6, step_size=0.01),
         whole,
         num_samples=pcnl_steps // 15,
         thin=10,
         burn_in=pcnl_steps // 3,
         initial=jax.tree.map(lambda leaf: leaf[None], position),
-        target_acceptance=0.6,
-        step_size=0.01,
         collect={"misfit": misfit},
     )
     from_prior = sample(

@@ -226,14 +226,15 @@ def _run(rng_key, target, config: _Chains, quantities: Mapping[str, Collector]) 
 
     draws = sample(
         rng_key,
-        partial(samplers.langevin, target.potential, damping=config.damping),
+        samplers.tuned(
+            partial(samplers.langevin, target.potential, damping=config.damping), config.target_acceptance
+        ),
         target,
         num_samples=config.num_steps // config.thin,
         thin=config.thin,
         burn_in=config.burn_in,
         num_chains=config.num_chains,
         collect={name: of_parameters(function) for name, function in quantities.items()},
-        target_acceptance=config.target_acceptance,
     )
     row = {
         "acceptance": draws.acceptance_rate,

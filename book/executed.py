@@ -1,0 +1,96 @@
+"""Chapters are run once: nbval runs and checks them, and the book is built from what they put out.
+
+As a pytest plugin (`-p book.executed`) this keeps the outputs of every chapter whose cells all pass.
+`python -m book.executed CACHE CHAPTER …` runs the chapters that have changed since, and fills the cache that
+jupyter-book reads.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from nbval.plugin import IPyNbCell
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "_build" / "executed"
+NBVAL = ["-n", "2", "--dist", "loadfile", "--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=600"]
+
+FAILED = pytest.StashKey[bool]()
+SECONDS = pytest.StashKey[float]()
+
+
+def digest(chapter: Path) -> str:
+    """The state of what outputs depend on: chapter, package, shipped results, versions, scale, data."""
+    parts = [chapter, ROOT / "requirements.txt", *sorted((ROOT / "widebnn").rglob("*.py"))]
+    parts += sorted((ROOT / "book" / "results").glob("*.json"))
+    found = hashlib.sha256(sys.version.encode())
+    for part in parts:
+        found.update(part.read_bytes())
+    for variable, default in {"WIDEBNN_SCALE": "smoke", "WIDEBNN_DATA": ""}.items():
+        found.update(f"{variable}={os.environ.get(variable) or default}".encode())
+    return found.hexdigest()
+
+
+def place(chapter: Path) -> Path:
+    """The file that holds the outputs of a chapter as it is now."""
+    return KEPT / f"{chapter.stem}-{digest(chapter)[:16]}.ipynb"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Iterator[None]:
+    """Remember which chapters failed, and how long their cells took."""
+    report = yield
+    if isinstance(item, IPyNbCell):
+        stash = item.parent.stash
+        stash[FAILED] = stash.get(FAILED, False) or report.failed
+        stash[SECONDS] = stash.get(SECONDS, 0.0) + call.duration
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep each chapter of which every cell has run and passed."""
+    cells = [item for item in getattr(session, "items", []) if isinstance(item, IPyNbCell)]
+    for notebook in dict.fromkeys(cell.parent for cell in cells):
+        own = [cell for cell in cells if cell.parent is notebook]
+        if any(cell.test_outputs is None for cell in own) or notebook.stash[FAILED]:
+            continue
+        for number, cell in enumerate(own, 1):
+            cell.cell.outputs, cell.cell.execution_count = cell.test_outputs, number
+        notebook.nb.metadata["execution_seconds"] = round(notebook.stash[SECONDS], 1)
+        KEPT.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook.nb, place(notebook.path))
+
+
+def main() -> int:
+    """Run what is not kept; put everything into jupyter-book's cache."""
+    folder, *names = sys.argv[1:]
+    chapters = [Path(name).resolve() for name in names]
+    start = time.perf_counter()
+    if stale := [str(chapter) for chapter in chapters if not place(chapter).exists()]:
+        print(f"running {len(stale)} of {len(chapters)} chapters", flush=True)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "book.executed", *NBVAL, *stale]
+        if rc := subprocess.run(command, cwd=ROOT).returncode:
+            return rc
+    cache = get_cache(folder)
+    for chapter in chapters:
+        notebook = nbformat.read(place(chapter), 4)
+        seconds = notebook.metadata.pop("execution_seconds")
+        print(f"{seconds:7.1f} s  {chapter.stem}")
+        data = {"execution_seconds": seconds}
+        cache.cache_notebook_bundle(
+            CacheBundleIn(notebook, str(chapter), data=data), check_validity=False, overwrite=True
+        )
+    print(f"{time.perf_counter() - start:7.1f} s  altogether")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

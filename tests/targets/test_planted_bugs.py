@@ -1,0 +1,283 @@
+"""Bugs planted in targets: what checks them must see every one."""
+
+import functools
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import widebnn as wb
+from widebnn.targets import _blocks as blocks
+from widebnn.targets import _rotated
+from widebnn.targets._categorical import Categorical, Laplace
+from widebnn.targets._jacobian import Jacobian
+from widebnn.targets._marginal import Marginal
+from widebnn.targets._repriorised import Repriorised
+from widebnn.tree import half_square_difference, normal_like
+
+from ..exact.change_of_variables import assert_density, log_density_of_inner, log_density_of_map
+from ..exact.complement import assert_new_inputs_see_the_prior
+from ..exact.importance import assert_exact, solved
+from ..exact.networks import labels, log_joint_categorical, problem
+from ..exact.planted import caught, passed
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+class LikelihoodOfMap(Repriorised):
+    """−log p(y | T(φ)) used as U: what the published gradient code does."""
+
+    def potential(self, position):
+        f = self.embedding(position) @ self.readout(position)
+        return jnp.sum((self.y - f) ** 2) / (2 * self.bnn.noise_std**2)
+
+
+class WithoutLogJacobian(LikelihoodOfMap):
+    """−log p(y | T(φ)) + ½‖W‖² − ½‖φ_W‖², and no more."""
+
+    def potential(self, position):
+        return super().potential(position) + half_square_difference(self.readout(position), position.readout)
+
+
+class JacobianOfWrongSign(WithoutLogJacobian):
+    def potential(self, position):
+        return super().potential(position) + self.log_jacobian(position)
+
+
+class HalfLogDeterminant(Repriorised):
+    def potential(self, position):
+        return super().potential(position) - self.readout_posterior(position).log_det() / 4
+
+
+class LogDeterminantOfWrongSign(Repriorised):
+    """Below eq. (5) of Hron et al.: det Σ ∝ det K̂ where it is its inverse."""
+
+    def potential(self, position):
+        log_det = self.readout_posterior(position).log_det()
+        return super().potential(position) - self.bnn.out_features * log_det
+
+
+class PrintedSign(Repriorised):
+    """Eq. (5) of Hron et al. as printed: exp(+½ yᵀK̂⁻¹y)."""
+
+    def potential(self, position):
+        return super().potential(position) - self.readout_posterior(position).quadratic()
+
+
+class BiasForgotten(Repriorised):
+    """The map without the readout's bias column; the network has one."""
+
+    def embedding(self, position):
+        return super().embedding(position).at[:, -1].set(0)
+
+    def to_parameters(self, position, rng_key=None):
+        return Repriorised(self.bnn, self.x, self.y, self.space, reg=self.reg).to_parameters(position)
+
+
+class SigmaForReg(Repriorised):
+    """The potential of λ = σ² with the map of another λ."""
+
+    def potential(self, position):
+        readout = self.readout_posterior(position)
+        return (readout.quadratic() + self.bnn.out_features * readout.log_det()) / 2
+
+
+class MarginalPrintedSign(Marginal):
+    def potential(self, position):
+        return super().potential(position) - self.readout_posterior(position).quadratic()
+
+
+class OneOutputOnly(Marginal):
+    """log det counted once, however many outputs."""
+
+    def potential(self, position):
+        readout = self.readout_posterior(position)
+        return (readout.quadratic() + readout.log_det()) / 2
+
+
+class JacobianMapWithout(Jacobian):
+    """`change` takes a term of the potential of R away again; by default none."""
+
+    change = staticmethod(lambda target, position: 0.0)
+
+    def potential(self, position):
+        return super().potential(position) + self.change(self, position)
+
+
+class WithoutDeterminantOfR(JacobianMapWithout):
+    change = staticmethod(lambda target, position: target.log_jacobian(position))
+
+
+class DeterminantOfRWrongSign(JacobianMapWithout):
+    change = staticmethod(lambda target, position: 2 * target.log_jacobian(position))
+
+
+class WithoutPriorOfR(JacobianMapWithout):
+    change = staticmethod(
+        lambda target, position: half_square_difference(position, target.to_parameters(position))
+    )
+
+
+class DeterminantOfFirstFactor(JacobianMapWithout):
+    """det ∂R/∂φ taken for det(λΘ̂⁻¹), as if f were linear."""
+
+    def _log_jacobian(self, f, phi, step):
+        return len(step.factor) * jnp.log(self.reg) - 2 * jnp.sum(jnp.log(jnp.diag(step.factor)))
+
+
+class SoftmaxWithoutLogJacobian(Categorical):
+    def potential(self, position):
+        affine = self.affine(self.bnn.embedding(position.inner, self.x))
+        return super().potential(position) + affine.log_jacobian()
+
+
+class SoftmaxWithoutPrior(Categorical):
+    def potential(self, position):
+        w = self.to_parameters(position).readout
+        return super().potential(position) - half_square_difference(w, position.readout)
+
+
+class JacobianOfAnEarlierStep(Laplace):
+    """Curvature of the first Newton step where the map has that of the last."""
+
+    def __init__(self, psi, onehot, num_steps):
+        super().__init__(psi, onehot, num_steps)
+        self.first = Laplace(psi, onehot, 1)
+
+    def log_jacobian(self):
+        return self.first.log_jacobian()
+
+
+def softmax_change_of_variables(kind=Categorical, affine=Laplace):
+    tiny = problem(out_features=3, n=4)
+    target = wb.targets.categorical(tiny.bnn, tiny.x, labels(tiny), map="laplace")
+    broken = kind(tiny.bnn, tiny.x, target.onehot, lambda psi: affine(psi, target.onehot, 2))
+    assert_density(tiny, broken, functools.partial(log_density_of_map, log_joint=log_joint_categorical))
+
+
+def change_of_variables(kind, reg=None, **options):
+    tiny = problem(**({"widths": (4,), "out_features": 2} | options))
+    reg = tiny.bnn.noise_std**2 if reg is None else reg
+    assert_density(tiny, kind(tiny.bnn, tiny.x, tiny.y, reg=reg), log_density_of_map)
+
+
+def evidence(kind):
+    tiny = problem(out_features=2)
+    assert_density(tiny, kind(tiny.bnn, tiny.x, tiny.y), log_density_of_inner)
+
+
+def in_blocks(broken):
+    """The marginal target by blocks of 2 of its 5 observations, with another sum over them."""
+    tiny = problem(widths=(2,), out_features=2)
+    target = Marginal(tiny.bnn, tiny.x, tiny.y, "feature", 2)
+    with mock.patch.object(blocks.Rows, "sum", broken):
+        assert_density(tiny, target, log_density_of_inner)
+
+
+def last_block_counted_twice(rows, of_block):
+    """The last block reaches back, and nothing is masked."""
+    cuts = [(rows.x[i : i + 2], rows.y[i : i + 2]) for i in (0, 2, 3)]
+    parts = [of_block(lambda embedding, inner, x=x, y=y: (embedding(inner, x), y)) for x, y in cuts]
+    return jax.tree.map(lambda *leaves: sum(leaves[1:], leaves[0]), *parts)
+
+
+def last_block_left_out(rows, of_block):
+    return RIGHT_SUM(rows._replace(x=rows.x[:4], y=rows.y[:4]), of_block)
+
+
+RIGHT_SUM = blocks.Rows.sum
+
+POTENTIALS = {
+    "blocks: rows of the last one counted twice": lambda: in_blocks(last_block_counted_twice),
+    "blocks: the last one left out": lambda: in_blocks(last_block_left_out),
+    "−log p(y | T(φ)) used as U": lambda: change_of_variables(LikelihoodOfMap),
+    "−log p(y | T(φ)) used as U, other λ": lambda: change_of_variables(LikelihoodOfMap, reg=0.5),
+    "log-Jacobian missing": lambda: change_of_variables(WithoutLogJacobian),
+    "log-Jacobian missing, other λ": lambda: change_of_variables(WithoutLogJacobian, reg=0.5),
+    "log-Jacobian of the wrong sign": lambda: change_of_variables(JacobianOfWrongSign),
+    "log det halved": lambda: change_of_variables(HalfLogDeterminant),
+    "log det of the wrong sign": lambda: change_of_variables(LogDeterminantOfWrongSign),
+    "printed sign of eq. (5)": lambda: change_of_variables(PrintedSign),
+    "readout bias forgotten in the map": lambda: change_of_variables(BiasForgotten),
+    "potential of σ² with the map of λ": lambda: change_of_variables(SigmaForReg, reg=0.5),
+    "printed sign of eq. (5), marginal": lambda: evidence(MarginalPrintedSign),
+    "log det counted once for two outputs": lambda: evidence(OneOutputOnly),
+    "R: log-determinant missing": lambda: change_of_variables(WithoutDeterminantOfR, reg=0.5),
+    "R: log-determinant of the wrong sign": lambda: change_of_variables(DeterminantOfRWrongSign, reg=0.5),
+    "R: prior term missing": lambda: change_of_variables(WithoutPriorOfR, reg=0.5),
+    "R: determinant as if f were linear": lambda: change_of_variables(DeterminantOfFirstFactor, reg=0.5),
+    "softmax: log-Jacobian missing": lambda: softmax_change_of_variables(SoftmaxWithoutLogJacobian),
+    "softmax: prior term missing": lambda: softmax_change_of_variables(SoftmaxWithoutPrior),
+    "softmax: Jacobian of an earlier Newton step": lambda: softmax_change_of_variables(
+        affine=JacobianOfAnEarlierStep
+    ),
+}
+
+
+def complement_at_scale(scale):
+    tiny = problem(widths=(3,), activation="erf")
+    rotated = wb.targets.rotated(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
+    row_space = _rotated._row_space
+    with mock.patch.object(_rotated, "_row_space", lambda *args: scale * row_space(*args)):
+        assert_new_inputs_see_the_prior(
+            rotated, tiny, lambda u, key: rotated.embedding_at(tiny.x_new)(u, key)
+        )
+
+
+def complement_left_out():
+    tiny = problem(widths=(3,), activation="erf")
+    rotated = wb.targets.rotated(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
+    inside = tiny.x_new @ rotated.basis @ rotated.basis.T
+    assert_new_inputs_see_the_prior(rotated, tiny, lambda u, key: rotated.embedding_at(inside)(u, key))
+
+
+def exact_predictions(kind, make_sampler):
+    tiny, exact = solved("one layer")
+    target = kind(tiny.bnn, tiny.x, tiny.y)
+    assert_exact(target, make_sampler(target.potential), tiny, exact.moments)
+
+
+class ReadoutAtItsMean(Marginal):
+    """Predictions from μ in place of a draw of the readout."""
+
+    def readout(self, position, rng_key=None):
+        return self.readout_posterior(position).mean()
+
+
+class ReadoutFromPrior(Marginal):
+    def readout(self, position, rng_key=None):
+        return normal_like(rng_key, self.bnn.template(self.x).readout)
+
+
+def likelihood_of_map(bnn, x, y):
+    return LikelihoodOfMap(bnn, x, y, reg=bnn.noise_std**2)
+
+
+PREDICTIONS = {
+    "rotated complement at 0.9 of its scale": lambda: complement_at_scale(0.9),
+    "rotated complement left out": complement_left_out,
+    "published pCNL: −log p(y | T(φ)) as U": lambda: exact_predictions(
+        likelihood_of_map, lambda u: wb.samplers.pcnl(u, 0.6)
+    ),
+    "printed sign of eq. (5)": lambda: exact_predictions(
+        MarginalPrintedSign, lambda u: wb.samplers.pcn(u, 0.6)
+    ),
+    "readout at its mean": lambda: exact_predictions(ReadoutAtItsMean, lambda u: wb.samplers.pcn(u, 0.6)),
+    "readout from the prior": lambda: exact_predictions(ReadoutFromPrior, lambda u: wb.samplers.pcn(u, 0.6)),
+}
+
+
+test_bug_is_caught = caught(
+    ("potential", "where .* is right", POTENTIALS),
+    ("prediction", "CDFs differ by|off by .* standard errors", PREDICTIONS),
+)
+
+test_right_one_of_the_same_make_passes = passed(
+    repriorised=lambda: change_of_variables(Repriorised, reg=0.5),
+    jacobian=lambda: change_of_variables(JacobianMapWithout, reg=0.5),
+    softmax=softmax_change_of_variables,
+    marginal=lambda: evidence(Marginal),
+    blocks=lambda: in_blocks(RIGHT_SUM),
+    complement=lambda: complement_at_scale(1.0),
+)
