@@ -189,7 +189,7 @@ class _Run(NamedTuple):
     sampler: str
     target: str
     draws: Draws
-    made: samplers.AnySampler
+    made: Any
     start: Position
 
 
