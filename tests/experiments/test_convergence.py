@@ -15,9 +15,7 @@ from widebnn.experiments import (
     convergence,
     convergence_summary,
     trace_summary,
-    whole_langevin,
 )
-from widebnn.samplers._hmc import HMCState, leapfrog
 from widebnn.study import Results, Rows, verdict
 
 TINY = dataclasses.replace(
@@ -63,49 +61,6 @@ def test_samplers_start_from_the_same_draws_of_the_prior(monkeypatch):
         with pytest.raises(InterruptedError):
             list(convergence(dataclasses.replace(TINY, samplers=(name,), num_steps=(80,))))
     assert keys == 3 * keys[:1]
-
-
-def test_a_leapfrog_step_adds_an_eighth_of_the_growth_where_the_potential_is_flat(x64):
-    x, m = jax.random.normal(jax.random.key(0), (2, 50))
-    end, _, energy_change = leapfrog(flat, 0.3, 1)(HMCState(x, jnp.zeros(()), jnp.zeros(50)), m)
-    growth = jnp.sum(end.position**2) - jnp.sum(x**2)
-    np.testing.assert_allclose(energy_change, 0.3**2 / 8 * growth, rtol=1e-10)
-
-
-def test_carrying_the_norm_is_langevin_on_all_coordinates():
-    """In law: from equilibrium the same acceptance, and three steps later still χ² and N(0, I)."""
-    num_rest, step_size, num_chains = 300, 0.6, 4_000
-
-    def bump(u):
-        return 3 * jnp.sum(u**2) / 2
-
-    def run(sampler, start):
-        def one(key):
-            start_key, init_key, *step_keys = jax.random.split(key, 5)
-            state, rates = sampler.init(start(start_key), rng_key=init_key), []
-            for step_key in step_keys:
-                state, info = sampler.step(step_key, state)
-                rates.append(info.acceptance_rate)
-            return state, jnp.stack(rates)
-
-        return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), num_chains))
-
-    def seen(key):  # exact: N(0, 1/4)
-        return jax.random.normal(key, (2,)) / 2
-
-    def everything(key):
-        seen_key, rest_key = jax.random.split(key)
-        return jnp.concatenate([seen(seen_key), jax.random.normal(rest_key, (num_rest,))])
-
-    short, rates = run(whole_langevin(bump, step_size, num_rest), seen)
-    _, all_rates = run(wb.samplers.langevin(lambda u: bump(u[:2]), step_size, 1.0), everything)
-    _, alone = run(wb.samplers.langevin(bump, step_size, 1.0), seen)
-    error = float(np.hypot(rates.std(), all_rates.std())) / np.sqrt(num_chains)
-    assert abs(float(rates.mean() - all_rates.mean())) < 4 * error
-    assert float(alone.mean() - rates.mean()) > 10 * error  # the rest does count
-    assert abs(float(short.rest.mean()) - num_rest) < 4 * np.sqrt(2 * num_rest / num_chains)
-    assert abs(float(short.rest.var()) / (2 * num_rest) - 1) < 5 * np.sqrt(2 / num_chains)
-    assert abs(float(short.position.var()) * 4 - 1) < 5 * np.sqrt(1 / num_chains)
 
 
 def test_agreement_sees_what_each_statistic_sees():

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from widebnn.experiments.chains.architectures import Architectures, Case, architectures
-from widebnn.experiments.chains.convergence import Convergence, convergence, whole_langevin
+from widebnn.experiments.chains.convergence import Convergence, convergence
 from widebnn.experiments.chains.efficiency import Efficiency, efficiency
 from widebnn.experiments.chains.langevin_gain import (
     LangevinGain,
@@ -149,7 +149,6 @@ __all__ = [
     "theorems",
     "trace_summary",
     "unitwise",
-    "whole_langevin",
 ]
 
 NAMES = """

@@ -13,7 +13,6 @@ import numpy as np
 from widebnn import estimates, samplers, targets
 from widebnn._check import at_least, fraction
 from widebnn.diagnostics import effective_sample_size
-from widebnn.experiments.chains.convergence import whole_langevin
 from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, LEAST_ESS, bulk_and_tail, finite
 from widebnn.experiments.settings.networks import Network, network, observed, observes, over_widths
 from widebnn.experiments.settings.posterior import Posterior, size
@@ -34,7 +33,9 @@ class Sampled(NamedTuple):
 SAMPLERS: Mapping[str, Callable[[Sampled, "Architectures", "Case"], samplers.Sampler]] = {
     "pCN": lambda of, config, case: samplers.pcn(of.target.potential, case.step_size),
     "pCNL": lambda of, config, case: samplers.pcnl(of.target.potential, case.step_size),
-    "Langevin": lambda of, config, case: whole_langevin(of.target.potential, case.step_size, of.num_rest),
+    "Langevin": lambda of, config, case: samplers.langevin(
+        of.target.potential, case.step_size, 1.0, num_flat=of.num_rest
+    ),
     "HMC": lambda of, config, case: samplers.function_space_hmc(
         of.target.potential, of.angle, config.num_kicks
     ),
@@ -158,7 +159,7 @@ def architectures(config: Architectures) -> Iterator[Row]:
 
     The target is the marginal one, rotated where the first layer is dense: what that leaves out of φ has a
     constant potential, which neither pCN nor pCNL nor function-space HMC see; Langevin carries its norm
-    (`whole_langevin`). The acceptance of all is in law the one on the whole of φ.
+    (`num_flat` of `langevin`). The acceptance of all is in law the one on the whole of φ.
 
     The paper left this open, and "paper" is what goes on from its setting.
 

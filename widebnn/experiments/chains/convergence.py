@@ -3,91 +3,25 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from widebnn import samplers
-from widebnn._check import Number, at_least, one_of, positive
+from widebnn._check import at_least, one_of
 from widebnn.diagnostics import random_projections
 from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, convergence_summary, trace_summary
 from widebnn.experiments.settings.images import LOADERS, images
 from widebnn.experiments.settings.posterior import Posterior, one_layer
-from widebnn.samplers._base import Potential, Sampler, accept
-from widebnn.samplers._hmc import HMCState, leapfrog
+from widebnn.samplers import Sampler
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
-from widebnn.tree import Position, normal_like
 
-__all__ = ["SAMPLERS", "Convergence", "convergence", "whole_langevin"]
-
-
-class WholeState(NamedTuple):
-    position: Position
-    potential: Float[Array, ""]
-    gradient: Position
-    rest: Float[Array, ""]
-
-
-def whole_langevin(potential: Potential, step_size: Number, num_rest: int) -> Sampler:
-    """Langevin (γ = 1) on all of φ, for the price of that part of φ which the potential sees.
-
-    Along the other coordinates x, `num_rest` of them, U is constant and a leapfrog step is that of a harmonic
-    oscillator: x' = (1 − ε²/2)x + εm. It conserves ‖m‖² + (1 − ε²/4)‖x‖², so that what it adds to the energy
-    is (ε²/8)(‖x'‖² − ‖x‖²). Of m that depends on the component along x, N(0, 1), and the squared norm of all
-    others, χ² with `num_rest` − 1 degrees of freedom: ‖x‖² is a Markov chain of its own, and is carried in
-    place of x. Acceptance and everything that the potential sees have exactly the law that they have under
-    `widebnn.samplers.langevin` on all of φ.
-
-    Parameters
-    ----------
-    potential
-        U on the coordinates that it sees; takes a pytree of arrays, returns a scalar.
-    step_size
-        ε > 0 of the leapfrog, the coefficient of the noise.
-    num_rest
-        The number of coordinates that U does not see, two or more.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `step_size` is not positive, or `num_rest` no integer or below 2.
-    """
-    integrate = leapfrog(potential, positive(step_size=step_size), num_steps=1)
-    at_least(2, num_rest=num_rest)
-    square = step_size**2
-
-    def init(position, rng_key=None):
-        if rng_key is None:
-            raise TypeError("rng_key is required: ‖x‖² is part of the state and drawn with it")
-        value, gradient = jax.value_and_grad(potential)(position)
-        return WholeState(
-            position, value, gradient, jax.random.chisquare(rng_key, num_rest, dtype=value.dtype)
-        )
-
-    def step(rng_key, state):
-        momentum_key, along_key, others_key, accept_key = jax.random.split(rng_key, 4)
-        start = HMCState(state.position, state.potential, state.gradient)
-        end, _, energy_change = integrate(start, normal_like(momentum_key, state.position))
-        dtype = state.rest.dtype
-        along = jax.random.normal(along_key, dtype=dtype)
-        others = jax.random.chisquare(others_key, num_rest - 1, dtype=dtype)
-        growth = (  # ‖x'‖² − ‖x‖²
-            (square**2 / 4 - square) * state.rest
-            + 2 * (1 - square / 2) * step_size * jnp.sqrt(state.rest) * along
-            + square * (along**2 + others)
-        )
-        proposal = WholeState(*end, rest=state.rest + growth)
-        return accept(accept_key, -(energy_change + square / 8 * growth), state, proposal)
-
-    return Sampler(init, step)
+__all__ = ["SAMPLERS", "Convergence", "convergence"]
 
 
 SAMPLERS: Mapping[str, Callable[[Posterior, float], Sampler]] = {
-    "Langevin": lambda posterior, step_size: whole_langevin(
-        posterior.rotated.potential, step_size, posterior.num_rest(posterior.rotated)
+    "Langevin": lambda posterior, step_size: samplers.langevin(
+        posterior.rotated.potential, step_size, 1.0, num_flat=posterior.num_rest(posterior.rotated)
     ),
     "pCN": lambda posterior, step_size: samplers.pcn(posterior.rotated.potential, step_size),
     "pCNL": lambda posterior, step_size: samplers.pcnl(posterior.rotated.potential, step_size),

@@ -131,8 +131,8 @@ def over_width(config: OverWidth) -> Iterator[Row]:
     "paper" has the widths and the number of steps of Pezzetti et al.
 
     pCN, pCNL and Langevin run on the rotated marginal target, and accept in law as on all of φ: what that
-    target leaves out has a constant potential, the first two never see it, and Langevin carries its squared
-    norm (`whole_langevin`). Random walk runs on all of φ. Effective sample sizes are of the same functions
+    target leaves out has a constant potential, the first two never see it, and Langevin carries its norm
+    (`num_flat` of `langevin`). Random walk runs on all of φ. Effective sample sizes are of the same functions
     for all, each informed by the data: the potential, projections of the rotated weights, and
     Rao–Blackwellised predictions on the part of test images that lies in the span of the training images.
 
