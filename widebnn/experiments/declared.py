@@ -20,11 +20,6 @@ from widebnn.experiments.errata.algorithms import ALGORITHMS, algorithms
 from widebnn.experiments.errata.published_pcnl import PUBLISHED_PCNL, published_pcnl
 from widebnn.experiments.settings.images import INPUTS, PIXELS
 from widebnn.experiments.settings.networks import Network
-from widebnn.experiments.theory.counterexample import COUNTEREXAMPLE, counterexample
-from widebnn.experiments.theory.identities import IDENTITIES, identities
-from widebnn.experiments.theory.landscape import LANDSCAPE, landscape
-from widebnn.experiments.theory.other_maps import OVER_MAPS, OVER_REG, over_maps, over_reg
-from widebnn.experiments.theory.theorems import CHAINS, THEOREMS, theorems
 from widebnn.experiments.variational.approximations import APPROXIMATIONS, approximations
 from widebnn.experiments.variational.collapse import COLLAPSE, collapse
 from widebnn.experiments.variational.elbo_ratio import ELBO_RATIO, elbo_ratio
@@ -120,39 +115,6 @@ def _batches(c: TemperedFits) -> int:
 # Whole stay those whose entries share something: random numbers (approximations, concentration), a chain that
 # each part would have to run again (over_reg), the mean and the deviation of the most images (landscape).
 _ALL = (
-    _declared(
-        "theorems",
-        "what vanishes in the limit theorems, over width",
-        THEOREMS,
-        theorems,
-        effort=lambda c: (
-            c.num_train
-            * sum(c.widths)
-            * (3 * c.num_draws + 4 * len(CHAINS) * c.num_chains * (c.num_steps + c.burn_in))
-            + sum(width**2 for width in c.function_widths) * c.num_functions
-        ),
-        steps=lambda c: (  # 64 draws at a time
-            len(c.widths) * (c.num_draws / 64 + len(CHAINS) * (c.num_steps + c.burn_in))
-            + len(c.function_widths) * c.num_functions / 64
-        ),
-    ),
-    _declared(
-        "identities",
-        "exact statements on random problems",
-        IDENTITIES,
-        identities,
-        effort=lambda c: len(c.sizes) * len(c.noise_stds),
-        over=(("sizes",), ("noise_stds",)),
-    ),
-    _declared(
-        "counterexample",
-        "what another layer than the readout would leave",
-        COUNTEREXAMPLE,
-        counterexample,
-        effort=lambda c: sum(c.widths) * c.num_draws,
-        steps=lambda c: len(c.widths) * c.num_draws / 500,
-        over=(("widths",),),
-    ),
     _declared(
         "algorithms",
         "pCN and pCNL as printed and as they should be",
@@ -261,43 +223,6 @@ _ALL = (
             )
         ),
         over=(("widths", "leapfrog_steps", "pcnl_steps"),),
-    ),
-    _declared(
-        "landscape",
-        "slices of the posterior before and after repriorisation",
-        LANDSCAPE,
-        landscape,
-        steps=lambda c: len(c.problems) * (c.resolution**2 + 9 * c.num_products + 1_000),
-        floats=lambda c: (
-            max(width for width, _ in c.problems) * INPUTS * (8 + 2 * c.num_products)
-            + 3 * max(width * n for width, n in c.problems)
-        ),
-        effort=lambda c: sum(math.prod(problem) for problem in c.problems) * c.resolution**2,
-    ),
-    _declared(
-        "over_reg",
-        "two maps of the weights over their regulariser",
-        OVER_REG,
-        over_reg,
-        steps=lambda c: (1 + 2 * len(c.regs)) * (c.num_steps + c.burn_in),
-        floats=lambda c: c.num_chains * (8 * c.width) ** 2 + 4 * c.num_prior * c.width,
-        effort=lambda c: (1 + 2 * len(c.regs)) * c.num_chains * (c.num_steps + c.burn_in),
-    ),
-    _declared(
-        "over_maps",
-        "maps of the readout under a softmax likelihood, over width",
-        OVER_MAPS,
-        over_maps,
-        steps=lambda c: len(c.widths) * len(c.maps) * (c.num_steps + c.burn_in),
-        floats=lambda c: (
-            max(c.widths)
-            * (
-                c.num_chains * (8 * c.num_inputs + 4 * c.num_train + c.num_projections)
-                + c.num_prior * c.num_inputs
-            )
-        ),
-        effort=lambda c: sum(c.widths) * len(c.maps) * c.num_train * c.num_chains * (c.num_steps + c.burn_in),
-        over=(("widths",), ("maps",)),
     ),
     _declared(
         "collapse",

@@ -8,7 +8,6 @@ import numpy as np
 from widebnn.experiments.claims.measures import (
     chosen,
     difference,
-    identity,
     mean,
     ratio,
     values,
@@ -290,16 +289,5 @@ HUIX = (
         rule=_RULE_OF_ENTROPIES,
         chapter="15-tempering",
         figure="fig-tempering-entropy",
-    ),
-    Claim(
-        "V-A1",
-        "Algorithm 1",
-        "Minibatch objectives whose shares of the KL term sum to one sum to the ELBO.",
-        "Bayes by Backprop",
-        experiment="identities",
-        summarise=identity("minibatches", "sum of minibatches against the ELBO"),
-        rule="The larger relative difference of two ways to share the KL divergence, equal and geometric "
-        "shares. On random problems in float64: below 1e-9.",
-        chapter="14-plain-elbo",
     ),
 )

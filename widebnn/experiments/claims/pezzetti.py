@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from widebnn.experiments.claims.measures import chosen, difference, ratio, values, vanishes
+from widebnn.experiments.claims.measures import chosen, difference, ratio, values
 from widebnn.study import Claim, Finding, Measure, Results
 
 __all__ = ["PEZZETTI"]
@@ -48,12 +48,6 @@ def _algorithm(name: str) -> Callable[[Results], list[Finding]]:
 
 def _of(row, name: str) -> Measure:
     return Measure(row[name], row[f"{name}_error"])
-
-
-_RULE_OF_ACCEPTANCE = (
-    "What is missing from an acceptance of one falls as a power of the width (exponent below 0, with a first "
-    "correction for finite width), to less than half from the narrowest network to the widest. At β = 0.5."
-)
 
 
 def _disagreement(results: Results) -> list[Finding]:
@@ -150,39 +144,6 @@ def _gains(rows: list[dict], num_chains: int) -> list[Measure]:
 
 
 PEZZETTI = (
-    Claim(
-        "P-T2.1",
-        "Theorem 2.1",
-        "The acceptance of pCN on the posterior of φ tends to 1 with the width, at any fixed β.",
-        "→ 1, without a rate",
-        experiment="theorems",
-        summarise=vanishes("rejection, pCN"),
-        rule=_RULE_OF_ACCEPTANCE,
-        chapter="07-theorems",
-        figure="fig-theorem-acceptance",
-    ),
-    Claim(
-        "P-T2.2",
-        "Theorem 2.2",
-        "So does that of pCNL, at any fixed δ.",
-        "→ 1, without a rate",
-        experiment="theorems",
-        summarise=vanishes("rejection, pCNL"),
-        rule=_RULE_OF_ACCEPTANCE,
-        chapter="07-theorems",
-        figure="fig-theorem-acceptance",
-    ),
-    Claim(
-        "P-T3.1",
-        "Theorem 3.1",
-        "So does that of pCN on the inner parameters, the readout drawn from its conditional.",
-        "→ 1, without a rate",
-        experiment="theorems",
-        summarise=vanishes("rejection, pCN, inner"),
-        rule=_RULE_OF_ACCEPTANCE,
-        chapter="07-theorems",
-        figure="fig-theorem-acceptance",
-    ),
     Claim(
         "P-A1",
         "Algorithm 1",
