@@ -16,8 +16,6 @@ from widebnn.experiments.chains.langevin_gain import (
 )
 from widebnn.experiments.chains.step_cost import STEP_COST, step_cost
 from widebnn.experiments.chains.unitwise import UNITWISE, unitwise
-from widebnn.experiments.errata.algorithms import ALGORITHMS, algorithms
-from widebnn.experiments.errata.published_pcnl import PUBLISHED_PCNL, published_pcnl
 from widebnn.experiments.settings.images import INPUTS, PIXELS
 from widebnn.experiments.settings.networks import Network
 from widebnn.experiments.variational.approximations import APPROXIMATIONS, approximations
@@ -116,17 +114,6 @@ def _batches(c: TemperedFits) -> int:
 # each part would have to run again (over_reg), the mean and the deviation of the most images (landscape).
 _ALL = (
     _declared(
-        "algorithms",
-        "pCN and pCNL as printed and as they should be",
-        ALGORITHMS,
-        algorithms,
-        effort=lambda c: (
-            len(c.cases) * (5 * c.num_draws + 2 * c.num_chains * (c.num_samples * c.thin + c.burn_in))
-        ),
-        steps=lambda c: 2 * len(c.cases) * (c.num_samples * c.thin + c.burn_in),
-        over=(("cases",),),
-    ),
-    _declared(
         "unitwise",
         "fresh units and sweeps of them, over width",
         UNITWISE,
@@ -202,27 +189,6 @@ _ALL = (
         effort=lambda c: c.num_rounds * sum(_products(network) + network.width**3 for network in c.networks),
         over=(("networks",),),
         observes=lambda c: _observed(c.networks),
-    ),
-    _declared(
-        "published_pcnl",
-        "the law of the published pCNL against the posterior",
-        PUBLISHED_PCNL,
-        published_pcnl,
-        steps=lambda c: sum(
-            2 * leapfrog * (c.num_samples + c.burn_in) + steps
-            for leapfrog, steps in zip(c.leapfrog_steps, c.pcnl_steps)
-        ),
-        floats=lambda c: (
-            (c.num_train + c.num_test) * INPUTS + 8 * max(c.widths) * (INPUTS + c.num_chains * c.num_train)
-        ),
-        effort=lambda c: (
-            c.num_train
-            * sum(
-                width * (2 * leapfrog * c.num_chains * (c.num_samples + c.burn_in) + steps)
-                for width, leapfrog, steps in zip(c.widths, c.leapfrog_steps, c.pcnl_steps)
-            )
-        ),
-        over=(("widths", "leapfrog_steps", "pcnl_steps"),),
     ),
     _declared(
         "collapse",
