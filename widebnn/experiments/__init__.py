@@ -32,18 +32,15 @@ from widebnn.experiments.theory.landscape import Landscape, landscape
 from widebnn.experiments.theory.other_maps import SOFTMAX_MAPS, OverMaps, OverReg, over_maps, over_reg
 from widebnn.experiments.theory.theorems import Theorems, theorems
 from widebnn.experiments.variational.approximations import Approximations, Predictions, approximations
+from widebnn.experiments.variational.ascent import curve, maximise
 from widebnn.experiments.variational.collapse import Collapse, collapse
+from widebnn.experiments.variational.concentration import Concentration, concentration
 from widebnn.experiments.variational.elbo_ratio import ElboRatio, elbo_ratio
-from widebnn.experiments.variational.mean_field_limit import (
-    Concentration,
-    MeanFieldGap,
-    Suprema,
-    concentration,
-    mean_field_gap,
-    suprema,
-)
+from widebnn.experiments.variational.mean_field_gap import MeanFieldGap, mean_field_gap
 from widebnn.experiments.variational.resnet import ResNet, resnet
-from widebnn.experiments.variational.tempering import TemperedFits, Tempering, tempering
+from widebnn.experiments.variational.suprema import Suprema, suprema
+from widebnn.experiments.variational.tempered_fits import TemperedFits
+from widebnn.experiments.variational.tempering import Tempering, tempering
 from widebnn.study import (
     VERDICTS,
     Claim,
@@ -114,6 +111,7 @@ __all__ = [
     "convergence",
     "convergence_summary",
     "counterexample",
+    "curve",
     "device",
     "efficiency",
     "elbo_ratio",
@@ -125,6 +123,7 @@ __all__ = [
     "ledger",
     "load",
     "load_or_run",
+    "maximise",
     "mean_field_gap",
     "measured_speed",
     "ood_split",

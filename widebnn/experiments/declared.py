@@ -1,6 +1,5 @@
 """Every experiment that there is."""
 
-import math
 from collections.abc import Iterable
 
 from widebnn.experiments.chains.architectures import ARCHITECTURES, architectures
@@ -16,21 +15,8 @@ from widebnn.experiments.chains.langevin_gain import (
 )
 from widebnn.experiments.chains.step_cost import STEP_COST, step_cost
 from widebnn.experiments.chains.unitwise import UNITWISE, unitwise
-from widebnn.experiments.settings.images import INPUTS, PIXELS
+from widebnn.experiments.settings.images import INPUTS
 from widebnn.experiments.settings.networks import Network
-from widebnn.experiments.variational.approximations import APPROXIMATIONS, approximations
-from widebnn.experiments.variational.collapse import COLLAPSE, collapse
-from widebnn.experiments.variational.elbo_ratio import ELBO_RATIO, elbo_ratio
-from widebnn.experiments.variational.mean_field_limit import (
-    CONCENTRATION,
-    MEAN_FIELD_GAP,
-    SUPREMA,
-    concentration,
-    mean_field_gap,
-    suprema,
-)
-from widebnn.experiments.variational.resnet import RESNET, resnet
-from widebnn.experiments.variational.tempering import TEMPERING, TemperedFits, tempering
 from widebnn.study import Cost, Experiment
 
 __all__ = ["DECLARED"]
@@ -101,17 +87,8 @@ def _gain_steps(c: LangevinGain) -> int:
     return len(c.parametrisations) * len(c.dampings) * (c.num_steps + c.burn_in)
 
 
-def _batches(c: TemperedFits) -> int:
-    """Of all fits, one after another."""
-    return len(c.taus) * c.num_repeats * c.num_epochs * math.ceil(c.num_train / c.batch_size)
+# A sampler holds its position, a proposal, gradients, momenta and variates: about 8 times the weights.
 
-
-# A sampler holds its position, a proposal, gradients, momenta and variates: about 8 times the weights. Adam
-# on q holds μ and ρ, their moments, gradients and updates: about 12 times. A fit by L-BFGS-B takes some 2,000
-# steps; a step of a ResNet starts about ten times as many operations as one of a sampler.
-
-# Whole stay those whose entries share something: random numbers (approximations, concentration), a chain that
-# each part would have to run again (over_reg), the mean and the deviation of the most images (landscape).
 _ALL = (
     _declared(
         "unitwise",
@@ -189,103 +166,6 @@ _ALL = (
         effort=lambda c: c.num_rounds * sum(_products(network) + network.width**3 for network in c.networks),
         over=(("networks",),),
         observes=lambda c: _observed(c.networks),
-    ),
-    _declared(
-        "collapse",
-        "the best q of a plain ELBO over width",
-        COLLAPSE,
-        collapse,
-        steps=lambda c: len(c.scalings) * len(c.widths) * (c.num_steps + 2_000),
-        floats=lambda c: max(c.widths) * (4 * c.num_samples * c.num_digits + 12 * 74),
-        effort=lambda c: sum(c.widths) * len(c.scalings) * len(c.losses) * c.num_steps * c.num_samples,
-        over=(("losses",), ("scalings",), ("widths",)),
-    ),
-    _declared(
-        "mean_field_gap",
-        "how far the ELBO is from its mean-field limit",
-        MEAN_FIELD_GAP,
-        mean_field_gap,
-        steps=lambda c: len(c.scalings) * len(c.widths) * c.num_posteriors * c.num_samples,
-        floats=lambda c: max(c.widths) * (3 * c.num_train + 4 * 74),
-        effort=lambda c: sum(c.widths) * c.num_train * c.num_posteriors * c.num_samples,
-        over=(("losses",), ("scalings",), ("widths",)),
-    ),
-    _declared(
-        "suprema",
-        "the best ELBO of N neurons against the best of its limit",
-        SUPREMA,
-        suprema,
-        steps=lambda c: 2_000 * len(c.taus) * len(c.widths) * (1 + c.num_starts),
-        floats=lambda c: max(c.widths) * 2 * (6 * 8 + 4 * c.num_train),
-        effort=lambda c: len(c.taus) * sum(c.widths) * (1 + c.num_starts) * c.num_train,
-        over=(("taus",),),
-    ),
-    _declared(
-        "concentration",
-        "the limit functional over samples of the data",
-        CONCENTRATION,
-        concentration,
-        effort=lambda c: sum(c.num_train) * c.num_replicates,
-    ),
-    _declared(
-        "elbo_ratio",
-        "the two terms of the ELBO before training",
-        ELBO_RATIO,
-        elbo_ratio,
-        steps=lambda c: (
-            sum(math.ceil(p / 2_000) for p in c.num_train) * len(c.widths) * len(c.scalings) * c.num_samples
-        ),
-        floats=lambda c: max(c.num_train) * PIXELS + max(c.widths) * (4 * PIXELS + 3 * 2_000),
-        effort=lambda c: sum(c.num_train) * sum(c.widths) * len(c.scalings) * c.num_samples,
-        over=(("datasets", "num_train"), ("scalings",), ("widths",)),
-        observes=lambda c: zip(c.datasets, c.num_train),
-    ),
-    _declared(
-        "tempering",
-        "a two-layer network over the temperature of the ELBO",
-        TEMPERING,
-        tempering,
-        steps=_batches,
-        floats=lambda c: (c.num_train + 2 * c.num_test) * PIXELS + c.width * (12 * PIXELS + 6 * c.batch_size),
-        effort=lambda c: len(c.taus) * c.num_repeats * c.num_epochs * c.num_train * c.width,
-        over=(("taus",),),
-        order=("repeat",),
-    ),
-    _declared(
-        "resnet",
-        "ResNet-20 over the temperature of the ELBO",
-        RESNET,
-        resnet,
-        steps=lambda c: 10 * len(c.norms) * _batches(c),
-        # 188,000 outputs of convolutions an image, four arrays of each kind, and 270,000 weights
-        floats=lambda c: c.num_train * INPUTS + 4 * 188_000 * c.batch_size + 12 * 270_000,
-        effort=lambda c: len(c.norms) * len(c.taus) * c.num_repeats * c.num_epochs * c.num_train,
-        over=(("norms",), ("taus",)),
-        order=("norm", "repeat"),
-    ),
-    _declared(
-        "approximations",
-        "one posterior and everything that approximates it",
-        APPROXIMATIONS,
-        approximations,
-        steps=lambda c: (
-            c.num_repeats
-            * (
-                2 * (c.num_sweeps * c.num_draws // c.num_chains + c.burn_in) * c.width
-                + (1 + len(c.taus) + c.num_members) * c.num_epochs
-            )
-        ),
-        floats=lambda c: (
-            (c.num_repeats * c.num_train + c.num_test) * INPUTS
-            + c.width * (12 * INPUTS + c.num_chains * (8 * c.num_train + c.num_test))
-            + c.num_chains * c.num_test**2
-        ),
-        effort=lambda c: (
-            c.num_repeats
-            * c.num_train
-            * c.width
-            * (2 * c.num_draws * c.num_sweeps + (2 + len(c.taus)) * c.num_epochs)
-        ),
     ),
 )
 

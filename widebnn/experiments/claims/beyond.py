@@ -2,26 +2,10 @@
 
 import math
 
-from widebnn.experiments.claims.measures import chosen, difference, mean, ratio, values
+from widebnn.experiments.claims.measures import chosen, difference, ratio, values
 from widebnn.study import Claim, Finding, Measure, Results, vanishing
 
 __all__ = ["BEYOND"]
-
-
-def _approximations(results: Results) -> list[Finding]:
-    def distance(method: str) -> Measure:
-        return mean(chosen(results.rows, method=method), "total_variation")
-
-    near = distance("φ ~ N(0, I)")
-    others = [
-        name for name in values(results.rows, "method") if name.startswith("VI") or name == "deep ensemble"
-    ]
-    findings = [Finding("φ ~ N(0, I) ÷ a second chain", ratio(near, distance("MCMC again")), below=2)]
-    findings += [
-        Finding(f"{name} ÷ φ ~ N(0, I)", ratio(distance(name), near), above=1) for name in ("NNGP", *others)
-    ]
-    spread = mean(chosen(results.rows, method="deep ensemble"), "deviation_ratio")
-    return [*findings, Finding("predictive deviation, deep ensemble ÷ MCMC", spread, below=1)]
 
 
 PAPERS = ("pCN", "pCNL", "Langevin")
@@ -98,19 +82,6 @@ BEYOND = (
         "second.",
         chapter="12-faster",
         figure="fig-cifar10",
-    ),
-    Claim(
-        "X-3",
-        "",
-        "T(φ) with φ ~ N(0, I) is nearly as close to MCMC as a second chain is; VI and ensembles are "
-        "farther off.",
-        experiment="approximations",
-        summarise=_approximations,
-        rule="By total variation of class probabilities from those of MCMC: φ ~ N(0, I) is within twice the"
-        " distance of a second chain; the infinite width, every VI and the ensemble are farther than "
-        "it; and the ensemble's predictive deviation is too small.",
-        chapter="17-approximations",
-        figure="fig-approximations",
     ),
     Claim(
         "X-5",

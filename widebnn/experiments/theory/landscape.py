@@ -100,6 +100,7 @@ class Landscape:
             resolution=40,
         ),
     },
+    # whole, for all problems share the mean and the deviation of the most images
     cost=lambda c: Cost(
         operations=sum(math.prod(problem) for problem in c.problems) * c.resolution**2,
         steps=len(c.problems) * (c.resolution**2 + 9 * c.num_products + 1_000),
