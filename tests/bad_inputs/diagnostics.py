@@ -1,0 +1,152 @@
+"""Bad inputs of diagnostics, estimates and metrics."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+import widebnn as wb
+from widebnn import estimates, metrics
+
+from .rows import KEY, X_NAN, X, kw, refused, target
+
+HALVES = np.full((3, 2), 0.5)
+
+
+class Draws(NamedTuple):
+    """Enough of a run for the diagnostics."""
+
+    collected: dict
+
+
+ROWS = [
+    *[
+        row
+        for name in ("effective_sample_size", "rhat", "rhat_squared")
+        for row in refused(
+            f"diagnostics.{name}",
+            (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
+            (np.zeros((2, 1)), "draws…two draws…(2, 1)"),
+            (np.full((2, 5), np.nan), "draws…finite"),
+            (Draws({"f": np.zeros((2, 1))}), "collected['f']…two draws…(2, 1)"),
+            call=lambda v, name=name: getattr(wb.diagnostics, name)(v),
+        )
+    ],
+    *[
+        row
+        for name in ("rhat", "rhat_squared")
+        for row in refused(
+            f"diagnostics.{name}",
+            (lambda name=name: getattr(wb.diagnostics, name)(np.ones((1, 5))), "draws…two chains…(1, 5)"),
+        )
+    ],
+    *refused(
+        "diagnostics.random_projections",
+        (KEY, X, 0, "num…1…0"),
+        (KEY, {}, "template…empty"),
+        (lambda: wb.random_projections(KEY, X)(X[:2]), "position…(4, 3)…(2, 3)"),
+    ),
+    *refused("diagnostics.principal_components", (np.zeros((2, 5, 3)), kw(num=4), "num…at most 3…4")),
+    *refused(
+        "diagnostics.band",
+        (np.zeros((2, 3)), (0.9, 0.1), "probs…[0, 1]…0.9"),
+        (np.zeros((2, 0)), "values…(2, 0)"),
+    ),
+    *refused(
+        "estimates.prior_draws",
+        (
+            lambda: estimates.prior_draws(KEY, target(), {"U": 3}, 10),
+            TypeError,
+            "collect['U']…a function of a position…3",
+        ),
+        (
+            lambda: estimates.prior_draws(KEY, target(), {"U": target().potential}, 0),
+            "num_draws…at least 1…0",
+        ),
+        (
+            lambda: estimates.prior_draws(KEY, target(), {"U": target().potential}, 10, batch_size=0),
+            "batch_size…at least 1…0",
+        ),
+    ),
+    *refused(
+        "estimates.kl_from_prior",
+        (X[:, :1], "potential…(4, 1)"),
+        (X_NAN, "potential…finite"),
+        (X, jnp.ones(5)[None, :, None], "conditional…(4, 3)…(1, 5, 1)"),
+    ),
+    *refused(
+        "estimates.kolmogorov_distance",
+        (X[:3, 0], X[:3, 0], X[0, 0], X[0, 0], "mean…4 draws…(3,)"),
+        (X, X[:, :2], X[0], X[0], "mean…(draw, *batch)…(4, 2)"),
+        (X, X, X[0], X[:, 0], "limits…(*batch)…(4,)"),
+        (X, X, X[0], 0 * X[0], "limit_variance…above 0…0.0"),
+        (X, -X, X[0], X[0], "variance…above 0…-1.0"),
+        (X, X, X[0], X[0], 1, "num_points…at least 2…1"),
+    ),
+    *refused(
+        "estimates.by_groups",
+        (np.mean, X[:, 0], "draws…num_groups=20…[4]"),
+        (np.mean, X, kw(num_groups=1), "num_groups…at least 2…1"),
+    ),
+    *refused("estimates.mean_and_mcse", (X[:, 0], "draws…(4,)")),
+    *refused(
+        "estimates.power_law",
+        (X[:, 0], X[:2, 0], X[:, 0], "value…one entry a width…(2,)"),
+        (X[:, 0], -X[:, 0], X[:, 0], "value…above 0…-1."),
+        (jnp.arange(1.0, 5), X[:, 0], 0 * X[:, 0], "error…above 0…0."),
+        (X[:, 0], X[:, 0], X[:, 0], "width…3 different widths…1."),
+        (jnp.arange(1.0, 4), X[0], X[0], True, "width…4 different widths…3."),
+    ),
+    *[
+        row
+        for name, f in [
+            ("accuracy", metrics.accuracy),
+            ("nll", metrics.nll),
+            ("reliability", metrics.reliability),
+            ("ece", metrics.ece),
+        ]
+        for row in refused(
+            f"metrics.{name}",
+            ((HALVES, np.array([0, 1])), "labels…(3,)…(2,)"),
+            ((HALVES, np.array([0, 1, 2])), "labels…0 to 1…0 to 2"),
+            ((HALVES, np.array([0, -1, 1])), "labels…0 to 1…-1 to 1"),
+            ((HALVES[:0], np.zeros(0, int)), "probabilities…n ≥ 1…(0, 2)"),
+            ((2 * HALVES, np.array([0, 1, 1])), "probabilities…sum to 1"),
+            call=lambda args, f=f: f(*args),
+        )
+    ],
+    *[
+        row
+        for name, f in [
+            ("confidence", metrics.confidence),
+            ("predictive_entropy", metrics.predictive_entropy),
+        ]
+        for row in refused(
+            f"metrics.{name}",
+            (HALVES[0], "probabilities…(n, k)…(2,)"),
+            (np.full((1, 2), np.nan), "probabilities…sum to 1"),
+            (np.array([[1.5, -0.5]]), "probabilities…0 or above"),
+            call=lambda p, f=f: f(p),
+        )
+    ],
+    *[
+        row
+        for name, f in [("reliability", metrics.reliability), ("ece", metrics.ece)]
+        for row in refused(
+            f"metrics.{name}",
+            ({"num_bins": 0}, "num_bins…at least 1…0"),
+            ({"num_bins": 4, "adaptive": True}, "num_bins…at most 3…4"),
+            call=lambda o, f=f: f(HALVES, np.array([0, 1, 1]), **o),
+        )
+    ],
+    *[
+        row
+        for name, f in [("auroc", metrics.auroc), ("fpr95", metrics.fpr95)]
+        for row in refused(
+            f"metrics.{name}",
+            ((np.zeros(0), np.ones(2)), "inside…at least one"),
+            ((np.ones(2), np.array([np.inf])), "outside…finite…inf"),
+            call=lambda args, f=f: f(*args),
+        )
+    ],
+]

@@ -1,0 +1,225 @@
+"""Bad inputs of experiments."""
+
+import dataclasses
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+
+import widebnn as wb
+from widebnn import experiments
+
+from .rows import X, Y, flat, kw, refused
+
+CASE = experiments.ARCHITECTURES["smoke"].cases[0]
+RECURRENT = CASE.network._replace(architecture="recurrent")
+
+
+ROWS = [
+    *refused("experiments.config_hash", ({"n": 3}, TypeError, "config…dataclass")),
+    *refused(
+        "experiments.save",
+        ("no such folder/rows.json", experiments.OverWidth(), [], 0.0, FileNotFoundError, "no such folder"),
+    ),
+    *refused(
+        "experiments.load",
+        ("nothing.json", experiments.OverWidth(), FileNotFoundError, "path…nothing.json…run the experiment"),
+    ),
+    *refused(
+        "experiments.load_or_run",
+        ("rows.json", "laptop", lambda config: [], TypeError, "config…dataclass…'laptop'"),
+    ),
+    *refused(
+        "experiments.find",
+        ("P-F99", "name…'P-F1'…'suprema'…'P-F99'"),
+        ("V-F6", "name…resnet or tempering…'V-F6'"),
+    ),
+    *refused(
+        "experiments.run",
+        ("P-F99", "name…'P-F99'"),
+        ("V-T2", "huge", "scale…'laptop', 'paper', 'smoke'…'huge'"),
+        ("V-T2", "smoke", Path(__file__).parent, "results…bad_inputs holds…none of these"),
+        ("V-T2", "smoke", __file__, NotADirectoryError, "results…is a file"),
+    ),
+    *refused(
+        "experiments.forecast",
+        ("over", "name…'over_width'…'over'"),
+        ("V-C", "huge", "scale…'smoke'…'huge'"),
+    ),
+    *refused(
+        "experiments.tempering",
+        (
+            lambda: experiments.tempering(dataclasses.replace(experiments.TEMPERING["smoke"], num_test=14)),
+            "num_test…at least 15…14",
+        ),
+    ),
+    *refused(
+        "experiments.resnet",
+        (
+            lambda: experiments.resnet(dataclasses.replace(experiments.RESNET["smoke"], num_test=14)),
+            "num_test…at least 15…14",
+        ),
+        (experiments.ResNet(norms=("batch", "layer")), "norm…'none'…'layer'"),
+        (experiments.ResNet(num_draws=0), "num_draws…at least 1…0"),
+    ),
+    *refused(
+        "experiments.summarise",
+        ("P-F99", "name…'P-F99'"),
+        ("V-C", FileNotFoundError, "results…no 'results'"),
+    ),
+    *refused(
+        "experiments.ledger",
+        ("nowhere", FileNotFoundError, "results…no 'nowhere'"),
+        (__file__, NotADirectoryError, "results…is a file"),
+    ),
+    *refused(
+        "experiments.over_width",
+        (experiments.OverWidth(samplers=("gibbs",), num_steps=(1,)), "sampler…'pCN'…'gibbs'"),
+        (experiments.OverWidth(num_steps=(1,)), "num_steps…one entry for each…(1,)"),
+        (experiments.OverWidth(dataset="imagenet"), "dataset…'digits'…'imagenet'"),
+    ),
+    *refused(
+        "experiments.convergence",
+        (experiments.Convergence(samplers=("HMC",)), "sampler…'pCN'…'HMC'"),
+        (experiments.Convergence(num_steps=(1,)), "num_steps…one entry for each…(1,)"),
+        (experiments.Convergence(num_steps=(1,) * 3), "num_steps…at least 800…(1, 1, 1)"),
+        (experiments.Convergence(num_chains=1), "num_chains…at least 2…1"),
+        (experiments.Convergence(num_projections=1), "num_projections…at least 2…1"),
+        (experiments.Convergence(num_checkpoints=0), "num_checkpoints…at least 1…0"),
+        (experiments.Convergence(dataset="imagenet"), "dataset…'digits'…'imagenet'"),
+    ),
+    *refused(
+        "experiments.convergence_summary",
+        (np.zeros((2, 7)), "draws…8 draws…(2, 7)"),
+        (np.zeros((1, 8)), "draws…two chains…(1, 8"),
+    ),
+    *refused(
+        "experiments.trace_summary",
+        (np.zeros((2, 8)), "draws…(chain, draw, feature)…(2, 8)"),
+        (np.zeros((2, 8, 2)), kw(thin=0), "thin…at least 1…0"),
+    ),
+    *refused(
+        "experiments.over_reg",
+        (experiments.OverReg(num_chains=1), "num_chains…at least 2…1"),
+        (experiments.OverReg(regs=(0.1, 0.0)), "reg…above 0…0.0"),
+    ),
+    *refused(
+        "experiments.approximations", (experiments.Approximations(num_repeats=0), "num_repeats…at least 1…0")
+    ),
+    *refused(
+        "experiments.langevin_gain",
+        (experiments.LangevinGain(parametrisations=("ψ",)), "parametrisations…'θ'…'ψ'"),
+        (experiments.LangevinGain(dampings=()), "dampings…at least 1…0"),
+        (
+            experiments.LangevinGain(least_acceptance=0.99),
+            "least_acceptance…below target_acceptance…0.99 and 0.985",
+        ),
+    ),
+    *refused(
+        "experiments.architectures",
+        (
+            lambda: experiments.architectures(
+                experiments.Architectures(cases=(CASE._replace(network=RECURRENT),))
+            ),
+            "architecture…'residual'…'recurrent'",
+        ),
+        (experiments.Architectures(cases=(CASE,), thin=3), "thin…a multiple of num_kicks=4…3"),
+    ),
+    *refused(
+        "experiments.step_cost", (experiments.StepCost(networks=(), num_rounds=1), "num_rounds…at least 2…1")
+    ),
+    *refused("experiments.theorems", (experiments.Theorems(num_chains=1), "num_chains…at least 2…1")),
+    *refused(
+        "experiments.identities",
+        (experiments.Identities(sizes=((8, 0, 1),)), "width…at least 1…0"),
+        (experiments.Identities(noise_stds=(0.0,)), "noise_std…above 0…0.0"),
+    ),
+    *refused(
+        "experiments.counterexample", (experiments.Counterexample(num_draws=1), "num_draws…at least 2…1")
+    ),
+    *refused(
+        "experiments.algorithms",
+        (experiments.Algorithms(num_chains=1), "num_chains…at least 2…1"),
+        (experiments.Algorithms(cases=("MALA",)), "cases…'pCNL, U = 0'…'MALA'"),
+    ),
+    *refused("experiments.unitwise", (experiments.Unitwise(num_chains=1), "num_chains…at least 2…1")),
+    *refused(
+        "experiments.efficiency",
+        (experiments.Efficiency(samplers=("pCN", "gibbs")), "samplers…'unit-wise'…'gibbs'"),
+    ),
+    *refused(
+        "experiments.over_maps",
+        (experiments.OverMaps(num_chains=1), "num_chains…at least 2…1"),
+        (experiments.OverMaps(maps=("probit",)), "maps…'Laplace'…'probit'"),
+    ),
+    *refused(
+        "experiments.landscape", (experiments.Landscape(dataset="imagenet"), "dataset…'digits'…'imagenet'")
+    ),
+    *refused(
+        "experiments.published_pcnl",
+        (experiments.PublishedPCNL(dataset="imagenet"), "dataset…'digits'…'imagenet'"),
+        (experiments.PublishedPCNL(num_chains=1), "num_chains…at least 2…1"),
+        (experiments.PublishedPCNL(leapfrog_steps=(10,)), "leapfrog_steps…one entry for each width…(10,)"),
+    ),
+    *refused(
+        "experiments.published_potential",
+        (
+            lambda: experiments.published_potential(wb.targets.linear(X, Y, 0.1)),
+            TypeError,
+            "target…repriorised…Linear",
+        ),
+    ),
+    *refused(
+        "experiments.published_marginal",
+        (
+            lambda: experiments.published_marginal(wb.targets.linear(X, Y, 0.1)),
+            TypeError,
+            "target…network…Linear",
+        ),
+    ),
+    *refused(
+        "experiments.tempering",
+        ({}, "outside…'digits'…'fashion_mnist'"),
+        ({"outside": "digits", "num_train": 1000}, "num_train…at most…1000"),
+        ({"width": 0}, "width…at least 1…0"),
+        ({"prior_variance": 0.0}, "prior_variance…above 0…0.0"),
+        ({"taus": (1.0, -1.0)}, "tau…0 or above…-1.0"),
+        ({"num_repeats": 0}, "num_repeats…at least 1…0"),
+        ({"num_train": 100, "batch_size": 101}, "batch_size…1 to 100…101"),
+        ({"learning_rate": 0.0}, "learning_rate…above 0…0.0"),
+        call=lambda o: experiments.tempering(experiments.Tempering(dataset="digits", **o)),
+    ),
+    *refused(
+        "experiments.ood_split",
+        ("imagenet", "svhn", 10, 10, "dataset…'mnist'…'imagenet'"),
+        ("mnist", "svhn", 10, 10, "outside…'fashion_mnist'…'svhn'"),
+        ("digits", "digits", 10, 0, "num_test…at least 1…0"),
+    ),
+    *refused(
+        "experiments.classification_summary",
+        (np.full((2, 2), 0.5), np.zeros(2, int), np.full((2, 3), 1 / 3), "outside…2 classes…3"),
+    ),
+    *refused(
+        "experiments.collapse",
+        (experiments.Collapse(losses=("hinge",)), "losses…'square'…'hinge'"),
+        (experiments.Collapse(scalings=("N",)), "scalings…'ntk'…'N'"),
+    ),
+    *refused(
+        "experiments.elbo_ratio",
+        (experiments.ElboRatio(datasets=("imagenet",)), "dataset…'digits'…'imagenet'"),
+        (experiments.ElboRatio(num_train=(10,)), "num_train…one entry for each…(10,)"),
+        (experiments.ElboRatio(taus=(1.0, -1.0)), "taus…above 0…-1.0"),
+    ),
+    *refused(
+        "experiments.mean_field_gap",
+        (experiments.MeanFieldGap(losses=("hinge",)), "losses…'square'…'hinge'"),
+        (experiments.MeanFieldGap(num_samples=1), "num_samples…at least 2…1"),
+    ),
+    *refused(
+        "experiments.suprema",
+        (experiments.Suprema(taus=(0.0,)), "taus…above 0…0.0"),
+        (experiments.Suprema(min_std=0.0), "min_std…above 0…0.0"),
+    ),
+    *refused("experiments.concentration", (experiments.Concentration(deltas=(1.5,)), "deltas…(0, 1)…1.5")),
+    *refused("experiments.series", ([], "pCN", 0.1, "rows…'pCN'…0.1")),
+]

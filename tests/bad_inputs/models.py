@@ -1,0 +1,78 @@
+"""Bad inputs of networks."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+from flax import nnx
+
+import widebnn as wb
+
+from .rows import RNGS, SCALES, Images, X, bnn, fcn, kw, refused
+
+ROWS = [
+    *refused(
+        "models.Dense",
+        *[(3, 4, kw(weight_std=v, rngs=RNGS), f"weight_std…a finite number above 0…{v}") for v in SCALES],
+        (0, 4, kw(rngs=RNGS), "in_features…at least 1…0"),
+        (3, -2, kw(rngs=RNGS), "out_features…1…-2"),
+        (3, 2.5, kw(rngs=RNGS), TypeError, "out_features…2.5"),
+        (3, 4, kw(bias_std=-0.1, rngs=RNGS), "bias_std…0 or above…-0.1"),
+    ),
+    *refused(
+        "models.Conv",
+        (((0, 4), {}), "in_channels…at least 1…0"),
+        (((3, 0), {}), "out_channels…at least 1…0"),
+        (((3, 4, 0), {}), "kernel_size…at least 1…0"),
+        (((3, 4, 1.5), {}), TypeError, "kernel_size…1.5"),
+        (((3, 4), {"stride": 0}), "stride…at least 1…0"),
+        (((3, 4), {"weight_std": 0.0}), "weight_std…above 0…0.0"),
+        (((3, 4), {"bias_std": -1.0}), "bias_std…0 or above…-1.0"),
+        call=lambda o: wb.models.Conv(*o[0], **o[1], rngs=RNGS),
+    ),
+    *refused(
+        "models.CNN",
+        ({"in_channels": 0}, "in_channels…at least 1…0"),
+        ({"width": 0}, "width…at least 1…0"),
+        ({"depth": 0}, "depth…at least 1…0"),
+        ({"activation": "tanh"}, "activation…'gelu'…'tanh'"),
+        ({"weight_std": -1.0}, "weight_std…above 0…-1.0"),
+        call=lambda o: wb.models.CNN(**{"in_channels": 3, "width": 4} | o, rngs=RNGS),
+    ),
+    *refused(
+        "models.WideResNet20",
+        ({"in_channels": 0}, "in_channels…at least 1…0"),
+        ({"channels": (4, 4)}, "channels…three…(4, 4)"),
+        ({"channels": (4, 0, 4)}, "channels…at least 1…0"),
+        ({"weight_std": 0.0, "channels": (1, 1, 1)}, "weight_std…above 0…0.0"),
+        ({"offset": -1.0, "channels": (1, 1, 1)}, "offset…0 or above…-1.0"),
+        call=lambda o: wb.models.WideResNet20(**o, rngs=RNGS),
+    ),
+    *refused(
+        "models.FCN",
+        (0, 4, kw(rngs=RNGS), "in_features…at least 1…0"),
+        (3, 0, kw(rngs=RNGS), "width…at least 1…0"),
+        (3, (4, 0), kw(rngs=RNGS), "width…at least 1…0"),
+        (3, 4, -1, kw(rngs=RNGS), "depth…at least 0…-1"),
+        (3, (4, 5), 3, kw(rngs=RNGS), "depth…2…got 3"),
+        (lambda: fcn(activation="tanh"), "activation…'gelu'…'tanh'"),
+        (lambda: fcn(weight_std=-1.0), "weight_std…above 0…-1.0"),
+    ),
+    *refused(
+        "models.BNN",
+        *[(lambda v=v: bnn(noise_std=v), f"noise_std…a finite number above 0…{v}") for v in SCALES],
+        (lambda: wb.BNN(fcn(), 0, 0.1), "out_features…at least 1…0"),
+        (lambda: bnn(bias_std=-1.0), "bias_std…0 or above…-1.0"),
+        (lambda: bnn(weight_std=0.0), "weight_std…above 0…0.0"),
+        (lambda: bnn(features=jnp.tanh), TypeError, "features…flax.nnx.Module"),
+        (lambda: bnn(features=Images()).embedding({}, X), "features…(n, d_L)…(4, 3, 1)"),
+    ),
+    *refused(
+        "models.from_nnx",
+        (nn.Dense(3), TypeError, "features…nnx.Module…Dense"),
+        (nnx.Dropout(0.5, rngs=RNGS), "features…Dropout…the module itself"),
+    ),
+    *refused(
+        "models.from_linen",
+        (lambda: wb.models.from_linen(fcn(), X), TypeError, "module…linen.Module"),
+        (nn.BatchNorm(use_running_average=False), X, "features…BatchNorm"),
+    ),
+]

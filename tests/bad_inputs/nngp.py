@@ -1,0 +1,94 @@
+"""Bad inputs of infinite width."""
+
+import math
+
+import flax.linen as nn
+import jax.numpy as jnp
+
+import widebnn as wb
+
+from .rows import KEY, RNGS, X_NAN, Images, X, Y, bnn, fcn, refused
+
+
+class TwiceFCN(wb.models.FCN):
+    """Computes something else than its parent."""
+
+    def __call__(self, x):
+        return 2 * super().__call__(x)
+
+
+def linen():
+    return wb.models.from_linen(nn.Dense(4), X)
+
+
+def linear_kernel(x1, x2=None):
+    return x1 @ (x1 if x2 is None else x2).T
+
+
+def gaussian_process(**options):
+    options = {"kernel": wb.nngp.nngp_kernel(bnn()), "x": jnp.eye(4, 3), "y": Y, "noise_std": 0.1} | options
+    return wb.nngp.gaussian_process(*options.values())
+
+
+ROWS = [
+    *[
+        row
+        for name in ("nngp_kernel", "ntk_kernel")
+        for row in refused(
+            f"nngp.{name}",
+            (Images, (), "bnn…FCN, CNN…widebnn.models…Images…stax_kernel"),
+            (lambda: TwiceFCN(3, 4, rngs=RNGS), (), "bnn…FCN, CNN…TwiceFCN"),
+            (linen, (), "bnn…FCN, CNN…flax.linen"),
+            (fcn, (X[:, :2],), "x1…(n, 3)…(4, 2)"),
+            (fcn, (X[0],), "x1…(n, 3)…(3,)"),
+            (fcn, (X[:0],), "x1…n ≥ 1…(0, 3)"),
+            (fcn, (X, X[:, :2]), "x2…(n, 3)…(4, 2)"),
+            (fcn, (X_NAN,), "x1…finite"),
+            (fcn, (X, X_NAN), "x2…finite"),
+            call=lambda f, x, name=name: getattr(wb.nngp, name)(bnn(features=f()))(*x),
+        )
+    ],
+    *refused("nngp.nngp_kernel", (lambda: wb.nngp.nngp_kernel(fcn()), TypeError, "bnn…widebnn.BNN…FCN")),
+    *refused(
+        "nngp.stax_kernel",
+        ((1, 2, 3), TypeError, "kernel_fn…(1, 2, 3)"),
+        (linear_kernel, "dual", "kind…'nngp'…'dual'"),
+    ),
+    *refused(
+        "nngp.gaussian_process",
+        ("x", X_NAN, "x…finite"),
+        ("x", X[0], "x…(n, ...)…(3,)"),
+        ("x", X[:0], "x…n ≥ 1…(0, 3)"),
+        ("x", X[:, :2], "x1…(n, 3)…(4, 2)"),
+        ("y", Y[:3], "y…(4, d_out)…(3, 2)"),
+        ("y", Y[:, 0], "y…(4, d_out)…(4,)"),
+        ("y", jnp.nan * Y, "y…finite"),
+        ("noise_std", -0.1, "noise_std…0 or above…-0.1"),
+        ("noise_std", math.nan, "noise_std…finite…nan"),
+        ("kernel", jnp.eye(4), TypeError, "kernel…a function of (x1, x2=None)"),
+        ("kernel", lambda x1, x2=None: x1, "kernel…(4, 4)…(4, 3)"),
+        ("kernel", lambda x1, x2=None: jnp.full((4, 4), jnp.nan), "kernel…finite"),
+        call=lambda k, v: gaussian_process(**{k: v}),
+    ),
+    *refused(
+        "nngp.gaussian_process",
+        (lambda: gaussian_process(x=X, noise_std=0.0), "noise_std…larger…0.0…singular in float32"),
+    ),
+    *refused(
+        "nngp.GaussianProcess",
+        *[
+            (lambda ask=ask, x=x: ask(gaussian_process(), x), *wanted)
+            for ask in (
+                lambda gp, x: gp.mean(x),
+                lambda gp, x: gp.covariance(x),
+                lambda gp, x: gp.sample(KEY, x),
+            )
+            for x, *wanted in [(X[:, :2], "x…(m, 3,)…(4, 2)"), (X[:0], "x…m ≥ 1…(0, 3)"), (X_NAN, "x…finite")]
+        ],
+        (lambda: gaussian_process().sample(KEY, X, 0), "num_samples…at least 1…0"),
+        (
+            lambda: gaussian_process(noise_std=0.0, x=jnp.eye(3), y=Y[:3]).kl_from_prior(),
+            "noise_std…above 0…0.0",
+        ),
+    ),
+]

@@ -1,0 +1,136 @@
+"""What the tables of bad inputs are made of."""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+import widebnn as wb
+from widebnn import (
+    checkpoint,
+    estimates,
+    experiments,
+    landscape,
+    metrics,
+    sampling,
+    scale,
+    streaming,
+    tuning,
+    versions,
+)
+from widebnn.study import sweep as sweeps
+
+MODULES = {
+    "widebnn": wb,
+    "checkpoint": checkpoint,
+    "data": wb.data,
+    "diagnostics": wb.diagnostics,
+    "experiments": experiments,
+    "landscape": landscape,
+    "estimates": estimates,
+    "metrics": metrics,
+    "models": wb.models,
+    "nngp": wb.nngp,
+    "plots": wb.plots,
+    "samplers": wb.samplers,
+    "sampling": sampling,
+    "scale": scale,
+    "sweep": sweeps,
+    "streaming": streaming,
+    "targets": wb.targets,
+    "tuning": tuning,
+    "versions": versions,
+    "vi": wb.vi,
+}
+
+KEY = jax.random.key(0)
+X, Y = jnp.ones((4, 3)), jnp.ones((4, 2))
+X_NAN = X.at[0, 0].set(jnp.nan)
+RNGS = nnx.Rngs(0)
+SCALES = [0.0, -1.0, math.nan, math.inf]
+"""No standard deviations."""
+
+
+class Row(NamedTuple):
+    of: str
+    call: Callable[[], Any]
+    error: type[Exception]
+    words: list[str]
+    """Parts of the message in their order, the argument's name first."""
+
+
+class kw(dict):
+    """Keyword arguments."""
+
+
+def named(of):
+    """The public function of that name."""
+    module, name = of.split(".")
+    return getattr(MODULES[module], name)
+
+
+def refused(of, *cases, call=None):
+    """Rows of one public function, a line each: its arguments, the error if it is no ValueError, the message.
+
+    The arguments may end with those by keyword, `kw(...)`, or be one function that is called in place of the
+    public one; where `call` is given it is called with them. Of the message a row holds what must be in it,
+    with "…" for whatever stands between.
+    """
+    rows = []
+    for *given, message in cases:
+        is_error = isinstance(given[-1], type) and issubclass(given[-1], Exception)
+        error = given.pop() if is_error else ValueError
+        keywords = given.pop() if given and isinstance(given[-1], kw) else {}
+        if call is None and len(given) == 1 and is_thunk(given[0]):
+            (function,), given = given, []
+        else:
+            function = call or named(of)
+        rows.append(Row(of, functools.partial(function, *given, **keywords), error, message.split("…")))
+    return rows
+
+
+def is_thunk(thing):
+    """A function that needs no arguments."""
+    return inspect.isfunction(thing) and all(
+        parameter.default is not parameter.empty for parameter in inspect.signature(thing).parameters.values()
+    )
+
+
+def flat(u):
+    return 0.0 * jnp.sum(u)
+
+
+def fcn(**options):
+    return wb.models.FCN(3, 4, rngs=RNGS, **options)
+
+
+def bnn(**options):
+    return wb.BNN(options.pop("features", fcn()), 2, **({"noise_std": 0.1} | options))
+
+
+@functools.cache
+def target(kind="marginal"):
+    return getattr(wb.targets, kind)(bnn(), X, Y)
+
+
+def position(kind="marginal"):
+    return target(kind).draw_prior(KEY)
+
+
+class Images(nnx.Module):
+    """Forgets to flatten."""
+
+    def __call__(self, x):
+        return x[..., None]
+
+
+WALK = functools.partial(wb.samplers.pcn, flat)
+
+
+def tuned(**options):
+    return wb.samplers.tuned(**({"make": WALK, "target_acceptance": 0.5} | options))

@@ -1,0 +1,109 @@
+"""Bad inputs of samplers and their tuning."""
+
+import math
+
+import jax.numpy as jnp
+
+import widebnn as wb
+from widebnn import tuning
+
+from .rows import KEY, SCALES, WALK, flat, kw, refused, target, tuned
+
+ROWS = [
+    *[
+        row
+        for name, make in {
+            "rwm": lambda v: wb.samplers.rwm(flat, v),
+            "mala": lambda v: wb.samplers.mala(flat, v),
+            "langevin": lambda v: wb.samplers.langevin(flat, v, 0.5),
+            "hmc": lambda v: wb.samplers.hmc(flat, v, 3),
+        }.items()
+        for row in refused(
+            f"samplers.{name}",
+            *[(lambda make=make, v=v: make(v), f"step_size…above 0…{v}") for v in SCALES],
+        )
+    ],
+    *[
+        row
+        for name, make in {"pcn": wb.samplers.pcn, "pcnl": wb.samplers.pcnl}.items()
+        for row in refused(
+            f"samplers.{name}",
+            *[
+                (lambda make=make, v=v: make(flat, v), f"step_size…(0, 1]…{v}")
+                for v in [0.0, 1.1, -0.5, math.nan]
+            ],
+        )
+    ],
+    *refused(
+        "samplers.langevin",
+        *[(flat, 0.1, v, f"damping…(0, 1]…{v}") for v in [0.0, 1.5, -1.0]],
+        (flat, 0.1, 0.5, kw(num_flat=-1), "num_flat…at least 0…-1"),
+        (flat, 0.1, 0.5, kw(num_flat=1), "num_flat…0 or at least 2…1"),
+        (flat, 0.1, 0.5, kw(num_flat=2.5), TypeError, "num_flat…an integer…2.5"),
+        (lambda: wb.samplers.langevin(flat, 0.1, 0.5).init(jnp.zeros(2)), TypeError, "rng_key…momentum"),
+    ),
+    *refused(
+        "samplers.leapfrog",
+        ((0.0, 3), "step_size…above 0…0.0"),
+        ((0.1, 0), "num_steps…at least 1…0"),
+        call=lambda v: wb.samplers.leapfrog(flat, *v),
+    ),
+    *refused("samplers.accept", (KEY, jnp.zeros(2), jnp.zeros(2), jnp.ones(2), "log_ratio…one number…(2,)")),
+    *refused("samplers.hmc", (flat, 0.1, 0, "num_steps…at least 1…0")),
+    *refused(
+        "samplers.function_space_hmc",
+        *[(flat, v, 3, f"step_size…(0, π/2]…{v}") for v in (0.0, math.nan, 1.6)],
+        (flat, 0.1, 0, "num_steps…at least 1…0"),
+        (flat, 0.1, 3, kw(damping=0.0), "damping…(0, 1]…0.0"),
+        (
+            lambda: wb.samplers.function_space_hmc(flat, 0.1, 3).init(jnp.zeros(2)),
+            TypeError,
+            "rng_key…momentum",
+        ),
+    ),
+    *refused("samplers.elliptical_slice", (0.1, TypeError, "potential")),
+    *refused(
+        "samplers.unitwise",
+        (lambda: wb.samplers.unitwise(target("standard")), TypeError, "target…marginal…Standard"),
+        (
+            lambda: wb.samplers.unitwise(wb.targets.rotated(target("standard"))),
+            TypeError,
+            "target…marginal…Rotated",
+        ),
+        (lambda: wb.samplers.unitwise(target(), 3), "block_size…divide…4…got 3"),
+        (lambda: wb.samplers.unitwise(target(), 0), "block_size…at least 1…0"),
+    ),
+    *refused(
+        "samplers.alternate",
+        (lambda: wb.samplers.alternate(wb.samplers.pcn(flat, 0.1), flat), TypeError, "second…a sampler"),
+    ),
+    *refused("tuning.tune", (lambda: tuning.tune(KEY, {}, target(), budget=100), "candidates…at least one")),
+    *refused(
+        "tuning.tune",
+        ((tuned(), 0.0), "cost…above 0…0.0"),
+        ((tuned(), 20.0), "budget…eight times…'walk'…100"),
+        ((WALK, 1.0), TypeError, "candidates['walk'].sampler…samplers.tuned"),
+        call=lambda c: tuning.tune(KEY, {"walk": tuning.Candidate(*c)}, target(), budget=100),
+    ),
+    *refused(
+        "tuning.tune_block_size",
+        (
+            lambda: tuning.tune_block_size(KEY, wb.targets.from_potential(flat, jnp.zeros(2))),
+            TypeError,
+            "target…units",
+        ),
+        (lambda: tuning.tune_block_size(KEY, target(), target_acceptance=1), "target_acceptance…(0, 1)…1"),
+    ),
+    *refused(
+        "samplers.tuned",
+        ({"make": None}, TypeError, "make…a function from a step size…None"),
+        ({"make": WALK(0.1)}, TypeError, "make…a function from a step size…Sampler"),
+        ({"make": float}, TypeError, "make…return a sampler…0.1"),
+        *(({"target_acceptance": v}, f"target_acceptance…(0, 1)…{v}") for v in (0.0, 1.0, 1.7, math.nan)),
+        ({"step_size": 2.0}, "step_size…max_step_size=1.0…2.0"),
+        ({"step_size": -0.1}, "step_size…above 0…-0.1"),
+        ({"max_step_size": 0.0}, "max_step_size…above 0…0.0"),
+        ({"max_step_size": 2.0}, "max_step_size…(0, 1]…2.0"),
+        call=lambda o: tuned(**o),
+    ),
+]

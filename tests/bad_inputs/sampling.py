@@ -1,0 +1,91 @@
+"""Bad inputs of the driver, checkpoints and streams."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import widebnn as wb
+from widebnn import streaming
+
+from .rows import KEY, SCALES, WALK, flat, kw, refused, target, tuned
+
+
+def sample(**options):
+    flat_target = wb.targets.from_potential(flat, jnp.zeros(2))
+    options = {"sampler": wb.samplers.pcn(flat, 0.5), "target": flat_target, "num_samples": 2} | options
+    sampler, problem = options.pop("sampler"), options.pop("target")
+    return wb.sample(options.pop("rng_key", KEY), sampler, problem, progress=False, **options)
+
+
+def mesh(**axes):
+    """One on paper, of more devices than there are."""
+    return jax.sharding.Mesh(np.resize(jax.devices(), tuple(axes.values())), tuple(axes))
+
+
+def streamed(**options):
+    """The summary of no values."""
+    start = streaming.start(jnp.zeros(2), wb.Stream(jnp.sum, **options))
+    return wb.Streamed(jax.device_get(start))
+
+
+ROWS = [
+    *refused(
+        "sampling.sample",
+        (lambda: sample(num_samples=0), "num_samples…at least 1…0"),
+        (lambda: sample(thin=0), "thin…at least 1…0"),
+        (lambda: sample(burn_in=-1), "burn_in…at least 0…-1"),
+        (lambda: sample(num_chains=0), "num_chains…at least 1…0"),
+        (lambda: sample(rng_key=jnp.zeros(2)), TypeError, "rng_key…jax.random.key(0)"),
+        *[(lambda v=v: sample(sampler=v), TypeError, "sampler…(init, step)…tuned") for v in (None, WALK)],
+        (lambda: sample(sampler=tuned(), burn_in=0), "burn_in…at least 1…tuned…got 0"),
+        (lambda: sample(initial=jnp.zeros((2, 3)), num_chains=2), "initial…(2, 2)…(2, 3)"),
+        (lambda: sample(initial=jnp.zeros((1, 2)), num_chains=3), "initial…(3, 2)"),
+        (
+            lambda: sample(target=wb.targets.from_potential(lambda u: jnp.log(-jnp.sum(u**2)), jnp.zeros(2))),
+            "potential…finite…nan",
+        ),
+        (lambda: sample(collect={"u": 3}), TypeError, "collect…3"),
+        (lambda: sample(stream={"u": 3}), TypeError, "stream…3"),
+        (lambda: sample(stream={"u": wb.Stream(lambda u: (u, u))}), TypeError, "stream"),
+        (lambda: sample(stream={"u": lambda u: u + 1j}), TypeError, "stream…real numbers…complex64"),
+        (lambda: sample(num_samples=2**30, thin=2), "num_samples…at most 2147483647…2147483648"),
+        (lambda: sample(checkpoint="runs/a"), TypeError, "checkpoint…runs/a"),
+        (lambda: sample(collect={"u": lambda u: (u, u)}), TypeError, "collect['u']…one array"),
+    ),
+    *refused(
+        "sampling.sample",
+        ({"mesh": 8}, TypeError, "mesh…jax.sharding.Mesh…8"),
+        ({"mesh": mesh(model=1)}, 'mesh…"chain" and "data"…model'),
+        ({"mesh": mesh(chain=2), "num_chains": 3}, "mesh…'chain' of 2…chains…3"),
+        ({"mesh": mesh(data=3), "target": target()}, "mesh…'data' of 3…observations…4"),
+        ({"mesh": mesh(data=3)}, "mesh…'data' of 3…observations…None"),
+        call=lambda options: sample(**options),
+    ),
+    *refused(
+        "sampling.Draws",
+        (lambda: sample(collect={}).to_datatree(), "to_datatree…collect={}"),
+        (lambda: sample()["prediction"], KeyError, "'prediction'…not collected…['potential']"),
+    ),
+    *refused(
+        "checkpoint.Checkpoint",
+        *[("a", v, "every_seconds…above 0") for v in SCALES],
+        ("a", kw(every_steps=0), "every_steps…at least 1…0"),
+    ),
+    *refused(
+        "streaming.Streamed",
+        *[(lambda q=q: streamed().quantile(q), f"q…in [0, 1]…{q}") for q in (-0.1, 1.5, math.nan)],
+        (lambda: streamed(quantiles=False).quantile(0.5), "quantile…quantiles=True"),
+        (lambda: streamed(batches=False).effective_sample_size, "batch means…batches=True"),
+        (lambda: streamed().rhat, "batch means…two values…0"),
+    ),
+    *refused(
+        "streaming.start",
+        (
+            lambda: streaming.start(jax.ShapeDtypeStruct((2,), jnp.complex64), wb.Stream(jnp.sum)),
+            TypeError,
+            "streamed…real numbers…complex64",
+        ),
+    ),
+]

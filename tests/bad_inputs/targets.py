@@ -1,0 +1,131 @@
+"""Bad inputs of targets."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+
+import widebnn as wb
+
+from .rows import KEY, SCALES, X_NAN, X, Y, bnn, fcn, position, refused, target
+
+
+def classifier(x=X, labels=(0, 1, 1, 0), **options):
+    return wb.targets.categorical(options.pop("bnn", bnn()), x, np.asarray(labels), **options)
+
+
+ROWS = [
+    *[
+        row
+        for kind in ("standard", "marginal", "repriorised")
+        for row in refused(
+            f"targets.{kind}",
+            (X[:, :2], Y, {}, "x…(4, 2)…does not fit the network"),
+            (X[:0], Y[:0], {}, "x…n ≥ 1…(0, 3)"),
+            (X_NAN, Y, {}, "x…finite"),
+            (X, Y.at[0, 0].set(jnp.inf), {}, "y…finite"),
+            (X, Y[:3], {}, "y…(4, 2)…(3, 2)"),
+            (X, Y[:, :1], {}, "y…(4, 2)…(4, 1)"),
+            (X, Y, {"space": "dual"}, "space…'data'…'dual'"),
+            (X, Y, {"block_size": 0}, "block_size…at least 1…0"),
+            (X, Y, {"block_size": 2.5}, TypeError, "block_size…integer…2.5"),
+            (X, Y, {"block_size": 2, "space": "data"}, "block_size…None…'data'…2"),
+            call=lambda x, y, o, kind=kind: getattr(wb.targets, kind)(bnn(), x, y, **o),
+        )
+    ],
+    *refused(
+        "targets.standard", (lambda: wb.targets.standard(fcn(), X, Y), TypeError, "bnn…widebnn.BNN…FCN")
+    ),
+    *refused(
+        "targets.repriorised",
+        *[(lambda v=v: wb.targets.repriorised(bnn(), X, Y, reg=v), f"reg…above 0…{v}") for v in SCALES],
+    ),
+    *refused(
+        "targets.jacobian",
+        *[(lambda v=v: wb.targets.jacobian(bnn(), X, Y, reg=v), f"reg…above 0…{v}") for v in SCALES],
+        (
+            lambda: target("jacobian").from_parameters(position("jacobian")),
+            NotImplementedError,
+            "from_parameters…no closed solution",
+        ),
+    ),
+    *refused(
+        "targets.jacobian",
+        (X[:, :2], Y, {}, "x…(4, 2)…does not fit the network"),
+        (X, Y[:, :1], {}, "y…(4, 2)…(4, 1)"),
+        (X, Y, {"order": 0}, "order…at least 1…0"),
+        (X, Y, {"num_probes": 0, "rng_key": KEY}, "num_probes…at least 1…0"),
+        (X, Y, {"num_probes": 2.5, "rng_key": KEY}, TypeError, "num_probes…integer…2.5"),
+        (X, Y, {"num_probes": 4}, TypeError, "rng_key is required…the probes"),
+        call=lambda x, y, o: wb.targets.jacobian(bnn(), x, y, **o),
+    ),
+    *refused(
+        "targets.categorical",
+        *[
+            (lambda v=v: classifier(labels=v), f"labels must be…{wanted}")
+            for v, wanted in [
+                ((0, 1, 2, 0), "integers (4,) from 0 to 1…values 0, 1, 2"),
+                ((0, 1, -1, 0), "from 0 to 1…values -1, 0, 1"),
+                ((0.0, 1.0, 1.0, 0.0), "integers…float64"),
+                ((0, 1, 1), "(4,)…shape (3,)"),
+                (np.full((4, 2), 0.5), "one-hot rows (4, 2)…float64 of shape (4, 2)…0.5"),
+                (np.zeros((4, 2)), "one-hot…values 0.0"),
+                (np.eye(4)[:, :3], "one-hot rows (4, 2)…shape (4, 3)"),
+                (("a", "b", "a", "b"), "integers…<U1"),
+                ((), "integers…shape (0,)"),
+            ]
+        ],
+        (lambda: classifier(map="probit"), "map…'laplace'…'probit'"),
+        (lambda: classifier(reg=-1.0), "reg…above 0…-1.0"),
+        (lambda: classifier(num_newton=0), "num_newton…at least 1…0"),
+        (lambda: classifier(bnn=fcn()), TypeError, "bnn…widebnn.BNN…FCN"),
+        (lambda: classifier(X[:, :2]), "x…(4, 2)…does not fit"),
+        (lambda: classifier(X_NAN), "x…finite"),
+        (lambda: classifier(X[:0], labels=()), "x…n ≥ 1…(0, 3)"),
+        (lambda: classifier().output(X[:, :2]), "x…(m, 3,)…(4, 2)"),
+    ),
+    *refused("targets.marginal", (lambda: target().readout(position()), TypeError, "rng_key…the readout")),
+    *refused(
+        "targets.rotated",
+        (
+            lambda: wb.targets.rotated(wb.targets.rotated(wb.targets.marginal(bnn(), jnp.eye(4, 3), Y))),
+            TypeError,
+            "target…not yet rotated…Rotated",
+        ),
+        (lambda: wb.targets.rotated(target(), ("layers", 5, "kernel")), "kernel…(3, d_1)…5"),
+        (lambda: wb.targets.rotated(wb.targets.marginal(bnn(), 0 * X, Y)), "target…zeros"),
+    ),
+    *refused(
+        "targets.NetworkTarget",
+        (lambda: target().output(X[:, :2]), "x…(m, 3,)…(4, 2)"),
+        (lambda: target().predictive_mean(X[:0]), "x…m ≥ 1…(0, 3)"),
+        (lambda: target().predictive_covariance(X_NAN), "x…finite"),
+        (
+            lambda: target("standard").predictive_draw(X)(position("standard")),
+            TypeError,
+            "rng_key…the noise of an observation",
+        ),
+    ),
+    *refused("targets.Target", (TypeError, "Target…abstract…potential")),
+    *refused(
+        "targets.linear",
+        (X_NAN, Y, 0.1, "x…finite"),
+        (X[:0], Y[:0], 0.1, "x…≥ 1…(0, 3)"),
+        (X, Y[:3], 0.1, "y…(4, d_out)…(3, 2)"),
+        (X, Y, 0.0, "noise_std…above 0…0.0"),
+        (lambda: wb.targets.linear(X, Y, 0.1).repriorised(reg=-2.0), "reg…above 0…-2.0"),
+    ),
+    *refused(
+        "targets.readout_posterior",
+        (X, Y, 0.0, "reg…above 0"),
+        (X, Y, 1.0, "dual", "space…'feature'…'dual'"),
+    ),
+    *refused("targets.DataSpace", (X, Y, -1.0, "reg…above 0…-1.0")),
+    *refused("targets.FeatureSpace", (X, Y, math.nan, "reg…above 0")),
+    *refused(
+        "targets.from_potential",
+        (lambda u: u, jnp.zeros(3), "potential…a real scalar…3"),
+        (lambda u: jnp.sum(u > 0), jnp.zeros(3), "potential…a real scalar…int"),
+        (3, jnp.zeros(3), TypeError, "potential"),
+    ),
+]

@@ -1,0 +1,186 @@
+"""Bad inputs of variational inference."""
+
+import functools
+import math
+
+import flax.linen as nn
+import jax.numpy as jnp
+import optax
+from flax import nnx
+
+import widebnn as wb
+
+from .rows import KEY, RNGS, X_NAN, Images, X, Y, kw, refused
+
+
+def fit(model=None, x=X, y=Y, **options):
+    model = wb.vi.Linear(3, 2, rngs=RNGS) if model is None else model
+    defaults = {"loss": wb.vi.square, "optimiser": optax.adam(0.1), "num_epochs": 1, "batch_size": 2}
+    options = {"rng_key": KEY, "progress": False} | defaults | options
+    key, loss, optimiser = (options.pop(name) for name in ("rng_key", "loss", "optimiser"))
+    return wb.vi.fit(key, model, x, y, loss, optimiser, **options)
+
+
+@functools.cache
+def fitted():
+    return fit()
+
+
+def a_two_layer_posterior():
+    weights = wb.vi.network(wb.vi.TwoLayer(3, 4, 2, rngs=RNGS), X, KEY).weights
+    return wb.vi.mean_field(weights, 0.1)
+
+
+def a_posterior():
+    return wb.vi.mean_field({"w": jnp.ones(2)}, 0.1)
+
+
+def sum_of_weights(weights):
+    return weights["w"].sum()
+
+
+ROWS = [
+    *refused(
+        "vi.fit",
+        ({"num_epochs": 0}, "num_epochs…at least 1…0"),
+        ({"batch_size": 0}, "batch_size…at least 1…0"),
+        ({"batch_size": 5}, "batch_size…at most 4…5"),
+        ({"batch_size": 2.5}, TypeError, "batch_size…integer…2.5"),
+        ({"temperature": -1.0}, "temperature…0 or above…-1.0"),
+        ({"temperature": math.nan}, "temperature…0 or above…nan"),
+        ({"prior_variance": 0.0}, "prior_variance…above 0…0.0"),
+        ({"prior_variance": {"a": 1.0}}, "prior_variance…each leaf…'a'"),
+        ({"initial_std": 0.0}, "initial_std…above 0…0.0"),
+        ({"num_samples": 0}, "num_samples…at least 1…0"),
+        ({"num_samples": 3, "antithetic": True}, "num_samples…even…3"),
+        ({"weighting": "linear"}, "weighting…'uniform'…'linear'"),
+        ({"optimiser": 0.1}, TypeError, "optimiser…optax.adam…0.1"),
+        ({"y": jnp.array([0, 1, 2, 0]), "loss": wb.vi.cross_entropy}, "y…labels 0 to 1…0 to 2"),
+        ({"x": X_NAN}, "x…finite"),
+        ({"y": Y.at[0, 0].set(jnp.nan)}, "y…finite"),
+        ({"y": Y[:3]}, "x and y…one row…(3, 2)"),
+        ({"x": X[:0], "y": Y[:0]}, "x and y…n ≥ 1…(0, 3)"),
+        ({"loss": lambda f, y: jnp.sum(f - y)}, "loss…each of 2…()"),
+        ({"rng_key": 0}, TypeError, "rng_key…jax.random.key…0"),
+        ({"model": jnp.tanh}, TypeError, "model…nnx.Module…PjitFunction"),
+        ({"checkpoint": "runs"}, TypeError, "checkpoint…widebnn.Checkpoint…'runs'"),
+        ({"local": True, "model": nnx.Linear(3, 2, rngs=RNGS)}, TypeError, "local…kernel"),
+        call=lambda o: fit(**o),
+    ),
+    *refused(
+        "vi.network",
+        (3, TypeError, "model…nnx.Module…int"),
+        (Images(), "model…(4, d_out)…(4, 3, 1)"),
+        (nn.BatchNorm(use_running_average=False), "BatchNorm"),
+        call=lambda model: wb.vi.network(model, X, KEY),
+    ),
+    *refused(
+        "vi.predict",
+        (X, {"num_samples": 0}, "num_samples…at least 1…0"),
+        (X, {"block_size": 0}, "block_size…at least 1…0"),
+        (X[:0], {}, "x…at least one row…(0, 3)"),
+        (X_NAN, {}, "x…finite"),
+        call=lambda x, o: wb.vi.predict(KEY, fitted(), x, **o),
+    ),
+    *[
+        row
+        for name, f in [("elbo", wb.vi.elbo), ("expectation", wb.vi.expectation)]
+        for row in refused(
+            f"vi.{name}",
+            ({"num_samples": 0}, "num_samples…at least 1…0"),
+            ({"num_samples": 1, "antithetic": True}, "num_samples…even…1"),
+            call=lambda o, f=f: f(KEY, a_posterior(), sum_of_weights, **o),
+        )
+    ],
+    *refused(
+        "vi.elbo",
+        (
+            lambda: wb.vi.elbo(KEY, a_posterior(), sum_of_weights, temperature=-0.5),
+            "temperature…0 or above…-0.5",
+        ),
+    ),
+    *[
+        row
+        for name, f in [("kl_divergence", wb.vi.kl_divergence), ("kl_per_leaf", wb.vi.kl_per_leaf)]
+        for row in refused(
+            f"vi.{name}",
+            (-0.2, "prior_variance…above 0…-0.2"),
+            ({"w": 0.2, "b": 0.2}, "prior_variance…each leaf"),
+            ({"w": math.inf}, "prior_variance…above 0…inf"),
+            call=lambda v, f=f: f(a_posterior(), v),
+        )
+    ],
+    *refused("vi.mean_field", (jnp.ones(2), -1.0, "std…above 0…-1.0")),
+    *refused("vi.gaussian", (0.0, "noise_std…above 0…0.0")),
+    *refused("vi.cross_entropy", (X, jnp.zeros(3, int), "labels…(4,)…(3,)")),
+    *refused("vi.square", (X, Y, "y…(4, 3)…(4, 2)")),
+    *refused(
+        "vi.cooling",
+        (-1.0, 10, 10, "tau…0 or above…-1.0"),
+        (1.0, 0, 10, "num_observations…at least 1…0"),
+        (1.0, 10, 0, "num_neurons…at least 1…0"),
+    ),
+    *refused("vi.relu_moments", (jnp.ones(2), jnp.ones(3), "variance…(2,)…(3,)")),
+    *refused(
+        "vi.output_moments",
+        (lambda: wb.vi.output_moments(a_posterior(), X), "posterior…TwoLayer…hidden"),
+        (lambda: wb.vi.output_moments(a_two_layer_posterior(), X[:, :2]), "x…(n, 3)…(4, 2)"),
+        (
+            lambda: wb.vi.output_moments(a_two_layer_posterior(), X, scaling="N"),
+            "scaling…'mean-field', 'ntk'…'N'",
+        ),
+    ),
+    *refused(
+        "vi.square_elbo",
+        (lambda: wb.vi.square_elbo(a_two_layer_posterior(), X, X), "y…(4, 2)…(4, 3)"),
+        (
+            lambda: wb.vi.square_elbo(a_two_layer_posterior(), X, Y, temperature=-1.0),
+            "temperature…0 or above…-1.0",
+        ),
+    ),
+    *refused(
+        "vi.kl_weights",
+        (0, "num_batches…at least 1…0"),
+        (3, "linear", "kind…'geometric'…'linear'"),
+    ),
+    *refused(
+        "vi.Undrawn",
+        (
+            lambda: a_posterior()._replace(mean={"w": X}, rho={"w": X}).postpone(KEY)["w"][0],
+            TypeError,
+            "not drawn…0",
+        ),
+    ),
+    *refused(
+        "vi.Linear",
+        (0, 2, kw(rngs=RNGS), "in_features…at least 1…0"),
+        (2, -1, kw(rngs=RNGS), "out_features…at least 1…-1"),
+    ),
+    *refused(
+        "vi.Conv",
+        (0, 2, kw(rngs=RNGS), "in_channels…at least 1…0"),
+        (2, 0, kw(rngs=RNGS), "out_channels…at least 1…0"),
+        (2, 2, 0, kw(rngs=RNGS), "kernel_size…at least 1…0"),
+        (2, 2, kw(stride=0, rngs=RNGS), "stride…at least 1…0"),
+    ),
+    *refused(
+        "vi.TwoLayer",
+        (2, 0, 1, kw(rngs=RNGS), "width…at least 1…0"),
+        (2, 2, 1, kw(scaling="N", rngs=RNGS), "scaling…'mean-field', 'ntk'…'N'"),
+    ),
+    *refused(
+        "vi.ConvTwoLayer",
+        ((4, 0, 3), 2, 1, kw(rngs=RNGS), "image_shape…at least 1…0"),
+        ((4, 4, 3), 2, 1, kw(scaling="N", rngs=RNGS), "scaling…'N'"),
+    ),
+    *refused(
+        "vi.ResNet20",
+        (kw(norm="layer", rngs=RNGS), "norm…'batch'…'layer'"),
+        (0, kw(rngs=RNGS), "in_channels…at least 1…0"),
+    ),
+    *refused(
+        "vi.VGG",
+        (12, kw(rngs=RNGS), "depth…11, 13, 16…12"),
+        (11, kw(scaling="N", rngs=RNGS), "scaling…'N'"),
+    ),
+]
