@@ -3,13 +3,12 @@
 import dataclasses
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
 
 import widebnn as wb
 from widebnn import experiments
 
-from .rows import X, Y, flat, kw, refused
+from .rows import X, Y, kw, refused
 
 CASE = experiments.ARCHITECTURES["smoke"].cases[0]
 RECURRENT = CASE.network._replace(architecture="recurrent")
