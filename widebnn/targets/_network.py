@@ -65,6 +65,10 @@ class NetworkTarget(Target):
                     f"block_size must be None with space='data', which takes all rows; got {self.block_size}"
                 )
 
+    @property
+    def num_observations(self) -> int:
+        return len(self.x)
+
     @abstractmethod
     def inner(self, position: Position) -> Inner:
         """θ^{≤L}, the parameters below the readout."""
