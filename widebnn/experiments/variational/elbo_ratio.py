@@ -110,7 +110,7 @@ def elbo_ratio(config: ElboRatio, on_row: Callable[[dict[str, Any]], None] = lam
                 for variance in config.prior_variances:
                     kl = float(vi.kl_divergence(q, variance))
                     for tau in (None, *config.taus):
-                        eta = 1.0 if tau is None else float(vi.cooling(tau, len(x), width))
+                        eta = 1.0 if tau is None else float(vi.temperature(tau, len(x), width))
                         row = {
                             "dataset": name,
                             "scaling": scaling,

@@ -120,7 +120,7 @@ def _row(config: ResNet, images: InAndOut, norm: str, tau: float, repeat: int) -
         adam(config),
         num_epochs=config.num_epochs,
         batch_size=config.batch_size,
-        temperature=vi.cooling(tau, len(images.x_train), TOP_CHANNELS),
+        temperature=vi.temperature(tau, len(images.x_train), TOP_CHANNELS),
         prior_variance=PRIOR_VARIANCES[norm],
         initial_std=config.initial_std,
         augment=functools.partial(data.flip_and_crop, fill=images.black) if config.augment else None,

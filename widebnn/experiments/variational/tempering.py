@@ -222,7 +222,7 @@ def _fitted(
         adam(config),
         num_epochs=config.num_epochs,
         batch_size=config.batch_size,
-        temperature=vi.cooling(tau, len(images.x_train), config.width),
+        temperature=vi.temperature(tau, len(images.x_train), config.width),
         prior_variance=config.prior_variance,
         initial_std=config.initial_std,
         local=config.local,
