@@ -215,8 +215,7 @@ def sample(
     given = initial
     if initial is None:
         initial = jax.vmap(target.draw_prior)(jax.random.split(init_key, num_chains))
-    rows = getattr(target, "y", None)
-    devices = Devices(mesh, num_chains, None if rows is None else len(rows))
+    devices = Devices(mesh, num_chains, target.num_observations)
     if checkpoint is not None and mesh is not None and mesh.is_multi_process:
         raise ValueError("checkpoint must be None where mesh spans several processes")
     _check_start(target, sampler, initial, num_chains, devices)

@@ -3,13 +3,12 @@
 import dataclasses
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
 
 import widebnn as wb
 from widebnn import experiments
 
-from .rows import X, Y, flat, kw, refused
+from .rows import X, Y, kw, refused
 
 CASE = experiments.ARCHITECTURES["smoke"].cases[0]
 RECURRENT = CASE.network._replace(architecture="recurrent")
@@ -97,16 +96,6 @@ ROWS = [
         "experiments.trace_summary",
         (np.zeros((2, 8)), "draws…(chain, draw, feature)…(2, 8)"),
         (np.zeros((2, 8, 2)), kw(thin=0), "thin…at least 1…0"),
-    ),
-    *refused(
-        "experiments.whole_langevin",
-        (flat, 0.0, 10, "step_size…above 0…0.0"),
-        (flat, 0.1, 1, "num_rest…at least 2…1"),
-        (
-            lambda: experiments.whole_langevin(flat, 0.1, 2).init(jnp.zeros(3)),
-            TypeError,
-            "rng_key is required",
-        ),
     ),
     *refused(
         "experiments.over_reg",

@@ -10,8 +10,8 @@ import nbformat
 import pytest
 
 from widebnn import experiments
-from widebnn.experiments import CLAIMS, DECLARED, EXPERIMENTS, VERDICTS, ledger, load
-from widebnn.study.experiment import verdict
+from widebnn.experiments import CLAIMS, EXPERIMENTS, VERDICTS, ledger, load
+from widebnn.study import verdict
 from widebnn.study.ledger import page, text
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ def test_no_row_is_missing_and_none_is_new(entries):
 
 
 def test_every_experiment_serves_a_row():
-    assert {claim.experiment for claim in CLAIMS} == set(DECLARED) == set(EXPERIMENTS)
+    assert {claim.experiment for claim in CLAIMS} == set(EXPERIMENTS)
 
 
 def test_page_is_that_of_the_stored_results(entries):
@@ -109,11 +109,13 @@ def test_results_of_another_configuration_or_damaged_are_refused(tmp_path):
 
 
 def test_smoke_scale_gives_no_verdict(tmp_path, entries):
-    stored = load(RESULTS / "over_reg_laptop.json", EXPERIMENTS["over_reg"]["laptop"])
-    experiments.save(tmp_path / "over_reg_smoke.json", EXPERIMENTS["over_reg"]["smoke"], stored.rows, 1.0)
+    stored = load(RESULTS / "over_reg_laptop.json", EXPERIMENTS["over_reg"].scales["laptop"])
+    experiments.save(
+        tmp_path / "over_reg_smoke.json", EXPERIMENTS["over_reg"].scales["smoke"], stored.rows, 1.0
+    )
     assert {entry.verdict for entry in ledger(tmp_path)} == {"not yet run"}
-    ((_, findings),) = experiments.summarise("H-F10", results=tmp_path)
-    assert findings == next(entry.findings for entry in entries if entry.claim.id == "H-F10")
+    (one,) = experiments.summarise("H-F10", results=tmp_path)
+    assert one.findings == next(entry.findings for entry in entries if entry.claim.id == "H-F10")
 
 
 def test_text_has_every_claim_and_counts_verdicts(entries):

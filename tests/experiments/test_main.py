@@ -4,12 +4,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
+from study.grids import CONFIG, declared, registry, rows_of
 
-from widebnn.experiments import CLAIMS, DECLARED, T4, __main__, ledger
+from widebnn.experiments import CLAIMS, EXPERIMENTS, T4, __main__, ledger
 from widebnn.study.ledger import page, text
-
-from .test_experiment import grid
-from .test_runner import CONFIG, calls, declare  # noqa: F401
 
 RESULTS = Path(__file__).parents[2] / "book" / "results"
 
@@ -17,7 +15,7 @@ RESULTS = Path(__file__).parents[2] / "book" / "results"
 def test_list_names_every_experiment_and_row(capsys):
     assert __main__.main(["list", "--results", str(RESULTS)]) == 0
     printed = capsys.readouterr().out
-    for name in (*DECLARED, *(claim.id for claim in CLAIMS)):
+    for name in (*EXPERIMENTS, *(claim.id for claim in CLAIMS)):
         assert name in printed
     assert "laptop*" in printed  # shipped
 
@@ -30,14 +28,28 @@ def test_show_says_what_is_claimed_and_how_it_runs(capsys, name):
     assert claims
     for claim in claims:
         assert claim.claim in printed and claim.rule in printed
-        assert not claim.experiment or f"{claim.experiment}: {DECLARED[claim.experiment].title}" in printed
+        assert not claim.experiment or f"{claim.experiment}: {EXPERIMENTS[claim.experiment].title}" in printed
 
 
-def test_run_forecasts_computes_and_loads(capsys, calls, tmp_path):  # noqa: F811
-    arguments = ["run", "V-T2", "--scale", "smoke", "--results", str(tmp_path)]
+def declare(monkeypatch, function):
+    """The command line knows one experiment alone."""
+    one = registry(declared(function))
+    for name in ("find", "run", "forecast", "summarise"):
+        monkeypatch.setattr(__main__, name, getattr(one, name))
+
+
+def test_run_forecasts_computes_and_loads(capsys, tmp_path, monkeypatch):
+    calls = []
+
+    def noted(config):
+        calls.extend(config.widths)
+        yield from rows_of(config)
+
+    declare(monkeypatch, noted)
+    arguments = ["run", "H-F1", "--scale", "smoke", "--results", str(tmp_path)]
     assert __main__.main(arguments) == 0
     printed = capsys.readouterr().out
-    assert "suprema at smoke scale, in 2 parts" in printed and "no run is on record" in printed
+    assert "grid at smoke scale, in 2 parts" in printed and "no run is on record" in printed
     assert "width 2, steps 30, repeat 0, tau 0.1" in printed and "4 rows: 0 s on " in printed
     assert __main__.main(arguments) == 0
     printed = capsys.readouterr().out
@@ -46,16 +58,16 @@ def test_run_forecasts_computes_and_loads(capsys, calls, tmp_path):  # noqa: F81
 
 
 def test_a_stopped_run_goes_on(capsys, tmp_path, monkeypatch):
-    def stopped(config, on_row):
+    def stopped(config):
         if config.widths == (4,):
             raise KeyboardInterrupt
-        return grid(config, on_row)
+        return rows_of(config)
 
-    arguments = ["run", "suprema", "--scale", "smoke", "--results", str(tmp_path)]
+    arguments = ["run", "grid", "--scale", "smoke", "--results", str(tmp_path)]
     declare(monkeypatch, stopped)
     assert __main__.main(arguments) == 130
     assert "goes on with --resume" in capsys.readouterr().err
-    declare(monkeypatch, grid)
+    declare(monkeypatch, rows_of)
     assert __main__.main(arguments) == 1
     assert "1 of 2 parts of an interrupted run" in capsys.readouterr().err
     assert __main__.main([*arguments, "--resume"]) == 0
@@ -74,7 +86,7 @@ def test_ledger_prints_or_writes_the_page(capsys, tmp_path):
 def test_summarise_says_what_results_say(capsys):
     assert __main__.main(["summarise", "P-F1", "--results", str(RESULTS)]) == 0
     one = capsys.readouterr().out
-    assert one.startswith("P-F1") and "by the rule: " in one and "(wanted: above 0)" in one
+    assert one.startswith("P-F1") and "by the rule, at laptop scale: " in one and "(wanted: above 0)" in one
     assert __main__.main(["summarise", "--results", str(RESULTS)]) == 0
     assert one in capsys.readouterr().out
 

@@ -5,21 +5,19 @@ import dataclasses
 import numpy as np
 import pytest
 
-from widebnn.experiments import CLAIMS, OVER_WIDTH, OverWidth, over_width, series
+from widebnn.experiments import CLAIMS, OverWidth, over_width, series
 from widebnn.experiments.chains.over_width import SAMPLERS, _standard_error
-from widebnn.study.results import Results
+from widebnn.study import Results, Rows
+from widebnn.study.speed import operations
 
 TINY = dataclasses.replace(
-    OVER_WIDTH["smoke"], num_train=8, num_test=4, widths=(4,), num_steps=(50,) * 4, burn_in=5
+    over_width.scales["smoke"], num_train=8, num_test=4, widths=(4,), num_steps=(50,) * 4, burn_in=5
 )
 
 
 @pytest.fixture(scope="module")
 def rows():
-    seen = []
-    rows = over_width(TINY, on_row=seen.append)
-    assert rows == seen
-    return rows
+    return Rows(over_width(TINY))
 
 
 def test_rows_cover_the_grid(rows):
@@ -66,15 +64,15 @@ def test_standard_error_knows_the_autocorrelation():
         ({"dataset": "imagenet"}, ["dataset", "imagenet", "cifar10"]),
     ],
 )
-def test_bad_configurations_are_refused_before_anything_runs(change, words):
+def test_bad_configurations_are_refused_where_they_are_made(change, words):
     with pytest.raises(ValueError) as error:
-        over_width(dataclasses.replace(TINY, **change), on_row=pytest.fail)
+        dataclasses.replace(TINY, **change)
     for word in words:
         assert word in str(error.value)
 
 
 def test_paper_scale_is_the_papers():
-    paper = OVER_WIDTH["paper"]
+    paper = over_width.scales["paper"]
     assert (paper.num_train, paper.noise_std, paper.thin) == (256, 0.1, 25)
     assert paper.step_sizes == (0.2, 0.1, 0.01)
     assert set(paper.num_steps) == {1_000_000}
@@ -82,14 +80,30 @@ def test_paper_scale_is_the_papers():
 
 
 def test_series_is_in_the_order_of_width():
-    rows = [
+    rows = Rows(
         {"width": w, "sampler": "pCN", "step_size": 0.2, "acceptance": w / 10, "ess_weights": None}
         for w in (8, 2, 4)
-    ]
+    )
     np.testing.assert_array_equal(series(rows, "pCN", 0.2), [0.2, 0.4, 0.8])
     assert np.isnan(series(rows, "pCN", 0.2, "ess_weights")).all()
-    with pytest.raises(ValueError, match=r"no 'acceptance' of sampler 'pCN' at step_size 0\.3"):
+    with pytest.raises(ValueError, match=r"no sampler 'pCN' at step_size 0\.3"):
         series(rows, "pCN", 0.3)
+    with pytest.raises(ValueError, match="column must be one of .*; got 'ess'"):
+        series(rows, "pCN", 0.2, "ess")
+
+
+def test_results_tell_the_speed_of_the_widest_steps():
+    rows = Rows(
+        [
+            {"sampler": "pCN", "width": 8, "ms_per_step": 0.1},
+            {"sampler": "pCN", "width": 64, "ms_per_step": 1.0},
+            {"sampler": "pCN", "width": 64, "ms_per_step": 3.0},
+            {"sampler": "Langevin", "width": 64, "ms_per_step": 100.0},
+        ]
+    )
+    found = over_width.flops(Results(rows, {"num_train": 32}, {}))
+    assert found == pytest.approx(operations(32, 64) / 0.002)
+    assert operations(32, 64) == 4 * 32**2 * 64 + 32**3 / 3
 
 
 @pytest.mark.parametrize(
@@ -105,8 +119,8 @@ def test_langevin_that_is_not_resolved_counts_as_the_least_that_would_be(ess, wh
         for name, value in per_step.items()
     ]
     config = {"samplers": list(per_step), "num_steps": [2_000] * 3, "num_projections": 100}
-    (summarise,) = (claim.summarise for claim in CLAIMS if claim.id == "P-F2" and claim.summarise)
-    finding = summarise(Results(rows, config, {}))[-1]
+    (summarise,) = (claim.summarise for claim in CLAIMS if claim.id == "P-F2")
+    finding = summarise(Results(Rows(rows), config, {}))[-1]
     assert finding.what == f"LMC ÷ pCN, β = 0.2, {what}"
     assert finding.value == pytest.approx(ratio) and finding.holds
 
@@ -122,8 +136,8 @@ def test_the_widest_network_is_compared_with_the_narrowest_that_is_resolved(narr
         for name in ("pCN", "pCNL", "Langevin")
     ]
     config = {"samplers": ["pCN", "pCNL", "Langevin"], "num_steps": [2_000] * 3, "num_projections": 100}
-    (summarise,) = (claim.summarise for claim in CLAIMS if claim.id == "P-F2" and claim.summarise)
-    for finding in summarise(Results(rows, config, {}))[:2]:
+    (summarise,) = (claim.summarise for claim in CLAIMS if claim.id == "P-F2")
+    for finding in summarise(Results(Rows(rows), config, {}))[:2]:
         assert finding.holds == (ratio is not None)
         assert np.isnan(finding.value) if ratio is None else finding.value == pytest.approx(ratio)
 
@@ -131,7 +145,7 @@ def test_the_widest_network_is_compared_with_the_narrowest_that_is_resolved(narr
 def test_the_error_of_a_mean_over_projections_comes_from_their_range():
     rng = np.random.default_rng(0)
     num, num_repeats, per_step = 100, 400, 0.02
-    (summarise,) = (claim.summarise for claim in CLAIMS if claim.id == "P-F2" and claim.summarise)
+    (summarise,) = (claim.summarise for claim in CLAIMS if claim.id == "P-F2")
     config = {"samplers": ["pCN", "pCNL", "Langevin"], "num_steps": [2_000] * 3, "num_projections": num}
     found = []
     for _ in range(num_repeats):
@@ -142,7 +156,7 @@ def test_the_error_of_a_mean_over_projections_comes_from_their_range():
                 kinds = {"": float(ess.mean()), "_low": float(ess.min()), "_high": float(ess.max())}
                 row = {"width": width, "sampler": name, "step_size": 0.2}
                 rows.append(row | {f"ess{kind}_weights": value for kind, value in kinds.items()})
-        found.append(summarise(Results(rows, config, {}))[0])
+        found.append(summarise(Results(Rows(rows), config, {}))[0])
     true = np.std([finding.value for finding in found])
     assert abs(np.mean([finding.error for finding in found]) / true - 1) < 0.15  # 3.5 % is one deviation
     assert not any(finding.holds for finding in found[:20])  # of equal chains none rises

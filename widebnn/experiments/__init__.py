@@ -1,63 +1,42 @@
-"""Declared experiments: a frozen configuration at each scale, a function that runs it, results on disk."""
+"""The experiments of the book, the rows of the ledger that rest on them, and their shipped results."""
 
-from widebnn.experiments.chains.architectures import ARCHITECTURES, Architectures, Case, architectures
-from widebnn.experiments.chains.convergence import (
-    CONVERGENCE,
-    Convergence,
-    convergence,
-    convergence_summary,
-    trace_summary,
-    whole_langevin,
-)
-from widebnn.experiments.chains.efficiency import EFFICIENCY, Efficiency, efficiency
+from pathlib import Path
+
+from widebnn.experiments.chains.architectures import Architectures, Case, architectures
+from widebnn.experiments.chains.convergence import Convergence, convergence
+from widebnn.experiments.chains.efficiency import Efficiency, efficiency
 from widebnn.experiments.chains.langevin_gain import (
-    GAIN_DENSE,
-    GAIN_OVER_DATA,
-    GAIN_OVER_WIDTH,
-    GAIN_RESNET,
     LangevinGain,
+    gain_dense,
+    gain_over_data,
+    gain_over_width,
+    gain_resnet,
     langevin_gain,
 )
-from widebnn.experiments.chains.over_width import OVER_WIDTH, OverWidth, over_width, series
-from widebnn.experiments.chains.step_cost import STEP_COST, StepCost, step_cost
-from widebnn.experiments.chains.unitwise import UNITWISE, Unitwise, unitwise
-from widebnn.experiments.claims import CLAIMS
-from widebnn.experiments.declared import DECLARED, EXPERIMENTS
-from widebnn.experiments.errata.algorithms import ALGORITHMS, Algorithms, algorithms
+from widebnn.experiments.chains.over_width import OverWidth, over_width, series
+from widebnn.experiments.chains.step_cost import StepCost, step_cost
+from widebnn.experiments.chains.unitwise import Unitwise, unitwise
+from widebnn.experiments.claims import CLAIMS as UNDECORATED
+from widebnn.experiments.declared import DECLARED
+from widebnn.experiments.errata.algorithms import Algorithms, algorithms
 from widebnn.experiments.errata.published_pcnl import (
-    PUBLISHED_PCNL,
     PublishedPCNL,
     published_marginal,
     published_pcnl,
     published_potential,
 )
+from widebnn.experiments.settings.chain_summaries import convergence_summary, trace_summary
 from widebnn.experiments.settings.networks import Network
 from widebnn.experiments.settings.ood_split import InAndOut, classification_summary, ood_split
-from widebnn.experiments.theory.counterexample import COUNTEREXAMPLE, Counterexample, counterexample
-from widebnn.experiments.theory.identities import IDENTITIES, Identities, identities
-from widebnn.experiments.theory.landscape import LANDSCAPE, Landscape, landscape
-from widebnn.experiments.theory.other_maps import (
-    OVER_MAPS,
-    OVER_REG,
-    SOFTMAX_MAPS,
-    OverMaps,
-    OverReg,
-    over_maps,
-    over_reg,
-)
-from widebnn.experiments.theory.theorems import THEOREMS, Theorems, theorems
-from widebnn.experiments.variational.approximations import (
-    APPROXIMATIONS,
-    Approximations,
-    Predictions,
-    approximations,
-)
-from widebnn.experiments.variational.collapse import COLLAPSE, Collapse, collapse
-from widebnn.experiments.variational.elbo_ratio import ELBO_RATIO, ElboRatio, elbo_ratio
+from widebnn.experiments.theory.counterexample import Counterexample, counterexample
+from widebnn.experiments.theory.identities import Identities, identities
+from widebnn.experiments.theory.landscape import Landscape, landscape
+from widebnn.experiments.theory.other_maps import SOFTMAX_MAPS, OverMaps, OverReg, over_maps, over_reg
+from widebnn.experiments.theory.theorems import Theorems, theorems
+from widebnn.experiments.variational.approximations import Approximations, Predictions, approximations
+from widebnn.experiments.variational.collapse import Collapse, collapse
+from widebnn.experiments.variational.elbo_ratio import ElboRatio, elbo_ratio
 from widebnn.experiments.variational.mean_field_limit import (
-    CONCENTRATION,
-    MEAN_FIELD_GAP,
-    SUPREMA,
     Concentration,
     MeanFieldGap,
     Suprema,
@@ -65,46 +44,31 @@ from widebnn.experiments.variational.mean_field_limit import (
     mean_field_gap,
     suprema,
 )
-from widebnn.experiments.variational.resnet import RESNET, ResNet, resnet
-from widebnn.experiments.variational.tempering import TEMPERING, TemperedFits, Tempering, tempering
-from widebnn.study.experiment import VERDICTS, Claim, Experiment, Finding
-from widebnn.study.ledger import Entry, ledger
-from widebnn.study.results import Results, config_hash, device, load, load_or_run, save
-from widebnn.study.run import Forecast, find, forecast, run, summarise
+from widebnn.experiments.variational.resnet import ResNet, resnet
+from widebnn.experiments.variational.tempering import TemperedFits, Tempering, tempering
+from widebnn.study import (
+    VERDICTS,
+    Claim,
+    Finding,
+    Results,
+    Rows,
+    config_hash,
+    device,
+    load,
+    load_or_run,
+    save,
+)
+from widebnn.study.experiment import Experiment
+from widebnn.study.forecast import Forecast
+from widebnn.study.ledger import Entry
+from widebnn.study.registry import Registry
 from widebnn.study.speed import T4, Speed, measured_speed
 
 __all__ = [
-    "ALGORITHMS",
-    "APPROXIMATIONS",
-    "ARCHITECTURES",
     "CLAIMS",
-    "COLLAPSE",
-    "CONCENTRATION",
-    "CONVERGENCE",
-    "COUNTEREXAMPLE",
-    "DECLARED",
-    "EFFICIENCY",
-    "ELBO_RATIO",
     "EXPERIMENTS",
-    "GAIN_DENSE",
-    "GAIN_OVER_DATA",
-    "GAIN_OVER_WIDTH",
-    "GAIN_RESNET",
-    "IDENTITIES",
-    "LANDSCAPE",
-    "MEAN_FIELD_GAP",
-    "OVER_MAPS",
-    "OVER_REG",
-    "OVER_WIDTH",
-    "PUBLISHED_PCNL",
-    "RESNET",
     "SOFTMAX_MAPS",
-    "STEP_COST",
-    "SUPREMA",
     "T4",
-    "TEMPERING",
-    "THEOREMS",
-    "UNITWISE",
     "VERDICTS",
     "Algorithms",
     "Approximations",
@@ -134,6 +98,7 @@ __all__ = [
     "PublishedPCNL",
     "ResNet",
     "Results",
+    "Rows",
     "Speed",
     "StepCost",
     "Suprema",
@@ -156,6 +121,10 @@ __all__ = [
     "elbo_ratio",
     "find",
     "forecast",
+    "gain_dense",
+    "gain_over_data",
+    "gain_over_width",
+    "gain_resnet",
     "identities",
     "landscape",
     "langevin_gain",
@@ -171,10 +140,13 @@ __all__ = [
     "published_marginal",
     "published_pcnl",
     "published_potential",
+    "report",
     "resnet",
+    "results_folder",
     "run",
     "save",
     "series",
+    "shipped",
     "step_cost",
     "summarise",
     "suprema",
@@ -182,5 +154,37 @@ __all__ = [
     "theorems",
     "trace_summary",
     "unitwise",
-    "whole_langevin",
 ]
+
+NAMES = """
+theorems identities counterexample algorithms unitwise efficiency over_width convergence
+gain_over_width gain_over_data gain_dense gain_resnet architectures step_cost published_pcnl landscape
+over_reg over_maps collapse mean_field_gap suprema concentration elbo_ratio resnet tempering approximations
+"""
+ORDER = """
+H-F2 H-F3 H-T2.1 H-P2.2 H-P2.3 H-P3.1 H-F5 H-F6 H-F7a H-F7b H-F8a H-F8b H-F9 H-F10 H-F11 H-AB H-AC H-AD H-AE1
+P-T2.1 P-T2.2 P-T3.1 P-A1 P-A2 P-F1 P-F2 P-F3 P-F4 P-F5 P-F6 P-X
+V-P2 V-T1 V-T2 V-C V-F1 V-F2 V-F3 V-F4 V-F5 V-F6 V-A1
+X-1 X-2 X-3 X-4 X-5
+"""
+
+
+def results_folder() -> Path:
+    """Where the results that ship with the book lie: in the package, or in `book` of a checkout."""
+    package = Path(__file__).parents[1]
+    shipped = package / "results"
+    return shipped if shipped.is_dir() else package.parent / "book" / "results"
+
+
+_decorated = {name: one for name, one in globals().items() if isinstance(one, Experiment)}
+_every = {**DECLARED, **_decorated}
+for _claim in UNDECORATED:
+    _every[_claim.experiment].claims.append(_claim)
+
+_registry = Registry([_every[name] for name in NAMES.split()], ORDER.split(), results_folder)
+EXPERIMENTS = _registry.experiments
+"""By name."""
+CLAIMS = _registry.claims
+"""In the order of the ledger."""
+find, run, forecast, summarise = _registry.find, _registry.run, _registry.forecast, _registry.summarise
+ledger, report, shipped = _registry.ledger, _registry.report, _registry.shipped

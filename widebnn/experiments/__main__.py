@@ -12,13 +12,20 @@ from typing import Any
 
 import jax
 
-from widebnn.experiments.claims import CLAIMS
-from widebnn.experiments.declared import DECLARED
+from widebnn.experiments import (
+    CLAIMS,
+    EXPERIMENTS,
+    find,
+    forecast,
+    ledger,
+    measured_speed,
+    run,
+    summarise,
+)
 from widebnn.scale import SCALES, current_scale
-from widebnn.study.experiment import Claim, verdict
-from widebnn.study.ledger import PAPERS, duration, ledger, page, text
-from widebnn.study.run import find, forecast, run, summarise
-from widebnn.study.speed import measured_speed
+from widebnn.study import Claim, Row
+from widebnn.study.ledger import PAPERS, page, text
+from widebnn.study.results import duration
 
 SHIPPED = "book/results"
 """Where results are by default, in a checkout; elsewhere that is the folder `results`."""
@@ -81,9 +88,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _list(options: argparse.Namespace) -> None:
     """list experiments, the rows that they serve, their scales, and which have results (*)"""
-    for name, experiment in DECLARED.items():
+    for name, experiment in EXPERIMENTS.items():
         stored = [s for s in SCALES if (Path(options.results) / f"{name}_{s}.json").exists()]
-        scales = " ".join(f"{s}*" if s in stored else s for s in SCALES if s in experiment.configs)
+        scales = " ".join(f"{s}*" if s in stored else s for s in SCALES if s in experiment.scales)
         rows = ", ".join(_rows_of(name))
         print(f"{name:16}{rows:18}{scales:28}{experiment.title}")
 
@@ -98,12 +105,10 @@ def _show(options: argparse.Namespace) -> None:
     claims = [claim for claim in CLAIMS if name in (claim.id, claim.experiment)]
     for claim in claims:
         _show_claim(claim)
-    if claims and not any(claim.experiment for claim in claims):
-        return
-    experiments = dict.fromkeys(claim.experiment for claim in claims if claim.experiment) or [find(name).name]
-    for experiment in map(DECLARED.__getitem__, experiments):
+    names = dict.fromkeys(claim.experiment for claim in claims) or [find(name).name]
+    for experiment in map(EXPERIMENTS.__getitem__, names):
         print(f"{experiment.name}: {experiment.title}")
-        for scale, config in experiment.configs.items():
+        for scale, config in experiment.scales.items():
             print(f"  {scale}, in {_counted(len(experiment.parts(config)), 'part')}")
             for field in dataclasses.fields(config):
                 print(f"    {field.name} = {getattr(config, field.name)!r}")
@@ -150,7 +155,7 @@ def _run(options: argparse.Namespace) -> None:
     print(f"{_counted(len(found.rows), 'row')}: {duration(made['seconds'])} on {made['device']}")
 
 
-def _say(row: dict[str, Any]) -> None:
+def _say(row: Row) -> None:
     shown = [(name, value) for name, value in row.items() if isinstance(value, int | float | str)][:6]
     numbers = (
         f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in shown
@@ -180,15 +185,11 @@ def _summarise(options: argparse.Namespace) -> None:
     names = (
         [options.id]
         if options.id
-        else [n for n in DECLARED if _has_results(n, options.scale, options.results)]
+        else [n for n in EXPERIMENTS if _has_results(n, options.scale, options.results)]
     )
     for name in names:
-        for claim, findings in summarise(name, options.scale, options.results):
-            print(f"{claim.id}  {claim.claim}\n  by the rule: {verdict(claim, findings)}")
-            for finding in findings:
-                mark = " " if finding.holds else "!"
-                print(f"  {mark} {finding.what}: {finding} (wanted: {finding.wanted})")
-            print()
+        for entry in summarise(name, options.scale, options.results):
+            print(entry, end="\n\n")
 
 
 def _has_results(name: str, scale: str | None, results: str) -> bool:

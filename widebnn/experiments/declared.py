@@ -1,25 +1,10 @@
 """Every experiment that there is."""
 
 import math
-from collections.abc import Iterable
 
-from widebnn.experiments.chains.architectures import ARCHITECTURES, architectures
-from widebnn.experiments.chains.convergence import CONVERGENCE, convergence
-from widebnn.experiments.chains.efficiency import EFFICIENCY, METHODS, efficiency
-from widebnn.experiments.chains.langevin_gain import (
-    GAIN_DENSE,
-    GAIN_OVER_DATA,
-    GAIN_OVER_WIDTH,
-    GAIN_RESNET,
-    LangevinGain,
-    langevin_gain,
-)
-from widebnn.experiments.chains.over_width import OVER_WIDTH, over_width
-from widebnn.experiments.chains.step_cost import STEP_COST, step_cost
-from widebnn.experiments.chains.unitwise import UNITWISE, unitwise
 from widebnn.experiments.errata.algorithms import ALGORITHMS, algorithms
 from widebnn.experiments.errata.published_pcnl import PUBLISHED_PCNL, published_pcnl
-from widebnn.experiments.settings.networks import Network
+from widebnn.experiments.settings.images import INPUTS, PIXELS
 from widebnn.experiments.theory.counterexample import COUNTEREXAMPLE, counterexample
 from widebnn.experiments.theory.identities import IDENTITIES, identities
 from widebnn.experiments.theory.landscape import LANDSCAPE, landscape
@@ -38,54 +23,32 @@ from widebnn.experiments.variational.mean_field_limit import (
 )
 from widebnn.experiments.variational.resnet import RESNET, resnet
 from widebnn.experiments.variational.tempering import TEMPERING, TemperedFits, tempering
-from widebnn.study.experiment import Experiment
+from widebnn.study import Cost, Experiment
 
-__all__ = ["DECLARED", "EXPERIMENTS"]
-
-INPUTS, PIXELS = 32 * 32 * 3, 28 * 28
-"""Numbers that an image of CIFAR-10 or SVHN has, and one of MNIST or Fashion-MNIST."""
+__all__ = ["DECLARED"]
 
 
-def _weights(network: Network) -> int:
-    """Numbers in a position, about."""
-    if network.architecture == "residual":
-        return 65 * network.width**2
-    first = min(network.num_train, INPUTS) if network.architecture == "dense" else 27
-    layer = network.width**2 if network.architecture == "dense" else 9 * network.width**2
-    return network.width * first + (network.depth - 1) * layer
+def _declared(
+    name,
+    title,
+    configs,
+    function,
+    *,
+    effort,
+    steps=None,
+    floats=None,
+    over=(),
+    observes=lambda c: (),
+    **_,
+):
+    """An experiment whose function has its cost and its claims elsewhere."""
 
+    def cost(c):
+        return Cost(effort(c), steps and steps(c), floats and floats(c))
 
-def _pixels(network: Network) -> int:
-    """Places at which a weight meets an image; of those of a residual network the most see few."""
-    if network.architecture == "dense":
-        return 1
-    every = {"cifar10": 1_024, "mnist": 784, "digits": 64}[network.dataset]
-    return every // 7 if network.architecture == "residual" else every
-
-
-def _products(network: Network) -> int:
-    """Multiplications of a potential, about."""
-    return network.num_train * (_pixels(network) * _weights(network) + network.num_train * network.width)
-
-
-def _held(network: Network) -> int:
-    """Numbers that a chain holds, about: its state, and outputs of layers and kernels for a gradient."""
-    layers = 20 if network.architecture == "residual" else network.depth
-    outputs = network.num_train * network.width * _pixels(network) * layers
-    return 8 * _weights(network) + 3 * (outputs + network.num_train**2)
-
-
-def _networks(c: LangevinGain) -> list[Network]:
-    return [Network(c.architecture, c.dataset, c.depth, n, width) for width in c.widths for n in c.num_train]
-
-
-def _observed(networks: Iterable[Network]) -> list[tuple[str, int]]:
-    return sorted({(network.dataset, network.num_train) for network in networks})
-
-
-def _gain_steps(c: LangevinGain) -> int:
-    """Of one network."""
-    return len(c.parametrisations) * len(c.dampings) * (c.num_steps + c.burn_in)
+    made = Experiment(function, title, configs, over, cost, observes, None)
+    made.name = name
+    return made
 
 
 def _batches(c: TemperedFits) -> int:
@@ -100,7 +63,7 @@ def _batches(c: TemperedFits) -> int:
 # Whole stay those whose entries share something: random numbers (approximations, concentration), a chain that
 # each part would have to run again (over_reg), the mean and the deviation of the most images (landscape).
 _ALL = (
-    Experiment(
+    _declared(
         "theorems",
         "what vanishes in the limit theorems, over width",
         THEOREMS,
@@ -116,7 +79,7 @@ _ALL = (
             + len(c.function_widths) * c.num_functions / 64
         ),
     ),
-    Experiment(
+    _declared(
         "identities",
         "exact statements on random problems",
         IDENTITIES,
@@ -124,7 +87,7 @@ _ALL = (
         effort=lambda c: len(c.sizes) * len(c.noise_stds),
         over=(("sizes",), ("noise_stds",)),
     ),
-    Experiment(
+    _declared(
         "counterexample",
         "what another layer than the readout would leave",
         COUNTEREXAMPLE,
@@ -133,7 +96,7 @@ _ALL = (
         steps=lambda c: len(c.widths) * c.num_draws / 500,
         over=(("widths",),),
     ),
-    Experiment(
+    _declared(
         "algorithms",
         "pCN and pCNL as printed and as they should be",
         ALGORITHMS,
@@ -144,97 +107,7 @@ _ALL = (
         steps=lambda c: 2 * len(c.cases) * (c.num_samples * c.thin + c.burn_in),
         over=(("cases",),),
     ),
-    Experiment(
-        "unitwise",
-        "fresh units and sweeps of them, over width",
-        UNITWISE,
-        unitwise,
-        effort=lambda c: sum(c.widths) * c.num_train**2 * c.num_chains * (c.num_sweeps + c.burn_in),
-        steps=lambda c: sum(c.widths) / 32 * (c.num_sweeps + c.burn_in),  # 32 units at a time
-        over=(("widths",),),
-    ),
-    Experiment(
-        "efficiency",
-        "effective samples per second of samplers and of targets",
-        EFFICIENCY,
-        efficiency,
-        effort=lambda c: (
-            c.num_train
-            * c.num_chains
-            * (
-                len(c.widths) * len(c.samplers) * c.work
-                + 200 * METHODS["HMC"].cost * c.compared_width * c.compared_steps
-            )
-        ),
-        steps=lambda c: (
-            len(c.samplers) * sum(c.work / width for width in c.widths)
-            + 3 * METHODS["HMC"].cost * c.compared_steps
-        ),
-    ),
-    Experiment(
-        "over_width",
-        "acceptance and mixing of four samplers over width",
-        OVER_WIDTH,
-        over_width,
-        steps=lambda c: len(c.widths) * (len(c.step_sizes) * sum(c.num_steps) + 10 * c.burn_in),
-        floats=lambda c: (
-            (c.num_train + c.num_test) * INPUTS
-            + max(c.widths) * (8 * INPUTS + c.num_projections * c.num_train)
-        ),
-        effort=lambda c: sum(c.widths) * sum(c.num_steps) * len(c.step_sizes) * c.num_train,
-        over=(("widths",),),
-    ),
-    Experiment(
-        "convergence",
-        "R-hat and traces of three chains over width",
-        CONVERGENCE,
-        convergence,
-        effort=lambda c: sum(c.widths) * sum(c.num_steps) * c.num_chains * c.num_train,
-        steps=lambda c: len(c.widths) * sum(c.num_steps),
-        over=(("widths",), ("samplers", "num_steps")),
-    ),
-    *(
-        Experiment(
-            name,
-            f"effective samples of Langevin in φ and in θ, {over}",
-            configs,
-            langevin_gain,
-            effort=lambda c: c.num_chains * _gain_steps(c) * sum(map(_products, _networks(c))),
-            steps=lambda c: _gain_steps(c) * len(_networks(c)),
-            floats=lambda c: c.num_chains * max(map(_held, _networks(c))),
-            over=(("widths",), ("num_train",), ("parametrisations",)),
-            observes=lambda c: _observed(_networks(c)),
-        )
-        for name, over, configs in (
-            ("gain_over_width", "over width", GAIN_OVER_WIDTH),
-            ("gain_over_data", "over the number of observations", GAIN_OVER_DATA),
-            ("gain_dense", "of a dense network over steps", GAIN_DENSE),
-            ("gain_resnet", "of a residual network over steps", GAIN_RESNET),
-        )
-    ),
-    Experiment(
-        "architectures",
-        "four samplers over width, beyond one hidden layer",
-        ARCHITECTURES,
-        architectures,
-        steps=lambda c: 5 * sum(case.num_steps for case in c.cases),
-        floats=lambda c: c.num_chains * max(_held(case.network) for case in c.cases),
-        effort=lambda c: c.num_chains * sum(_products(case.network) * case.num_steps for case in c.cases),
-        over=(("cases",),),
-        observes=lambda c: _observed(case.network for case in c.cases),
-    ),
-    Experiment(
-        "step_cost",
-        "milliseconds of a step with the map and without, over width",
-        STEP_COST,
-        step_cost,
-        steps=lambda c: 30 * c.num_rounds * len(c.networks),
-        floats=lambda c: 4 * max(_held(network) + network.width * INPUTS for network in c.networks),
-        effort=lambda c: c.num_rounds * sum(_products(network) + network.width**3 for network in c.networks),
-        over=(("networks",),),
-        observes=lambda c: _observed(c.networks),
-    ),
-    Experiment(
+    _declared(
         "published_pcnl",
         "the law of the published pCNL against the posterior",
         PUBLISHED_PCNL,
@@ -255,7 +128,7 @@ _ALL = (
         ),
         over=(("widths", "leapfrog_steps", "pcnl_steps"),),
     ),
-    Experiment(
+    _declared(
         "landscape",
         "slices of the posterior before and after repriorisation",
         LANDSCAPE,
@@ -267,7 +140,7 @@ _ALL = (
         ),
         effort=lambda c: sum(math.prod(problem) for problem in c.problems) * c.resolution**2,
     ),
-    Experiment(
+    _declared(
         "over_reg",
         "two maps of the weights over their regulariser",
         OVER_REG,
@@ -276,7 +149,7 @@ _ALL = (
         floats=lambda c: c.num_chains * (8 * c.width) ** 2 + 4 * c.num_prior * c.width,
         effort=lambda c: (1 + 2 * len(c.regs)) * c.num_chains * (c.num_steps + c.burn_in),
     ),
-    Experiment(
+    _declared(
         "over_maps",
         "maps of the readout under a softmax likelihood, over width",
         OVER_MAPS,
@@ -292,7 +165,7 @@ _ALL = (
         effort=lambda c: sum(c.widths) * len(c.maps) * c.num_train * c.num_chains * (c.num_steps + c.burn_in),
         over=(("widths",), ("maps",)),
     ),
-    Experiment(
+    _declared(
         "collapse",
         "the best q of a plain ELBO over width",
         COLLAPSE,
@@ -302,7 +175,7 @@ _ALL = (
         effort=lambda c: sum(c.widths) * len(c.scalings) * len(c.losses) * c.num_steps * c.num_samples,
         over=(("losses",), ("scalings",), ("widths",)),
     ),
-    Experiment(
+    _declared(
         "mean_field_gap",
         "how far the ELBO is from its mean-field limit",
         MEAN_FIELD_GAP,
@@ -312,7 +185,7 @@ _ALL = (
         effort=lambda c: sum(c.widths) * c.num_train * c.num_posteriors * c.num_samples,
         over=(("losses",), ("scalings",), ("widths",)),
     ),
-    Experiment(
+    _declared(
         "suprema",
         "the best ELBO of N neurons against the best of its limit",
         SUPREMA,
@@ -322,14 +195,14 @@ _ALL = (
         effort=lambda c: len(c.taus) * sum(c.widths) * (1 + c.num_starts) * c.num_train,
         over=(("taus",),),
     ),
-    Experiment(
+    _declared(
         "concentration",
         "the limit functional over samples of the data",
         CONCENTRATION,
         concentration,
         effort=lambda c: sum(c.num_train) * c.num_replicates,
     ),
-    Experiment(
+    _declared(
         "elbo_ratio",
         "the two terms of the ELBO before training",
         ELBO_RATIO,
@@ -342,7 +215,7 @@ _ALL = (
         over=(("datasets", "num_train"), ("scalings",), ("widths",)),
         observes=lambda c: zip(c.datasets, c.num_train),
     ),
-    Experiment(
+    _declared(
         "tempering",
         "a two-layer network over the temperature of the ELBO",
         TEMPERING,
@@ -353,7 +226,7 @@ _ALL = (
         over=(("taus",),),
         order=("repeat",),
     ),
-    Experiment(
+    _declared(
         "resnet",
         "ResNet-20 over the temperature of the ELBO",
         RESNET,
@@ -365,7 +238,7 @@ _ALL = (
         over=(("norms",), ("taus",)),
         order=("norm", "repeat"),
     ),
-    Experiment(
+    _declared(
         "approximations",
         "one posterior and everything that approximates it",
         APPROXIMATIONS,
@@ -393,6 +266,3 @@ _ALL = (
 
 DECLARED = {experiment.name: experiment for experiment in _ALL}
 """Experiments by name."""
-
-EXPERIMENTS = {name: experiment.configs for name, experiment in DECLARED.items()}
-"""Configurations by experiment and scale; results ship as `book/results/<experiment>_<scale>.json`."""

@@ -1,1 +1,30 @@
-"""A framework for declared experiments, the claims that rest on them, and their results; it knows none."""
+"""A framework for experiments, the claims that rest on them, and their results; it knows no experiment."""
+
+from widebnn.study.claim import VERDICTS, Claim, Finding, verdict
+from widebnn.study.experiment import Cost, Experiment, experiment
+from widebnn.study.measure import Measure
+from widebnn.study.results import Results, config_hash, device, load, load_or_run, save
+from widebnn.study.rows import Row, Rows, Table
+from widebnn.study.trends import exponent, vanishing
+
+__all__ = [
+    "VERDICTS",
+    "Claim",
+    "Cost",
+    "Experiment",
+    "Finding",
+    "Measure",
+    "Results",
+    "Row",
+    "Rows",
+    "Table",
+    "config_hash",
+    "device",
+    "experiment",
+    "exponent",
+    "load",
+    "load_or_run",
+    "save",
+    "vanishing",
+    "verdict",
+]

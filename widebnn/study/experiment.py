@@ -1,66 +1,107 @@
-"""What an experiment declares, and what a row of the ledger claims of its results."""
+"""An experiment in one piece: a function that yields rows, its scales, its cost and its claims."""
 
 import dataclasses
+import functools
+import inspect
 import itertools
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from widebnn._check import one_of
+from widebnn.scale import SCALES
+from widebnn.study.claim import Claim, Finding
 from widebnn.study.results import Results
+from widebnn.study.rows import Row
 
-__all__ = ["VERDICTS", "Claim", "Experiment", "Finding", "verdict"]
+__all__ = ["Cost", "Experiment", "experiment"]
 
-Rows = list[dict[str, Any]]
-
-VERDICTS = ("reproduced", "reproduced in part", "not reproduced", "corrected", "not yet run")
+Summary = Callable[..., Iterable[Finding]]
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """A function of a configuration, and its configurations.
+class Cost(NamedTuple):
+    """Guesses of what a configuration takes.
+
+    Attributes
+    ----------
+    operations
+        A number proportional to its arithmetic.
+    steps
+        How many steps it takes one after another; None where the host computes, and no other device makes it
+        faster.
+    floats
+        How many numbers it holds on the device at once; None where nobody counted.
+    """
+
+    operations: float
+    steps: float | None = None
+    floats: float | None = None
+
+
+class Experiment[C]:
+    """A function of a configuration that yields rows, and what belongs to it; made by `experiment`.
+
+    It has the name and the module of the function, by which a worker of a sweep imports it.
 
     Attributes
     ----------
     name
-        Results are stored as `<name>_<scale>.json`.
+        That of the function. Results are stored as `<name>_<scale>.json`.
     title
         What it looks at, in a phrase.
-    configs
-        A frozen dataclass of numbers, names and tuples of them for each scale.
-    function
-        Takes a configuration and `on_row`, which it calls with each row; returns the rows.
-    over
-        Fields whose entries are independent of one another, outermost loop first: the experiment falls into
-        one part for each combination. Fields that go together stand in one tuple. Without any it stays whole.
-    order
-        Columns by whose first appearance the rows of all parts are sorted, where the loop over them is
-        outside of `over`.
-    effort
-        A number proportional to the operations that a configuration takes, as a guess.
-    steps
-        How many steps a configuration takes one after another, as a guess; None where the host computes, and
-        no other device makes it faster.
-    floats
-        How many numbers a configuration holds on the device at once, as a guess; None where nobody counted.
+    scales
+        A configuration for each scale, all of one frozen dataclass.
+    cost
+        What a configuration takes, as a guess.
     observes
-        Loaders of `widebnn.data` by name, each with the number of records to observe, where parts differ in
-        them: a run looks for the data of all before it begins the first.
+        Loaders of `widebnn.data` by name, each with the number of records to observe.
+    flops
+        What its results tell of the device: operations per second (`widebnn.study.speed`). None where they
+        tell nothing.
+    claims
+        The rows of the ledger that rest on it.
     """
 
-    name: str
-    title: str
-    configs: Mapping[str, Any]
-    function: Callable[..., Rows]
-    effort: Callable[[Any], float]
-    steps: Callable[[Any], float] | None = None
-    floats: Callable[[Any], float] | None = None
-    over: tuple[tuple[str, ...], ...] = ()
-    order: tuple[str, ...] = ()
-    observes: Callable[[Any], Iterable[tuple[str, int]]] = lambda config: ()
+    def __init__(
+        self,
+        function: Callable[[C], Iterable[Row]],
+        title: str,
+        scales: Mapping[str, C],
+        parts: str | Sequence[str | tuple[str, ...]],
+        cost: Callable[[C], Cost],
+        observes: Callable[[C], Iterable[tuple[str, int]]],
+        flops: Callable[[Results], float] | None,
+    ):
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]
+        self.name: str = function.__name__
+        self.title, self.scales, self.cost, self.observes, self.flops = title, scales, cost, observes, flops
+        self.claims: list[Claim] = []
+        self._function = function
+        self._axes = [
+            (axis,) if isinstance(axis, str) else axis
+            for axis in ((parts,) if isinstance(parts, str) else parts)
+        ]
+        for scale, config in scales.items():
+            one_of(SCALES, scale=scale)
+            for field in itertools.chain.from_iterable(self._axes):
+                one_of((one.name for one in dataclasses.fields(config)), parts=field)  # type: ignore[arg-type]
 
-    def config(self, scale: str) -> Any:
+    def __call__(self, config: C) -> Iterator[Row]:
+        """The rows of a configuration, each as soon as it is there.
+
+        Raises
+        ------
+        TypeError
+            If it is a configuration of something else.
+        """
+        kind = type(next(iter(self.scales.values())))
+        if not isinstance(config, kind):
+            raise TypeError(f"config must be an instance of {kind.__name__}; got {config!r}")
+        return iter(self._function(config))
+
+    def __repr__(self) -> str:
+        return f"<experiment {self.name}: {self.title}>"
+
+    def config(self, scale: str) -> C:
         """The configuration at a scale.
 
         Raises
@@ -68,125 +109,99 @@ class Experiment:
         ValueError
             If there is none; the message says at which there is one.
         """
-        return self.configs[one_of(self.configs, scale=scale)]
+        return self.scales[one_of(self.scales, scale=scale)]
 
-    def parts(self, config: Any) -> list[Any]:
-        """Configurations whose rows together are those of `config`."""
-        axes = [
-            [dict(zip(fields, ((entry,) for entry in entries))) for entries in zip(*_entries(config, fields))]
-            for fields in self.over
-        ]
-        combinations = itertools.product(*axes)
-        return [dataclasses.replace(config, **_merged(changes)) for changes in combinations]
+    def parts(self, config: C) -> list[C]:
+        """Configurations whose rows together are those of `config`, in some order."""
+        parts = [config]
+        for fields in self._axes:
+            entries = list(zip(*(getattr(config, name) for name in fields), strict=True))
+            changes = [{name: (one,) for name, one in zip(fields, entry)} for entry in entries]
+            parts = [dataclasses.replace(part, **change) for part in parts for change in changes]  # type: ignore[type-var]
+        return parts
 
-    def joined(self, parts: Sequence[Rows]) -> Rows:
-        """The rows of `parts` as the whole experiment would have returned them."""
-        rows = list(itertools.chain.from_iterable(parts))
-        ranks = {name: list(dict.fromkeys(row[name] for row in rows)) for name in self.order}
-        return sorted(rows, key=lambda row: [ranks[name].index(row[name]) for name in self.order])
+    def claim(
+        self,
+        id: str,
+        *,
+        where: str = "",
+        claim: str,
+        paper: str = "",
+        rule: str,
+        chapter: str = "",
+        figure: str = "",
+        errs: bool = False,
+    ) -> Callable[[Summary], Summary]:
+        """Decorate what summarises rows as findings, and register the claim that they decide.
+
+        The function takes `Rows`, or all `Results` where its parameter is called `results`, and yields
+        findings. The order of rows is that in which parts were declared, and no finding may depend on it.
+        The function is returned as it is, so that it can serve several claims.
+
+        Parameters
+        ----------
+        id, where, claim, paper, rule, chapter, figure, errs
+            As in `widebnn.study.Claim`.
+        """
+
+        def register(summary: Summary) -> Summary:
+            takes_all = "results" in inspect.signature(summary).parameters
+
+            def summarise(results: Results) -> list[Finding]:
+                return list(summary(results if takes_all else results.rows))
+
+            self.claims.append(
+                Claim(
+                    id,
+                    where,
+                    claim,
+                    paper,
+                    experiment=self.name,
+                    summarise=summarise,
+                    rule=rule,
+                    errs=errs,
+                    chapter=chapter,
+                    figure=figure,
+                )
+            )
+            return summary
+
+        return register
 
 
-def _entries(config: Any, fields: tuple[str, ...]) -> list[tuple]:
-    return [getattr(config, field) for field in fields]
+def experiment[C](
+    title: str,
+    *,
+    scales: Mapping[str, C],
+    cost: Callable[[C], Cost],
+    parts: str | Sequence[str | tuple[str, ...]] = (),
+    observes: Callable[[C], Iterable[tuple[str, int]]] = lambda config: (),
+    flops: Callable[[Results], float] | None = None,
+) -> Callable[[Callable[[C], Iterable[Row]]], Experiment[C]]:
+    """Make an experiment of a function that takes a configuration and yields rows.
 
-
-def _merged(changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {name: value for change in changes for name, value in change.items()}
-
-
-class Finding(NamedTuple):
-    """A number that was measured, and the interval that the claim puts it in.
-
-    Attributes
+    Parameters
     ----------
-    what
-        The number, in words.
-    value
-        NaN where the run was too short to resolve it.
-    error
-        Its standard error; None where a single run gives none.
-    above, below
-        The ends of the interval.
+    title
+        What it looks at, in a phrase.
+    scales
+        By scale, its configuration: a frozen dataclass of numbers, names and tuples of them, which raises
+        an error where it is made with values that cannot run.
+    cost
+        What a configuration takes, as a guess.
+    parts
+        Fields whose entries are independent of one another: the experiment falls into one part for each
+        combination of them, the first outermost. Fields that go together stand in one tuple. Without any it
+        stays whole.
+    observes
+        Loaders of `widebnn.data` by name, each with the number of records to observe, where parts differ in
+        them: a run looks for the data of all before it begins the first.
+    flops
+        What results tell of the speed of the device that made them, in operations per second, if they do.
+
+    Raises
+    ------
+    ValueError
+        If a scale is unknown, or `parts` names a field that the configuration does not have.
     """
-
-    what: str
-    value: float
-    error: float | None = None
-    above: float = -math.inf
-    below: float = math.inf
-
-    @property
-    def holds(self) -> bool:
-        """Whether the value lies inside by more than three standard errors (inside, where there is none)."""
-        margin = 3 * (self.error or 0.0)
-        return self.above < self.value - margin and self.value + margin < self.below
-
-    @property
-    def wanted(self) -> str:
-        """The interval in words."""
-        if math.isinf(self.above):
-            return f"below {self.below:g}"
-        return f"above {self.above:g}" if math.isinf(self.below) else f"{self.above:g} to {self.below:g}"
-
-    def __str__(self) -> str:
-        if math.isnan(self.value):
-            return "not resolved"
-        if not self.error:
-            return f"{self.value:.3g}"
-        decimals = max(0, 1 - math.floor(math.log10(self.error)))
-        if decimals > 6:
-            return f"{self.value:.3g} ± {self.error:.1g}"
-        return f"{self.value:.{decimals}f} ± {self.error:.{decimals}f}"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A row of the ledger.
-
-    Attributes
-    ----------
-    id
-        Of the row: H- stands for Hron et al. (2022), P- for Pezzetti et al. (2025), V- for Huix et al. (2022)
-        and X- for what none of them has. Where two experiments serve a row, two claims have its id.
-    where
-        In the paper: a figure or a theorem.
-    claim
-        In one sentence.
-    paper
-        The paper's value or trend, in words; empty for X-.
-    experiment
-        The name of the experiment; empty where there is none yet.
-    summarise
-        What results say of the claim; None where there is no experiment.
-    rule
-        What is asked of the results, in words.
-    errs
-        Whether it is the paper or its code that errs: a claim that holds then corrects it.
-    chapter, figure
-        The page of the book, without its ending, and the name of the figure or section there.
-    """
-
-    id: str
-    where: str
-    claim: str
-    paper: str = ""
-    experiment: str = ""
-    summarise: Callable[[Results], list[Finding]] | None = None
-    rule: str = ""
-    errs: bool = False
-    chapter: str = ""
-    figure: str = ""
-
-
-def verdict(claim: Claim, findings: Sequence[Finding]) -> str:
-    """A verdict, by one rule for all claims.
-
-    All findings hold: *reproduced*, or *corrected* where the claim is that the paper or its code errs. Some
-    do: *reproduced in part*. None does: *not reproduced*. There are none: *not yet run*.
-    """
-    held = [finding.holds for finding in findings]
-    if not held:
-        return "not yet run"
-    if all(held):
-        return "corrected" if claim.errs else "reproduced"
-    return "reproduced in part" if any(held) else "not reproduced"
+    return lambda function: Experiment(function, title, scales, parts, cost, observes, flops)

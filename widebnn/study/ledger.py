@@ -1,18 +1,17 @@
-"""The ledger: every claim, what was found, and the verdict, made from stored results and nothing else."""
+"""The ledger: every claim with what was found and the verdict, as text and as a page of the book."""
 
-import os
+import html
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from widebnn.experiments.claims import CLAIMS
-from widebnn.experiments.declared import DECLARED
 from widebnn.scale import SCALES
-from widebnn.study.experiment import VERDICTS, Claim, Finding, verdict
-from widebnn.study.results import Results, load
-from widebnn.study.run import check_folder, largest
+from widebnn.study.claim import VERDICTS, Claim, Finding, verdict
+from widebnn.study.experiment import Experiment
+from widebnn.study.results import Results
+from widebnn.study.rows import Rows, Table
 
-__all__ = ["Entry", "ledger", "page", "text"]
+__all__ = ["Entry", "entry", "page", "text"]
 
 PAPERS = {
     "H": ("Repriorisation", "hron2022", "Hron et al. (2022)"),
@@ -25,85 +24,68 @@ PAPERS = {
 COMMAND = "python -m widebnn.experiments run"
 
 
-class Entry(NamedTuple):
-    """A claim and what the largest run on record says of it.
+@dataclass(frozen=True, repr=False)
+class Entry:
+    """A claim and what results say of it; prints as text, and shows as HTML in a notebook.
 
     Attributes
     ----------
     claim
         The row of the ledger.
-    scale, results
-        Of the run; None where there is none.
+    experiment
+        What the row rests on.
+    results
+        Of one run; None where there is none.
     findings
         The numbers, each with the interval that the claim puts it in.
-    verdict
-        "reproduced", "reproduced in part", "not reproduced", "corrected" or "not yet run".
     """
 
     claim: Claim
-    scale: str | None
+    experiment: Experiment
     results: Results | None
     findings: list[Finding]
-    verdict: str
+
+    @property
+    def verdict(self) -> str:
+        """One of `widebnn.study.VERDICTS`, by the rule for all claims."""
+        return verdict(self.claim, self.findings)
+
+    @property
+    def scale(self) -> str | None:
+        """Of the run; None where there is none."""
+        return None if self.results is None else self.results.scale or None
+
+    @property
+    def command(self) -> str:
+        """What runs the experiment at its largest scale below paper scale."""
+        scales = [scale for scale in SCALES if scale in self.experiment.scales]
+        return f"{COMMAND} {self.experiment.name} --scale {scales[-1] if len(scales) == 1 else scales[1]}"
+
+    @property
+    def table(self) -> Table:
+        """The findings as a table."""
+        return Rows(
+            {"Measured": f.what, "Ours": str(f), "Wanted": f.wanted, "Holds": f.holds} for f in self.findings
+        ).table(["Measured", "Ours", "Wanted", "Holds"])
+
+    def __str__(self) -> str:
+        at = f", at {self.scale} scale" if self.scale else ""
+        lines = [f"{self.claim.id}  {self.claim.claim}", f"  by the rule{at}: {self.verdict}"]
+        for f in self.findings:
+            lines.append(f"  {' ' if f.holds else '!'} {f.what}: {f} (wanted: {f.wanted})")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        source = "" if self.results is None or not self.results.provenance else self.results.source
+        heading = f"<strong>{self.claim.id}: {self.verdict}.</strong> {html.escape(self.claim.claim)}"
+        return f"<p>{heading}</p>\n{self.table._repr_html_()}\n<p>{html.escape(source)}</p>"
 
 
-def ledger(results: str | os.PathLike = "results") -> list[Entry]:
-    """Every claim with the verdict that stored results give it.
-
-    The largest scale that has results counts; smoke scale, which tests code and not claims, never does.
-
-    Parameters
-    ----------
-    results
-        The folder of results.
-
-    Raises
-    ------
-    FileNotFoundError, NotADirectoryError
-        If there is no such folder.
-    ValueError
-        If the folder is not ours, or results in it are damaged or of another configuration.
-    """
-    folder = check_folder(results, must_exist=True)
-    scales = {name: largest(experiment, folder) for name, experiment in DECLARED.items()}
-    found = {
-        name: load(folder / f"{name}_{scale}.json", DECLARED[name].config(scale))
-        for name, scale in scales.items()
-        if scale not in (None, "smoke")
-    }
-    return [_entry(claim, scales.get(claim.experiment), found.get(claim.experiment)) for claim in CLAIMS]
-
-
-def _entry(claim: Claim, scale: str | None, results: Results | None) -> Entry:
-    if claim.summarise is None or results is None:
-        return Entry(claim, None, None, [], verdict(claim, []))
-    findings = claim.summarise(results)
-    return Entry(claim, scale, results, findings, verdict(claim, findings))
-
-
-def seeds(results: Results) -> str:
-    """How often the run was repeated, in words."""
-    config = results.config
-    parts = [f"seed {config['seed']}"] if "seed" in config else []
-    for name in ("num_repeats", "num_chains", "num_posteriors"):
-        if name in config:
-            what = name.removeprefix("num_")
-            parts.append(f"{config[name]} {what if config[name] != 1 else what.removesuffix('s')}")
-    return ", ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """Seconds, minutes or hours, to two digits."""
-    for size, unit in ((3_600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"
-    return f"{seconds:.0f} s"
-
-
-def command(claim: Claim) -> str:
-    """What runs the experiment of a claim at its largest scale below paper scale."""
-    scales = [scale for scale in SCALES if scale in DECLARED[claim.experiment].configs]
-    return f"{COMMAND} {claim.experiment} --scale {scales[-1] if len(scales) == 1 else scales[1]}"
+def entry(claim: Claim, experiment: Experiment, results: Results | None) -> Entry:
+    """What results, if there are any, say of a claim."""
+    return Entry(claim, experiment, results, [] if results is None else claim.summarise(results))
 
 
 def text(entries: Iterable[Entry], width: int = 110) -> str:
@@ -126,12 +108,8 @@ def text(entries: Iterable[Entry], width: int = 110) -> str:
     entries = list(entries)
     lines = []
     for entry in entries:
-        claim, made = entry.claim, ""
-        if entry.results is not None:
-            of = entry.results.provenance
-            made = f"{entry.scale}, {seeds(entry.results)}; {duration(of['seconds'])} on {of['device']}"
-        elif claim.experiment:
-            made = command(claim)
+        claim = entry.claim
+        made = entry.command if entry.results is None else entry.results.source
         lines.append(f"{claim.id:8}{entry.verdict:24}{made}".rstrip())
         lines += textwrap.wrap(claim.claim, width, initial_indent=" " * 8, subsequent_indent=" " * 8)
         for f in entry.findings:
@@ -162,7 +140,7 @@ def page(entries: Iterable[Entry]) -> str:
         if key:
             parts.append(f"The rows of {{cite:t}}`{key}`.\n")
         parts.append(_table(own))
-        parts += [_details(entry) for entry in own if entry.claim.experiment]
+        parts += [_details(entry) for entry in own]
     return "\n".join(parts)
 
 
@@ -210,7 +188,7 @@ def _table(entries: Sequence[Entry]) -> str:
     lines = ["| Row | Claim | Paper | Verdict | Where |", "|:--|:--|:--|:--|:--|"]
     for entry in entries:
         claim = entry.claim
-        name = f"[{claim.id}](#{_anchor(claim)})" if claim.experiment else claim.id
+        name = f"[{claim.id}](#{_anchor(claim)})"
         scale = f", {entry.scale}" if entry.scale else ""
         paper = ": ".join(part for part in (claim.where, claim.paper) if part) or "—"
         cells = name, claim.claim, paper, f"{entry.verdict}{scale}", _link(claim)
@@ -244,12 +222,8 @@ def _details(entry: Entry) -> str:
         lines += [f"- **Paper:** {claim.paper}."]
     lines += [f"- **Rule:** {claim.rule}"]
     if results is not None:
-        of = results.provenance
-        lines += [
-            f"- **Run:** `{claim.experiment}` at {entry.scale} scale, {seeds(results)}; "
-            f"{duration(of['seconds'])} on {of['device']}; {_link(claim)}."
-        ]
-    lines += [f"- **Command:** `{command(claim)}`", ""]
+        lines += [f"- **Run:** `{claim.experiment}` at {results.source}; {_link(claim)}."]
+    lines += [f"- **Command:** `{entry.command}`", ""]
     if entry.findings:
         lines += ["| Measured | Ours | Wanted | Holds |", "|:--|--:|:--|:--|"]
         lines += [

@@ -10,14 +10,16 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 
-from widebnn.study import arrays
+from widebnn.scale import SCALES
+from widebnn.study.rows import Row, Rows
 
 try:
     import resource
@@ -29,23 +31,54 @@ __all__ = ["Results", "config_hash", "device", "load", "load_or_run", "save"]
 FORMAT = "widebnn results 1"
 
 
-class Results(NamedTuple):
+@dataclass(frozen=True)
+class Results:
     """What an experiment found.
 
     Attributes
     ----------
     rows
-        One dictionary of numbers and names for each thing that was measured; arrays too, where there are any.
+        One dictionary of numbers and names for each thing that was measured.
     config
         The configuration, as a dictionary; seeds are part of it.
     provenance
         Seconds, device, commit and versions; and `peak_bytes`, the most memory that the process had taken
         until the results were stored, of the host and, where there is one, of the accelerator.
+    name, scale
+        Of the experiment, as the name of the file has them; empty where it has none.
     """
 
-    rows: list[dict[str, Any]]
+    rows: Rows
     config: dict[str, Any]
     provenance: dict[str, Any]
+    name: str = ""
+    scale: str = ""
+
+    @property
+    def source(self) -> str:
+        """Scale, seeds, time and device in words, for a caption."""
+        made = self.provenance
+        scale = f"{self.scale} scale, " if self.scale else ""
+        return f"{scale}{self.seeds}; {duration(made['seconds'])} on {made['device']}"
+
+    @property
+    def seeds(self) -> str:
+        """How often the run was repeated, in words."""
+        parts = [f"seed {self.config['seed']}"] if "seed" in self.config else []
+        for name in ("num_repeats", "num_chains", "num_posteriors"):
+            if name in self.config:
+                what = name.removeprefix("num_")
+                count = self.config[name]
+                parts.append(f"{count} {what if count != 1 else what.removesuffix('s')}")
+        return ", ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, to two digits."""
+    for size, unit in ((3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def config_hash(config: Any) -> str:
@@ -59,7 +92,7 @@ def config_hash(config: Any) -> str:
     return hashlib.sha256(json.dumps(_as_dict(config), sort_keys=True).encode()).hexdigest()
 
 
-def save(path: str | os.PathLike, config: Any, rows: list[dict[str, Any]], seconds: float) -> Results:
+def save(path: str | os.PathLike, config: Any, rows: Iterable[Row], seconds: float) -> Results:
     """Write results with their provenance; an older file is replaced only once the new one is whole.
 
     Parameters
@@ -69,7 +102,7 @@ def save(path: str | os.PathLike, config: Any, rows: list[dict[str, Any]], secon
     config
         The experiment's frozen dataclass.
     rows
-        What was measured. NumPy arrays go into a netCDF file beside it.
+        What was measured.
     seconds
         Wall time of the whole experiment.
 
@@ -90,9 +123,7 @@ def save(path: str | os.PathLike, config: Any, rows: list[dict[str, Any]], secon
     return _write(Path(path), config, rows, provenance)
 
 
-def gather(
-    path: str | os.PathLike, config: Any, rows: list[dict[str, Any]], parts: Sequence[Results]
-) -> Results:
+def gather(path: str | os.PathLike, config: Any, rows: Iterable[Row], parts: Sequence[Results]) -> Results:
     """Write rows that were computed in parts as the results of one configuration.
 
     Parameters
@@ -129,7 +160,7 @@ def _joined(values) -> str | None:
     return "; ".join(dict.fromkeys(value for value in values if value is not None)) or None
 
 
-def _write(path: Path, config: Any, rows: list[dict[str, Any]], provenance: dict[str, Any]) -> Results:
+def _write(path: Path, config: Any, rows: Iterable[Row], provenance: dict[str, Any]) -> Results:
     if path.exists() and _read(path).get("config_hash") != config_hash(config):
         raise FileExistsError(f"path {path.name} holds something else than results of this configuration")
     content = {
@@ -137,10 +168,10 @@ def _write(path: Path, config: Any, rows: list[dict[str, Any]], provenance: dict
         "config_hash": config_hash(config),
         "config": _as_dict(config),
         "provenance": provenance,
+        "rows": (rows := Rows(rows)),
     }
     whole = path.with_suffix(f".{uuid.uuid4().hex}.partial")  # no other process writes to it
     try:
-        content["rows"] = arrays.put(path, rows)
         whole.write_text(json.dumps(content, indent=1) + "\n")
         whole.replace(path)
     except OSError as error:
@@ -148,7 +179,7 @@ def _write(path: Path, config: Any, rows: list[dict[str, Any]], provenance: dict
             whole.unlink(missing_ok=True)
         error.add_note(f"path {path.name} could not be stored; what was stored before is as it was")
         raise
-    return Results(rows, content["config"], provenance)
+    return Results(rows, content["config"], provenance, *_name_and_scale(path))
 
 
 def load(path: str | os.PathLike, config: Any) -> Results:
@@ -170,10 +201,10 @@ def load(path: str | os.PathLike, config: Any) -> Results:
         raise ValueError(f"path {path.name} is no results file of widebnn, or a damaged one")
     if content["config_hash"] != config_hash(config):
         raise ValueError(f"path {path.name} was made with another configuration: run the experiment again")
-    return Results(arrays.take(path, content["rows"]), content["config"], content["provenance"])
+    return Results(Rows(content["rows"]), content["config"], content["provenance"], *_name_and_scale(path))
 
 
-def load_or_run[C](path: str | os.PathLike, config: C, run: Callable[[C], list[dict[str, Any]]]) -> Results:
+def load_or_run[C](path: str | os.PathLike, config: C, run: Callable[[C], Iterable[Row]]) -> Results:
     """The results at `path`, or, where there is no such file, those of `run(config)`, saved there.
 
     Raises
@@ -184,7 +215,7 @@ def load_or_run[C](path: str | os.PathLike, config: C, run: Callable[[C], list[d
     if Path(path).exists():
         return load(path, config)
     start = time.perf_counter()
-    rows = run(config)
+    rows = Rows(run(config))
     return save(path, config, rows, time.perf_counter() - start)
 
 
@@ -211,6 +242,12 @@ def _read(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
+def _name_and_scale(path: Path) -> tuple[str, str]:
+    """Of `<name>_<scale>.json`; of another name nothing."""
+    name, _, scale = path.stem.rpartition("_")
+    return (name, scale) if scale in SCALES else ("", "")
+
+
 def _peak_bytes() -> dict[str, int]:
     peak = {}
     if resource is not None:
@@ -222,11 +259,20 @@ def _peak_bytes() -> dict[str, int]:
 
 
 def _commit() -> str | None:
-    folder = Path(__file__).parent
+    """Of this package's own checkout; a project that has the package installed inside it is none."""
+    package = Path(__file__).parents[1]
     try:
         found = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True
+            ["git", "rev-parse", "--show-toplevel", "HEAD"],
+            cwd=package,
+            capture_output=True,
+            text=True,
+            check=True,
         )
+        top, commit = found.stdout.split("\n")[:2]
+        is_ours = Path(top).resolve() == package.resolve().parent and 'name = "widebnn"' in (
+            Path(top) / "pyproject.toml"
+        ).read_text(encoding="utf-8")
     except (OSError, subprocess.CalledProcessError):
         return None
-    return found.stdout.strip()
+    return commit if is_ours else None

@@ -1,127 +1,275 @@
-"""What summaries share: choosing rows, means over repeats, differences and ratios with their errors."""
+"""Rows of results: choosing, grouping, means over repeats, and tables for people."""
 
+import html
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+import string
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from widebnn import estimates
-from widebnn.study.experiment import Finding
-from widebnn.study.results import Results
+from widebnn.study.measure import Measure
 
-__all__ = [
-    "Measure",
-    "chosen",
-    "difference",
-    "exponent",
-    "identity",
-    "mean",
-    "ratio",
-    "values",
-    "vanishes",
-    "vanishing",
-]
+__all__ = ["Row", "Rows", "Table"]
 
-TOLERANCE = 1e-9  # of an identity in float64
+Row = dict[str, Any]
+"""What was measured once: numbers and names by column."""
+
+ABSENT = "—"
 
 
-class Measure(NamedTuple):
-    """A value and its standard error; None where there is none."""
+class Rows(list[Row]):
+    """A list of rows, each a dictionary.
 
-    value: float
-    error: float | None = None
+    Rows may differ in their columns. A column that no row has is an error in every method.
 
-
-def chosen(rows: Iterable[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
-    """The rows that have these entries."""
-    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
-
-
-def values(rows: Iterable[dict[str, Any]], column: str) -> list[Any]:
-    """The distinct entries of a column, in the order of the rows."""
-    return list(dict.fromkeys(row[column] for row in rows))
-
-
-def mean(rows: list[dict[str, Any]], column: str) -> Measure:
-    """Over repeats, with the standard error of the mean where there are several."""
-    found = np.array([row[column] for row in rows], float)
-    return Measure(float(found.mean()), _deviation(found) if len(found) > 1 else None)
-
-
-def _deviation(found: np.ndarray) -> float:
-    return float(found.std(ddof=1) / math.sqrt(len(found)))
-
-
-def difference(a: Measure, b: Measure) -> Measure:
-    """a − b of independent measures."""
-    return Measure(a.value - b.value, _both(a.error, b.error))
-
-
-def ratio(a: Measure, b: Measure) -> Measure:
-    """a/b of independent measures, its error to first order; NaN where b is not positive."""
-    if not b.value > 0:
-        return Measure(math.nan)
-    value = a.value / b.value
-    relative = _both(*(None if m.error is None else m.error / m.value if m.value else 0.0 for m in (a, b)))
-    return Measure(value, None if relative is None else abs(value) * relative)
-
-
-def _both(*errors: float | None) -> float | None:
-    known = [error for error in errors if error is not None]
-    return math.hypot(*known) if known else None
-
-
-def exponent(over: Sequence[int], found: Sequence[Measure]) -> Measure:
-    """p of A·xᵖ, by weighted least squares; where errors are unknown, by the residuals in logarithms."""
-    x, value = np.array(over, float), np.array([m.value for m in found])
-    errors = [m.error for m in found if m.error is not None]
-    if len(errors) == len(found):
-        p, error = estimates.power_law(x, value, np.array(errors)).exponent
-        return Measure(float(p), float(error))
-    (slope, _), residuals, *_ = np.polyfit(np.log(x), np.log(value), 1, full=True)
-    if len(x) < 3:
-        return Measure(float(slope))
-    variance = np.sum(residuals) / (len(x) - 2) / np.sum((np.log(x) - np.log(x).mean()) ** 2)
-    return Measure(float(slope), float(np.sqrt(variance)))
-
-
-def vanishing(what: str, over: Sequence[int], found: Sequence[Measure]) -> list[Finding]:
-    """What says that a positive quantity with known errors tends to 0 in width, in the order of `over`.
-
-    It falls as a power of the width, with the first correction that a finite width makes where there are
-    widths enough to know it, and to less than half from the narrowest to the widest.
+    Examples
+    --------
+    >>> rows = Rows({"width": w, "seed": s, "acceptance": 0.3 + s / 10} for w in (8, 16) for s in (0, 1))
+    >>> rows.where(width=16).column("acceptance")
+    array([0.3, 0.4])
+    >>> print(*rows.over("width", "acceptance"), sep=", ")
+    0.350 ± 0.050, 0.350 ± 0.050
     """
-    p = Measure(math.nan)
-    if all(m.value > 0 and m.error for m in found):  # a difference may be lost in its noise
-        value, error = (np.array(column) for column in zip(*found, strict=True))
-        law = estimates.power_law(np.array(over), value, error, correction=len(over) > 3)
-        p = Measure(float(law.exponent.value), float(law.exponent.error))
-    return [
-        Finding(f"{what}: exponent in the width", *p, below=0),
-        Finding(f"{what}: widest ÷ narrowest", *ratio(found[-1], found[0]), below=0.5),
-    ]
+
+    def where(self, **wanted: Any) -> "Rows":
+        """The rows that have these entries.
+
+        Raises
+        ------
+        ValueError
+            If no row has such a column.
+        """
+        for column in wanted:
+            self._check(column)
+        return Rows(row for row in self if all(n in row and row[n] == value for n, value in wanted.items()))
+
+    def one(self, **wanted: Any) -> Row:
+        """The only row that has these entries.
+
+        Raises
+        ------
+        ValueError
+            If no row has such a column, there are several such rows, or none.
+        """
+        found = self.where(**wanted)
+        if len(found) != 1:
+            raise ValueError(f"rows must hold one row with {wanted}; there are {len(found)}")
+        return found[0]
+
+    def by(self, *columns: str) -> Iterator[tuple[Any, "Rows"]]:
+        """Each distinct entry of a column, in the order of the rows, and the rows that have it.
+
+        With several columns the entries come as a tuple. Rows without these columns are left out.
+
+        Raises
+        ------
+        ValueError
+            If no row has such a column.
+        """
+        groups: dict[Any, Rows] = {}
+        for column in columns:
+            self._check(column)
+        for row in self:
+            if all(column in row for column in columns):
+                groups.setdefault(tuple(row[column] for column in columns), Rows()).append(row)
+        return ((key[0] if len(columns) == 1 else key, rows) for key, rows in groups.items())
+
+    def values(self, column: str) -> list[Any]:
+        """The distinct entries of a column, in the order of the rows.
+
+        Raises
+        ------
+        ValueError
+            If no row has such a column.
+        """
+        return [value for value, _ in self.by(column)]
+
+    def column(self, name: str) -> np.ndarray:
+        """The entries of a column as an array; NaN for None among numbers.
+
+        Raises
+        ------
+        KeyError, ValueError
+            If a row has no such column.
+        """
+        self._check(name)
+        found = [row[name] for row in self]
+        is_number = all(value is None or isinstance(value, int | float) for value in found)
+        return np.array(found, float if is_number and None in found else None)
+
+    def measure(self, quantity: str, error: str | None = None) -> Measure:
+        """The mean of a column over these rows, which are repeats, and its standard error.
+
+        Parameters
+        ----------
+        quantity
+            The column; None counts as NaN.
+        error
+            The column with the standard error, which counts where there is one row.
+
+        Raises
+        ------
+        ValueError
+            If no row has such a column, or there are no rows.
+        """
+        if not self:
+            raise ValueError(f"rows must hold at least one row to measure {quantity!r}; got none")
+        found = np.array([_number(value) for value in self.column(quantity)])
+        if len(found) > 1:
+            return Measure(float(found.mean()), float(found.std(ddof=1) / math.sqrt(len(found))))
+        return Measure(float(found[0]), None if error is None else self[0][error])
+
+    def over(self, column: str, quantity: str, error: str | None = None) -> list[Measure]:
+        """A quantity for each entry of a column, in its order.
+
+        Parameters
+        ----------
+        column
+            What the quantity is looked at over, such as the width.
+        quantity, error
+            As for `measure`, over the rows that share an entry.
+
+        Raises
+        ------
+        ValueError
+            If no row has such a column.
+        """
+        groups = dict(self.by(column))
+        return [groups[value].measure(quantity, error) for value in sorted(groups)]
+
+    def table(self, columns: Mapping[str, "str | Callable[[Row], Any]"] | Iterable[str]) -> "Table":
+        """A table for a notebook or a terminal.
+
+        Parameters
+        ----------
+        columns
+            What stands under each header: the name of a column; a format string of several, such as
+            "{ess_bulk:.0f} ({ess_tail:.0f})"; or a function of a row. An iterable of names has them as
+            headers too. Numbers are rounded to three digits, measures by their error; None and NaN are "—".
+
+        Raises
+        ------
+        ValueError
+            If no row has such a column.
+        """
+        if not isinstance(columns, Mapping):
+            columns = {name: name for name in columns}
+        for source in columns.values():
+            for column in _columns(source):
+                self._check(column)
+        found = [[_entry(row, source) for source in columns.values()] for row in self]
+        is_name = [any(isinstance(value, str) for value in column) for column in zip(*found)]
+        return Table(
+            tuple(columns),
+            tuple(tuple(map(shown, entries)) for entries in found),
+            tuple(is_name) or (True,) * len(columns),
+        )
+
+    def _check(self, column: str) -> None:
+        if self and not any(column in row for row in self):
+            known = ", ".join(map(repr, dict.fromkeys(name for row in self for name in row)))
+            raise ValueError(f"column must be one of {known}; got {column!r}")
 
 
-def vanishes(*quantities: str) -> Callable[[Results], list[Finding]]:
-    """A summary of `theorems`: that each of these quantities tends to 0."""
+@dataclass(frozen=True)
+class Table:
+    """Words in rows and columns; prints as aligned text, and shows as HTML in a notebook.
 
-    def summarise(results: Results) -> list[Finding]:
-        findings = []
-        for name in quantities:
-            rows = sorted(chosen(results.rows, quantity=name), key=lambda row: row["width"])
-            found = [Measure(row["value"], row["error"]) for row in rows]
-            findings += vanishing(name, [row["width"] for row in rows], found)
-        return findings
+    Attributes
+    ----------
+    headers
+        Of the columns.
+    cells
+        By row.
+    is_name
+        For each column, whether it holds names, which stand on the left; numbers stand on the right.
+    """
 
-    return summarise
+    headers: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    is_name: tuple[bool, ...]
+
+    def __str__(self) -> str:
+        lines = [self.headers, *self.cells]
+        widths = [max(map(_width, column)) for column in zip(*lines)]
+        return "\n".join("  ".join(map(_padded, line, widths, self.is_name)).rstrip() for line in lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        sides = ["left" if name else "right" for name in self.is_name]
+
+        def line(tag: str, words: Iterable[str]) -> str:
+            cells = (
+                f'<{tag} style="text-align: {side}">{html.escape(word)}</{tag}>'
+                for side, word in zip(sides, words)
+            )
+            return f"<tr>{''.join(cells)}</tr>"
+
+        body = "\n".join(line("td", cells) for cells in self.cells)
+        return f"<table>\n<thead>{line('th', self.headers)}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
-def identity(name: str, what: str) -> Callable[[Results], list[Finding]]:
-    """A summary of `identities`: the largest error of one of them, over all problems."""
+def shown(value: Any) -> str:
+    """A value as a table has it."""
+    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+        return ABSENT
+    if isinstance(value, Measure):
+        return ABSENT if math.isnan(value.value) else str(value)
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return f"{value:,}"
+    if isinstance(value, float | np.floating):
+        return f"{value:,.0f}" if 1_000 <= abs(value) < 1e9 else f"{value:#.3g}".removesuffix(".")
+    return str(value)
 
-    def summarise(results: Results) -> list[Finding]:
-        errors = [row["error"] for row in chosen(results.rows, identity=name)]
-        return [Finding(f"{what}, largest of {len(errors)} problems", max(errors), below=TOLERANCE)]
 
-    return summarise
+class _Format(string.Formatter):
+    """`str.format` in which None and NaN have no digits."""
+
+    def get_value(self, key: Any, args: Any, kwargs: Any) -> Any:
+        return kwargs.get(key)
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        absent = value is None or value != value
+        return ABSENT if absent else super().format_field(value, format_spec)
+
+
+def _columns(source: "str | Callable[[Row], Any]") -> list[str]:
+    """The columns that an entry of a table is made of, as far as it says so."""
+    if callable(source):
+        return []
+    return [name for _, name, *_ in _Format().parse(source) if name] if "{" in source else [source]
+
+
+def _entry(row: Row, source: "str | Callable[[Row], Any]") -> Any:
+    if callable(source):
+        return source(row)
+    return _Digits(_Format().vformat(source, (), row)) if "{" in source else row.get(source)
+
+
+class _Digits:
+    """Formatted numbers, which are no name."""
+
+    def __init__(self, words: str):
+        self.words = words
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _width(words: str) -> int:
+    return sum(not unicodedata.combining(letter) for letter in words)
+
+
+def _padded(words: str, width: int, is_name: bool) -> str:
+    space = " " * (width - _width(words))
+    return words + space if is_name else space + words

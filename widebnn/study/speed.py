@@ -12,9 +12,9 @@ from flax import nnx
 
 from widebnn import samplers, targets
 from widebnn.models import BNN, FCN
-from widebnn.study.results import Results, device
+from widebnn.study.results import device
 
-__all__ = ["T4", "Speed", "measured_speed"]
+__all__ = ["T4", "Speed", "measured_speed", "operations"]
 
 
 class Speed(NamedTuple):
@@ -25,7 +25,7 @@ class Speed(NamedTuple):
     device
         Its name, as `widebnn.experiments.device` has it.
     flops
-        Operations on float32 numbers a second, in steps of the experiments' sizes.
+        Operations on float32 numbers per second, in steps of the experiments' sizes.
     latency
         Seconds of a step that has next to nothing to compute.
     basis
@@ -56,19 +56,11 @@ def measured_speed() -> Speed:
     narrow, wide = _seconds_per_step(8, 8, 200), _seconds_per_step(256, 4_096, 10)
     # Where the arithmetic of the wide step drowns in the scatter of its start, a tenth of it is taken.
     arithmetic = max(wide - narrow, wide / 10)
-    return Speed(device(), _operations(256, 4_096) / arithmetic, narrow, "measured here")
+    return Speed(device(), operations(256, 4_096) / arithmetic, narrow, "measured here")
 
 
-def flops_on_record(results: Results) -> float:
-    """`Speed.flops` of the device that ran `over_width`, by its steps of pCN at the largest width."""
-    rows = [row for row in results.rows if row["sampler"] == "pCN"]
-    width = max(row["width"] for row in rows)
-    times = [row["ms_per_step"] / 1e3 for row in rows if row["width"] == width]
-    return _operations(results.config["num_train"], width) * len(times) / sum(times)
-
-
-def _operations(n: int, width: int) -> float:
-    """Of a potential with rotated inputs: XW and ΨΨᵀ, n² × width each, and a Cholesky factor, n³/3."""
+def operations(n: int, width: int) -> float:
+    """Of a step of pCN with rotated inputs: XW and ΨΨᵀ, n² × width each, and a Cholesky factor, n³/3."""
     return 4.0 * n**2 * width + n**3 / 3
 
 

@@ -6,7 +6,7 @@ import json
 import operator
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future, wait
 from functools import partial
 from pathlib import Path
@@ -15,10 +15,9 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from widebnn.study.results import Results, config_hash, load, load_or_run
+from widebnn.study.rows import Row
 
 __all__ = ["place", "sweep"]
-
-Rows = list[dict[str, Any]]
 
 
 def place(folder: str | os.PathLike, config: Any) -> Path:
@@ -34,7 +33,7 @@ def place(folder: str | os.PathLike, config: Any) -> Path:
 
 
 def sweep[C](
-    function: Callable[[C], Rows],
+    function: Callable[[C], Iterable[Row]],
     configs: Sequence[C],
     folder: str | os.PathLike,
     executor: Executor | None = None,
@@ -49,9 +48,10 @@ def sweep[C](
     Parameters
     ----------
     function
-        Takes a configuration and returns rows, dictionaries of numbers and names. Where an executor runs it,
-        it goes there by its name: it must be a function of a module that workers can import, and they have
-        this package in the same version. One of a notebook is none; `%%writefile` makes a module of a cell.
+        Takes a configuration and yields or returns rows, dictionaries of numbers and names; an experiment is
+        one. Where an executor runs it, it goes there by its name: it must be a function of a module that
+        workers can import, and they have this package in the same version. One of a notebook is none;
+        `%%writefile` makes a module of a cell.
     configs
         Instances of frozen dataclasses of numbers, names and tuples of them, no two alike. To an executor
         they go as JSON and the name of their class.
@@ -225,7 +225,7 @@ def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise NotADirectoryError(f"folder must be a folder; {folder.name} is a file")
     for file in folder.iterdir():
-        if not re.fullmatch(r"\w+-[0-9a-f]{32}(\.\w+|-\w+)*\.(json|partial|nc)", file.name):
+        if not re.fullmatch(r"\w+-[0-9a-f]{32}(\.\w+|-\w+)*\.(json|partial)", file.name):
             raise ValueError(
                 f"folder must be new, empty or of an earlier sweep; {folder.name} holds {file.name}, "
                 "which no sweep has written"

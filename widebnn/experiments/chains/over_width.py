@@ -1,44 +1,45 @@
 """Acceptance and mixing of four samplers over width (Pezzetti et al. 2025, Figures 1 and 2)."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from scipy.stats import norm
 
-from widebnn import data, samplers
+from widebnn import samplers
 from widebnn._check import one_of
 from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.experiments.chains.convergence import SAMPLERS as FROM_THE_PRIOR
-from widebnn.experiments.chains.convergence import bulk_and_tail
-from widebnn.experiments.settings.images import images
-from widebnn.experiments.settings.one_layer import OneLayer, one_layer
-from widebnn.sampling import sample
+from widebnn.experiments.settings.chain_summaries import bulk_and_tail
+from widebnn.experiments.settings.images import INPUTS, LOADERS, images
+from widebnn.experiments.settings.posterior import Posterior, one_layer, size
+from widebnn.sampling import Draws, sample
+from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
+from widebnn.study.speed import operations
 
-__all__ = ["OVER_WIDTH", "SAMPLERS", "OverWidth", "over_width", "series"]
+__all__ = ["SAMPLERS", "OverWidth", "over_width", "series"]
 
-SAMPLERS: Mapping[str, Callable[[OneLayer, float], samplers.Sampler]] = {
+SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
     **{name: FROM_THE_PRIOR[name] for name in ("pCN", "pCNL", "Langevin")},
-    "random walk": lambda network, step_size: samplers.rwm(network.whole.potential, step_size),
+    "random walk": lambda posterior, step_size: samplers.rwm(posterior.repriorised.potential, step_size),
 }
 """By name; `step_size` is the coefficient of the noise for each."""
 
 
 @dataclass(frozen=True)
 class OverWidth:
-    """The configuration of one run of the experiment.
+    """The grid, and how long a chain runs.
 
     Attributes
     ----------
     dataset
         "cifar10" or "digits".
     num_train, num_test
-        Images that are observed, and images that are predicted, as far as there are so many.
+        Images that are observed, and images that are predicted, capped at the number available.
     widths, step_sizes, samplers
         The grid.
     num_steps
@@ -53,7 +54,12 @@ class OverWidth:
     noise_std
         σ.
     seed
-        Of everything.
+        Seed for all randomness.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or `num_steps` and `samplers` differ in length.
     """
 
     dataset: str = "cifar10"
@@ -69,143 +75,219 @@ class OverWidth:
     noise_std: float = 0.1
     seed: int = 0
 
-
-OVER_WIDTH = {
-    "smoke": OverWidth(
-        dataset="digits",
-        num_train=32,
-        num_test=20,
-        widths=(32, 128, 512),
-        step_sizes=(0.2,),
-        num_steps=(2_000, 1_000, 1_000, 500),
-        burn_in=100,
-        thin=5,
-        num_projections=20,
-    ),
-    "laptop": OverWidth(num_steps=(3_200, 3_200, 3_200, 80), burn_in=200, thin=10),
-    "colab": OverWidth(num_steps=(40_000, 40_000, 20_000, 2_000)),
-    "paper": OverWidth(num_test=5_000, widths=(128, 512, 1_024, 2_048, 4_096, 8_192)),
-}
-"""The configuration at each scale; "paper" has the widths and the number of steps of Pezzetti et al."""
+    def __post_init__(self):
+        one_of(LOADERS, dataset=self.dataset)
+        for name in self.samplers:
+            one_of(SAMPLERS, samplers=name)
+        if len(self.num_steps) != len(self.samplers):
+            raise ValueError(
+                f"num_steps must have one entry for each of {self.samplers}; got {self.num_steps}"
+            )
 
 
-def over_width(config: OverWidth, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:
+def _cost(config: OverWidth) -> Cost:
+    c = config
+    return Cost(
+        operations=sum(c.widths) * sum(c.num_steps) * len(c.step_sizes) * c.num_train,
+        steps=len(c.widths) * (len(c.step_sizes) * sum(c.num_steps) + 10 * c.burn_in),
+        floats=(c.num_train + c.num_test) * INPUTS
+        + max(c.widths) * (8 * INPUTS + c.num_projections * c.num_train),
+    )
+
+
+def _flops(results: Results) -> float:
+    """Operations per second of the device, by steps of pCN at the largest width."""
+    rows = results.rows.where(sampler="pCN")
+    width = max(rows.values("width"))
+    ms = rows.where(width=width).column("ms_per_step").mean()
+    return operations(results.config["num_train"], width) / (1e-3 * ms)
+
+
+@experiment(
+    "acceptance and mixing of four samplers over width",
+    scales={
+        "smoke": OverWidth(
+            dataset="digits",
+            num_train=32,
+            num_test=20,
+            widths=(32, 128, 512),
+            step_sizes=(0.2,),
+            num_steps=(2_000, 1_000, 1_000, 500),
+            burn_in=100,
+            thin=5,
+            num_projections=20,
+        ),
+        "laptop": OverWidth(num_steps=(3_200, 3_200, 3_200, 80), burn_in=200, thin=10),
+        "colab": OverWidth(num_steps=(40_000, 40_000, 20_000, 2_000)),
+        "paper": OverWidth(num_test=5_000, widths=(128, 512, 1_024, 2_048, 4_096, 8_192)),
+    },
+    parts="widths",
+    cost=_cost,
+    flops=_flops,
+)
+def over_width(config: OverWidth) -> Iterator[Row]:
     """Run the grid on the posterior of a network with one hidden layer.
 
+    "paper" has the widths and the number of steps of Pezzetti et al.
+
     pCN, pCNL and Langevin run on the rotated marginal target, and accept in law as on all of φ: what that
-    target leaves out has a constant potential, the first two never see it, and Langevin carries its squared
-    norm (`whole_langevin`). Random walk runs on all of φ. Effective sample sizes are of the same functions
+    target leaves out has a constant potential, the first two never see it, and Langevin carries its norm
+    (`num_flat` of `langevin`). Random walk runs on all of φ. Effective sample sizes are of the same functions
     for all, each informed by the data: the potential, projections of the rotated weights, and
     Rao–Blackwellised predictions on the part of test images that lies in the span of the training images.
 
-    Parameters
-    ----------
-    config
-        What to run.
-    on_row
-        Called with each row as soon as it is there.
-
-    Returns
-    -------
+    Yields
+    ------
     Rows with width, num_test, sampler, step_size; dimension that the acceptance depends on, of the rotated
     target for pCN and pCNL and of all of φ for the others; acceptance and its standard error; effective
     samples per step of the potential, of the weights and of the predictions, mean over projections and over
     test images × outputs (`ess_`, by the papers' definition, with the least and the largest, `ess_low_` and
     `ess_high_`; but for the predictions rank-normalised, `ess_bulk_` and `ess_tail_`; None for a chain that
-    never moved); milliseconds a step.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or `num_steps` and `samplers` differ in length.
+    never moved); milliseconds per step.
     """
-    for name in config.samplers:
-        one_of(SAMPLERS, sampler=name)
-    if len(config.num_steps) != len(config.samplers):
-        raise ValueError(
-            f"num_steps must have one entry for each of {config.samplers}; got {config.num_steps}"
-        )
     dataset = images(config.dataset, config.num_train, config.num_test)
-    rows = []
     for width in config.widths:
-        posterior = _Posterior(config, dataset, width)
+        posterior = one_layer(dataset, width, config.noise_std, config.seed)
+        projection_key, start_key, unseen_key, rng_key = jax.random.split(jax.random.key(config.seed), 4)
+        rotated = posterior.rotated
+        project = random_projections(projection_key, rotated.template, num=config.num_projections)
+        start = posterior.equilibrium(start_key, config.burn_in).position
         for name, num_steps in zip(config.samplers, config.num_steps, strict=True):
+            target = posterior.repriorised if name == "random walk" else rotated
+            initial = jax.tree.map(lambda leaf: leaf[0], start)
+            if target is not rotated:
+                initial = target.from_parameters(rotated.to_parameters(initial, unseen_key))
             for step_size in config.step_sizes:
-                row = posterior.run(name, step_size, num_steps)
-                rows.append({"width": width, "num_test": len(dataset.x_test)} | row)
-                on_row(rows[-1])
-    return rows
+                draws = sample(
+                    rng_key,
+                    SAMPLERS[name](posterior, step_size),
+                    target,
+                    num_samples=num_steps // config.thin,
+                    thin=config.thin,
+                    initial=jax.tree.map(lambda leaf: leaf[None], initial),
+                    collect=posterior.collect(target, project),
+                )
+                counted = posterior.repriorised if name in ("random walk", "Langevin") else rotated
+                point = {"width": width, "num_test": len(dataset.x_test), "sampler": name}
+                yield (
+                    point | {"step_size": step_size, "dimension": size(counted)} | _summary(draws, num_steps)
+                )
 
 
-class _Posterior:
-    """One network's posterior, a place in it to start from, and what is collected there."""
+def _summary(draws: Draws, num_steps: int) -> Row:
+    row: Row = {
+        "acceptance": draws.acceptance_rate,
+        "acceptance_error": _standard_error(draws.stats["acceptance_rate"]),
+        "ms_per_step": 1e3 * draws.seconds / num_steps,
+    }
+    for quantity, ess in effective_sample_size(draws).items():
+        found = dict(zip(("ess", "ess_low", "ess_high"), band(jnp.ravel(ess)), strict=True))
+        if quantity != "predictions":  # ArviZ would take hours for those of 5,000 images
+            found |= bulk_and_tail(draws[quantity])
+        has_moved = jnp.isfinite(ess).all()
+        for kind, value in found.items():
+            row[f"{kind}_{quantity}"] = float(value) / num_steps if has_moved else None
+    return row
 
-    def __init__(self, config: OverWidth, dataset: data.Dataset, width: int):
-        self.config = config
-        self.network = one_layer(dataset, width, config.noise_std, config.seed)
-        self.whole, self.rotated = self.network.whole, self.network.rotated
-        keys = jax.random.split(jax.random.key(config.seed), 4)
-        self.project = random_projections(keys[0], self.rotated.template, num=config.num_projections)
-        equilibrium = sample(
-            keys[1],
-            samplers.tuned(partial(samplers.hmc, self.rotated.potential, num_steps=10), 0.8),
-            self.rotated,
-            num_samples=1,
-            burn_in=config.burn_in,
-        )
-        self.position = jax.tree.map(lambda leaf: leaf[0], equilibrium.position)
-        self.parameters = self.rotated.to_parameters(self.position, keys[2])
-        self.rng_key = keys[3]
 
-    def run(self, name: str, step_size: float, num_steps: int) -> dict[str, Any]:
-        config = self.config
-        moves_all = name == "random walk"
-        target = self.whole if moves_all else self.rotated
-        position = self.whole.from_parameters(self.parameters) if moves_all else self.position
-        counted = self.whole if name in ("random walk", "Langevin") else self.rotated
-        draws = sample(
-            self.rng_key,
-            SAMPLERS[name](self.network, step_size),
-            target,
-            num_samples=num_steps // config.thin,
-            thin=config.thin,
-            initial=jax.tree.map(lambda leaf: leaf[None], position),
-            collect=self.network.collect(target, self.project),
-        )
-        row = {
-            "sampler": name,
-            "step_size": step_size,
-            "dimension": sum(leaf.size for leaf in jax.tree.leaves(counted.template)),
-            "acceptance": draws.acceptance_rate,
-            "acceptance_error": _standard_error(draws.stats["acceptance_rate"]),
-            "ms_per_step": 1e3 * draws.seconds / num_steps,
-        }
-        for quantity, ess in effective_sample_size(draws).items():
-            found = dict(zip(("ess", "ess_low", "ess_high"), band(jnp.ravel(ess)), strict=True))
-            if quantity != "predictions":  # ArviZ would take hours for those of 5,000 images
-                found |= bulk_and_tail(draws[quantity])
-            has_moved = jnp.isfinite(ess).all()
-            for kind, value in found.items():
-                row[f"{kind}_{quantity}"] = float(value) / num_steps if has_moved else None
-        return row
+def _standard_error(rates: np.ndarray) -> float:
+    """Of the mean of an autocorrelated series (chain, draw)."""
+    return float(rates.std() / math.sqrt(effective_sample_size(rates))) if rates.std() > 0 else 0.0
 
 
 def series(
-    rows: list[dict[str, Any]], sampler: str, step_size: float, quantity: str = "acceptance"
+    rows: Rows, sampler: str, step_size: float, quantity: str = "acceptance"
 ) -> Float[np.ndarray, " width"]:
     """One quantity of one sampler at one step size, in the order of width; NaN where it is None.
 
     Raises
     ------
     ValueError
-        If no row has this sampler and this step size, or the rows have no such quantity.
+        If the rows have no such quantity, or no row has this sampler and this step size.
     """
-    found = [row for row in rows if row["sampler"] == sampler and row["step_size"] == step_size]
-    if not found or quantity not in found[0]:
-        raise ValueError(f"rows hold no {quantity!r} of sampler {sampler!r} at step_size {step_size}")
-    return np.array([row[quantity] for row in sorted(found, key=lambda row: row["width"])], dtype=float)
+    found = rows.where(sampler=sampler, step_size=step_size)
+    if not found:
+        raise ValueError(f"rows hold no sampler {sampler!r} at step_size {step_size}")
+    return np.array([measure.value for measure in found.over("width", quantity)])
 
 
-def _standard_error(rates: np.ndarray) -> float:
-    """Of the mean of an autocorrelated series (chain, draw)."""
-    return float(rates.std() / math.sqrt(effective_sample_size(rates))) if rates.std() > 0 else 0.0
+PAPERS = ("pCN", "pCNL", "Langevin")
+LEAST_ESS = 10  # fewer effective samples are a guess, whatever their decimals
+
+
+@over_width.claim(
+    "P-F1",
+    where="Figure 1",
+    claim="With the width the acceptance of pCN and pCNL rises at equal β and their gap closes; that of LMC "
+    "falls.",
+    paper="trends over widths 128 to 8,192 at β = 0.2, 0.1, 0.01",
+    rule="At each β pCN and pCNL accept more at the widest network than at the narrowest, and the gap "
+    "between them is smaller there than at its greatest. At β = 0.2 and 0.1 LMC accepts less there"
+    " than at the narrowest, and than at its best.",
+    chapter="05-cifar10-over-width",
+    figure="fig-acceptance",
+)
+def acceptance(rows: Rows) -> Iterator[Finding]:
+    for beta, at in rows.by("step_size"):
+        rates = {
+            name: at.where(sampler=name).over("width", "acceptance", "acceptance_error") for name in PAPERS
+        }
+        for name in ("pCN", "pCNL"):
+            rise = rates[name][-1] - rates[name][0]
+            yield Finding(f"{name}, β = {beta:g}: widest less narrowest", rise, above=0)
+        gaps = [a - b for a, b in zip(rates["pCNL"], rates["pCN"], strict=True)]
+        closing = gaps[-1] - max(gaps, key=_value)
+        yield Finding(f"pCNL less pCN, β = {beta:g}: widest less greatest", closing, below=0)
+        if beta >= 0.1:  # a small step makes up for the width
+            lmc = rates["Langevin"]
+            for other, name in ((lmc[0], "narrowest"), (max(lmc, key=_value), "greatest")):
+                yield Finding(f"LMC, β = {beta:g}: widest less {name}", lmc[-1] - other, below=0)
+
+
+@over_width.claim(
+    "P-F2",
+    where="Figure 2",
+    claim="The effective samples per step of pCN and pCNL grow with the width, and those of LMC are few.",
+    paper="trends at β = 0.2 and 0.1 over a million steps; LMC far below",
+    rule="At β = 0.2 and 0.1, of the weights: the widest network is above the narrowest that is "
+    "resolved, for pCN and pCNL, and at the widest LMC is below pCN. An effective sample size "
+    "below ten counts as not resolved, and as ten of LMC at the widest. One chain each; the error of a "
+    "mean over projections is from their range.",
+    chapter="05-cifar10-over-width",
+    figure="fig-ess",
+)
+def mixing(results: Results) -> Iterator[Finding]:
+    for beta, rows in results.rows.by("step_size"):
+        if beta < 0.1:
+            continue
+        ess = {name: _resolved(results, rows.where(sampler=name)) for name in PAPERS}
+        for name in ("pCN", "pCNL"):
+            *narrower, widest = ess[name]
+            narrowest = next((m for m in narrower if math.isfinite(m.value)), Measure(math.nan))
+            what = f"{name}, β = {beta:g}: widest ÷ narrowest that is resolved"
+            yield Finding(what, widest / narrowest, above=1)
+        langevin, what = ess["Langevin"][-1], f"LMC ÷ pCN, β = {beta:g}, widest"
+        if math.isnan(langevin.value):  # what it has is below what would be resolved
+            langevin, what = Measure(LEAST_ESS / _steps(results, "Langevin")), f"{what}, at most"
+        yield Finding(what, langevin / ess["pCN"][-1], below=1)
+
+
+def _value(measure: Measure) -> float:
+    return measure.value
+
+
+def _resolved(results: Results, rows: Rows) -> list[Measure]:
+    """Effective samples of the weights per step over width; NaN where they are too few to be known."""
+    num = results.config["num_projections"]
+    # Blom's expected range of `num` normal values with unit variance, times the root that a mean gains.
+    ranges = 2 * float(norm.ppf((num - 3 / 8) / (num + 1 / 4))) * math.sqrt(num)
+    measures = []
+    for row in sorted(rows, key=lambda row: row["width"]):
+        ess, low, high = (row[f"ess{end}_weights"] for end in ("", "_low", "_high"))
+        is_resolved = (ess or 0.0) * _steps(results, row["sampler"]) >= LEAST_ESS
+        measures.append(Measure(ess, (high - low) / ranges) if is_resolved else Measure(math.nan))
+    return measures
+
+
+def _steps(results: Results, sampler: str) -> int:
+    return dict(zip(results.config["samplers"], results.config["num_steps"], strict=True))[sampler]

@@ -5,18 +5,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from widebnn.study.experiment import Claim, Finding
-from widebnn.study.results import Results
-from widebnn.study.rows import (
-    Measure,
+from widebnn.experiments.claims.measures import (
     chosen,
     difference,
-    exponent,
     identity,
     mean,
     ratio,
     values,
 )
+from widebnn.study import Claim, Finding, Measure, Results, exponent
 
 __all__ = ["HUIX"]
 
@@ -38,7 +35,7 @@ def _gap(results: Results) -> list[Finding]:
         widths = sorted(values(rows, "width"))
         gaps = [mean(chosen(rows, width=width), "gap") for width in widths]
         slope = exponent(widths, gaps)
-        findings.append(Finding(f"{loss}: exponent of F̃ − ELBO in N", *slope, above=-1.15, below=-0.85))
+        findings.append(Finding(f"{loss}: exponent of F̃ − ELBO in N", slope, above=-1.15, below=-0.85))
     return findings
 
 
@@ -64,11 +61,11 @@ def _concentration(results: Results) -> list[Finding]:
         beyond = max(row["exceedance"] for row in chosen(results.rows, delta=delta))
         error = math.sqrt(max(beyond, 1 / replicates) / replicates)
         what = f"δ = {delta:g}: share beyond M√(log(2/δ)/(2p)), greatest over p"
-        findings.append(Finding(what, beyond, error, below=delta))
+        findings.append(Finding(what, Measure(beyond, error), below=delta))
     rows = chosen(results.rows, delta=results.rows[0]["delta"])
     rms = [Measure(row["rms"], row["rms_error"]) for row in rows]
     slope = exponent([row["num_train"] for row in rows], rms)
-    return [*findings, Finding("exponent of the deviation in p", *slope, above=-0.6, below=-0.4)]
+    return [*findings, Finding("exponent of the deviation in p", slope, above=-0.6, below=-0.4)]
 
 
 def _ratio(dataset: str):
@@ -80,7 +77,7 @@ def _ratio(dataset: str):
             return []
         plain = chosen(rows, tau=None)
         slope = exponent([row["width"] for row in plain], [Measure(row["ratio"]) for row in plain])
-        findings = [Finding("η = 1: exponent of the ratio in N", *slope, above=-1.1, below=-0.9)]
+        findings = [Finding("η = 1: exponent of the ratio in N", slope, above=-1.1, below=-0.9)]
         for tau in config["taus"]:
             ratios = [row["ratio"] for row in chosen(rows, tau=tau)]
             what = f"η = τp/N, τ = {tau:g}: greatest ratio ÷ least, over N"
@@ -100,11 +97,11 @@ def _curves(results: Results) -> list[Finding]:
     peak = max(range(len(ece)), key=lambda i: ece[i].value)
     under = difference(accuracy[peak], confidence[peak])
     return [
-        Finding("accuracy, largest τ less smallest", *difference(accuracy[-1], accuracy[0]), below=0),
-        Finding("NLL, largest τ less smallest", *difference(nll[-1], nll[0]), above=0),
-        Finding("ECE, greatest less that at the smallest τ", *difference(ece[peak], ece[0]), above=0),
-        Finding("ECE, greatest less that at the largest τ", *difference(ece[peak], ece[-1]), above=0),
-        Finding("accuracy less confidence where ECE is greatest", *under, above=0),
+        Finding("accuracy, largest τ less smallest", difference(accuracy[-1], accuracy[0]), below=0),
+        Finding("NLL, largest τ less smallest", difference(nll[-1], nll[0]), above=0),
+        Finding("ECE, greatest less that at the smallest τ", difference(ece[peak], ece[0]), above=0),
+        Finding("ECE, greatest less that at the largest τ", difference(ece[peak], ece[-1]), above=0),
+        Finding("accuracy less confidence where ECE is greatest", under, above=0),
     ]
 
 
@@ -113,9 +110,9 @@ def _weights(results: Results) -> list[Finding]:
     std, norm = (_over_tau(results.rows, column) for column in ("std", "mean_norm"))
     cold, warm = (_share_below(results, i, prior.value / 2) for i in (0, -1))
     return [
-        Finding("mean σ ÷ the prior's, largest τ", *ratio(std[-1], prior), above=0.95, below=1.05),
-        Finding("root mean square of μ ÷ the prior's σ, largest τ", *ratio(norm[-1], prior), below=0.05),
-        Finding("root mean square of μ, smallest τ ÷ largest", *ratio(norm[0], norm[-1]), above=1),
+        Finding("mean σ ÷ the prior's, largest τ", ratio(std[-1], prior), above=0.95, below=1.05),
+        Finding("root mean square of μ ÷ the prior's σ, largest τ", ratio(norm[-1], prior), below=0.05),
+        Finding("root mean square of μ, smallest τ ÷ largest", ratio(norm[0], norm[-1]), above=1),
         Finding("share of σ below half the prior's, smallest τ", cold, above=0.5),
         Finding("share of σ below half the prior's, largest τ", warm, below=0.01),
     ]
@@ -134,15 +131,15 @@ def _entropies(results: Results) -> list[Finding]:
     inside, outside = (_over_tau(rows, column) for column in ("entropy", "entropy_outside"))
     most = Measure(results.rows[0]["entropy_histogram"]["edges"][-1])  # log of the number of classes
     findings = [
-        Finding("entropy, outside less inside, smallest τ", *difference(outside[0], inside[0]), above=0),
-        Finding("entropy inside ÷ its largest value, smallest τ", *ratio(inside[0], most), below=0.25),
+        Finding("entropy, outside less inside, smallest τ", difference(outside[0], inside[0]), above=0),
+        Finding("entropy inside ÷ its largest value, smallest τ", ratio(inside[0], most), below=0.25),
     ]
     for name, curve in (("inside", inside), ("outside", outside)):
         rises = [difference(b, a) for a, b in pairwise(curve)]
         least = min(rises, key=lambda m: m.value)
         findings += [
-            Finding(f"entropy {name}, from one τ to the next, at least", *least, above=0),
-            Finding(f"entropy {name} ÷ its largest value, largest τ", *ratio(curve[-1], most), above=0.9),
+            Finding(f"entropy {name}, from one τ to the next, at least", least, above=0),
+            Finding(f"entropy {name} ÷ its largest value, largest τ", ratio(curve[-1], most), above=0.9),
         ]
     return findings
 

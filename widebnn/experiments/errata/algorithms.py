@@ -14,8 +14,8 @@ from widebnn import samplers, targets
 from widebnn._check import at_least, one_of
 from widebnn.experiments.errata.published_pcnl import published_marginal, published_potential
 from widebnn.models import BNN, FCN
+from widebnn.samplers import GradientState
 from widebnn.samplers._base import Sampler, accept
-from widebnn.samplers._pcnl import PCNLState
 from widebnn.sampling import Collector, sample
 from widebnn.targets._base import Target
 from widebnn.tree import half_square_difference, inner_product, normal_like
@@ -160,7 +160,7 @@ def _printed_pcnl(target: Target, step_size: float) -> Sampler:
     def propose(u, g, xi):
         return shrink * u - (1 - shrink) * g + step_size * xi
 
-    def step(rng_key, state: PCNLState):
+    def step(rng_key, state: GradientState):
         noise_key, accept_key = jax.random.split(rng_key)
         noise = normal_like(noise_key, state.position)
         proposal = init(jax.tree.map(propose, state.position, state.gradient, noise))

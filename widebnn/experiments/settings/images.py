@@ -5,9 +5,11 @@ from functools import partial
 from widebnn import data
 from widebnn._check import at_least, one_of
 
-__all__ = ["images"]
+__all__ = ["INPUTS", "LOADERS", "PIXELS", "images"]
 
 LOADERS = {"cifar10": data.cifar10, "digits": data.digits, "mnist": data.mnist}
+INPUTS, PIXELS = 32 * 32 * 3, 28 * 28
+"""Numbers that an image of CIFAR-10 or SVHN has, and one of MNIST or Fashion-MNIST."""
 TEST_FILES = {"cifar10": "test_batch.bin", "mnist": "t10k-images-idx3-ubyte"}
 """That may hold fewer images than the official ones; digits come in one piece, with the package."""
 

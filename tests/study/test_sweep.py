@@ -16,7 +16,7 @@ import distributed
 import pytest
 from measured import Config, Nested, Pair, measure, measure_or_be_killed, shown
 
-from widebnn.experiments import Results
+from widebnn.study import Results
 from widebnn.study.sweep import place, sweep
 
 

@@ -2,12 +2,14 @@
 
 import dataclasses
 import json
+import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from widebnn.experiments import EXPERIMENTS, OVER_WIDTH, config_hash, load, load_or_run, save
+from widebnn.experiments import EXPERIMENTS, over_width
+from widebnn.study import Rows, config_hash, load, load_or_run, save
+from widebnn.study import results as results_module
 
 SHIPPED = sorted((Path(__file__).parents[2] / "book" / "results").glob("*_*.json"))
 
@@ -25,32 +27,50 @@ def test_round_trip(tmp_path):
     path = tmp_path / "r.json"
     save(path, Config(), ROWS, seconds=1.26)
     results = load(path, Config())
-    assert results.rows == ROWS
+    assert results.rows == ROWS and isinstance(results.rows, Rows)
+    assert (results.name, results.scale) == ("", "")
     assert results.config == {"experiment": "Config", "width": 3, "steps": [0.1, 0.2]}
     assert results.provenance["seconds"] == 1.3
     assert results.provenance["versions"]["jax"]
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
 
 
-def test_arrays_come_back_from_netcdf(tmp_path):
-    path, rng = tmp_path / "r.json", np.random.default_rng(0)
-    rows = [
-        {"width": 3, "trace": rng.normal(size=(2, 3))},
-        {"width": 4, "trace": np.arange(4, dtype=np.int32)},
-    ]
-    save(path, Config(), rows, seconds=1.0)
-    (file,) = tmp_path.glob("*.nc")
-    for found, row in zip(load(path, Config()).rows, rows, strict=True):
-        assert found["width"] == row["width"] and found["trace"].dtype == row["trace"].dtype
-        np.testing.assert_array_equal(found["trace"], row["trace"])
+def test_the_file_names_the_experiment_and_the_scale(tmp_path):
+    made = save(tmp_path / "over_width_laptop.json", Config(), iter(ROWS), seconds=130.0)
+    assert made == load(tmp_path / "over_width_laptop.json", Config())
+    assert (made.name, made.scale) == ("over_width", "laptop")
+    assert made.source.startswith("laptop scale, ") and "2.2 min on " in made.source
 
-    content = file.read_bytes()
-    file.write_bytes(content[:-8] + bytes(8))
-    with pytest.raises(ValueError, match=r"path r-\w+\.nc is damaged"):
-        load(path, Config())
-    file.unlink()
-    with pytest.raises(ValueError, match=r"path r-\w+\.nc does not exist"):
-        load(path, Config())
+
+def git(*arguments, cwd):
+    identity = ("-c", "user.name=n", "-c", "user.email=n@example.org")
+    subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("place", "project", "is_ours"),
+    [
+        ("widebnn", "widebnn", True),  # a checkout
+        ("widebnn", "other", False),  # a copy in another project's root
+        ("venv/site-packages/widebnn", "other", False),
+        ("venv/site-packages/widebnn", "widebnn", False),  # installed beside a checkout
+        ("widebnn", None, False),
+    ],
+)
+def test_the_commit_is_ours_or_none(tmp_path, monkeypatch, place, project, is_ours):
+    package = tmp_path / place
+    (package / "study").mkdir(parents=True)
+    if project:
+        (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "{project}"\n')
+    git("init", cwd=tmp_path)
+    git("commit", "--allow-empty", "-m", "One.", cwd=tmp_path)
+    monkeypatch.setattr(results_module, "__file__", str(package / "study" / "results.py"))
+    assert (results_module._commit() is not None) == is_ours
+
+
+def test_without_git_there_is_no_commit(tmp_path, monkeypatch):
+    monkeypatch.setattr(results_module, "__file__", str(tmp_path / "widebnn" / "study" / "results.py"))
+    assert results_module._commit() is None
 
 
 def test_the_hash_sees_every_field_and_the_experiment():
@@ -112,7 +132,7 @@ def test_missing_results_and_configurations_that_are_none(tmp_path):
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_results_are_of_the_current_configuration(path):
     experiment, scale = path.stem.rsplit("_", 1)
-    assert load(path, EXPERIMENTS[experiment][scale]).rows
+    assert load(path, EXPERIMENTS[experiment].scales[scale]).rows
     assert json.loads(path.read_text())["provenance"]["commit"]
 
 
@@ -120,7 +140,7 @@ def test_shipped_results_are_of_the_current_configuration(path):
     "path", [p for p in SHIPPED if p.stem.startswith("over_width")], ids=lambda p: p.stem
 )
 def test_shipped_results_over_width_cover_their_grid(path):
-    config = OVER_WIDTH[path.stem.rsplit("_", 1)[1]]
+    config = over_width.scales[path.stem.rsplit("_", 1)[1]]
     rows = load(path, config).rows
     grid = {(row["width"], row["sampler"], row["step_size"]) for row in rows}
     assert grid == {(w, s, b) for w in config.widths for s in config.samplers for b in config.step_sizes}

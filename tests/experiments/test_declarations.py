@@ -1,0 +1,73 @@
+"""Every experiment and every claim of the book is whole."""
+
+import dataclasses
+
+import pytest
+
+from widebnn import experiments
+from widebnn.experiments import CLAIMS, EXPERIMENTS
+from widebnn.scale import SCALES
+
+
+def test_parts_of_a_real_experiment_give_the_rows_of_the_whole():
+    one = EXPERIMENTS["elbo_ratio"]
+    config = dataclasses.replace(one.config("smoke"), num_train=(20, 10), widths=(4, 8), scalings=("ntk",))
+    parts = one.parts(config)
+    assert len(parts) == 4
+    assert [row for part in parts for row in one(part)] == list(one(config))
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_declarations_are_of_a_kind(name):
+    one = EXPERIMENTS[name]
+    assert one.name == name
+    kinds = {type(config) for config in one.scales.values()}
+    assert len(kinds) == 1 and set(one.scales) == set(SCALES)
+    costs = {scale: one.cost(config) for scale, config in one.scales.items()}
+    for config in one.scales.values():
+        assert len(one.parts(config)) == len(set(one.parts(config)))
+    assert 0 < costs["smoke"].operations < costs["laptop"].operations < costs["colab"].operations
+    assert costs["paper"].operations > 0
+    if costs["smoke"].steps is not None:
+        assert 0 < costs["smoke"].steps < costs["colab"].steps
+    if costs["smoke"].floats is not None:
+        assert 0 < 4 * costs["colab"].floats < 12 * 2**30, "Colab's card has 15 GiB"
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.id}-{claim.experiment}")
+def test_claims_are_whole(claim):
+    assert claim.claim.endswith(".") and (claim.id.startswith("X") or (claim.where and claim.paper))
+    assert claim.experiment in EXPERIMENTS and claim.chapter and claim.rule.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "name", ["gain_over_data", "gain_resnet", "architectures", "step_cost", "elbo_ratio"]
+)
+def test_experiments_of_several_data_sets_say_which(name, tmp_path, monkeypatch):
+    """All that their parts load, and with nothing there the first of them is missed."""
+    experiment = EXPERIMENTS[name]
+    for config in experiment.scales.values():
+        parts = [set(experiment.observes(part)) for part in experiment.parts(config)]
+        assert all(len(part) == 1 for part in parts) and set.union(*parts) == set(experiment.observes(config))
+    monkeypatch.setenv("WIDEBNN_DATA", "absent")
+    with pytest.raises(NotADirectoryError, match="WIDEBNN_DATA must be a folder of data files"):
+        experiments.run(name, "paper", tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_row_of_two_experiments_asks_which():
+    with pytest.raises(ValueError, match="one of the experiments of V-F6, resnet or tempering"):
+        experiments.find("V-F6")
+    assert experiments.find("P-F2").name == experiments.find("over_width").name == "over_width"
+
+
+def test_shipped_results_are_found_and_reported():
+    results = experiments.shipped("over_width")
+    assert (results.name, results.scale) == ("over_width", "laptop")
+    assert results.source.startswith("laptop scale, seed 0; ") and " on " in results.source
+    assert experiments.report("P-F1", results).verdict == experiments.report("P-F1").verdict
+    with pytest.raises(ValueError, match="resnet or tempering"):
+        experiments.report("V-F6")
+    assert experiments.report("V-F6", experiments.shipped("resnet")).experiment is EXPERIMENTS["resnet"]
+    with pytest.raises(FileNotFoundError, match=r"none of over_width_paper.*holds theorems_laptop, "):
+        experiments.shipped("over_width", "paper")

@@ -1,0 +1,55 @@
+"""Step size and damping may be traced, so that one compiled program serves many settings."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from widebnn.samplers import function_space_hmc, hmc, langevin, mala, pcn, pcnl, rwm
+
+MAKE = {
+    "rwm": rwm,
+    "mala": mala,
+    "pcn": pcn,
+    "pcnl": pcnl,
+    "hmc": lambda potential, step_size: hmc(potential, step_size, num_steps=3),
+    "langevin": lambda potential, step_size: langevin(potential, step_size, damping=step_size),
+    "function-space HMC": lambda potential, step_size: function_space_hmc(
+        potential, step_size, num_steps=3, damping=step_size
+    ),
+}
+STEP_SIZES = np.array([0.1, 0.4, 0.9], np.float32)
+
+
+def potential(u):
+    return jnp.sum(jnp.cosh(u["a"])) + jnp.sum(u["b"] ** 2)
+
+
+def run(make, step_size):
+    """Ten steps from one start."""
+    sampler = make(potential, step_size)
+    start = {"a": jnp.ones(2), "b": jnp.full((1, 3), -0.5)}
+    keys = jax.random.split(jax.random.key(1), 10)
+    state = sampler.init(start, rng_key=jax.random.key(0))
+    return jax.lax.scan(lambda state, key: sampler.step(key, state), state, keys)
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_one_program_serves_many_step_sizes(name):
+    make, traces = MAKE[name], 0
+
+    @jax.jit
+    @jax.vmap
+    def program(step_size):
+        nonlocal traces
+        traces += 1
+        return run(make, step_size)
+
+    with jax.numpy_dtype_promotion("strict"):
+        traced = program(STEP_SIZES)
+        program(STEP_SIZES / 2)
+    assert traces == 1
+    for step_size, *found in zip(STEP_SIZES, *jax.tree.leaves(traced)):
+        for concrete in (float(step_size), jnp.asarray(step_size)):
+            for one, other in zip(found, jax.tree.leaves(run(make, concrete)), strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

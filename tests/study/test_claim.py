@@ -1,0 +1,76 @@
+"""Measures, findings and verdicts; trends over a grid."""
+
+import math
+
+import numpy as np
+import pytest
+
+from widebnn.study import VERDICTS, Claim, Finding, Measure, exponent, vanishing, verdict
+
+
+def test_differences_and_ratios_carry_errors():
+    rng = np.random.default_rng(0)
+    a, b = Measure(3.0, 0.03), Measure(2.0, 0.04)
+    drawn = [rng.normal(m.value, m.error, 200_000) for m in (a, b)]
+    for found, draws in ((a - b, drawn[0] - drawn[1]), (a / b, drawn[0] / drawn[1])):
+        assert found.value == pytest.approx(draws.mean(), rel=1e-3)
+        assert found.error == pytest.approx(draws.std(), rel=0.02)  # 0.2 % is one deviation
+
+
+def test_what_is_exact_adds_no_error():
+    assert Measure(3.0, 0.3) - 1 == Measure(2.0, 0.3)
+    assert Measure(3.0, 0.3) / 3 == pytest.approx((1.0, 0.1))
+    assert Measure(3.0) - Measure(1.0) == Measure(2.0, None)
+    assert Measure(0.0, 0.3) / Measure(2.0, 0.1) == Measure(0.0, 0.0)
+
+
+@pytest.mark.parametrize("below", [0.0, -1.0, math.nan])
+def test_a_ratio_to_what_is_not_positive_is_not_resolved(below):
+    assert math.isnan((Measure(1.0, 0.1) / below).value)
+
+
+@pytest.mark.parametrize(
+    ("finding", "holds", "wanted", "shown"),
+    [
+        (Finding("", Measure(1.0, 0.1), above=0), True, "above 0", "1.00 ± 0.10"),
+        (Finding("", Measure(1.0, 0.34), above=0), False, "above 0", "1.00 ± 0.34"),
+        (Finding("", Measure(-1.0, 12.0), below=40), True, "below 40", "-1 ± 12"),
+        (Finding("", 1.0, above=0.999), True, "above 0.999", "1"),
+        (Finding("", Measure(-1.02, 0.01), above=-1.1, below=-0.9), True, "-1.1 to -0.9", "-1.020 ± 0.010"),
+        (Finding("", Measure(-1.08, 0.01), above=-1.1, below=-0.9), False, "-1.1 to -0.9", "-1.080 ± 0.010"),
+        (Finding("", math.nan, above=0), False, "above 0", "not resolved"),
+        (Finding("", Measure(1.0, 1e-9), above=0), True, "above 0", "1 ± 1e-09"),
+    ],
+)
+def test_findings_hold_by_three_standard_errors(finding, holds, wanted, shown):
+    assert (finding.holds, finding.wanted, str(finding)) == (holds, wanted, shown)
+
+
+def test_verdicts_follow_from_what_holds():
+    yes, no = Finding("", 1.0, above=0), Finding("", -1.0, above=0)
+    options = {"experiment": "grid", "summarise": lambda results: [], "rule": "Above 0."}
+    claim = Claim("H-F1", "Figure 1", "a claim", **options)
+    erratum = Claim("P-A1", "Algorithm 1", "an error", **options, errs=True)
+    cases = {
+        (): "not yet run",
+        (yes, yes): "reproduced",
+        (yes, no): "reproduced in part",
+        (no,): "not reproduced",
+    }
+    for findings, expected in cases.items():
+        assert verdict(claim, findings) == expected
+        assert verdict(erratum, findings) == (expected if expected != "reproduced" else "corrected")
+    assert {*cases.values(), "corrected"} == set(VERDICTS)
+
+
+def test_a_power_of_the_width_is_found_with_errors_and_without():
+    widths = [64, 256, 1_024, 4_096]
+    for error in (0.001, None):
+        found = [Measure(3 * width**-0.5, error and error * width**-0.5) for width in widths]
+        assert exponent(widths, found).value == pytest.approx(-0.5, abs=1e-3)
+    falls = list(vanishing("x", widths, [Measure(3 * w**-0.5, 0.001 * w**-0.5) for w in widths]))
+    assert all(finding.holds for finding in falls) and falls[1].value == pytest.approx(1 / 8)
+    stays = list(vanishing("x", widths, [Measure(3.0, 0.01)] * 4))
+    assert not any(finding.holds for finding in stays)
+    lost = next(vanishing("x", widths, [Measure(-0.1, 0.5)] * 4))
+    assert math.isnan(lost.value)

@@ -1,0 +1,102 @@
+"""What a run will probably take, by the runs that are on record."""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from widebnn.scale import current_scale
+from widebnn.study.experiment import Experiment
+from widebnn.study.results import Results, load
+from widebnn.study.speed import Speed
+
+__all__ = ["Forecast", "forecast"]
+
+
+class Forecast(NamedTuple):
+    """What a run will probably take.
+
+    Attributes
+    ----------
+    seconds
+        Wall time, without an executor.
+    peak_bytes
+        The most memory, by "host" and "device"; empty where that is not on record.
+    basis
+        What the numbers come from, in words.
+    """
+
+    seconds: float
+    peak_bytes: dict[str, int]
+    basis: str
+
+
+def forecast(
+    experiment: Experiment,
+    scale: str | None,
+    places: Iterable[Path],
+    speed: Speed | None = None,
+    others: Iterable[Experiment] = (),
+) -> Forecast | None:
+    """What a run will probably take: by a run of the same scale that is on record, or else by one of another.
+
+    Parameters
+    ----------
+    experiment, scale, speed
+        As for `widebnn.experiments.forecast`.
+    places
+        Folders of results, which are what is on record.
+    others
+        Experiments whose results may tell how fast a device is.
+    """
+    scale = current_scale() if scale is None else scale
+    config, places = experiment.config(scale), list(places)
+    known = {found.scale: found.provenance for found in _recorded(experiment, places)}
+    # the nearest in operations, whose time has the least to be multiplied by
+    wanted = experiment.cost(config)
+    ratios = {
+        other: wanted.operations / experiment.cost(experiment.scales[other]).operations for other in known
+    }
+    nearest = min(ratios, key=lambda other: max(ratios[other], 1 / ratios[other]), default=None)
+    nearest = scale if scale in known else nearest
+    if nearest is None:
+        return None
+    made, ratio = known[nearest], ratios[nearest]
+    if speed is None or made["device"] == speed.device:
+        if nearest == scale:
+            return Forecast(made["seconds"], made.get("peak_bytes", {}), f"as it took on {made['device']}")
+        basis = (
+            "an estimate, by operations and without compiling, "
+            f"from {made['seconds']:,.0f} s at {nearest} scale on {made['device']}"
+        )
+        return Forecast(made["seconds"] * ratio, {}, basis)
+    # on another device than the one that made the record
+    peak = {} if wanted.floats is None else {"device": int(4 * wanted.floats)}
+    of = f"an estimate from {made['seconds']:,.0f} s on {made['device']}"
+    if wanted.steps is None:
+        return Forecast(made["seconds"] * ratio, peak, f"{of}, as the host computes it there too")
+    flops = [
+        other.flops(found)
+        for other in others
+        if other.flops is not None
+        for found in _recorded(other, places)
+        if _kind(found.provenance["device"]) == _kind(made["device"])
+    ]
+    if not flops:
+        return None
+    faster, starts = speed.flops / max(flops), wanted.steps * speed.latency
+    basis = f"{of}: arithmetic {faster:.2g} times as fast, {starts:,.0f} s to start steps; {speed.basis}"
+    return Forecast(made["seconds"] * ratio / faster + starts, peak, basis)
+
+
+def _kind(device: str) -> str:
+    """A device, whatever the number of cores."""
+    return device.rpartition(",")[0] if device.endswith((" core", " cores")) else device
+
+
+def _recorded(experiment: Experiment[Any], places: Iterable[Path]) -> Iterator[Results]:
+    for place in places:
+        for scale, config in experiment.scales.items():
+            # a forecast makes do without what is damaged
+            with contextlib.suppress(FileNotFoundError, ValueError):
+                yield load(place / f"{experiment.name}_{scale}.json", config)

@@ -1,0 +1,56 @@
+"""A measured number with its standard error, and what differences and ratios make of it."""
+
+import math
+from typing import NamedTuple
+
+__all__ = ["Measure"]
+
+
+class Measure(NamedTuple):
+    """A value and its standard error; None where there is none.
+
+    Differences and ratios are of independent measures. A ratio has its error to first order, and is NaN where
+    the denominator is not positive. A plain number counts as exact.
+
+    Examples
+    --------
+    >>> print(Measure(3.0, 0.3) - Measure(1.0, 0.4))
+    2.00 ± 0.50
+    >>> print(Measure(3.0, 0.3) / 2)
+    1.50 ± 0.15
+    """
+
+    value: float
+    error: float | None = None
+
+    def __sub__(self, other: "Measure | float | int") -> "Measure":
+        other = measured(other)
+        return Measure(self.value - other.value, _both(self.error, other.error))
+
+    def __truediv__(self, other: "Measure | float | int") -> "Measure":
+        other = measured(other)
+        if not other.value > 0:
+            return Measure(math.nan)
+        value = self.value / other.value
+        relative = _both(*(m.error and (m.error / m.value if m.value else 0.0) for m in (self, other)))
+        return Measure(value, None if relative is None else abs(value) * relative)
+
+    def __str__(self) -> str:
+        if math.isnan(self.value):
+            return "not resolved"
+        if not self.error:
+            return f"{self.value:.3g}"
+        decimals = max(0, 1 - math.floor(math.log10(self.error)))
+        if decimals > 6:
+            return f"{self.value:.3g} ± {self.error:.1g}"
+        return f"{self.value:.{decimals}f} ± {self.error:.{decimals}f}"
+
+
+def measured(number: Measure | float | int) -> Measure:
+    """The number as a measure; exact if it is none."""
+    return number if isinstance(number, Measure) else Measure(float(number))
+
+
+def _both(*errors: float | None) -> float | None:
+    known = [error for error in errors if error is not None]
+    return math.hypot(*known) if known else None

@@ -1,0 +1,295 @@
+"""Experiments by name and claims in the order of the ledger: what is asked of all of them together."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+
+from widebnn._check import one_of
+from widebnn.scale import SCALES
+from widebnn.study import forecast as forecasts
+from widebnn.study import run as runs
+from widebnn.study.claim import Claim
+from widebnn.study.experiment import Experiment
+from widebnn.study.forecast import Forecast
+from widebnn.study.ledger import Entry, entry
+from widebnn.study.results import Results, load
+from widebnn.study.rows import Row
+from widebnn.study.run import check_folder, largest
+from widebnn.study.speed import Speed
+
+__all__ = ["Registry"]
+
+
+class Registry:
+    """Experiments and the claims that rest on them.
+
+    Parameters
+    ----------
+    experiments
+        All that there are.
+    order
+        The ids of the rows of the ledger.
+    shipped
+        Gives the folder of the results that ship with the book, whether or not it is there.
+
+    Attributes
+    ----------
+    experiments
+        By name.
+    order, shipped
+        As given.
+
+    Raises
+    ------
+    ValueError
+        If two experiments have one name, or `order` lacks the row of a claim or has one that nothing serves.
+    """
+
+    def __init__(self, experiments: Iterable[Experiment], order: Sequence[str], shipped: Callable[[], Path]):
+        every = list(experiments)
+        self.experiments = {experiment.name: experiment for experiment in every}
+        self.order, self.shipped_folder = tuple(order), shipped
+        if len(self.experiments) < len(every):
+            raise ValueError("experiments must have names of their own; two have the same")
+        served = {claim.id for experiment in every for claim in experiment.claims}
+        if served != set(order):
+            differing = sorted(served ^ set(order))
+            raise ValueError(f"order must name the rows that experiments serve; they differ in {differing}")
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """In the order of the ledger."""
+        claims = (claim for experiment in self.experiments.values() for claim in experiment.claims)
+        return tuple(sorted(claims, key=lambda claim: self.order.index(claim.id)))
+
+    def find(self, name: str) -> Experiment:
+        """The experiment of this name, or the one that serves the row of the ledger with this id.
+
+        Raises
+        ------
+        ValueError
+            If there is none; the message says which there are.
+        """
+        if name in self.experiments:
+            return self.experiments[name]
+        names = [claim.experiment for claim in self.claims if claim.id == name]
+        if not names:
+            one_of({*self.experiments, *self.order}, name=name)
+        if len(names) > 1:
+            raise ValueError(
+                f"name must be one of the experiments of {name}, {' or '.join(names)}; got {name!r}"
+            )
+        return self.experiments[names[0]]
+
+    def run(
+        self,
+        name: str,
+        scale: str | None = None,
+        results: str | os.PathLike = "results",
+        *,
+        resume: bool = False,
+        executor: Executor | None = None,
+        on_row: Callable[[Row], None] | None = None,
+        progress: bool = True,
+    ) -> Results:
+        """The results of an experiment at a scale: those stored, or else computed and stored.
+
+        They are stored as `<experiment>_<scale>.json`. Until all is computed, every part that is finished
+        lies in a folder beside it that has the configuration's hash in its name: an interruption costs one
+        part, and results of a changed configuration mix with nothing.
+
+        Parameters
+        ----------
+        name
+            Of an experiment, or the id of a row of the ledger.
+        scale
+            "smoke", "laptop", "colab" or "paper", as far as the experiment has them; without one, that of
+            `WIDEBNN_SCALE`.
+        results
+            The folder of results; made if there is none.
+        resume
+            Whether to go on where a run of this configuration was interrupted.
+        executor
+            As for `widebnn.study.sweep.sweep`, for the parts.
+        on_row
+            Called with each row as soon as it is there; only without an executor.
+        progress
+            Whether to show a progress bar, one unit per part.
+
+        Raises
+        ------
+        ValueError
+            If there is no such experiment or scale, the folder holds other things and no results, or they
+            are damaged, or a part observes more than the data at hand hold.
+        FileExistsError
+            If the folder holds results of another configuration under the same name, or those of an
+            interrupted run that is not to be resumed. They are kept.
+        OSError
+            If data cannot be found or downloaded, or results not be stored; what was stored before is kept.
+        ExceptionGroup
+            If parts failed for different reasons.
+
+        Examples
+        --------
+        >>> from widebnn import experiments
+        >>> results = experiments.run("tempering", scale="smoke")  # doctest: +SKIP
+        >>> experiments.summarise("tempering", scale="smoke")  # doctest: +SKIP
+        """
+        return runs.run(
+            self.find(name),
+            scale,
+            results,
+            resume=resume,
+            executor=executor,
+            on_row=on_row,
+            progress=progress,
+        )
+
+    def forecast(
+        self,
+        name: str,
+        scale: str | None = None,
+        results: str | os.PathLike = "results",
+        *,
+        speed: Speed | None = None,
+    ) -> Forecast | None:
+        """What a run will probably take: by one of the same scale that is on record, or else of another.
+
+        Results in the folder and those shipped with the book are what is on record. Those of another scale
+        are multiplied by the ratio of the numbers of operations, a guess that knows nothing of the time to
+        compile; those of another device than that of `speed` by the ratio of speeds besides, and what its
+        steps take to start is added.
+
+        Parameters
+        ----------
+        name, scale, results
+            As for `run`.
+        speed
+            Of the device that is to run it; without one, that of the run on record.
+
+        Returns
+        -------
+        None where no run of any scale is on record, or where `speed` is of another device than the one that
+        made it and no results on record tell the speed of that.
+
+        Raises
+        ------
+        ValueError
+            If there is no such experiment or scale.
+        """
+        places = (self.shipped_folder(), Path(results))
+        others = self.experiments.values()
+        return forecasts.forecast(self.find(name), scale, places, speed, others)
+
+    def summarise(
+        self, name: str, scale: str | None = None, results: str | os.PathLike = "results"
+    ) -> list[Entry]:
+        """What stored results say of the claims that rest on them.
+
+        Parameters
+        ----------
+        name
+            Of an experiment, or the id of a row of the ledger.
+        scale
+            Without one, the largest that has results.
+        results
+            The folder of results.
+
+        Raises
+        ------
+        ValueError
+            If there is no such experiment or scale, the folder is not ours, or the results are damaged or of
+            another configuration.
+        FileNotFoundError
+            If there are no results.
+        """
+        experiment = self.find(name)
+        found = self._load(experiment, scale, check_folder(results, must_exist=True))
+        claims = (one for one in experiment.claims if name in (one.id, experiment.name))
+        return [entry(one, experiment, found) for one in claims]
+
+    def ledger(self, results: str | os.PathLike = "results") -> list[Entry]:
+        """Every claim with the verdict that stored results give it.
+
+        The largest scale that has results counts; smoke scale, which tests code and not claims, never does.
+
+        Parameters
+        ----------
+        results
+            The folder of results.
+
+        Raises
+        ------
+        FileNotFoundError, NotADirectoryError
+            If there is no such folder.
+        ValueError
+            If the folder is not ours, or results in it are damaged or of another configuration.
+        """
+        folder = check_folder(results, must_exist=True)
+        found = {}
+        for name, experiment in self.experiments.items():
+            if (scale := largest(experiment, folder)) not in (None, "smoke"):
+                found[name] = self._load(experiment, scale, folder)
+        return [
+            entry(claim, self.experiments[claim.experiment], found.get(claim.experiment))
+            for claim in self.claims
+        ]
+
+    def shipped(self, name: str, scale: str | None = None) -> Results:
+        """The results of an experiment that ship with the book.
+
+        Parameters
+        ----------
+        name
+            Of an experiment, or the id of a row of the ledger.
+        scale
+            Without one, the largest that has results.
+
+        Raises
+        ------
+        ValueError
+            If there is no such experiment or scale.
+        FileNotFoundError
+            If none are shipped; the message says of which experiments and scales there are.
+        """
+        return self._load(self.find(name), scale, self.shipped_folder())
+
+    def report(self, row: str, results: Results | None = None) -> Entry:
+        """A row of the ledger: its claim, what results say of it, and the verdict.
+
+        Parameters
+        ----------
+        row
+            The id.
+        results
+            Of an experiment that serves the row; without them, those that ship with the book.
+
+        Raises
+        ------
+        ValueError
+            If there is no such row, the results are of another experiment, or two experiments serve the row
+            and it is not said which.
+        FileNotFoundError
+            If none are shipped.
+        """
+        claims = {claim.experiment: claim for claim in self.claims if claim.id == one_of(self.order, row=row)}
+        if results is None:
+            results = self.shipped(row)
+        wanted = " or ".join(claims)
+        name = results.name or wanted
+        if name not in claims:
+            raise ValueError(f"results must be those of {wanted}, on which {row} rests; got {results.name!r}")
+        return entry(claims[name], self.experiments[name], results)
+
+    def _load(self, experiment: Experiment, scale: str | None, folder: Path) -> Results:
+        scale = largest(experiment, folder) if scale is None else one_of(experiment.scales, scale=scale)
+        path = folder / f"{experiment.name}_{scale}.json"
+        if scale is None or not path.exists():
+            stems = (f"{name}_{one}" for name in self.experiments for one in SCALES)
+            held = ", ".join(stem for stem in stems if (folder / f"{stem}.json").exists())
+            wanted = path.stem if scale else experiment.name
+            raise FileNotFoundError(
+                f"results hold none of {wanted}: run it first; {folder} holds {held or 'none at all'}"
+            )
+        return load(path, experiment.config(scale))

@@ -1,0 +1,41 @@
+"""Trends over a grid: powers of the width, and what says that a quantity vanishes."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from widebnn import estimates
+from widebnn.study.claim import Finding
+from widebnn.study.measure import Measure
+
+__all__ = ["exponent", "vanishing"]
+
+
+def exponent(over: Sequence[int], found: Sequence[Measure]) -> Measure:
+    """p of A·xᵖ, by weighted least squares; where errors are unknown, by the residuals in logarithms."""
+    x, value = np.array(over, float), np.array([m.value for m in found])
+    errors = [m.error for m in found if m.error is not None]
+    if len(errors) == len(found):
+        p, error = estimates.power_law(x, value, np.array(errors)).exponent
+        return Measure(float(p), float(error))
+    (slope, _), residuals, *_ = np.polyfit(np.log(x), np.log(value), 1, full=True)
+    if len(x) < 3:
+        return Measure(float(slope))
+    variance = np.sum(residuals) / (len(x) - 2) / np.sum((np.log(x) - np.log(x).mean()) ** 2)
+    return Measure(float(slope), float(np.sqrt(variance)))
+
+
+def vanishing(what: str, over: Sequence[int], found: Sequence[Measure]) -> Iterator[Finding]:
+    """What says that a positive quantity with known errors tends to 0 in width, in the order of `over`.
+
+    It falls as a power of the width, with the first correction that a finite width makes where there are
+    widths enough to know it, and to less than half from the narrowest to the widest.
+    """
+    p = Measure(math.nan)
+    if all(m.value > 0 and m.error for m in found):  # a difference may be lost in its noise
+        value, error = (np.array(column) for column in zip(*found, strict=True))
+        law = estimates.power_law(np.array(over), value, error, correction=len(over) > 3)
+        p = Measure(float(law.exponent.value), float(law.exponent.error))
+    yield Finding(f"{what}: exponent in the width", p, below=0)
+    yield Finding(f"{what}: widest ÷ narrowest", found[-1] / found[0], below=0.5)
