@@ -3,12 +3,15 @@
 import dataclasses
 import math
 
+import pytest
+
 from widebnn.experiments import ALGORITHMS, CLAIMS, Results, algorithms
 from widebnn.study.experiment import verdict
 
 SERVED = [claim for claim in CLAIMS if claim.experiment == "algorithms"]
 
 
+@pytest.mark.slow
 def test_chains_have_the_laws_that_they_should():
     seen = []
     config = dataclasses.replace(ALGORITHMS["smoke"], cases=("pCN", "pCNL, U = 0"))

@@ -3,12 +3,14 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 from widebnn.experiments import COLLAPSE, collapse
 
 TINY = dataclasses.replace(COLLAPSE["smoke"], widths=(400,), num_points=6, num_digits=10, num_steps=60)
 
 
+@pytest.mark.slow
 def test_divergence_is_the_one_of_a_readout_that_moves_alone():
     seen = []
     rows = collapse(TINY, on_row=seen.append)

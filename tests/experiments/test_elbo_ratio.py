@@ -3,12 +3,14 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 from widebnn.experiments import ELBO_RATIO, elbo_ratio
 
 TINY = dataclasses.replace(ELBO_RATIO["smoke"], num_train=(20, 20), widths=(4, 40), num_samples=2)
 
 
+@pytest.mark.slow
 def test_terms_are_what_small_weights_make_them():
     seen = []
     rows = elbo_ratio(TINY, on_row=seen.append)

@@ -17,6 +17,7 @@ def judged(rows):
     return {name: verdict(claim, claim.summarise(results)) for name, claim in SERVED.items()}
 
 
+@pytest.mark.slow
 def test_all_hold_in_float64():
     seen = []
     rows = identities(IDENTITIES["smoke"], on_row=seen.append)
@@ -24,6 +25,7 @@ def test_all_hold_in_float64():
     assert set(judged(rows).values()) == {"reproduced"} and len(SERVED) == 5
 
 
+@pytest.mark.slow
 def test_slips_are_seen(monkeypatch):
     model = type(targets.linear(jnp.ones((1, 1)), jnp.ones((1, 1)), 1.0))
     exact = model.repriorised  # the map of another noise level takes its place

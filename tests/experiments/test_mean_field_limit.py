@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from flax import nnx
 
 from widebnn import vi
@@ -18,6 +19,7 @@ GAP = dataclasses.replace(
 TINY = dataclasses.replace(SUPREMA["smoke"], taus=(0.05,), widths=(4, 16), num_train=5, max_atoms=6)
 
 
+@pytest.mark.slow
 def test_gap_falls_as_one_over_the_width_in_one_scaling_alone():
     seen = []
     rows = mean_field_gap(GAP, on_row=seen.append)
@@ -36,6 +38,7 @@ def test_gap_falls_as_one_over_the_width_in_one_scaling_alone():
             )
 
 
+@pytest.mark.slow
 def test_neurons_add_up_to_the_network(x64):
     x, _ = curve(5)
     theta = np.random.default_rng(0).normal(size=(7, 6))
@@ -49,6 +52,7 @@ def test_neurons_add_up_to_the_network(x64):
     np.testing.assert_allclose(kl.sum(), vi.kl_divergence(q, 0.3))
 
 
+@pytest.mark.slow
 def test_suprema_are_ordered_and_certified():
     seen = []
     rows = suprema(TINY, on_row=seen.append)

@@ -22,6 +22,7 @@ def assert_rows_are_sane(rows, quantities, num_steps=20, thin=2):
             assert row[f"ess_{quantity}_error"] >= 0
 
 
+@pytest.mark.slow
 def test_rows_over_reg():
     seen = []
     rows = over_reg(REG, on_row=seen.append)
@@ -31,6 +32,7 @@ def test_rows_over_reg():
     assert [0 <= r["folded"] <= 1 for r in rows if r["map"] == "R"] == [True]
 
 
+@pytest.mark.slow
 def test_rows_over_maps():
     seen = []
     rows = over_maps(MAPS, on_row=seen.append)

@@ -14,6 +14,7 @@ TINY = dataclasses.replace(
 SERVED = [claim for claim in CLAIMS if claim.experiment == "theorems"]
 
 
+@pytest.mark.slow
 def test_rows_hold_every_quantity_and_agree_with_one_another():
     seen = []
     rows = theorems(TINY, on_row=seen.append)

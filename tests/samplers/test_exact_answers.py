@@ -85,11 +85,13 @@ SHORT = {"thin": 3, "burn_in": 200}
 """Where one step goes as far as several of a random walk; the bound on the error holds all the same."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["one layer", "two layers"])
 def test_reference_rests_on_many_draws(which):
     assert solved(which)[1].effective_draws > 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_predictions_have_exact_moments(case):
     make_target, make_sampler = CASES[case]
@@ -100,6 +102,7 @@ def test_predictions_have_exact_moments(case):
     assert 0.1 < draws.acceptance_rate < 0.95
 
 
+@pytest.mark.slow
 def test_elliptical_slice_has_exact_moments():
     tiny, exact = solved("two layers")
     target = rotated(marginal(tiny))
@@ -108,6 +111,7 @@ def test_elliptical_slice_has_exact_moments():
     assert draws.stats["n_steps"].mean() > 1.2  # the bracket had to shrink
 
 
+@pytest.mark.slow
 def test_unitwise_alternated_with_a_sampler_of_the_layers_below_has_exact_moments():
     tiny, exact = solved("two layers")
     target = rotated(marginal(tiny))

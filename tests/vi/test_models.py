@@ -68,6 +68,7 @@ def test_undrawn_convolution_has_its_moments():
     np.testing.assert_allclose(f.std(axis=0), std, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_resnet_has_the_papers_weights_and_leaves_batchnorm_without_a_posterior():
     """He et al. count 0.27 million parameters."""
     module = models.ResNet20(rngs=rngs())
@@ -91,6 +92,7 @@ def test_signals_of_the_normaliser_free_resnet_stay_of_order_one():
     assert 0.1 < outputs.std() < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [11, 13, 16])
 def test_vgg_has_its_layers(depth):
     module = models.VGG(depth, rngs=rngs())
@@ -109,6 +111,7 @@ def resnet():
     return models.ResNet20(rngs=rngs())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "local"), [(convolutional, False), (convolutional, True), (resnet, False)])
 def test_network_can_be_fitted(make, local):
     images = IMAGES[:, :8, :8]
