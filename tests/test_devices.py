@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import jax
+import pytest
 
 from widebnn._devices import Devices
 
 
+@pytest.mark.slow
 def test_eight_devices_give_what_one_gives():
     script = Path(__file__).with_name("devices_check.py")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=500)
@@ -18,6 +20,7 @@ def test_eight_devices_give_what_one_gives():
     assert done.stdout.endswith("all equal\n")
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives():
     script = Path(__file__).with_name("hosts_check.py")
     with socket.socket() as free:

@@ -83,6 +83,7 @@ def test_biases_are_drawn_at_once():
 OPTIONS = [{}, {"num_samples": 4, "antithetic": True}, {"local": True, "num_samples": 2}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_gradient_agrees_with_finite_differences(x64, options):
     module = wb.vi.TwoLayer(3, 4, 2, rngs=nnx.Rngs(0))
@@ -106,6 +107,7 @@ def variance_of_gradient(q, log_likelihood, **options):
     return jax.vmap(gradient)(jax.random.split(KEY, 2_000)).var(axis=0).sum()
 
 
+@pytest.mark.slow
 def test_antithetic_and_local_draws_vary_less(x64):
     module = wb.vi.Linear(3, 2, rngs=nnx.Rngs(0))
     network = wb.vi.network(module, X, KEY)

@@ -72,6 +72,7 @@ def test_undrawn_convolution_has_its_moments():
     np.testing.assert_allclose(f.std(axis=0), std, rtol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", [1, 2])
 def test_local_and_global_draws_of_the_convolution_of_the_networks_have_one_law(stride):
     """`widebnn.models.Conv`, with its scales and its bias: mean and variance of each output."""
@@ -91,6 +92,7 @@ def test_local_and_global_draws_of_the_convolution_of_the_networks_have_one_law(
     np.testing.assert_allclose(variance / exact_variance, 1, atol=6 * (4 / num) ** 0.5)
 
 
+@pytest.mark.slow
 def test_resnet_has_the_papers_weights_and_leaves_batchnorm_without_a_posterior():
     """He et al. count 0.27 million parameters."""
     module = models.ResNet20(rngs=rngs())
@@ -114,6 +116,7 @@ def test_signals_of_the_normaliser_free_resnet_stay_of_order_one():
     assert 0.1 < outputs.std() < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [11, 13, 16])
 def test_vgg_has_its_layers(depth):
     module = models.VGG(depth, rngs=rngs())
@@ -136,6 +139,7 @@ def resnet():
     return models.ResNet20(rngs=rngs())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "local"), [(convolutional, False), (convolutional, True), (cnn, True), (resnet, False)]
 )
