@@ -17,8 +17,8 @@ from widebnn.experiments import (
     gain_dense,
     gain_over_width,
     gain_resnet,
-    langevin_gain,
 )
+from widebnn.experiments.chains.langevin_gain import langevin_gain
 from widebnn.study import Results, Rows, verdict
 
 TINY = dataclasses.replace(

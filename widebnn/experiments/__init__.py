@@ -11,7 +11,6 @@ from widebnn.experiments.chains.langevin_gain import (
     gain_over_data,
     gain_over_width,
     gain_resnet,
-    langevin_gain,
 )
 from widebnn.experiments.chains.over_width import OverWidth, over_width, series
 from widebnn.experiments.chains.step_cost import StepCost, step_cost
@@ -46,14 +45,12 @@ from widebnn.study import (
     Claim,
     Finding,
     Results,
-    Rows,
     config_hash,
     device,
     load,
     load_or_run,
     save,
 )
-from widebnn.study.experiment import Experiment
 from widebnn.study.forecast import Forecast
 from widebnn.study.ledger import Entry
 from widebnn.study.registry import Registry
@@ -77,7 +74,6 @@ __all__ = [
     "Efficiency",
     "ElboRatio",
     "Entry",
-    "Experiment",
     "Finding",
     "Forecast",
     "Identities",
@@ -93,7 +89,6 @@ __all__ = [
     "PublishedPCNL",
     "ResNet",
     "Results",
-    "Rows",
     "Speed",
     "StepCost",
     "Suprema",
@@ -123,7 +118,6 @@ __all__ = [
     "gain_resnet",
     "identities",
     "landscape",
-    "langevin_gain",
     "ledger",
     "load",
     "load_or_run",

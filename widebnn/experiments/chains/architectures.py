@@ -13,7 +13,7 @@ import numpy as np
 from widebnn import estimates, samplers, targets
 from widebnn._check import at_least, fraction
 from widebnn.diagnostics import effective_sample_size
-from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, bulk_and_tail, finite
+from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, LEAST_ESS, bulk_and_tail, finite
 from widebnn.experiments.settings.networks import Network, network, observed, observes, over_widths
 from widebnn.experiments.settings.posterior import Posterior, size
 from widebnn.sampling import Draws, sample
@@ -243,7 +243,6 @@ def _summary(draws: Draws) -> Row:
 
 
 SETTING = ("architecture", "dataset", "depth")
-LEAST_ESS = 10  # fewer effective samples are a guess, whatever their decimals
 
 
 @architectures.claim(

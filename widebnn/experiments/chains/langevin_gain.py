@@ -14,7 +14,7 @@ from jaxtyping import Float
 from widebnn import samplers, targets
 from widebnn._check import at_least, one_of, positive
 from widebnn.diagnostics import band, effective_sample_size, random_projections
-from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, convergence_summary
+from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, LEAST_ESS, convergence_summary
 from widebnn.experiments.settings.networks import Network, in_span, network, observed, observes
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Experiment, Finding, Measure, Results, Row, Rows, experiment
@@ -388,7 +388,6 @@ def gain_resnet(config: LangevinGain) -> Iterator[Row]:
 
 
 LEAST_ACCEPTANCE = 0.98  # of the protocol
-LEAST_SAMPLES = 10
 
 
 @gain_over_width.claim(
@@ -502,7 +501,7 @@ def _change(results: Results, gains: list[Finding]) -> Measure:
     fewest = min(row["pooled_projections"] * row["step"] for row in at_the_end)
     samples = fewest * results.config["num_chains"]
     first, last = (Measure(gain.value, gain.error) for gain in (gains[0], gains[-1]))
-    return last / first if samples >= LEAST_SAMPLES else Measure(math.nan)
+    return last / first if samples >= LEAST_ESS else Measure(math.nan)
 
 
 def _pairs(rows: Rows, over: str) -> list[tuple[int, Row, Row]]:

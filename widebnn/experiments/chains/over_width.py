@@ -14,7 +14,7 @@ from widebnn import samplers
 from widebnn._check import one_of
 from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.experiments.chains.convergence import SAMPLERS as FROM_THE_PRIOR
-from widebnn.experiments.settings.chain_summaries import bulk_and_tail
+from widebnn.experiments.settings.chain_summaries import LEAST_ESS, bulk_and_tail
 from widebnn.experiments.settings.images import INPUTS, LOADERS, images
 from widebnn.experiments.settings.posterior import Posterior, one_layer, size
 from widebnn.sampling import Draws, sample
@@ -212,7 +212,6 @@ def series(
 
 
 PAPERS = ("pCN", "pCNL", "Langevin")
-LEAST_ESS = 10  # fewer effective samples are a guess, whatever their decimals
 
 
 @over_width.claim(

@@ -8,9 +8,10 @@ from jaxtyping import Float
 from widebnn._check import at_least
 from widebnn.diagnostics import effective_sample_size, principal_components, rhat_squared
 
-__all__ = ["LEAST_DRAWS", "bulk_and_tail", "convergence_summary", "finite", "trace_summary"]
+__all__ = ["LEAST_DRAWS", "LEAST_ESS", "bulk_and_tail", "convergence_summary", "finite", "trace_summary"]
 
 LEAST_DRAWS = 8  # a chain is split in two, and half of it in two again
+LEAST_ESS = 10  # fewer effective samples are a guess, whatever their decimals
 MAX_TRACE = 200
 THRESHOLD = 1.2
 """Of the paper, and on R̂²: its R̂ is a ratio of variances."""
