@@ -15,8 +15,6 @@ from widebnn.experiments.chains.langevin_gain import (
 from widebnn.experiments.chains.over_width import OverWidth, over_width, series
 from widebnn.experiments.chains.step_cost import StepCost, step_cost
 from widebnn.experiments.chains.unitwise import Unitwise, unitwise
-from widebnn.experiments.claims import CLAIMS as UNDECORATED
-from widebnn.experiments.declared import DECLARED
 from widebnn.experiments.errata.algorithms import Algorithms, algorithms
 from widebnn.experiments.errata.published_pcnl import (
     PublishedPCNL,
@@ -33,18 +31,15 @@ from widebnn.experiments.theory.landscape import Landscape, landscape
 from widebnn.experiments.theory.other_maps import SOFTMAX_MAPS, OverMaps, OverReg, over_maps, over_reg
 from widebnn.experiments.theory.theorems import Theorems, theorems
 from widebnn.experiments.variational.approximations import Approximations, Predictions, approximations
+from widebnn.experiments.variational.ascent import curve, maximise
 from widebnn.experiments.variational.collapse import Collapse, collapse
+from widebnn.experiments.variational.concentration import Concentration, concentration
 from widebnn.experiments.variational.elbo_ratio import ElboRatio, elbo_ratio
-from widebnn.experiments.variational.mean_field_limit import (
-    Concentration,
-    MeanFieldGap,
-    Suprema,
-    concentration,
-    mean_field_gap,
-    suprema,
-)
+from widebnn.experiments.variational.mean_field_gap import MeanFieldGap, mean_field_gap
 from widebnn.experiments.variational.resnet import ResNet, resnet
-from widebnn.experiments.variational.tempering import TemperedFits, Tempering, tempering
+from widebnn.experiments.variational.suprema import Suprema, suprema
+from widebnn.experiments.variational.tempered_fits import TemperedFits
+from widebnn.experiments.variational.tempering import Tempering, tempering
 from widebnn.study import (
     VERDICTS,
     Claim,
@@ -56,7 +51,6 @@ from widebnn.study import (
     load_or_run,
     save,
 )
-from widebnn.study.experiment import Experiment
 from widebnn.study.forecast import Forecast
 from widebnn.study.ledger import Entry
 from widebnn.study.registry import Registry
@@ -112,6 +106,7 @@ __all__ = [
     "convergence",
     "convergence_summary",
     "counterexample",
+    "curve",
     "device",
     "efficiency",
     "elbo_ratio",
@@ -126,6 +121,7 @@ __all__ = [
     "ledger",
     "load",
     "load_or_run",
+    "maximise",
     "mean_field_gap",
     "measured_speed",
     "ood_split",
@@ -171,12 +167,7 @@ def results_folder() -> Path:
     return shipped if shipped.is_dir() else package.parent / "book" / "results"
 
 
-_decorated = {name: one for name, one in globals().items() if isinstance(one, Experiment)}
-_every = {**DECLARED, **_decorated}
-for _claim in UNDECORATED:
-    _every[_claim.experiment].claims.append(_claim)
-
-_registry = Registry([_every[name] for name in NAMES.split()], ORDER.split(), results_folder)
+_registry = Registry([globals()[name] for name in NAMES.split()], ORDER.split(), results_folder)
 EXPERIMENTS = _registry.experiments
 """By name."""
 CLAIMS = _registry.claims
