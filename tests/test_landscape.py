@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from flax import nnx
 
 import widebnn as wb
 from widebnn import landscape
@@ -155,6 +156,15 @@ def test_curvature_is_the_largest_eigenvalue_of_the_hessian(x64, kind):
     target = network(kind)
     found, _ = assert_curvature(landscape.curvature, target, draws(target, 1)[0], 30)
     assert found.residual < 1e-3 * found.largest
+
+
+def test_curvature_of_a_convolutional_network(x64):
+    images = jnp.asarray(np.random.default_rng(3).normal(size=(2, 3, 3, 1)))
+    bnn = wb.BNN(wb.models.CNN(1, 2, rngs=nnx.Rngs(0)), 1, 0.2)
+    target = wb.targets.marginal(bnn, images, jnp.array([[1.0], [-2.0]]))
+    position = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), draws(target, 1)[0])
+    found, exact = assert_curvature(landscape.curvature, target, position, 30)
+    assert exact[-1] > 1.01 and found.residual < 1e-3 * found.largest
 
 
 @pytest.mark.parametrize("num_steps", [1, 2, 4, 8])

@@ -1,6 +1,9 @@
 """What a user may hand over as data: real arrays of JAX or of NumPy."""
 
+import contextlib
+
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Real
@@ -32,9 +35,12 @@ def floating(**named: jax.Array | np.ndarray) -> Float[Array, "..."]:
         If one of them is NaN or infinite.
     """
     ((name, value),) = named.items()
-    array = jnp.asarray(value)
-    if jnp.issubdtype(array.dtype, jnp.complexfloating):
-        raise TypeError(f"{name} must hold real numbers; got {array.dtype}")
-    if not jnp.issubdtype(array.dtype, jnp.floating):
-        array = array.astype(jnp.result_type(float))
+    is_traced = isinstance(value, jax.core.Tracer)
+    # Data at hand stay at hand while something else is traced, such as a scale.
+    with contextlib.nullcontext() if is_traced else jax.ensure_compile_time_eval():
+        array = jnp.asarray(value)
+        if jnp.issubdtype(array.dtype, jnp.complexfloating):
+            raise TypeError(f"{name} must hold real numbers; got {array.dtype}")
+        if not jnp.issubdtype(array.dtype, jnp.floating):
+            array = array.astype(jnp.result_type(float))
     return finite(**{name: array})

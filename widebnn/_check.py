@@ -5,15 +5,27 @@ Arguments are passed by keyword so that the name in the message is the caller's 
 """
 
 import math
+import numbers
 import operator
 from collections.abc import Iterable
 
 import jax
 import jax.core
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-__all__ = ["Number", "at_least", "finite", "fraction", "non_negative", "one_of", "positive", "quarter_turn"]
+__all__ = [
+    "Number",
+    "at_least",
+    "finite",
+    "fraction",
+    "is_known_to_be",
+    "non_negative",
+    "one_of",
+    "positive",
+    "quarter_turn",
+]
 
 
 Number = float | int | Float[Array, ""]
@@ -39,12 +51,27 @@ def at_least(least: int, **named: int) -> int:
 
 def _number(low: Number, strict: bool, high: Number, wanted: str, named: dict[str, Number]) -> Number:
     name, value = _only(named)
+    if not _is_number(value):
+        raise TypeError(f"{name} must be {wanted}; got {value!r}")
     if isinstance(value, jax.core.Tracer):
         return value
     number = float(value)  # a comparison of arrays would be traced under jit
     if not math.isfinite(number) or number < low or (strict and number == low) or number > high:
         raise ValueError(f"{name} must be {wanted}; got {value}")
     return value
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is one real number; True and False are none."""
+    if isinstance(value, jax.Array | np.ndarray | np.generic):
+        kinds = (np.integer, np.floating)
+        return value.ndim == 0 and any(jnp.issubdtype(value.dtype, kind) for kind in kinds)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def is_known_to_be(number: int, value: Number) -> bool:
+    """Whether `value` equals `number`. A traced value may be any number, and none is known."""
+    return not isinstance(value, jax.core.Tracer) and float(value) == number
 
 
 def positive(**named: Number) -> Number:

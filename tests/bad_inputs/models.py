@@ -59,6 +59,10 @@ ROWS = [
     *refused(
         "models.BNN",
         *[(lambda v=v: bnn(noise_std=v), f"noise_std…a finite number above 0…{v}") for v in SCALES],
+        *[
+            (lambda v=v: bnn(noise_std=v), TypeError, f"noise_std…above 0…{v!r}")
+            for v in ("0.1", None, True, jnp.ones(1))
+        ],
         (lambda: wb.BNN(fcn(), 0, 0.1), "out_features…at least 1…0"),
         (lambda: bnn(bias_std=-1.0), "bias_std…0 or above…-1.0"),
         (lambda: bnn(weight_std=0.0), "weight_std…above 0…0.0"),

@@ -43,11 +43,11 @@ ROWS = [
     *refused(
         "targets.jacobian",
         *[(lambda v=v: wb.targets.jacobian(bnn(), X, Y, reg=v), f"reg…above 0…{v}") for v in SCALES],
-        (
-            lambda: target("jacobian").from_parameters(position("jacobian")),
-            NotImplementedError,
-            "from_parameters…no closed solution",
-        ),
+        (lambda: wb.targets.jacobian(fcn(), X, Y), TypeError, "bnn…widebnn.BNN…FCN"),
+    ),
+    *refused(
+        "targets.rotated",
+        (lambda: wb.targets.rotated(target("jacobian")), TypeError, "target…with an inverse…Jacobian"),
     ),
     *refused(
         "targets.jacobian",

@@ -12,16 +12,14 @@ import pytest
 import widebnn as wb
 from widebnn.experiments import (
     CLAIMS,
-    CONVERGENCE,
-    Results,
     convergence,
     convergence_summary,
     trace_summary,
 )
-from widebnn.study.experiment import verdict
+from widebnn.study import Results, Rows, verdict
 
 TINY = dataclasses.replace(
-    CONVERGENCE["smoke"],
+    convergence.scales["smoke"],
     num_train=8,
     num_test=2,
     widths=(4,),
@@ -37,9 +35,7 @@ def flat(position):
 
 
 def test_rows_cover_the_grid_and_can_be_saved():
-    seen = []
-    rows = convergence(TINY, on_row=seen.append)
-    assert rows == seen
+    rows = list(convergence(TINY))
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows
     assert [(row["sampler"], row["step"]) for row in rows] == [
         (name, step) for name in TINY.samplers for step in (20, 40, 60, 80)
@@ -58,12 +54,12 @@ def test_samplers_start_from_the_same_draws_of_the_prior(monkeypatch):
     def first(rng_key, sampler, target, **options):
         keys.append(jax.random.key_data(rng_key).tolist())
         assert "initial" not in options and "burn_in" not in options
-        raise StopIteration
+        raise InterruptedError
 
     monkeypatch.setattr(sys.modules[convergence.__module__], "sample", first)
-    for name in CONVERGENCE["smoke"].samplers:
-        with pytest.raises(StopIteration):
-            convergence(dataclasses.replace(TINY, samplers=(name,), num_steps=(80,)))
+    for name in convergence.scales["smoke"].samplers:
+        with pytest.raises(InterruptedError):
+            list(convergence(dataclasses.replace(TINY, samplers=(name,), num_steps=(80,))))
     assert keys == 3 * keys[:1]
 
 
@@ -129,7 +125,7 @@ def rows(pcn, pcnl, langevin):
     ],
 )
 def test_verdicts_follow_the_numbers(numbers, wanted):
-    results = Results(rows(**numbers), {"num_projections": 100}, {})
+    results = Results(Rows(reversed(rows(**numbers))), {"num_projections": 100}, {})
     claims = [claim for claim in CLAIMS if claim.experiment == "convergence"]
     assert [claim.id for claim in claims] == ["P-F3", "P-F4", "P-F5", "P-F6"]
     found = {claim.id: verdict(claim, claim.summarise(results)) for claim in claims}
@@ -148,14 +144,14 @@ def test_verdicts_follow_the_numbers(numbers, wanted):
         ({"dataset": "imagenet"}, ["dataset", "imagenet", "cifar10"]),
     ],
 )
-def test_bad_configurations_are_refused_before_anything_runs(change, words):
+def test_bad_configurations_are_refused_where_they_are_made(change, words):
     with pytest.raises(ValueError) as error:
-        convergence(dataclasses.replace(TINY, **change), on_row=pytest.fail)
+        dataclasses.replace(TINY, **change)
     for word in words:
         assert word in str(error.value)
 
 
 def test_paper_scale_is_the_papers():
-    paper = CONVERGENCE["paper"]
+    paper = convergence.scales["paper"]
     assert (paper.num_chains, paper.step_size, paper.num_checkpoints) == (3, 0.1, 4)
     assert paper.widths == (512, 1_024, 2_048, 4_096) and set(paper.num_steps) == {20_000}

@@ -63,3 +63,31 @@ def test_other_devices_get_the_chains_at_once():
     assert "stablehlo.while" in traced.lower(lowering_platforms=("cpu",)).as_text()
     of_a_gpu = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "stablehlo.while" not in of_a_gpu and of_a_gpu.count("stablehlo.convolution") == 1
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("padding", ["centred", "same"])
+def test_derivatives_beyond_the_gradient_are_those_of_autodiff(x64, stride, padding):
+    """Forward over reverse, reverse over both, and several kernels side by side."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    x, kernels, direction = (
+        jax.random.normal(key, shape)
+        for key, shape in zip(keys, [(2, 5, 4, 2), (3, 3, 3, 2, 2), (3, 3, 2, 2)], strict=True)
+    )
+
+    def derivatives(convolution):
+        def energy(x, kernel):
+            return jnp.sum(jnp.sin(convolution(x, kernel, stride, padding)))
+
+        def along(kernel):
+            return jax.jvp(lambda k: jax.grad(energy, (0, 1))(x, k), (kernel,), (direction,))[1]
+
+        def beyond(kernel):
+            of_x, of_kernel = along(kernel)
+            return jnp.sum(of_x**2) + jnp.sum(of_kernel**3)
+
+        return jax.jit(jax.vmap(lambda kernel: (along(kernel), jax.grad(beyond)(kernel))))(kernels)
+
+    for ours, theirs in zip(*map(jax.tree.leaves, map(derivatives, (convolve, plain))), strict=True):
+        assert jnp.abs(theirs).min() > 0
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)

@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
 from widebnn.models import ACTIVATIONS, CNN, Conv, WideResNet20
-from widebnn.tree import normal_like
+from widebnn.tree import inner_product, normal_like
 
 IMAGES = jnp.asarray(np.random.default_rng(0).normal(size=(3, 8, 8, 2)), jnp.float32)
 gelu = ACTIVATIONS["gelu"]
@@ -112,3 +113,69 @@ def test_a_residual_network_is_repriorised(x64):
     ours, exact = np.transpose([densities(jax.random.key(i)) for i in range(3)])
     np.testing.assert_allclose(np.diff(ours), np.diff(exact), rtol=1e-8)
     assert np.abs(np.diff(ours)).min() > 1e-3
+
+
+def small_cnn():
+    images = np.random.default_rng(1).normal(size=(2, 3, 3, 1))
+    bnn = wb.BNN(CNN(1, 2, rngs=nnx.Rngs(0)), 1, 0.4)
+    return bnn, jnp.asarray(images), jnp.asarray([[1.0], [-0.5]])
+
+
+def in_float64(position):
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), position)
+
+
+def test_the_jacobian_map_of_a_convolutional_network(x64):
+    """θ = R(φ) and log |det ∂R/∂φ| by brute force."""
+    target = wb.targets.jacobian(*small_cnn(), 5.0)
+    flat, unravel = ravel_pytree(in_float64(target.draw_prior(jax.random.key(0))))
+
+    def f(phi):
+        return target.bnn(unravel(phi), target.x).ravel()
+
+    @jax.jit
+    def both(phi):
+        def r(phi):
+            return ravel_pytree(target.to_parameters(unravel(phi)))[0]
+
+        return r(phi), jnp.linalg.slogdet(jax.jacrev(r)(phi))[1], target.log_jacobian(unravel(phi))
+
+    j = jax.jacrev(f)(flat)
+    residual = jnp.linalg.solve(j @ j.T + 5 * jnp.eye(2), target.y.ravel() - f(flat))
+    moved, exact, found = both(flat)
+    np.testing.assert_allclose(moved, flat + j.T @ residual, rtol=1e-10)
+    assert jnp.abs(exact) > 0.01
+    np.testing.assert_allclose(found, exact, rtol=1e-9)
+
+
+def assert_slope(function, position, direction, forward=False):
+    """The derivative along a direction, in forward or in reverse mode, against central differences."""
+
+    def along(t):
+        return function(jax.tree.map(lambda u, v: u + t * v, position, direction))
+
+    def derivative(t):
+        return jax.jvp(along, (t,), (1.0,))[1] if forward else jax.grad(along)(t)
+
+    slope = jax.jit(derivative)(0.0)
+    up, down = map(jax.jit(along), (1e-4, -1e-4))
+    assert jnp.abs(slope) > 1e-4
+    np.testing.assert_allclose(slope, (up - down) / 2e-4, rtol=1e-6)
+
+
+def test_the_estimated_jacobian_map_has_a_gradient(x64):
+    target = wb.targets.jacobian(*small_cnn(), 5.0, num_probes=2, rng_key=jax.random.key(5))
+    position, direction = (in_float64(target.draw_prior(jax.random.key(i))) for i in range(2))
+    assert_slope(target.potential, position, direction)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [lambda: CNN(1, 2, 2, rngs=nnx.Rngs(0)), lambda: WideResNet20(1, (1, 1, 1), rngs=nnx.Rngs(0))],
+    ids=["CNN", "WideResNet20"],
+)
+def test_products_with_the_hessian(x64, features):
+    _, x, y = small_cnn()
+    target = wb.targets.marginal(wb.BNN(features(), 1, 0.4), x, y)
+    position, u, v = (in_float64(target.draw_prior(jax.random.key(i))) for i in range(3))
+    assert_slope(lambda w: inner_product(u, jax.grad(target.potential)(w)), position, v, forward=True)

@@ -3,14 +3,16 @@
 from pathlib import Path
 
 from widebnn.experiments.chains.architectures import Architectures, Case, architectures
-from widebnn.experiments.chains.convergence import (
-    Convergence,
-    convergence,
-    convergence_summary,
-    trace_summary,
-)
+from widebnn.experiments.chains.convergence import Convergence, convergence
 from widebnn.experiments.chains.efficiency import Efficiency, efficiency
-from widebnn.experiments.chains.langevin_gain import LangevinGain, langevin_gain
+from widebnn.experiments.chains.langevin_gain import (
+    LangevinGain,
+    gain_dense,
+    gain_over_data,
+    gain_over_width,
+    gain_resnet,
+    langevin_gain,
+)
 from widebnn.experiments.chains.over_width import OverWidth, over_width, series
 from widebnn.experiments.chains.step_cost import StepCost, step_cost
 from widebnn.experiments.chains.unitwise import Unitwise, unitwise
@@ -23,6 +25,7 @@ from widebnn.experiments.errata.published_pcnl import (
     published_pcnl,
     published_potential,
 )
+from widebnn.experiments.settings.chain_summaries import convergence_summary, trace_summary
 from widebnn.experiments.settings.networks import Network
 from widebnn.experiments.settings.ood_split import InAndOut, classification_summary, ood_split
 from widebnn.experiments.theory.counterexample import Counterexample, counterexample
@@ -118,6 +121,10 @@ __all__ = [
     "elbo_ratio",
     "find",
     "forecast",
+    "gain_dense",
+    "gain_over_data",
+    "gain_over_width",
+    "gain_resnet",
     "identities",
     "landscape",
     "langevin_gain",
@@ -163,8 +170,10 @@ X-1 X-2 X-3 X-4 X-5
 
 
 def results_folder() -> Path:
-    """Where the results that ship with the book lie; only a checkout has them."""
-    return Path(__file__).parents[2] / "book" / "results"
+    """Where the results that ship with the book lie: in the package, or in `book` of a checkout."""
+    package = Path(__file__).parents[1]
+    shipped = package / "results"
+    return shipped if shipped.is_dir() else package.parent / "book" / "results"
 
 
 _decorated = {name: one for name, one in globals().items() if isinstance(one, Experiment)}

@@ -1,6 +1,7 @@
 """A Bayesian neural network: embedding, Gaussian linear readout, observation noise."""
 
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -9,7 +10,7 @@ from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
 from widebnn._arrays import Inputs
-from widebnn._check import Number, at_least, non_negative, positive
+from widebnn._check import Number, at_least, is_known_to_be, non_negative, positive
 from widebnn.models.embedding import Embedding, Inner, from_nnx
 
 __all__ = ["BNN", "Parameters"]
@@ -25,6 +26,7 @@ class Parameters(NamedTuple):
     readout: Float[Array, "p d_out"]
 
 
+@dataclass(frozen=True, eq=False, init=False)
 class BNN:
     """y = Ψ W + σ ε with Ψ = [σ_W h^L(x)/√d_L, σ_b], theory as in Hron et al. 2022, §1.1 and §2.
 
@@ -40,7 +42,10 @@ class BNN:
     noise_std
         σ > 0, the standard deviation of an observation.
     weight_std, bias_std
-        σ_W and σ_b of the readout; the papers' 1 and 0.1 by default. With σ_b = 0 there is no bias.
+        σ_W and σ_b of the readout; the papers' 1 and 0.1 by default. With σ_b = 0 there is no bias, unless
+        the 0 is traced.
+
+    σ, σ_W and σ_b may be traced: build the network inside the function that is to be differentiated.
 
     Raises
     ------
@@ -48,6 +53,12 @@ class BNN:
         If a scale is out of range, or `features` is no module or one that holds BatchNorm, Dropout or
         other state.
     """
+
+    features: Embedding
+    out_features: int
+    noise_std: Number
+    weight_std: Number
+    bias_std: Number
 
     def __init__(
         self,
@@ -58,11 +69,20 @@ class BNN:
         weight_std: Number = 1.0,
         bias_std: Number = 0.1,
     ):
-        self.out_features = at_least(1, out_features=out_features)
-        self.noise_std = positive(noise_std=noise_std)
-        self.weight_std = positive(weight_std=weight_std)
-        self.bias_std = non_negative(bias_std=bias_std)
-        self.features = features if isinstance(features, Embedding) else from_nnx(features)
+        checked = {
+            "out_features": at_least(1, out_features=out_features),
+            "noise_std": positive(noise_std=noise_std),
+            "weight_std": positive(weight_std=weight_std),
+            "bias_std": non_negative(bias_std=bias_std),
+            "features": features if isinstance(features, Embedding) else from_nnx(features),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)  # frozen from here on
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether Ψ has a bias column: where σ_b is not 0."""
+        return not is_known_to_be(0, self.bias_std)
 
     def embedding(self, inner: Inner, x: Inputs) -> Float[Array, "n p"]:
         """Ψ, the scaled top-layer embedding with its bias column; p = d_L + 1, or d_L where σ_b = 0."""
@@ -73,7 +93,7 @@ class BNN:
                 f"got {h.shape}: pool or flatten inside the module"
             )
         psi = self.weight_std / math.sqrt(h.shape[1]) * h
-        if self.bias_std == 0:
+        if not self.has_bias:
             return psi
         return jnp.concatenate([psi, jnp.full((len(psi), 1), self.bias_std, psi.dtype)], axis=1)
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
 
-from widebnn._check import Number, at_least, non_negative, positive
+from widebnn._check import Number, at_least, is_known_to_be, non_negative, positive
 from widebnn.models.convolution import convolve
 
 __all__ = ["Conv"]
@@ -56,11 +56,11 @@ class Conv(nnx.Module):
         self.weight_std = positive(weight_std=weight_std)
         self.bias_std = non_negative(bias_std=bias_std)
         self.kernel = nnx.Param(jax.random.normal(rngs.params(), (kernel_size, kernel_size, *channels)))
-        if bias_std > 0:
-            self.bias = nnx.Param(jax.random.normal(rngs.params(), (out_channels,)))
+        has_bias = not is_known_to_be(0, bias_std)
+        self.bias = nnx.Param(jax.random.normal(rngs.params(), (out_channels,))) if has_bias else None
 
     def __call__(self, h: Images) -> Images:
         kernel = self.kernel[...]
         scale = self.weight_std / math.sqrt(math.prod(kernel.shape[:3]))
         f = scale * convolve(jnp.asarray(h), kernel, self.stride, "same")
-        return f + self.bias_std * self.bias[...][None, None, None, :] if self.bias_std > 0 else f
+        return f if self.bias is None else f + self.bias_std * self.bias[...][None, None, None, :]

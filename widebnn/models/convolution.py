@@ -44,7 +44,15 @@ def _convolution(x: Images, kernel: Kernel, stride: int, padding: Padding, **dil
         at_once = jax.vmap(grouped, (0 if of_chains else None, 0))
         return jax.lax.platform_dependent(x, kernel, cpu=one_by_one, default=at_once), True
 
-    return convolution(x, kernel)
+    # Derivatives beyond the gradient go through here, and JAX has no reverse mode for `custom_vmap`.
+    differentiable = jax.custom_jvp(lambda x, kernel: convolution(x, kernel))
+
+    @differentiable.defjvp
+    def product_rule(primals, tangents):
+        (x, kernel), (dx, dkernel) = primals, tangents
+        return differentiable(x, kernel), grouped(dx, kernel) + grouped(x, dkernel)
+
+    return differentiable(x, kernel)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
@@ -80,7 +88,8 @@ def _padding(x: Images, kernel: Kernel, stride: int, padding: str) -> Padding:
 
 
 def _forward(x: Images, kernel: Kernel, stride: int, padding: str):
-    return convolve(x, kernel, stride, padding), (x, kernel)
+    # not by convolve: a derivative of the gradient goes through here in forward mode
+    return _convolution(x, kernel, stride, _padding(x, kernel, stride, padding)), (x, kernel)
 
 
 def _backward(stride: int, padding: str, operands: tuple[Images, Kernel], g: Images) -> tuple[Images, Kernel]:

@@ -8,7 +8,7 @@ from flax import nnx
 from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs
-from widebnn._check import Number, at_least, non_negative, positive
+from widebnn._check import Number, at_least, is_known_to_be, non_negative, positive
 
 __all__ = ["Dense"]
 
@@ -49,9 +49,9 @@ class Dense(nnx.Module):
         self.weight_std = positive(weight_std=weight_std)
         self.bias_std = non_negative(bias_std=bias_std)
         self.kernel = nnx.Param(jax.random.normal(rngs.params(), (in_features, out_features)))
-        if bias_std > 0:
-            self.bias = nnx.Param(jax.random.normal(rngs.params(), (out_features,)))
+        has_bias = not is_known_to_be(0, bias_std)
+        self.bias = nnx.Param(jax.random.normal(rngs.params(), (out_features,))) if has_bias else None
 
     def __call__(self, h: Inputs) -> Float[Array, "n d_out"]:
         f = self.weight_std / math.sqrt(self.in_features) * (jnp.asarray(h) @ self.kernel[...])
-        return f + self.bias_std * self.bias[...][None, :] if self.bias_std > 0 else f
+        return f if self.bias is None else f + self.bias_std * self.bias[...][None, :]

@@ -55,7 +55,8 @@ def from_nnx(module: nnx.Module) -> Embedding:
             _refuse(type(part).__name__, path)
     graph, params, rest = nnx.split(module, nnx.Param, ...)
     for path, variable in nnx.to_flat_state(rest):
-        if not isinstance(variable, nnx.RngState):
+        # an array that stands in no variable, such as a scale, is a constant
+        if isinstance(variable, nnx.Variable) and not isinstance(variable, nnx.RngState):
             _refuse(type(variable).__name__, path)
     return Embedding(
         apply=lambda inner, x: nnx.merge(graph, inner, rest)(x),

@@ -1,6 +1,5 @@
 """A residual network without normalisers, whose posterior is one of its parameters alone."""
 
-import math
 from itertools import pairwise
 
 from flax import nnx
@@ -92,8 +91,8 @@ class _Block(nnx.Module):
         self.second = Conv(c_out, c_out, **scales)
         keeps_shape = stride == 1 and c_in == c_out
         self.projection = None if keeps_shape else Conv(c_in, c_out, 1, stride=stride, **scales)
-        self.skip_scale = math.sqrt((k - 1 + offset) / (k + offset))
-        self.residual_scale = math.sqrt(1 / (k + offset))
+        self.skip_scale = ((k - 1 + offset) / (k + offset)) ** 0.5
+        self.residual_scale = (1 / (k + offset)) ** 0.5
 
     def __call__(self, f: Images) -> Images:
         h = gelu(f)

@@ -16,7 +16,7 @@ Entries = Float[Array, "#n #m"]  # of a covariance matrix; variances stand as a 
 
 def relu(a: Entries, c: Entries, b: Entries) -> tuple[Entries, Entries]:
     """The arc-cosine kernels of orders one and zero (Cho & Saul 2009)."""
-    sine = jnp.sqrt(_determinant(a, c, b))  # ‖u‖‖v‖ sin θ
+    sine = _root(_determinant(a, c, b))  # ‖u‖‖v‖ sin θ
     beyond = jnp.pi - jnp.arctan2(sine, c)
     return (sine + beyond * c) / (2 * jnp.pi), beyond / (2 * jnp.pi)
 
@@ -42,8 +42,14 @@ def gelu(a: Entries, c: Entries, b: Entries) -> tuple[Entries, Entries]:
 
 def _determinant(a: Entries, c: Entries, b: Entries) -> Entries:
     """ab − c², as a product: no rounding is left where u = ±v, and nothing below 0."""
-    norm = jnp.sqrt(a * b)
+    norm = _root(a * b)
     return jnp.maximum((norm - c) * (norm + c), 0)
+
+
+def _root(x: Entries) -> Entries:
+    """√x, with the derivative 0 at 0: where u = v the infinite one would meet a factor 0 and give NaN."""
+    is_positive = x > 0
+    return jnp.where(is_positive, jnp.sqrt(jnp.where(is_positive, x, 1)), 0)
 
 
 EXPECTATIONS: dict[str, Callable[[Entries, Entries, Entries], tuple[Entries, Entries]]] = {

@@ -15,7 +15,8 @@ def stax_kernel_fn(bnn: BNN) -> Callable:
     """The kernel function of `bnn`, whose features are one of `NETWORKS`, at infinite width."""
     stax = neural_tangents().stax
     features = bnn.features.module
-    readout = stax.Dense(1, W_std=bnn.weight_std, b_std=bnn.bias_std, parameterization="ntk")
+    bias_std = bnn.bias_std if bnn.has_bias else None
+    readout = stax.Dense(1, W_std=bnn.weight_std, b_std=bias_std, parameterization="ntk")
     return stax.serial(NETWORKS[type(features)](features, stax), stax.GlobalAvgPool(), readout)[2]
 
 
@@ -46,7 +47,7 @@ def _conv(layer: Conv, stax: Any) -> Layer:
         2 * (layer.stride,),
         padding="SAME",
         W_std=layer.weight_std,
-        b_std=layer.bias_std or None,
+        b_std=None if layer.bias is None else layer.bias_std,
         parameterization="ntk",
     )
 

@@ -2,7 +2,8 @@
 
 ΨᵀΨ, Ψᵀy and ‖y − ΨW‖² are sums over observations. Formed block after block, and their gradients too, with Ψ
 of a block computed anew, they take memory O(block · width + p²) beside the data, however many rows there are.
-Gradients are in reverse mode and with respect to parameters; x and y are data and get none.
+Gradients are in reverse mode and with respect to parameters, λ, and scales of the network that are traced; x
+and y are data and get none.
 """
 
 import functools
@@ -58,9 +59,20 @@ class Rows(NamedTuple):
 
 
 def sum_over_blocks(term: Term, embedding: Embedding, inner: Inner, arguments: PyTree, data: Rows) -> PyTree:
-    """Σ_b term(Ψ_b, y_b, arguments), differentiable in the inner parameters and the arguments."""
+    """Σ_b term(Ψ_b, y_b, arguments), differentiable in inner parameters, traced scales and the arguments."""
+    embedding, inner = _with_scales(embedding, inner, data)
     x, y, block_size = data
     return _sum(term, embedding, block_size, inner, arguments, x, y)
+
+
+def _with_scales(embedding: Embedding, inner: Inner, data: Rows) -> tuple[Embedding, Any]:
+    """The embedding as a function of what it closes over too.
+
+    A custom derivative knows arguments alone; a scale that is traced, as in a derivative in σ_W, is none.
+    """
+    block = jax.ShapeDtypeStruct((min(data.block_size, len(data.x)), *data.x.shape[1:]), data.x.dtype)
+    pure, scales = jax.closure_convert(embedding, inner, block)
+    return lambda both, x: pure(both[0], x, *both[1]), (inner, scales)
 
 
 def _plain_sum(term, embedding, block_size, inner, arguments, x, y):
@@ -102,6 +114,7 @@ class BlockedFeatureSpace(FeatureSpace):
     """`FeatureSpace` by sums over blocks: one pass over the data for ΨᵀΨ and Ψᵀy, one for the misfit."""
 
     def __init__(self, embedding: Embedding, inner: Inner, data: Rows, reg: Number):
+        embedding, inner = _with_scales(embedding, inner, data)
         self.embedding, self.inner, self.data, self.y = embedding, inner, data, data.y
         gram, cross = sum_over_blocks(_moments, embedding, inner, None, data)
         self._factorise(gram, cross, reg)
@@ -113,36 +126,43 @@ class BlockedFeatureSpace(FeatureSpace):
         """As in `FeatureSpace`, with the gradient formed in the pass that forms the misfit.
 
         μ minimises the quadratic, and d log det = 2⟨ΨS, dΨ⟩ with S = (ΨᵀΨ + λI)⁻¹: given μ and S, the
-        gradient ∂U/∂Ψ = d_out ΨS − (ρ/λ)(y − Ψμ)μᵀ needs only the rows at hand.
+        gradient ∂U/∂Ψ = d_out ΨS − (ρ/λ)(y − Ψμ)μᵀ needs only the rows at hand. For the same reason
+        ∂U/∂λ = d_out (tr S + (n − p)/λ)/2 − ρ‖y − Ψμ‖²/(2λ²).
         """
         mean = self.mean()
         root = solve_triangular(self.factor, jnp.eye(len(self.factor), dtype=self.factor.dtype))
-        rest = (ratio * jnp.sum(mean**2) + self.y.shape[1] * self.log_det()) / 2
+        reg, ratio = (jnp.asarray(number, mean.dtype) for number in (self.reg, ratio))
         x, y, block_size = self.data
-        return _potential(
-            self.embedding, block_size, ratio / self.reg, self.inner, mean, root @ root.T, rest, x, y
-        )
+        solved = mean, root @ root.T, self.log_det()
+        return _potential(self.embedding, block_size, (self.inner, reg, ratio), solved, x, y)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
-def _potential(embedding, block_size, scale, inner, mean, inverse, rest, x, y):
-    """½ scale ‖y − Ψμ‖² + rest; its gradient is that of U, through Ψ, μ, S and the rest at once."""
-    return rest + scale / 2 * _sum(misfit, embedding, block_size, inner, mean, x, y)
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _potential(embedding, block_size, variables, solved, x, y):
+    """U of (inner, λ, ρ), given μ, S and log det K̂_λ; its gradient goes through all of them at once."""
+    (inner, reg, ratio), (mean, _, log_det) = variables, solved
+    square = _sum(misfit, embedding, block_size, inner, mean, x, y)
+    return (ratio * (square / reg + jnp.sum(mean**2)) + mean.shape[1] * log_det) / 2
 
 
-def _potential_forward(embedding, block_size, scale, inner, mean, inverse, rest, x, y):
-    def value_and_gradient(rows):
+def _potential_forward(embedding, block_size, variables, solved, x, y):
+    (inner, reg, ratio), (mean, inverse, log_det) = variables, solved
+    (p, d_out), n = mean.shape, len(y)
+
+    def square_and_gradient(rows):
         psi, pullback, y_b = jax.vjp(lambda inner: rows(embedding, inner), inner, has_aux=True)
         residual = y_b - psi @ mean
-        (gradient,) = pullback(mean.shape[1] * (psi @ inverse) - scale * residual @ mean.T)
-        return scale / 2 * jnp.sum(residual**2), gradient
+        (gradient,) = pullback(d_out * (psi @ inverse) - ratio / reg * residual @ mean.T)
+        return jnp.sum(residual**2), gradient
 
-    value, gradient = Rows(x, y, block_size).sum(value_and_gradient)
-    return rest + value, gradient
+    square, of_inner = Rows(x, y, block_size).sum(square_and_gradient)
+    quadratic = square / reg + jnp.sum(mean**2)
+    of_reg = (d_out * (jnp.trace(inverse) + (n - p) / reg) - ratio * square / reg**2) / 2
+    return (ratio * quadratic + d_out * log_det) / 2, (of_inner, of_reg, quadratic / 2)
 
 
-def _potential_backward(embedding, block_size, scale, gradient, cotangent):
-    return jax.tree.map(lambda leaf: cotangent * leaf, gradient), *5 * (None,)
+def _potential_backward(embedding, block_size, gradient, cotangent):
+    return jax.tree.map(lambda leaf: cotangent * leaf, gradient), None, None, None
 
 
 _potential.defvjp(_potential_forward, _potential_backward)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Key
 from widebnn._arrays import Inputs, Observations, floating
 from widebnn._check import Number, at_least, positive
 from widebnn.models import BNN, Parameters
-from widebnn.targets._network import NetworkTarget, required
+from widebnn.targets._network import NetworkPosterior, check_inputs, required
 
 __all__ = ["jacobian"]
 
@@ -32,7 +32,7 @@ class _Step(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Jacobian(NetworkTarget):
+class Jacobian(NetworkPosterior):
     """φ with θ = R(φ) = φ + Jᵀr̃, r̃ = Θ̂_λ⁻¹(y − f_φ(X)), Θ̂_λ = JJᵀ + λI.
 
     U(φ) = −log p(y | R(φ)) + ½‖R(φ)‖² − ½‖φ‖² − log |det ∂R/∂φ|. With H the Hessian of φ ↦ ⟨r̃, f_φ(X)⟩ at
@@ -43,6 +43,9 @@ class Jacobian(NetworkTarget):
     eq. (12) of Hron et al. 2022 with its first factor taken out. Their eq. (13) leaves out JᵀB/λ and takes
     the first factor for a constant. Here both forms keep that factor, since Θ̂_λ is factorised anyway: the
     estimate is then exact where f is linear, and as λ → ∞.
+
+    There is no `from_parameters`: R has no closed-form inverse, and where det ∂R/∂φ changes sign no inverse
+    at all. Start a chain from a φ.
     """
 
     reg: Number = field(kw_only=True)
@@ -81,19 +84,6 @@ class Jacobian(NetworkTarget):
 
     def readout(self, position: Parameters, rng_key=None) -> Float[Array, "p d_out"]:
         return self.to_parameters(position).readout
-
-    def from_parameters(self, parameters: Parameters) -> Parameters:
-        """Not to be had.
-
-        Raises
-        ------
-        NotImplementedError
-            Always: R has no inverse in closed form, and for small λ no inverse at all.
-        """
-        raise NotImplementedError(
-            "from_parameters does not exist for the Jacobian reparametrisation: R(φ) = θ has no closed "
-            "solution, and several of them where det ∂R/∂φ changes sign; start a chain from a φ"
-        )
 
     def _flat(self, position):
         phi, unravel = ravel_pytree(position)
@@ -135,7 +125,7 @@ def hessian_log_det(
     from the key wherever they are needed, and are the same at every φ.
     """
 
-    def of_one_probe(phi, r, key):
+    def of_one_probe(f, phi, r, key):
         def h(v):
             return jax.jvp(lambda u: jax.vjp(f, u)[1](r)[0], (phi,), (v,))[1]
 
@@ -146,23 +136,33 @@ def hessian_log_det(
         terms = [(-1) ** (j + 1) / j * powers[j // 2] @ powers[(j + 1) // 2] for j in range(1, order + 1)]
         return sum(terms[1:], terms[0])
 
-    def value_and_gradient(phi, r):
-        def add(i, total):
-            new = jax.value_and_grad(of_one_probe, (0, 1))(phi, r, jax.random.fold_in(rng_key, i))
-            return jax.tree.map(jnp.add, total, new)
-
-        zero = (jnp.zeros((), phi.dtype), (jnp.zeros_like(phi), jnp.zeros_like(r)))
-        total = jax.lax.fori_loop(0, num_probes, add, zero)
-        return jax.tree.map(lambda leaf: leaf / num_probes, total)
-
-    @jax.custom_vjp
     def estimate(phi, r):
-        return value_and_gradient(phi, r)[0]
+        # a custom derivative knows arguments alone: traced scales of the network have to be among them
+        pure, scales = jax.closure_convert(f, phi)
 
-    def backward(gradient, cotangent):
-        return tuple(cotangent * leaf for leaf in gradient)
+        def of_probe(variables, key):
+            phi, r, scales = variables
+            return of_one_probe(lambda u: pure(u, *scales), phi, r, key)
 
-    estimate.defvjp(value_and_gradient, backward)
+        def value_and_gradient(variables, rng_key):
+            def add(i, total):
+                new = jax.value_and_grad(of_probe)(variables, jax.random.fold_in(rng_key, i))
+                return jax.tree.map(jnp.add, total, new)
+
+            zero = jnp.zeros((), phi.dtype), jax.tree.map(jnp.zeros_like, variables)
+            total = jax.lax.fori_loop(0, num_probes, add, zero)
+            return jax.tree.map(lambda leaf: leaf / num_probes, total)
+
+        @jax.custom_vjp
+        def mean(variables, rng_key):
+            return value_and_gradient(variables, rng_key)[0]
+
+        def backward(gradient, cotangent):
+            return jax.tree.map(lambda leaf: cotangent * leaf, gradient), None
+
+        mean.defvjp(value_and_gradient, backward)
+        return mean((phi, r, scales), rng_key)
+
     return estimate
 
 
@@ -204,14 +204,15 @@ def jacobian(
         If x or y is empty, not finite or of the wrong shape, `reg` is not positive, `num_probes` or `order`
         is no integer of at least 1, or there are probes and no `rng_key`.
     """
-    reg = positive(noise_std=bnn.noise_std) ** 2 if reg is None else positive(reg=reg)
+    x = check_inputs(bnn, x)
+    reg = bnn.noise_std**2 if reg is None else positive(reg=reg)
     at_least(1, order=order)
     if num_probes is not None:
         at_least(1, num_probes=num_probes)
         required(rng_key, "the probes")
     return Jacobian(
         bnn,
-        floating(x=x),
+        x,
         floating(y=y),
         reg=reg,
         num_probes=num_probes,

@@ -1,7 +1,9 @@
 """The readout integrated out: chains over the inner parameters alone, the readout drawn exactly."""
 
 import functools
+import math
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import Inputs, Observations, floating
@@ -24,6 +26,9 @@ class Marginal(NetworkTarget):
 
     def potential(self, position: Inner) -> Float[Array, ""]:
         return self.readout_posterior(position).potential()
+
+    def log_normaliser(self) -> Float[Array, ""]:
+        return jnp.asarray(self.y.size / 2 * math.log(2 * math.pi), self.y.dtype)
 
     def inner(self, position: Inner) -> Inner:
         return position
@@ -53,22 +58,12 @@ def marginal(
 
     Parameters
     ----------
-    bnn
-        The network.
-    x, y
-        Inputs (n, ...) and observations (n, d_out).
-    space
-        "data" factorises K̂_σ² (n × n), "feature" σ²I + ΨᵀΨ (p × p), "auto" the smaller.
-    block_size
-        Observations that go through the network at a time where feature space is taken: beside the data, the
-        potential and its gradient then need memory for one block and for p × p numbers, whatever n is. A
-        gradient passes over the data twice in place of once and takes about 1.3 times as long, a potential
-        alone twice. None takes all n at once, which is the fastest where it fits.
+    bnn, x, y, space, block_size
+        As in `NetworkTarget`: "data" factorises K̂_σ² (n × n), "feature" σ²I + ΨᵀΨ (p × p).
 
     Raises
     ------
     TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape, `space` is unknown, or `block_size` is no
-        integer of at least 1 or does not go with `space`.
+        As `NetworkTarget`.
     """
     return Marginal(bnn, floating(x=x), floating(y=y), space, block_size)

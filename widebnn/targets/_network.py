@@ -1,10 +1,12 @@
 """What the targets of a Bayesian neural network share: data, the readout's posterior, predictions."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
+import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Key
 
@@ -17,15 +19,15 @@ from widebnn.targets._blocks import BlockedFeatureSpace, Rows
 from widebnn.targets._readout import ReadoutPosterior, readout_posterior, smaller_space
 from widebnn.tree import Position
 
-__all__ = ["NetworkTarget"]
+__all__ = ["NetworkPosterior", "NetworkTarget"]
 
 Function = Callable[..., Float[Array, "..."]]
 """Of `(position, rng_key=None)`; the key is needed where part of θ is not in the position."""
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkTarget(Target):
-    """A posterior of a Bayesian neural network in one of its parametrisations.
+class NetworkPosterior(Target):
+    """A posterior of a Bayesian neural network: what is known of every parametrisation.
 
     Attributes
     ----------
@@ -33,41 +35,23 @@ class NetworkTarget(Target):
         The network.
     x, y
         Inputs (n, ...) and observations (n, d_out).
-    space
-        Where the readout is factorised: "data" (n × n), "feature" (p × p) or "auto", the smaller.
-    block_size
-        Observations that go through the network at a time, wherever feature space is taken; None for all n.
 
     Raises
     ------
     TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape, `space` is unknown, or `block_size` is no
-        integer of at least 1 or does not go with `space`.
+        If x or y is empty, not finite or of the wrong shape.
     """
 
     bnn: BNN
     x: Float[Array, "n ..."]
     y: Float[Array, "n d_out"]
-    space: str = "auto"
-    block_size: int | None = None
 
     def __post_init__(self):
         x, y = check_inputs(self.bnn, self.x), finite(y=self.y)
-        one_of(("auto", "data", "feature"), space=self.space)
         if y.shape != (len(x), self.bnn.out_features):
             raise ValueError(
                 f"y must have shape (n, d_out) = ({len(x)}, {self.bnn.out_features}); got {y.shape}"
             )
-        if self.block_size is not None:
-            at_least(1, block_size=self.block_size)
-            if self.space == "data":
-                raise ValueError(
-                    f"block_size must be None with space='data', which takes all rows; got {self.block_size}"
-                )
-
-    @property
-    def num_observations(self) -> int:
-        return len(self.x)
 
     @abstractmethod
     def inner(self, position: Position) -> Inner:
@@ -77,13 +61,23 @@ class NetworkTarget(Target):
     def readout(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Float[Array, "p d_out"]:
         """W; drawn from its exact posterior with `rng_key` where the position does not hold it."""
 
-    @abstractmethod
-    def from_parameters(self, parameters: Parameters) -> Position:
-        """The position of θ."""
-
     def to_parameters(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Parameters:
         """θ; what the position does not hold is drawn from its exact posterior with `rng_key`."""
         return Parameters(self.inner(position), self.readout(position, rng_key))
+
+    def log_normaliser(self) -> Float[Array, ""]:
+        """c, such that U(u) + c is minus the log likelihood of the position u, normalised.
+
+        U leaves out what no chain needs, the same at every position: n d_out log(σ√(2π)) where the potential
+        is ‖y − f‖²/(2σ²). It depends on σ, and on λ where λ ≠ σ². Add it before a derivative in a scale, or a
+        comparison of scales, is taken: the evidence is the mean of e^{−U−c} over N(0, I).
+        """
+        return self.y.size * (jnp.log(self.bnn.noise_std) + math.log(2 * math.pi) / 2)
+
+    @property
+    def num_observations(self) -> int:
+        """n."""
+        return len(self.x)
 
     def embedding(self, position: Position) -> Float[Array, "n p"]:
         """Ψ of the observed inputs."""
@@ -92,11 +86,7 @@ class NetworkTarget(Target):
     def readout_posterior(self, position: Position, reg: Number | None = None) -> ReadoutPosterior:
         """The readout's posterior given the rest, at λ = σ² unless told otherwise."""
         reg = self.bnn.noise_std**2 if reg is None else reg
-        p = self.bnn.template(self.x).readout.shape[0]
-        if self.block_size is not None and smaller_space((len(self.x), p), self.space) == "feature":
-            rows = Rows(self.x, self.y, self.block_size)
-            return BlockedFeatureSpace(self.bnn.embedding, self.inner(position), rows, reg)
-        return readout_posterior(self.embedding(position), self.y, reg, self.space)
+        return readout_posterior(self.embedding(position), self.y, reg)
 
     def embedding_at(self, x: NewInputs) -> Function:
         """Ψ* of new inputs, a function of `(position, rng_key=None)`."""
@@ -155,6 +145,56 @@ class NetworkTarget(Target):
 
     def _new_inputs(self, x: NewInputs) -> Array:
         return check_new_inputs(x, self._input_shape, self.x.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkTarget(NetworkPosterior):
+    """A parametrisation of a network's posterior that has an inverse.
+
+    Attributes
+    ----------
+    bnn, x, y
+        The network, inputs (n, ...) and observations (n, d_out).
+    space
+        Where the readout's posterior is factorised: "data" (n × n), "feature" (p × p) or "auto", the smaller.
+    block_size
+        Observations that go through the network at a time where feature space is taken: beside the data, the
+        potential and its gradient then need memory for one block and for p × p numbers, whatever n is. A
+        gradient passes over the data twice in place of once and takes about 1.3 times as long, a potential
+        alone twice. None takes all n at once, which is the fastest where it fits.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If x or y is empty, not finite or of the wrong shape, `space` is unknown, or `block_size` is no
+        integer of at least 1 or does not go with `space`.
+    """
+
+    space: str = "auto"
+    block_size: int | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        one_of(("auto", "data", "feature"), space=self.space)
+        if self.block_size is not None:
+            at_least(1, block_size=self.block_size)
+            if self.space == "data":
+                raise ValueError(
+                    f"block_size must be None with space='data', which takes all rows; got {self.block_size}"
+                )
+
+    @abstractmethod
+    def from_parameters(self, parameters: Parameters) -> Position:
+        """The position of θ."""
+
+    def readout_posterior(self, position: Position, reg: Number | None = None) -> ReadoutPosterior:
+        """The readout's posterior given the rest, at λ = σ² unless told otherwise."""
+        reg = self.bnn.noise_std**2 if reg is None else reg
+        p = self.bnn.template(self.x).readout.shape[0]
+        if self.block_size is not None and smaller_space((len(self.x), p), self.space) == "feature":
+            rows = Rows(self.x, self.y, self.block_size)
+            return BlockedFeatureSpace(self.bnn.embedding, self.inner(position), rows, reg)
+        return readout_posterior(self.embedding(position), self.y, reg, self.space)
 
 
 def check_inputs(bnn: BNN, x: Inputs) -> Float[Array, "n ..."]:

@@ -9,7 +9,6 @@ same φ_W gives different readouts of the same distribution.
 K̂_λ stands for ΨΨᵀ + λI throughout; p is the number of columns of Ψ.
 """
 
-import math
 from typing import Protocol, runtime_checkable
 
 import jax.numpy as jnp
@@ -107,10 +106,10 @@ class FeatureSpace(ReadoutPosterior):
         return self._backward(self._forward(self.cross))
 
     def transform(self, phi: Readout) -> Readout:
-        return self._backward(self._forward(self.cross) + math.sqrt(self.reg) * phi)
+        return self._backward(self._forward(self.cross) + jnp.sqrt(self.reg) * phi)
 
     def inverse(self, readout: Readout) -> Readout:
-        return (self.factor @ readout - self._forward(self.cross)) / math.sqrt(self.reg)
+        return (self.factor @ readout - self._forward(self.cross)) / jnp.sqrt(self.reg)
 
     def quadratic(self) -> Float[Array, ""]:
         # Two sums of squares, least at μ: a rounding error in μ enters squared, where yᵀy − ‖U⁻ᵀΨᵀy‖²
@@ -120,11 +119,11 @@ class FeatureSpace(ReadoutPosterior):
 
     def log_det(self) -> Float[Array, ""]:
         n, p = len(self.y), len(self.factor)
-        return 2 * jnp.sum(jnp.log(jnp.diag(self.factor))) + (n - p) * math.log(self.reg)
+        return 2 * jnp.sum(jnp.log(jnp.diag(self.factor))) + (n - p) * jnp.log(self.reg)
 
     def log_jacobian(self) -> Float[Array, ""]:
         p, d_out = self.cross.shape
-        return d_out * (p * math.log(self.reg) / 2 - jnp.sum(jnp.log(jnp.diag(self.factor))))
+        return d_out * (p * jnp.log(self.reg) / 2 - jnp.sum(jnp.log(jnp.diag(self.factor))))
 
     def covariance(self, psi: Float[Array, "m p"]) -> Float[Array, "m m"]:
         root = self._forward(psi.T)
@@ -143,7 +142,7 @@ class DataSpace(ReadoutPosterior):
         self.psi, self.y, self.reg = psi, y, positive(reg=reg)
         eye = jnp.eye(len(psi), dtype=psi.dtype)
         self.factor = jnp.linalg.cholesky(psi @ psi.T + reg * eye)
-        self.shifted = self.factor + math.sqrt(reg) * eye
+        self.shifted = self.factor + jnp.sqrt(reg) * eye
 
     def _forward(self, b):
         return solve_triangular(self.factor, b, lower=True)
@@ -161,7 +160,7 @@ class DataSpace(ReadoutPosterior):
     def inverse(self, readout: Readout) -> Readout:
         centred = readout - self.mean()
         inside = solve_triangular(self.shifted, self.psi @ centred, lower=True, trans="T")
-        return centred + self.psi.T @ inside / math.sqrt(self.reg)
+        return centred + self.psi.T @ inside / jnp.sqrt(self.reg)
 
     def quadratic(self) -> Float[Array, ""]:
         return jnp.sum(self._forward(self.y) ** 2)
@@ -171,7 +170,7 @@ class DataSpace(ReadoutPosterior):
 
     def log_jacobian(self) -> Float[Array, ""]:
         n, d_out = self.y.shape
-        return d_out * (n * math.log(self.reg) - self.log_det()) / 2
+        return d_out * (n * jnp.log(self.reg) - self.log_det()) / 2
 
     def covariance(self, psi: Float[Array, "m p"]) -> Float[Array, "m m"]:
         cross = self._forward(self.psi @ psi.T)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs, Observations, floating
-from widebnn._check import Number, positive
+from widebnn._check import Number, is_known_to_be, positive
 from widebnn.models import BNN, Parameters
 from widebnn.targets._network import NetworkTarget
 
@@ -15,9 +15,20 @@ __all__ = ["repriorised"]
 
 @dataclass(frozen=True, eq=False)
 class Repriorised(NetworkTarget):
-    """φ = T⁻¹(θ): the inner parameters as they are, and φ_W in place of the readout W = μ + Σ^{1/2}φ_W."""
+    """φ = T⁻¹(θ): the inner parameters as they are, and φ_W in place of the readout W = μ + Σ^{1/2}φ_W.
 
-    reg: Number = field(kw_only=True)
+    Attributes
+    ----------
+    reg
+        λ; None for σ².
+    """
+
+    reg: Number | None = field(kw_only=True, default=None)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.reg is not None:
+            positive(reg=self.reg)
 
     @property
     def template(self):
@@ -26,14 +37,22 @@ class Repriorised(NetworkTarget):
     def potential(self, position: Parameters) -> Float[Array, ""]:
         # −log p(y | T(φ)) + ½‖W‖² − ½‖φ_W‖² − log|∂W/∂φ_W| with the square completed: at λ = σ² the readout
         # drops out, else only ‖W‖² − ‖φ_W‖² remains of it.
-        ratio = self.reg / self.bnn.noise_std**2
         readout = self.readout_posterior(position, self.reg)
-        marginal = readout.potential(ratio)
-        if ratio == 1:
-            return marginal
+        if is_known_to_be(1, ratio := self._ratio):
+            return readout.potential()
         phi = position.readout
         w = readout.transform(phi)
-        return marginal + (1 - ratio) / 2 * jnp.sum((w - phi) * (w + phi))
+        return readout.potential(ratio) + (1 - ratio) / 2 * jnp.sum((w - phi) * (w + phi))
+
+    def log_normaliser(self) -> Float[Array, ""]:
+        # the change of variables brings (d_out/2) log det Σ, of which U leaves out (n d_out/2) log λ
+        reg = self.bnn.noise_std**2 if self.reg is None else self.reg
+        return super().log_normaliser() - self.y.size / 2 * jnp.log(reg)
+
+    @property
+    def _ratio(self) -> Number:
+        """λ/σ²."""
+        return 1 if self.reg is None else self.reg / self.bnn.noise_std**2
 
     def log_jacobian(self, position: Parameters) -> Float[Array, ""]:
         """log |∂θ/∂φ|, which depends on the inner parameters alone."""
@@ -64,24 +83,17 @@ def repriorised(
 
     Parameters
     ----------
-    bnn
-        The network.
-    x, y
-        Inputs (n, ...) and observations (n, d_out).
+    bnn, x, y, block_size
+        As in `NetworkTarget`.
     reg
         λ > 0, the regulariser of T; σ² unless given. λ → ∞ gives back the standard parametrisation.
     space
         "data" factorises K̂_λ (n × n), "feature" λI + ΨᵀΨ (p × p), "auto" the smaller. The two take
         different roots Σ^{1/2}: the same φ_W stands for different readouts, of the same distribution.
-    block_size
-        Observations that go through the network at a time where feature space is taken, as in `marginal`;
-        None for all n.
 
     Raises
     ------
     TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape, `reg` is not positive, `space` is unknown, or
-        `block_size` is no integer of at least 1 or does not go with `space`.
+        As `NetworkTarget`, or if `reg` is not positive.
     """
-    reg = positive(noise_std=bnn.noise_std) ** 2 if reg is None else positive(reg=reg)
     return Repriorised(bnn, floating(x=x), floating(y=y), space, block_size, reg=reg)

@@ -1,4 +1,4 @@
-"""The posterior of θ as it stands: the potential is minus the log likelihood."""
+"""The posterior of θ as it stands: the potential is minus the log likelihood, its normaliser left out."""
 
 from jaxtyping import Array, Float
 
@@ -11,7 +11,7 @@ __all__ = ["standard"]
 
 
 class Standard(NetworkTarget):
-    """θ itself; U(θ) = ‖y − f_θ(x)‖² / (2σ²)."""
+    """θ itself; U(θ) = ‖y − f_θ(x)‖² / (2σ²), minus the log likelihood without `log_normaliser`."""
 
     @property
     def template(self):
@@ -42,20 +42,13 @@ def standard(
 
     Parameters
     ----------
-    bnn
-        The network.
-    x, y
-        Inputs (n, ...) and observations (n, d_out).
-    space
-        Where predictions factorise the readout's posterior: "data", "feature" or "auto".
-    block_size
-        Observations that go through the network at a time, in the potential and, as in `marginal`, in
-        predictions; None for all n.
+    bnn, x, y, space, block_size
+        As in `NetworkTarget`. The readout's posterior is factorised in predictions alone; the potential too
+        takes blocks of observations.
 
     Raises
     ------
     TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape, `space` is unknown, or `block_size` is no
-        integer of at least 1 or does not go with `space`.
+        As `NetworkTarget`.
     """
     return Standard(bnn, floating(x=x), floating(y=y), space, block_size)

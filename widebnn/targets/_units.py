@@ -25,7 +25,7 @@ def units_of(bnn: BNN, x: Inputs, y: Observations) -> Units:
     """
     inner = normal_like(jax.random.key(0), bnn.features.template)
     psi = bnn.embedding(inner, x)
-    num_units = psi.shape[1] - int(bnn.bias_std > 0)
+    num_units = psi.shape[1] - int(bnn.has_bias)
     leaves, treedef = jax.tree.flatten(inner)
 
     def belongs(i: int) -> bool:
