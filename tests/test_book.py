@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import json
 import pkgutil
 import re
@@ -144,8 +145,39 @@ def test_no_path_of_a_machine_stands_in_a_chapter(chapter):
     assert not re.search(r"/(home|root|Users|work|tmp)/", "".join(cell.source for cell in chapter.cells))
 
 
+def documented_modules() -> dict[str, str]:
+    """The modules of which the package reference has a section, each with the members it names."""
+    return dict(re.findall(r"automodule:: (\S+)\n +:members:(.*)", (ROOT / "book/api.md").read_text()))
+
+
+def taught(source: str) -> set[tuple[str, str]]:
+    """The (module, name) of everything that a cell takes from the package."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "widebnn":
+            found |= {(node.module, alias.name) for alias in node.names}
+        if isinstance(node, ast.Attribute):
+            parts = ast.unparse(node).split(".")
+            if parts[0] == "wb" and len(parts) == 2:
+                found.add(("widebnn", parts[1]))
+            if parts[0] == "wb" and len(parts) == 3 and inspect.ismodule(getattr(wb, parts[1], None)):
+                found.add((f"widebnn.{parts[1]}", parts[2]))
+    return found
+
+
+def test_chapters_teach_what_is_exported_and_documented(chapter):
+    cells = [cell.source for cell in code_cells(chapter) if "%" not in cell.source]
+    names = set.union(*map(taught, cells))
+    assert names
+    for module, name in sorted(names):
+        exported = importlib.import_module(module)
+        assert name in exported.__all__, f"{module} does not export {name}"
+        if not inspect.ismodule(getattr(exported, name)) and module != "widebnn":
+            assert module in documented_modules(), f"no section for {module}"
+
+
 def test_reference_documents_everything_public():
-    sections = dict(re.findall(r"automodule:: (\S+)\n +:members:(.*)", (ROOT / "book/api.md").read_text()))
+    sections = documented_modules()
     top = sections.pop("widebnn").replace(",", " ").split()
     # The modules whose names stand at the top of the package have no section of their own.
     modules = {module.name for module in pkgutil.iter_modules(wb.__path__) if module.name[0] != "_"}

@@ -5,11 +5,20 @@ import re
 from sphinx.application import Sphinx
 
 # Code in backticks and doctest lines stay; elsewhere `*`, `|` and a name's last `_` are mathematics.
-_CODE = re.compile(r"(``.*?``|`.*?`|^\s*(?:>>>|\.\.\.).*?$)", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(
+    r"(``.*?``|`.*?`|^\s*(?:>>>|\.\.\.).*?$)", re.DOTALL | re.MULTILINE
+)
 _MARKUP = re.compile(r"[*|]|(?<=\w)_(?!\w)")
 
 
-def escape(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+def escape(
+    app: Sphinx,
+    what: str,
+    name: str,
+    obj: object,
+    options: object,
+    lines: list[str],
+) -> None:
     """Escape the lines of one docstring in place; odd parts of the split are code."""
     parts = _CODE.split("\n".join(lines))
     parts[::2] = [_MARKUP.sub(r"\\\g<0>", text) for text in parts[::2]]

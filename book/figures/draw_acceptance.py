@@ -12,7 +12,10 @@ matplotlib.use("svg")
 matplotlib.rcParams["svg.hashsalt"] = "widebnn"
 
 here = Path(__file__).parent
-config, rows = over_width.scales["laptop"], shipped("over_width", "laptop").rows
+config, rows = (
+    over_width.scales["laptop"],
+    shipped("over_width", "laptop").rows,
+)
 with wb.plots.style():
     fig, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
 for ax, step_size in zip(axes, (0.2, 0.1), strict=True):
@@ -21,6 +24,8 @@ for ax, step_size in zip(axes, (0.2, 0.1), strict=True):
         mean = series(rows, sampler, step_size)
         error = series(rows, sampler, step_size, "acceptance_error")
         curves[sampler] = mean, mean - 2 * error, mean + 2 * error
-    wb.plots.width_curves(config.widths, curves, ylabel=f"acceptance, β = {step_size}", ax=ax)
+    wb.plots.width_curves(
+        config.widths, curves, ylabel=f"acceptance, β = {step_size}", ax=ax
+    )
     ax.set_ylim(-0.03, 1.03)
 fig.savefig(here / "acceptance.svg", metadata={"Date": None})
