@@ -21,7 +21,7 @@ import numpy as np
 from blackjax.adaptation.base import get_filter_adapt_info_fn
 
 import widebnn as wb
-from benchmarks.paper_lmc import langevin_with_rest, lmc_steps
+from benchmarks.paper_lmc import lmc_steps
 from benchmarks.paper_pcn import pcn_steps
 from benchmarks.steps import compiled_steps, informed_target, network, python_steps, repeated
 from benchmarks.timing import on_one_thread
@@ -128,7 +128,7 @@ class Posterior:
         return jax.tree.map(lambda leaf: leaf[0] if num is None else leaf[:num], self.positions)
 
     @property
-    def num_free(self) -> int:
+    def num_flat(self) -> int:
         """Entries of φ that the rotated marginal target leaves out."""
         trees = self.bnn.template(self.data.x_train), self.target.template
         whole, informed = (sum(leaf.size for leaf in jax.tree.leaves(tree)) for tree in trees)
@@ -286,7 +286,9 @@ def _untuned(make: Callable[[Rotated], wb.samplers.Sampler]) -> Callable[[Poster
 
 def _paper_lmc(posterior: Posterior) -> Method:
     """The step size is lowered after tuning until the mean acceptance probability stays above 98 %."""
-    make = partial(langevin_with_rest, posterior.target.potential, num_free=posterior.num_free)
+    make = partial(
+        wb.samplers.langevin, posterior.target.potential, metropolis=False, num_flat=posterior.num_flat
+    )
     found = posterior.tune(
         {f"damping {g}": Candidate(tuned(partial(make, damping=g), 0.98), 3) for g in (0.001, 0.01, 0.1)}
     )

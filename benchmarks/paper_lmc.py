@@ -5,82 +5,17 @@ readout's φ_W, a step is one leapfrog step called from Python, with the gradien
 feature space. No step is corrected; step size and damping are tuned to the most effective samples where the
 mean acceptance probability that a correction would have had stays above 98 %.
 
-The law of this chain can be had for less: U sees QᵀW¹ alone, and the D other coordinates are harmonic
-oscillators whose energy alone enters the acceptance probability, so that three numbers stand for all of them.
+U sees QᵀW¹ alone, so that `widebnn.samplers.langevin` with `num_flat` other coordinates has the same law for
+less.
 """
-
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 import widebnn as wb
 from benchmarks.paper_pcn import log_density
-from widebnn.samplers._base import Info, Potential, Sampler
-from widebnn.samplers._hmc import HMCState, leapfrog
-from widebnn.tree import Position, normal_like
 
-__all__ = ["langevin_with_rest", "lmc_steps"]
-
-
-class Rest(NamedTuple):
-    """D free coordinates x and their momenta m = b x/‖x‖ + c e, e ⊥ x."""
-
-    norm: Float[Array, ""]
-    b: Float[Array, ""]
-    c: Float[Array, ""]
-
-
-class State(NamedTuple):
-    position: Position
-    potential: Float[Array, ""]
-    gradient: Position
-    momentum: Position
-    rest: Rest
-
-
-def langevin_with_rest(potential: Potential, step_size, damping, num_free: int) -> Sampler:
-    """Uncorrected `widebnn.samplers.langevin` on u and D = `num_free` > 2 further N(0, 1) coordinates.
-
-    Leapfrog conserves ½‖m‖² + ½(1 − ε²/4)‖x‖² of the free ones, so that their part of ΔH is ε²/8 times the
-    change of ‖x‖².
-    """
-    integrate = leapfrog(potential, step_size, num_steps=1)
-    keep, refresh = jnp.sqrt(1 - damping), jnp.sqrt(damping)
-
-    def chi(rng_key, dof):
-        return jnp.sqrt(2 * jax.random.gamma(rng_key, dof / 2))
-
-    def init(position, rng_key):
-        keys = jax.random.split(rng_key, 4)
-        value, gradient = jax.value_and_grad(potential)(position)
-        rest = Rest(chi(keys[1], num_free), jax.random.normal(keys[2]), chi(keys[3], num_free - 1))
-        return State(position, value, gradient, normal_like(keys[0], position), rest)
-
-    def step(rng_key, state):
-        keys = jax.random.split(rng_key, 3)
-        m = jax.tree.map(
-            lambda m, xi: keep * m + refresh * xi, state.momentum, normal_like(keys[0], state.position)
-        )
-        r, b, c = state.rest
-        along, across = jax.random.normal(keys[1], (2,))
-        b = keep * b + refresh * along
-        c = jnp.hypot(keep * c + refresh * across, refresh * chi(keys[2], num_free - 2))
-
-        start = HMCState(state.position, state.potential, state.gradient)
-        end, end_m, energy_change = integrate(start, m)
-        moved = jnp.stack([step_size * b - step_size**2 / 2 * r, step_size * c])
-        x = jnp.stack([r + moved[0], moved[1]])
-        m_rest = jnp.stack([b, c]) - step_size / 2 * (x + jnp.stack([r, jnp.zeros_like(r)]))
-        energy_change += step_size**2 / 8 * (moved[0] * (2 * r + moved[0]) + moved[1] ** 2)
-
-        norm = jnp.hypot(x[0], x[1])
-        end_rest = Rest(norm, m_rest @ x / norm, jnp.abs(m_rest[0] * x[1] - m_rest[1] * x[0]) / norm)
-        rate = jnp.exp(jnp.minimum(-energy_change, 0))
-        return State(*end, momentum=end_m, rest=end_rest), Info(rate, jnp.ones((), bool))
-
-    return Sampler(init, step)
+__all__ = ["lmc_steps"]
 
 
 def lmc_steps(bnn: wb.BNN, x, y, step_size: float, damping: float):

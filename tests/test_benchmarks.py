@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
 from benchmarks.__main__ import EFFICIENCY, STEPS
-from benchmarks.paper_lmc import langevin_with_rest, lmc_steps
+from benchmarks.paper_lmc import lmc_steps
 from benchmarks.paper_pcn import log_density, pcn_steps
 from benchmarks.steps import network
 from benchmarks.timing import compare
@@ -56,21 +56,6 @@ def acceptance(sampler, target, num_samples=4_000):
     return rates.mean(), rates.std() / np.sqrt(float(wb.effective_sample_size(rates)))
 
 
-def test_three_numbers_stand_for_free_coordinates():
-    """The acceptance that 300 more coordinates bring, with those coordinates and without them."""
-    num_free, step_size, damping = 300, 0.5, 0.1
-    alone = wb.targets.from_potential(lambda u: jnp.sum(u**2), jnp.zeros(3))
-    template = {"u": jnp.zeros(3), "free": jnp.zeros(num_free)}
-    whole = wb.targets.from_potential(lambda position: alone.potential(position["u"]), template)
-    short, short_error = acceptance(langevin_with_rest(alone.potential, step_size, damping, num_free), alone)
-    long, long_error = acceptance(
-        wb.samplers.langevin(whole.potential, step_size, damping, metropolis=False), whole
-    )
-    assert abs(short - long) < 5 * np.hypot(short_error, long_error)
-    none, none_error = acceptance(langevin_with_rest(alone.potential, step_size, damping, 3), alone)
-    assert none - short > 10 * np.hypot(none_error, short_error)  # the free coordinates count
-
-
 def test_the_papers_langevin_steps_accept_as_those_we_follow():
     data = wb.data.digits(20, 5)
     bnn = network(data, width=64)
@@ -82,7 +67,9 @@ def test_the_papers_langevin_steps_accept_as_those_we_follow():
         sum(leaf.size for leaf in jax.tree.leaves(tree))
         for tree in (bnn.template(data.x_train), target.template)
     )
-    sampler = langevin_with_rest(target.potential, step_size, damping, whole - informed)
+    sampler = wb.samplers.langevin(
+        target.potential, step_size, damping, metropolis=False, num_flat=whole - informed
+    )
     ours, error = acceptance(sampler, target)
     assert abs(theirs(4_000) - ours) < 5 * np.sqrt(3) * error
 

@@ -7,7 +7,8 @@ Arguments are passed by keyword so that the name in the message is the caller's 
 import math
 import numbers
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import jax
 import jax.core
@@ -18,6 +19,7 @@ from jaxtyping import Array, Float
 __all__ = [
     "Number",
     "at_least",
+    "check_fields",
     "finite",
     "fraction",
     "is_known_to_be",
@@ -109,3 +111,14 @@ def finite(**named: jax.Array) -> jax.Array:
     if not isinstance(value, jax.core.Tracer) and not np.isfinite(value).all():
         raise ValueError(f"{name} must be finite; it has NaN or infinite entries")
     return value
+
+
+def check_fields(config: Any, check: Callable[..., Any], *names: str) -> None:
+    """Check fields of a configuration: a value, or every entry of a tuple, which must have at least one."""
+    for name in names:
+        given = getattr(config, name)
+        entries = given if isinstance(given, tuple) else (given,)
+        if not entries:
+            raise ValueError(f"{name} must have at least one entry; got {given}")
+        for entry in entries:
+            check(**{name: entry})

@@ -6,14 +6,13 @@ import matplotlib
 import matplotlib.pyplot as plt
 
 import widebnn as wb
-from widebnn.experiments import OVER_WIDTH, load, series
+from widebnn.experiments import over_width, series, shipped
 
 matplotlib.use("svg")
 matplotlib.rcParams["svg.hashsalt"] = "widebnn"
 
 here = Path(__file__).parent
-config = OVER_WIDTH["laptop"]
-rows = load(here.parent / "results" / "over_width_laptop.json", config).rows
+config, rows = over_width.scales["laptop"], shipped("over_width", "laptop").rows
 with wb.plots.style():
     fig, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
 for ax, step_size in zip(axes, (0.2, 0.1), strict=True):

@@ -28,7 +28,7 @@ ROWS = [
             (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
             (np.zeros((2, 1)), "draws…two draws…(2, 1)"),
             (np.full((2, 5), np.nan), "draws…finite"),
-            (Draws({"f": np.zeros((2, 1))}), "collected['f']…two draws…(2, 1)"),
+            (Draws({"f": np.zeros((2, 5))}), TypeError, "draws…an array…a whole run"),
             call=lambda v, name=name: getattr(wb.diagnostics, name)(v),
         )
     ],

@@ -3,15 +3,15 @@
 import dataclasses
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
 
 import widebnn as wb
 from widebnn import experiments
+from widebnn.study import Rows
 
-from .rows import X, Y, flat, kw, refused
+from .rows import X, Y, kw, refused
 
-CASE = experiments.ARCHITECTURES["smoke"].cases[0]
+CASE = experiments.architectures.scales["smoke"].cases[0]
 RECURRENT = CASE.network._replace(architecture="recurrent")
 
 
@@ -19,7 +19,14 @@ ROWS = [
     *refused("experiments.config_hash", ({"n": 3}, TypeError, "config…dataclass")),
     *refused(
         "experiments.save",
-        ("no such folder/rows.json", experiments.OverWidth(), [], 0.0, FileNotFoundError, "no such folder"),
+        (
+            "no such folder/rows.json",
+            experiments.OverWidth(),
+            Rows(),
+            0.0,
+            FileNotFoundError,
+            "no such folder",
+        ),
     ),
     *refused(
         "experiments.load",
@@ -63,6 +70,25 @@ ROWS = [
         (experiments.ResNet(num_draws=0), "num_draws…at least 1…0"),
     ),
     *refused(
+        "experiments.shipped",
+        ("P-F99", "name…'P-F99'"),
+        ("P-F1", "huge", "scale…'laptop'…'huge'"),
+        ("P-F1", "paper", FileNotFoundError, "results…over_width_paper…over_width_laptop"),
+    ),
+    *refused(
+        "experiments.report",
+        ("P-F99", "row…'P-F1'…'P-F99'"),
+        ("V-F6", "resnet or tempering"),
+        ("P-F1", experiments.shipped("unitwise"), "results…over_width…'unitwise'"),
+    ),
+    *(
+        row
+        for name, one in experiments.EXPERIMENTS.items()
+        for row in refused(
+            f"experiments.{name}", (lambda one=one: one("smoke"), TypeError, "config…instance of…'smoke'")
+        )
+    ),
+    *refused(
         "experiments.summarise",
         ("P-F99", "name…'P-F99'"),
         ("V-C", FileNotFoundError, "results…no 'results'"),
@@ -73,20 +99,20 @@ ROWS = [
         (__file__, NotADirectoryError, "results…is a file"),
     ),
     *refused(
-        "experiments.over_width",
-        (experiments.OverWidth(samplers=("gibbs",), num_steps=(1,)), "sampler…'pCN'…'gibbs'"),
-        (experiments.OverWidth(num_steps=(1,)), "num_steps…one entry for each…(1,)"),
-        (experiments.OverWidth(dataset="imagenet"), "dataset…'digits'…'imagenet'"),
+        "experiments.OverWidth",
+        (kw(samplers=("gibbs",), num_steps=(1,)), "sampler…'pCN'…'gibbs'"),
+        (kw(num_steps=(1,)), "num_steps…one entry for each…(1,)"),
+        (kw(dataset="imagenet"), "dataset…'digits'…'imagenet'"),
     ),
     *refused(
-        "experiments.convergence",
-        (experiments.Convergence(samplers=("HMC",)), "sampler…'pCN'…'HMC'"),
-        (experiments.Convergence(num_steps=(1,)), "num_steps…one entry for each…(1,)"),
-        (experiments.Convergence(num_steps=(1,) * 3), "num_steps…at least 800…(1, 1, 1)"),
-        (experiments.Convergence(num_chains=1), "num_chains…at least 2…1"),
-        (experiments.Convergence(num_projections=1), "num_projections…at least 2…1"),
-        (experiments.Convergence(num_checkpoints=0), "num_checkpoints…at least 1…0"),
-        (experiments.Convergence(dataset="imagenet"), "dataset…'digits'…'imagenet'"),
+        "experiments.Convergence",
+        (kw(samplers=("HMC",)), "sampler…'pCN'…'HMC'"),
+        (kw(num_steps=(1,)), "num_steps…one entry for each…(1,)"),
+        (kw(num_steps=(1,) * 3), "num_steps…at least 800…(1, 1, 1)"),
+        (kw(num_chains=1), "num_chains…at least 2…1"),
+        (kw(num_projections=1), "num_projections…at least 2…1"),
+        (kw(num_checkpoints=0), "num_checkpoints…at least 1…0"),
+        (kw(dataset="imagenet"), "dataset…'digits'…'imagenet'"),
     ),
     *refused(
         "experiments.convergence_summary",
@@ -99,16 +125,6 @@ ROWS = [
         (np.zeros((2, 8, 2)), kw(thin=0), "thin…at least 1…0"),
     ),
     *refused(
-        "experiments.whole_langevin",
-        (flat, 0.0, 10, "step_size…above 0…0.0"),
-        (flat, 0.1, 1, "num_rest…at least 2…1"),
-        (
-            lambda: experiments.whole_langevin(flat, 0.1, 2).init(jnp.zeros(3)),
-            TypeError,
-            "rng_key is required",
-        ),
-    ),
-    *refused(
         "experiments.over_reg",
         (experiments.OverReg(num_chains=1), "num_chains…at least 2…1"),
         (experiments.OverReg(regs=(0.1, 0.0)), "reg…above 0…0.0"),
@@ -117,27 +133,23 @@ ROWS = [
         "experiments.approximations", (experiments.Approximations(num_repeats=0), "num_repeats…at least 1…0")
     ),
     *refused(
-        "experiments.langevin_gain",
-        (experiments.LangevinGain(parametrisations=("ψ",)), "parametrisations…'θ'…'ψ'"),
-        (experiments.LangevinGain(dampings=()), "dampings…at least 1…0"),
+        "experiments.LangevinGain",
+        (kw(parametrisations=("ψ",)), "parametrisations…'θ'…'ψ'"),
+        (kw(dampings=()), "dampings…at least 1…0"),
         (
-            experiments.LangevinGain(least_acceptance=0.99),
+            kw(least_acceptance=0.99),
             "least_acceptance…below target_acceptance…0.99 and 0.985",
         ),
     ),
     *refused(
-        "experiments.architectures",
+        "experiments.Architectures",
         (
-            lambda: experiments.architectures(
-                experiments.Architectures(cases=(CASE._replace(network=RECURRENT),))
-            ),
+            kw(cases=(CASE._replace(network=RECURRENT),)),
             "architecture…'residual'…'recurrent'",
         ),
-        (experiments.Architectures(cases=(CASE,), thin=3), "thin…a multiple of num_kicks=4…3"),
+        (kw(cases=(CASE,), thin=3), "thin…a multiple of num_kicks=4…3"),
     ),
-    *refused(
-        "experiments.step_cost", (experiments.StepCost(networks=(), num_rounds=1), "num_rounds…at least 2…1")
-    ),
+    *refused("experiments.StepCost", (kw(networks=(), num_rounds=1), "num_rounds…at least 2…1")),
     *refused("experiments.theorems", (experiments.Theorems(num_chains=1), "num_chains…at least 2…1")),
     *refused(
         "experiments.identities",
@@ -152,10 +164,10 @@ ROWS = [
         (experiments.Algorithms(num_chains=1), "num_chains…at least 2…1"),
         (experiments.Algorithms(cases=("MALA",)), "cases…'pCNL, U = 0'…'MALA'"),
     ),
-    *refused("experiments.unitwise", (experiments.Unitwise(num_chains=1), "num_chains…at least 2…1")),
+    *refused("experiments.Unitwise", (kw(num_chains=1), "num_chains…at least 2…1")),
     *refused(
-        "experiments.efficiency",
-        (experiments.Efficiency(samplers=("pCN", "gibbs")), "samplers…'unit-wise'…'gibbs'"),
+        "experiments.Efficiency",
+        (kw(samplers=("pCN", "gibbs")), "samplers…'unit-wise'…'gibbs'"),
     ),
     *refused(
         "experiments.over_maps",
@@ -231,5 +243,5 @@ ROWS = [
         (experiments.Suprema(min_std=0.0), "min_std…above 0…0.0"),
     ),
     *refused("experiments.concentration", (experiments.Concentration(deltas=(1.5,)), "deltas…(0, 1)…1.5")),
-    *refused("experiments.series", ([], "pCN", 0.1, "rows…'pCN'…0.1")),
+    *refused("experiments.series", (Rows(), "pCN", 0.1, "rows…'pCN'…0.1")),
 ]

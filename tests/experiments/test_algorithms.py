@@ -3,17 +3,15 @@
 import dataclasses
 import math
 
-from widebnn.experiments import ALGORITHMS, CLAIMS, Results, algorithms
-from widebnn.study.experiment import verdict
+from widebnn.experiments import algorithms
 
-SERVED = [claim for claim in CLAIMS if claim.experiment == "algorithms"]
+from .judging import judged
 
 
 def test_chains_have_the_laws_that_they_should():
-    seen = []
-    config = dataclasses.replace(ALGORITHMS["smoke"], cases=("pCN", "pCNL, U = 0"))
-    rows = algorithms(config, on_row=seen.append)
-    assert rows == seen and len(rows) == 4
+    config = dataclasses.replace(algorithms.config("smoke"), cases=("pCN", "pCNL, U = 0"))
+    rows = list(algorithms(config))
+    assert len(rows) == 4
     for row in rows:
         law = "posterior" if row["acceptance"] == "right" else "law"
         error = math.hypot(row["chain_error"], row[f"{law}_error"])
@@ -43,9 +41,8 @@ def test_verdict_is_that_of_the_chains():
                     }
                 )
 
-    for claim in SERVED:
+    for claim in algorithms.claims:
         for printed, right, wanted in ((0.5, 1.0, "corrected"), (1.0, 1.0, "not reproduced")):
-            assert verdict(claim, claim.summarise(Results(list(rows(printed, right)), {}, {}))) == wanted
-        wrong = verdict(claim, claim.summarise(Results(list(rows(0.5, 0.5)), {}, {})))
-        assert wrong == "reproduced in part"
-    assert len(SERVED) == 2
+            assert judged(claim, rows(printed, right)) == wanted
+        assert judged(claim, rows(0.5, 0.5)) == "reproduced in part"
+    assert len(algorithms.claims) == 2

@@ -4,15 +4,13 @@ import dataclasses
 
 import numpy as np
 
-from widebnn.experiments import COLLAPSE, collapse
+from widebnn.experiments import collapse
 
-TINY = dataclasses.replace(COLLAPSE["smoke"], widths=(400,), num_points=6, num_digits=10, num_steps=60)
+TINY = dataclasses.replace(collapse.config("smoke"), widths=(400,), num_points=6, num_digits=10, num_steps=60)
 
 
 def test_divergence_is_the_one_of_a_readout_that_moves_alone():
-    seen = []
-    rows = collapse(TINY, on_row=seen.append)
-    assert rows == seen
+    rows = list(collapse(TINY))
     kinds = [(loss, scaling) for loss in TINY.losses for scaling in TINY.scalings]
     assert [(r["loss"], r["scaling"]) for r in rows] == kinds
     for row in rows:

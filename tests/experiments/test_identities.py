@@ -5,23 +5,19 @@ import jax.numpy as jnp
 import pytest
 
 from widebnn import targets, vi
-from widebnn.experiments import CLAIMS, IDENTITIES, Results, identities
+from widebnn.experiments import identities
 from widebnn.experiments.theory.identities import IDENTITY
-from widebnn.study.experiment import verdict
 
-SERVED = {claim.id: claim for claim in CLAIMS if claim.experiment == "identities"}
-
-
-def judged(rows):
-    results = Results(rows, {}, {})
-    return {name: verdict(claim, claim.summarise(results)) for name, claim in SERVED.items()}
+from .judging import judged
 
 
 def test_all_hold_in_float64():
-    seen = []
-    rows = identities(IDENTITIES["smoke"], on_row=seen.append)
-    assert rows == seen and not jax.config.jax_enable_x64
-    assert set(judged(rows).values()) == {"reproduced"} and len(SERVED) == 5
+    rows = []
+    for row in identities(identities.config("smoke")):
+        assert not jax.config.jax_enable_x64  # which is for errors, and not for who takes a row
+        rows.append(row)
+    assert {judged(claim, rows) for claim in identities.claims} == {"reproduced"}
+    assert len(identities.claims) == 5
 
 
 def test_slips_are_seen(monkeypatch):
@@ -34,8 +30,8 @@ def test_slips_are_seen(monkeypatch):
             assert IDENTITY[name](jax.random.key(0), 8, 3, 1, 0.3) > 1e-3
 
 
-@pytest.mark.parametrize("name", SERVED)
-def test_one_bad_problem_is_enough(name):
+@pytest.mark.parametrize("claim", identities.claims, ids=lambda claim: claim.id)
+def test_one_bad_problem_is_enough(claim):
     kinds = ("prior", "spaces", "outputs", "stable step", "minibatches")
     rows = [{"identity": kind, "error": error} for kind in kinds for error in (1e-15, 1e-6)]
-    assert judged(rows)[name] == "not reproduced"
+    assert judged(claim, rows) == "not reproduced"

@@ -5,19 +5,16 @@ import dataclasses
 import numpy as np
 import pytest
 
-from widebnn.experiments import LANDSCAPE, Landscape, landscape
+from widebnn.experiments import landscape
 
 TINY = dataclasses.replace(
-    LANDSCAPE["smoke"], problems=((4, 6), (64, 6)), training_time=0.02, resolution=4, num_products=8
+    landscape.config("smoke"), problems=((4, 6), (64, 6)), training_time=0.02, resolution=4, num_products=8
 )
 
 
 @pytest.fixture(scope="module")
 def rows():
-    seen = []
-    rows = landscape(TINY, on_row=seen.append)
-    assert rows == seen
-    return rows
+    return list(landscape(TINY))
 
 
 def test_rows_cover_the_grid(rows):
@@ -43,15 +40,23 @@ def test_repriorisation_flattens_what_it_meets(rows):
         assert phi["barrier_potential"] < theta["barrier_potential"]
 
 
-def test_bad_configurations_are_refused_before_anything_runs():
-    words = "dataset must be one of 'cifar10', 'digits', 'mnist'; got 'imagenet'"
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"dataset": "imagenet"}, "dataset must be one of 'cifar10', 'digits', 'mnist'; got 'imagenet'"),
+        ({"problems": ()}, "problems must have at least one entry"),
+        ({"problems": ((8, 0),)}, "num_train must be at least 1; got 0"),
+        ({"momentum": 1.0}, r"momentum must lie in \[0, 1\); got 1.0"),
+        ({"resolution": 1}, "resolution must be at least 2; got 1"),
+    ],
+)
+def test_configurations_that_cannot_run_are_refused(change, words):
     with pytest.raises(ValueError, match=words):
-        landscape(dataclasses.replace(TINY, dataset="imagenet"), on_row=pytest.fail)
+        dataclasses.replace(TINY, **change)
 
 
 def test_paper_scale_has_what_the_paper_states():
-    paper = LANDSCAPE["paper"]
-    assert isinstance(paper, Landscape)
+    paper = landscape.config("paper")
     assert {n for w, n in paper.problems if w != 128} == {128}
     assert {w for w, n in paper.problems if n != 128} == {128}
     assert paper.noise_std == 0.1

@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from widebnn.experiments import OVER_MAPS, OVER_REG, SOFTMAX_MAPS, over_maps, over_reg
+from widebnn.experiments import SOFTMAX_MAPS, over_maps, over_reg
 from widebnn.experiments.theory.other_maps import _std, _two_digits
 
 SHORT = {"num_steps": 20, "burn_in": 10, "thin": 2, "num_chains": 2, "num_prior": 10, "num_projections": 3}
-REG = dataclasses.replace(OVER_REG["smoke"], regs=(1.0,), width=2, num_train=3, **SHORT)
-MAPS = dataclasses.replace(OVER_MAPS["smoke"], widths=(2,), num_train=6, num_inputs=2, **SHORT)
+REG = dataclasses.replace(over_reg.config("smoke"), regs=(1.0,), width=2, num_train=3, **SHORT)
+MAPS = dataclasses.replace(over_maps.config("smoke"), widths=(2,), num_train=6, num_inputs=2, **SHORT)
 
 
 def assert_rows_are_sane(rows, quantities, num_steps=20, thin=2):
@@ -23,26 +23,32 @@ def assert_rows_are_sane(rows, quantities, num_steps=20, thin=2):
 
 
 def test_rows_over_reg():
-    seen = []
-    rows = over_reg(REG, on_row=seen.append)
-    assert rows == seen
+    rows = list(over_reg(REG))
     assert [(r["map"], r["reg"]) for r in rows] == [("identity", None), ("T", 1.0), ("R", 1.0)]
     assert_rows_are_sane(rows, ("projections", "norm"))
     assert [0 <= r["folded"] <= 1 for r in rows if r["map"] == "R"] == [True]
 
 
 def test_rows_over_maps():
-    seen = []
-    rows = over_maps(MAPS, on_row=seen.append)
-    assert rows == seen
+    rows = list(over_maps(MAPS))
     assert [(r["width"], r["map"]) for r in rows] == [(2, name) for name in SOFTMAX_MAPS]
     assert_rows_are_sane(rows, ("projections", "predictions"))
     assert all(r["potential_std"] > r["potential_std_error"] > 0 for r in rows)
 
 
-def test_unknown_map_is_refused_before_anything_runs():
-    with pytest.raises(ValueError, match="maps must be one of 'Gaussian, .*; got 'probit'"):
-        over_maps(dataclasses.replace(MAPS, maps=("identity", "probit")), on_row=pytest.fail)
+@pytest.mark.parametrize(
+    ("config", "change", "words"),
+    [
+        (MAPS, {"maps": ("identity", "probit")}, "maps must be one of 'Gaussian, .*; got 'probit'"),
+        (MAPS, {"num_inputs": 7}, "num_inputs must be 1 to 6, .*; got 7"),
+        (REG, {"num_steps": 3}, "num_steps must be at least 2 · thin = 4; got 3"),
+        (REG, {"target_acceptance": 1.0}, r"target_acceptance must lie in \(0, 1\); got 1.0"),
+        (REG, {"num_chains": 1}, "num_chains must be at least 2; got 1"),
+    ],
+)
+def test_configurations_that_cannot_run_are_refused(config, change, words):
+    with pytest.raises(ValueError, match=words):
+        dataclasses.replace(config, **change)
 
 
 def test_standard_error_of_a_standard_deviation():

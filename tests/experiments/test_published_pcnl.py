@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import widebnn as wb
-from widebnn.experiments import PUBLISHED_PCNL, published_marginal, published_pcnl, published_potential
+from widebnn.experiments import published_marginal, published_pcnl, published_potential
 from widebnn.experiments.errata.published_pcnl import _mean, _shifts
 
 from ..exact.dkwm import FALSE_FAILURE
@@ -19,7 +19,7 @@ from ..exact.networks import gp_prediction, problem
 from ..exact.published import assert_integrates, log_weight, misfit
 
 TINY = dataclasses.replace(
-    PUBLISHED_PCNL["smoke"],
+    published_pcnl.config("smoke"),
     num_train=6,
     num_test=3,
     widths=(8,),
@@ -89,10 +89,11 @@ def test_the_published_chain_has_the_published_law_and_not_the_posterior(x64):
     marginal = wb.targets.marginal(whole.bnn, whole.x, whole.y)
     posterior = weighted(whole, whole, lambda inner: -marginal.potential(inner))
     target = wb.targets.repriorised(whole.bnn, whole.x, whole.y)
+    published = published_potential(target)
     draws = wb.sample(
         jax.random.key(0),
-        wb.samplers.pcnl(published_potential(target), 0.6),
-        target,
+        wb.samplers.pcnl(published, 0.4),
+        wb.targets.from_potential(published, target.template),
         num_samples=60,
         thin=10,
         burn_in=300,
@@ -105,11 +106,8 @@ def test_the_published_chain_has_the_published_law_and_not_the_posterior(x64):
     assert largest_score(found, posterior) > 2 * limit
 
 
-def test_rows_are_reported_and_the_chain_is_on_the_law():
-    seen = []
-    rows = published_pcnl(TINY, on_row=seen.append)
-    assert rows == seen
-    (row,) = rows
+def test_rows_are_whole_and_the_chain_is_on_the_law():
+    (row,) = published_pcnl(TINY)
     assert row["width"] == 8
     assert all(isinstance(value, int | float) and math.isfinite(value) for value in row.values())
     # 6 images × 10 outputs: readouts that count the data twice fit them far better
@@ -159,16 +157,17 @@ def test_the_laws_part_in_the_limit_of_infinite_width(x64):
         ({"num_chains": 1}, ["num_chains", "at least 2"]),
         ({"leapfrog_steps": (1, 2)}, ["leapfrog_steps", "(1, 2)"]),
         ({"pcnl_steps": ()}, ["pcnl_steps", "()"]),
+        ({"pcnl_steps": (20,)}, ["pcnl_steps", "at least 30", "20"]),
     ],
 )
-def test_bad_configurations_are_refused_before_anything_runs(change, words):
+def test_configurations_that_cannot_run_are_refused(change, words):
     with pytest.raises(ValueError) as error:
-        published_pcnl(dataclasses.replace(TINY, **change), on_row=pytest.fail)
+        dataclasses.replace(TINY, **change)
     for word in words:
         assert word in str(error.value)
 
 
 def test_paper_scale_is_the_papers():
-    paper = PUBLISHED_PCNL["paper"]
+    paper = published_pcnl.config("paper")
     assert (paper.dataset, paper.num_train, paper.noise_std) == ("cifar10", 256, 0.1)
     assert set(paper.pcnl_steps) == {1_000_000}

@@ -8,10 +8,10 @@ import pytest
 from flax import nnx
 
 from widebnn import vi
-from widebnn.experiments import RESNET, resnet
+from widebnn.experiments import resnet
 
 TINY = dataclasses.replace(
-    RESNET["smoke"],
+    resnet.config("smoke"),
     num_train=40,
     num_test=20,
     taus=(1e-3, 100.0),
@@ -42,10 +42,7 @@ class OneLayer(nnx.Module):
 @pytest.fixture
 def rows(monkeypatch):
     monkeypatch.setattr(vi, "ResNet20", OneLayer)
-    seen = []
-    rows = resnet(TINY, on_row=seen.append)
-    assert rows == seen
-    return rows
+    return list(resnet(TINY))
 
 
 def test_rows_cover_the_grid_and_a_large_temperature_leads_to_the_prior(rows):
@@ -60,7 +57,7 @@ def test_rows_cover_the_grid_and_a_large_temperature_leads_to_the_prior(rows):
 
 
 def test_paper_scale_has_what_the_paper_states():
-    paper = RESNET["paper"]
+    paper = resnet.config("paper")
     assert (paper.dataset, paper.outside, paper.num_train) == ("cifar10", "svhn", 50_000)
     assert (paper.num_repeats, paper.num_draws, paper.num_test) == (5, 50, 5_000)
     assert paper.augment and "batch" in paper.norms

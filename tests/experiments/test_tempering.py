@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from widebnn.experiments import TEMPERING, classification_summary, ood_split, tempering
+from widebnn.experiments import classification_summary, ood_split, tempering
 
 TINY = dataclasses.replace(
-    TEMPERING["smoke"],
+    tempering.config("smoke"),
     num_train=60,
     num_test=40,
     taus=(1e-3, 10.0),
@@ -25,10 +25,7 @@ TINY = dataclasses.replace(
 
 @pytest.fixture(scope="module")
 def rows():
-    seen = []
-    rows = tempering(TINY, on_row=seen.append)
-    assert rows == seen
-    return rows
+    return list(tempering(TINY))
 
 
 def test_rows_cover_the_grid_and_can_be_saved(rows):
@@ -78,7 +75,7 @@ def test_quality_of_a_forecaster_that_knows_when_it_does_not_know():
 
 
 def test_paper_scale_has_what_the_paper_states():
-    paper = TEMPERING["paper"]
+    paper = tempering.config("paper")
     assert (paper.num_train, paper.num_repeats, paper.num_draws) == (60_000, 5, 50)
     assert (paper.prior_variance, paper.initial_std) == (0.2, 1e-3)
     assert min(paper.taus) < paper.width / paper.num_train < max(paper.taus)

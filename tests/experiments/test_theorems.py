@@ -5,19 +5,22 @@ import dataclasses
 import numpy as np
 import pytest
 
-from widebnn.experiments import CLAIMS, THEOREMS, Results, theorems
-from widebnn.study.experiment import verdict
+from widebnn.experiments import theorems
+
+from .judging import claim_of, findings, judged
 
 TINY = dataclasses.replace(
-    THEOREMS["smoke"], num_train=2, widths=(16,), num_draws=300, function_widths=(16,), num_functions=200
+    theorems.config("smoke"),
+    num_train=2,
+    widths=(16,),
+    num_draws=300,
+    function_widths=(16,),
+    num_functions=200,
 )
-SERVED = [claim for claim in CLAIMS if claim.experiment == "theorems"]
 
 
 def test_rows_hold_every_quantity_and_agree_with_one_another():
-    seen = []
-    rows = theorems(TINY, on_row=seen.append)
-    assert rows == seen
+    rows = list(theorems(TINY))
     by = {row["quantity"]: row for row in rows}
     assert len(by) == len(rows) == 10
     assert all(row["error"] > 0 for row in rows)
@@ -52,21 +55,17 @@ def rows(power: float, relative: float = 0.01):
         }
 
 
-@pytest.mark.parametrize("claim", SERVED, ids=lambda claim: claim.id)
+@pytest.mark.parametrize("claim", theorems.claims, ids=lambda claim: claim.id)
 def test_claims_hold_for_a_quantity_that_vanishes_and_for_no_other(claim):
-    def judged(power, relative=0.01):
-        return verdict(claim, claim.summarise(Results(list(rows(power, relative)), {}, {})))
-
-    assert len(SERVED) == 8
-    assert judged(-0.5) == judged(-1.0) == "reproduced"
-    assert judged(0.0) != "reproduced"
-    assert judged(0.5) != "reproduced"
-    assert judged(-0.5, relative=0.5) != "reproduced"  # too noisy to know
+    assert len(theorems.claims) == 8
+    assert judged(claim, rows(-0.5)) == judged(claim, rows(-1.0)) == "reproduced"
+    assert judged(claim, rows(0.0)) != "reproduced"
+    assert judged(claim, rows(0.5)) != "reproduced"
+    assert judged(claim, rows(-0.5, relative=0.5)) != "reproduced"  # too noisy to know
 
 
 def test_a_distance_that_is_lost_in_noise_is_not_resolved():
     lost = [row | {"value": -0.001} if row["width"] == 1_024 else row for row in rows(-1.0)]
-    (claim,) = (claim for claim in SERVED if claim.id == "H-P2.2")
-    exponent, fall = claim.summarise(Results(lost, {}, {}))
+    exponent, fall = findings(claim_of(theorems, "H-P2.2"), lost)
     assert str(exponent) == "not resolved" and not exponent.holds
     assert fall.holds

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from widebnn.samplers import _langevin, langevin
-from widebnn.samplers._hmc import HMCState, leapfrog
+from widebnn.samplers import GradientState, _langevin, langevin, leapfrog
+from widebnn.samplers._langevin import Flat, flat_leapfrog
 from widebnn.tree import normal_like
 
 from ..exact.conservation import after_steps
@@ -32,7 +32,7 @@ def test_rejected_moves_reverse_the_momentum():
     step, back_again = jax.jit(recorded(_langevin, sampler)), jax.jit(integrate)
     for i in range(30):
         kept, info, (_, flipped, proposal) = step(jax.random.key(100 + i), state)
-        back, back_m, _ = back_again(HMCState(*proposal[:3]), -proposal.momentum)
+        back, back_m, _ = back_again(GradientState(*proposal[:3]), -proposal.momentum)
         assert jnp.allclose(back.position, state.position, rtol=0, atol=1e-12)
         assert jnp.allclose(back_m, flipped.momentum, rtol=0, atol=1e-12)
         expected = proposal if info.is_accepted else flipped
@@ -100,3 +100,51 @@ def test_reported_rate_does_not_depend_on_the_correction():
         assert corrected.acceptance_rate == free.acceptance_rate
         assert free.is_accepted and not jnp.array_equal(moved.position, jnp.full(3, 0.7))
     assert not all(corrected.is_accepted for _, corrected in chains[0])
+
+
+def test_flat_directions_make_the_leapfrog_step_of_all_their_coordinates():
+    """ΔH is also an eighth of ε² times the growth of ‖x‖²."""
+    x, m = jax.random.normal(jax.random.key(0), (2, 50))
+    norm = jnp.linalg.norm(x)
+    along = m @ x / norm
+    start = Flat(norm, along, jnp.sqrt(m @ m - along**2))
+    new, energy_change = flat_leapfrog(start, 0.3)
+    state = GradientState(x, jnp.zeros(()), jnp.zeros(50))
+    end, end_m, wanted = leapfrog(lambda u: jnp.zeros(()), 0.3, 1)(state, m)
+    end_norm = jnp.linalg.norm(end.position)
+    end_along = end_m @ end.position / end_norm
+    exact = Flat(end_norm, end_along, jnp.sqrt(end_m @ end_m - end_along**2))
+    np.testing.assert_allclose(new, exact, rtol=1e-10)
+    np.testing.assert_allclose(energy_change, wanted, rtol=1e-10)
+    np.testing.assert_allclose(energy_change, 0.3**2 / 8 * (end_norm**2 - norm**2), rtol=1e-10)
+    back, change_back = flat_leapfrog(new._replace(along=-new.along), 0.3)
+    np.testing.assert_allclose(back, start._replace(along=-start.along), rtol=1e-10)
+    np.testing.assert_allclose(change_back, -energy_change, rtol=1e-10)
+
+
+NUM_FLAT = 300
+
+
+@pytest.mark.parametrize(("damping", "metropolis"), [(1.0, True), (0.3, True), (0.1, False)])
+def test_carrying_the_norm_is_langevin_on_all_coordinates(damping, metropolis):
+    """From equilibrium the same acceptance; where the chain is corrected, ‖x‖² stays χ²."""
+    num_chains, step_size = 5_000, 0.6
+    rng = np.random.default_rng(0)
+    seen = jnp.asarray(rng.normal(size=(num_chains, 3)) / np.sqrt(PRECISION)[None, :])
+    everything = jnp.concatenate([seen, jnp.asarray(rng.normal(size=(num_chains, NUM_FLAT)))], axis=1)
+
+    def after(start, u, **options):
+        sampler = langevin(u, step_size, damping, metropolis, **options)
+        return after_steps(jax.random.key(1), lambda: sampler, start, 3)
+
+    states, mine = after(seen, potential, num_flat=NUM_FLAT)
+    _, right = after(everything, lambda u: potential(u[:3]))
+    _, wrong = after(seen, potential)
+    error = 0.5 * np.sqrt(2 / num_chains)  # no rate between 0 and 1 has a larger standard deviation
+    assert abs(mine - right) < 5 * error
+    assert wrong - mine > 10 * error, "the flat directions count"
+    if metropolis:
+        assert_distributed("‖x‖²", states.flat.norm**2, stats.chi2(NUM_FLAT).cdf)
+        assert_distributed("along", states.flat.along, stats.norm.cdf)
+        assert_distributed("across", states.flat.across**2, stats.chi2(NUM_FLAT - 1).cdf)
+        assert_distributed("u", states.position[:, 2], stats.norm(0, 1 / 3).cdf)

@@ -6,9 +6,20 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from widebnn import samplers
-from widebnn.samplers import _mala, _pcn, _pcnl, _rwm, mala, pcn, pcnl, rwm
-from widebnn.samplers._function_space_hmc import FunctionSpaceHMCState, rotations
-from widebnn.samplers._hmc import HMCState, leapfrog
+from widebnn.samplers import (
+    GradientState,
+    MomentumState,
+    _mala,
+    _pcn,
+    _pcnl,
+    _rwm,
+    leapfrog,
+    mala,
+    pcn,
+    pcnl,
+    rwm,
+)
+from widebnn.samplers._function_space_hmc import rotations
 from widebnn.tree import normal_like
 
 from ..exact import laws
@@ -77,7 +88,7 @@ def test_moves_of_the_prior_are_always_accepted(name):
 def test_leapfrog_runs_back(num_steps):
     integrate = leapfrog(potential, 0.3, num_steps)
     for i, u in enumerate(positions()):
-        start = HMCState(u, *jax.value_and_grad(potential)(u))
+        start = GradientState(u, *jax.value_and_grad(potential)(u))
         m = normal_like(jax.random.key(i), u)
         moved, new_m, change = integrate(start, m)
         assert not close(moved.position, u, 0.1)
@@ -94,7 +105,7 @@ def test_leapfrog_preserves_volume():
 
     def flow(z):
         u, m = unravel(z[: len(flat_u)]), unravel(z[len(flat_u) :])
-        moved, new_m, _ = integrate(HMCState(u, *jax.value_and_grad(potential)(u)), m)
+        moved, new_m, _ = integrate(GradientState(u, *jax.value_and_grad(potential)(u)), m)
         return jnp.concatenate([ravel_pytree(moved.position)[0], ravel_pytree(new_m)[0]])
 
     z = jnp.concatenate([flat_u, ravel_pytree(normal_like(jax.random.key(0), u))[0]])
@@ -108,12 +119,12 @@ def test_energy_change_is_that_of_the_hamiltonian():
     def energy(u, m):
         return potential(u) + sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves((u, m))) / 2
 
-    moved, new_m, change = leapfrog(potential, 0.2, 4)(HMCState(u, *jax.value_and_grad(potential)(u)), m)
+    moved, new_m, change = leapfrog(potential, 0.2, 4)(GradientState(u, *jax.value_and_grad(potential)(u)), m)
     assert jnp.allclose(change, energy(moved.position, new_m) - energy(u, m), rtol=0, atol=1e-12)
 
 
 def with_momentum(u, m):
-    return FunctionSpaceHMCState(u, *jax.value_and_grad(potential)(u), m)
+    return MomentumState(u, *jax.value_and_grad(potential)(u), m)
 
 
 def turned(state):
@@ -154,7 +165,7 @@ def test_rotations_are_exact_without_a_potential():
     """A quarter turn exchanges position and momentum, in one step as in ten; the energy stays to the bit."""
     (u,) = positions(1)
     m = normal_like(jax.random.key(0), u)
-    start = FunctionSpaceHMCState(u, jnp.zeros(()), jax.tree.map(jnp.zeros_like, u), m)
+    start = MomentumState(u, jnp.zeros(()), jax.tree.map(jnp.zeros_like, u), m)
     for num_steps in (1, 10):
         integrate = rotations(lambda u: jnp.zeros(()), jnp.pi / 2 / num_steps)
         end, change = integrate(start, num_steps)

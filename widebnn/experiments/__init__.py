@@ -3,20 +3,18 @@
 from pathlib import Path
 
 from widebnn.experiments.chains.architectures import Architectures, Case, architectures
-from widebnn.experiments.chains.convergence import (
-    Convergence,
-    convergence,
-    convergence_summary,
-    trace_summary,
-    whole_langevin,
-)
+from widebnn.experiments.chains.convergence import Convergence, convergence
 from widebnn.experiments.chains.efficiency import Efficiency, efficiency
-from widebnn.experiments.chains.langevin_gain import LangevinGain, langevin_gain
+from widebnn.experiments.chains.langevin_gain import (
+    LangevinGain,
+    gain_dense,
+    gain_over_data,
+    gain_over_width,
+    gain_resnet,
+)
 from widebnn.experiments.chains.over_width import OverWidth, over_width, series
 from widebnn.experiments.chains.step_cost import StepCost, step_cost
 from widebnn.experiments.chains.unitwise import Unitwise, unitwise
-from widebnn.experiments.claims import CLAIMS as UNDECORATED
-from widebnn.experiments.declared import DECLARED
 from widebnn.experiments.errata.algorithms import Algorithms, algorithms
 from widebnn.experiments.errata.published_pcnl import (
     PublishedPCNL,
@@ -24,6 +22,7 @@ from widebnn.experiments.errata.published_pcnl import (
     published_pcnl,
     published_potential,
 )
+from widebnn.experiments.settings.chain_summaries import convergence_summary, trace_summary
 from widebnn.experiments.settings.networks import Network
 from widebnn.experiments.settings.ood_split import InAndOut, classification_summary, ood_split
 from widebnn.experiments.theory.counterexample import Counterexample, counterexample
@@ -32,24 +31,20 @@ from widebnn.experiments.theory.landscape import Landscape, landscape
 from widebnn.experiments.theory.other_maps import SOFTMAX_MAPS, OverMaps, OverReg, over_maps, over_reg
 from widebnn.experiments.theory.theorems import Theorems, theorems
 from widebnn.experiments.variational.approximations import Approximations, Predictions, approximations
+from widebnn.experiments.variational.ascent import curve, maximise
 from widebnn.experiments.variational.collapse import Collapse, collapse
+from widebnn.experiments.variational.concentration import Concentration, concentration
 from widebnn.experiments.variational.elbo_ratio import ElboRatio, elbo_ratio
-from widebnn.experiments.variational.mean_field_limit import (
-    Concentration,
-    MeanFieldGap,
-    Suprema,
-    concentration,
-    mean_field_gap,
-    suprema,
-)
+from widebnn.experiments.variational.mean_field_gap import MeanFieldGap, mean_field_gap
 from widebnn.experiments.variational.resnet import ResNet, resnet
-from widebnn.experiments.variational.tempering import TemperedFits, Tempering, tempering
+from widebnn.experiments.variational.suprema import Suprema, suprema
+from widebnn.experiments.variational.tempered_fits import TemperedFits
+from widebnn.experiments.variational.tempering import Tempering, tempering
 from widebnn.study import (
     VERDICTS,
     Claim,
     Finding,
     Results,
-    Rows,
     config_hash,
     device,
     load,
@@ -80,7 +75,6 @@ __all__ = [
     "Efficiency",
     "ElboRatio",
     "Entry",
-    "Experiment",
     "Finding",
     "Forecast",
     "Identities",
@@ -96,7 +90,6 @@ __all__ = [
     "PublishedPCNL",
     "ResNet",
     "Results",
-    "Rows",
     "Speed",
     "StepCost",
     "Suprema",
@@ -114,17 +107,22 @@ __all__ = [
     "convergence",
     "convergence_summary",
     "counterexample",
+    "curve",
     "device",
     "efficiency",
     "elbo_ratio",
     "find",
     "forecast",
+    "gain_dense",
+    "gain_over_data",
+    "gain_over_width",
+    "gain_resnet",
     "identities",
     "landscape",
-    "langevin_gain",
     "ledger",
     "load",
     "load_or_run",
+    "maximise",
     "mean_field_gap",
     "measured_speed",
     "ood_split",
@@ -148,7 +146,6 @@ __all__ = [
     "theorems",
     "trace_summary",
     "unitwise",
-    "whole_langevin",
 ]
 
 NAMES = """
@@ -165,16 +162,13 @@ X-1 X-2 X-3 X-4 X-5
 
 
 def results_folder() -> Path:
-    """Where the results that ship with the book lie; only a checkout has them."""
-    return Path(__file__).parents[2] / "book" / "results"
+    """Where the results that ship with the book lie: in the package, or in `book` of a checkout."""
+    package = Path(__file__).parents[1]
+    shipped = package / "results"
+    return shipped if shipped.is_dir() else package.parent / "book" / "results"
 
 
-_decorated = {name: one for name, one in globals().items() if isinstance(one, Experiment)}
-_every = {**DECLARED, **_decorated}
-for _claim in UNDECORATED:
-    _every[_claim.experiment].claims.append(_claim)
-
-_registry = Registry([_every[name] for name in NAMES.split()], ORDER.split(), results_folder)
+_registry = Registry([globals()[name] for name in NAMES.split()], ORDER.split(), results_folder)
 EXPERIMENTS = _registry.experiments
 """By name."""
 CLAIMS = _registry.claims

@@ -4,19 +4,22 @@ from widebnn.samplers._alternate import alternate
 from widebnn.samplers._base import Info, Potential, Sampler, State, accept
 from widebnn.samplers._elliptical_slice import elliptical_slice
 from widebnn.samplers._function_space_hmc import function_space_hmc
-from widebnn.samplers._hmc import HMCState, hmc, leapfrog
+from widebnn.samplers._hmc import hmc, leapfrog
 from widebnn.samplers._langevin import langevin
 from widebnn.samplers._mala import mala
 from widebnn.samplers._pcn import pcn
 from widebnn.samplers._pcnl import pcnl
 from widebnn.samplers._rwm import rwm
+from widebnn.samplers._states import GradientState, MomentumState, PotentialState
 from widebnn.samplers._tuned import Tuned, tuned
 from widebnn.samplers._unitwise import Units, unitwise
 
 __all__ = [
-    "HMCState",
+    "GradientState",
     "Info",
+    "MomentumState",
     "Potential",
+    "PotentialState",
     "Sampler",
     "State",
     "Tuned",

@@ -10,17 +10,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from widebnn.samplers._base import Potential, Sampler
-from widebnn.tree import Position, normal_like
+from widebnn.samplers._states import PotentialState
+from widebnn.tree import normal_like
 
 __all__ = ["elliptical_slice"]
 
 MAX_EVALUATIONS = 100
 """The bracket then is narrower than rounding; the chain stays where it is, which leaves the target alone."""
-
-
-class EllipticalSliceState(NamedTuple):
-    position: Position
-    potential: Float[Array, ""]
 
 
 class EllipticalSliceInfo(NamedTuple):
@@ -31,7 +27,7 @@ class EllipticalSliceInfo(NamedTuple):
 
 
 class _Search(NamedTuple):
-    proposal: EllipticalSliceState
+    proposal: PotentialState
     angle: Float[Array, ""]
     low: Float[Array, ""]
     high: Float[Array, ""]
@@ -58,7 +54,7 @@ def elliptical_slice(potential: Potential) -> Sampler:
         raise TypeError(f"potential must be a function of a position; got {potential!r}")
 
     def init(position, rng_key=None):
-        return EllipticalSliceState(position, potential(position))
+        return PotentialState(position, potential(position))
 
     def step(rng_key, state):
         noise_key, level_key, angle_key, search_key = jax.random.split(rng_key, 4)

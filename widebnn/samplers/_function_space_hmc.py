@@ -4,24 +4,16 @@ Beskos, Pinski, Sanz-Serna & Stuart, "Hybrid Monte Carlo on Hilbert spaces", Sto
 Applications 121 (2011). At U = 0 every proposal is accepted at any step, in any dimension.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from widebnn._check import Number, at_least, fraction, quarter_turn
 from widebnn.samplers._base import Potential, Sampler, accept
-from widebnn.tree import Position, inner_product, normal_like
+from widebnn.samplers._states import MomentumState
+from widebnn.tree import inner_product, normal_like
 
 __all__ = ["function_space_hmc", "rotations"]
-
-
-class FunctionSpaceHMCState(NamedTuple):
-    position: Position
-    potential: Float[Array, ""]
-    gradient: Position
-    momentum: Position
 
 
 def rotations(potential: Potential, step_size: Number):
@@ -49,9 +41,9 @@ def rotations(potential: Potential, step_size: Number):
         m = jax.tree.map(lambda u, m: cos * m - sin * u, state.position, m)
         value, gradient = jax.value_and_grad(potential)(u)
         energy += work(state.momentum, state.gradient) + work(m, gradient)
-        return FunctionSpaceHMCState(u, value, gradient, kick(m, gradient)), energy
+        return MomentumState(u, value, gradient, kick(m, gradient)), energy
 
-    def integrate(state: FunctionSpaceHMCState, num_steps: int | Int[Array, ""]):
+    def integrate(state: MomentumState, num_steps: int | Int[Array, ""]):
         end, kinetic = jax.lax.fori_loop(0, num_steps, one_step, (state, jnp.zeros_like(state.potential)))
         return end, end.potential - state.potential + kinetic
 
@@ -98,7 +90,7 @@ def function_space_hmc(
         if rng_key is None:
             raise TypeError("rng_key is required: the momentum is part of the state and drawn with it")
         value, gradient = jax.value_and_grad(potential)(position)
-        return FunctionSpaceHMCState(position, value, gradient, normal_like(rng_key, position))
+        return MomentumState(position, value, gradient, normal_like(rng_key, position))
 
     def step(rng_key, state):
         noise_key, length_key, accept_key = jax.random.split(rng_key, 3)

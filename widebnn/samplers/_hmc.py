@@ -4,27 +4,21 @@ Neal, "MCMC using Hamiltonian dynamics", Handbook of Markov Chain Monte Carlo (2
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 from jaxtyping import Array, Float
 
 from widebnn._check import Number, at_least, positive
 from widebnn.samplers._base import Potential, Sampler, accept
+from widebnn.samplers._states import GradientState
 from widebnn.tree import Position, half_square_difference, normal_like
 
 __all__ = ["hmc", "leapfrog"]
 
 
-class HMCState(NamedTuple):
-    position: Position
-    potential: Float[Array, ""]
-    gradient: Position
-
-
 def leapfrog(
     potential: Potential, step_size: Number, num_steps: int
-) -> Callable[[HMCState, Position], tuple[HMCState, Position, Float[Array, ""]]]:
+) -> Callable[[GradientState, Position], tuple[GradientState, Position, Float[Array, ""]]]:
     """Half a kick −ε/2 (u + ∇U), a drift ε m, half a kick; `num_steps` times.
 
     Returns
@@ -47,7 +41,7 @@ def leapfrog(
         state, m = carry
         m = jax.tree.map(kick, m, state.position, state.gradient)
         u = jax.tree.map(lambda u, m: u + step_size * m, state.position, m)
-        state = HMCState(u, *jax.value_and_grad(potential)(u))
+        state = GradientState(u, *jax.value_and_grad(potential)(u))
         return state, jax.tree.map(kick, m, u, state.gradient)
 
     def integrate(state, m):
@@ -87,7 +81,7 @@ def hmc(potential: Potential, step_size: Number, num_steps: int) -> Sampler:
     integrate = leapfrog(potential, step_size, num_steps)
 
     def init(position, rng_key=None):
-        return HMCState(position, *jax.value_and_grad(potential)(position))
+        return GradientState(position, *jax.value_and_grad(potential)(position))
 
     def step(rng_key, state):
         momentum_key, accept_key = jax.random.split(rng_key)

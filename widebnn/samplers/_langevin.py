@@ -10,22 +10,39 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._check import Number, fraction
+from widebnn._check import Number, at_least, fraction
 from widebnn.samplers._base import Info, Potential, Sampler, accept
-from widebnn.samplers._hmc import HMCState, leapfrog
+from widebnn.samplers._hmc import leapfrog
+from widebnn.samplers._states import GradientState, MomentumState
 from widebnn.tree import Position, normal_like
 
 __all__ = ["langevin"]
 
 
-class LangevinState(NamedTuple):
+class Flat(NamedTuple):
+    """D coordinates x along which U is constant, and their momenta along · x/‖x‖ + across · e, e ⊥ x.
+
+    The law of the three numbers does not depend on the directions of x and e: they are a Markov chain.
+    """
+
+    norm: Float[Array, ""]
+    along: Float[Array, ""]
+    across: Float[Array, ""]
+
+
+class FlatLangevinState(NamedTuple):
+    """A `MomentumState`, and what is carried of the flat directions."""
+
     position: Position
     potential: Float[Array, ""]
     gradient: Position
     momentum: Position
+    flat: Flat
 
 
-def langevin(potential: Potential, step_size: Number, damping: Number, metropolis: bool = True) -> Sampler:
+def langevin(
+    potential: Potential, step_size: Number, damping: Number, metropolis: bool = True, num_flat: int = 0
+) -> Sampler:
     """Underdamped Langevin dynamics for a density proportional to exp(−½‖u‖² − U(u)).
 
     m ← √(1 − γ) m + √γ ξ, one leapfrog step, accepted with −ΔH; on rejection the momentum flips, without
@@ -42,33 +59,83 @@ def langevin(potential: Potential, step_size: Number, damping: Number, metropoli
     metropolis
         Whether to correct. Without it every move is made and the chain is biased by O(ε²);
         `acceptance_rate` still reports what the correction would have said.
+    num_flat
+        D, the number of further coordinates x ~ N(0, I) on which U does not depend, 0 or at least 2. They
+        enter the acceptance through ΔH = (ε²/8)(‖x'‖² − ‖x‖²) alone, so that ‖x‖ and two numbers of their
+        momentum are carried in their place: what U sees has exactly the law that it has when the sampler runs
+        on all coordinates, at the price of those that U sees.
 
     Raises
     ------
     ValueError
-        If `step_size` is not positive or `damping` lies outside (0, 1].
+        If `step_size` is not positive, `damping` lies outside (0, 1], or `num_flat` is negative or 1.
     """
     integrate = leapfrog(potential, step_size, num_steps=1)
     fraction(damping=damping)
+    if at_least(0, num_flat=num_flat) == 1:
+        raise ValueError("num_flat must be 0 or at least 2; got 1")
     keep, refresh = jnp.sqrt(1 - damping), jnp.sqrt(damping)
 
     def init(position, rng_key=None):
         if rng_key is None:
             raise TypeError("rng_key is required: the momentum is part of the state and drawn with it")
         value, gradient = jax.value_and_grad(potential)(position)
-        return LangevinState(position, value, gradient, normal_like(rng_key, position))
+        state = MomentumState(position, value, gradient, normal_like(rng_key, position))
+        if num_flat == 0:
+            return state
+        keys = jax.random.split(jax.random.fold_in(rng_key, 1), 3)
+        norm, across = _chi(keys[0], num_flat, value.dtype), _chi(keys[1], num_flat - 1, value.dtype)
+        return FlatLangevinState(*state, Flat(norm, jax.random.normal(keys[2], dtype=value.dtype), across))
 
     def step(rng_key, state):
         noise_key, accept_key = jax.random.split(rng_key)
         noise = normal_like(noise_key, state.position)
         m = jax.tree.map(lambda m, xi: keep * m + refresh * xi, state.momentum, noise)
-        start = HMCState(state.position, state.potential, state.gradient)
+        start = GradientState(state.position, state.potential, state.gradient)
         end, end_m, energy_change = integrate(start, m)
-        flipped = LangevinState(*start, momentum=jax.tree.map(jnp.negative, m))
-        proposal = LangevinState(*end, momentum=end_m)
+        flipped = state._replace(momentum=jax.tree.map(jnp.negative, m))
+        proposal = state._replace(**end._asdict(), momentum=end_m)
+        if num_flat > 0:
+            flat = refreshed(jax.random.fold_in(noise_key, 1), state.flat)
+            end_flat, change = flat_leapfrog(flat, step_size)
+            energy_change += change
+            flipped = flipped._replace(flat=flat._replace(along=-flat.along))
+            proposal = proposal._replace(flat=end_flat)
         kept, info = accept(accept_key, -energy_change, flipped, proposal)
         if metropolis:
             return kept, info
         return proposal, Info(info.acceptance_rate, jnp.ones((), bool))
 
+    def refreshed(rng_key, flat):
+        keys = jax.random.split(rng_key, 2)
+        along, across = jax.random.normal(keys[0], (2,), flat.norm.dtype)
+        others = _chi(keys[1], num_flat - 2, flat.norm.dtype)
+        return Flat(
+            flat.norm,
+            keep * flat.along + refresh * along,
+            jnp.hypot(keep * flat.across + refresh * across, refresh * others),
+        )
+
     return Sampler(init, step, (potential,))
+
+
+def flat_leapfrog(flat: Flat, step_size: Number) -> tuple[Flat, Float[Array, ""]]:
+    """A leapfrog step of the flat directions, in the plane of x and e, and what it adds to the energy.
+
+    It conserves ½‖m‖² + ½(1 − ε²/4)‖x‖².
+    """
+    r, along, across = flat
+    moved = jnp.stack([step_size * along - step_size**2 / 2 * r, step_size * across])
+    x = jnp.stack([r, jnp.zeros_like(r)])
+    end = x + moved
+    m = jnp.stack([along, across]) - step_size / 2 * (x + end)
+    norm = jnp.hypot(end[0], end[1])
+    new = Flat(norm, jnp.sum(m * end) / norm, jnp.abs(m[0] * end[1] - m[1] * end[0]) / norm)
+    return new, step_size**2 / 8 * jnp.sum(moved * (2 * x + moved))
+
+
+def _chi(rng_key, degrees, dtype):
+    """The norm of so many standard normal numbers."""
+    if degrees == 0:
+        return jnp.zeros((), dtype)
+    return jnp.sqrt(jax.random.chisquare(rng_key, degrees, dtype=dtype))

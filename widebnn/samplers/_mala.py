@@ -4,22 +4,14 @@ Roberts & Tweedie, "Exponential convergence of Langevin distributions and their 
 Bernoulli 2 (1996).
 """
 
-from typing import NamedTuple
-
 import jax
-from jaxtyping import Array, Float
 
 from widebnn._check import Number, positive
 from widebnn.samplers._base import Potential, Sampler, accept
-from widebnn.tree import Position, half_square_difference, normal_like
+from widebnn.samplers._states import GradientState
+from widebnn.tree import half_square_difference, normal_like
 
 __all__ = ["mala"]
-
-
-class MALAState(NamedTuple):
-    position: Position
-    potential: Float[Array, ""]
-    gradient: Position
 
 
 def mala(potential: Potential, step_size: Number) -> Sampler:
@@ -40,7 +32,7 @@ def mala(potential: Potential, step_size: Number) -> Sampler:
     positive(step_size=step_size)
 
     def init(position, rng_key=None):
-        return MALAState(position, *jax.value_and_grad(potential)(position))
+        return GradientState(position, *jax.value_and_grad(potential)(position))
 
     def propose(u, g, xi):
         return u - step_size**2 / 2 * (u + g) + step_size * xi

@@ -6,22 +6,15 @@ dimension enters it: as U flattens with width, every step is accepted (Pezzetti 
 Cotter, Roberts, Stuart & White, "MCMC methods for functions", Statistical Science 28 (2013).
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from widebnn._check import Number, fraction
 from widebnn.samplers._base import Potential, Sampler, accept
-from widebnn.tree import Position, normal_like
+from widebnn.samplers._states import PotentialState
+from widebnn.tree import normal_like
 
 __all__ = ["pcn"]
-
-
-class PCNState(NamedTuple):
-    position: Position
-    potential: Float[Array, ""]
 
 
 def pcn(potential: Potential, step_size: Number) -> Sampler:
@@ -43,7 +36,7 @@ def pcn(potential: Potential, step_size: Number) -> Sampler:
     shrink = jnp.sqrt(1 - step_size**2)
 
     def init(position, rng_key=None):
-        return PCNState(position, potential(position))
+        return PotentialState(position, potential(position))
 
     def step(rng_key, state):
         noise_key, accept_key = jax.random.split(rng_key)

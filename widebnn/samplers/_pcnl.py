@@ -5,23 +5,15 @@ Pezzetti et al. 2025, eqs. 8–9. Here ∇U is the gradient of the potential rel
 Jacobian terms of φ included; with −log p(y | T(φ)) in its place the chain samples another distribution.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from widebnn._check import Number, fraction
 from widebnn.samplers._base import Potential, Sampler, accept
-from widebnn.tree import Position, inner_product, normal_like
+from widebnn.samplers._states import GradientState
+from widebnn.tree import inner_product, normal_like
 
 __all__ = ["pcnl"]
-
-
-class PCNLState(NamedTuple):
-    position: Position
-    potential: Float[Array, ""]
-    gradient: Position
 
 
 def pcnl(potential: Potential, step_size: Number) -> Sampler:
@@ -48,7 +40,7 @@ def pcnl(potential: Potential, step_size: Number) -> Sampler:
     delta = 2 * (1 - shrink) / (1 + shrink)
 
     def init(position, rng_key=None):
-        return PCNLState(position, *jax.value_and_grad(potential)(position))
+        return GradientState(position, *jax.value_and_grad(potential)(position))
 
     def propose(u, g, xi):
         return shrink * u - (1 - shrink) * g + step_size * xi

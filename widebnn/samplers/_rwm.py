@@ -4,21 +4,14 @@ Roberts, Gelman & Gilks, "Weak convergence and optimal scaling of random walk Me
 Annals of Applied Probability 7 (1997): at a fixed acceptance the step shrinks as 1/√d.
 """
 
-from typing import NamedTuple
-
 import jax
-from jaxtyping import Array, Float
 
 from widebnn._check import Number, positive
 from widebnn.samplers._base import Potential, Sampler, accept
-from widebnn.tree import Position, half_square_difference, normal_like
+from widebnn.samplers._states import PotentialState
+from widebnn.tree import half_square_difference, normal_like
 
 __all__ = ["rwm"]
-
-
-class RWMState(NamedTuple):
-    position: Position
-    potential: Float[Array, ""]
 
 
 def rwm(potential: Potential, step_size: Number) -> Sampler:
@@ -39,7 +32,7 @@ def rwm(potential: Potential, step_size: Number) -> Sampler:
     positive(step_size=step_size)
 
     def init(position, rng_key=None):
-        return RWMState(position, potential(position))
+        return PotentialState(position, potential(position))
 
     def step(rng_key, state):
         noise_key, accept_key = jax.random.split(rng_key)

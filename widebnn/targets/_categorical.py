@@ -109,6 +109,10 @@ class Categorical(Target):
     def template(self):
         return self.bnn.template(self.x)
 
+    @property
+    def num_observations(self) -> int:
+        return len(self.x)
+
     def potential(self, position: Parameters) -> Float[Array, ""]:
         psi = self.bnn.embedding(position.inner, self.x)
         affine = self.affine(psi)
@@ -119,11 +123,6 @@ class Categorical(Target):
     def log_normaliser(self) -> Float[Array, ""]:
         """0: the potential leaves nothing out."""
         return jnp.zeros((), self.onehot.dtype)
-
-    @property
-    def num_observations(self) -> int:
-        """n."""
-        return len(self.x)
 
     def to_parameters(self, position: Parameters, rng_key=None) -> Parameters:
         """θ: the inner parameters as they are, the readout W = μ + Σ^{1/2}φ_W."""

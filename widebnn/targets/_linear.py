@@ -32,17 +32,16 @@ class Linear(Target):
     def template(self):
         return jax.ShapeDtypeStruct((self.x.shape[1], self.y.shape[1]), self.x.dtype)
 
+    @property
+    def num_observations(self) -> int:
+        return len(self.x)
+
     def potential(self, position: Float[Array, "d_in d_out"]) -> Float[Array, ""]:
         return jnp.sum((self.y - self.x @ position) ** 2) / (2 * self.noise_std**2)
 
     def log_normaliser(self) -> Float[Array, ""]:
         """n d_out log(σ√(2π)): with it U, in θ as in φ, is minus the log likelihood, normalised."""
         return self.y.size * (jnp.log(self.noise_std) + math.log(2 * math.pi) / 2)
-
-    @property
-    def num_observations(self) -> int:
-        """n."""
-        return len(self.x)
 
     @property
     def posterior(self) -> ReadoutPosterior:

@@ -53,6 +53,10 @@ class NetworkPosterior(Target):
                 f"y must have shape (n, d_out) = ({len(x)}, {self.bnn.out_features}); got {y.shape}"
             )
 
+    @property
+    def num_observations(self) -> int:
+        return len(self.x)
+
     @abstractmethod
     def inner(self, position: Position) -> Inner:
         """θ^{≤L}, the parameters below the readout."""
@@ -73,11 +77,6 @@ class NetworkPosterior(Target):
         comparison of scales, is taken: the evidence is the mean of e^{−U−c} over N(0, I).
         """
         return self.y.size * (jnp.log(self.bnn.noise_std) + math.log(2 * math.pi) / 2)
-
-    @property
-    def num_observations(self) -> int:
-        """n."""
-        return len(self.x)
 
     def embedding(self, position: Position) -> Float[Array, "n p"]:
         """Ψ of the observed inputs."""

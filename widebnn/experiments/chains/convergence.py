@@ -1,131 +1,44 @@
 """R̂ and traces of three chains from the prior, over width (Pezzetti et al. 2025, Figures 3 to 6)."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float
 
 from widebnn import samplers
-from widebnn._check import Number, at_least, one_of, positive
-from widebnn.diagnostics import (
-    effective_sample_size,
-    principal_components,
-    random_projections,
-    rhat_squared,
-)
-from widebnn.experiments.settings.images import images
-from widebnn.experiments.settings.one_layer import OneLayer, one_layer
-from widebnn.samplers._base import Potential, Sampler, accept
-from widebnn.samplers._hmc import HMCState, leapfrog
+from widebnn._check import at_least, one_of
+from widebnn.diagnostics import random_projections
+from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, convergence_summary, trace_summary
+from widebnn.experiments.settings.images import LOADERS, images
+from widebnn.experiments.settings.posterior import Posterior, one_layer
+from widebnn.samplers import Sampler
 from widebnn.sampling import Draws, sample
-from widebnn.tree import Position, normal_like
+from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
 
-__all__ = [
-    "CONVERGENCE",
-    "Convergence",
-    "convergence",
-    "convergence_summary",
-    "trace_summary",
-    "whole_langevin",
-]
+__all__ = ["SAMPLERS", "Convergence", "convergence"]
 
 
-class WholeState(NamedTuple):
-    position: Position
-    potential: Float[Array, ""]
-    gradient: Position
-    rest: Float[Array, ""]
-
-
-def whole_langevin(potential: Potential, step_size: Number, num_rest: int) -> Sampler:
-    """Langevin (γ = 1) on all of φ, for the price of that part of φ which the potential sees.
-
-    Along the other coordinates x, `num_rest` of them, U is constant and a leapfrog step is that of a harmonic
-    oscillator: x' = (1 − ε²/2)x + εm. It conserves ‖m‖² + (1 − ε²/4)‖x‖², so that what it adds to the energy
-    is (ε²/8)(‖x'‖² − ‖x‖²). Of m that depends on the component along x, N(0, 1), and the squared norm of all
-    others, χ² with `num_rest` − 1 degrees of freedom: ‖x‖² is a Markov chain of its own, and is carried in
-    place of x. Acceptance and everything that the potential sees have exactly the law that they have under
-    `widebnn.samplers.langevin` on all of φ.
-
-    Parameters
-    ----------
-    potential
-        U on the coordinates that it sees; takes a pytree of arrays, returns a scalar.
-    step_size
-        ε > 0 of the leapfrog, the coefficient of the noise.
-    num_rest
-        The number of coordinates that U does not see, two or more.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `step_size` is not positive, or `num_rest` no integer or below 2.
-    """
-    integrate = leapfrog(potential, positive(step_size=step_size), num_steps=1)
-    at_least(2, num_rest=num_rest)
-    square = step_size**2
-
-    def init(position, rng_key=None):
-        if rng_key is None:
-            raise TypeError("rng_key is required: ‖x‖² is part of the state and drawn with it")
-        value, gradient = jax.value_and_grad(potential)(position)
-        return WholeState(
-            position, value, gradient, jax.random.chisquare(rng_key, num_rest, dtype=value.dtype)
-        )
-
-    def step(rng_key, state):
-        momentum_key, along_key, others_key, accept_key = jax.random.split(rng_key, 4)
-        start = HMCState(state.position, state.potential, state.gradient)
-        end, _, energy_change = integrate(start, normal_like(momentum_key, state.position))
-        dtype = state.rest.dtype
-        along = jax.random.normal(along_key, dtype=dtype)
-        others = jax.random.chisquare(others_key, num_rest - 1, dtype=dtype)
-        growth = (  # ‖x'‖² − ‖x‖²
-            (square**2 / 4 - square) * state.rest
-            + 2 * (1 - square / 2) * step_size * jnp.sqrt(state.rest) * along
-            + square * (along**2 + others)
-        )
-        proposal = WholeState(*end, rest=state.rest + growth)
-        return accept(accept_key, -(energy_change + square / 8 * growth), state, proposal)
-
-    return Sampler(init, step)
-
-
-def _whole_langevin(network: OneLayer, step_size: float) -> Sampler:
-    dimensions = [
-        sum(leaf.size for leaf in jax.tree.leaves(target.template))
-        for target in (network.whole, network.rotated)
-    ]
-    return whole_langevin(network.rotated.potential, step_size, dimensions[0] - dimensions[1])
-
-
-SAMPLERS: Mapping[str, Callable[[OneLayer, float], Sampler]] = {
-    "Langevin": _whole_langevin,
-    "pCN": lambda network, step_size: samplers.pcn(network.rotated.potential, step_size),
-    "pCNL": lambda network, step_size: samplers.pcnl(network.rotated.potential, step_size),
+SAMPLERS: Mapping[str, Callable[[Posterior, float], Sampler]] = {
+    "Langevin": lambda posterior, step_size: samplers.langevin(
+        posterior.rotated.potential, step_size, 1.0, num_flat=posterior.num_rest(posterior.rotated)
+    ),
+    "pCN": lambda posterior, step_size: samplers.pcn(posterior.rotated.potential, step_size),
+    "pCNL": lambda posterior, step_size: samplers.pcnl(posterior.rotated.potential, step_size),
 }
 """By name; `step_size` is the coefficient of the noise for each."""
-
-THRESHOLD = 1.2
-"""Of the paper, and on R̂²: its R̂ is a ratio of variances."""
-MAX_TRACE = 200
-LEAST_DRAWS = 8  # a chain is split in two, and half of it in two again
 
 
 @dataclass(frozen=True)
 class Convergence:
-    """The configuration of one run of the experiment.
+    """The grid, and how long chains run.
 
     Attributes
     ----------
     dataset
         "cifar10" or "digits".
     num_train, num_test
-        Images that are observed, and images that are predicted, as far as there are so many.
+        Images that are observed, and images that are predicted, capped at the number available.
     widths, samplers
         The grid.
     num_steps
@@ -143,7 +56,13 @@ class Convergence:
     noise_std
         σ.
     seed
-        Of everything.
+        Seed for all randomness.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, `num_steps` and `samplers` differ in length, there are fewer than two chains,
+        two projections or one checkpoint, or fewer than eight draws before the first of them.
     """
 
     dataset: str = "cifar10"
@@ -160,100 +79,91 @@ class Convergence:
     noise_std: float = 0.1
     seed: int = 0
 
+    def __post_init__(self):
+        one_of(LOADERS, dataset=self.dataset)
+        for name in self.samplers:
+            one_of(SAMPLERS, samplers=name)
+        if len(self.num_steps) != len(self.samplers):
+            raise ValueError(
+                f"num_steps must have one entry for each of {self.samplers}; got {self.num_steps}"
+            )
+        at_least(2, num_chains=self.num_chains)
+        at_least(2, num_projections=self.num_projections)
+        least = LEAST_DRAWS * at_least(1, num_checkpoints=self.num_checkpoints) * at_least(1, thin=self.thin)
+        if min(self.num_steps) < least:
+            raise ValueError(
+                f"num_steps must be at least {least}, {LEAST_DRAWS} draws per checkpoint; "
+                f"got {self.num_steps}"
+            )
 
-CONVERGENCE = {
-    "smoke": Convergence(
-        dataset="digits",
-        num_train=32,
-        num_test=4,
-        widths=(32, 128),
-        num_steps=(1_500,) * 3,
-        step_size=0.2,
-        thin=5,
-        num_projections=20,
+
+@experiment(
+    "R-hat and traces of three chains over width",
+    scales={
+        "smoke": Convergence(
+            dataset="digits",
+            num_train=32,
+            num_test=4,
+            widths=(32, 128),
+            num_steps=(1_500,) * 3,
+            step_size=0.2,
+            thin=5,
+            num_projections=20,
+        ),
+        "laptop": Convergence(widths=(512, 1_024, 2_048), num_steps=(5_000,) * 3, thin=10),
+        "colab": Convergence(num_steps=(40_000,) * 3),
+        "paper": Convergence(num_test=5_000),
+    },
+    parts=["widths", ("samplers", "num_steps")],
+    cost=lambda c: Cost(
+        operations=sum(c.widths) * sum(c.num_steps) * c.num_chains * c.num_train,
+        steps=len(c.widths) * sum(c.num_steps),
     ),
-    "laptop": Convergence(widths=(512, 1_024, 2_048), num_steps=(5_000,) * 3, thin=10),
-    "colab": Convergence(num_steps=(40_000,) * 3),
-    "paper": Convergence(num_test=5_000),
-}
-"""The configuration at each scale; "paper" has the widths and the number of steps of Pezzetti et al."""
-
-
-def convergence(
-    config: Convergence, on_row: Callable[[dict[str, Any]], None] = lambda row: None
-) -> list[dict[str, Any]]:
+)
+def convergence(config: Convergence) -> Iterator[Row]:
     """Compare chains that start at the prior, while they run, on the posterior of one hidden layer.
+
+    "paper" has the widths and the number of steps of Pezzetti et al.
 
     All samplers run on the rotated marginal target from the same starting points. For pCN and pCNL that is
     all of φ in law, since neither sees the dimension; Langevin carries the norm of the rest
     (`whole_langevin`). Every comparison is of all draws since the start, without burn-in, and once more of
     the later half of them.
 
-    Parameters
-    ----------
-    config
-        What to run.
-    on_row
-        Called with each row as soon as it is there.
-
-    Returns
-    -------
+    Yields
+    ------
     A row for each width, sampler and checkpoint: num_test; `step`, the number of steps until then, the
-    acceptance so far, milliseconds a step of one chain, and `convergence_summary` of the potential, of
+    acceptance so far, milliseconds per step of one chain, and `convergence_summary` of the potential, of
     projections of the weights and of predictions. The last row of a chain has `trace_summary` of the
     projections too.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, `num_steps` and `samplers` differ in length, there are fewer than two chains,
-        two projections or one checkpoint, or fewer than eight draws before the first of them.
     """
-    for name in config.samplers:
-        one_of(SAMPLERS, sampler=name)
-    if len(config.num_steps) != len(config.samplers):
-        raise ValueError(
-            f"num_steps must have one entry for each of {config.samplers}; got {config.num_steps}"
-        )
-    at_least(2, num_chains=config.num_chains)
-    at_least(2, num_projections=config.num_projections)
-    between = (
-        LEAST_DRAWS * at_least(1, num_checkpoints=config.num_checkpoints) * at_least(1, thin=config.thin)
-    )
-    if min(config.num_steps) < between:
-        raise ValueError(
-            f"num_steps must be at least {between}, {LEAST_DRAWS} draws a checkpoint; got {config.num_steps}"
-        )
     dataset = images(config.dataset, config.num_train, config.num_test)
-    rows = []
     for width in config.widths:
-        network = one_layer(dataset, width, config.noise_std, config.seed)
+        posterior = one_layer(dataset, width, config.noise_std, config.seed)
         for name, num_steps in zip(config.samplers, config.num_steps, strict=True):
-            draws = _run(config, network, name, num_steps)
+            draws = _run(config, posterior, name, num_steps)
             for row in _compared(config, draws):
-                rows.append({"width": width, "num_test": len(dataset.x_test), "sampler": name} | row)
-                on_row(rows[-1])
-    return rows
+                yield {"width": width, "num_test": len(dataset.x_test), "sampler": name} | row
 
 
-def _run(config: Convergence, network: OneLayer, name: str, num_steps: int) -> Draws:
+def _run(config: Convergence, posterior: Posterior, name: str, num_steps: int) -> Draws:
     projection_key, rng_key = jax.random.split(jax.random.key(config.seed))
-    project = random_projections(projection_key, network.rotated.template, num=config.num_projections)
+    project = random_projections(projection_key, posterior.rotated.template, num=config.num_projections)
     return sample(
         rng_key,
-        SAMPLERS[name](network, config.step_size),
-        network.rotated,
+        SAMPLERS[name](posterior, config.step_size),
+        posterior.rotated,
         num_samples=num_steps // config.thin,
         thin=config.thin,
         num_chains=config.num_chains,
-        collect=network.collect(network.rotated, project),
+        collect=posterior.collect(posterior.rotated, project),
     )
 
 
-def _compared(config: Convergence, draws: Draws) -> list[dict[str, Any]]:
+def _compared(config: Convergence, draws: Draws) -> Rows:
     rates = draws.stats["acceptance_rate"]
     num_chains, num_draws = rates.shape
-    rows = []
+    rows = Rows()
     for checkpoint in range(1, config.num_checkpoints + 1):
         until = num_draws * checkpoint // config.num_checkpoints
         row = {
@@ -269,124 +179,103 @@ def _compared(config: Convergence, draws: Draws) -> list[dict[str, Any]]:
     return rows
 
 
-def convergence_summary(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, float | None]:
-    """How far chains agree, over all entries of what was collected.
-
-    Parameters
-    ----------
-    draws
-        Kept draws, two chains or more of eight draws or more.
-
-    Returns
-    -------
-    - `rhat_squared`, what Pezzetti et al. call R̂ (`widebnn.rhat_squared`): mean over the entries, and
-      `_std`, `_median` and `_high` for deviation, median and largest; `share_below`, the share of entries
-      below 1.2;
-    - `rhat`, rank-normalised, of split chains and the larger of bulk and folded draws (Vehtari et al. 2021),
-      mean and `_high`; `rhat_late`, the same of the later half of the draws alone;
-    - `ess_bulk` and `ess_tail`, of all chains together, mean over the entries.
-
-    None where a number is not finite, as where no chain moves.
-
-    Raises
-    ------
-    ValueError
-        If there are too few chains or draws, or entries that are not finite.
-    """
-    import arviz
-
-    if draws.ndim < 2 or draws.shape[1] < LEAST_DRAWS:
-        raise ValueError(
-            f"draws must have shape (chain, draw, ...) and {LEAST_DRAWS} draws or more; got {draws.shape}"
-        )
-    flat = draws.reshape(*draws.shape[:2], -1)
-    squared = np.asarray(rhat_squared(flat), float)
-    exact = flat.astype(float)
-    late = exact[:, -(draws.shape[1] // 2) :]
-    with np.errstate(invalid="ignore", divide="ignore"):  # where no chain moves
-        ranked = {"rhat": arviz.rhat(exact), "rhat_late": arviz.rhat(late)}
-        deviation = squared.std(ddof=min(1, len(squared) - 1))
-    found = {
-        "rhat_squared": squared.mean(),
-        "rhat_squared_std": deviation,
-        "rhat_squared_median": np.median(squared),
-        "rhat_squared_high": squared.max(),
-        "share_below": np.mean(squared < THRESHOLD),
-    }
-    for name, values in ranked.items():
-        found |= {name: np.mean(values), f"{name}_high": np.max(values)}
-    found |= bulk_and_tail(flat)
-    return {name: _number(value) for name, value in found.items()}
+BETWEEN = "share of variance between chains"
+WAVES = 0.25  # at U = 0, two runs of a dozen correlation times differ in it by less, 19 times of 20
 
 
-def bulk_and_tail(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, float]:
-    """`ess_bulk` and `ess_tail` of all chains together (Vehtari et al. 2021), mean over the entries.
-
-    NaN where there is an entry that no chain moves, of which ArviZ reports a perfect ESS.
-    """
-    import arviz
-
-    exact = draws.astype(float)
-    if not np.ptp(exact, axis=1).any(axis=0).all():
-        return {"ess_bulk": np.nan, "ess_tail": np.nan}
-    return {
-        "ess_bulk": float(np.mean(arviz.ess(exact, method="bulk"))),
-        "ess_tail": float(np.mean(arviz.ess(exact, method="tail", prob=(0.05, 0.95)))),
-    }
-
-
-def trace_summary(draws: Float[np.ndarray, "chain draw feature"], *, thin: int = 1) -> dict[str, Any]:
-    """How steady the traces of the first two principal components are.
-
-    Of random projections these are a sketch of the components of all weights: with directions uniform on the
-    sphere, inner products of the projected draws are those of the draws up to a factor and an error of order
-    1/√(number of directions), and the scores of a component depend on these inner products alone. Components
-    whose variances lie closer together than that come out mixed.
-
-    Parameters
-    ----------
-    draws
-        Kept draws of a vector.
-    thin
-        Steps from one draw to the next.
-
-    Returns
-    -------
-    - `pc_explained`, the share of the variance of each component;
-    - `pc_drift`, how far the second half of a chain is from the first, in standard deviations of the chain,
-      mean over chains and components, and `pc_drift_error`, its standard error;
-    - `pc_between`, the variance of the chains' means over that of all draws, mean over the components;
-    - `pc_time`, steps for an effective sample, total over all chains, mean over the components;
-    - `pc_traces`, at most 200 points of each chain, by component, chain and draw, and `pc_thin`, steps from
-      one to the next.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `thin` is no integer or below 1, or `draws` has another number of axes, fewer than two features or
-        entries that are not finite.
-    """
-    at_least(1, thin=thin)
-    scores, explained = (np.asarray(part, float) for part in principal_components(draws, num=2))
-    num_chains, num_draws = scores.shape[:2]
-    half = num_draws // 2
-    ess = np.asarray(effective_sample_size(scores), float)
-    with np.errstate(invalid="ignore", divide="ignore"):  # where a chain never moves
-        drift = np.abs(scores[:, -half:].mean(axis=1) - scores[:, :half].mean(axis=1)) / scores.std(axis=1)
-        between = scores.mean(axis=1).var(axis=0) / scores.var(axis=(0, 1))
-    found: dict[str, Any] = {
-        "pc_drift": drift.mean(),
-        "pc_drift_error": drift.std(ddof=1) / np.sqrt(drift.size),
-        "pc_between": between.mean(),
-        "pc_time": np.mean(thin * num_chains * num_draws / ess),
-    }
-    stride = -(-num_draws // MAX_TRACE)
-    points = np.moveaxis(scores[:, ::stride], 2, 0)
-    shown = [[[float(f"{point:.4g}") for point in chain] for chain in component] for component in points]
-    found = {name: _number(value) for name, value in found.items()}
-    found["pc_explained"] = [_number(share) for share in explained]
-    return found | {"pc_traces": shown, "pc_thin": thin * stride}
+@convergence.claim(
+    "P-F3",
+    where="Figure 3",
+    claim="R-hat of three chains falls below 1.2 earlier in wider networks for pCN and pCNL, and not for "
+    "LMC.",
+    paper="5,000 to 20,000 steps at β = 0.1, widths 512 to 4,096",
+    rule="The paper's R-hat, a ratio of variances, at the last checkpoint, mean over projections of the "
+    "weights and over predictions: that of pCN is smaller at the widest network than at the narrowest "
+    "and below 1.2 there, that of pCNL is below 1.2 at every width, and that of LMC, of the weights, is "
+    "greater at the widest than at the narrowest. Of predictions there is no standard error.",
+    chapter="18-convergence",
+    figure="fig-rhat",
+)
+def disagreement(results: Results) -> Iterator[Finding]:
+    for quantity in ("weights", "predictions"):
+        pcn, pcnl = (_rhat_squared(results, name, quantity) for name in ("pCN", "pCNL"))
+        yield Finding(f"pCN, {quantity}: widest less narrowest", pcn[-1] - pcn[0], below=0)
+        yield Finding(f"pCN, {quantity}: widest", pcn[-1], below=1.2)
+        greatest = max(pcnl, key=lambda measure: measure.value)
+        yield Finding(f"pCNL, {quantity}: greatest over widths", greatest, below=1.2)
+    lmc = _rhat_squared(results, "Langevin", "weights")
+    # too small to be told without a standard error
+    yield Finding("LMC, weights: widest less narrowest", lmc[-1] - lmc[0], above=0)
 
 
-def _number(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None
+def _rhat_squared(results: Results, sampler: str, quantity: str) -> list[Measure]:
+    """The mean at the last checkpoint, over width; projections are independent, predictions are not."""
+    found = []
+    for row in _at_the_end(results.rows, sampler):
+        value, deviation = (row[f"rhat_squared{part}_{quantity}"] for part in ("", "_std"))
+        if value is None:  # chains that do not move
+            found.append(Measure(math.inf))
+        elif quantity == "weights":
+            found.append(Measure(value, deviation / math.sqrt(results.config["num_projections"])))
+        else:
+            found.append(Measure(value))
+    return found
+
+
+def _at_the_end(rows: Rows, sampler: str) -> list[Row]:
+    """The last row of a sampler at each width, in the order of width."""
+    found = (row for row in rows.where(sampler=sampler) if "pc_drift" in row)
+    return sorted(found, key=lambda row: row["width"])
+
+
+@convergence.claim(
+    "P-F4",
+    where="Figure 4",
+    claim="Traces of the first two principal components: LMC mixes worse in wider networks.",
+    paper="traces",
+    rule="The share of the variance of the first two principal components that is between chains is "
+    "greater at the widest network than at the narrowest, by a quarter at least: almost so much of it "
+    "there can be where nothing is wrong.",
+    chapter="18-convergence",
+    figure="fig-traces-langevin",
+)
+def langevin_traces(rows: Rows) -> Iterator[Finding]:
+    between = _between(rows, "Langevin")
+    yield Finding(f"{BETWEEN}: widest less narrowest", between[-1] - between[0], above=WAVES)
+
+
+@convergence.claim(
+    "P-F5",
+    where="Figure 5",
+    claim="Traces of the first two principal components: pCN becomes steadier in wider networks.",
+    paper="traces",
+    rule="The share of the variance of the first two principal components that is between chains is "
+    "smaller at the widest network than at the narrowest, by a quarter at least.",
+    chapter="18-convergence",
+    figure="fig-traces-pcn",
+)
+def pcn_traces(rows: Rows) -> Iterator[Finding]:
+    between = _between(rows, "pCN")
+    yield Finding(f"{BETWEEN}: widest less narrowest", between[-1] - between[0], below=-WAVES)
+
+
+@convergence.claim(
+    "P-F6",
+    where="Figure 6",
+    claim="Traces of the first two principal components: pCNL mixes well at small widths too.",
+    paper="traces",
+    rule="At the narrowest network less than a quarter of the variance of the first two principal "
+    "components is between chains, and less than under pCN by a quarter at least.",
+    chapter="18-convergence",
+    figure="fig-traces-pcnl",
+)
+def pcnl_traces(rows: Rows) -> Iterator[Finding]:
+    pcnl, pcn = _between(rows, "pCNL")[0], _between(rows, "pCN")[0]
+    yield Finding(f"{BETWEEN}, narrowest: pCNL", pcnl, below=WAVES)
+    yield Finding(f"{BETWEEN}, narrowest: pCNL less pCN", pcnl - pcn, below=-WAVES)
+
+
+def _between(rows: Rows, sampler: str) -> list[float]:
+    """Over width; NaN where no chain moves."""
+    found = [row["pc_between"] for row in _at_the_end(rows, sampler)]
+    return [math.nan if share is None else share for share in found]

@@ -1,27 +1,26 @@
 """Effective samples per second: samplers on one target over width, and one sampler on three targets."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from flax import nnx
 
-from widebnn import data, estimates, samplers, targets
+from widebnn import estimates, samplers
 from widebnn._check import at_least, one_of
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.experiments.settings.images import images
+from widebnn.experiments.settings.images import LOADERS, images
+from widebnn.experiments.settings.posterior import Posterior, one_layer
 from widebnn.experiments.settings.step_times import step_times
-from widebnn.models import BNN, FCN, Parameters
 from widebnn.samplers import tuned
 from widebnn.sampling import Draws, sample
+from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
 from widebnn.tree import Position
 
-__all__ = ["EFFICIENCY", "METHODS", "Efficiency", "efficiency"]
+__all__ = ["METHODS", "Efficiency", "efficiency"]
 
 
 class Method(NamedTuple):
@@ -48,11 +47,7 @@ METHODS: Mapping[str, Method] = {
 }
 """By name. Those of the papers have the settings that `python -m benchmarks` finds best at width 1,024."""
 
-TARGETS: Mapping[str, Callable[..., Any]] = {
-    "repriorised": targets.repriorised,
-    "marginal": targets.marginal,
-    "rotated": lambda *network: targets.rotated(targets.marginal(*network)),
-}
+TARGETS = ("repriorised", "marginal", "rotated")
 """All of φ; without the readout; and without the weights that no image sees."""
 
 ROUNDS = 5  # of timings
@@ -61,13 +56,13 @@ MAX_DRAWS = 2_000  # that are kept of a chain; longer runs are thinned
 
 @dataclass(frozen=True)
 class Efficiency:
-    """The configuration of one run of the experiment.
+    """The grid of samplers, and where three targets are compared.
 
     Attributes
     ----------
     dataset, num_train, num_test
-        "cifar10" or "digits", images that are observed, and images that are predicted, as far
-        as there are so many.
+        "cifar10" or "digits", images that are observed, and images that are predicted,
+        capped at the number available.
     widths, samplers
         The grid of samplers, all on the rotated marginal target.
     work
@@ -85,7 +80,12 @@ class Efficiency:
     noise_std
         σ.
     seed
-        Of everything.
+        Seed for all randomness.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or there are fewer than two chains.
     """
 
     dataset: str = "cifar10"
@@ -103,145 +103,111 @@ class Efficiency:
     noise_std: float = 0.1
     seed: int = 0
 
-
-EFFICIENCY = {
-    "smoke": Efficiency(
-        dataset="digits",
-        num_train=8,
-        num_test=5,
-        widths=(64,),
-        samplers=("pCN", "unit-wise"),
-        work=30_000,
-        compared_width=16,
-        compared_steps=50,
-        num_chains=2,
-        burn_in=50,
-        num_projections=10,
-        timed_seconds=0.02,
-    ),
-    "laptop": Efficiency(),
-    "colab": Efficiency(
-        num_train=256,
-        num_test=100,
-        widths=(128, 512, 1_024, 2_048, 4_096, 8_192),
-        work=40_000_000,
-        compared_width=512,
-        num_projections=100,
-    ),
-    "paper": Efficiency(
-        num_train=256,
-        num_test=100,
-        widths=(128, 512, 1_024, 2_048, 4_096, 8_192, 16_384),
-        work=400_000_000,
-        compared_width=1_024,
-        compared_steps=2_000,
-        num_projections=100,
-    ),
-}
-"""The configuration at each scale; the papers report no effective samples per second,
-and "paper" is what a GPU makes of it."""
+    def __post_init__(self):
+        one_of(LOADERS, dataset=self.dataset)
+        for name in self.samplers:
+            one_of(METHODS, samplers=name)
+        at_least(2, num_chains=self.num_chains)
 
 
-def efficiency(config: Efficiency, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:
+def _cost(config: Efficiency) -> Cost:
+    c, cost = config, METHODS["HMC"].cost
+    of_samplers = len(c.widths) * len(c.samplers) * c.work
+    of_targets = 200 * cost * c.compared_width * c.compared_steps
+    return Cost(
+        operations=c.num_train * c.num_chains * (of_samplers + of_targets),
+        steps=len(c.samplers) * sum(c.work / width for width in c.widths) + 3 * cost * c.compared_steps,
+    )
+
+
+@experiment(
+    "effective samples per second of samplers and of targets",
+    scales={
+        "smoke": Efficiency(
+            dataset="digits",
+            num_train=8,
+            num_test=5,
+            widths=(64,),
+            samplers=("pCN", "unit-wise"),
+            work=30_000,
+            compared_width=16,
+            compared_steps=50,
+            num_chains=2,
+            burn_in=50,
+            num_projections=10,
+            timed_seconds=0.02,
+        ),
+        "laptop": Efficiency(),
+        "colab": Efficiency(
+            num_train=256,
+            num_test=100,
+            widths=(128, 512, 1_024, 2_048, 4_096, 8_192),
+            work=40_000_000,
+            compared_width=512,
+            num_projections=100,
+        ),
+        "paper": Efficiency(
+            num_train=256,
+            num_test=100,
+            widths=(128, 512, 1_024, 2_048, 4_096, 8_192, 16_384),
+            work=400_000_000,
+            compared_width=1_024,
+            compared_steps=2_000,
+            num_projections=100,
+        ),
+    },
+    cost=_cost,
+)
+def efficiency(config: Efficiency) -> Iterator[Row]:
     """What a second of each sampler is worth in the posterior of a network with one hidden layer.
 
     The figure of merit is the least effective sample size over the potential, random projections of the
     weights that the data inform, and Rao–Blackwellised predictions on the part of test images that lies in
     the span of the training images. A step is timed apart, on one chain, all samplers of a width in turn.
 
-    Parameters
-    ----------
-    config
-        What to run.
-    on_row
-        Called with each row as soon as it is there.
+    The papers report no effective samples per second, and "paper" is what a GPU makes of it.
 
-    Returns
-    -------
+    Yields
+    ------
     Rows with width, target, sampler; dimension of the chain; step_size as tuned (None where there is none)
     and acceptance; num_steps, ess and ess_per_step with its standard error (jackknife over chains); worst,
     what has the least effective samples; ms_per_step, ess_per_second; and the potential's mean over the chain
     with its standard error, and its standard deviation.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or there are fewer than two chains.
     """
-    for name in config.samplers:
-        one_of(METHODS, samplers=name)
-    at_least(2, num_chains=config.num_chains)
     dataset = images(config.dataset, config.num_train, config.num_test)
-    rows = []
     for width in dict.fromkeys((config.compared_width, *config.widths)):
-        posterior = _Posterior(config, dataset, width)
-        cases = []
-        if width == config.compared_width:
-            cases += [("HMC", name, config.compared_steps) for name in TARGETS]
-        if width in config.widths:
-            for name in config.samplers:
-                num_steps = max(config.burn_in, config.work // (width * METHODS[name].cost))
-                cases.append((name, "rotated", num_steps))
-        found = [posterior.run(*case) for case in cases]
-        rounds = step_times([(run.sampler, run.start) for run in found], config.timed_seconds, ROUNDS)
-        for (name, kind, _), run, ms in zip(cases, found, np.median(rounds, axis=0), strict=True):
-            row = {"width": width, "target": kind, "sampler": name} | _row(run)
-            row |= {"ms_per_step": float(ms), "ess_per_second": 1e3 * row["ess_per_step"] / float(ms)}
-            rows.append(row)
-            on_row(row)
-    return rows
+        runs = list(_runs(config, one_layer(dataset, width, config.noise_std, config.seed), width))
+        rounds = step_times([(run.made, run.start) for run in runs], config.timed_seconds, ROUNDS)
+        for run, ms in zip(runs, np.median(rounds, axis=0), strict=True):
+            row = {"width": width, "target": run.target, "sampler": run.sampler} | _summary(run)
+            yield row | {"ms_per_step": float(ms), "ess_per_second": 1e3 * row["ess_per_step"] / float(ms)}
 
 
 class _Run(NamedTuple):
-    """Draws, the sampler that made them, and where one chain of it starts."""
+    """Draws by a sampler on a target, the sampler as tuned, and where one chain of it starts."""
 
+    sampler: str
+    target: str
     draws: Draws
-    sampler: Any
+    made: Any
     start: Position
 
 
-class _Posterior:
-    """One network's posterior, chains in it, and the functions whose effective samples count."""
-
-    def __init__(self, config: Efficiency, dataset: data.Dataset, width: int):
-        self.config = config
-        x, y = dataset.x_train, dataset.y_train
-        bnn = BNN(FCN(x.shape[1], width, rngs=nnx.Rngs(config.seed)), y.shape[1], config.noise_std)
-        self.network = bnn, x, y
-        self.rotated = TARGETS["rotated"](*self.network)
-        keys = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), width), 4)
-        self.project = random_projections(keys[0], self.rotated.template, num=config.num_projections)
-        equilibrium = sample(
-            keys[1],
-            tuned(partial(samplers.hmc, self.rotated.potential, num_steps=10), 0.8),
-            self.rotated,
-            num_samples=1,
-            burn_in=config.burn_in,
-            num_chains=config.num_chains,
-        )
-        chains = jax.random.split(keys[2], config.num_chains)
-        self.parameters = jax.vmap(self.rotated.to_parameters)(equilibrium.position, chains)
-        self.rng_key = keys[3]
-        basis = self.rotated.basis
-        seen = (dataset.x_test @ basis @ basis.T).astype(x.dtype)
-        self.predict = self.rotated.predictive_mean(seen)
-
-    def run(self, name: str, kind: str, num_steps: int) -> _Run:
-        config, target = self.config, TARGETS[kind](*self.network)
+def _runs(config: Efficiency, posterior: Posterior, width: int) -> Iterator[_Run]:
+    rng_key = jax.random.fold_in(jax.random.key(config.seed), width)
+    projection_key, start_key, unseen_key, rng_key = jax.random.split(rng_key, 4)
+    rotated = posterior.rotated
+    project = random_projections(projection_key, rotated.template, num=config.num_projections)
+    start = posterior.equilibrium(start_key, config.burn_in, config.num_chains).position
+    parameters = jax.vmap(rotated.to_parameters)(start, jax.random.split(unseen_key, config.num_chains))
+    for name, kind, num_steps in _cases(config, width):
+        target = getattr(posterior, kind)
         sampler = METHODS[name].make(target)
         is_tuned = isinstance(sampler, samplers.Tuned)
-
-        def informed(position):
-            """The rotated weights, whatever the chain moves."""
-            if kind == "rotated":
-                return position
-            unused = jnp.zeros((0, 0))  # the weights below it do not depend on the readout
-            return self.rotated.from_parameters(Parameters(target.inner(position), unused))
-
         thin = -(-num_steps // MAX_DRAWS)
-        initial = jax.vmap(target.from_parameters)(self.parameters)
+        initial = jax.vmap(target.from_parameters)(parameters)
         draws = sample(
-            self.rng_key,
+            rng_key,
             sampler,
             target,
             num_samples=num_steps // thin,
@@ -249,18 +215,22 @@ class _Posterior:
             burn_in=max(config.burn_in, num_steps // 10) if is_tuned else 0,
             num_chains=config.num_chains,
             initial=initial,
-            collect={
-                "potential": target.potential,
-                "weights": lambda position: self.project(informed(position)),
-                "predictions": lambda position, rng_key: self.predict(informed(position), rng_key),
-            },
+            collect=posterior.collect(target, project),
         )
-        if is_tuned:
-            sampler = sampler.make(draws.step_size)
-        return _Run(draws, sampler, jax.tree.map(lambda leaf: leaf[0], initial))
+        made = sampler.make(draws.step_size) if is_tuned else sampler
+        yield _Run(name, kind, draws, made, jax.tree.map(lambda leaf: leaf[0], initial))
 
 
-def _row(run: _Run) -> dict[str, Any]:
+def _cases(config: Efficiency, width: int) -> Iterator[tuple[str, str, int]]:
+    """Sampler, target and steps of the runs at a width."""
+    if width == config.compared_width:
+        yield from (("HMC", kind, config.compared_steps) for kind in TARGETS)
+    if width in config.widths:
+        for name in config.samplers:
+            yield name, "rotated", max(config.burn_in, config.work // (width * METHODS[name].cost))
+
+
+def _summary(run: _Run) -> Row:
     draws = run.draws
     num_chains, num_draws = draws["potential"].shape
     num_steps = num_draws * draws.thin
@@ -292,3 +262,52 @@ def _least(collected: Mapping[str, np.ndarray]) -> tuple[float, str]:
     sizes = {name: float(np.min(effective_sample_size(values))) for name, values in collected.items()}
     worst = min(sizes, key=sizes.__getitem__)
     return sizes[worst], worst
+
+
+PAPERS = ("pCN", "pCNL", "Langevin")
+
+
+@efficiency.claim(
+    "X-1",
+    claim="Function-space HMC and the unit-wise sampler outrun every sampler of the papers, per second and "
+    "over width.",
+    rule="By the least effective samples per second of U, projections of the weights and predictions, on "
+    "one target: at each width function-space HMC and the unit-wise sampler each have more than the "
+    "best of pCN, pCNL and Langevin.",
+    chapter="12-faster",
+    figure="fig-efficiency",
+)
+def faster(rows: Rows) -> Iterator[Finding]:
+    for width in rows.where(sampler="unit-wise").values("width"):
+        here = rows.where(width=width, target="rotated")
+        best = max((row for row in here if row["sampler"] in PAPERS), key=lambda row: row["ess_per_second"])
+        for name in ("function-space HMC", "unit-wise"):
+            what = f"width {width:,}: ESS per second, {name} ÷ {best['sampler']}, log₁₀"
+            yield Finding(what, _gain(here.one(sampler=name), best, "ess_per_second"), above=0)
+
+
+@efficiency.claim(
+    "X-2",
+    claim="Marginalising the readout and rotating the inputs change no posterior and gain effective samples.",
+    rule="Of HMC on all of φ, without the readout, and with inputs rotated too: the mean of U is that on "
+    "all of φ (to half of its deviation), and there are more effective samples per step and per "
+    "second.",
+    chapter="12-faster",
+    figure="fig-cifar10",
+)
+def targets_agree(rows: Rows) -> Iterator[Finding]:
+    whole = rows.one(sampler="HMC", target="repriorised")
+    potential = Measure(whole["potential"], whole["potential_error"])
+    for row in (row for row in rows.where(sampler="HMC") if row is not whole):
+        shift = (Measure(row["potential"], row["potential_error"]) - potential) / whole["potential_std"]
+        what = f"{row['target']} against {whole['target']}"
+        yield Finding(f"{what}: shift of U in its deviations", shift, above=-0.5, below=0.5)
+        for column, words in (("ess_per_step", "step"), ("ess_per_second", "second")):
+            gain = _gain(row, whole, column)
+            yield Finding(f"{what}: ESS per {words}, log₁₀ of the ratio", gain, above=0)
+
+
+def _gain(row: Row, other: Row, column: str) -> Measure:
+    """log₁₀ of a ratio, whose error is that of the effective samples; times are medians."""
+    relative = [one["ess_per_step_error"] / one["ess_per_step"] for one in (row, other)]
+    return Measure(math.log10(row[column] / other[column]), math.hypot(*relative) / math.log(10))

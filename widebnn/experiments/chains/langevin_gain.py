@@ -1,7 +1,7 @@
 """What repriorisation gains Langevin Monte Carlo: width, data and architecture (Hron et al. 2022)."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,18 +14,12 @@ from jaxtyping import Float
 from widebnn import samplers, targets
 from widebnn._check import at_least, one_of, positive
 from widebnn.diagnostics import band, effective_sample_size, random_projections
-from widebnn.experiments.chains.convergence import LEAST_DRAWS, convergence_summary
-from widebnn.experiments.settings.networks import NETWORKS, in_span, network, observed
+from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, LEAST_ESS, convergence_summary
+from widebnn.experiments.settings.networks import Network, in_span, network, observed, observes
 from widebnn.sampling import Draws, sample
+from widebnn.study import Cost, Experiment, Finding, Measure, Results, Row, Rows, experiment
 
-__all__ = [
-    "GAIN_DENSE",
-    "GAIN_OVER_DATA",
-    "GAIN_OVER_WIDTH",
-    "GAIN_RESNET",
-    "LangevinGain",
-    "langevin_gain",
-]
+__all__ = ["LangevinGain", "gain_dense", "gain_over_data", "gain_over_width", "gain_resnet", "langevin_gain"]
 
 PARAMETRISATIONS: Mapping[str, Callable[..., targets.NetworkTarget]] = {
     "θ": lambda bnn, x, y, reg: targets.standard(bnn, x, y),
@@ -39,7 +33,7 @@ MAX_RUNS = 5  # after the first, until one has the acceptance
 
 @dataclass(frozen=True)
 class LangevinGain:
-    """The configuration of one run of the experiment.
+    """The grid, how a step is tuned, and how long chains run.
 
     Attributes
     ----------
@@ -50,7 +44,7 @@ class LangevinGain:
     widths, num_train, parametrisations
         The grid: d_L, images that are observed, and "θ" or "φ".
     num_test
-        Images that are predicted, as far as there are so many.
+        Images that are predicted, capped at the number available.
     dampings
         γ, of which the one with the most effective samples is taken.
     target_acceptance, least_acceptance
@@ -69,7 +63,13 @@ class LangevinGain:
     noise_std
         σ.
     seed
-        Of everything.
+        Seed for all randomness.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, there are fewer than two chains, no γ, burn-in or checkpoint, a number is out of
+        range, or there are fewer than eight draws before the first checkpoint.
     """
 
     dataset: str = "cifar10"
@@ -92,96 +92,34 @@ class LangevinGain:
     noise_std: float = 0.1
     seed: int = 0
 
+    def __post_init__(self):
+        for one in self.networks:
+            one.check()
+        for name in self.parametrisations:
+            one_of(PARAMETRISATIONS, parametrisations=name)
+        at_least(2, num_chains=self.num_chains)
+        at_least(1, dampings=len(self.dampings))
+        positive(noise_std=self.noise_std)
+        if not 0 <= self.least_acceptance < self.target_acceptance < 1:
+            raise ValueError(
+                "least_acceptance must be below target_acceptance, and both in [0, 1); "
+                f"got {self.least_acceptance} and {self.target_acceptance}"
+            )
+        least = LEAST_DRAWS * at_least(1, num_checkpoints=self.num_checkpoints) * at_least(1, thin=self.thin)
+        at_least(least, num_steps=self.num_steps)
+        at_least(1, burn_in=self.burn_in)
 
-SMOKE = LangevinGain(
-    dataset="digits",
-    depth=2,
-    widths=(16, 64),
-    num_train=(16,),
-    num_test=4,
-    dampings=(0.2,),
-    burn_in=300,
-    num_steps=800,
-    thin=4,
-    num_checkpoints=2,
-    num_projections=20,
-)
-LAPTOP = LangevinGain(
-    num_test=100,
-    dampings=(0.01, 0.1),
-    burn_in=800,
-    num_steps=3_000,
-    thin=10,
-    num_checkpoints=4,
-)
-COLAB = LangevinGain(num_test=1_000, dampings=(0.01, 0.03, 0.1), burn_in=5_000, num_steps=20_000)
-PAPER = LangevinGain()
-
-GAIN_OVER_WIDTH = {
-    "smoke": SMOKE,
-    "laptop": replace(LAPTOP, widths=(32, 128, 512), num_train=(64,)),
-    "colab": replace(COLAB, widths=(32, 128, 512, 1_024)),
-    "paper": PAPER,
-}
-GAIN_OVER_DATA = {
-    "smoke": replace(SMOKE, widths=(16,), num_train=(8, 32)),
-    "laptop": replace(LAPTOP, widths=(256,), num_train=(16, 64, 256), num_steps=2_000),
-    "colab": replace(COLAB, widths=(512,), num_train=(64, 256, 1_024)),
-    "paper": replace(PAPER, widths=(512,), num_train=(64, 256, 1_024, 4_096, 16_384)),
-}
-GAIN_DENSE = {
-    "smoke": replace(SMOKE, widths=(8,), num_train=(8, 80)),
-    "laptop": replace(LAPTOP, widths=(32,), num_train=(32, 320, 1_280)),
-    "colab": replace(
-        COLAB,
-        widths=(1_024,),
-        num_train=(1_024, 4_096),
-        dampings=(0.01, 0.1),
-        burn_in=1_000,
-        num_steps=5_000,
-    ),
-    "paper": replace(PAPER, widths=(1_024,), num_train=(1_024, 10_240, 40_960), thin=100),
-}
-GAIN_RESNET = {
-    "smoke": replace(  # twenty layers take minutes to compile
-        SMOKE, architecture="convolutional", reg_grows=True, widths=(8,), num_train=(4, 16), num_steps=200
-    ),
-    "laptop": replace(
-        LAPTOP,
-        architecture="residual",
-        reg_grows=True,
-        widths=(16,),
-        num_train=(2, 8),
-        burn_in=300,
-        num_steps=2_400,
-    ),
-    "colab": replace(
-        COLAB,
-        architecture="residual",
-        reg_grows=True,
-        widths=(32,),
-        num_train=(8, 32),
-        dampings=(0.01, 0.1),
-        burn_in=500,
-        num_steps=3_000,
-    ),
-    "paper": replace(
-        PAPER,
-        architecture="residual",
-        reg_grows=True,
-        widths=(512,),
-        num_train=(1_024, 10_240),
-        thin=100,
-    ),
-}
-"""The configuration of each experiment at each scale; "paper" has the widths, the observations where it
-states them (Figure 8), the test points and the number of steps of Hron et al., with three chains where they
-have one."""
+    @property
+    def networks(self) -> list[Network]:
+        """The networks of the grid."""
+        return [
+            Network(self.architecture, self.dataset, self.depth, num_train, width)
+            for width in self.widths
+            for num_train in self.num_train
+        ]
 
 
-def langevin_gain(
-    config: LangevinGain, on_row: Callable[[dict[str, Any]], None] = lambda row: None
-) -> list[dict[str, Any]]:
+def langevin_gain(config: LangevinGain) -> Iterator[Row]:
     """Langevin without correction on one posterior in θ and in φ, each with the step and damping it likes.
 
     The step is tuned during burn-in to the acceptance that a correction would have. A chain that goes on to
@@ -195,61 +133,27 @@ def langevin_gain(
     paper's is, tells little of either. Projections are of θ and predictions are f at new images, the output
     of each one's class, whatever the chain moves. A step costs one gradient.
 
-    Parameters
-    ----------
-    config
-        What to run.
-    on_row
-        Called with each row as soon as it is there.
-
-    Returns
-    -------
+    Yields
+    ------
     Rows with width, num_train, num_test, parametrisation and `step`, of a checkpoint; damping and step_size
-    as tuned, `acceptance` that a correction would have had so far, milliseconds a step of one chain. Then, of
-    projections and of predictions: `ess_` per step, chain by chain as in the paper, the mean over entries,
+    as tuned, `acceptance` that a correction would have had so far, milliseconds per step of one chain. Then,
+    of projections and of predictions: `ess_` per step, chain by chain as in the paper, the mean over entries,
     its standard error from the scatter over chains, and `_low` and `_high`, the least and the largest (None
     where a chain never moved); `pooled_` per step, the mean of the rank-normalised `ess_bulk`, which
     disagreeing chains lower, and its standard error (jackknife over chains); and what
     `widebnn.experiments.convergence_summary` says. At last `ess_per_second`, pooled, of projections.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, there are fewer than two chains, no γ, burn-in or checkpoint, a number is out of
-        range, or there are fewer than eight draws before the first checkpoint.
     """
-    _check(config)
-    rows = []
     for width in config.widths:
         for num_train in config.num_train:
-            posterior = _Posterior(config, width, num_train)
+            start = _Start(config, width, num_train)
             for name in config.parametrisations:
-                point = {"width": width, "num_train": num_train, "num_test": posterior.num_test}
-                for row in posterior.rows(name):
-                    rows.append(point | {"parametrisation": name} | row)
-                    on_row(rows[-1])
-    return rows
+                point = {"width": width, "num_train": num_train, "num_test": start.num_test}
+                for row in start.rows(name):
+                    yield point | {"parametrisation": name} | row
 
 
-def _check(config: LangevinGain) -> None:
-    one_of(NETWORKS, architecture=config.architecture)
-    for name in config.parametrisations:
-        one_of(PARAMETRISATIONS, parametrisations=name)
-    at_least(2, num_chains=config.num_chains)
-    at_least(1, dampings=len(config.dampings))
-    positive(noise_std=config.noise_std)
-    if not 0 <= config.least_acceptance < config.target_acceptance < 1:
-        raise ValueError(
-            "least_acceptance must be below target_acceptance, and both in [0, 1); "
-            f"got {config.least_acceptance} and {config.target_acceptance}"
-        )
-    least = LEAST_DRAWS * at_least(1, num_checkpoints=config.num_checkpoints) * at_least(1, thin=config.thin)
-    at_least(least, num_steps=config.num_steps)
-    at_least(1, burn_in=config.burn_in)
-
-
-class _Posterior:
-    """One network's posterior, chains in it, and what is collected of their parameters."""
+class _Start:
+    """Where the chains of both parametrisations start, and what is collected of their parameters."""
 
     def __init__(self, config: LangevinGain, width: int, num_train: int):
         self.config = config
@@ -271,7 +175,7 @@ class _Posterior:
         prior = jax.vmap(self.targets["φ"].draw_prior)(jax.random.split(start_key, config.num_chains))
         self.starts = {"θ": jax.jit(jax.vmap(self.targets["φ"].to_parameters))(prior), "φ": prior}
 
-    def rows(self, name: str) -> list[dict[str, Any]]:
+    def rows(self, name: str) -> list[Row]:
         config = self.config
         goal, least = config.target_acceptance, config.least_acceptance
         make = partial(samplers.langevin, self.targets[name].potential, metropolis=False)
@@ -312,7 +216,7 @@ class _Posterior:
         )
 
 
-def _over_time(config: LangevinGain, draws: Draws) -> list[dict[str, Any]]:
+def _over_time(config: LangevinGain, draws: Draws) -> list[Row]:
     rates = draws.stats["acceptance_rate"]
     num_chains, num_draws = rates.shape
     ms_per_step = 1e3 * draws.seconds / (num_chains * (config.burn_in + num_draws * config.thin))
@@ -357,3 +261,260 @@ def _pooled(draws: Float[np.ndarray, "chain draw entry"]) -> float:
     import arviz
 
     return float(np.mean(arviz.ess(draws.astype(float), method="bulk"))) / math.prod(draws.shape[:2])
+
+
+SMOKE = LangevinGain(
+    dataset="digits",
+    depth=2,
+    widths=(16, 64),
+    num_train=(16,),
+    num_test=4,
+    dampings=(0.2,),
+    burn_in=300,
+    num_steps=800,
+    thin=4,
+    num_checkpoints=2,
+    num_projections=20,
+)
+LAPTOP = LangevinGain(
+    num_test=100,
+    dampings=(0.01, 0.1),
+    burn_in=800,
+    num_steps=3_000,
+    thin=10,
+    num_checkpoints=4,
+)
+COLAB = LangevinGain(num_test=1_000, dampings=(0.01, 0.03, 0.1), burn_in=5_000, num_steps=20_000)
+PAPER = LangevinGain()
+
+
+def _declared(title: str, **scales: LangevinGain) -> Callable[[Callable[..., Iterator[Row]]], Experiment]:
+    def steps(c: LangevinGain) -> int:
+        """Of one network."""
+        return len(c.parametrisations) * len(c.dampings) * (c.num_steps + c.burn_in)
+
+    return experiment(
+        f"effective samples of Langevin in φ and in θ, {title}",
+        scales=scales,
+        parts=["widths", "num_train", "parametrisations"],
+        cost=lambda c: Cost(
+            operations=c.num_chains * steps(c) * sum(one.products for one in c.networks),
+            steps=steps(c) * len(c.networks),
+            floats=c.num_chains * max(one.floats for one in c.networks),
+        ),
+        observes=lambda c: observes(c.networks),
+    )
+
+
+@_declared(
+    "over width",
+    smoke=SMOKE,
+    laptop=replace(LAPTOP, widths=(32, 128, 512), num_train=(64,)),
+    colab=replace(COLAB, widths=(32, 128, 512, 1_024)),
+    paper=PAPER,
+)
+def gain_over_width(config: LangevinGain) -> Iterator[Row]:
+    """The gain at several widths; "paper" has those of Hron et al., with three chains where they have one."""
+    return langevin_gain(config)
+
+
+@_declared(
+    "over the number of observations",
+    smoke=replace(SMOKE, widths=(16,), num_train=(8, 32)),
+    laptop=replace(LAPTOP, widths=(256,), num_train=(16, 64, 256), num_steps=2_000),
+    colab=replace(COLAB, widths=(512,), num_train=(64, 256, 1_024)),
+    paper=replace(PAPER, widths=(512,), num_train=(64, 256, 1_024, 4_096, 16_384)),
+)
+def gain_over_data(config: LangevinGain) -> Iterator[Row]:
+    """The gain at several numbers of images, which the paper does not state."""
+    return langevin_gain(config)
+
+
+@_declared(
+    "of a dense network over steps",
+    smoke=replace(SMOKE, widths=(8,), num_train=(8, 80)),
+    laptop=replace(LAPTOP, widths=(32,), num_train=(32, 320, 1_280)),
+    colab=replace(
+        COLAB,
+        widths=(1_024,),
+        num_train=(1_024, 4_096),
+        dampings=(0.01, 0.1),
+        burn_in=1_000,
+        num_steps=5_000,
+    ),
+    paper=replace(PAPER, widths=(1_024,), num_train=(1_024, 10_240, 40_960), thin=100),
+)
+def gain_dense(config: LangevinGain) -> Iterator[Row]:
+    """The gain of a dense network, from one image per unit to forty (Figure 8)."""
+    return langevin_gain(config)
+
+
+@_declared(
+    "of a residual network over steps",
+    smoke=replace(  # twenty layers take minutes to compile
+        SMOKE, architecture="convolutional", reg_grows=True, widths=(8,), num_train=(4, 16), num_steps=200
+    ),
+    laptop=replace(
+        LAPTOP,
+        architecture="residual",
+        reg_grows=True,
+        widths=(16,),
+        num_train=(2, 8),
+        burn_in=300,
+        num_steps=2_400,
+    ),
+    colab=replace(
+        COLAB,
+        architecture="residual",
+        reg_grows=True,
+        widths=(32,),
+        num_train=(8, 32),
+        dampings=(0.01, 0.1),
+        burn_in=500,
+        num_steps=3_000,
+    ),
+    paper=replace(
+        PAPER,
+        architecture="residual",
+        reg_grows=True,
+        widths=(512,),
+        num_train=(1_024, 10_240),
+        thin=100,
+    ),
+)
+def gain_resnet(config: LangevinGain) -> Iterator[Row]:
+    """The gain of a Wide ResNet-20 (Figure 8)."""
+    return langevin_gain(config)
+
+
+LEAST_ACCEPTANCE = 0.98  # of the protocol
+
+
+@gain_over_width.claim(
+    "H-F7a",
+    where="Figure 7, left",
+    claim="Langevin mixes faster in φ than in θ at every width, and the gain grows with it.",
+    paper="50 times the effective samples per step at width 1,024, n = 256",
+    rule="By effective samples per step of random projections of θ, three chains pooled, ε and γ tuned "
+    "for each: more in φ at each width, and the gain is larger at the widest than at the narrowest. "
+    "A gain is not resolved where the acceptance in θ or in φ is not above 0.98, nor its change where "
+    "pooled chains have fewer than ten effective samples.",
+    chapter="19-width-data-architecture",
+    figure="fig-gain-width",
+)
+def grows_with_width(results: Results) -> Iterator[Finding]:
+    found = _gains(results.rows, "width")
+    yield from found
+    yield Finding("gain, widest ÷ narrowest", _change(results, found), above=1)
+
+
+@gain_over_data.claim(
+    "H-F7b",
+    where="Figure 7, right",
+    claim="The gain shrinks with the number of observations and stays above one.",
+    paper="higher effective sample size in φ at every n, width 512",
+    rule="By the same measure as over width: more in φ at each number of images, and the gain is smaller "
+    "at the most than at the fewest.",
+    chapter="19-width-data-architecture",
+    figure="fig-gain-data",
+)
+def shrinks_with_data(results: Results) -> Iterator[Finding]:
+    found = _gains(results.rows, "num_train")
+    yield from found
+    yield Finding("gain, most images ÷ fewest", _change(results, found), below=1)
+
+
+@gain_dense.claim(
+    "H-F8a",
+    where="Figure 8, left",
+    claim="A dense network of width 1,024 keeps its gain up to forty observations a unit.",
+    paper="about 10 times at n = 1,024 to 40,960",
+    rule="By the same measure as over width: more in φ at each number of images, from one a unit to "
+    "forty. Below paper scale units and images are fewer, and their ratio is the same.",
+    chapter="19-width-data-architecture",
+    figure="fig-gain-architecture",
+)
+def stays(rows: Rows) -> list[Finding]:
+    return _gains(rows, "num_train")
+
+
+@gain_resnet.claim(
+    "H-F8b",
+    where="Figure 8, right",
+    claim="In a Wide ResNet-20 the gain is there where the top layer is as wide as the data are many.",
+    paper="10 times at n = 1,024, less at 10,240",
+    rule="By the same measure as over width: more in φ at the fewest images, and a smaller gain at the "
+    "most. At paper scale images outnumber the channels of the top group; at laptop and colab scale they "
+    "do not.",
+    chapter="19-width-data-architecture",
+    figure="fig-gain-architecture",
+)
+def gains_where_wide(results: Results) -> Iterator[Finding]:
+    found = _gains(results.rows, "num_train")
+    yield found[0]
+    yield Finding("gain, most images ÷ fewest", _change(results, found), below=1)
+
+
+@gain_dense.claim(
+    "H-F9",
+    where="Figure 9",
+    claim="Chains in φ agree long before chains in θ do.",
+    paper="squared R-hat near 1 where it is of order 100 in θ",
+    rule="R̂² − 1 of three chains of a dense network, started at the same parameters in φ and in θ, mean "
+    "over random projections of θ at the end of the run: smaller in φ at each number of images. Its "
+    "standard error counts projections, not chains.",
+    chapter="19-width-data-architecture",
+    figure="fig-gain-rhat",
+)
+def chains_agree(results: Results) -> Iterator[Finding]:
+    def excess(row: Row) -> Measure:
+        error = row["rhat_squared_std_projections"] / math.sqrt(results.config["num_projections"])
+        return Measure(row["rhat_squared_projections"] - 1, error)
+
+    for num_train, theta, phi in _pairs(results.rows, "num_train"):
+        what = f"R̂² − 1 of projections, φ ÷ θ, {num_train:,} images"
+        yield Finding(what, excess(phi) / excess(theta), below=1)
+
+
+def _gains(rows: Rows, over: str) -> list[Finding]:
+    """Effective samples per step of projections, φ ÷ θ, in the order of `over`; NaN outside the protocol."""
+    what = {"width": "width {:,}", "num_train": "{:,} images"}[over]
+    return [
+        Finding(
+            f"ESS of projections, φ ÷ θ, {what.format(value)}",
+            _of_projections(phi) / _of_projections(theta)
+            if min(theta["acceptance"], phi["acceptance"]) > LEAST_ACCEPTANCE
+            else math.nan,
+            above=1,
+        )
+        for value, theta, phi in _pairs(rows, over)
+    ]
+
+
+def _change(results: Results, gains: list[Finding]) -> Measure:
+    """The last gain over the first; NaN where some chains have so few effective samples that they disagree.
+
+    Pooled, such chains have nearly as many as they are themselves, whatever the parametrisation: a gain is
+    too small then, and falls where it need not.
+    """
+    at_the_end = _at_the_end(results.rows)
+    fewest = min(row["pooled_projections"] * row["step"] for row in at_the_end)
+    samples = fewest * results.config["num_chains"]
+    first, last = (Measure(gain.value, gain.error) for gain in (gains[0], gains[-1]))
+    return last / first if samples >= LEAST_ESS else Measure(math.nan)
+
+
+def _pairs(rows: Rows, over: str) -> list[tuple[int, Row, Row]]:
+    """The last rows in θ and in φ at each point, in the order of `over`."""
+    return [
+        (value, here.one(parametrisation="θ"), here.one(parametrisation="φ"))
+        for value, here in sorted(_at_the_end(rows).by(over))
+    ]
+
+
+def _at_the_end(rows: Rows) -> Rows:
+    return rows.where(step=max(rows.values("step")))
+
+
+def _of_projections(row: Row) -> Measure:
+    return Measure(row["pooled_projections"], row["pooled_error_projections"])

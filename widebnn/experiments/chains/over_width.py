@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,22 +10,22 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import norm
 
-from widebnn import data, samplers
+from widebnn import samplers
 from widebnn._check import one_of
 from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.experiments.chains.convergence import SAMPLERS as FROM_THE_PRIOR
-from widebnn.experiments.chains.convergence import bulk_and_tail
+from widebnn.experiments.settings.chain_summaries import LEAST_ESS, bulk_and_tail
 from widebnn.experiments.settings.images import INPUTS, LOADERS, images
-from widebnn.experiments.settings.one_layer import OneLayer, one_layer
-from widebnn.sampling import sample
+from widebnn.experiments.settings.posterior import Posterior, one_layer, size
+from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
 from widebnn.study.speed import operations
 
 __all__ = ["SAMPLERS", "OverWidth", "over_width", "series"]
 
-SAMPLERS: Mapping[str, Callable[[OneLayer, float], samplers.Sampler]] = {
+SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
     **{name: FROM_THE_PRIOR[name] for name in ("pCN", "pCNL", "Langevin")},
-    "random walk": lambda network, step_size: samplers.rwm(network.whole.potential, step_size),
+    "random walk": lambda posterior, step_size: samplers.rwm(posterior.repriorised.potential, step_size),
 }
 """By name; `step_size` is the coefficient of the noise for each."""
 
@@ -132,8 +131,8 @@ def over_width(config: OverWidth) -> Iterator[Row]:
     "paper" has the widths and the number of steps of Pezzetti et al.
 
     pCN, pCNL and Langevin run on the rotated marginal target, and accept in law as on all of φ: what that
-    target leaves out has a constant potential, the first two never see it, and Langevin carries its squared
-    norm (`whole_langevin`). Random walk runs on all of φ. Effective sample sizes are of the same functions
+    target leaves out has a constant potential, the first two never see it, and Langevin carries its norm
+    (`num_flat` of `langevin`). Random walk runs on all of φ. Effective sample sizes are of the same functions
     for all, each informed by the data: the potential, projections of the rotated weights, and
     Rao–Blackwellised predictions on the part of test images that lies in the span of the training images.
 
@@ -148,64 +147,48 @@ def over_width(config: OverWidth) -> Iterator[Row]:
     """
     dataset = images(config.dataset, config.num_train, config.num_test)
     for width in config.widths:
-        posterior = _Posterior(config, dataset, width)
+        posterior = one_layer(dataset, width, config.noise_std, config.seed)
+        projection_key, start_key, unseen_key, rng_key = jax.random.split(jax.random.key(config.seed), 4)
+        rotated = posterior.rotated
+        project = random_projections(projection_key, rotated.template, num=config.num_projections)
+        start = posterior.equilibrium(start_key, config.burn_in).position
         for name, num_steps in zip(config.samplers, config.num_steps, strict=True):
+            target = posterior.repriorised if name == "random walk" else rotated
+            initial = jax.tree.map(lambda leaf: leaf[0], start)
+            if target is not rotated:
+                initial = target.from_parameters(rotated.to_parameters(initial, unseen_key))
             for step_size in config.step_sizes:
-                row = posterior.run(name, step_size, num_steps)
-                yield {"width": width, "num_test": len(dataset.x_test)} | row
+                draws = sample(
+                    rng_key,
+                    SAMPLERS[name](posterior, step_size),
+                    target,
+                    num_samples=num_steps // config.thin,
+                    thin=config.thin,
+                    initial=jax.tree.map(lambda leaf: leaf[None], initial),
+                    collect=posterior.collect(target, project),
+                )
+                counted = posterior.repriorised if name in ("random walk", "Langevin") else rotated
+                point = {"width": width, "num_test": len(dataset.x_test), "sampler": name}
+                yield (
+                    point | {"step_size": step_size, "dimension": size(counted)} | _summary(draws, num_steps)
+                )
 
 
-class _Posterior:
-    """One network's posterior, a place in it to start from, and what is collected there."""
-
-    def __init__(self, config: OverWidth, dataset: data.Dataset, width: int):
-        self.config = config
-        self.network = one_layer(dataset, width, config.noise_std, config.seed)
-        self.whole, self.rotated = self.network.whole, self.network.rotated
-        keys = jax.random.split(jax.random.key(config.seed), 4)
-        self.project = random_projections(keys[0], self.rotated.template, num=config.num_projections)
-        equilibrium = sample(
-            keys[1],
-            samplers.tuned(partial(samplers.hmc, self.rotated.potential, num_steps=10), 0.8),
-            self.rotated,
-            num_samples=1,
-            burn_in=config.burn_in,
-        )
-        self.position = jax.tree.map(lambda leaf: leaf[0], equilibrium.position)
-        self.parameters = self.rotated.to_parameters(self.position, keys[2])
-        self.rng_key = keys[3]
-
-    def run(self, name: str, step_size: float, num_steps: int) -> Row:
-        config = self.config
-        moves_all = name == "random walk"
-        target = self.whole if moves_all else self.rotated
-        position = self.whole.from_parameters(self.parameters) if moves_all else self.position
-        counted = self.whole if name in ("random walk", "Langevin") else self.rotated
-        draws = sample(
-            self.rng_key,
-            SAMPLERS[name](self.network, step_size),
-            target,
-            num_samples=num_steps // config.thin,
-            thin=config.thin,
-            initial=jax.tree.map(lambda leaf: leaf[None], position),
-            collect=self.network.collect(target, self.project),
-        )
-        row = {
-            "sampler": name,
-            "step_size": step_size,
-            "dimension": sum(leaf.size for leaf in jax.tree.leaves(counted.template)),
-            "acceptance": draws.acceptance_rate,
-            "acceptance_error": _standard_error(draws.stats["acceptance_rate"]),
-            "ms_per_step": 1e3 * draws.seconds / num_steps,
-        }
-        for quantity, ess in effective_sample_size(draws).items():
-            found = dict(zip(("ess", "ess_low", "ess_high"), band(jnp.ravel(ess)), strict=True))
-            if quantity != "predictions":  # ArviZ would take hours for those of 5,000 images
-                found |= bulk_and_tail(draws[quantity])
-            has_moved = jnp.isfinite(ess).all()
-            for kind, value in found.items():
-                row[f"{kind}_{quantity}"] = float(value) / num_steps if has_moved else None
-        return row
+def _summary(draws: Draws, num_steps: int) -> Row:
+    row: Row = {
+        "acceptance": draws.acceptance_rate,
+        "acceptance_error": _standard_error(draws.stats["acceptance_rate"]),
+        "ms_per_step": 1e3 * draws.seconds / num_steps,
+    }
+    for quantity, values in draws.collected.items():
+        ess = effective_sample_size(values)
+        found = dict(zip(("ess", "ess_low", "ess_high"), band(jnp.ravel(ess)), strict=True))
+        if quantity != "predictions":  # ArviZ would take hours for those of 5,000 images
+            found |= bulk_and_tail(values)
+        has_moved = jnp.isfinite(ess).all()
+        for kind, value in found.items():
+            row[f"{kind}_{quantity}"] = float(value) / num_steps if has_moved else None
+    return row
 
 
 def _standard_error(rates: np.ndarray) -> float:
@@ -230,7 +213,6 @@ def series(
 
 
 PAPERS = ("pCN", "pCNL", "Langevin")
-LEAST_ESS = 10  # fewer effective samples are a guess, whatever their decimals
 
 
 @over_width.claim(

@@ -1,26 +1,25 @@
 """Fresh prior draws of single units: how often they are accepted, and what a sweep is worth, over width."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
-from flax import nnx
 
-from widebnn import data, estimates, samplers, targets
-from widebnn._check import at_least
+from widebnn import data, estimates, samplers
+from widebnn._check import at_least, one_of
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.experiments.settings.images import images
-from widebnn.models import BNN, FCN
+from widebnn.experiments.settings.images import LOADERS, images
+from widebnn.experiments.settings.posterior import one_layer
 from widebnn.sampling import sample
+from widebnn.study import Cost, Finding, Row, Rows, experiment, vanishing
 
-__all__ = ["UNITWISE", "Unitwise", "unitwise"]
+__all__ = ["Unitwise", "unitwise"]
 
 
 @dataclass(frozen=True)
 class Unitwise:
-    """The configuration of one run of the experiment.
+    """The widths, and how long chains run.
 
     Attributes
     ----------
@@ -35,7 +34,12 @@ class Unitwise:
     noise_std
         σ.
     seed
-        Of everything.
+        Seed for all randomness.
+
+    Raises
+    ------
+    ValueError
+        If the data set is unknown, or there are fewer than two chains.
     """
 
     dataset: str = "cifar10"
@@ -48,61 +52,54 @@ class Unitwise:
     noise_std: float = 0.1
     seed: int = 0
 
+    def __post_init__(self):
+        one_of(LOADERS, dataset=self.dataset)
+        at_least(2, num_chains=self.num_chains)
 
-UNITWISE = {
-    "smoke": Unitwise(dataset="digits", num_train=8, widths=(16, 64, 128), num_sweeps=60, burn_in=20),
-    "laptop": Unitwise(),
-    "colab": Unitwise(
-        num_train=256,
-        widths=(512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768),
-        num_chains=8,
-        num_sweeps=500,
+
+@experiment(
+    "fresh units and sweeps of them, over width",
+    scales={
+        "smoke": Unitwise(dataset="digits", num_train=8, widths=(16, 64, 128), num_sweeps=60, burn_in=20),
+        "laptop": Unitwise(),
+        "colab": Unitwise(
+            num_train=256,
+            widths=(512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768),
+            num_chains=8,
+            num_sweeps=500,
+        ),
+        "paper": Unitwise(
+            num_train=256,
+            widths=(512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768, 65_536),
+            num_chains=16,
+            num_sweeps=2_000,
+        ),
+    },
+    parts="widths",
+    cost=lambda c: Cost(
+        operations=sum(c.widths) * c.num_train**2 * c.num_chains * (c.num_sweeps + c.burn_in),
+        steps=sum(c.widths) / 32 * (c.num_sweeps + c.burn_in),  # 32 units at a time
     ),
-    "paper": Unitwise(
-        num_train=256,
-        widths=(512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768, 65_536),
-        num_chains=16,
-        num_sweeps=2_000,
-    ),
-}
-"""The configuration at each scale; no paper has this sampler, and "paper" is what a GPU makes of it."""
-
-
-def unitwise(config: Unitwise, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:
+)
+def unitwise(config: Unitwise) -> Iterator[Row]:
     """Unit-wise chains on the posterior of a network with one hidden layer, over its width.
 
-    Parameters
-    ----------
-    config
-        What to run.
-    on_row
-        Called with each row as soon as it is there.
+    No paper has this sampler, and "paper" is what a GPU makes of it.
 
-    Returns
-    -------
+    Yields
+    ------
     Rows with width; rejection, the mean share of fresh units that are rejected; effective samples per sweep
     of the potential and of the weights (the mean over random projections) as ess_potential and ess_weights,
     and ess_least, the least of all projections; each of the first three with its standard error, that of the
     effective samples from the scatter over chains; ms_per_sweep.
-
-    Raises
-    ------
-    ValueError
-        If the data set is unknown, or there are fewer than two chains.
     """
-    at_least(2, num_chains=config.num_chains)
     dataset = images(config.dataset, config.num_train, 1)
-    rows = []
     for width in config.widths:
-        rows.append({"width": width} | _run(config, dataset, width))
-        on_row(rows[-1])
-    return rows
+        yield {"width": width} | _run(config, dataset, width)
 
 
-def _run(config: Unitwise, dataset: data.Dataset, width: int) -> dict[str, float]:
-    x, y = dataset.x_train, dataset.y_train
-    bnn = BNN(FCN(x.shape[1], width, rngs=nnx.Rngs(config.seed)), y.shape[1], config.noise_std)
-    target = targets.rotated(targets.marginal(bnn, x, y))
+def _run(config: Unitwise, dataset: data.Dataset, width: int) -> Row:
+    target = one_layer(dataset, width, config.noise_std, config.seed).rotated
     keys = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), width))
     draws = sample(
         keys[0],
@@ -127,3 +124,23 @@ def _run(config: Unitwise, dataset: data.Dataset, width: int) -> dict[str, float
     row["ess_least"] = float(least) / (config.num_chains * config.num_sweeps)
     sweeps = config.num_chains * (config.num_sweeps + config.burn_in)
     return row | {"ms_per_sweep": 1e3 * draws.seconds / sweeps}
+
+
+@unitwise.claim(
+    "X-5",
+    claim="Fresh prior draws of single units are accepted ever more often, and a sweep tends to an "
+    "independent draw.",
+    rule="The share that is rejected falls as a power of the width (exponent below 0, with a first "
+    "correction for finite width), to less than half from the narrowest network to the widest; "
+    "effective samples per sweep, of U and of the mean projection, rise, and to above three quarters.",
+    chapter="11-unitwise",
+    figure="fig-unitwise",
+)
+def fresh(rows: Rows) -> Iterator[Finding]:
+    rejected = rows.over("width", "rejection", "rejection_error")
+    yield from vanishing("share of fresh units rejected", sorted(rows.values("width")), rejected)
+    for column, name in (("ess_potential", "U"), ("ess_weights", "projections")):
+        ess = rows.over("width", column, f"{column}_error")
+        what = f"ESS per sweep of {name}"
+        yield Finding(f"{what}, widest less narrowest", ess[-1] - ess[0], above=0)
+        yield Finding(f"{what}, widest", ess[-1], above=0.75)

@@ -10,10 +10,10 @@ from flax import nnx
 
 from widebnn import data
 from widebnn._check import at_least, one_of
-from widebnn.experiments.settings.images import images
+from widebnn.experiments.settings.images import INPUTS, LOADERS, images
 from widebnn.models import BNN, CNN, FCN, WideResNet20
 
-__all__ = ["NETWORKS", "Network", "in_span", "network", "observed", "over_widths"]
+__all__ = ["NETWORKS", "Network", "in_span", "network", "observed", "observes", "over_widths"]
 
 
 def _residual(shape: tuple[int, ...], width: int, depth: int, rngs: nnx.Rngs) -> nnx.Module:
@@ -50,6 +50,55 @@ class Network(NamedTuple):
     depth: int
     num_train: int
     width: int
+
+    def check(self) -> "Network":
+        """The network itself.
+
+        Raises
+        ------
+        ValueError
+            If its architecture or its data set is unknown.
+        """
+        one_of(NETWORKS, architecture=self.architecture)
+        one_of(LOADERS, dataset=self.dataset)
+        return self
+
+    @property
+    def num_weights(self) -> int:
+        """Numbers in a position, about."""
+        if self.architecture == "residual":
+            return 65 * self.width**2
+        first = min(self.num_train, INPUTS) if self.architecture == "dense" else 27
+        layer = self.width**2 if self.architecture == "dense" else 9 * self.width**2
+        return self.width * first + (self.depth - 1) * layer
+
+    @property
+    def products(self) -> int:
+        """Multiplications of a potential, about."""
+        return self.num_train * (self._pixels * self.num_weights + self.num_train * self.width)
+
+    @property
+    def floats(self) -> int:
+        """Numbers that a chain holds, about: its state, and outputs of layers and kernels for a gradient.
+
+        A sampler holds its position, a proposal, gradients, momenta and variates: about 8 times the weights.
+        """
+        layers = 20 if self.architecture == "residual" else self.depth
+        outputs = self.num_train * self.width * self._pixels * layers
+        return 8 * self.num_weights + 3 * (outputs + self.num_train**2)
+
+    @property
+    def _pixels(self) -> int:
+        """Places at which a weight meets an image; of those of a residual network the most see few."""
+        if self.architecture == "dense":
+            return 1
+        every = {"cifar10": 1_024, "mnist": 784, "digits": 64}[self.dataset]
+        return every // 7 if self.architecture == "residual" else every
+
+
+def observes(networks: Iterable[Network]) -> list[tuple[str, int]]:
+    """The data sets that networks observe, each with the numbers of images."""
+    return sorted({(network.dataset, network.num_train) for network in networks})
 
 
 def over_widths(
@@ -110,7 +159,7 @@ def network(
     noise_std
         σ.
     seed
-        Of its first parameters.
+        Seed for its first parameters.
 
     Raises
     ------

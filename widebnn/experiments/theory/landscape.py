@@ -1,23 +1,26 @@
 """Slices of the posterior before and after repriorisation (Hron et al. 2022, Figure 5)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from widebnn import targets
-from widebnn.experiments.settings.images import images
+from widebnn._check import at_least, one_of, positive
+from widebnn.experiments.settings.images import INPUTS, LOADERS, images
+from widebnn.experiments.settings.ood_split import rounded
 from widebnn.landscape import curvature, slice_through, train
 from widebnn.models import BNN, FCN
+from widebnn.study import Cost, Finding, Row, Rows, experiment
 
-__all__ = ["LANDSCAPE", "Landscape", "landscape"]
+__all__ = ["Landscape", "landscape"]
 
 PARAMETRISATIONS = {"θ": targets.standard, "φ": targets.repriorised}
 EDGES = ((0, 1), (0, 2), (1, 2))
@@ -25,25 +28,30 @@ EDGES = ((0, 1), (0, 2), (1, 2))
 
 @dataclass(frozen=True)
 class Landscape:
-    """The configuration of one run of the experiment.
+    """Networks, their training, and the slice through what it finds.
 
     Attributes
     ----------
     dataset
-        "cifar10" or "digits".
+        The images, by name.
     problems
         (width, number of training images) of each network with one hidden layer.
     training_time, momentum
-        Of gradient descent from three draws of the prior, in steps of 1/Λ that sum to the time; Λ is the
+        Gradient descent starts at three draws of the prior, in steps of 1/Λ that sum to the time; Λ is the
         largest curvature at any of the three. Equal times shrink the prior's part alike in all problems.
     resolution
         Steps along an edge of the slice.
     num_products
-        Hessian–vector products for a curvature.
+        Hessian–vector products per curvature.
     noise_std
         σ.
     seed
-        Of everything.
+        Seed for all randomness.
+
+    Raises
+    ------
+    ValueError
+        If the data set is unknown or a number is out of range.
     """
 
     dataset: str = "cifar10"
@@ -63,40 +71,51 @@ class Landscape:
     noise_std: float = 0.1
     seed: int = 0
 
+    def __post_init__(self):
+        one_of(LOADERS, dataset=self.dataset)
+        for width, num_train in self.problems:
+            at_least(1, width=width)
+            at_least(1, num_train=num_train)
+        if not self.problems:
+            raise ValueError(f"problems must have at least one entry; got {self.problems}")
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum must lie in [0, 1); got {self.momentum}")
+        positive(training_time=self.training_time)
+        at_least(2, resolution=self.resolution)
+        at_least(1, num_products=self.num_products)
+        positive(noise_std=self.noise_std)
 
-LANDSCAPE = {
-    "smoke": Landscape(
-        dataset="digits",
-        problems=((16, 32), (64, 32), (64, 8)),
-        resolution=6,
-        num_products=15,
+
+@experiment(
+    "slices of the posterior before and after repriorisation",
+    scales={  # the paper states n = 128 and width 128, its other numbers are ours
+        "smoke": Landscape(
+            dataset="digits", problems=((16, 32), (64, 32), (64, 8)), resolution=6, num_products=15
+        ),
+        "laptop": Landscape(),
+        "colab": Landscape(resolution=40),
+        "paper": Landscape(
+            problems=tuple((2**k, 128) for k in range(5, 14))
+            + tuple((128, 2**k) for k in range(5, 12) if k != 7),
+            resolution=40,
+        ),
+    },
+    # whole, for all problems share the mean and the deviation of the most images
+    cost=lambda c: Cost(
+        operations=sum(math.prod(problem) for problem in c.problems) * c.resolution**2,
+        steps=len(c.problems) * (c.resolution**2 + 9 * c.num_products + 1_000),
+        floats=max(width for width, _ in c.problems) * INPUTS * (8 + 2 * c.num_products)
+        + 3 * max(width * n for width, n in c.problems),
     ),
-    "laptop": Landscape(),
-    "colab": Landscape(resolution=40),
-    "paper": Landscape(
-        problems=tuple((2**k, 128) for k in range(5, 14))
-        + tuple((128, 2**k) for k in range(5, 12) if k != 7),
-        resolution=40,
-    ),
-}
-"""The configuration at each scale; the paper states n = 128 and width 128, its other numbers are ours."""
-
-
-def landscape(config: Landscape, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:
+)
+def landscape(config: Landscape) -> Iterator[Row]:
     """Train three networks from prior draws and look at the spherical triangle between them, in θ and in φ.
 
     Training descends the energy of the standard parametrisation, and φ = T⁻¹(θ) is read off where it ends:
     the corners of both slices are the same three functions.
 
-    Parameters
-    ----------
-    config
-        What to run.
-    on_row
-        Called with each row as soon as it is there.
-
-    Returns
-    -------
+    Yields
+    ------
     Rows with width, num_train, parametrisation; steps of training, and of the trained networks the mean
     squared error over σ² and ‖θ‖/√d; in nats and (mean, least, largest) over three edges the barriers of U
     and of the energy; (mean, least, largest) over three corners the curvature, and the largest of its
@@ -106,18 +125,47 @@ def landscape(config: Landscape, on_row: Callable[[dict[str, Any]], None] = lamb
     Raises
     ------
     ValueError
-        If the data set is unknown, or there are not so many images.
+        If there are not so many images.
     """
     dataset = images(config.dataset, max(num_train for _, num_train in config.problems), num_test=1)
-    rows = []
     for width, num_train in config.problems:
-        for row in _rows(config, width, dataset.x_train[:num_train], dataset.y_train[:num_train]):
-            rows.append({"width": width, "num_train": num_train} | row)
-            on_row(rows[-1])
-    return rows
+        for row in _slices(config, width, dataset.x_train[:num_train], dataset.y_train[:num_train]):
+            yield {"width": width, "num_train": num_train} | row
 
 
-def _rows(config: Landscape, width: int, x: np.ndarray, y: np.ndarray):
+@landscape.claim(
+    "H-F5",
+    where="Figure 5",
+    claim="The posterior is smoother in φ than in θ, the more so the wider the network and the fewer the "
+    "images.",
+    paper="pictures of slices: φ flattens over width at n = 128, and roughens over n at width 128",
+    rule="In φ the potential's deviation over the slice and its curvature fall from each width to the next; "
+    "at the widest they and the barrier are below those in θ; over n the deviation grows faster than n. "
+    "There is one triple of networks at each point, and no standard error.",
+    chapter="08-landscape",
+    figure="fig-landscape-numbers",
+)
+def smoother_in_phi(rows: Rows) -> Iterator[Finding]:
+    """Over width at the number of images with the most widths, and over images at the width with the most."""
+    (_, of_n), (_, of_width) = (
+        max(rows.by(column), key=lambda group: len(group[1])) for column in ("num_train", "width")
+    )
+    for column, name in (("spread_potential", "deviation of U over the slice"), ("curvature", "curvature")):
+        theta, phi = (of_n.where(parametrisation=p).over("width", column) for p in PARAMETRISATIONS)
+        steps = max((b / a).value for a, b in pairwise(phi))
+        yield Finding(f"{name} in φ, from one width to the next, at most", steps, below=1)
+        yield Finding(f"{name}, φ ÷ θ, at the widest", phi[-1] / theta[-1], below=1)
+    theta, phi = (of_n.where(parametrisation=p).over("width", "barrier_potential") for p in PARAMETRISATIONS)
+    yield Finding("barrier of U, φ ÷ θ, at the widest", phi[-1] / theta[-1], below=1)
+    phi = of_width.where(parametrisation="φ")
+    sizes, spread = sorted(phi.values("num_train")), phi.over("num_train", "spread_potential")
+    growth = (spread[-1] / sizes[-1]) / (spread[0] / sizes[0])
+    yield Finding("deviation of U an image in φ, most images ÷ fewest", growth, above=1)
+
+
+def _slices(
+    config: Landscape, width: int, x: Float[np.ndarray, "n d_in"], y: Float[np.ndarray, "n d_out"]
+) -> Iterator[Row]:
     features = FCN(x.shape[1], width, depth=1, rngs=nnx.Rngs(config.seed))
     bnn = BNN(features, y.shape[1], config.noise_std)
     standard = targets.standard(bnn, x, y)
@@ -134,8 +182,8 @@ def _rows(config: Landscape, width: int, x: np.ndarray, y: np.ndarray):
     square = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(thetas))
     trained = {
         "num_steps": num_steps,
-        "misfit": _rounded(2 * jax.lax.map(standard.potential, thetas).mean() / y.size),
-        "norm": _rounded(jnp.sqrt(square / sum(leaf.size for leaf in jax.tree.leaves(thetas)))),
+        "misfit": rounded(2 * jax.lax.map(standard.potential, thetas).mean() / y.size),
+        "norm": rounded(jnp.sqrt(square / sum(leaf.size for leaf in jax.tree.leaves(thetas)))),
     }
     for name, make in PARAMETRISATIONS.items():
         target = make(bnn, x, y)
@@ -150,21 +198,16 @@ def _rows(config: Landscape, width: int, x: np.ndarray, y: np.ndarray):
             **_summary("barrier_potential", jnp.stack([b.potential for b in barriers])),
             **_summary("barrier_energy", jnp.stack([b.energy for b in barriers])),
             **_summary("curvature", bend.largest),
-            "curvature_residual": _rounded(bend.residual.max()),
-            "spread_potential": _rounded(seen.potential.std()),
-            "spread_energy": _rounded(seen.energy.std()),
+            "curvature_residual": rounded(bend.residual.max()),
+            "spread_potential": rounded(seen.potential.std()),
+            "spread_energy": rounded(seen.energy.std()),
             "potential": [round(float(u), 2) for u in seen.potential - seen.potential.min()],
         }
 
 
 def _summary(name: str, values: Array) -> dict[str, float]:
     return {
-        name: _rounded(values.mean()),
-        f"{name}_low": _rounded(values.min()),
-        f"{name}_high": _rounded(values.max()),
+        name: rounded(values.mean()),
+        f"{name}_low": rounded(values.min()),
+        f"{name}_high": rounded(values.max()),
     }
-
-
-def _rounded(value: Array) -> float:
-    """To six digits, about what float32 holds."""
-    return float(f"{float(value):.6g}")

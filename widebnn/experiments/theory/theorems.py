@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,46 +13,55 @@ from flax import nnx
 from jaxtyping import Array, Float
 
 from widebnn import estimates, nngp, samplers, targets
-from widebnn._check import at_least
+from widebnn._check import at_least, check_fields, fraction, one_of, positive
 from widebnn.diagnostics import rhat
-from widebnn.experiments.settings.images import images
+from widebnn.experiments.settings.images import LOADERS, images
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
+from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment, vanishing
 
-__all__ = ["THEOREMS", "Theorems", "theorems"]
+__all__ = ["Theorems", "theorems"]
 
 CHAINS = {
     "pCN": (targets.repriorised, samplers.pcn),
     "pCNL": (targets.repriorised, samplers.pcnl),
     "pCN, inner": (targets.marginal, samplers.pcn),
 }
-"""The chains of Pezzetti et al., Theorems 2.1, 2.2 and 3.1: what is sampled, and how."""
+"""The chains of Pezzetti et al. (2025), Theorems 2.1, 2.2 and 3.1: the target and the sampler of each."""
 
 QUANTILES = {"5 %": 0.05, "median": 0.5, "95 %": 0.95}
+GROUPS = 20
+"""Groups of draws that `estimates.by_groups` takes an error from, none of them empty."""
 
 
 @dataclass(frozen=True)
 class Theorems:
-    """The configuration of one run of the experiment.
+    """Networks, prior draws and chains.
 
     Attributes
     ----------
     dataset, num_train
-        "cifar10" or "digits", and how many images; the output says whether the class is even or odd.
+        The images, by name, and their number; the output says whether the class is even or odd.
     widths
-        Of one hidden layer, for divergences, gradients and chains.
+        Widths of one hidden layer, for divergences, gradients and chains.
     num_draws
         Prior draws at each width.
     function_widths, num_functions
-        Of three hidden layers, for the functions of one input given three observations; and draws of them.
+        Widths of three hidden layers, for functions of one input given three observations, and the number of
+        functions drawn.
     step_size
         β of all chains.
     num_chains, num_steps, burn_in
-        Chains from prior draws, steps of each that count, and steps before them.
+        Chains, each from a prior draw; steps of each chain that count, and steps before them.
     noise_std
         σ.
     seed
-        Of everything.
+        Seed for all randomness.
+
+    Raises
+    ------
+    ValueError
+        If the data set is unknown or a number is out of range.
     """
 
     dataset: str = "cifar10"
@@ -68,53 +77,67 @@ class Theorems:
     noise_std: float = 0.1
     seed: int = 0
 
-
-THEOREMS = {
-    "smoke": Theorems(
-        dataset="digits",
-        num_train=4,
-        widths=(32, 64, 128),
-        num_draws=1_000,
-        function_widths=(8, 16, 32),
-        num_functions=500,
-        num_steps=200,
-        burn_in=50,
-    ),
-    "laptop": Theorems(),
-    "colab": Theorems(
-        num_train=32,
-        widths=(256, 512, 1_024, 2_048, 4_096, 8_192),
-        num_draws=100_000,
-        function_widths=(16, 32, 64, 128, 256, 512, 1_024),
-        num_functions=50_000,
-        num_chains=16,
-        num_steps=10_000,
-    ),
-    "paper": Theorems(
-        num_train=32,
-        widths=(256, 512, 1_024, 2_048, 4_096, 8_192, 16_384),
-        num_draws=1_000_000,
-        function_widths=(16, 32, 64, 128, 256, 512, 1_024),
-        num_functions=500_000,
-        num_chains=64,
-        num_steps=20_000,
-    ),
-}
-"""The configuration at each scale; theorems have no numbers, and "paper" is what a GPU makes of it."""
+    def __post_init__(self):
+        one_of(LOADERS, dataset=self.dataset)
+        check_fields(self, partial(at_least, 1), "num_train", "widths", "function_widths", "num_steps")
+        check_fields(self, partial(at_least, 2), "num_chains")
+        check_fields(self, partial(at_least, GROUPS), "num_draws", "num_functions")
+        at_least(0, burn_in=self.burn_in)
+        fraction(step_size=self.step_size)
+        positive(noise_std=self.noise_std)
 
 
-def theorems(config: Theorems, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:
+def _cost(c: Theorems) -> Cost:
+    num_chain_steps = len(CHAINS) * (c.num_steps + c.burn_in)
+    return Cost(
+        operations=c.num_train * sum(c.widths) * (3 * c.num_draws + 4 * c.num_chains * num_chain_steps)
+        + sum(width**2 for width in c.function_widths) * c.num_functions,
+        # 64 draws at a time
+        steps=len(c.widths) * (c.num_draws / 64 + num_chain_steps)
+        + len(c.function_widths) * c.num_functions / 64,
+    )
+
+
+@experiment(
+    "what vanishes in the limit theorems, over width",
+    scales={  # theorems have no numbers, and "paper" is what a GPU makes of them
+        "smoke": Theorems(
+            dataset="digits",
+            num_train=4,
+            widths=(32, 64, 128),
+            num_draws=1_000,
+            function_widths=(8, 16, 32),
+            num_functions=500,
+            num_steps=200,
+            burn_in=50,
+        ),
+        "laptop": Theorems(),
+        "colab": Theorems(
+            num_train=32,
+            widths=(256, 512, 1_024, 2_048, 4_096, 8_192),
+            num_draws=100_000,
+            function_widths=(16, 32, 64, 128, 256, 512, 1_024),
+            num_functions=50_000,
+            num_chains=16,
+            num_steps=10_000,
+        ),
+        "paper": Theorems(
+            num_train=32,
+            widths=(256, 512, 1_024, 2_048, 4_096, 8_192, 16_384),
+            num_draws=1_000_000,
+            function_widths=(16, 32, 64, 128, 256, 512, 1_024),
+            num_functions=500_000,
+            num_chains=64,
+            num_steps=20_000,
+        ),
+    },
+    cost=_cost,
+)
+def theorems(config: Theorems) -> Iterator[Row]:
     """Divergences, gradients, distances and rejections over width, as [](07-theorems.ipynb) derives them.
 
-    Parameters
-    ----------
-    config
-        What to run.
-    on_row
-        Called with each row as soon as it is there.
-
-    Returns
-    -------
+    Yields
+    ------
     Rows with quantity, width, value and its standard error:
 
     - "KL in φ", KL(N(0, I) ‖ P(φ | D)); "KL in θ", the same of θ less its limit, which is in the column
@@ -124,33 +147,124 @@ def theorems(config: Theorems, on_row: Callable[[dict[str, Any]], None] = lambda
       in the column rhat;
     - "Kolmogorov": the distance of the law of f_{T(φ)}(x), φ ~ N(0, I), from the NNGP posterior at the worst
       x; "Wasserstein": a bound on that of second order, root mean square over x.
-
-    Raises
-    ------
-    ValueError
-        If the data set is unknown, or there are fewer than two chains.
     """
-    at_least(2, num_chains=config.num_chains)
     dataset = images(config.dataset, config.num_train, 1)
     x = dataset.x_train
     y = np.where(dataset.y_train.argmax(axis=1) % 2 == 0, 0.5, -0.5)[:, None].astype(x.dtype)
-    rows = []
     for width in config.function_widths:
-        for row in _functions(config, width):
-            rows.append(row)
-            on_row(row)
+        yield from _functions(config, width)
     for width in config.widths:
-        for row in chain(_over_prior(config, x, y, width), _rejections(config, x, y, width)):
-            rows.append(row)
-            on_row(row)
-    return rows
+        yield from _over_prior(config, x, y, width)
+        yield from _rejections(config, x, y, width)
+
+
+def vanish(*quantities: str) -> Callable[[Rows], Iterator[Finding]]:
+    """What says that each of these quantities tends to 0."""
+
+    def summary(rows: Rows) -> Iterator[Finding]:
+        for name in quantities:
+            found = rows.where(quantity=name)
+            yield from vanishing(name, sorted(found.values("width")), found.over("width", "value", "error"))
+
+    return summary
+
+
+theorems.claim(
+    "H-F3",
+    where="Figure 3",
+    claim="Functions of T(φ), φ from the prior, approach the NNGP posterior as the width grows.",
+    paper="a picture: three hidden layers, one input, three observations",
+    rule="The second Wasserstein distance of the law of f(x) from the NNGP posterior, root mean square over "
+    "x, has a bound that falls as a power of the width (exponent below 0), to less than half from the "
+    "narrowest network to the widest.",
+    chapter="06-infinite-width",
+    figure="fig-approach",
+)(vanish("Wasserstein"))
+
+theorems.claim(
+    "H-T2.1",
+    where="Theorem 2.1",
+    claim="KL(N(0, I) ‖ P(φ | D)) tends to 0 as the width grows.",
+    paper="→ 0, without a rate",
+    rule="It falls as a power of the width (exponent below 0, with a first correction for finite width), to "
+    "less than half from the narrowest network to the widest.",
+    chapter="07-theorems",
+    figure="fig-theorem-kl",
+)(vanish("KL in φ"))
+
+theorems.claim(
+    "H-P2.2",
+    where="Proposition 2.2",
+    claim="The law of the functions of T(φ), φ from the prior, tends to the NNGP posterior.",
+    paper="→ 0, without a rate",
+    rule="The Kolmogorov distance of the law of f(x) at the worst x falls as a power of the width (exponent "
+    "below 0), to less than half from the narrowest network to the widest.",
+    chapter="07-theorems",
+    figure="fig-theorem-functions",
+)(vanish("Kolmogorov"))
+
+
+@theorems.claim(
+    "H-P2.3",
+    where="Proposition 2.3",
+    claim="KL(N(0, I) ‖ P(θ | D)) tends to the divergence between NNGP prior and posterior.",
+    paper="a closed form, above 0",
+    rule="At the widest network it is within a hundredth of the closed form and ten times that of φ or more; "
+    "the distance from the closed form falls to less than half from the narrowest.",
+    chapter="07-theorems",
+    figure="fig-theorem-kl",
+)
+def divergence_in_theta(rows: Rows) -> Iterator[Finding]:
+    """The divergence in θ against its closed form and that in φ."""
+    of_theta = rows.where(quantity="KL in θ")
+    limit = of_theta.where(width=max(of_theta.values("width")))[0]["limit"]
+    gaps = of_theta.over("width", "value", "error")
+    whole = Measure(gaps[-1].value + limit, gaps[-1].error)
+    phi = rows.where(quantity="KL in φ").over("width", "value", "error")[-1]
+    first, last = (Measure(abs(gap.value), gap.error) for gap in (gaps[0], gaps[-1]))
+    yield Finding("KL at the widest ÷ closed form", whole / limit, above=0.99, below=1.01)
+    yield Finding("distance from the closed form, widest ÷ narrowest", last / first, below=0.5)
+    yield Finding("KL at the widest, θ ÷ φ", whole / phi, above=10)
+
+
+theorems.claim(
+    "H-P3.1",
+    where="Proposition 3.1",
+    claim="Under the posterior of φ the gradient of U vanishes as the width grows.",
+    paper="→ 0 in probability",
+    rule="Three quantiles of its norm fall as powers of the width (exponent below 0), to less than half from "
+    "the narrowest network to the widest.",
+    chapter="07-theorems",
+    figure="fig-theorem-gradient",
+)(vanish(*(f"gradient, {name}" for name in QUANTILES)))
+
+for _number, _chain, _words in (
+    ("2.1", "pCN", "The acceptance of pCN on the posterior of φ tends to 1 with the width, at any fixed β."),
+    ("2.2", "pCNL", "So does that of pCNL, at any fixed δ."),
+    (
+        "3.1",
+        "pCN, inner",
+        "So does that of pCN on the inner parameters, the readout drawn from its conditional.",
+    ),
+):
+    theorems.claim(
+        f"P-T{_number}",
+        where=f"Theorem {_number}",
+        claim=_words,
+        paper="→ 1, without a rate",
+        rule="What is missing from an acceptance of one falls as a power of the width (exponent below 0, "
+        "with a first correction for finite width), to less than half from the narrowest network to the "
+        "widest. At β = 0.5.",
+        chapter="07-theorems",
+        figure="fig-theorem-acceptance",
+    )(vanish(f"rejection, {_chain}"))
 
 
 def _network(config: Theorems, in_features: int, width: int, depth: int) -> BNN:
     return BNN(FCN(in_features, width, depth, rngs=nnx.Rngs(config.seed)), 1, config.noise_std)
 
 
-def _row(quantity: str, width: int, estimate: estimates.Estimate, **more: float) -> dict[str, Any]:
+def _row(quantity: str, width: int, estimate: estimates.Estimate, **more: float) -> Row:
     value, error = float(estimate.value), float(estimate.error)
     return {"quantity": quantity, "width": width, "value": value, "error": error} | more
 
@@ -161,8 +275,8 @@ def _key(config: Theorems, width: int, number: int):
 
 def _over_prior(
     config: Theorems, x: Float[np.ndarray, "n d_in"], y: Float[np.ndarray, "n 1"], width: int
-) -> Iterator[dict[str, Any]]:
-    """Theorem 2.1 and Propositions 2.3 and 3.1: prior draws, weighted by e^{−U} where it is the posterior."""
+) -> Iterator[Row]:
+    """Theorem 2.1 and Propositions 2.3 and 3.1: prior draws, weighted by e^{−U} for the posterior."""
     bnn = _network(config, x.shape[1], width, 1)
     target = targets.rotated(targets.marginal(bnn, x, y))
     collect = {
@@ -195,7 +309,7 @@ def _estimate(divergence: estimates.Divergence) -> estimates.Estimate:
 
 def _rejections(
     config: Theorems, x: Float[np.ndarray, "n d_in"], y: Float[np.ndarray, "n 1"], width: int
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     for number, (name, (kind, sampler)) in enumerate(CHAINS.items(), start=1):
         target = targets.rotated(kind(_network(config, x.shape[1], width, 1), x, y))
         draws = sample(
@@ -207,11 +321,11 @@ def _rejections(
             num_chains=config.num_chains,
         )
         missing = estimates.mean_and_mcse(1 - draws.stats["acceptance_rate"])
-        yield _row(f"rejection, {name}", width, missing, rhat=float(rhat(draws)["potential"]))
+        yield _row(f"rejection, {name}", width, missing, rhat=float(rhat(draws["potential"])))
 
 
-def _functions(config: Theorems, width: int) -> Iterator[dict[str, Any]]:
-    """Proposition 2.2: given the inner weights f(x) is normal, and over the prior a mixture of normals."""
+def _functions(config: Theorems, width: int) -> Iterator[Row]:
+    """Proposition 2.2: f(x) is normal given the inner weights, and a mixture of normals over the prior."""
     x, y = jnp.array([[-1.0], [0.2], [1.0]]), jnp.array([[-0.5], [0.4], [0.2]])
     grid = jnp.linspace(-1.6, 1.6, 33)[:, None]
     bnn = _network(config, 1, width, 3)

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import count
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,45 +21,51 @@ from jaxtyping import Array, Float, Int, Key
 from scipy.special import logsumexp, softmax
 
 from widebnn import metrics, nngp, samplers, targets, vi
-from widebnn._check import at_least
-from widebnn.experiments.settings.images import images
+from widebnn._check import at_least, check_fields, one_of, positive
+from widebnn.experiments.settings.images import INPUTS, LOADERS, images
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
+from widebnn.study import Cost, Finding, Row, Rows, experiment
 from widebnn.tree import normal_like
 
-__all__ = ["APPROXIMATIONS", "Approximations", "Predictions", "approximations"]
+__all__ = ["Approximations", "Predictions", "approximations"]
 
 
 @dataclass(frozen=True)
 class Approximations:
-    """The configuration of one run of the experiment.
+    """Images, a network, and how each method approximates its posterior.
 
     Attributes
     ----------
     dataset
-        "cifar10" or "digits".
+        The images, by name.
     num_classes
         Classes that are seen, the first of ten; the others are out of distribution.
     num_train, num_test
-        Images of all classes: the observed ones are those of `num_train` whose class is seen.
+        Images of all classes; those of `num_train` whose class is seen are observed.
     width, depth, noise_std
         d, L and σ.
     num_draws
-        Draws of functions of each method.
+        Draws of functions per method.
     num_chains, num_sweeps, burn_in
-        Of MCMC: chains that share the draws, sweeps of the unit-wise sampler from one draw to the next, and
+        MCMC chains that share the draws; sweeps of the unit-wise sampler from one draw to the next, and
         before the first.
     taus
         τ of variational inference, η = τ p/N; η = 1 is added.
     num_epochs, learning_rate
         Steps of Adam, each on all images, for variational inference and the ensemble; the rate falls to zero
-        by a cosine.
+        along a cosine.
     initial_std
         Where every σ of variational inference starts.
     num_members
         Of the ensemble.
     num_repeats
         Repetitions, each with other images, seeds and initial weights.
+
+    Raises
+    ------
+    ValueError
+        If the data set is unknown or a number is out of range.
     """
 
     dataset: str = "cifar10"
@@ -79,34 +86,15 @@ class Approximations:
     num_members: int = 5
     num_repeats: int = 3
 
-
-APPROXIMATIONS = {
-    "smoke": Approximations(
-        dataset="digits",
-        num_train=90,
-        num_test=150,
-        width=256,
-        num_draws=60,
-        num_chains=2,
-        burn_in=50,
-        taus=(0.1,),
-        num_epochs=500,
-        num_members=5,
-        num_repeats=1,
-    ),
-    "laptop": Approximations(),
-    "colab": Approximations(num_train=1_000, num_test=2_000, width=1_024, num_draws=200, num_epochs=2_000),
-    "paper": Approximations(
-        num_train=1_500,
-        num_test=5_000,
-        width=2_048,
-        num_draws=500,
-        num_epochs=5_000,
-        num_members=10,
-        num_repeats=5,
-    ),
-}
-"""The configuration at each scale; no paper has this comparison, and "paper" is what a GPU makes of it."""
+    def __post_init__(self):
+        one_of(LOADERS, dataset=self.dataset)
+        if not 2 <= self.num_classes < 10:
+            raise ValueError(f"num_classes must be 2 to 9, so that others are unseen; got {self.num_classes}")
+        check_fields(self, partial(at_least, 1), "num_train", "num_test", "width", "depth", "num_chains")
+        check_fields(self, partial(at_least, 1), "num_sweeps", "num_epochs", "num_members", "num_repeats")
+        at_least(self.num_chains, num_draws=self.num_draws)
+        at_least(0, burn_in=self.burn_in)
+        check_fields(self, positive, "taus", "noise_std", "learning_rate", "initial_std")
 
 
 class Predictions(NamedTuple):
@@ -137,7 +125,7 @@ class Predictions(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A network, what it observes, and what it predicts: first inputs of classes it saw, then others."""
+    """A network, what it observes, and what it predicts: first inputs of classes that it saw, then others."""
 
     bnn: BNN
     x: Float[np.ndarray, "n d_in"]
@@ -146,20 +134,57 @@ class Problem(NamedTuple):
     labels_test: Int[np.ndarray, " m_in"]
 
 
-def approximations(
-    config: Approximations, on_row: Callable[[dict[str, Any]], None] = lambda row: None
-) -> list[dict]:
+def _cost(c: Approximations) -> Cost:
+    num_sweeps = c.num_sweeps * c.num_draws // c.num_chains + c.burn_in
+    return Cost(
+        operations=c.num_repeats
+        * c.num_train
+        * c.width
+        * (2 * c.num_draws * c.num_sweeps + (2 + len(c.taus)) * c.num_epochs),
+        steps=c.num_repeats * (2 * num_sweeps * c.width + (1 + len(c.taus) + c.num_members) * c.num_epochs),
+        floats=(c.num_repeats * c.num_train + c.num_test) * INPUTS
+        + c.width * (12 * INPUTS + c.num_chains * (8 * c.num_train + c.num_test))
+        + c.num_chains * c.num_test**2,
+    )
+
+
+@experiment(
+    "one posterior and everything that approximates it",
+    scales={  # no paper has this comparison, and "paper" is what a GPU makes of it
+        "smoke": Approximations(
+            dataset="digits",
+            num_train=90,
+            num_test=150,
+            width=256,
+            num_draws=60,
+            num_chains=2,
+            burn_in=50,
+            taus=(0.1,),
+            num_epochs=500,
+            num_members=5,
+            num_repeats=1,
+        ),
+        "laptop": Approximations(),
+        "colab": Approximations(
+            num_train=1_000, num_test=2_000, width=1_024, num_draws=200, num_epochs=2_000
+        ),
+        "paper": Approximations(
+            num_train=1_500,
+            num_test=5_000,
+            width=2_048,
+            num_draws=500,
+            num_epochs=5_000,
+            num_members=10,
+            num_repeats=5,
+        ),
+    },
+    cost=_cost,  # whole, for all methods are compared with one chain
+)
+def approximations(config: Approximations) -> Iterator[Row]:
     """Approximate one posterior in every way, and compare with MCMC on the marginal target.
 
-    Parameters
-    ----------
-    config
-        What to run.
-    on_row
-        Called with each row as soon as it is there.
-
-    Returns
-    -------
+    Yields
+    ------
     Rows with repeat and method; accuracy, NLL and ECE on classes that were seen; mean predictive entropy
     there and on the others, AUROC and FPR95 of the entropy as a detector of those; total variation from the
     class probabilities of MCMC, root mean square distance from its mean relative to its predictive deviation,
@@ -168,23 +193,43 @@ def approximations(
     Raises
     ------
     ValueError
-        If the data set is unknown or too small, or a number is out of range.
+        If there are not so many images.
+    OSError
+        If the images have to be downloaded and cannot be.
     """
-    at_least(1, num_repeats=config.num_repeats)
-    rows = []
+    numbers = count()  # of rows: methods of all repeats have keys of their own
     for repeat in range(config.num_repeats):
         problem = _problem(config, repeat)
         rng_key = jax.random.fold_in(jax.random.key(0), repeat)
         reference = None
         for name, method in _methods(config, len(problem.x)):
             start = time.perf_counter()
-            found = method(jax.random.fold_in(rng_key, len(rows)), problem, config)
+            found = method(jax.random.fold_in(rng_key, next(numbers)), problem, config)
             seconds = time.perf_counter() - start
             reference = found if reference is None else reference
-            row = {"repeat": repeat, "method": name} | _row(problem, found, reference)
-            rows.append(row | {"seconds": seconds})
-            on_row(rows[-1])
-    return rows
+            yield {"repeat": repeat, "method": name, **_row(problem, found, reference), "seconds": seconds}
+
+
+@approximations.claim(
+    "X-3",
+    claim="T(φ) with φ ~ N(0, I) is nearly as close to MCMC as a second chain is; VI and ensembles are "
+    "farther off.",
+    rule="By total variation of class probabilities from those of MCMC: φ ~ N(0, I) is within twice the "
+    "distance of a second chain; the infinite width, every VI and the ensemble are farther than it; and the "
+    "ensemble's predictive deviation is too small.",
+    chapter="17-approximations",
+    figure="fig-approximations",
+)
+def distances(rows: Rows) -> Iterator[Finding]:
+    """Total variation from MCMC of every method, against that of φ ~ N(0, I)."""
+    distance = {name: of.measure("total_variation") for name, of in rows.by("method")}
+    near = distance["φ ~ N(0, I)"]
+    yield Finding("φ ~ N(0, I) ÷ a second chain", near / distance["MCMC again"], below=2)
+    others = [name for name in distance if name.startswith("VI") or name == "deep ensemble"]
+    for name in ("NNGP", *others):
+        yield Finding(f"{name} ÷ φ ~ N(0, I)", distance[name] / near, above=1)
+    spread = rows.where(method="deep ensemble").measure("deviation_ratio")
+    yield Finding("predictive deviation, deep ensemble ÷ MCMC", spread, below=1)
 
 
 Method = Callable[[Key[Array, ""], "Problem", Approximations], Predictions]
@@ -347,6 +392,6 @@ def _optimiser(config: Approximations) -> optax.GradientTransformation:
 
 
 def _of_functions(functions: list[Float[Array, "n k"]], problem: Problem) -> Predictions:
-    """Of functions that are drawn whole: what is left is the noise."""
+    """Predictions from functions that are drawn whole: what is left is the noise."""
     mean = np.stack(functions)
     return Predictions(mean, np.full(mean.shape[:2], problem.bnn.noise_std**2, mean.dtype))

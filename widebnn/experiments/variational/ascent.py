@@ -1,4 +1,4 @@
-"""What the experiments on variational inference without noise share: a curve to fit, and an exact ascent."""
+"""What experiments on variational inference without noise share: a curve to fit, and an exact ascent."""
 
 from collections.abc import Callable
 
@@ -9,10 +9,25 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 from scipy.optimize import minimize
 
+from widebnn._check import at_least
+
+__all__ = ["curve", "maximise"]
+
 
 def curve(num_train: int) -> tuple[Float[Array, "n 2"], Float[Array, "n 1"]]:
-    """Inputs (t, 1) and targets sin 2t + ½ at `num_train` points t from −2 to 2."""
-    t = jnp.linspace(-2, 2, num_train)
+    """Inputs (t, 1) and targets sin 2t + ½ at equally spaced points t from −2 to 2.
+
+    Parameters
+    ----------
+    num_train
+        Number of points n.
+
+    Raises
+    ------
+    ValueError
+        If `num_train` is below 1.
+    """
+    t = jnp.linspace(-2, 2, at_least(1, num_train=num_train))
     return jnp.stack([t, jnp.ones(num_train)], axis=1), jnp.sin(2 * t)[:, None] + 0.5
 
 
@@ -21,25 +36,38 @@ def maximise(
     start: PyTree,
     bounds: tuple[PyTree, PyTree] | None = None,
 ) -> tuple[PyTree, float]:
-    """A local maximum by L-BFGS-B in float64, and its value; `bounds` are the lower and the upper ones.
+    """A local maximum by L-BFGS-B in float64, and its value.
 
     Call it where JAX computes in float64.
+
+    Parameters
+    ----------
+    function
+        Takes a pytree like `start`, returns a scalar that JAX can differentiate.
+    start
+        Where the ascent starts.
+    bounds
+        The lower and the upper bounds, pytrees like `start`.
+
+    Raises
+    ------
+    TypeError
+        If `function` is not callable.
     """
+    if not callable(function):
+        raise TypeError(f"function must take a pytree like start and return a scalar; got {function!r}")
     flat, unravel = ravel_pytree(start)
     gradient = jax.jit(jax.value_and_grad(lambda z: function(unravel(z))))
-    low_high = None
-    if bounds is not None:
-        low, high = (np.asarray(ravel_pytree(corner)[0]) for corner in bounds)
-        low_high = low, high
-    found, value = climb(gradient, np.asarray(flat), low_high)
+    box = None if bounds is None else tuple(np.asarray(ravel_pytree(corner)[0]) for corner in bounds)
+    found, value = climb(gradient, np.asarray(flat), box)
     return unravel(jnp.asarray(found)), value
 
 
 def climb(
     gradient: Callable[[np.ndarray], tuple[Array, Array]],
-    start: np.ndarray,
-    bounds: tuple[np.ndarray, np.ndarray] | None,
-) -> tuple[np.ndarray, float]:
+    start: Float[np.ndarray, " z"],
+    bounds: tuple[Float[np.ndarray, " z"], ...] | None,
+) -> tuple[Float[np.ndarray, " z"], float]:
     """`maximise` of a function of a vector that is given with its gradient."""
 
     def negative(z):

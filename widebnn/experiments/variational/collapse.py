@@ -1,21 +1,23 @@
 """Without cooling the best mean-field q is the prior, in the limit (Huix et al. 2022, §2)."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
+from jaxtyping import Array, Float
 
 from widebnn import data, vi
-from widebnn._check import at_least, one_of, positive
+from widebnn._check import at_least, check_fields, one_of, positive
 from widebnn.experiments.variational.ascent import curve, maximise
+from widebnn.study import Cost, Finding, Row, Rows, experiment
 from widebnn.vi.models import SCALINGS
 
-__all__ = ["COLLAPSE", "Collapse", "collapse"]
+__all__ = ["Collapse", "collapse"]
 
 LOSSES = ("square", "cross-entropy")
 
@@ -33,9 +35,14 @@ class Collapse:
     prior_variance
         v.
     num_steps, num_samples
-        Of Bayes by Backprop, for the cross-entropy alone.
+        Steps of Bayes by Backprop and draws per step, for the cross-entropy alone.
     seed
-        Of everything.
+        Seed for all randomness.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or a number is out of range.
     """
 
     losses: tuple[str, ...] = LOSSES
@@ -48,59 +55,73 @@ class Collapse:
     num_samples: int = 8
     seed: int = 0
 
+    def __post_init__(self):
+        check_fields(self, partial(one_of, LOSSES), "losses")
+        check_fields(self, partial(one_of, SCALINGS), "scalings")
+        check_fields(
+            self, partial(at_least, 1), "widths", "num_points", "num_digits", "num_steps", "num_samples"
+        )
+        positive(prior_variance=self.prior_variance)
 
-COLLAPSE = {
-    "smoke": Collapse(widths=(16, 128, 1_024), num_steps=100, num_samples=2),
-    "laptop": Collapse(),
-    "colab": Collapse(widths=(16, 64, 256, 1_024, 4_096, 16_384), num_steps=4_000, num_samples=32),
-    "paper": Collapse(widths=(16, 64, 256, 1_024, 4_096, 16_384, 65_536), num_steps=10_000, num_samples=32),
-}
-"""The configuration at each scale; the paper has a proposition and no numbers, those of "paper" are ours."""
 
-
-def collapse(config: Collapse, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:
+@experiment(
+    "the best q of a plain ELBO over width",
+    scales={  # the paper has a proposition and no numbers, those of "paper" are ours
+        "smoke": Collapse(widths=(16, 128, 1_024), num_steps=100, num_samples=2),
+        "laptop": Collapse(),
+        "colab": Collapse(widths=(16, 64, 256, 1_024, 4_096, 16_384), num_steps=4_000, num_samples=32),
+        "paper": Collapse(
+            widths=(16, 64, 256, 1_024, 4_096, 16_384, 65_536), num_steps=10_000, num_samples=32
+        ),
+    },
+    parts=("losses", "scalings", "widths"),
+    cost=lambda c: Cost(
+        operations=sum(c.widths) * len(c.scalings) * len(c.losses) * c.num_steps * c.num_samples,
+        steps=len(c.scalings) * len(c.widths) * (c.num_steps + 2_000),  # some 2,000 of them by L-BFGS-B
+        floats=max(c.widths) * (4 * c.num_samples * c.num_digits + 12 * 74),
+    ),
+)
+def collapse(config: Collapse) -> Iterator[Row]:
     """KL(q* ‖ P₀) over width, and what is left of the predictions.
 
     The square loss has its ELBO in closed form and is maximised by L-BFGS; the cross-entropy is fitted by
     Bayes by Backprop, full batches. Both start at the prior's deviations, with small means.
 
-    Parameters
-    ----------
-    config
-        What to run.
-    on_row
-        Called with each row as soon as it is there.
-
-    Returns
-    -------
+    Yields
+    ------
     Rows with loss, scaling, width; kl_divergence; predicted, the same by `_predicted` to first order, None
     where that has no closed form; output_rms, the root mean square of E f over observations; output_std,
     that of the deviation of f, and prior_std, what that is under the prior.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown or a number is out of range.
     """
-    for name in config.losses:
-        one_of(LOSSES, losses=name)
-    for name in config.scalings:
-        one_of(SCALINGS, scalings=name)
-    positive(prior_variance=config.prior_variance)
-    at_least(1, num_steps=config.num_steps)
-    rows = []
     for loss in config.losses:
+        best = _square if loss == "square" else _cross_entropy
         for scaling in config.scalings:
             for width in config.widths:
-                best = _square if loss == "square" else _cross_entropy
                 with jax.enable_x64(loss == "square"):
-                    row = {"loss": loss, "scaling": scaling, "width": width} | best(config, scaling, width)
-                rows.append(row)
-                on_row(row)
-    return rows
+                    row = best(config, scaling, width)
+                yield {"loss": loss, "scaling": scaling, "width": width} | row
 
 
-def _square(config: Collapse, scaling: str, width: int) -> dict[str, Any]:
+@collapse.claim(
+    "V-P2",
+    where="Proposition in Section 2",
+    claim="Without cooling the best q tends to the prior as N grows, for the square loss and the cross-"
+    "entropy.",
+    paper="KL → 0, without a rate",
+    rule="For both losses the divergence and the mean outputs are at the widest network below a tenth of "
+    "those at the narrowest. Scaling 1/N; one fit each, and no standard error.",
+    chapter="14-plain-elbo",
+    figure="fig-collapse",
+)
+def tends_to_the_prior(rows: Rows) -> Iterator[Finding]:
+    """The divergence and the mean outputs over width."""
+    for loss, fits in rows.where(scaling="mean-field").by("loss"):
+        for column, name in (("kl_divergence", "KL(q* ‖ P₀)"), ("output_rms", "E f, root mean square")):
+            found = fits.over("width", column)
+            yield Finding(f"{loss}: {name}, widest ÷ narrowest", found[-1] / found[0], below=0.1)
+
+
+def _square(config: Collapse, scaling: str, width: int) -> Row:
     x, y = curve(config.num_points)
     options = {"prior_variance": config.prior_variance, "scaling": scaling}
     start = _start(config, x, 1, scaling, width)
@@ -108,7 +129,7 @@ def _square(config: Collapse, scaling: str, width: int) -> dict[str, Any]:
     return _row(config, q, x, scaling) | {"predicted": _predicted(config, x, 2 * y, scaling, width, 2.0)}
 
 
-def _cross_entropy(config: Collapse, scaling: str, width: int) -> dict[str, Any]:
+def _cross_entropy(config: Collapse, scaling: str, width: int) -> Row:
     dataset = data.digits(config.num_digits, 1)
     x, labels, n = jnp.asarray(dataset.x_train), jnp.asarray(dataset.labels_train), config.num_digits
     # One step of this size takes means to where the gradient vanishes, by the curvature 1/v of the KL
@@ -136,14 +157,21 @@ def _cross_entropy(config: Collapse, scaling: str, width: int) -> dict[str, Any]
     return _row(config, fitted.posterior, x, scaling) | {"predicted": predicted}
 
 
-def _start(config: Collapse, x, d_out: int, scaling: str, width: int) -> vi.MeanField:
+def _start(config: Collapse, x: Float[Array, "n d_in"], d_out: int, scaling: str, width: int) -> vi.MeanField:
     model = vi.TwoLayer(x.shape[1], width, d_out, scaling=scaling, rngs=nnx.Rngs(config.seed))
     weights = vi.network(model, x, jax.random.key(0)).weights
     weights = jax.tree.map(lambda w: jnp.asarray(w, x.dtype), weights)
     return vi.mean_field(weights, config.prior_variance**0.5)
 
 
-def _predicted(config: Collapse, x, gradient, scaling: str, width: int, curvature: float) -> float:
+def _predicted(
+    config: Collapse,
+    x: Float[Array, "n d_in"],
+    gradient: Float[Array, "n d_out"],
+    scaling: str,
+    width: int,
+    curvature: float,
+) -> float:
     """KL(q* ‖ P₀) where only the readout's means move, all neurons alike, and the loss is a quadratic.
 
     At the prior every neuron's feature is r(x) = E relu(⟨b, x⟩) = √(v/2π) ‖x‖, and means of b have no
@@ -156,9 +184,8 @@ def _predicted(config: Collapse, x, gradient, scaling: str, width: int, curvatur
     return float(width * jnp.sum(alpha**2) / (2 * v))
 
 
-def _row(config: Collapse, q: vi.MeanField, x, scaling: str) -> dict[str, Any]:
-    zero = jax.tree.map(jnp.zeros_like, q.mean)
-    prior = vi.mean_field(zero, config.prior_variance**0.5)
+def _row(config: Collapse, q: vi.MeanField, x: Float[Array, "n d_in"], scaling: str) -> Row:
+    prior = vi.mean_field(jax.tree.map(jnp.zeros_like, q.mean), config.prior_variance**0.5)
     mean, variance = vi.output_moments(q, x, scaling=scaling)
     of_prior = vi.output_moments(prior, x, scaling=scaling)
     return {

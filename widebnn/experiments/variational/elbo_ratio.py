@@ -1,22 +1,26 @@
 """The two terms of the ELBO before any training, over width (Huix et al. 2022, Figures 3 and 4)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from jaxtyping import Array, Float, Key, Shaped
 
 from widebnn import data, vi
-from widebnn._check import at_least, one_of, positive
+from widebnn._check import at_least, check_fields, one_of, positive
+from widebnn.experiments.settings.images import PIXELS
+from widebnn.study import Cost, Finding, Results, Row, experiment, exponent
+from widebnn.vi.models import SCALINGS
 
-__all__ = ["ELBO_RATIO", "ElboRatio", "elbo_ratio"]
+__all__ = ["ElboRatio", "elbo_ratio"]
 
 DATASETS = {"digits": data.digits, "mnist": data.mnist, "diabetes": data.diabetes, "boston": data.boston}
 BLOCK = 2_000
+"""Observations whose likelihoods are computed at once."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class ElboRatio:
     Attributes
     ----------
     datasets, num_train
-        Names, and for each how many observations.
+        Names, and the number of observations of each.
     widths, prior_variances, scalings
         The grid.
     taus
@@ -36,7 +40,12 @@ class ElboRatio:
     num_samples
         Draws from q for the expected log likelihood.
     seed
-        Of everything.
+        Seed for all randomness.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, `num_train` has not one entry for each data set, or a number is out of range.
     """
 
     datasets: tuple[str, ...] = ("mnist", "boston")
@@ -49,50 +58,44 @@ class ElboRatio:
     num_samples: int = 4
     seed: int = 0
 
+    def __post_init__(self):
+        check_fields(self, partial(one_of, DATASETS), "datasets")
+        if len(self.num_train) != len(self.datasets):
+            raise ValueError(
+                f"num_train must have one entry for each of {self.datasets}; got {self.num_train}"
+            )
+        check_fields(self, partial(one_of, SCALINGS), "scalings")
+        check_fields(self, partial(at_least, 1), "num_train", "widths")
+        check_fields(self, positive, "taus", "prior_variances", "initial_std")
+        at_least(2, num_samples=self.num_samples)
 
-ELBO_RATIO = {
-    "smoke": ElboRatio(datasets=("digits", "diabetes"), num_train=(500, 256), widths=(16, 128, 1_024)),
-    "laptop": ElboRatio(),
-    "colab": ElboRatio(widths=(16, 64, 256, 1_024, 4_096, 16_384), num_samples=256),
-    "paper": ElboRatio(widths=tuple(2**k for k in range(4, 15)), num_samples=256),
-}
-"""The configuration at each scale; the paper states data, prior and σ, its other numbers are ours."""
 
-
-def elbo_ratio(config: ElboRatio, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:
+@experiment(
+    "the two terms of the ELBO before training",
+    scales={  # the paper states data, prior and σ, its other numbers are ours
+        "smoke": ElboRatio(datasets=("digits", "diabetes"), num_train=(500, 256), widths=(16, 128, 1_024)),
+        "laptop": ElboRatio(),
+        "colab": ElboRatio(widths=(16, 64, 256, 1_024, 4_096, 16_384), num_samples=256),
+        "paper": ElboRatio(widths=tuple(2**k for k in range(4, 15)), num_samples=256),
+    },
+    parts=(("datasets", "num_train"), "scalings", "widths"),
+    cost=lambda c: Cost(
+        operations=sum(c.num_train) * sum(c.widths) * len(c.scalings) * c.num_samples,
+        steps=sum(-(-p // BLOCK) for p in c.num_train) * len(c.widths) * len(c.scalings) * c.num_samples,
+        floats=max(c.num_train) * PIXELS + max(c.widths) * (4 * PIXELS + 3 * BLOCK),
+    ),
+    observes=lambda c: zip(c.datasets, c.num_train),
+)
+def elbo_ratio(config: ElboRatio) -> Iterator[Row]:
     """−E_q log L ÷ (η KL(q ‖ P₀)) of a two-layer network at initialisation, for η = 1 and η = τ p/N.
 
     Classes have the cross-entropy as loss, regressions the square loss.
 
-    Parameters
-    ----------
-    config
-        What to compute.
-    on_row
-        Called with each row as soon as it is there.
-
-    Returns
-    -------
+    Yields
+    ------
     Rows with dataset, scaling, width, prior_variance, tau (None for η = 1), temperature η; log_likelihood,
     its standard error over draws log_likelihood_error, kl_divergence (without η), and ratio.
-
-    Raises
-    ------
-    ValueError
-        If a data set is unknown, `num_train` has not one entry for each, or a number is out of range.
     """
-    for name in config.datasets:
-        one_of(DATASETS, dataset=name)
-    if len(config.num_train) != len(config.datasets):
-        raise ValueError(
-            f"num_train must have one entry for each of {config.datasets}; got {config.num_train}"
-        )
-    at_least(2, num_samples=config.num_samples)
-    for tau in config.taus:
-        positive(taus=tau)
-    for variance in config.prior_variances:
-        positive(prior_variances=variance)
-    rows = []
     for name, num_train in zip(config.datasets, config.num_train):
         dataset = DATASETS[name](num_train, 1)
         is_classes = dataset.labels_train is not None
@@ -106,29 +109,63 @@ def elbo_ratio(config: ElboRatio, on_row: Callable[[dict[str, Any]], None] = lam
                 draws = _log_likelihoods(
                     jax.random.key(config.seed), start, q, x, y, loss, config.num_samples
                 )
-                error = draws.std(ddof=1) / np.sqrt(len(draws))
+                row = {
+                    "dataset": name,
+                    "scaling": scaling,
+                    "width": width,
+                    "log_likelihood": float(draws.mean()),
+                    "log_likelihood_error": float(draws.std(ddof=1) / np.sqrt(len(draws))),
+                }
                 for variance in config.prior_variances:
                     kl = float(vi.kl_divergence(q, variance))
                     for tau in (None, *config.taus):
                         eta = 1.0 if tau is None else float(vi.temperature(tau, len(x), width))
-                        row = {
-                            "dataset": name,
-                            "scaling": scaling,
-                            "width": width,
+                        yield row | {
                             "prior_variance": variance,
                             "tau": tau,
                             "temperature": eta,
-                            "log_likelihood": float(draws.mean()),
-                            "log_likelihood_error": float(error),
                             "kl_divergence": kl,
                             "ratio": float(-draws.mean() / (eta * kl)),
                         }
-                        rows.append(row)
-                        on_row(row)
-    return rows
 
 
-def _log_likelihoods(rng_key, start: vi.Network, q: vi.MeanField, x, y, loss, num_samples: int) -> np.ndarray:
+def _balance(results: Results, dataset: str) -> Iterator[Finding]:
+    variance = results.config["prior_variances"][0]
+    rows = results.rows.where(dataset=dataset, scaling="mean-field", prior_variance=variance)
+    if not rows:  # a scale without this data set
+        return
+    plain = rows.where(tau=None)
+    slope = exponent(sorted(plain.values("width")), plain.over("width", "ratio"))
+    yield Finding("η = 1: exponent of the ratio in N", slope, above=-1.1, below=-0.9)
+    for tau in results.config["taus"]:
+        ratio = rows.where(tau=tau).column("ratio")
+        what = f"η = τp/N, τ = {tau:g}: greatest ratio ÷ least, over N"
+        yield Finding(what, max(ratio) / min(ratio), below=1.1)
+
+
+for _id, _figure, _name in (("V-F3", "Figure 3", "MNIST"), ("V-F4", "Figure 4", "Boston")):
+    elbo_ratio.claim(
+        _id,
+        where=_figure,
+        claim="Before training the KL term outweighs the likelihood as N grows, and η = τp/N balances them "
+        f"({_name}).",
+        paper="the ratio falls with N at η = 1 and is level otherwise",
+        rule="At η = 1 the ratio falls as 1/N (exponent within a tenth of −1); with η = τp/N it stays "
+        "within a tenth of itself over all N. Scaling 1/N, prior variance 1/5.",
+        chapter="14-plain-elbo",
+        figure="fig-elbo-ratio",
+    )(partial(_balance, dataset=_name.lower()))
+
+
+def _log_likelihoods(
+    rng_key: Key[Array, ""],
+    start: vi.Network,
+    q: vi.MeanField,
+    x: Shaped[np.ndarray, "n d_in"],
+    y: Shaped[np.ndarray, "n ..."],
+    loss: Callable[..., Array],
+    num_samples: int,
+) -> Float[np.ndarray, " draw"]:
     """log L(w) of each draw w from q, a block of observations at a time."""
 
     @partial(jax.jit, static_argnames="num_samples")

@@ -1,19 +1,25 @@
 """ResNet-20 over the temperature of the ELBO, in and out of distribution (Huix et al. 2022, Figs. 2, 6)."""
 
-import functools
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import jax
 from flax import nnx
 
 from widebnn import data, vi
-from widebnn._check import one_of
-from widebnn.experiments.settings.ood_split import InAndOut
-from widebnn.experiments.variational.tempering import TemperedFits, adam, checked, row_of
+from widebnn._check import check_fields, one_of
+from widebnn.experiments.settings.images import INPUTS
+from widebnn.experiments.variational.tempered_fits import (
+    RULE_OF_CURVES,
+    RULE_OF_ENTROPIES,
+    TemperedFits,
+    curves,
+    entropies,
+)
+from widebnn.study import Cost, Finding, Results, Row, experiment
 
-__all__ = ["RESNET", "ResNet", "resnet"]
+__all__ = ["ResNet", "resnet"]
 
 TOP_CHANNELS = 64
 PRIOR_VARIANCES = {"batch": 0.2, "none": 1.0}
@@ -41,89 +47,106 @@ class ResNet(TemperedFits):
     norms: tuple[str, ...] = ("batch",)
     augment: bool = True
 
+    def __post_init__(self):
+        super().__post_init__()
+        check_fields(self, partial(one_of, PRIOR_VARIANCES), "norms")
 
-RESNET = {
-    "smoke": ResNet(
-        dataset="digits",
-        outside="digits",
-        num_train=256,
-        num_test=100,
-        taus=(1e-4, 1.0),
-        num_repeats=1,
-        num_epochs=3,
-        batch_size=32,
-        learning_rate=0.01,
-        initial_std=0.01,
-        num_draws=5,
-        augment=False,
+
+@experiment(
+    "ResNet-20 over the temperature of the ELBO",
+    scales={  # the paper states data, augmentation, prior, m and repeats
+        "smoke": ResNet(
+            dataset="digits",
+            outside="digits",
+            num_train=256,
+            num_test=100,
+            taus=(1e-4, 1.0),
+            num_repeats=1,
+            num_epochs=3,
+            batch_size=32,
+            learning_rate=0.01,
+            initial_std=0.01,
+            num_draws=5,
+            augment=False,
+        ),
+        "laptop": ResNet(
+            outside="fashion_mnist",
+            num_train=4_000,
+            num_test=500,
+            taus=(1e-5, 1e-3, 1e-2, 0.1),
+            num_repeats=1,
+            num_epochs=10,
+            batch_size=100,
+            learning_rate=0.05,
+            initial_std=0.01,
+            num_draws=10,
+        ),
+        "colab": ResNet(num_repeats=1, num_epochs=40, learning_rate=0.02, initial_std=0.01),
+        "paper": ResNet(norms=("batch", "none")),
+    },
+    parts=("norms", "taus"),
+    cost=lambda c: Cost(
+        operations=len(c.norms) * len(c.taus) * c.num_repeats * c.num_epochs * c.num_train,
+        steps=10 * len(c.norms) * c.num_batches,  # a step starts ten times as many operations as a sampler's
+        # 188,000 outputs of convolutions per image, four arrays of each kind, and 270,000 weights
+        floats=c.num_train * INPUTS + 4 * 188_000 * c.batch_size + 12 * 270_000,
     ),
-    "laptop": ResNet(
-        outside="fashion_mnist",
-        num_train=4_000,
-        num_test=500,
-        taus=(1e-5, 1e-3, 1e-2, 0.1),
-        num_repeats=1,
-        num_epochs=10,
-        batch_size=100,
-        learning_rate=0.05,
-        initial_std=0.01,
-        num_draws=10,
-    ),
-    "colab": ResNet(num_repeats=1, num_epochs=40, learning_rate=0.02, initial_std=0.01),
-    "paper": ResNet(norms=("batch", "none")),
-}
-"""The configuration at each scale; the paper states data, augmentation, prior, m and repeats."""
+)
+def resnet(config: ResNet) -> Iterator[Row]:
+    """Fit ResNet-20 with each normaliser at each τ and repeat, and look at its predictions.
 
-
-def resnet(config: ResNet, on_row: Callable[[dict[str, Any]], None] = lambda row: None) -> list[dict]:
-    """Fit ResNet-20 at each τ and repeat with each normaliser, and look at its predictions.
-
-    Parameters
-    ----------
-    config
-        What to run.
-    on_row
-        Called with each row as soon as it is there.
-
-    Returns
-    -------
+    Yields
+    ------
     Rows with norm, and all that `widebnn.experiments.tempering` has but `weights`.
 
     Raises
     ------
     ValueError
-        If a number is out of range, a name is unknown, or there are not so many images.
+        If there are not so many images.
     OSError
         If the images have to be downloaded and cannot be.
     """
+    images = config.images(colour=True)
     for norm in config.norms:
-        one_of(PRIOR_VARIANCES, norm=norm)
-    images = checked(config)
-    rows = []
-    for norm in config.norms:
-        for repeat in range(config.num_repeats):
-            for tau in config.taus:
-                rows.append({"norm": norm} | _row(config, images, norm, tau, repeat))
-                on_row(rows[-1])
-    return rows
+        for tau in config.taus:
+            for repeat in range(config.num_repeats):
+                fit_key, predict_key = config.keys(repeat)
+                rngs = nnx.Rngs(jax.random.fold_in(fit_key, 0))
+                fitted = config.fit(
+                    fit_key,
+                    vi.ResNet20(images.x_train.shape[3], images.num_classes, norm=norm, rngs=rngs),
+                    images,
+                    temperature=vi.temperature(tau, len(images.x_train), TOP_CHANNELS),
+                    prior_variance=PRIOR_VARIANCES[norm],
+                    augment=partial(data.flip_and_crop, fill=images.black) if config.augment else None,
+                )
+                row = config.row(predict_key, fitted, images)
+                yield {"norm": norm, "tau": tau, "repeat": repeat} | row
 
 
-def _row(config: ResNet, images: InAndOut, norm: str, tau: float, repeat: int) -> dict[str, Any]:
-    fit_key, predict_key = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), repeat))
-    rngs = nnx.Rngs(jax.random.fold_in(fit_key, 0))
-    fitted = vi.fit(
-        fit_key,
-        vi.ResNet20(images.x_train.shape[3], images.num_classes, norm=norm, rngs=rngs),
-        images.x_train,
-        images.labels_train,
-        vi.cross_entropy,
-        adam(config),
-        num_epochs=config.num_epochs,
-        batch_size=config.batch_size,
-        temperature=vi.temperature(tau, len(images.x_train), TOP_CHANNELS),
-        prior_variance=PRIOR_VARIANCES[norm],
-        initial_std=config.initial_std,
-        augment=functools.partial(data.flip_and_crop, fill=images.black) if config.augment else None,
-        progress=False,
-    )
-    return row_of(config, images, tau, repeat, fitted, predict_key)
+@resnet.claim(
+    "V-F2",
+    where="Figure 2",
+    claim="So does ResNet-20, with augmentation and batch normalisation.",
+    paper="CIFAR-10: the same trends",
+    rule=RULE_OF_CURVES,
+    chapter="16-resnet",
+    figure="fig-resnet-curves",
+)
+def curves_of_the_first_normaliser(results: Results) -> Iterator[Finding]:
+    """As in the paper, where it is batch normalisation."""
+    return curves(results.rows.where(norm=results.config["norms"][0]))
+
+
+@resnet.claim(
+    "V-F6",
+    where="Figure 6",
+    claim="Predictive entropies rise with τ inside and outside the distribution (CIFAR-10 against SVHN).",
+    paper="confident inside and diffuse outside at small τ, spiky at high values at large τ",
+    rule=RULE_OF_ENTROPIES,
+    chapter="16-resnet",
+    figure="fig-resnet-entropy",
+)
+def entropies_of_the_first_normaliser(results: Results) -> Iterator[Finding]:
+    """As in the paper, where it is batch normalisation."""
+    return entropies(results.rows.where(norm=results.config["norms"][0]))

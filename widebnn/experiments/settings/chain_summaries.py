@@ -1,0 +1,141 @@
+"""What is said of chains: R̂ and effective sample sizes over many quantities, and how steady traces are."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from widebnn._check import at_least
+from widebnn.diagnostics import effective_sample_size, principal_components, rhat_squared
+
+__all__ = ["LEAST_DRAWS", "LEAST_ESS", "bulk_and_tail", "convergence_summary", "finite", "trace_summary"]
+
+LEAST_DRAWS = 8  # a chain is split in two, and half of it in two again
+LEAST_ESS = 10  # fewer effective samples are a guess, whatever their decimals
+MAX_TRACE = 200
+THRESHOLD = 1.2
+"""Of the paper, and on R̂²: its R̂ is a ratio of variances."""
+
+
+def convergence_summary(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, float | None]:
+    """How far chains agree, over all entries of what was collected.
+
+    Parameters
+    ----------
+    draws
+        Kept draws, two chains or more of eight draws or more.
+
+    Returns
+    -------
+    - `rhat_squared`, what Pezzetti et al. call R̂ (`widebnn.rhat_squared`): mean over the entries, and
+      `_std`, `_median` and `_high` for deviation, median and largest; `share_below`, the share of entries
+      below 1.2;
+    - `rhat`, rank-normalised, of split chains and the larger of bulk and folded draws (Vehtari et al. 2021),
+      mean and `_high`; `rhat_late`, the same of the later half of the draws alone;
+    - `ess_bulk` and `ess_tail`, of all chains together, mean over the entries.
+
+    None where a number is not finite, as where no chain moves.
+
+    Raises
+    ------
+    ValueError
+        If there are too few chains or draws, or entries that are not finite.
+    """
+    import arviz
+
+    if draws.ndim < 2 or draws.shape[1] < LEAST_DRAWS:
+        raise ValueError(
+            f"draws must have shape (chain, draw, ...) and {LEAST_DRAWS} draws or more; got {draws.shape}"
+        )
+    flat = draws.reshape(*draws.shape[:2], -1)
+    squared = np.asarray(rhat_squared(flat), float)
+    exact = flat.astype(float)
+    late = exact[:, -(draws.shape[1] // 2) :]
+    with np.errstate(invalid="ignore", divide="ignore"):  # where no chain moves
+        ranked = {"rhat": arviz.rhat(exact), "rhat_late": arviz.rhat(late)}
+        deviation = squared.std(ddof=min(1, len(squared) - 1))
+    found = {
+        "rhat_squared": squared.mean(),
+        "rhat_squared_std": deviation,
+        "rhat_squared_median": np.median(squared),
+        "rhat_squared_high": squared.max(),
+        "share_below": np.mean(squared < THRESHOLD),
+    }
+    for name, values in ranked.items():
+        found |= {name: np.mean(values), f"{name}_high": np.max(values)}
+    found |= bulk_and_tail(flat)
+    return {name: finite(value) for name, value in found.items()}
+
+
+def bulk_and_tail(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, float]:
+    """`ess_bulk` and `ess_tail` of all chains together (Vehtari et al. 2021), mean over the entries.
+
+    NaN where there is an entry that no chain moves, of which ArviZ reports a perfect ESS.
+    """
+    import arviz
+
+    exact = draws.astype(float)
+    if not np.ptp(exact, axis=1).any(axis=0).all():
+        return {"ess_bulk": np.nan, "ess_tail": np.nan}
+    return {
+        "ess_bulk": float(np.mean(arviz.ess(exact, method="bulk"))),
+        "ess_tail": float(np.mean(arviz.ess(exact, method="tail", prob=(0.05, 0.95)))),
+    }
+
+
+def trace_summary(draws: Float[np.ndarray, "chain draw feature"], *, thin: int = 1) -> dict[str, Any]:
+    """How steady the traces of the first two principal components are.
+
+    Of random projections these are a sketch of the components of all weights: with directions uniform on the
+    sphere, inner products of the projected draws are those of the draws up to a factor and an error of order
+    1/√(number of directions), and the scores of a component depend on these inner products alone. Components
+    whose variances lie closer together than that come out mixed.
+
+    Parameters
+    ----------
+    draws
+        Kept draws of a vector.
+    thin
+        Steps from one draw to the next.
+
+    Returns
+    -------
+    - `pc_explained`, the share of the variance of each component;
+    - `pc_drift`, how far the second half of a chain is from the first, in standard deviations of the chain,
+      mean over chains and components, and `pc_drift_error`, its standard error;
+    - `pc_between`, the variance of the chains' means over that of all draws, mean over the components;
+    - `pc_time`, steps for an effective sample, total over all chains, mean over the components;
+    - `pc_traces`, at most 200 points of each chain, by component, chain and draw, and `pc_thin`, steps from
+      one to the next.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `thin` is no integer or below 1, or `draws` has another number of axes, fewer than two features or
+        entries that are not finite.
+    """
+    at_least(1, thin=thin)
+    scores, explained = (np.asarray(part, float) for part in principal_components(draws, num=2))
+    num_chains, num_draws = scores.shape[:2]
+    half = num_draws // 2
+    ess = np.asarray(effective_sample_size(scores), float)
+    with np.errstate(invalid="ignore", divide="ignore"):  # where a chain never moves
+        drift = np.abs(scores[:, -half:].mean(axis=1) - scores[:, :half].mean(axis=1)) / scores.std(axis=1)
+        between = scores.mean(axis=1).var(axis=0) / scores.var(axis=(0, 1))
+    found: dict[str, Any] = {
+        "pc_drift": drift.mean(),
+        "pc_drift_error": drift.std(ddof=1) / np.sqrt(drift.size),
+        "pc_between": between.mean(),
+        "pc_time": np.mean(thin * num_chains * num_draws / ess),
+    }
+    stride = -(-num_draws // MAX_TRACE)
+    points = np.moveaxis(scores[:, ::stride], 2, 0)
+    shown = [[[float(f"{point:.4g}") for point in chain] for chain in component] for component in points]
+    found = {name: finite(value) for name, value in found.items()}
+    found["pc_explained"] = [finite(share) for share in explained]
+    return found | {"pc_traces": shown, "pc_thin": thin * stride}
+
+
+def finite(value: Any) -> float | None:
+    """A number that JSON can hold; None for what is not finite."""
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,110 @@
+"""The posterior of one network given images: as a whole, and as far as the data inform it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from widebnn import data, samplers, targets
+from widebnn.experiments.settings.networks import network
+from widebnn.models import BNN, Parameters
+from widebnn.sampling import Collector, Draws, sample
+
+__all__ = ["Posterior", "one_layer", "size"]
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """One posterior in all targets that sample it; each is made when it is asked for.
+
+    Attributes
+    ----------
+    bnn
+        The network.
+    dataset
+        What it observes, and new images.
+    """
+
+    bnn: BNN
+    dataset: data.Dataset
+
+    @cached_property
+    def repriorised(self) -> targets.NetworkTarget:
+        """The target on all of φ."""
+        return targets.repriorised(self.bnn, self.dataset.x_train, self.dataset.y_train)
+
+    @cached_property
+    def marginal(self) -> targets.NetworkTarget:
+        """The target without the readout."""
+        return targets.marginal(self.bnn, self.dataset.x_train, self.dataset.y_train)
+
+    @cached_property
+    def rotated(self) -> Any:
+        """The target on QᵀW¹ and all other inner parameters, for networks whose first layer is dense."""
+        return targets.rotated(self.marginal)
+
+    @cached_property
+    def seen(self) -> Float[np.ndarray, "test d_in"]:
+        """The part of new images that lies in the span of the data, and sees no fresh weights."""
+        x, basis = self.dataset.x_test, self.rotated.basis
+        return (x @ basis @ basis.T).astype(x.dtype)
+
+    def num_rest(self, target: targets.Target) -> int:
+        """How many coordinates of φ a target leaves out."""
+        return size(self.repriorised) - size(target)
+
+    def collect(
+        self, target: targets.NetworkTarget, project: Callable[..., Float[Array, " num"]]
+    ) -> dict[str, Collector]:
+        """The same functions of a posterior, whichever target is sampled.
+
+        Parameters
+        ----------
+        target
+            Any of the targets.
+        project
+            Of positions of `rotated`.
+
+        Returns
+        -------
+        The potential, projections of the rotated weights and Rao–Blackwellised predictions at `seen`.
+        """
+        unused = jnp.zeros((0, 0))  # the weights below it do not depend on the readout
+
+        def informed(position):
+            if target is self.rotated:
+                return position
+            return self.rotated.from_parameters(Parameters(target.inner(position), unused))
+
+        predict = self.rotated.predictive_mean(self.seen)
+        return {
+            "potential": target.potential,
+            "weights": lambda position: project(informed(position)),
+            "predictions": lambda position, rng_key: predict(informed(position), rng_key),
+        }
+
+    def equilibrium(self, rng_key: Key[Array, ""], burn_in: int, num_chains: int = 1) -> Draws:
+        """Positions of `rotated` after HMC, ten leapfrog steps tuned to an acceptance of 0.8."""
+        return sample(
+            rng_key,
+            samplers.tuned(partial(samplers.hmc, self.rotated.potential, num_steps=10), 0.8),
+            self.rotated,
+            num_samples=1,
+            burn_in=burn_in,
+            num_chains=num_chains,
+        )
+
+
+def one_layer(dataset: data.Dataset, width: int, noise_std: float, seed: int) -> Posterior:
+    """The posterior of a network with one hidden layer of `width` units, given flat images."""
+    return Posterior(network("dense", dataset, width, 1, noise_std, seed), dataset)
+
+
+def size(target: targets.Target) -> int:
+    """How many numbers a position of a target has."""
+    return sum(leaf.size for leaf in jax.tree.leaves(target.template))

@@ -1,0 +1,134 @@
+"""How well p observations tell the limit functional: up to O(p^{-1/2}) (Huix et al. 2022, eq. 27)."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from widebnn import data, vi
+from widebnn._check import at_least, check_fields, positive
+from widebnn.experiments.variational.random_posterior import random_posterior
+from widebnn.study import Cost, Finding, Measure, Results, Row, experiment, exponent
+
+__all__ = ["Concentration", "concentration"]
+
+
+@dataclass(frozen=True)
+class Concentration:
+    """F̃/p at one ν over p images drawn from all 1,797 digits, with replacement.
+
+    Attributes
+    ----------
+    num_train
+        Several p.
+    deltas
+        δ.
+    num_replicates
+        Independent samples of p images.
+    width
+        Neurons of ν, whose means are drawn from N(0, 1).
+    prior_variance
+        v; all deviations are √v.
+    seed
+        Seed for all randomness.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+    """
+
+    num_train: tuple[int, ...] = (16, 64, 256, 1_024, 4_096)
+    deltas: tuple[float, ...] = (0.5, 0.1, 0.01)
+    num_replicates: int = 10_000
+    width: int = 16
+    prior_variance: float = 1 / 5
+    seed: int = 0
+
+    def __post_init__(self):
+        check_fields(self, partial(at_least, 1), "num_train", "width")
+        check_fields(self, positive, "deltas", "prior_variance")
+        if max(self.deltas) >= 1:
+            raise ValueError(f"deltas must lie in (0, 1); got {max(self.deltas)}")
+        at_least(2, num_replicates=self.num_replicates)
+
+
+@experiment(
+    "the limit functional over samples of the data",
+    scales={  # the paper proves and does not measure
+        "smoke": Concentration(num_train=(16, 64, 256, 1_024), num_replicates=1_000),
+        "laptop": Concentration(),
+        "colab": Concentration(num_train=(16, 64, 256, 1_024, 4_096, 16_384), num_replicates=100_000),
+        "paper": Concentration(num_train=(16, 64, 256, 1_024, 4_096, 16_384, 65_536), num_replicates=100_000),
+    },
+    cost=lambda c: Cost(operations=sum(c.num_train) * c.num_replicates),
+)
+def concentration(config: Concentration) -> Iterator[Row]:
+    """|F^p_τ(ν) − R_τ(ν)| against M_G √(log(2/δ)/(2p)): Hoeffding, with the sign that the paper has reversed.
+
+    KL terms cancel: what is left is a mean of p losses G̃(ν; (x, y)) = ℓ(E f(x), y) less that over the
+    population, here all digits, so that M_G, the largest loss in it, and R_τ(ν) are exact.
+
+    Yields
+    ------
+    Rows with num_train p, delta; rms of the difference over replicates and its standard error rms_error; std
+    of one loss; bound M_G √(log(2/δ)/(2p)); quantile of the absolute difference at 1 − δ; exceedance, the
+    share of replicates beyond the bound.
+    """
+    losses = _losses(config)
+    rng = np.random.default_rng(config.seed)  # one stream, so that there are no parts
+    for p in config.num_train:
+        means = [losses[rng.integers(len(losses), size=p)].mean() for _ in range(config.num_replicates)]
+        difference = np.array(means) - losses.mean()
+        rms = np.sqrt(np.mean(difference**2))
+        for delta in config.deltas:
+            bound = losses.max() * np.sqrt(np.log(2 / delta) / (2 * p))
+            yield {
+                "num_train": p,
+                "delta": delta,
+                "rms": float(rms),
+                "rms_error": float(np.std(difference**2) / (2 * rms * np.sqrt(config.num_replicates))),
+                "std": float(losses.std()),
+                "bound": float(bound),
+                "quantile": float(np.quantile(np.abs(difference), 1 - delta)),
+                "exceedance": float(np.mean(np.abs(difference) > bound)),
+            }
+
+
+@concentration.claim(
+    "V-C",
+    where="Equation (27)",
+    claim="The mean of p losses is within M√(log(2/δ)/(2p)) of its expectation; log(δ/2) is printed.",
+    paper="log(δ/2) under the root",
+    rule="The corrected bound is exceeded by a share below δ at all p, and the deviation falls as one over "
+    "√p (exponent within a tenth of −½). The printed root, of a negative number, has no real value.",
+    errs=True,
+    chapter="14-plain-elbo",
+    figure="fig-hoeffding",
+)
+def keeps_the_corrected_bound(results: Results) -> Iterator[Finding]:
+    """Shares beyond the bound, and the exponent of the deviation."""
+    replicates, rows = results.config["num_replicates"], results.rows
+    for delta, of_delta in rows.by("delta"):
+        beyond = float(max(of_delta.column("exceedance")))
+        share = Measure(beyond, math.sqrt(max(beyond, 1 / replicates) / replicates))
+        yield Finding(f"δ = {delta:g}: share beyond M√(log(2/δ)/(2p)), greatest over p", share, below=delta)
+    any_delta = rows.where(delta=rows[0]["delta"])
+    slope = exponent(sorted(any_delta.values("num_train")), any_delta.over("num_train", "rms", "rms_error"))
+    yield Finding("exponent of the deviation in p", slope, above=-0.6, below=-0.4)
+
+
+def _losses(config: Concentration) -> np.ndarray:
+    """ℓ(E f(x), y) of all digits at one ν."""
+    dataset = data.digits(1_796, 1)
+    x = jnp.asarray(np.concatenate([dataset.x_train, dataset.x_test]))
+    labels = jnp.asarray(np.concatenate([dataset.y_train, dataset.y_test]).argmax(axis=1))
+    key = jax.random.key(config.seed)
+    net = vi.network(vi.TwoLayer(x.shape[1], config.width, 10, rngs=nnx.Rngs(0)), x, key)
+    q = random_posterior(key, net, 1.0, config.prior_variance)
+    return np.asarray(vi.cross_entropy(vi.output_moments(q, x).mean, labels), np.float64)

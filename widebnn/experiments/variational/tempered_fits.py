@@ -1,0 +1,185 @@
+"""What the experiments on temperatures of the ELBO share: fits, their rows, and trends over τ."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Key
+
+from widebnn import vi
+from widebnn._check import at_least, check_fields, non_negative, one_of, positive
+from widebnn.experiments.settings.ood_split import (
+    NUM_BINS,
+    PAIRS,
+    InAndOut,
+    classification_summary,
+    ood_split,
+    rounded,
+)
+from widebnn.study import Finding, Row, Rows
+
+__all__ = ["RULE_OF_CURVES", "RULE_OF_ENTROPIES", "TemperedFits", "curves", "entropies", "flat"]
+
+
+@dataclass(frozen=True)
+class TemperedFits:
+    """How q is fitted at each temperature, and what its predictions are made with.
+
+    Attributes
+    ----------
+    dataset, outside
+        In and out of distribution, as `widebnn.experiments.ood_split` has them.
+    num_train, num_test
+        p, and images to test on; as many are taken outside.
+    taus
+        τ; η = τp/N.
+    num_repeats
+        Fits at each τ, each with an initialisation and a randomness of its own.
+    num_epochs, batch_size
+        Of each fit.
+    learning_rate
+        Of Adam at the start; it falls to 0 along a cosine.
+    initial_std
+        Where every σ starts. The way to the prior's deviation is long in ρ, and a fit at a large τ that stops
+        short of it shows the start and not the optimum.
+    num_draws
+        m, draws of the weights per prediction.
+    seed
+        Seed for all randomness.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or a number is out of range.
+    """
+
+    dataset: str = "mnist"
+    outside: str = "fashion_mnist"
+    num_train: int = 60_000
+    num_test: int = 10_000
+    taus: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
+    num_repeats: int = 5
+    num_epochs: int = 100
+    batch_size: int = 128
+    learning_rate: float = 1e-3
+    initial_std: float = 1e-3
+    num_draws: int = 50
+    seed: int = 0
+
+    def __post_init__(self):
+        one_of(PAIRS, dataset=self.dataset)
+        one_of(PAIRS[self.dataset], outside=self.outside)
+        check_fields(self, partial(at_least, 1), "num_train", "num_repeats", "num_epochs", "num_draws")
+        at_least(NUM_BINS, num_test=self.num_test)  # one image for each bin of the calibration error
+        check_fields(self, non_negative, "taus")
+        check_fields(self, positive, "learning_rate", "initial_std")
+        if not 1 <= self.batch_size <= self.num_train:
+            raise ValueError(f"batch_size must be 1 to {self.num_train}; got {self.batch_size}")
+
+    @property
+    def num_batches(self) -> int:
+        """Minibatches of all fits, one after another."""
+        return len(self.taus) * self.num_repeats * self._steps
+
+    @property
+    def _steps(self) -> int:
+        return self.num_epochs * -(-self.num_train // self.batch_size)
+
+    def images(self, *, colour: bool) -> InAndOut:
+        """The images, flat or in colour, as `ood_split` has them."""
+        return ood_split(self.dataset, self.outside, self.num_train, self.num_test, colour=colour)
+
+    def keys(self, repeat: int) -> Key[Array, " 2"]:
+        """Randomness of a fit, the same at every τ, and of its predictions."""
+        return jax.random.split(jax.random.fold_in(jax.random.key(self.seed), repeat))
+
+    def fit(
+        self,
+        rng_key: Key[Array, ""],
+        model: Any,
+        images: InAndOut,
+        *,
+        temperature: Float[Array, ""] | float,
+        prior_variance: float,
+        **options: Any,
+    ) -> vi.Fit:
+        """Fit q by Adam, with steps that fall to 0 along a cosine."""
+        return vi.fit(
+            rng_key,
+            model,
+            images.x_train,
+            images.labels_train,
+            vi.cross_entropy,
+            optax.adam(optax.cosine_decay_schedule(self.learning_rate, self._steps)),
+            num_epochs=self.num_epochs,
+            batch_size=self.batch_size,
+            temperature=temperature,
+            prior_variance=prior_variance,
+            initial_std=self.initial_std,
+            progress=False,
+            **options,
+        )
+
+    def row(self, rng_key: Key[Array, ""], fitted: vi.Fit, images: InAndOut) -> Row:
+        """What a fit predicts, and where its weights are."""
+        x = np.concatenate([images.x_test, images.x_outside])
+        probabilities = vi.predict(rng_key, fitted, x, num_samples=self.num_draws)
+        inside, outside = np.split(probabilities, [len(images.x_test)])
+        means, stds = flat(fitted.posterior.mean), flat(fitted.posterior.std)
+        return {
+            "eta": rounded(float(fitted.elbo.temperature)),
+            "log_likelihood": rounded(fitted.elbo.log_likelihood[-1] / len(images.x_train)),
+            "kl": rounded(fitted.elbo.kl_divergence[-1] / means.size),
+            **classification_summary(inside, images.labels_test, outside),
+            "mean_norm": rounded(np.sqrt(np.mean(means**2))),
+            "std": rounded(stds.mean()),
+            "seconds": rounded(fitted.seconds),
+        }
+
+
+def flat(tree: Any) -> Float[np.ndarray, " weight"]:
+    """All entries of a pytree, side by side."""
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
+
+
+RULE_OF_CURVES = (
+    "From the smallest to the largest τ accuracy falls and NLL rises; ECE is greater in between than at "
+    "both ends; where it is greatest, accuracy exceeds confidence."
+)
+
+
+def curves(rows: Rows) -> Iterator[Finding]:
+    """Accuracy, NLL and calibration over τ."""
+    accuracy, nll, ece, confidence = (
+        rows.over("tau", column) for column in ("accuracy", "nll", "ece", "confidence")
+    )
+    peak = max(range(len(ece)), key=lambda i: ece[i].value)
+    under = accuracy[peak] - confidence[peak]
+    yield Finding("accuracy, largest τ less smallest", accuracy[-1] - accuracy[0], below=0)
+    yield Finding("NLL, largest τ less smallest", nll[-1] - nll[0], above=0)
+    yield Finding("ECE, greatest less that at the smallest τ", ece[peak] - ece[0], above=0)
+    yield Finding("ECE, greatest less that at the largest τ", ece[peak] - ece[-1], above=0)
+    yield Finding("accuracy less confidence where ECE is greatest", under, above=0)
+
+
+RULE_OF_ENTROPIES = (
+    "At the smallest τ entropies are below a quarter of their largest value inside, and higher outside; "
+    "they rise from each τ to the next, inside and outside, to nine tenths of it."
+)
+
+
+def entropies(rows: Rows) -> Iterator[Finding]:
+    """Predictive entropies over τ, inside and outside."""
+    inside, outside = rows.over("tau", "entropy"), rows.over("tau", "entropy_outside")
+    most = rows[0]["entropy_histogram"]["edges"][-1]  # log of the number of classes
+    yield Finding("entropy, outside less inside, smallest τ", outside[0] - inside[0], above=0)
+    yield Finding("entropy inside ÷ its largest value, smallest τ", inside[0] / most, below=0.25)
+    for name, curve in (("inside", inside), ("outside", outside)):
+        least = min((b - a for a, b in pairwise(curve)), key=lambda rise: rise.value)
+        yield Finding(f"entropy {name}, from one τ to the next, at least", least, above=0)
+        yield Finding(f"entropy {name} ÷ its largest value, largest τ", curve[-1] / most, above=0.9)
