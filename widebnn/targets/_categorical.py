@@ -120,11 +120,6 @@ class Categorical(Target):
         """0: the potential leaves nothing out."""
         return jnp.zeros((), self.onehot.dtype)
 
-    @property
-    def num_observations(self) -> int:
-        """n."""
-        return len(self.x)
-
     def to_parameters(self, position: Parameters, rng_key=None) -> Parameters:
         """θ: the inner parameters as they are, the readout W = μ + Σ^{1/2}φ_W."""
         affine = self.affine(self.bnn.embedding(position.inner, self.x))

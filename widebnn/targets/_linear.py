@@ -40,11 +40,6 @@ class Linear(Target):
         return self.y.size * (jnp.log(self.noise_std) + math.log(2 * math.pi) / 2)
 
     @property
-    def num_observations(self) -> int:
-        """n."""
-        return len(self.x)
-
-    @property
     def posterior(self) -> ReadoutPosterior:
         """N(μ, Σ), factorised in the smaller of data and feature space."""
         return readout_posterior(self.x, self.y, self.noise_std**2)

@@ -74,11 +74,6 @@ class NetworkPosterior(Target):
         """
         return self.y.size * (jnp.log(self.bnn.noise_std) + math.log(2 * math.pi) / 2)
 
-    @property
-    def num_observations(self) -> int:
-        """n."""
-        return len(self.x)
-
     def embedding(self, position: Position) -> Float[Array, "n p"]:
         """Ψ of the observed inputs."""
         return self.bnn.embedding(self.inner(position), self.x)
