@@ -1,6 +1,7 @@
 """Every experiment and every claim of the book is whole."""
 
 import dataclasses
+import importlib
 
 import pytest
 
@@ -32,6 +33,11 @@ def test_declarations_are_of_a_kind(name):
         assert 0 < costs["smoke"].steps < costs["colab"].steps
     if costs["smoke"].floats is not None:
         assert 0 < 4 * costs["colab"].floats < 12 * 2**30, "Colab's card has 15 GiB"
+
+
+@pytest.mark.parametrize("one", EXPERIMENTS.values(), ids=EXPERIMENTS)
+def test_workers_find_experiments_by_their_names(one):
+    assert getattr(importlib.import_module(one.__module__), one.__qualname__) is one
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.id}-{claim.experiment}")

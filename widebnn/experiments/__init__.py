@@ -147,11 +147,14 @@ __all__ = [
     "unitwise",
 ]
 
-NAMES = """
-theorems identities counterexample algorithms unitwise efficiency over_width convergence
-gain_over_width gain_over_data gain_dense gain_resnet architectures step_cost published_pcnl landscape
-over_reg over_maps collapse mean_field_gap suprema concentration elbo_ratio resnet tempering approximations
-"""
+# fmt: off
+_EVERY = (
+    theorems, identities, counterexample, algorithms, unitwise, efficiency, over_width, convergence,
+    gain_over_width, gain_over_data, gain_dense, gain_resnet, architectures, step_cost, published_pcnl,
+    landscape, over_reg, over_maps, collapse, mean_field_gap, suprema, concentration, elbo_ratio,
+    resnet, tempering, approximations,
+)
+# fmt: on
 ORDER = """
 H-F2 H-F3 H-T2.1 H-P2.2 H-P2.3 H-P3.1 H-F5 H-F6 H-F7a H-F7b H-F8a H-F8b H-F9 H-F10 H-F11 H-AB H-AC H-AD H-AE1
 P-T2.1 P-T2.2 P-T3.1 P-A1 P-A2 P-F1 P-F2 P-F3 P-F4 P-F5 P-F6 P-X
@@ -167,7 +170,7 @@ def results_folder() -> Path:
     return shipped if shipped.is_dir() else package.parent / "book" / "results"
 
 
-_registry = Registry([globals()[name] for name in NAMES.split()], ORDER.split(), results_folder)
+_registry = Registry(_EVERY, ORDER.split(), results_folder)
 EXPERIMENTS = _registry.experiments
 """By name."""
 CLAIMS = _registry.claims
