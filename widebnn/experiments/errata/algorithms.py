@@ -43,7 +43,7 @@ class Algorithms:
     width, noise_std
         Units of the one hidden layer and σ; the network observes six points of a curve.
     dimension
-        Of the position where U = 0, the limit of infinite width.
+        Size of the position where U = 0, the limit of infinite width.
     step_size
         β.
     seed

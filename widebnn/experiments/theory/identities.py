@@ -23,7 +23,7 @@ __all__ = ["Identities", "identities"]
 NUM_DRAWS = 16
 """Prior draws at which two potentials are compared."""
 TOLERANCE = 1e-9
-"""Of an identity in float64."""
+"""The largest error of an identity in float64."""
 SIZE = ("num_train", "width", "out_features")
 
 

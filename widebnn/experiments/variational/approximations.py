@@ -58,7 +58,7 @@ class Approximations:
     initial_std
         Where every σ of variational inference starts.
     num_members
-        Of the ensemble.
+        Members of the ensemble.
     num_repeats
         Repetitions, each with other images, seeds and initial weights.
 

@@ -41,9 +41,9 @@ class TemperedFits:
     num_repeats
         Fits at each τ, each with an initialisation and a randomness of its own.
     num_epochs, batch_size
-        Of each fit.
+        Epochs of each fit, and observations per step.
     learning_rate
-        Of Adam at the start; it falls to 0 along a cosine.
+        Rate of Adam at the start; it falls to 0 along a cosine.
     initial_std
         Where every σ starts. The way to the prior's deviation is long in ρ, and a fit at a large τ that stops
         short of it shows the start and not the optimum.

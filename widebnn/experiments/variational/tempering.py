@@ -38,7 +38,7 @@ class Tempering(TemperedFits):
     width
         N.
     prior_variance
-        Of a weight; means start at N(0, 0.01²), as in `widebnn.vi.TwoLayer`.
+        Prior variance of a weight; means start at N(0, 0.01²), as in `widebnn.vi.TwoLayer`.
     local
         Whether steps use local reparametrisation.
     """
