@@ -91,7 +91,7 @@ ROWS = [
     *refused("estimates.mean_and_mcse", (X[:, 0], "draws…(4,)")),
     *refused(
         "estimates.power_law",
-        (X[:, 0], X[:2, 0], X[:, 0], "value…one entry a width…(2,)"),
+        (X[:, 0], X[:2, 0], X[:, 0], "value…one entry per width…(2,)"),
         (X[:, 0], -X[:, 0], X[:, 0], "value…above 0…-1."),
         (jnp.arange(1.0, 5), X[:, 0], 0 * X[:, 0], "error…above 0…0."),
         (X[:, 0], X[:, 0], X[:, 0], "width…3 different widths…1."),

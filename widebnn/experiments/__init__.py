@@ -51,7 +51,6 @@ from widebnn.study import (
     load_or_run,
     save,
 )
-from widebnn.study.experiment import Experiment
 from widebnn.study.forecast import Forecast
 from widebnn.study.ledger import Entry
 from widebnn.study.registry import Registry

@@ -23,11 +23,6 @@ class Target(ABC):
     def template(self) -> PyTree[jax.ShapeDtypeStruct]:
         """Shapes and dtypes of a position."""
 
-    @property
-    def num_observations(self) -> int | None:
-        """Number of observations, which a mesh may split; None for a target without data."""
-        return None
-
     @abstractmethod
     def potential(self, position: Position) -> Float[Array, ""]:
         """U, minus the log density relative to N(0, I), up to what does not depend on the position."""

@@ -58,7 +58,7 @@ def elbo(
     Parameters
     ----------
     rng_key
-        Of the draws.
+        Key of the draws.
     posterior
         q.
     log_likelihood
@@ -98,7 +98,7 @@ def expectation(
 ) -> PyTree:
     """E_q[g(w)] by the mean over draws, side by side; parameters and errors are those of `elbo`.
 
-    Of what is no real number, such as a counter or a key, the first draw's is taken.
+    What is no real number, such as a counter or a key, is taken from the first draw.
     """
     at_least(1, num_samples=num_samples)
     if antithetic and num_samples % 2:

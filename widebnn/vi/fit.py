@@ -166,7 +166,7 @@ def fit(
     x, y = floating(x=x), jnp.asarray(y)
     n = len(x)
     if n == 0 or y.shape[:1] != (n,):
-        raise ValueError(f"x and y must have one row an observation, n ≥ 1; got {x.shape} and {y.shape}")
+        raise ValueError(f"x and y must have one row per observation, n ≥ 1; got {x.shape} and {y.shape}")
     if batch_size > n:
         raise ValueError(f"batch_size must be at most {n}, the number of observations; got {batch_size}")
     if jnp.issubdtype(y.dtype, jnp.inexact):
