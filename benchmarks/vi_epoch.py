@@ -87,7 +87,7 @@ def vi_epoch_vs_torch(data: wb.data.Dataset, width: int = 400, local: bool = Fal
     the ELBO; theirs also updates accuracy and ECE at every step and reads them back, as the published code
     does.
     """
-    temperature = wb.vi.cooling(1e-3, len(data.x_train), width)
+    temperature = wb.vi.temperature(1e-3, len(data.x_train), width)
     with torch_epochs(data, width, temperature) as theirs:
         theirs()  # warms up
         row = compare(

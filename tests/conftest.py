@@ -7,6 +7,9 @@ import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
+# Where compiled programs are kept, keep the small ones too: tests compile more of those than anything else.
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
 
 @pytest.fixture
 def x64() -> Iterator[None]:

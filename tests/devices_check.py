@@ -22,8 +22,12 @@ data = wb.data.digits(num_train=48, num_test=1)
 bnn = wb.BNN(wb.models.FCN(64, 20, depth=2, rngs=nnx.Rngs(0)), out_features=10, noise_std=0.1)
 
 
+labels = np.argmax(data.y_train, axis=1)
+
+
 def targets(dtype):
     x, y = jnp.asarray(data.x_train, dtype), jnp.asarray(data.y_train, dtype)
+    yield "categorical", wb.targets.categorical(bnn, x, labels)
     yield "marginal", wb.targets.marginal(bnn, x, y)
     yield "data space", wb.targets.marginal(bnn, x, y, space="data")
     yield "repriorised", wb.targets.repriorised(bnn, x, y)
@@ -32,15 +36,15 @@ def targets(dtype):
 
 jax.config.update("jax_enable_x64", True)  # sums in another order then differ by nothing but rounding
 for name, target in targets(jnp.float64):
-    devices = Devices(jax.make_mesh((8,), ("data",)), 1, 48)
+    devices = Devices(jax.make_mesh((8,), ("data",)), 1, target.num_observations)
     position = target.draw_prior(jax.random.key(0))
     sharded = Program(jax.value_and_grad(target.potential), position, devices=devices)
     rows = [x for x in sharded.constants if x.shape[:1] == (48,)]
     assert len(rows) >= 2, f"{name}: x and y are arguments"
     for x in rows:
-        assert {shard.data.shape[0] for shard in x.addressable_shards} == {6}, f"{name}: six rows a device"
-    here, there = jax.jit(jax.value_and_grad(target.potential))(position), sharded(position)
-    for a, b in zip(*map(jax.tree.leaves, (here, there)), strict=True):
+        assert {shard.data.shape[0] for shard in x.addressable_shards} == {6}, f"{name}: six rows per device"
+    single, split = jax.jit(jax.value_and_grad(target.potential))(position), sharded(position)
+    for a, b in zip(*map(jax.tree.leaves, (single, split)), strict=True):
         error, size = np.abs(np.asarray(a) - np.asarray(b)).max(), np.abs(np.asarray(a)).max()
         assert error <= 1e-11 * size, f"{name}: {error} of {size}"
 
@@ -63,6 +67,13 @@ runs = [
         jax.make_mesh((8,), ("data",)),
     )
 ]
+classes = dict(targets(jnp.float64))["categorical"]
+one, two = (
+    wb.sample(jax.random.key(1), wb.samplers.pcn(classes.potential, 0.1), classes, num_samples=10, mesh=mesh)
+    for mesh in (None, jax.make_mesh((8,), ("data",)))
+)
+np.testing.assert_allclose(two["potential"], one["potential"], rtol=1e-5)
+
 first = runs[0]
 assert first.acceptance_rate > 0.3
 for run in runs[1:]:
@@ -70,7 +81,7 @@ for run in runs[1:]:
     np.testing.assert_allclose(run.step_size, first.step_size, rtol=1e-5)
     np.testing.assert_allclose(run.streamed["potential"].mean, first.streamed["potential"].mean, rtol=1e-5)
 leaf = jax.tree.leaves(runs[1].position)[0]
-assert len({shard.data.shape[0] for shard in leaf.addressable_shards} - {1}) == 0, "one chain a device"
+assert len({shard.data.shape[0] for shard in leaf.addressable_shards} - {1}) == 0, "one chain per device"
 
 with tempfile.TemporaryDirectory() as folder:
     assert_resumes(

@@ -36,16 +36,19 @@ def contents(path: Path) -> dict[Path, bytes]:
     return {entry: entry.read_bytes() for entry in path.rglob("*") if entry.is_file()}
 
 
+@pytest.mark.slow
 def test_resumed_run_leaves_the_same_bits(tmp_path):
     assert_resumes(tmp_path)
 
 
+@pytest.mark.slow
 def test_runs_of_another_library_resume(tmp_path):
     hmc = blackjax.ghmc(TARGET.logdensity, 0.3, {"a": jnp.ones(2), "b": jnp.ones((1, 3))}, 0.5, 0.1)
     with jax.numpy_rank_promotion("allow"):  # BlackJAX broadcasts freely
         assert_resumes(tmp_path, sampler=hmc)
 
 
+@pytest.mark.slow
 def test_streamed_run_resumes_and_writes_no_draws(tmp_path):
     assert_resumes(tmp_path, collect={})
     assert not (tmp_path / "run" / "draws").exists()

@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import jax
+import pytest
 
 from widebnn._devices import Devices
 
 
+@pytest.mark.slow
 def test_eight_devices_give_what_one_gives():
     script = Path(__file__).with_name("devices_check.py")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=500)
@@ -18,6 +20,7 @@ def test_eight_devices_give_what_one_gives():
     assert done.stdout.endswith("all equal\n")
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives():
     script = Path(__file__).with_name("hosts_check.py")
     with socket.socket() as free:
@@ -38,4 +41,4 @@ def test_two_processes_give_what_one_gives():
 def test_without_a_mesh_nothing_is_moved():
     devices = Devices(None, 4, 10)
     tree = {"a": jax.numpy.zeros(4)}
-    assert devices.over_chains(tree) is tree and devices.everywhere(tree) is tree
+    assert devices.shard_chains(tree) is tree and devices.replicate(tree) is tree

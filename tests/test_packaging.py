@@ -51,6 +51,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel):
     assert fields["License-Expression"] == "MIT"
 
 
+@pytest.mark.slow
 def test_wheel_works_with_core_dependencies_alone(wheel, tmp_path):
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"

@@ -3,9 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+
 README = Path(__file__).parents[1] / "README.md"
 
 
+@pytest.mark.slow
 def test_quickstart(capsys):
     (program,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
     space: dict = {}

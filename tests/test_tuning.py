@@ -25,6 +25,7 @@ def walk(acceptance, cost=1, **options):
     return Candidate(tuned(functools.partial(pcn, TARGET.potential), acceptance, **options), cost)
 
 
+@pytest.mark.slow
 def test_the_same_sampler_at_ten_times_the_cost_loses():
     choice = choose({"dear": walk(0.4, cost=10), "cheap": walk(0.4, cost=1)}, budget=10_000)
     assert choice.name == "cheap"
@@ -32,6 +33,7 @@ def test_the_same_sampler_at_ten_times_the_cost_loses():
     assert 5 < ratio < 20  # ten, and the noise of the two effective sample sizes
 
 
+@pytest.mark.slow
 def test_long_trajectories_win_where_scales_differ():
     """Steps as short as the narrowest of two directions, and the other one twenty times as wide."""
     stiff = wb.targets.from_potential(lambda u: 399 * u[0] ** 2 / 2, jnp.zeros(2))
@@ -101,6 +103,7 @@ def test_budget_must_pay_for_a_few_steps(budget):
         choose({"walk": walk(0.4)}, budget=budget)
 
 
+@pytest.mark.slow
 def test_block_size_is_the_largest_with_the_acceptance_asked_for():
     data = wb.data.digits(num_train=16, num_test=1)
     features = wb.models.FCN(64, 256, rngs=nnx.Rngs(0))

@@ -64,8 +64,8 @@ class Chains(NamedTuple):
         streamed = {name: streaming.start(shape, self.streams[name]) for name, shape in streamed.items()}
         report = {} if self.collect else self.draw_shapes(keys, carry)[1]
         stats = {name: streaming.start(shape, streaming.MOMENTS) for name, shape in report.items()}
-        carry = self.devices.everywhere(carry._replace(streamed=streamed, stats=stats, states=()))
-        return carry._replace(states=self.devices.over_chains(states))
+        carry = self.devices.replicate(carry._replace(streamed=streamed, stats=stats, states=()))
+        return carry._replace(states=self.devices.shard_chains(states))
 
     def draw_shapes(self, keys: Keys, carry: Carry) -> PyTree[jax.ShapeDtypeStruct]:
         """What each draw adds to a chunk: what is collected, and statistics."""
@@ -80,17 +80,17 @@ class Chains(NamedTuple):
         num_steps: Int[Array, ""],
         is_burn_in: Bool[Array, ""],
         *,
-        rows: int,
+        max_draws: int,
     ) -> tuple[Carry, PyTree]:
-        """`num_draws` times `num_steps` steps, and the last `rows` draws; in burn-in nothing is evaluated."""
+        """`num_draws` times `num_steps` steps, and the last `max_draws` draws, of which burn-in has none."""
 
         def body(i, inside):
             carry, kept = inside
             carry, draw = self._draw(keys, carry, num_steps, is_burn_in)
-            return carry, jax.tree.map(lambda k, d: k.at[i % rows].set(d), kept, draw)
+            return carry, jax.tree.map(lambda k, d: k.at[i % max_draws].set(d), kept, draw)
 
         shapes = self.draw_shapes(keys, carry)
-        kept = jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), shapes)
+        kept = jax.tree.map(lambda leaf: jnp.zeros((max_draws, *leaf.shape), leaf.dtype), shapes)
         return jax.lax.fori_loop(0, num_draws, body, (carry, kept))
 
     def _draw(self, keys, carry, num_steps, is_burn_in):

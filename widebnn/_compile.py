@@ -22,16 +22,15 @@ class Program:
     Parameters
     ----------
     function
-        Of pytrees of arrays.
+        Function of pytrees of arrays.
     args
         Where it is traced; later calls take arguments of the same shapes, cast to the same types.
     donate
-        The position of the argument that a call uses up, so that its memory is that of the result; none by
-        default.
+        Position of the argument whose memory a call reuses for the result; none by default.
     devices
-        Where the lifted arrays shall lie, and with them the work; on the default device unless given.
+        Devices for the lifted arrays, and with them for the work; the default device unless given.
     out
-        A pytree of arrays like the result, or a prefix of one: the result lies where they lie.
+        A pytree of arrays like the result, or a prefix of one: the result is sharded as they are.
 
     Attributes
     ----------
@@ -53,10 +52,10 @@ class Program:
         def with_constants(constants, *args):
             return treedef.unflatten(jax.core.eval_jaxpr(closed.jaxpr, constants, *jax.tree.leaves(args)))
 
-        self.constants = closed.consts if devices is None else devices.over_data(closed.consts)
-        lies = None if devices is None else devices.shardings(out)
+        self.constants = closed.consts if devices is None else devices.shard_data(closed.consts)
+        out_shardings = None if devices is None else devices.shardings(out)
         donated = () if donate is None else 1 + donate
-        self._lowered = jax.jit(with_constants, donate_argnums=donated, out_shardings=lies).lower(
+        self._lowered = jax.jit(with_constants, donate_argnums=donated, out_shardings=out_shardings).lower(
             self.constants, *args
         )
         self._dtypes = [leaf.dtype for leaf in jax.tree.leaves(args)]

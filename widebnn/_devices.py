@@ -1,4 +1,4 @@
-"""Chains over devices and data over devices: where the arrays of a run lie on a mesh."""
+"""Chains over devices and data over devices: how the arrays of a run are sharded on a mesh."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,26 +16,26 @@ CHAIN, DATA = "chain", "data"
 
 @dataclass(frozen=True)
 class Devices:
-    """The compiler splits a program as its arguments are split: nothing else in the package knows of devices.
+    """Shardings of the arguments of a program, by which the compiler splits the program itself.
 
     Parameters
     ----------
     mesh
         With an axis "chain", an axis "data" or both; None for the default device.
-    num_chains, num_rows
-        What the axes divide; `num_rows` is None for a target without observations.
+    num_chains, num_observations
+        What the axes divide; `num_observations` is None for a target without observations.
 
     Raises
     ------
     TypeError
         If `mesh` is no `jax.sharding.Mesh`.
     ValueError
-        If it has another axis, or one that does not divide what lies along it.
+        If it has another axis, or one that does not divide the number of chains or of observations.
     """
 
     mesh: Mesh | None
     num_chains: int
-    num_rows: int | None
+    num_observations: int | None
 
     def __post_init__(self):
         if self.mesh is None:
@@ -44,29 +44,31 @@ class Devices:
             raise TypeError(f"mesh must be a jax.sharding.Mesh; got {self.mesh!r}")
         if unknown := set(self.mesh.axis_names) - {CHAIN, DATA}:
             raise ValueError(f'mesh must have axes "chain" and "data" alone; got {sorted(unknown)}')
-        for axis, what, size in ((CHAIN, "chains", self.num_chains), (DATA, "observations", self.num_rows)):
+        for axis, what, size in (
+            (CHAIN, "chains", self.num_chains),
+            (DATA, "observations", self.num_observations),
+        ):
             parts = self.mesh.shape.get(axis, 1)
             if parts > 1 and (size is None or size % parts):
                 raise ValueError(
                     f"mesh axis {axis!r} of {parts} devices must divide the number of {what}; got {size}"
                 )
 
-    def over_chains(self, tree: PyTree, axis: int = 0) -> PyTree:
-        """Leaves whose `axis` counts the chains."""
+    def shard_chains(self, tree: PyTree, axis: int = 0) -> PyTree:
+        """Split `axis` of each leaf, which counts the chains."""
         return self._put(tree, *[None] * axis, CHAIN)
 
-    def over_data(self, constants: list[Any]) -> list[Any]:
-        """Arrays of a program: those with a row an observation are split, the others lie everywhere."""
-        return [
-            self._put(x, DATA) if x.shape[:1] == (self.num_rows,) else self.everywhere(x) for x in constants
-        ]
+    def shard_data(self, constants: list[Any]) -> list[Any]:
+        """Split the arrays of a program that have one row per observation, and replicate the others."""
+        is_split = [x.shape[:1] == (self.num_observations,) for x in constants]
+        return [self._put(x, DATA) if split else self.replicate(x) for x, split in zip(constants, is_split)]
 
-    def everywhere(self, tree: PyTree) -> PyTree:
-        """A copy of all leaves on each device."""
+    def replicate(self, tree: PyTree) -> PyTree:
+        """Copy all leaves to each device."""
         return self._put(tree)
 
     def shardings(self, tree: PyTree) -> PyTree:
-        """Where the leaves lie; None where there is no mesh, and the compiler may choose."""
+        """Shardings of the leaves; None without a mesh, where the compiler may choose."""
         return None if self.mesh is None else jax.tree.map(lambda leaf: leaf.sharding, tree)
 
     def agreed(self, number: int) -> int:

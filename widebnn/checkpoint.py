@@ -1,6 +1,6 @@
-"""Runs that survive: ``widebnn.sample(..., checkpoint=wb.Checkpoint("runs/a"))``, called again, goes on.
+"""Runs that resume: ``widebnn.sample(..., checkpoint=wb.Checkpoint("runs/a"))``, called again, continues.
 
-In the folder lie
+The folder holds
 
 - `run.json`, what the run is: its configuration, and hashes of its program and its data;
 - `state/`, the last two checkpoints of all that the chains carry, by the number of steps made;
@@ -36,9 +36,9 @@ ITEMS = ("arrays", "record")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run is kept on disk, and how often.
+    """Where a run is saved on disk, and how often.
 
-    A call of `widebnn.sample` with the same arguments goes on from the newest checkpoint there, and its draws
+    A call of `widebnn.sample` with the same arguments resumes from the newest checkpoint there, and its draws
     are bit for bit those of a run that was never interrupted. When the run is finished the call returns its
     result without a step; with a larger `num_samples` it extends the run. One process at a time: of two that
     work in one folder, the one that comes second with a checkpoint stops.
@@ -46,7 +46,7 @@ class Checkpoint:
     Parameters
     ----------
     path
-        A folder, made where it is missing; it belongs to one run.
+        Folder of the run, made where it is missing; it belongs to one run.
     every_seconds
         Wall time from one checkpoint to the next; None for none.
     every_steps
@@ -106,9 +106,9 @@ class Store:
     Parameters
     ----------
     settings
-        The user's.
+        The user's settings.
     identity
-        Of the run.
+        Identity of the run, made by `identity`.
 
     Raises
     ------
@@ -136,12 +136,12 @@ class Store:
             partial.write_text(json.dumps(self.identity, indent=1) + "\n")
             partial.replace(record)
         try:
-            there = json.loads(record.read_text())
+            stored = json.loads(record.read_text())
         except ValueError:
-            there = None
-        if not isinstance(there, dict) or [there.get("format"), *there] != [FORMAT, *self.identity]:
+            stored = None
+        if not isinstance(stored, dict) or [stored.get("format"), *stored] != [FORMAT, *self.identity]:
             raise ValueError(f"checkpoint {record} is damaged, or none of this package; nothing was changed")
-        if found := _difference(there, self.identity):
+        if found := _difference(stored, self.identity):
             raise ValueError(f"checkpoint {self.path} belongs to another run: {found}. Give another folder")
 
     def restore(self, carry: PyTree, draw: PyTree) -> Kept:
@@ -185,10 +185,10 @@ class Store:
             self._save(step, kept)
 
     def _save(self, step: int, kept: Kept) -> None:
-        if (there := max(_numbers(self.path / "state"), default=-1)) != self._saved_step:
+        if (stored := max(_numbers(self.path / "state"), default=-1)) != self._saved_step:
             raise RuntimeError(
                 f"checkpoint {self.path} is of one process at a time: another one has written "
-                f"state/{there} there, and can go on; this one stops after step {step}"
+                f"state/{stored} there, and can go on; this one stops after step {step}"
             )
         try:
             segments = list(self._segments)
@@ -247,16 +247,16 @@ class Store:
         return "There is no other that is whole: start again in another folder"
 
 
-def _difference(there: dict[str, Any], here: dict[str, Any]) -> str:
+def _difference(stored: dict[str, Any], current: dict[str, Any]) -> str:
     """In words, what differs between two identities; empty where nothing does."""
     for part in ("versions", "configuration"):
-        for name in dict.fromkeys([*here[part], *there[part]]):
-            old, new = there[part].get(name), here[part].get(name)
+        for name in dict.fromkeys([*current[part], *stored[part]]):
+            old, new = stored[part].get(name), current[part].get(name)
             if old != new:
                 return f"{part}: {name} was {old} and is now {new}"
-    if there["program"] != here["program"]:
+    if stored["program"] != current["program"]:
         return "the model, the sampler or a function that is collected or streamed has changed"
-    if there["data"] != here["data"]:
+    if stored["data"] != current["data"]:
         return "the data, or other arrays that enter the potential, have changed"
     return ""
 

@@ -1,15 +1,13 @@
-"""What a chain is worth: effective sample size, R̂, and the projections on which both papers report them.
+"""MCMC diagnostics: effective sample size, R̂, and the projections on which both papers report them.
 
-Statistics take draws as an array (chain, draw, *event) and return one number for each entry of the event.
-`effective_sample_size`, `rhat_squared` and `rhat` take the result of a whole run as well (anything with a
-dictionary `collected` of such arrays) and then return a dictionary. ArviZ's rank-normalised versions of the
-same two diagnostics run on `draws.to_datatree()`: `arviz.ess(...)` and `arviz.rhat(...)`.
+Statistics take draws as an array (chain, draw, *event) and return an array with one number for each entry of
+the event. ArviZ's rank-normalised versions of the same two diagnostics take all that a run collected at once:
+`arviz.ess(draws.to_datatree())` and `arviz.rhat(draws.to_datatree())`.
 """
 
-import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,24 +32,16 @@ SERIES_AT_ONCE = 256  # spectra take several times the memory of draws, which ma
 
 
 def _chains(name: str, draws: Real[Array | np.ndarray, "..."]) -> Real[Array, "..."]:
+    if hasattr(draws, "collected"):
+        raise TypeError(
+            f"{name} must be an array (chain, draw, ...) such as draws['potential']; got a whole run"
+        )
     draws = jnp.asarray(draws)
     if draws.ndim < 2 or draws.shape[0] < 1 or draws.shape[1] < 2:
         raise ValueError(
             f"{name} must have shape (chain, draw, ...) and two draws or more; got {draws.shape}"
         )
     return finite(**{name: draws})
-
-
-def _of_array_or_run(statistic: Callable[[Array], Array]) -> Callable[[Any], Any]:
-    """Let a statistic of one array take everything that a run collected: name -> statistic."""
-
-    @functools.wraps(statistic)
-    def wrapped(draws):
-        if hasattr(draws, "collected"):
-            return {k: statistic(_chains(f"collected[{k!r}]", x)) for k, x in draws.collected.items()}
-        return statistic(_chains("draws", draws))
-
-    return wrapped
 
 
 def _lag_products(x: Float[Array, "chain draw"]) -> Float[Array, "chain draw"]:
@@ -62,9 +52,7 @@ def _lag_products(x: Float[Array, "chain draw"]) -> Float[Array, "chain draw"]:
     return jnp.fft.irfft(spectrum, length)[:, :num_draws]
 
 
-@_of_array_or_run
-@jax.jit
-def effective_sample_size(draws: Real[Array, "chain draw *event"]) -> Float[Array, "*event"]:
+def effective_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[Array, "*event"]:
     """Effective sample size (ESS) as both papers define it, summed over chains.
 
     For each chain of N draws, with ρ̂_k the autocorrelation at lag k (estimated from N − k products),
@@ -79,16 +67,18 @@ def effective_sample_size(draws: Real[Array, "chain draw *event"]) -> Float[Arra
     Parameters
     ----------
     draws
-        Kept draws, (chain, draw, *event), at least two a chain; or a run with a dictionary `collected`.
+        Kept draws, (chain, draw, *event), at least two per chain: `draws["potential"]` of a run.
 
     Returns
     -------
     Array
-        The ESS of each entry of the event; for a run, a dictionary of such arrays. NaN where a chain
-        never moves (its autocorrelation is 0/0; ArviZ reports a perfect score there).
+        The ESS of each entry of the event. NaN where a chain never moves (its autocorrelation is 0/0; ArviZ
+        reports a perfect score there).
 
     Raises
     ------
+    TypeError
+        If `draws` is a run and no array.
     ValueError
         If `draws` has fewer than two axes, fewer than two draws, or entries that are not finite.
 
@@ -104,6 +94,11 @@ def effective_sample_size(draws: Real[Array, "chain draw *event"]) -> Float[Arra
     ----------
     Hron et al. 2022, eq. (7); Pezzetti et al. 2025, §4.2.
     """
+    return _over_event(_chains("draws", draws))
+
+
+@jax.jit
+def _over_event(draws: Real[Array, "chain draw *event"]) -> Float[Array, "*event"]:
     series = jnp.moveaxis(draws.reshape(*draws.shape[:2], -1), 2, 0)
     return jax.lax.map(_effective_sample_size, series, batch_size=SERIES_AT_ONCE).reshape(draws.shape[2:])
 
@@ -121,9 +116,7 @@ def _effective_sample_size(draws: Real[Array, "chain draw"]) -> Float[Array, ""]
     return (draws.shape[1] / integrated_time).sum()
 
 
-@_of_array_or_run
-@jax.jit
-def rhat_squared(draws: Real[Array, "chain draw *event"]) -> Float[Array, "*event"]:
+def rhat_squared(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[Array, "*event"]:
     """R̂², the variance over all chains relative to the variance within them; 1 when chains agree.
 
     With N draws in each of M chains, W the mean of the chains' variances and B/N the variance of their
@@ -139,16 +132,18 @@ def rhat_squared(draws: Real[Array, "chain draw *event"]) -> Float[Array, "*even
     Parameters
     ----------
     draws
-        Kept draws, (chain, draw, *event), two chains or more; or a run with a dictionary `collected`.
+        Kept draws, (chain, draw, *event), two chains or more: `draws["potential"]` of a run.
 
     Returns
     -------
     Array
-        R̂² of each entry of the event; for a run, a dictionary of such arrays. NaN where no chain moves and
-        all agree, infinite where no chain moves and they differ.
+        R̂² of each entry of the event. NaN where no chain moves and all agree, infinite where no chain moves
+        and they differ.
 
     Raises
     ------
+    TypeError
+        If `draws` is a run and no array.
     ValueError
         If `draws` has fewer than two chains or two draws, or entries that are not finite.
 
@@ -163,6 +158,7 @@ def rhat_squared(draws: Real[Array, "chain draw *event"]) -> Float[Array, "*even
     ----------
     Brooks & Gelman 1998; Hron et al. 2022, eq. (6); Pezzetti et al. 2025, Appendix B.1.
     """
+    draws = _chains("draws", draws)
     num_chains, num_draws = draws.shape[:2]
     if num_chains < 2:
         raise ValueError(f"draws must hold two chains or more to compare; got shape {draws.shape}")
@@ -172,8 +168,7 @@ def rhat_squared(draws: Real[Array, "chain draw *event"]) -> Float[Array, "*even
     return (num_draws - 1) / num_draws + (1 + 1 / num_chains) * of_means / within
 
 
-@_of_array_or_run
-def rhat(draws: Real[Array, "chain draw *event"]) -> Float[Array, "*event"]:
+def rhat(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[Array, "*event"]:
     """R̂, the root of `rhat_squared`: a ratio of standard deviations, on the scale that ArviZ reports.
 
     Parameters, errors and references are those of `rhat_squared`.
@@ -301,7 +296,7 @@ def band(
     Parameters
     ----------
     values
-        One value a projection, on the last axis.
+        One value per projection, on the last axis.
     probs
         Lower and upper probability; (0, 1), the minimum and maximum, is what both papers draw.
 

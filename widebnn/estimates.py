@@ -294,7 +294,7 @@ def power_law(width: Reals, value: Reals, error: Reals, correction: bool = False
     least = 4 if correction else 3
     for name, x in {"width": width, "value": value, "error": error}.items():
         if np.ndim(x) != 1 or np.shape(x) != np.shape(width):
-            raise ValueError(f"{name} must have one entry a width; got {np.shape(x)}")
+            raise ValueError(f"{name} must have one entry per width; got {np.shape(x)}")
         if not (np.isfinite(x) & (np.asarray(x) > 0)).all():
             raise ValueError(f"{name} must be finite and above 0; got {np.asarray(x)}")
     if len(np.unique(width)) < least:

@@ -43,7 +43,7 @@ MAX_STEPS = 2**31 - 1  # what an int32 counts
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """What chains leave behind.
+    """Result of a run.
 
     Attributes
     ----------
@@ -51,17 +51,17 @@ class Draws:
         By name, arrays (chain, draw, ...) of the functions that were collected.
     stats
         By name, arrays (chain, draw) of sample statistics, each the mean over the steps between draws. Where
-        nothing was collected there is one row, the mean over all steps after burn-in.
+        nothing was collected there is one column, the mean over all steps after burn-in.
     streamed
         By name, summaries of the functions that were streamed.
     position
-        The last position of every chain, leaves (chain, ...): where to go on from.
+        Last position of every chain, leaves (chain, ...), from which another run can continue.
     step_size
-        The step size that tuning arrived at; None where nothing was tuned.
+        Step size that tuning found; None where nothing was tuned.
     thin
         Steps from one draw to the next.
     burn_in
-        Steps before the first.
+        Steps before the first draw.
     seconds
         Wall time of burn-in and sampling, compilation left out; of all calls together where a run went on
         from a checkpoint.
@@ -83,7 +83,7 @@ class Draws:
 
     @property
     def acceptance_rate(self) -> float:
-        """The mean acceptance rate over all chains and steps after burn-in."""
+        """Mean acceptance rate over all chains and steps after burn-in."""
         return float(self.stats["acceptance_rate"].mean())
 
     def to_datatree(self) -> "DataTree":
@@ -135,18 +135,18 @@ def sample(
     Parameters
     ----------
     rng_key
-        Key of everything random here.
+        Seed for all randomness.
     sampler
         `(init, step)`, of this package or of BlackJAX; or what `widebnn.samplers.tuned` returns, to tune its
         step size during burn-in.
     target
-        What is sampled: its prior draws start the chains, its potential must be finite there.
+        Target to sample: its prior draws start the chains, its potential must be finite there.
     num_samples, thin
         Draws kept of each chain, and steps from one to the next.
     burn_in
-        Steps before, of which nothing is kept.
+        Number of first steps, of which nothing is kept.
     num_chains
-        Chains, run side by side by `jax.vmap`.
+        Number of chains, run side by side by `jax.vmap`.
     collect
         By name, functions of a position whose values (arrays of one shape) are kept; those with an argument
         `rng_key` get a fresh one each time. The potential alone unless given.
@@ -157,11 +157,11 @@ def sample(
     initial
         Positions to start from, leaves (num_chains, ...); prior draws unless given.
     checkpoint
-        Where the run is saved while it goes, and goes on from when it is called again; a larger `num_samples`
-        then extends it.
+        Folder where the run is saved while it goes, and from which it resumes on the next call; a larger
+        `num_samples` then extends it.
     mesh
-        Devices to run on, such as `jax.make_mesh((4, 2), ("chain", "data"))`: chains lie over the axis
-        "chain", observations over the axis "data", and either may be left out. The default device unless
+        Devices to run on, such as `jax.make_mesh((4, 2), ("chain", "data"))`: chains are split along the axis
+        "chain", observations along the axis "data", and either may be left out. The default device unless
         given. It may span the processes of `jax.distributed`, each of which makes the same call and gets
         all draws; the last positions stay on the devices, and there can be no checkpoint.
     progress
@@ -222,20 +222,20 @@ def sample(
     _check_functions("collect", target, collect)
     _check_functions("stream", target, {name: f.function for name, f in streams.items()})
 
-    initial = devices.over_chains(initial)
+    initial = devices.shard_chains(initial)
     chains = Chains(sampler, collect, streams, devices)
-    start_keys = devices.over_chains(jax.random.split(start_key, num_chains))
+    start_keys = devices.shard_chains(jax.random.split(start_key, num_chains))
     carry = chains.start(initial, start_keys)
     keys = jnp.stack([jax.random.split(key, num_chains) for key in run_keys])
-    keys = devices.over_chains(keys, axis=1)
+    keys = devices.shard_chains(keys, axis=1)
     # Nothing in the program knows num_samples: a run that is extended is the same program.
     draw = chains.draw_shapes(keys, carry)
     draw_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
-    rows = max(1, min(MAX_CHUNK_DRAWS, MAX_CHUNK_BYTES // draw_bytes)) if collect else 1
-    chunk = functools.partial(chains.chunk, rows=rows)
+    max_draws = max(1, min(MAX_CHUNK_DRAWS, MAX_CHUNK_BYTES // draw_bytes)) if collect else 1
+    chunk = functools.partial(chains.chunk, max_draws=max_draws)
     scalars = jnp.asarray(1), jnp.asarray(1), jnp.asarray(True)
-    lies = carry, devices.everywhere(jnp.asarray(0))  # what goes to the host lies everywhere
-    run = Program(chunk, keys, carry, *scalars, donate=1, devices=devices, out=lies)
+    out = carry, devices.replicate(jnp.asarray(0))  # replicate what the host reads
+    run = Program(chunk, keys, carry, *scalars, donate=1, devices=devices, out=out)
 
     kept, before, store = [], 0.0, None
     if checkpoint is not None:
@@ -278,7 +278,7 @@ def sample(
             if is_burn_in := pace.steps < burn_in:
                 num_draws, num_steps = 1, min(burn_in - pace.steps, pace.steps_per_chunk)
             else:
-                most = rows if collect else num_samples
+                most = max_draws if collect else num_samples
                 left = num_samples - (pace.steps - burn_in) // thin
                 num_draws, num_steps = min(left, most, max(1, pace.steps_per_chunk // thin)), thin
             carry, draws = run(keys, carry, num_draws, num_steps, is_burn_in)
@@ -345,7 +345,7 @@ def _check_start(target, sampler, initial, num_chains, devices):
     got = jax.tree.map(jnp.shape, initial)
     if wanted != got:
         raise ValueError(f"initial must have leaves of shapes (num_chains, ...) = {wanted}; got {got}")
-    initial = devices.over_chains(initial)
+    initial = devices.shard_chains(initial)
 
     def at_start(potential):
         return Program(jax.vmap(potential), initial, devices=devices)(initial)

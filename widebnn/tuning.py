@@ -128,7 +128,7 @@ def tune(
             initial=initial,
             progress=False,
         )
-        worst = min(_least(ess) for ess in effective_sample_size(draws).values())
+        worst = min(_least(effective_sample_size(values)) for values in draws.collected.values())
         efficiency[name] = worst / (num_chains * num_steps * float(candidate.cost))
         runs[name] = draws
     best = max(efficiency, key=efficiency.__getitem__)

@@ -28,7 +28,7 @@ ROWS = [
             (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
             (np.zeros((2, 1)), "draws…two draws…(2, 1)"),
             (np.full((2, 5), np.nan), "draws…finite"),
-            (Draws({"f": np.zeros((2, 1))}), "collected['f']…two draws…(2, 1)"),
+            (Draws({"f": np.zeros((2, 5))}), TypeError, "draws…an array…a whole run"),
             call=lambda v, name=name: getattr(wb.diagnostics, name)(v),
         )
     ],
@@ -91,7 +91,7 @@ ROWS = [
     *refused("estimates.mean_and_mcse", (X[:, 0], "draws…(4,)")),
     *refused(
         "estimates.power_law",
-        (X[:, 0], X[:2, 0], X[:, 0], "value…one entry a width…(2,)"),
+        (X[:, 0], X[:2, 0], X[:, 0], "value…one entry per width…(2,)"),
         (X[:, 0], -X[:, 0], X[:, 0], "value…above 0…-1."),
         (jnp.arange(1.0, 5), X[:, 0], 0 * X[:, 0], "error…above 0…0."),
         (X[:, 0], X[:, 0], X[:, 0], "width…3 different widths…1."),

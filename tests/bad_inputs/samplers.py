@@ -38,7 +38,7 @@ ROWS = [
         "samplers.langevin",
         *[(flat, 0.1, v, f"damping…(0, 1]…{v}") for v in [0.0, 1.5, -1.0]],
         (flat, 0.1, 0.5, kw(num_flat=-1), "num_flat…at least 0…-1"),
-        (flat, 0.1, 0.5, kw(num_flat=1), "num_flat…0 or at least 2…got 1"),
+        (flat, 0.1, 0.5, kw(num_flat=1), "num_flat…0 or at least 2…1"),
         (flat, 0.1, 0.5, kw(num_flat=2.5), TypeError, "num_flat…an integer…2.5"),
         (lambda: wb.samplers.langevin(flat, 0.1, 0.5).init(jnp.zeros(2)), TypeError, "rng_key…momentum"),
     ),

@@ -115,7 +115,7 @@ ROWS = [
     *refused("vi.cross_entropy", (X, jnp.zeros(3, int), "labels…(4,)…(3,)")),
     *refused("vi.square", (X, Y, "y…(4, 3)…(4, 2)")),
     *refused(
-        "vi.cooling",
+        "vi.temperature",
         (-1.0, 10, 10, "tau…0 or above…-1.0"),
         (1.0, 0, 10, "num_observations…at least 1…0"),
         (1.0, 10, 0, "num_neurons…at least 1…0"),
@@ -144,9 +144,9 @@ ROWS = [
         (3, "linear", "kind…'geometric'…'linear'"),
     ),
     *refused(
-        "vi.Undrawn",
+        "vi.LocalReparametrisation",
         (
-            lambda: a_posterior()._replace(mean={"w": X}, rho={"w": X}).postpone(KEY)["w"][0],
+            lambda: a_posterior()._replace(mean={"w": X}, rho={"w": X}).local_draw(KEY)["w"][0],
             TypeError,
             "not drawn…0",
         ),

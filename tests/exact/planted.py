@@ -12,13 +12,18 @@ import pytest
 Bugs = dict[str, Callable[[], None]]
 
 
-def caught(*groups: tuple[str, str, Bugs]):
-    """The test of all bugs, in groups of (kind, what the check must complain of, bugs)."""
+def caught(*groups: tuple[str, str, Bugs], slow: tuple[str, ...] = ()):
+    """The test of all bugs, in groups of (kind, what the check must complain of, bugs).
+
+    `slow` names kinds whose checks take seconds.
+    """
 
     @pytest.mark.parametrize(
         ("check", "complaint"),
         [
-            pytest.param(check, complaint, id=f"{kind}: {bug}")
+            pytest.param(
+                check, complaint, id=f"{kind}: {bug}", marks=[pytest.mark.slow] if kind in slow else []
+            )
             for kind, complaint, bugs in groups
             for bug, check in bugs.items()
         ],

@@ -63,7 +63,10 @@ def interrupted(path: Path, chunks: int, **options) -> None:
 
 @contextlib.contextmanager
 def compiled_once(folder: Path):
-    """Runs are called again and again here: let the compiler remember them."""
+    """Runs are called again and again here: let the compiler remember them, if it does not already."""
+    if jax.config.jax_compilation_cache_dir:
+        yield
+        return
     options = {"jax_compilation_cache_dir": str(folder), "jax_persistent_cache_min_compile_time_secs": 0.0}
     before = {name: getattr(jax.config, name) for name in options}
     for name, value in options.items():

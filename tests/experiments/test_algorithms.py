@@ -3,11 +3,14 @@
 import dataclasses
 import math
 
+import pytest
+
 from widebnn.experiments import algorithms
 
 from .judging import judged
 
 
+@pytest.mark.slow
 def test_chains_have_the_laws_that_they_should():
     config = dataclasses.replace(algorithms.config("smoke"), cases=("pCN", "pCNL, U = 0"))
     rows = list(algorithms(config))

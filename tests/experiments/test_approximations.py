@@ -53,6 +53,7 @@ def test_moments_are_those_of_the_mixture():
     np.testing.assert_allclose(second, y.var(axis=0).mean(axis=1), rtol=6 * np.sqrt(2 / num_draws))
 
 
+@pytest.mark.slow
 def test_rows_hold_every_method_and_mcmc_is_at_no_distance_from_itself():
     rows = list(approximations(TINY))
     problem = _problem(TINY, 0)
@@ -72,6 +73,7 @@ def test_unseen_classes_are_unseen():
     np.testing.assert_allclose(problem.y.sum(axis=1), 0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_wide_network_is_near_its_limit():
     near = []
     for width in (16, 4_096):

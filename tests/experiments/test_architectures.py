@@ -53,6 +53,7 @@ def weighted(case, num_draws=20_000):
     return weight @ u, weight @ np.exp(np.minimum(0, u - v)), 1 / (weight @ weight)
 
 
+@pytest.mark.slow
 def test_chains_are_in_the_posterior(monkeypatch):
     some = {name: MODULE.SAMPLERS[name] for name in ("pCN", "Langevin")}
     monkeypatch.setattr(MODULE, "SAMPLERS", some)  # compiling is what takes time here
@@ -68,6 +69,7 @@ def test_chains_are_in_the_posterior(monkeypatch):
     assert abs(rows[0]["acceptance"] - acceptance) < 5 * rows[0]["acceptance_error"] + 0.02
 
 
+@pytest.mark.slow
 def test_parts_are_the_whole(monkeypatch):
     def from_the_key(rng_key, sampler, target, *, num_samples, thin=1, num_chains, **options):
         """Numbers that a chain might have left, which its key and its target decide."""

@@ -3,12 +3,14 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 from widebnn.experiments import collapse
 
 TINY = dataclasses.replace(collapse.config("smoke"), widths=(400,), num_points=6, num_digits=10, num_steps=60)
 
 
+@pytest.mark.slow
 def test_divergence_is_the_one_of_a_readout_that_moves_alone():
     rows = list(collapse(TINY))
     kinds = [(loss, scaling) for loss in TINY.losses for scaling in TINY.scalings]

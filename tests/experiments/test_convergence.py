@@ -34,6 +34,7 @@ def flat(position):
     return jnp.zeros(())
 
 
+@pytest.mark.slow
 def test_rows_cover_the_grid_and_can_be_saved():
     rows = list(convergence(TINY))
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows

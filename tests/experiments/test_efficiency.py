@@ -4,6 +4,7 @@ import dataclasses
 import sys
 
 import numpy as np
+import pytest
 
 from widebnn.experiments import CLAIMS, efficiency
 from widebnn.study import Results, Rows, verdict
@@ -23,6 +24,7 @@ FASTER, COMPARED = (
 )
 
 
+@pytest.mark.slow
 def test_targets_and_samplers_have_one_posterior(monkeypatch):
     monkeypatch.setattr(MODULE, "TARGETS", ("repriorised", "rotated"))  # compiling is what takes time here
     rows = list(efficiency(TINY))

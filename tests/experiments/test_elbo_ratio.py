@@ -3,12 +3,14 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 from widebnn.experiments import elbo_ratio
 
 TINY = dataclasses.replace(elbo_ratio.config("smoke"), num_train=(20, 20), widths=(4, 40), num_samples=2)
 
 
+@pytest.mark.slow
 def test_terms_are_what_small_weights_make_them():
     rows = list(elbo_ratio(TINY))
     assert len(rows) == 2 * 2 * 2 * 2 * (1 + len(TINY.taus))

@@ -11,6 +11,7 @@ from widebnn.experiments.theory.identities import IDENTITY
 from .judging import judged
 
 
+@pytest.mark.slow
 def test_all_hold_in_float64():
     rows = []
     for row in identities(identities.config("smoke")):
@@ -20,6 +21,7 @@ def test_all_hold_in_float64():
     assert len(identities.claims) == 5
 
 
+@pytest.mark.slow
 def test_slips_are_seen(monkeypatch):
     model = type(targets.linear(jnp.ones((1, 1)), jnp.ones((1, 1)), 1.0))
     exact = model.repriorised  # the map of another noise level takes its place

@@ -17,6 +17,7 @@ def rows():
     return list(landscape(TINY))
 
 
+@pytest.mark.slow
 def test_rows_cover_the_grid(rows):
     assert [(r["width"], r["num_train"], r["parametrisation"]) for r in rows] == [
         (w, n, p) for w, n in TINY.problems for p in "θφ"

@@ -36,6 +36,7 @@ TINY = dataclasses.replace(
 EXPERIMENTS = ("gain_over_width", "gain_over_data", "gain_dense", "gain_resnet")
 
 
+@pytest.mark.slow
 def test_rows_and_an_exact_answer_where_the_data_say_nothing():
     """The posterior is N(0, I), and at γ = 1 a coordinate an autoregression with a = 1 − ε²/2."""
     config = dataclasses.replace(
@@ -98,6 +99,7 @@ def calls(monkeypatch):
     return made
 
 
+@pytest.mark.slow
 def test_parts_give_the_rows_of_the_whole_and_the_best_damping_wins(calls):
     whole = list(langevin_gain(TINY))
     parts = gain_over_width.parts(TINY)

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 from widebnn.experiments import mean_field_gap
 
@@ -11,6 +12,7 @@ GAP = dataclasses.replace(
 )
 
 
+@pytest.mark.slow
 def test_gap_falls_as_one_over_the_width_in_one_scaling_alone():
     rows = list(mean_field_gap(GAP))
     for loss in GAP.losses:

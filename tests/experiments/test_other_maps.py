@@ -22,6 +22,7 @@ def assert_rows_are_sane(rows, quantities, num_steps=20, thin=2):
             assert row[f"ess_{quantity}_error"] >= 0
 
 
+@pytest.mark.slow
 def test_rows_over_reg():
     rows = list(over_reg(REG))
     assert [(r["map"], r["reg"]) for r in rows] == [("identity", None), ("T", 1.0), ("R", 1.0)]
@@ -29,6 +30,7 @@ def test_rows_over_reg():
     assert [0 <= r["folded"] <= 1 for r in rows if r["map"] == "R"] == [True]
 
 
+@pytest.mark.slow
 def test_rows_over_maps():
     rows = list(over_maps(MAPS))
     assert [(r["width"], r["map"]) for r in rows] == [(2, name) for name in SOFTMAX_MAPS]

@@ -41,6 +41,7 @@ def test_published_potential_is_minus_the_log_likelihood_of_the_map(x64, outputs
     assert jnp.allclose(found - found[0], exact - exact[0], atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", ["data", "feature"])
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_published_marginal_is_the_gaussian_integral(x64, outputs, space):
@@ -82,6 +83,7 @@ def largest_score(found, exact):
     )
 
 
+@pytest.mark.slow
 def test_the_published_chain_has_the_published_law_and_not_the_posterior(x64):
     whole = problem(widths=(3,))
     half = problem(widths=(3,), noise_std=whole.bnn.noise_std / math.sqrt(2))
@@ -106,6 +108,7 @@ def test_the_published_chain_has_the_published_law_and_not_the_posterior(x64):
     assert largest_score(found, posterior) > 2 * limit
 
 
+@pytest.mark.slow
 def test_rows_are_whole_and_the_chain_is_on_the_law():
     (row,) = published_pcnl(TINY)
     assert row["width"] == 8

@@ -45,6 +45,7 @@ def rows(monkeypatch):
     return list(resnet(TINY))
 
 
+@pytest.mark.slow
 def test_rows_cover_the_grid_and_a_large_temperature_leads_to_the_prior(rows):
     assert [(row["norm"], row["tau"]) for row in rows] == [(n, t) for n in TINY.norms for t in TINY.taus]
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows

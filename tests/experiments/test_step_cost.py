@@ -21,6 +21,7 @@ TINY = StepCost(
 )
 
 
+@pytest.mark.slow
 def test_rows_cover_the_grid_and_can_be_saved():
     dense = dataclasses.replace(TINY, networks=(NETWORK,))
     rows = list(step_cost(dense))

@@ -15,6 +15,7 @@ from widebnn.experiments.variational.suprema import neurons
 TINY = dataclasses.replace(suprema.config("smoke"), taus=(0.05,), widths=(4, 16), num_train=5, max_atoms=6)
 
 
+@pytest.mark.slow
 def test_neurons_add_up_to_the_network(x64):
     x, _ = curve(5)
     theta = np.random.default_rng(0).normal(size=(7, 6))
@@ -28,6 +29,7 @@ def test_neurons_add_up_to_the_network(x64):
     np.testing.assert_allclose(kl.sum(), vi.kl_divergence(q, 0.3))
 
 
+@pytest.mark.slow
 def test_suprema_are_ordered_and_certified():
     rows = []
     for row in suprema(TINY):

@@ -28,6 +28,7 @@ def rows():
     return list(tempering(TINY))
 
 
+@pytest.mark.slow
 def test_rows_cover_the_grid_and_can_be_saved(rows):
     assert [(row["tau"], row["repeat"]) for row in rows] == [(1e-3, 0), (10.0, 0)]
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows

@@ -19,6 +19,7 @@ TINY = dataclasses.replace(
 )
 
 
+@pytest.mark.slow
 def test_rows_hold_every_quantity_and_agree_with_one_another():
     rows = list(theorems(TINY))
     by = {row["quantity"]: row for row in rows}

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import pytest
+
 from widebnn.experiments import CLAIMS, unitwise
 from widebnn.study import Results, Rows, verdict
 
@@ -9,6 +11,7 @@ TINY = dataclasses.replace(unitwise.scales["smoke"], widths=(16, 256), num_chain
 (CLAIM,) = (claim for claim in CLAIMS if claim.experiment == "unitwise")
 
 
+@pytest.mark.slow
 def test_wider_networks_reject_less_and_mix_better():
     rows = list(unitwise(TINY))
     assert [row["width"] for row in rows] == [16, 256]

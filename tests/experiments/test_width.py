@@ -20,6 +20,7 @@ def rows():
     return Rows(over_width(TINY))
 
 
+@pytest.mark.slow
 def test_rows_cover_the_grid(rows):
     assert [(r["width"], r["sampler"]) for r in rows] == [(4, s) for s in SAMPLERS]
     for row in rows:

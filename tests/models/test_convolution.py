@@ -15,6 +15,7 @@ def plain(x, kernel, stride, padding):
     return jax.lax.conv_general_dilated(x, kernel, 2 * (stride,), padding, dimension_numbers=layout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(8, 8), (7, 6), (5, 9)])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("k", [1, 2, 3, 5])

@@ -50,6 +50,7 @@ def test_cnn_is_its_formula(name):
     assert [layer.kernel[...].shape for layer in net.layers] == [(3, 3, 2, 4), (3, 3, 4, 4)]
 
 
+@pytest.mark.slow
 def test_wide_resnet_has_twenty_layers_with_the_readout():
     net = WideResNet20(2, (4, 5, 6), rngs=nnx.Rngs(0))
     kernels = [leaf for leaf in jax.tree.leaves(nnx.state(net, nnx.Param)) if leaf.shape[0] == 3]
@@ -73,6 +74,7 @@ def test_residual_branches_fade_with_depth():
     np.testing.assert_allclose(block(f), exact, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "features, num_draws",
     [
@@ -98,6 +100,7 @@ def test_kernel_is_the_limit_of_finite_networks(features, num_draws):
     np.testing.assert_allclose(wb.nngp.nngp_kernel(bnn)(IMAGES[:1], IMAGES), kernel[:1], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_residual_network_is_repriorised(x64):
     """In φ and in θ the posterior is the same, with λ = nσ² as in the paper."""
     bnn = wb.BNN(WideResNet20(2, (2, 2, 3), rngs=nnx.Rngs(0)), 1, 0.1)

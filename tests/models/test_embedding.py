@@ -49,6 +49,7 @@ def test_linen_module_becomes_a_pure_function():
     assert embedding.template["Dense_0"]["kernel"].shape == (3, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [TwoPaths(nnx.Rngs(0)), from_linen(LinenNet(), X)], ids=["nnx", "linen"])
 def test_users_networks_are_sampled(features):
     bnn = BNN(features, 2, 0.3)

@@ -43,6 +43,7 @@ def stax_dense(layer):
     return stax.Dense(1, W_std=layer.weight_std, b_std=layer.bias_std, parameterization="ntk")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [0, 1, 4])
 @pytest.mark.parametrize("activation", EXPECTATIONS)
 @pytest.mark.parametrize("dtype, tolerance", [(jnp.float32, 1e-5), (jnp.float64, 1e-12)])
@@ -131,6 +132,7 @@ def test_tangent_kernel_is_the_mean_over_finite_networks(x64, activation):
     assert_tangent_kernel(activation)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, depth", [("nngp", 1), ("nngp", 3), ("ntk", 1), ("ntk", 3)])
 def test_finite_networks_approach_their_kernel_at_rate_one_half(kind, depth):
     """Root mean square of K̂ − K ∝ width^{−1/2}; deeper networks have a bias O(1/width) beside it.
@@ -152,6 +154,7 @@ def test_finite_networks_approach_their_kernel_at_rate_one_half(kind, depth):
     assert abs(slope + 0.5) < stats.t.isf(FALSE_FAILURE / 2, groups - 1) * error + 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS)
 @pytest.mark.parametrize("activation", EXPECTATIONS)
 def test_kernel_is_symmetric_and_positive(x64, activation, make):
@@ -163,6 +166,7 @@ def test_kernel_is_symmetric_and_positive(x64, activation, make):
     assert jnp.linalg.eigvalsh(k)[0] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS)
 @pytest.mark.parametrize("activation", EXPECTATIONS)
 def test_opposite_equal_and_zero_inputs(activation, make):
@@ -175,6 +179,7 @@ def test_opposite_equal_and_zero_inputs(activation, make):
     assert jnp.allclose(jnp.diag(kernel(x, jnp.array(x))), jnp.diag(kernel(x)), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_network_on_rotated_inputs_has_the_same_kernel(x64):
     x = inputs(5, 3) @ jnp.asarray(np.random.default_rng(1).normal(size=(3, 6)))
     bnn = network(depth=2, in_features=6)
@@ -204,6 +209,7 @@ def images(scale):
     return (scale * np.concatenate([x, x[:8] * (1 + 1e-4)])).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 @pytest.mark.parametrize("activation", EXPECTATIONS)
 def test_float32_holds_the_kernel(activation, scale):
@@ -227,6 +233,7 @@ def test_float32_holds_the_kernel(activation, scale):
         assert error < tolerance[kind], f"{kind}: {error:.1e}"
 
 
+@pytest.mark.slow
 def test_kernels_can_be_compiled_and_differentiated():
     x = jnp.asarray(inputs(), jnp.float32)
     kernel = wb.nngp.nngp_kernel(network(depth=2))

@@ -32,6 +32,7 @@ assert module.stax.Dense and module.predict.gradient_descent_mse_ensemble
 """
 
 
+@pytest.mark.slow
 def test_import_leaves_nothing_behind_and_warns_of_nothing():
     subprocess.run([sys.executable, "-W", "error", "-c", FRESH], check=True)
 
@@ -112,6 +113,7 @@ NETWORKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, empirical", [("nngp", empirical_kernel), ("ntk", empirical_tangent)])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_kernel_is_the_mean_over_finite_networks(x64, name, kind, empirical):
@@ -124,6 +126,7 @@ def test_kernel_is_the_mean_over_finite_networks(x64, name, kind, empirical):
     assert jnp.allclose(kernel(x[:1], x), kernel(x)[:1], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_regression_on_images(x64):
     x = np.random.default_rng(0).normal(size=(5, 4, 3, 2))
     gp = wb.nngp.gaussian_process(stax_kernel(stax_conv(True)[2]), x, np.ones((5, 1)), 0.01)

@@ -32,6 +32,7 @@ def inverse_with_noise(k):
     return np.linalg.inv(k + NOISE**2 * np.eye(len(k)))
 
 
+@pytest.mark.slow
 def test_moments_are_those_of_the_conditional_gaussian(x64):
     gp, x_new, k, cross, new = problem()
     weights = cross.T @ inverse_with_noise(k)
@@ -45,6 +46,7 @@ def test_log_marginal_likelihood_is_the_log_density_of_the_observations(x64):
     assert jnp.allclose(gp.log_marginal_likelihood(), law.logpdf(np.asarray(gp.y.T)).sum(), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_log_marginal_likelihood_is_the_sum_of_predictions_one_by_one(x64):
     """log p(y) = Σ_i log p(y_i | y_1, …, y_{i−1}): nothing but means and covariances in it."""
     gp, *_ = problem()
@@ -114,6 +116,7 @@ def test_draws_have_the_posterior_moments(x64):
     assert_moments(draws, gp.mean(x_new), gp.covariance(x_new))
 
 
+@pytest.mark.slow
 def test_equal_inputs_get_equal_values(x64):
     gp, x_new, *_ = problem()
     assert jnp.allclose(*gp.mean(x_new)[:2], atol=1e-13)
@@ -131,6 +134,7 @@ def test_without_noise_it_interpolates(x64):
     assert jnp.diag(gp.covariance(x_new)).min() > 1e-4
 
 
+@pytest.mark.slow
 def test_repeated_observations_are_averaged(x64):
     """Two observations of one input count as their mean with half the variance."""
     gp, x_new, *_ = problem()
@@ -140,6 +144,7 @@ def test_repeated_observations_are_averaged(x64):
     assert jnp.allclose(twice.covariance(x_new), once.covariance(x_new), atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise_std", [0.0, 1e-6])
 def test_singular_kernel_is_refused_in_the_precision_at_hand(noise_std):
     x = jnp.asarray(inputs(5), jnp.float32)
@@ -151,6 +156,7 @@ def test_singular_kernel_is_refused_in_the_precision_at_hand(noise_std):
     assert jnp.isfinite(gaussian_process(kernel, x, y, noise_std).mean(x)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise_std", [0.1, 1.0])
 def test_float32_holds_the_posterior(noise_std):
     """256 digits with near-duplicates among them, against float64; errors grow with the condition of K_σ²."""

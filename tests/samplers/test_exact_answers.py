@@ -81,30 +81,39 @@ CASES = {
 }
 
 
+SHORT = {"thin": 3, "burn_in": 200}
+"""Where one step goes as far as several of a random walk; the bound on the error holds all the same."""
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["one layer", "two layers"])
 def test_reference_rests_on_many_draws(which):
     assert solved(which)[1].effective_draws > 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_predictions_have_exact_moments(case):
     make_target, make_sampler = CASES[case]
     tiny, exact = solved(case.partition(",")[0])
     target = make_target(tiny)
-    draws, _ = assert_exact(target, make_sampler(target.potential), tiny, exact.moments)
+    length = SHORT if "function-space" in case else {}
+    draws, _ = assert_exact(target, make_sampler(target.potential), tiny, exact.moments, **length)
     assert 0.1 < draws.acceptance_rate < 0.95
 
 
+@pytest.mark.slow
 def test_elliptical_slice_has_exact_moments():
     tiny, exact = solved("two layers")
     target = rotated(marginal(tiny))
-    draws, _ = assert_exact(target, elliptical_slice(target.potential), tiny, exact.moments)
+    draws, _ = assert_exact(target, elliptical_slice(target.potential), tiny, exact.moments, **SHORT)
     assert draws.acceptance_rate == 1
     assert draws.stats["n_steps"].mean() > 1.2  # the bracket had to shrink
 
 
+@pytest.mark.slow
 def test_unitwise_alternated_with_a_sampler_of_the_layers_below_has_exact_moments():
     tiny, exact = solved("two layers")
     target = rotated(marginal(tiny))
     below = function_space_hmc(target.potential, 0.25, 4)
-    assert_exact(target, alternate(below, unitwise(target)), tiny, exact.moments)
+    assert_exact(target, alternate(below, unitwise(target)), tiny, exact.moments, **SHORT)

@@ -72,6 +72,7 @@ def test_uncorrected_chain_has_the_known_bias(step_size, damping):
         assert_distributed(f"u_{i}", states.position[:, i], stats.norm(0, std[i]).cdf, FALSE_FAILURE / 3)
 
 
+@pytest.mark.slow
 def test_bias_is_of_second_order_and_seen_at_large_steps():
     """Started from the exact target and run until it is forgotten: Var/exact = 1/(1 − ε²ω²/4)."""
     exact = 1 / np.sqrt(PRECISION)

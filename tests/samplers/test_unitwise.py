@@ -21,6 +21,7 @@ from ..exact.units import assert_changes_of_potential
 pytestmark = pytest.mark.usefixtures("x64")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_size", [1, 2, 6])
 @pytest.mark.parametrize("n", [4, 20], ids=["data space", "feature space"])
 @pytest.mark.parametrize("out_features", [1, 3])
@@ -30,6 +31,7 @@ def test_every_block_is_accepted_with_its_change_of_the_potential(block_size, n,
     assert_changes_of_potential(marginal(tiny.bnn, tiny.x, tiny.y), block_size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", ["data", "feature"])
 @pytest.mark.parametrize("block_size", [1, 3])
 def test_predictions_have_exact_moments(space, block_size, monkeypatch):
@@ -41,6 +43,7 @@ def test_predictions_have_exact_moments(space, block_size, monkeypatch):
     assert 0.1 < draws.acceptance_rate < 0.95
 
 
+@pytest.mark.slow
 def test_only_top_layer_moves_and_embedding_is_kept_in_step():
     tiny = problem(widths=(5, 6), n=4)
     target = marginal(tiny.bnn, tiny.x, tiny.y)
@@ -77,6 +80,7 @@ class Convolution(nnx.Module):
         return h.mean(axis=(1, 2))
 
 
+@pytest.mark.slow
 def test_channels_of_the_last_convolution_are_units():
     rng = np.random.default_rng(0)
     x, y = jnp.asarray(rng.normal(size=(5, 4, 4))), jnp.asarray(rng.normal(size=(5, 2)))
@@ -89,6 +93,7 @@ def test_channels_of_the_last_convolution_are_units():
     assert_changes_of_potential(target, 2)
 
 
+@pytest.mark.slow
 def test_more_units_accept_more():
     """The theorem at work: fresh prior draws of single units, acceptance → 1 as the width grows."""
     rates = []

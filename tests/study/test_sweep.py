@@ -160,6 +160,7 @@ def test_an_executor_gets_no_configuration_that_changes_on_the_way(tmp_path):
         )  # a list comes back as a tuple
 
 
+@pytest.mark.slow
 def test_dask_finishes_although_a_worker_is_killed(tmp_path, log, configs, monkeypatch):
     """Two worker processes; one is killed in the middle of a run and what it had stored stays."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))  # where workers find `measured`

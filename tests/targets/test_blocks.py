@@ -68,6 +68,7 @@ def test_other_networks(x64, options):
     assert_close(blocked, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["standard", "marginal"])
 def test_the_value_alone_and_several_chains(tiny, kind):
     whole, blocked = (in_feature_space(TARGETS[kind], tiny, size) for size in (None, 5))
@@ -174,6 +175,7 @@ print(kib("VmHWM") - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process from Linux")
 def test_a_step_at_10_000_images_takes_less_than_4_gib():
     """The peak of a process that runs the driver, compilation included, above what it has with the data."""

@@ -156,6 +156,7 @@ def test_reference_rests_on_many_draws():
     assert solved()[1].effective_draws > 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["identity", "gaussian, other λ", "laplace"])
 def test_probabilities_have_exact_moments(which):
     tiny, exact = solved()

@@ -35,6 +35,7 @@ def predictions(kind, x):
 KINDS = ["standard", "repriorised", "marginal", "rotated", "jacobian", "categorical", "gaussian_process"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_integer_inputs_predict_as_floats_do(kind):
     expected = predictions(kind, X.astype(np.float32))

@@ -43,6 +43,7 @@ def float32_noise(rng_key, position):
     return jax.tree.map(lambda xi, u: xi.astype(u.dtype), noise, position)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make, step_size", [(pcn, 0.2), (pcnl, 0.2)], ids=["pcn", "pcnl"])
 def test_acceptance_agrees_with_float64(make, step_size):
     """Along a float32 chain: each proposal's acceptance rate, in both precisions, from the same position."""

@@ -54,6 +54,7 @@ class Dense:
         return len(self.j) * jnp.log(self.reg) - jnp.linalg.slogdet(self.theta)[1]
 
 
+@pytest.mark.slow
 def test_map_is_one_damped_gauss_newton_step(tiny):
     phi = tiny.draw_parameters()
     dense = Dense(tiny, phi, 0.3)
@@ -70,11 +71,13 @@ def test_map_is_one_damped_gauss_newton_step(tiny):
     assert jnp.array_equal(target.readout(phi), target.to_parameters(phi).readout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reg", [None, 3.0])
 def test_potential_is_the_change_of_variables(tiny, reg):
     assert_density(tiny, jacobian(tiny, reg), log_density_of_map)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reg", [0.1, 10.0])
 def test_determinant_factorises_as_the_docstring_says(tiny, reg):
     """det(λΘ̂⁻¹) det(I + H − JᵀB/λ), in absolute value and in sign."""
@@ -100,6 +103,7 @@ def naive_estimate(tiny, phi, reg, num_probes, order):
     return dense.log_first_factor() + total / num_probes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1, 2, 5])
 def test_estimate_and_its_gradient_are_those_of_the_naive_sum(order):
     """Through r̃(φ) as well, which is fixed only inside H."""

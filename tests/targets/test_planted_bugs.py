@@ -271,6 +271,7 @@ PREDICTIONS = {
 test_bug_is_caught = caught(
     ("potential", "where .* is right", POTENTIALS),
     ("prediction", "CDFs differ by|off by .* standard errors", PREDICTIONS),
+    slow=("prediction",),
 )
 
 test_right_one_of_the_same_make_passes = passed(

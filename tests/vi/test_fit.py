@@ -87,6 +87,7 @@ def same(a, b):
     return all(bool(jnp.all(x == y)) for x, y in leaves)
 
 
+@pytest.mark.slow
 def test_interrupted_fit_ends_with_the_same_bits(tmp_path):
     checkpoint = wb.Checkpoint(tmp_path / "run", every_steps=1)
     whole = of_classes(Everything(), 5)

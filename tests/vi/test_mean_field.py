@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import widebnn as wb
-from widebnn.vi import MeanField, Undrawn
+from widebnn.vi import LocalReparametrisation, MeanField
 
 from ..exact.variational import X
 
@@ -61,8 +61,8 @@ def test_undrawn_kernel_gives_every_row_a_draw_of_its_own():
     x = jnp.array([[1.0, 2.0, -1.0], [1.0, 2.0, -1.0], [0.0, 0.0, 0.0]])
 
     def outputs(key):
-        kernel = q.postpone(key)["kernel"]
-        assert isinstance(kernel, Undrawn)
+        kernel = q.local_draw(key)["kernel"]
+        assert isinstance(kernel, LocalReparametrisation)
         return x @ kernel[...]
 
     f = jax.vmap(outputs)(jax.random.split(KEY, 20_000))
@@ -75,7 +75,7 @@ def test_undrawn_kernel_gives_every_row_a_draw_of_its_own():
 
 def test_biases_are_drawn_at_once():
     q = wb.vi.mean_field({"bias": jnp.ones(3)}, 0.3)
-    biases = jax.vmap(q.postpone)(jax.random.split(KEY, 20_000))["bias"]
+    biases = jax.vmap(q.local_draw)(jax.random.split(KEY, 20_000))["bias"]
     np.testing.assert_allclose(biases.mean(axis=0), 1, atol=0.01)
     np.testing.assert_allclose(biases.std(axis=0), 0.3, rtol=0.03)
 
@@ -83,6 +83,7 @@ def test_biases_are_drawn_at_once():
 OPTIONS = [{}, {"num_samples": 4, "antithetic": True}, {"local": True, "num_samples": 2}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_gradient_agrees_with_finite_differences(x64, options):
     module = wb.vi.TwoLayer(3, 4, 2, rngs=nnx.Rngs(0))
@@ -106,6 +107,7 @@ def variance_of_gradient(q, log_likelihood, **options):
     return jax.vmap(gradient)(jax.random.split(KEY, 2_000)).var(axis=0).sum()
 
 
+@pytest.mark.slow
 def test_antithetic_and_local_draws_vary_less(x64):
     module = wb.vi.Linear(3, 2, rngs=nnx.Rngs(0))
     network = wb.vi.network(module, X, KEY)
@@ -126,4 +128,4 @@ def test_weights_of_minibatches_add_up_to_one(kind, num_batches):
 
 
 def test_temperature_of_the_papers_mnist():
-    assert wb.vi.cooling(1e-3, 60_000, 400) == pytest.approx(0.15)
+    assert wb.vi.temperature(1e-3, 60_000, 400) == pytest.approx(0.15)

@@ -49,6 +49,11 @@ def test_convolution_is_its_definition():
     np.testing.assert_allclose(conv(x)[0], wanted, rtol=1e-4, atol=1e-6)
 
 
+def only_kernel(draw):
+    (kernel,) = jax.tree.leaves(draw, is_leaf=lambda leaf: isinstance(leaf, wb.vi.LocalReparametrisation))
+    return kernel
+
+
 def test_undrawn_convolution_has_its_moments():
     conv = models.Conv(3, 2, rngs=rngs())
     taken = wb.vi.network(nnx.Sequential(conv, lambda h: h.mean(axis=(1, 2))), IMAGES, KEY)
@@ -58,8 +63,7 @@ def test_undrawn_convolution_has_its_moments():
     graph, _ = nnx.split(conv)
 
     def outputs(key):
-        (undrawn,) = jax.tree.leaves(q.postpone(key), is_leaf=lambda leaf: isinstance(leaf, wb.vi.Undrawn))
-        return nnx.merge(graph, {"kernel": undrawn})(x)
+        return nnx.merge(graph, {"kernel": only_kernel(q.local_draw(key))})(x)
 
     f = jax.vmap(outputs)(jax.random.split(KEY, 4_000))
     mean = nnx.merge(graph, {"kernel": kernel})(x)
@@ -68,6 +72,27 @@ def test_undrawn_convolution_has_its_moments():
     np.testing.assert_allclose(f.std(axis=0), std, rtol=0.1)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("stride", [1, 2])
+def test_local_and_global_draws_of_the_convolution_of_the_networks_have_one_law(stride):
+    """`widebnn.models.Conv`, with its scales and its bias: mean and variance of each output."""
+    layer = wb.models.Conv(3, 2, stride=stride, bias_std=0.7, rngs=rngs())
+    graph, params = nnx.split(layer)
+    q = wb.vi.mean_field(nnx.to_pure_dict(params), 0.3)
+    x, num = IMAGES[:1, :4, :4], 20_000
+
+    def moments(draw):
+        keys = jax.random.split(KEY, num)
+        f = jax.jit(jax.vmap(lambda key: nnx.merge(graph, draw(key))(x)))(keys)
+        return f.mean(axis=0), f.var(axis=0)
+
+    (mean, variance), (exact_mean, exact_variance) = moments(q.local_draw), moments(q.draw)
+    assert jnp.ptp(exact_variance) > 0.05  # at the border fewer pixels enter
+    np.testing.assert_allclose(mean, exact_mean, atol=6 * (exact_variance.max() * 2 / num) ** 0.5)
+    np.testing.assert_allclose(variance / exact_variance, 1, atol=6 * (4 / num) ** 0.5)
+
+
+@pytest.mark.slow
 def test_resnet_has_the_papers_weights_and_leaves_batchnorm_without_a_posterior():
     """He et al. count 0.27 million parameters."""
     module = models.ResNet20(rngs=rngs())
@@ -91,6 +116,7 @@ def test_signals_of_the_normaliser_free_resnet_stay_of_order_one():
     assert 0.1 < outputs.std() < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [11, 13, 16])
 def test_vgg_has_its_layers(depth):
     module = models.VGG(depth, rngs=rngs())
@@ -105,11 +131,18 @@ def convolutional():
     return models.ConvTwoLayer((8, 8, 3), 8, 10, rngs=rngs())
 
 
+def cnn():
+    return nnx.Sequential(wb.models.CNN(3, 4, rngs=rngs()), wb.models.Dense(4, 10, rngs=rngs()))
+
+
 def resnet():
     return models.ResNet20(rngs=rngs())
 
 
-@pytest.mark.parametrize(("make", "local"), [(convolutional, False), (convolutional, True), (resnet, False)])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("make", "local"), [(convolutional, False), (convolutional, True), (cnn, True), (resnet, False)]
+)
 def test_network_can_be_fitted(make, local):
     images = IMAGES[:, :8, :8]
     fitted = wb.vi.fit(

@@ -18,7 +18,7 @@ class CNN(nnx.Module):
     Parameters
     ----------
     in_channels
-        Of an input.
+        Channels of an input.
     width
         Channels of every hidden layer, and d_L.
     depth

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from widebnn._check import Number, at_least, is_known_to_be, non_negative, positive
 from widebnn.models.convolution import convolve
+from widebnn.models.local_reparametrisation import apply_kernel
 
 __all__ = ["Conv"]
 
@@ -62,5 +63,7 @@ class Conv(nnx.Module):
     def __call__(self, h: Images) -> Images:
         kernel = self.kernel[...]
         scale = self.weight_std / math.sqrt(math.prod(kernel.shape[:3]))
-        f = scale * convolve(jnp.asarray(h), kernel, self.stride, "same")
+        f = scale * apply_kernel(
+            lambda h, kernel: convolve(h, kernel, self.stride, "same"), jnp.asarray(h), kernel
+        )
         return f if self.bias is None else f + self.bias_std * self.bias[...][None, None, None, :]

@@ -28,9 +28,9 @@ class WideResNet20(nnx.Module):
     Parameters
     ----------
     in_channels
-        Of an input.
+        Channels of an input.
     channels
-        Of the three groups from bottom to top; the last is d_L. 128, 256 and 512 in the paper.
+        Channels of the three groups from bottom to top; the last is d_L. 128, 256 and 512 in the paper.
     weight_std
         σ_W of all convolutions, which have no biases; √2.2 in the paper.
     offset

@@ -123,10 +123,7 @@ def _recursion(bnn: BNN) -> Callable[[Inputs, NewInputs | None], Layer]:
         )
     one_of(EXPECTATIONS, activation=features.activation)
     layers = [*features.layers, bnn]
-    # The rows of the first kernel, which a rotation makes fewer than d_in; d_in stays in the scaling.
-    columns = (
-        bnn.features.template["layers"][0]["kernel"].shape[0] if features.layers else features.in_features
-    )
+    columns = _num_columns(bnn, features)
 
     def limit(x1: Inputs, x2: NewInputs | None = None) -> Layer:
         x1 = _checked(columns, x1=x1)
@@ -138,6 +135,14 @@ def _recursion(bnn: BNN) -> Callable[[Inputs, NewInputs | None], Layer]:
         return layer
 
     return limit
+
+
+def _num_columns(bnn: BNN, features: FCN) -> int:
+    """Columns of an input: d_in, or fewer after a rotation, which leaves d_in in the scaling."""
+    if not features.layers:
+        return features.in_features
+    first_kernel = bnn.features.template["layers"][0]["kernel"]
+    return first_kernel.shape[0]
 
 
 def _checked(columns: int, **named: Inputs) -> Array:

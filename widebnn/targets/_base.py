@@ -27,11 +27,6 @@ class Target(ABC):
     def potential(self, position: Position) -> Float[Array, ""]:
         """U, minus the log density relative to N(0, I), up to what does not depend on the position."""
 
-    @property
-    def num_observations(self) -> int | None:
-        """Rows of the data; None for a target without any."""
-        return None
-
     def logdensity(self, position: Position) -> Float[Array, ""]:
         """−½‖u‖² − U(u), up to a constant: what samplers from other libraries want.
 

@@ -24,7 +24,7 @@ __all__ = ["BlockedFeatureSpace", "Rows", "misfit", "sum_over_blocks"]
 Embedding = Callable[[Inner, Float[Array, "b ..."]], Float[Array, "b p"]]
 
 Term = Callable[[Float[Array, "b p"], Float[Array, "b d_out"], Any], PyTree]
-"""Of Ψ_b, y_b and arguments of its own; rows of zeros add nothing to it."""
+"""A function of Ψ_b, y_b and arguments of its own; rows of zeros add nothing to it."""
 
 
 class Rows(NamedTuple):

@@ -161,7 +161,7 @@ def categorical(
     Parameters
     ----------
     bnn
-        The network, one output a class. Its `noise_std` is no part of this likelihood.
+        The network, one output per class. Its `noise_std` is no part of this likelihood.
     x
         Inputs (n, ...).
     labels

@@ -186,7 +186,7 @@ def jacobian(
     bnn
         The network.
     x, y
-        Inputs (n, ...) and observations (n, d_out). J has n · d_out rows, one column a parameter.
+        Inputs (n, ...) and observations (n, d_out). J has n · d_out rows, one column per parameter.
     reg
         λ > 0; σ² unless given. λ → ∞ gives back the standard parametrisation.
     num_probes
@@ -196,7 +196,7 @@ def jacobian(
     order
         M ≥ 1, the order of the Taylor series.
     rng_key
-        Of the probes.
+        Key of the probes.
 
     Raises
     ------

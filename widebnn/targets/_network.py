@@ -22,7 +22,7 @@ from widebnn.tree import Position
 __all__ = ["NetworkPosterior", "NetworkTarget"]
 
 Function = Callable[..., Float[Array, "..."]]
-"""Of `(position, rng_key=None)`; the key is needed where part of θ is not in the position."""
+"""A function of `(position, rng_key=None)`; the key is needed where part of θ is not in the position."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Float64
 
 from widebnn._arrays import NewInputs
 from widebnn.models import Parameters
-from widebnn.samplers._unitwise import Units
+from widebnn.samplers._unitwise import HasUnits, Units
 from widebnn.targets._network import NetworkTarget, required
 from widebnn.tree import Position, normal_like
 
@@ -104,8 +104,10 @@ class Rotated(NetworkTarget):
 
     @property
     def units(self) -> Units:
-        """Those of the target that was rotated, where it offers them."""
-        return getattr(self.base, "units")  # noqa: B009, not every target has them
+        """The units of the target that was rotated, where it offers them."""
+        if not isinstance(self.base, HasUnits):
+            raise AttributeError(f"{type(self.base).__name__} offers no units")
+        return self.base.units
 
     @property
     def _input_shape(self):

@@ -1,9 +1,10 @@
 """Mean-field variational inference of wide networks, with a tempered ELBO (Huix et al. 2022)."""
 
-from widebnn.vi.elbo import Elbo, cooling, elbo, expectation, kl_weights
+from widebnn.models.local_reparametrisation import LocalReparametrisation
+from widebnn.vi.elbo import Elbo, elbo, expectation, kl_weights, temperature
 from widebnn.vi.fit import Fit, fit
 from widebnn.vi.losses import cross_entropy, gaussian, square
-from widebnn.vi.mean_field import MeanField, Undrawn, kl_divergence, kl_per_leaf, mean_field
+from widebnn.vi.mean_field import MeanField, kl_divergence, kl_per_leaf, mean_field
 from widebnn.vi.models import VGG, Conv, ConvTwoLayer, Linear, ResNet20, TwoLayer
 from widebnn.vi.network import Network, network
 from widebnn.vi.predict import predict
@@ -16,13 +17,12 @@ __all__ = [
     "Elbo",
     "Fit",
     "Linear",
+    "LocalReparametrisation",
     "MeanField",
     "Moments",
     "Network",
     "ResNet20",
     "TwoLayer",
-    "Undrawn",
-    "cooling",
     "cross_entropy",
     "elbo",
     "expectation",
@@ -38,4 +38,5 @@ __all__ = [
     "relu_moments",
     "square",
     "square_elbo",
+    "temperature",
 ]

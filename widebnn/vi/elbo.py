@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Key, PyTree
 from widebnn._check import Number, at_least, non_negative, one_of
 from widebnn.vi.mean_field import MeanField, Variances, kl_divergence
 
-__all__ = ["Elbo", "cooling", "elbo", "expectation", "kl_weights"]
+__all__ = ["Elbo", "elbo", "expectation", "kl_weights", "temperature"]
 
 KL_WEIGHTS = ("uniform", "geometric")
 
@@ -58,14 +58,14 @@ def elbo(
     Parameters
     ----------
     rng_key
-        Of the draws.
+        Key of the draws.
     posterior
         q.
     log_likelihood
         w ↦ log L(w), such as `widebnn.vi.Network.log_likelihood`.
     temperature
-        η ≥ 0: 1 for Bayes' rule, above for a warm posterior, below for a cold one, and `cooling(τ, p, N)` for
-        a balance that does not depend on the width.
+        η ≥ 0: 1 for Bayes' rule, above for a warm posterior, below for a cold one, and the function
+        `temperature(τ, p, N)` for a balance that does not depend on the width.
     prior_variance
         v of the prior N(0, v) of a weight, as in `kl_divergence`.
     num_samples
@@ -73,7 +73,7 @@ def elbo(
     antithetic
         Whether draws come in pairs μ ± σz; `num_samples` is then even.
     local
-        Whether kernels are drawn after they are applied, as `Undrawn` says.
+        Whether kernels are drawn after they are applied, as `LocalReparametrisation` says.
 
     Raises
     ------
@@ -98,12 +98,12 @@ def expectation(
 ) -> PyTree:
     """E_q[g(w)] by the mean over draws, side by side; parameters and errors are those of `elbo`.
 
-    Of what is no real number, such as a counter or a key, the first draw's is taken.
+    What is no real number, such as a counter or a key, is taken from the first draw.
     """
     at_least(1, num_samples=num_samples)
     if antithetic and num_samples % 2:
         raise ValueError(f"num_samples must be even where draws are antithetic; got {num_samples}")
-    draw = posterior.postpone if local else posterior.draw
+    draw = posterior.local_draw if local else posterior.draw
     signs = jnp.tile(jnp.array([1, -1]), num_samples // 2) if antithetic else jnp.ones(num_samples, int)
     keys = jax.random.split(rng_key, num_samples // 2 if antithetic else num_samples)
     keys = jnp.repeat(keys, 2) if antithetic else keys
@@ -114,7 +114,7 @@ def expectation(
     )
 
 
-def cooling(tau: Number, num_observations: int, num_neurons: int) -> Number:
+def temperature(tau: Number, num_observations: int, num_neurons: int) -> Number:
     """η = τ p/N, which keeps both terms of the ELBO of one order at any width (Huix et al. 2022, §3).
 
     Parameters

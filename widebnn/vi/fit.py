@@ -119,7 +119,7 @@ def fit(
     num_epochs, batch_size
         Passes over the data, and observations in a step.
     temperature
-        η ≥ 0: 1, `cooling(τ, n, N)`, or any other.
+        η ≥ 0: 1, `temperature(τ, n, N)`, or any other.
     prior_variance
         v of the prior N(0, v) of a weight, one number or one for each leaf: 1/5 as in the text of Huix et
         al., 1/25 as in their published code.
@@ -132,7 +132,7 @@ def fit(
     augment
         (key, x of a minibatch) ↦ x, such as `widebnn.data.flip_and_crop`.
     checkpoint
-        Where the fit is saved between epochs, and goes on from when it is called again; a larger `num_epochs`
+        Where the fit is saved between epochs, and resumes from on the next call; a larger `num_epochs`
         then extends it. `every_steps` counts epochs.
     progress
         Whether to show a progress bar.
@@ -166,7 +166,7 @@ def fit(
     x, y = floating(x=x), jnp.asarray(y)
     n = len(x)
     if n == 0 or y.shape[:1] != (n,):
-        raise ValueError(f"x and y must have one row an observation, n ≥ 1; got {x.shape} and {y.shape}")
+        raise ValueError(f"x and y must have one row per observation, n ≥ 1; got {x.shape} and {y.shape}")
     if batch_size > n:
         raise ValueError(f"batch_size must be at most {n}, the number of observations; got {batch_size}")
     if jnp.issubdtype(y.dtype, jnp.inexact):

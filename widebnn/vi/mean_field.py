@@ -1,9 +1,6 @@
 """The mean-field Gaussian family over the weights of a network, and its divergence from the prior."""
 
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass
-from types import EllipsisType
 from typing import NamedTuple
 
 import jax
@@ -12,8 +9,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from widebnn._check import Number, positive
+from widebnn.models.local_reparametrisation import LocalReparametrisation
 
-__all__ = ["MeanField", "Undrawn", "kl_divergence", "kl_per_leaf", "mean_field"]
+__all__ = ["MeanField", "kl_divergence", "kl_per_leaf", "mean_field"]
 
 Weights = PyTree[Float[Array, "..."]]
 Variances = Number | PyTree[Number]
@@ -46,12 +44,12 @@ class MeanField(NamedTuple):
         z = unravel(jax.random.normal(rng_key, flat.shape, flat.dtype))
         return jax.tree.map(lambda mean, std, z: mean + sign * std * z, self.mean, self.std, z)
 
-    def postpone(self, rng_key: Key[Array, ""], sign: Sign = 1) -> PyTree:
-        """A draw of which kernels, the leaves of two dimensions and more, are still `Undrawn`."""
+    def local_draw(self, rng_key: Key[Array, ""], sign: Sign = 1) -> PyTree:
+        """A draw whose kernels, the leaves of two dimensions and more, are drawn once they are applied."""
         means, treedef = jax.tree.flatten(self.mean)
         keys, sign = jax.random.split(rng_key, len(means)), jnp.asarray(sign)
         return treedef.unflatten(
-            Undrawn(key, mean, std, sign) if mean.ndim > 1 else _draw(key, mean, std, sign)
+            LocalReparametrisation(key, mean, std, sign) if mean.ndim > 1 else _draw(key, mean, std, sign)
             for key, mean, std in zip(keys, means, jax.tree.leaves(self.std), strict=True)
         )
 
@@ -59,40 +57,6 @@ class MeanField(NamedTuple):
 def _draw(rng_key: Key[Array, ""], mean: Array, std: Array, sign: Sign) -> Array:
     """μ ± σz."""
     return mean + sign * std * jax.random.normal(rng_key, mean.shape, mean.dtype)
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Undrawn:
-    """A kernel W ~ N(μ, σ²) that inputs are multiplied with before it is drawn: local reparametrisation.
-
-    Each row of xW is Gaussian with mean xμ and variances x²σ². Drawing that in place of W gives every row a
-    kernel of its own: an expected log likelihood, a sum over rows, stays what it was, and its estimate varies
-    less (Kingma, Salimans & Welling 2015). Layers that read a parameter as `kernel[...]` and compute
-    `x @ kernel` need not know; others call `through`.
-    """
-
-    rng_key: Key[Array, ""]
-    mean: Float[Array, "..."]
-    std: Float[Array, "..."]
-    sign: Int[Array, ""]
-
-    def through(
-        self, linear: Callable[[Array, Array], Array], x: Float[Array, "n ..."]
-    ) -> Float[Array, "n ..."]:
-        """A draw of `linear(x, W)`, for a map that is linear in either."""
-        mean, variance = linear(x, self.mean), linear(x**2, self.std**2)
-        # at x = 0 the root has no derivative
-        std = jnp.sqrt(jnp.maximum(variance, jnp.finfo(variance.dtype).tiny))
-        return _draw(self.rng_key, mean, std, self.sign)
-
-    def __rmatmul__(self, x: Float[Array, "n d_in"]) -> Float[Array, "n d_out"]:
-        return self.through(jnp.matmul, x)
-
-    def __getitem__(self, index: EllipsisType) -> "Undrawn":
-        if index is not Ellipsis:
-            raise TypeError(f"a kernel that is not drawn yet can be read as kernel[...] alone; got {index!r}")
-        return self
 
 
 def mean_field(weights: Weights, std: Number) -> MeanField:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from widebnn._arrays import Inputs
 from widebnn._check import Number, at_least, one_of
 from widebnn.models.convolution import convolve
-from widebnn.vi.mean_field import Undrawn
+from widebnn.models.local_reparametrisation import apply_kernel
 
 __all__ = ["VGG", "Conv", "ConvTwoLayer", "Linear", "ResNet20", "TwoLayer"]
 
@@ -105,11 +105,7 @@ class Conv(nnx.Module):
         self.kernel = nnx.Param(initial_std * jax.random.normal(rngs.params(), shape))
 
     def __call__(self, x: Images) -> Images:
-        kernel = self.kernel[...]
-        return kernel.through(self._convolve, x) if isinstance(kernel, Undrawn) else self._convolve(x, kernel)
-
-    def _convolve(self, x: Images, kernel: Array) -> Images:
-        return convolve(x, kernel, self.stride)
+        return apply_kernel(lambda x, kernel: convolve(x, kernel, self.stride), x, self.kernel[...])
 
 
 class TwoLayer(nnx.Module):

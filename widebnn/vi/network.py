@@ -98,7 +98,7 @@ def network(model: nnx.Module | nn.Module | BNN | Embedding, x: Inputs, rng_key:
 
 
 def _pure(apply: Callable[..., Any], weights: Weights) -> Network:
-    """Of a function of weights and inputs alone."""
+    """The network of a function of weights and inputs alone."""
     return Network(lambda weights, point, state, x, training: (apply(weights, x), state), weights, {}, {})
 
 

@@ -31,7 +31,7 @@ def predict(
     Parameters
     ----------
     rng_key
-        Of the draws.
+        Key of the draws.
     fitted
         What `fit` returned.
     x

@@ -23,7 +23,7 @@ Reals = Float[Array | np.ndarray, "*shape"]
 
 
 class Moments(NamedTuple):
-    """Of the outputs f(x) under q.
+    """Moments of the outputs f(x) under q.
 
     Attributes
     ----------

@@ -180,10 +180,11 @@ def _summary(draws: Draws, num_steps: int) -> Row:
         "acceptance_error": _standard_error(draws.stats["acceptance_rate"]),
         "ms_per_step": 1e3 * draws.seconds / num_steps,
     }
-    for quantity, ess in effective_sample_size(draws).items():
+    for quantity, values in draws.collected.items():
+        ess = effective_sample_size(values)
         found = dict(zip(("ess", "ess_low", "ess_high"), band(jnp.ravel(ess)), strict=True))
         if quantity != "predictions":  # ArviZ would take hours for those of 5,000 images
-            found |= bulk_and_tail(draws[quantity])
+            found |= bulk_and_tail(values)
         has_moved = jnp.isfinite(ess).all()
         for kind, value in found.items():
             row[f"{kind}_{quantity}"] = float(value) / num_steps if has_moved else None

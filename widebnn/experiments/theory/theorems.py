@@ -321,7 +321,7 @@ def _rejections(
             num_chains=config.num_chains,
         )
         missing = estimates.mean_and_mcse(1 - draws.stats["acceptance_rate"])
-        yield _row(f"rejection, {name}", width, missing, rhat=float(rhat(draws)["potential"]))
+        yield _row(f"rejection, {name}", width, missing, rhat=float(rhat(draws["potential"])))
 
 
 def _functions(config: Theorems, width: int) -> Iterator[Row]:

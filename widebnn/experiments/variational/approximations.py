@@ -243,7 +243,7 @@ def _methods(config: Approximations, num_observations: int) -> Iterator[tuple[st
     yield "deep ensemble", _ensemble
     yield "VI, η = 1", partial(_variational, temperature=1.0)
     for tau in config.taus:
-        eta = float(vi.cooling(tau, num_observations, config.width))
+        eta = float(vi.temperature(tau, num_observations, config.width))
         yield f"VI, τ = {tau:g}", partial(_variational, temperature=eta)
 
 

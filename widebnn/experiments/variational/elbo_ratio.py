@@ -119,7 +119,7 @@ def elbo_ratio(config: ElboRatio) -> Iterator[Row]:
                 for variance in config.prior_variances:
                     kl = float(vi.kl_divergence(q, variance))
                     for tau in (None, *config.taus):
-                        eta = 1.0 if tau is None else float(vi.cooling(tau, len(x), width))
+                        eta = 1.0 if tau is None else float(vi.temperature(tau, len(x), width))
                         yield row | {
                             "prior_variance": variance,
                             "tau": tau,

@@ -116,7 +116,7 @@ def resnet(config: ResNet) -> Iterator[Row]:
                     fit_key,
                     vi.ResNet20(images.x_train.shape[3], images.num_classes, norm=norm, rngs=rngs),
                     images,
-                    temperature=vi.cooling(tau, len(images.x_train), TOP_CHANNELS),
+                    temperature=vi.temperature(tau, len(images.x_train), TOP_CHANNELS),
                     prior_variance=PRIOR_VARIANCES[norm],
                     augment=partial(data.flip_and_crop, fill=images.black) if config.augment else None,
                 )

@@ -112,7 +112,7 @@ def tempering(config: Tempering) -> Iterator[Row]:
                 fit_key,
                 vi.TwoLayer(images.x_train.shape[1], config.width, images.num_classes, rngs=rngs),
                 images,
-                temperature=vi.cooling(tau, len(images.x_train), config.width),
+                temperature=vi.temperature(tau, len(images.x_train), config.width),
                 prior_variance=config.prior_variance,
                 local=config.local,
             )
