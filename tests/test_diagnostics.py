@@ -3,6 +3,7 @@
 import arviz
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -248,7 +249,8 @@ BAD = {
 
 
 @pytest.mark.parametrize("call, message", BAD.values(), ids=BAD.keys())
-def test_bad_input(call, message):
+def test_bad_input(call, message, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # users meet our errors, and alone
     with pytest.raises(ValueError, match=message):
         call()
 

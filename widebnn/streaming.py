@@ -94,7 +94,7 @@ def start(values: Shaped[Array, "chain *event"] | jax.ShapeDtypeStruct, stream: 
     Parameters
     ----------
     values
-        An array, or shape and type, of the values that will come, one row a chain.
+        An array, or shape and type, of the values that will come, one row per chain.
     stream
         What to keep.
 
@@ -281,7 +281,7 @@ class Streamed:
     def quantile(self, q: Any) -> Float[np.ndarray, "*q_and_event"]:
         """The values below which a share `q` of all values of all chains lies, approximately.
 
-        Exact up to 64 values a chain, with linear interpolation between them (Hazen's rule). From then on the
+        Exact up to 64 values per chain, by linear interpolation between them (Hazen's rule). Beyond, the
         share that truly lies below the answer is off by an error of mean 0 and a standard deviation of at
         most 0.008 for one chain and 0.004 for four, whatever the number of values and their order (measured,
         and held in the tests).
@@ -307,7 +307,7 @@ class Streamed:
         points = np.concatenate([recent[:filled], *(levels[h] for h in in_use)])
         weights = np.concatenate([np.ones(filled), *(np.full(NUM_POINTS, 2.0**h) for h in in_use)])
         values = np.add(points, self.summary.origin, dtype=np.float64)
-        pooled = values.reshape(len(points) * values.shape[1], -1).T  # one row an entry
+        pooled = values.reshape(len(points) * values.shape[1], -1).T  # one row per entry
         order = np.argsort(pooled, axis=1)
         weights = np.repeat(weights, values.shape[1])[order]
         shares = (np.cumsum(weights, axis=1) - weights / 2) / weights.sum(axis=1, keepdims=True)

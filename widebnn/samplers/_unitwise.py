@@ -72,7 +72,7 @@ def unitwise(target: HasUnits, block_size: int = 1) -> Sampler:
 
     A block is accepted with −ΔU. In data space, with P = K̂_σ²⁻¹, G = PV, M = S + VᵀG and b = Gᵀy,
     ΔU = −½ Σ_j b_:jᵀM⁻¹b_:j + (d_out/2) log|det M|, and an acceptance makes P ← P − G M⁻¹Gᵀ: 8 n² d_L
-    operations a sweep beside the product that makes all proposals. P is computed anew for each sweep. Where
+    operations per sweep beside the product that makes all proposals. P is computed anew for each sweep. Where
     n > p the inverse of σ²I + ΨᵀΨ takes its place.
 
     The weights into the top hidden layer move and nothing else: with several hidden layers, `alternate` it
@@ -254,7 +254,7 @@ def _inverse_of_gram(psi, noise_std):
 
 def _inverse(m):
     """M⁻¹ and log |det M| of a small matrix."""
-    if m.shape == (2, 2):  # without the latency of a factorisation, once a unit
+    if m.shape == (2, 2):  # without the latency of a factorisation, once per unit
         det = m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]
         adjugate = jnp.stack([m[1, 1], -m[0, 1], -m[1, 0], m[0, 0]]).reshape(2, 2)
         return adjugate / det, jnp.log(jnp.abs(det))
@@ -262,7 +262,7 @@ def _inverse(m):
 
 
 def _small_product(a, b):
-    """a @ b as a sum of outer products: the compiler fuses it, and calls no library once a unit."""
+    """a @ b as a sum of outer products: the compiler fuses it, and calls no library once per unit."""
     return sum(a[:, i, None] * b[None, i, :] for i in range(a.shape[1]))
 
 
