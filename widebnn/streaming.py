@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, Shaped
 
-__all__ = ["Batches", "Sketch", "Stream", "Streamed", "Sum", "Summary"]
+__all__ = ["Batches", "Sketch", "Stream", "Streamed", "Sum", "Summary", "start"]
 
 NUM_BATCHES = 64
 NUM_POINTS = 64

@@ -23,7 +23,6 @@ from widebnn import (
     tuning,
     versions,
 )
-from widebnn.study import sweep as sweeps
 
 MODULES = {
     "widebnn": wb,
@@ -40,7 +39,7 @@ MODULES = {
     "samplers": wb.samplers,
     "sampling": sampling,
     "scale": scale,
-    "sweep": sweeps,
+    "study": wb.study,
     "streaming": streaming,
     "targets": wb.targets,
     "tuning": tuning,

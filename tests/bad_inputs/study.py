@@ -3,16 +3,26 @@
 from concurrent import futures
 from pathlib import Path
 
-from widebnn import experiments
-from widebnn.study import sweep as sweeps
+from widebnn import experiments, study
 
 from .rows import kw, refused
 
 CONFIGS = (experiments.OverMaps(),)
+ROWS_OF_TWO = study.Rows([{"width": 8}, {"width": 16}])
+CLAIM = experiments.CLAIMS[0]
+
+
+def declared(**changes):
+    options = {"scales": {"smoke": CONFIGS[0]}, "cost": lambda config: study.Cost(1)} | changes
+    return study.experiment("nothing", **options)(rows)
+
+
+def rows(config):
+    yield {}
 
 
 def sweep(function=len, configs=CONFIGS, folder="results", executor=None):
-    return sweeps.sweep(function, configs, folder, executor, progress=False)
+    return study.sweep(function, configs, folder, executor, progress=False)
 
 
 ROWS = [
@@ -22,7 +32,7 @@ ROWS = [
         (kw(smoke=1, huge=2), "choices…'paper'…huge"),
     ),
     *refused(
-        "sweep.sweep",
+        "study.sweep",
         (lambda: sweep(function=3), TypeError, "function…return rows…3"),
         (lambda: sweep(configs=[3]), TypeError, "config…dataclass…3"),
         (lambda: sweep(executor=4), TypeError, "executor…concurrent.futures.Executor…4"),
@@ -35,5 +45,20 @@ ROWS = [
         (lambda: sweep(folder=__file__), NotADirectoryError, "folder…study.py"),
         (lambda: sweep(folder=Path(__file__).parent), "folder…bad_inputs holds…no sweep"),
     ),
-    *refused("sweep.place", ("results", 3, TypeError, "config…dataclass…3")),
+    *refused(
+        "study.experiment",
+        (lambda: declared(scales={"huge": CONFIGS[0]}), "scale…'smoke'…got 'huge'"),
+        (lambda: declared(parts="depths"), "parts…'widths'…got 'depths'"),
+    ),
+    *refused("study.Experiment", (lambda: declared()(3), TypeError, "config…OverMaps…got 3")),
+    *refused(
+        "study.Rows",
+        (lambda: ROWS_OF_TWO.where(depth=1), "column…'width'…got 'depth'"),
+        (lambda: ROWS_OF_TWO.one(width=3), "rows…one row…there are 0"),
+        (lambda: study.Rows().measure("width"), "rows…at least one row…got none"),
+    ),
+    *refused("study.exponent", ([8, 16], [study.Measure(1.0)], "found…over; got 1 for 2")),
+    *refused("study.vanishing", ("gap", [8], [study.Measure(1.0)], "found…two or more…got 1 for 1")),
+    *refused("study.verdict", (lambda: study.verdict(CLAIM, [0.3]), TypeError, "findings…Finding…0.3")),
+    *refused("study.place", ("results", 3, TypeError, "config…dataclass…3")),
 ]

@@ -10,9 +10,8 @@ from study import grids
 from study.grids import CONFIG, LAPTOP, declared, registry, rows_of
 
 from widebnn import data
-from widebnn.study import Results, Rows, config_hash, load
+from widebnn.study import Results, Rows, config_hash, load, place
 from widebnn.study.results import gather
-from widebnn.study.sweep import place
 
 SMOKE_ROWS, LAPTOP_ROWS = list(rows_of(CONFIG)), list(rows_of(LAPTOP))
 

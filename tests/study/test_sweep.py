@@ -16,8 +16,7 @@ import distributed
 import pytest
 from measured import Config, Nested, Pair, measure, measure_or_be_killed, shown
 
-from widebnn.study import Results
-from widebnn.study.sweep import place, sweep
+from widebnn.study import Results, place, sweep
 
 
 def runs(log: Path) -> dict[int, int]:

@@ -1,5 +1,6 @@
 """A framework for experiments, the claims that rest on them, and their results; it knows no experiment."""
 
+from widebnn.study._sweep import place, sweep
 from widebnn.study.claim import VERDICTS, Claim, Finding, verdict
 from widebnn.study.experiment import Cost, Experiment, experiment
 from widebnn.study.measure import Measure
@@ -24,7 +25,9 @@ __all__ = [
     "exponent",
     "load",
     "load_or_run",
+    "place",
     "save",
+    "sweep",
     "vanishing",
     "verdict",
 ]

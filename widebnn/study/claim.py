@@ -104,7 +104,15 @@ def verdict(claim: Claim, findings: Sequence[Finding]) -> str:
 
     All findings hold: *reproduced*, or *corrected* where the claim is that the paper or its code errs. Some
     do: *reproduced in part*. None does: *not reproduced*. There are none: *not yet run*.
+
+    Raises
+    ------
+    TypeError
+        If one of `findings` is none.
     """
+    for finding in findings:
+        if not isinstance(finding, Finding):
+            raise TypeError(f"findings must hold instances of Finding; got {finding!r}")
     held = [finding.holds for finding in findings]
     if not held:
         return "not yet run"

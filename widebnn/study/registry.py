@@ -111,7 +111,7 @@ class Registry:
         resume
             Whether to go on where a run of this configuration was interrupted.
         executor
-            As for `widebnn.study.sweep.sweep`, for the parts.
+            As for `widebnn.study.sweep`, for the parts.
         on_row
             Called with each row as soon as it is there; only without an executor.
         progress

@@ -10,10 +10,10 @@ from typing import Any
 
 from widebnn import data
 from widebnn.scale import SCALES, current_scale
+from widebnn.study._sweep import sweep
 from widebnn.study.experiment import Experiment
 from widebnn.study.results import Results, config_hash, gather, load
 from widebnn.study.rows import Row, Rows
-from widebnn.study.sweep import sweep
 
 __all__ = ["check_folder", "largest", "run"]
 

@@ -13,7 +13,14 @@ __all__ = ["exponent", "vanishing"]
 
 
 def exponent(over: Sequence[int], found: Sequence[Measure]) -> Measure:
-    """p of A·xᵖ, by weighted least squares; where errors are unknown, by the residuals in logarithms."""
+    """p of A·xᵖ, by weighted least squares; where errors are unknown, by the residuals in logarithms.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two measures, or not as many as entries of `over`.
+    """
+    _check(over, found)
     x, value = np.array(over, float), np.array([m.value for m in found])
     errors = [m.error for m in found if m.error is not None]
     if len(errors) == len(found):
@@ -31,7 +38,13 @@ def vanishing(what: str, over: Sequence[int], found: Sequence[Measure]) -> Itera
 
     It falls as a power of the width, with the first correction that a finite width makes where there are
     widths enough to know it, and to less than half from the narrowest to the widest.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two measures, or not as many as entries of `over`.
     """
+    _check(over, found)
     p = Measure(math.nan)
     if all(m.value > 0 and m.error for m in found):  # a difference may be lost in its noise
         value, error = (np.array(column) for column in zip(*found, strict=True))
@@ -39,3 +52,11 @@ def vanishing(what: str, over: Sequence[int], found: Sequence[Measure]) -> Itera
         p = Measure(float(law.exponent.value), float(law.exponent.error))
     yield Finding(f"{what}: exponent in the width", p, below=0)
     yield Finding(f"{what}: widest ÷ narrowest", found[-1] / found[0], below=0.5)
+
+
+def _check(over: Sequence[int], found: Sequence[Measure]) -> None:
+    if len(found) != len(over) or len(over) < 2:
+        raise ValueError(
+            f"found must hold a measure for each of two or more entries of over; "
+            f"got {len(found)} for {len(over)}"
+        )
