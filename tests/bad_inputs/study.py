@@ -58,7 +58,10 @@ ROWS = [
         (lambda: study.Rows().measure("width"), "rows…at least one row…got none"),
     ),
     *refused("study.exponent", ([8, 16], [study.Measure(1.0)], "found…over; got 1 for 2")),
-    *refused("study.vanishing", ("gap", [8], [study.Measure(1.0)], "found…two or more…got 1 for 1")),
+    *refused(
+        "study.vanishing",
+        (lambda: list(study.vanishing("gap", [8], [study.Measure(1.0)])), "found…two or more…got 1 for 1"),
+    ),
     *refused("study.verdict", (lambda: study.verdict(CLAIM, [0.3]), TypeError, "findings…Finding…0.3")),
     *refused("study.place", ("results", 3, TypeError, "config…dataclass…3")),
 ]

@@ -1,6 +1,7 @@
 """Acceptance and mixing of four samplers over width (Pezzetti et al. 2025, Figures 1 and 2)."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from scipy.stats import norm
 
 from widebnn import samplers
 from widebnn._check import one_of
+from widebnn._failures import ChainWarning
 from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.experiments.chains.convergence import SAMPLERS as FROM_THE_PRIOR
 from widebnn.experiments.settings.chain_summaries import LEAST_ESS, bulk_and_tail
@@ -158,15 +160,17 @@ def over_width(config: OverWidth) -> Iterator[Row]:
             if target is not rotated:
                 initial = target.from_parameters(rotated.to_parameters(initial, unseen_key))
             for step_size in config.step_sizes:
-                draws = sample(
-                    rng_key,
-                    SAMPLERS[name](posterior, step_size),
-                    target,
-                    num_samples=num_steps // config.thin,
-                    thin=config.thin,
-                    initial=jax.tree.map(lambda leaf: leaf[None], initial),
-                    collect=posterior.collect(target, project),
-                )
+                with warnings.catch_warnings():  # a sampler that accepts nothing is a result here
+                    warnings.simplefilter("ignore", ChainWarning)
+                    draws = sample(
+                        rng_key,
+                        SAMPLERS[name](posterior, step_size),
+                        target,
+                        num_samples=num_steps // config.thin,
+                        thin=config.thin,
+                        initial=jax.tree.map(lambda leaf: leaf[None], initial),
+                        collect=posterior.collect(target, project),
+                    )
                 counted = posterior.repriorised if name in ("random walk", "Langevin") else rotated
                 point = {"width": width, "num_test": len(dataset.x_test), "sampler": name}
                 yield (
