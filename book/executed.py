@@ -21,21 +21,39 @@ from nbval.plugin import IPyNbCell
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "_build" / "executed"
-NBVAL = ["-n", "2", "--dist", "loadfile", "--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=600"]
+NBVAL = [
+    "-n",
+    "2",
+    "--dist",
+    "loadfile",
+    "--nbval-lax",
+    "--nbval-current-env",
+    "--nbval-cell-timeout=600",
+]
 
+PLACE = pytest.StashKey[Path]()
 FAILED = pytest.StashKey[bool]()
 SECONDS = pytest.StashKey[float]()
 
 
 def digest(chapter: Path) -> str:
     """The state of what outputs depend on: chapter, package, shipped results, versions, scale, data."""
-    parts = [chapter, ROOT / "requirements.txt", *sorted((ROOT / "widebnn").rglob("*.py"))]
+    parts = [
+        chapter,
+        ROOT / "requirements.txt",
+        *sorted((ROOT / "widebnn").rglob("*.py")),
+    ]
     parts += sorted((ROOT / "book" / "results").glob("*.json"))
     found = hashlib.sha256(sys.version.encode())
     for part in parts:
         found.update(part.read_bytes())
-    for variable, default in {"WIDEBNN_SCALE": "smoke", "WIDEBNN_DATA": ""}.items():
-        found.update(f"{variable}={os.environ.get(variable) or default}".encode())
+    for variable, default in {
+        "WIDEBNN_SCALE": "smoke",
+        "WIDEBNN_DATA": "",
+    }.items():
+        found.update(
+            f"{variable}={os.environ.get(variable) or default}".encode()
+        )
     return found.hexdigest()
 
 
@@ -44,8 +62,18 @@ def place(chapter: Path) -> Path:
     return KEPT / f"{chapter.stem}-{digest(chapter)[:16]}.ipynb"
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Note where outputs belong before anything runs: what they depend on may be edited meanwhile."""
+    for notebook in {
+        item.parent for item in session.items if isinstance(item, IPyNbCell)
+    }:
+        notebook.stash[PLACE] = place(notebook.path)
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Iterator[None]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo
+) -> Iterator[None]:
     """Remember which chapters failed, and how long their cells took."""
     report = yield
     if isinstance(item, IPyNbCell):
@@ -57,16 +85,28 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Itera
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Keep each chapter of which every cell has run and passed."""
-    cells = [item for item in getattr(session, "items", []) if isinstance(item, IPyNbCell)]
+    cells = [
+        item
+        for item in getattr(session, "items", [])
+        if isinstance(item, IPyNbCell)
+    ]
     for notebook in dict.fromkeys(cell.parent for cell in cells):
         own = [cell for cell in cells if cell.parent is notebook]
-        if any(cell.test_outputs is None for cell in own) or notebook.stash[FAILED]:
+        if (
+            any(cell.test_outputs is None for cell in own)
+            or notebook.stash[FAILED]
+        ):
             continue
         for number, cell in enumerate(own, 1):
-            cell.cell.outputs, cell.cell.execution_count = cell.test_outputs, number
-        notebook.nb.metadata["execution_seconds"] = round(notebook.stash[SECONDS], 1)
+            cell.cell.outputs, cell.cell.execution_count = (
+                cell.test_outputs,
+                number,
+            )
+        notebook.nb.metadata["execution_seconds"] = round(
+            notebook.stash[SECONDS], 1
+        )
         KEPT.mkdir(parents=True, exist_ok=True)
-        nbformat.write(notebook.nb, place(notebook.path))
+        nbformat.write(notebook.nb, notebook.stash[PLACE])
 
 
 def main() -> int:
@@ -74,9 +114,20 @@ def main() -> int:
     folder, *names = sys.argv[1:]
     chapters = [Path(name).resolve() for name in names]
     start = time.perf_counter()
-    if stale := [str(chapter) for chapter in chapters if not place(chapter).exists()]:
+    if stale := [
+        str(chapter) for chapter in chapters if not place(chapter).exists()
+    ]:
         print(f"running {len(stale)} of {len(chapters)} chapters", flush=True)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "book.executed", *NBVAL, *stale]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "book.executed",
+            *NBVAL,
+            *stale,
+        ]
         if rc := subprocess.run(command, cwd=ROOT).returncode:
             return rc
     cache = get_cache(folder)
@@ -86,7 +137,9 @@ def main() -> int:
         print(f"{seconds:7.1f} s  {chapter.stem}")
         data = {"execution_seconds": seconds}
         cache.cache_notebook_bundle(
-            CacheBundleIn(notebook, str(chapter), data=data), check_validity=False, overwrite=True
+            CacheBundleIn(notebook, str(chapter), data=data),
+            check_validity=False,
+            overwrite=True,
         )
     print(f"{time.perf_counter() - start:7.1f} s  altogether")
     return 0
