@@ -68,6 +68,7 @@ class PowerLaw(NamedTuple):
     """Widths less fitted parameters: what χ² is on average where the law holds."""
 
     def __call__(self, width: Reals) -> Float[np.ndarray, " width"]:
+        """Values of the law at these widths."""
         width = np.asarray(width, np.float64)
         return self.amplitude * width**self.exponent.value * np.exp(self.correction / width)
 

@@ -18,8 +18,10 @@ __all__ = ["StepSize", "Tuned", "tuned"]
 
 
 class Tuned(NamedTuple):
-    """A sampler whose step size `widebnn.sample` tunes during burn-in; made by `tuned`, whose arguments it
-    holds."""
+    """A sampler whose step size `widebnn.sample` tunes during burn-in.
+
+    It holds the arguments of `tuned`, which makes it.
+    """
 
     make: Callable[[Any], AnySampler]
     target_acceptance: Number
