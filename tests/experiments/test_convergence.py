@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -57,7 +56,7 @@ def test_samplers_start_from_the_same_draws_of_the_prior(monkeypatch):
         assert "initial" not in options and "burn_in" not in options
         raise InterruptedError
 
-    monkeypatch.setattr(sys.modules[convergence.__module__], "sample", first)
+    monkeypatch.setattr("widebnn.experiments.chains.convergence.sample", first)
     for name in convergence.scales["smoke"].samplers:
         with pytest.raises(InterruptedError):
             list(convergence(dataclasses.replace(TINY, samplers=(name,), num_steps=(80,))))

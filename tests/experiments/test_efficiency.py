@@ -1,12 +1,12 @@
 """Effective samples per second: rows, and claims that follow them."""
 
 import dataclasses
-import sys
 
 import numpy as np
 import pytest
 
 from widebnn.experiments import CLAIMS, efficiency
+from widebnn.experiments.chains import efficiency as module
 from widebnn.study import Results, Rows, verdict
 
 TINY = dataclasses.replace(
@@ -17,7 +17,6 @@ TINY = dataclasses.replace(
     samplers=("unit-wise",),
     work=100_000,
 )
-MODULE = sys.modules[efficiency.__module__]
 FASTER, COMPARED = (
     next(claim for claim in CLAIMS if claim.id == name and claim.experiment == "efficiency")
     for name in ("X-1", "X-2")
@@ -26,7 +25,7 @@ FASTER, COMPARED = (
 
 @pytest.mark.slow
 def test_targets_and_samplers_have_one_posterior(monkeypatch):
-    monkeypatch.setattr(MODULE, "TARGETS", ("repriorised", "rotated"))  # compiling is what takes time here
+    monkeypatch.setattr(module, "TARGETS", ("repriorised", "rotated"))  # compiling is what takes time here
     rows = list(efficiency(TINY))
     assert [(row["target"], row["sampler"]) for row in rows] == [
         ("repriorised", "HMC"),

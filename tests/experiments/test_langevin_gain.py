@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import json
-import sys
 from itertools import product
 from types import SimpleNamespace
 
@@ -18,6 +17,7 @@ from widebnn.experiments import (
     gain_over_width,
     gain_resnet,
 )
+from widebnn.experiments.chains import langevin_gain as module
 from widebnn.experiments.chains.langevin_gain import langevin_gain
 from widebnn.study import Results, Rows, verdict
 
@@ -95,7 +95,7 @@ def calls(monkeypatch):
             seconds=1.0,
         )
 
-    monkeypatch.setattr(sys.modules[langevin_gain.__module__], "sample", noise)
+    monkeypatch.setattr(module, "sample", noise)
     return made
 
 
@@ -141,7 +141,6 @@ def test_the_regulariser_grows_with_the_images_where_it_should(calls):
     ids=["kept", "kept by the law", "too much", "too little", "too much by far"],
 )
 def test_the_step_is_tuned_until_the_whole_run_has_the_acceptance(monkeypatch, calls, rejected, num_runs):
-    module = sys.modules[langevin_gain.__module__]
     noise, step_sizes = module.sample, []
 
     def fixed(potential, step_size, damping, metropolis):
