@@ -71,7 +71,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def is_known_to_be(number: int, value: Number) -> bool:
+def is_known_to_be(number: Number, value: Number) -> bool:
     """Whether `value` equals `number`. A traced value may be any number, and none is known."""
     return not isinstance(value, jax.core.Tracer) and float(value) == number
 

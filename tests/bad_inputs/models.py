@@ -16,6 +16,9 @@ ROWS = [
         (3, -2, kw(rngs=RNGS), "out_features…1…-2"),
         (3, 2.5, kw(rngs=RNGS), TypeError, "out_features…2.5"),
         (3, 4, kw(bias_std=-0.1, rngs=RNGS), "bias_std…0 or above…-0.1"),
+        (3, 4, kw(scale=0.0, rngs=RNGS), "scale…above 0…0.0"),
+        (3, 4, kw(scale=1, weight_std=1.0, rngs=RNGS), "weight_std…left out…scale…1.0 and 1"),
+        (3, 4, kw(initial_std=-1.0, rngs=RNGS), "initial_std…above 0…-1.0"),
     ),
     *refused(
         "models.Conv",
@@ -26,6 +29,7 @@ ROWS = [
         (((3, 4), {"stride": 0}), "stride…at least 1…0"),
         (((3, 4), {"weight_std": 0.0}), "weight_std…above 0…0.0"),
         (((3, 4), {"bias_std": -1.0}), "bias_std…0 or above…-1.0"),
+        (((3, 4), {"padding": "valid"}), "padding…'centred', 'same'…'valid'"),
         call=lambda o: wb.models.Conv(*o[0], **o[1], rngs=RNGS),
     ),
     *refused(

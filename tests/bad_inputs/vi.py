@@ -14,7 +14,9 @@ from .rows import KEY, RNGS, X_NAN, Images, X, Y, kw, refused
 
 
 def fit(model=None, x=X, y=Y, **options):
-    model = wb.vi.Linear(3, 2, rngs=RNGS) if model is None else model
+    model = (
+        wb.models.Dense(3, 2, scale=1, bias_std=0, initial_std=0.01, rngs=RNGS) if model is None else model
+    )
     defaults = {"loss": wb.vi.square, "optimiser": optax.adam(0.1), "num_epochs": 1, "batch_size": 2}
     options = {"rng_key": KEY, "progress": False} | defaults | options
     key, loss, optimiser = (options.pop(name) for name in ("rng_key", "loss", "optimiser"))
@@ -152,18 +154,6 @@ ROWS = [
         ),
     ),
     *refused(
-        "vi.Linear",
-        (0, 2, kw(rngs=RNGS), "in_features…at least 1…0"),
-        (2, -1, kw(rngs=RNGS), "out_features…at least 1…-1"),
-    ),
-    *refused(
-        "vi.Conv",
-        (0, 2, kw(rngs=RNGS), "in_channels…at least 1…0"),
-        (2, 0, kw(rngs=RNGS), "out_channels…at least 1…0"),
-        (2, 2, 0, kw(rngs=RNGS), "kernel_size…at least 1…0"),
-        (2, 2, kw(stride=0, rngs=RNGS), "stride…at least 1…0"),
-    ),
-    *refused(
         "vi.TwoLayer",
         (2, 0, 1, kw(rngs=RNGS), "width…at least 1…0"),
         (2, 2, 1, kw(scaling="N", rngs=RNGS), "scaling…'mean-field', 'ntk'…'N'"),
@@ -182,5 +172,6 @@ ROWS = [
         "vi.VGG",
         (12, kw(rngs=RNGS), "depth…11, 13, 16…12"),
         (11, kw(scaling="N", rngs=RNGS), "scaling…'N'"),
+        (11, 0, kw(rngs=RNGS), "in_channels…at least 1…0"),
     ),
 ]

@@ -35,7 +35,7 @@ def optimum(temperature):
 
 
 def linear():
-    return wb.vi.Linear(3, 1, rngs=nnx.Rngs(0))
+    return wb.models.Dense(3, 1, scale=1, bias_std=0, initial_std=0.01, rngs=nnx.Rngs(0))
 
 
 def fitted(temperature, num_epochs=1_000, **options):

@@ -9,6 +9,7 @@ from flax import nnx
 
 from widebnn import vi
 from widebnn.experiments import resnet
+from widebnn.models import Conv, Dense
 
 TINY = dataclasses.replace(
     resnet.config("smoke"),
@@ -29,9 +30,10 @@ class OneLayer(nnx.Module):
     """Takes what ResNet-20 takes."""
 
     def __init__(self, in_channels, out_features, *, norm, rngs):
-        self.conv = vi.Conv(in_channels, 2, stride=8, rngs=rngs)
+        options = {"scale": 1, "bias_std": 0, "initial_std": 0.01, "rngs": rngs}
+        self.conv = Conv(in_channels, 2, stride=8, padding="centred", **options)
         self.norm = nnx.BatchNorm(2, rngs=rngs) if norm == "batch" else None
-        self.readout = vi.Linear(32, out_features, rngs=rngs)
+        self.readout = Dense(32, out_features, **options)
 
     def __call__(self, x):
         h = self.conv(x)

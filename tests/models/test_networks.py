@@ -33,6 +33,16 @@ def test_first_parameters_are_draws_of_the_prior():
     assert abs(kernel.mean()) < 5 / 300 and abs(kernel.var() - 1) < 5 * math.sqrt(2) / 300
 
 
+def test_layer_may_have_another_scale_and_start_elsewhere():
+    layer = Dense(300, 300, scale=2, bias_std=0.5, initial_std=0.01, rngs=nnx.Rngs(0))
+    kernel, h = layer.kernel[...], jnp.ones((1, 300))
+    assert jnp.allclose(layer(h), 2 * h @ kernel, atol=1e-4)
+    assert abs((100 * kernel).var() - 1) < 5 * math.sqrt(2) / 300
+    assert jnp.all(layer.bias[...] == 0)
+    layer.bias[...] = jnp.ones(300)
+    assert jnp.allclose(layer(h) - 2 * h @ kernel, 0.5, atol=1e-4)
+
+
 def test_variance_of_pre_activations_does_not_know_the_width():
     """E f² = σ_W² ‖x‖²/d_in + σ_b² at any width, over the prior."""
     for width in (4, 64):

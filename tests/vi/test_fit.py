@@ -68,10 +68,11 @@ class Everything(nnx.Module):
 
     def __init__(self):
         rngs = nnx.Rngs(0)
-        self.first = wb.vi.Linear(3, 8, rngs=rngs)
+        options = {"scale": 1, "bias_std": 0, "initial_std": 0.01, "rngs": rngs}
+        self.first = wb.models.Dense(3, 8, **options)
         self.norm = nnx.BatchNorm(8, rngs=rngs)
         self.dropout = nnx.Dropout(0.2, rngs=rngs)
-        self.second = wb.vi.Linear(8, 2, rngs=rngs)
+        self.second = wb.models.Dense(8, 2, **options)
 
     def __call__(self, x):
         return self.second(self.dropout(nnx.relu(self.norm(self.first(x)))))

@@ -109,7 +109,7 @@ def variance_of_gradient(q, log_likelihood, **options):
 
 @pytest.mark.slow
 def test_antithetic_and_local_draws_vary_less(x64):
-    module = wb.vi.Linear(3, 2, rngs=nnx.Rngs(0))
+    module = wb.models.Dense(3, 2, scale=1, bias_std=0, initial_std=0.01, rngs=nnx.Rngs(0))
     network = wb.vi.network(module, X, KEY)
     log_likelihood = network.log_likelihood(X, jnp.asarray(X[:, 0] > 0, int), wb.vi.cross_entropy)
     q = wb.vi.mean_field({"kernel": jnp.zeros((3, 2))}, 0.5)

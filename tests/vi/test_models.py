@@ -41,12 +41,12 @@ def test_readout_has_either_scaling(make):
 
 
 def test_convolution_is_its_definition():
-    conv = models.Conv(2, 3, stride=2, rngs=rngs())
+    conv = wb.models.Conv(2, 3, stride=2, padding="centred", scale=0.3, bias_std=0, rngs=rngs())
     x = IMAGES[:1, :6, :6, :2]
     padded = np.pad(x[0], ((1, 1), (1, 1), (0, 0)))
     patches = [[padded[i : i + 3, j : j + 3] for j in range(0, 6, 2)] for i in range(0, 6, 2)]
     wanted = np.einsum("ijhwc,hwcd->ijd", np.array(patches), conv.kernel[...])
-    np.testing.assert_allclose(conv(x)[0], wanted, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(conv(x)[0], 0.3 * wanted, rtol=1e-4, atol=1e-6)
 
 
 def only_kernel(draw):
@@ -55,7 +55,7 @@ def only_kernel(draw):
 
 
 def test_undrawn_convolution_has_its_moments():
-    conv = models.Conv(3, 2, rngs=rngs())
+    conv = wb.models.Conv(3, 2, scale=1, bias_std=0, initial_std=0.01, rngs=rngs())
     taken = wb.vi.network(nnx.Sequential(conv, lambda h: h.mean(axis=(1, 2))), IMAGES, KEY)
     q = wb.vi.mean_field(taken.weights, 0.3)
     (kernel,) = jax.tree.leaves(q.mean)

@@ -6,7 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["convolve"]
+__all__ = ["PADDINGS", "convolve"]
+
+PADDINGS = ("centred", "same")
 
 Images = Float[Array, "n _height _width _channel"]
 Kernel = Float[Array, "_k _k _c _d"]

@@ -15,13 +15,21 @@ BLOCKS_PER_GROUP = 3
 gelu = ACTIVATIONS["gelu"]
 
 
+def residual_scales(k: int, offset: Number = 1) -> tuple[Number, Number]:
+    """√((k − 1 + c)/(k + c)) and √(1/(k + c)), weights of skip and residual in block k (Shao et al. 2020).
+
+    Their squares add up to 1, so that variances stay of order one without a normaliser.
+    """
+    return ((k - 1 + offset) / (k + offset)) ** 0.5, (1 / (k + offset)) ** 0.5
+
+
 class WideResNet20(nnx.Module):
     """The normaliser-free Wide ResNet-20 of Hron et al. (2022, §4.2.2), up to its readout.
 
     A stem of one convolution, three groups of three residual blocks, GELU, the mean over pixels. A block is
     GELU, convolution, GELU, convolution (Zagoruyko & Komodakis 2016), 3 × 3 all; the first of a later group
     has stride 2. In place of normalisation the k-th block is
-    √((k − 1 + c)/(k + c)) skip + √(1/(k + c)) residual (Shao et al. 2020): variances stay of order one.
+    √((k − 1 + c)/(k + c)) skip + √(1/(k + c)) residual, as in `residual_scales`.
     Where a block changes the number of channels its skip is a 1 × 1 convolution of the GELU that its residual
     begins with: the paper leaves this open, and so every kernel sees activations.
 
@@ -91,8 +99,7 @@ class _Block(nnx.Module):
         self.second = Conv(c_out, c_out, **scales)
         keeps_shape = stride == 1 and c_in == c_out
         self.projection = None if keeps_shape else Conv(c_in, c_out, 1, stride=stride, **scales)
-        self.skip_scale = ((k - 1 + offset) / (k + offset)) ** 0.5
-        self.residual_scale = (1 / (k + offset)) ** 0.5
+        self.skip_scale, self.residual_scale = residual_scales(k, offset)
 
     def __call__(self, f: Images) -> Images:
         h = gelu(f)

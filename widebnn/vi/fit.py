@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
-from jaxtyping import Array, Key, PyTree, Shaped
+from jaxtyping import Array, Float, Key, PyTree, Shaped
 from tqdm.auto import tqdm
 
 from widebnn._arrays import Inputs, floating
@@ -74,6 +74,12 @@ class Minibatch(NamedTuple):
     counts: Array
     kl_weight: Array
     rng_key: Array
+
+
+Terms = tuple[Array, Array]
+"""The expected log likelihood and the weighted KL divergence."""
+
+Step = Callable[[Carry, Minibatch], tuple[Carry, Terms]]
 
 
 def fit(
@@ -157,33 +163,56 @@ def fit(
     non_negative(temperature=temperature)
     positive(initial_std=initial_std)
     one_of(KL_WEIGHTS, weighting=weighting)
-    if not isinstance(optimiser, optax.GradientTransformation):
-        raise TypeError(f"optimiser must be one of optax, such as optax.adam(1e-3); got {optimiser!r}")
-    if not isinstance(rng_key, jax.Array) or not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
-        raise TypeError(f"rng_key must be a key such as jax.random.key(0); got {rng_key!r}")
-    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {checkpoint!r}")
-    x, y = floating(x=x), jnp.asarray(y)
-    n = len(x)
-    if n == 0 or y.shape[:1] != (n,):
-        raise ValueError(f"x and y must have one row per observation, n ≥ 1; got {x.shape} and {y.shape}")
-    if batch_size > n:
-        raise ValueError(f"batch_size must be at most {n}, the number of observations; got {batch_size}")
-    if jnp.issubdtype(y.dtype, jnp.inexact):
-        finite(y=y)
-    num_batches = -(-n // batch_size)
-    weights_of_kl = kl_weights(num_batches, weighting)
+    _check_types(rng_key, optimiser, checkpoint)
+    x, y = _check_data(x, y, batch_size)
+    num_batches = -(-len(x) // batch_size)
 
     init_key, run_key = jax.random.split(rng_key)
     taken = network(model, x[:batch_size], init_key)
-    num_classes = jax.eval_shape(taken, taken.weights, x[:1]).shape[1]
-    if loss is cross_entropy and not 0 <= y.min() <= y.max() < num_classes:
-        raise ValueError(f"y must be labels 0 to {num_classes - 1}; got {y.min()} to {y.max()}")
+    _check_labels(taken, x, y, loss)
     posterior = mean_field(taken.weights, initial_std)
     prior_variances(posterior, prior_variance)
     draws = {"num_samples": num_samples, "antithetic": antithetic, "local": local}
+    _check_layers(taken, posterior, x[:batch_size], y[:batch_size], loss, draws)
 
-    def step(carry: Carry, minibatch: Minibatch) -> tuple[Carry, tuple[Array, Array]]:
+    step = _step(taken, x, y, loss, optimiser, num_batches, temperature, prior_variance, draws, augment)
+    epoch = _epoch(step, run_key, len(x), batch_size, kl_weights(num_batches, weighting))
+    optimiser_state = optimiser.init((posterior, taken.point))
+    carry = Carry(posterior, taken.point, taken.state, optimiser_state, jnp.asarray(0))
+    carry = jax.tree.map(jnp.copy, carry)  # an epoch uses up what it is given
+    program = Program(epoch, carry, donate=0)
+
+    kept, store = Kept(carry, [], 0.0), None
+    if checkpoint is not None:
+        configuration = {
+            "rng_key": f"{jax.random.key_impl(rng_key)} {jax.random.key_data(rng_key)}",
+            "batch_size": batch_size,
+            "weights": str(jax.tree.map(jnp.shape, taken.weights)),
+        }
+        store = Store(checkpoint, identity(configuration, program.text, program.constants))
+        kept = store.restore(carry, (0, 0))
+    (posterior, point, state, *_), terms, seconds = _run(
+        program, kept, store, num_epochs, len(x), temperature, progress
+    )
+    log_likelihood, kl = (np.concatenate(term) for term in zip(*terms))
+    return Fit(taken, posterior, point, state, Elbo(log_likelihood, kl, temperature), seconds)
+
+
+def _step(
+    taken: Network,
+    x: Array,
+    y: Array,
+    loss: Loss,
+    optimiser: optax.GradientTransformation,
+    num_batches: int,
+    temperature: Number,
+    prior_variance: Variances,
+    draws: dict[str, Any],
+    augment: Callable[[Key[Array, ""], Array], Array] | None,
+) -> Step:
+    """A descent step on the objective of a minibatch, which also returns the two terms of its ELBO."""
+
+    def step(carry: Carry, minibatch: Minibatch) -> tuple[Carry, Terms]:
         augment_key, draw_key = jax.random.split(minibatch.rng_key)
         inputs, targets = x[minibatch.rows], y[minibatch.rows]
         inputs = inputs if augment is None else augment(augment_key, inputs)
@@ -198,7 +227,7 @@ def fit(
             expected, state = expectation(draw_key, posterior, log_likelihoods, **draws)
             log_likelihood = jnp.sum(jnp.where(minibatch.counts, expected, 0))
             kl = minibatch.kl_weight * kl_divergence(posterior, prior_variance)
-            negative = -num_batches / n * (log_likelihood - temperature * kl)
+            negative = -num_batches / len(x) * (log_likelihood - temperature * kl)
             return negative, (state, (log_likelihood, kl))
 
         trained = carry.posterior, carry.point
@@ -207,7 +236,16 @@ def fit(
         posterior, point = jax.tree.map(jnp.add, trained, updates)
         return Carry(posterior, point, state, optimiser_state, carry.epoch), terms
 
-    def epoch(carry: Carry) -> tuple[Carry, tuple[Array, Array]]:
+    return step
+
+
+def _epoch(
+    step: Step, run_key: Key[Array, ""], n: int, batch_size: int, weights_of_kl: Float[Array, "num_batches"]
+) -> Callable[[Carry], tuple[Carry, Terms]]:
+    """A pass over n observations in a new order, which also returns the sums of both terms."""
+    num_batches = len(weights_of_kl)
+
+    def epoch(carry: Carry) -> tuple[Carry, Terms]:
         order_key, step_key = jax.random.split(jax.random.fold_in(run_key, carry.epoch))
         order = jnp.resize(jax.random.permutation(order_key, n), (num_batches, batch_size))
         counts = jnp.arange(num_batches * batch_size).reshape(order.shape) < n
@@ -215,35 +253,34 @@ def fit(
         carry, terms = jax.lax.scan(step, carry, Minibatch(order, counts, weights_of_kl, keys))
         return carry._replace(epoch=carry.epoch + 1), jax.tree.map(lambda term: term.sum()[None], terms)
 
-    optimiser_state = optimiser.init((posterior, taken.point))
-    carry = Carry(posterior, taken.point, taken.state, optimiser_state, jnp.asarray(0))
-    carry = jax.tree.map(jnp.copy, carry)  # an epoch uses up what it is given
-    _check_layers(taken, posterior, x[:batch_size], y[:batch_size], loss, draws)
-    run = Program(epoch, carry, donate=0)
+    return epoch
 
-    kept, before, store = [], 0.0, None
-    if checkpoint is not None:
-        configuration = {
-            "rng_key": f"{jax.random.key_impl(rng_key)} {jax.random.key_data(rng_key)}",
-            "batch_size": batch_size,
-            "weights": str(jax.tree.map(jnp.shape, taken.weights)),
-        }
-        store = Store(checkpoint, identity(configuration, run.text, run.constants))
-        carry, kept, before = store.restore(carry, (0, 0))
+
+def _run(
+    program: Program,
+    kept: Kept,
+    store: Store | None,
+    num_epochs: int,
+    n: int,
+    temperature: Number,
+    progress: bool,
+) -> Kept:
+    """Go on from `kept` to the end of `num_epochs`, with the terms of all epochs as its draws."""
+    carry, terms, before = kept
     if (done := int(carry.epoch)) > num_epochs:
         raise ValueError(
             f"num_epochs must be at least the {done} that the checkpoint holds; got {num_epochs}"
         )
     if done < num_epochs:
-        run.compile()
+        program.compile()
 
     start = time.perf_counter()
     is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"  # which tqdm forgets in notebooks
     with tqdm(total=num_epochs, initial=done, unit="epoch", disable=is_silent) as bar:
         for number in range(done + 1, num_epochs + 1):
-            carry, terms = run(carry)
-            kept.append(jax.tree.map(np.asarray, terms))
-            log_likelihood, kl = kept[-1]
+            carry, of_epoch = program(carry)
+            terms.append(jax.tree.map(np.asarray, of_epoch))
+            log_likelihood, kl = terms[-1]
             value = Elbo(log_likelihood, kl, temperature).value.item()
             if not math.isfinite(value):
                 raise FloatingPointError(
@@ -254,13 +291,42 @@ def fit(
             bar.update()
             if store is not None:
                 seconds = before + time.perf_counter() - start
-                store.save_if_due(number, Kept(carry, kept, seconds), is_last=number == num_epochs)
-    seconds = before + time.perf_counter() - start
+                store.save_if_due(number, Kept(carry, terms, seconds), is_last=number == num_epochs)
+    return Kept(carry, terms, before + time.perf_counter() - start)
 
-    log_likelihood, kl = (np.concatenate(term) for term in zip(*kept))
-    return Fit(
-        taken, carry.posterior, carry.point, carry.state, Elbo(log_likelihood, kl, temperature), seconds
-    )
+
+def _check_types(rng_key: Any, optimiser: Any, checkpoint: Any) -> None:
+    """What is of the wrong type is named before anything is computed."""
+    if not isinstance(optimiser, optax.GradientTransformation):
+        raise TypeError(f"optimiser must be one of optax, such as optax.adam(1e-3); got {optimiser!r}")
+    if not isinstance(rng_key, jax.Array) or not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
+        raise TypeError(f"rng_key must be a key such as jax.random.key(0); got {rng_key!r}")
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {checkpoint!r}")
+
+
+def _check_data(
+    x: Inputs, y: Array | np.ndarray, batch_size: int
+) -> tuple[Float[Array, "n ..."], Shaped[Array, "n ..."]]:
+    """`x` and `y` as arrays, which are finite and have a row for each observation."""
+    x, y = floating(x=x), jnp.asarray(y)
+    n = len(x)
+    if n == 0 or y.shape[:1] != (n,):
+        raise ValueError(f"x and y must have one row per observation, n ≥ 1; got {x.shape} and {y.shape}")
+    if batch_size > n:
+        raise ValueError(f"batch_size must be at most {n}, the number of observations; got {batch_size}")
+    if jnp.issubdtype(y.dtype, jnp.inexact):
+        finite(y=y)
+    return x, y
+
+
+def _check_labels(taken: Network, x: Array, y: Array, loss: Loss) -> None:
+    """Labels for the cross entropy are classes that the network has."""
+    if loss is not cross_entropy:
+        return
+    num_classes = jax.eval_shape(taken, taken.weights, x[:1]).shape[1]
+    if not 0 <= y.min() <= y.max() < num_classes:
+        raise ValueError(f"y must be labels 0 to {num_classes - 1}; got {y.min()} to {y.max()}")
 
 
 def _check_layers(taken, posterior, x, y, loss, draws):
@@ -276,8 +342,8 @@ def _check_layers(taken, posterior, x, y, loss, draws):
     except TypeError as error:
         if draws["local"]:
             raise TypeError(
-                "local draws need layers that compute x @ kernel[...], such as those of widebnn.models and "
-                f"widebnn.vi: {error}"
+                "local draws need layers that compute x @ kernel[...], such as those of widebnn.models: "
+                f"{error}"
             ) from error
         raise
     if values.shape != x.shape[:1]:

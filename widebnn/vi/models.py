@@ -4,108 +4,31 @@ The scaling stands in the readout: f = N⁻¹ Σ_j a_j h_j in the mean-field lim
 of the tangent kernel. Means start at N(0, 0.01²), as in the published code of Huix et al. (2022).
 """
 
+import functools
 import math
 from itertools import pairwise
 
 import jax
-import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs
-from widebnn._check import Number, at_least, one_of
-from widebnn.models.convolution import convolve
-from widebnn.models.local_reparametrisation import apply_kernel
+from widebnn._check import at_least, one_of
+from widebnn.models import Conv, Dense
+from widebnn.models.conv import Images
+from widebnn.models.wide_resnet import residual_scales
 
-__all__ = ["VGG", "Conv", "ConvTwoLayer", "Linear", "ResNet20", "TwoLayer"]
+__all__ = ["VGG", "ConvTwoLayer", "ResNet20", "TwoLayer"]
 
 INITIAL_STD = 0.01
 
 SCALINGS = {"mean-field": lambda width: 1 / width, "ntk": lambda width: 1 / math.sqrt(width)}
 """What outputs are multiplied by, of N."""
 
-Images = Float[Array, "n _height _width _channel"]
-"""Images or maps of features: a layer may change all sizes but n."""
 
-
-class Linear(nnx.Module):
-    """f = x W, or x W + b: no scaling, means start at N(0, `initial_std`²).
-
-    Parameters
-    ----------
-    in_features, out_features
-        Sizes, at least 1.
-    use_bias
-        Whether there is b, which starts at 0.
-    initial_std
-        Deviation of the first parameters.
-    rngs
-        Where they are drawn from.
-
-    Raises
-    ------
-    ValueError
-        If a size is below 1.
-    """
-
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        *,
-        use_bias: bool = False,
-        initial_std: Number = INITIAL_STD,
-        rngs: nnx.Rngs,
-    ):
-        shape = at_least(1, in_features=in_features), at_least(1, out_features=out_features)
-        self.kernel = nnx.Param(initial_std * jax.random.normal(rngs.params(), shape))
-        self.bias = nnx.Param(jnp.zeros(out_features)) if use_bias else None
-
-    def __call__(self, x: Inputs) -> Float[Array, "n d_out"]:
-        f = jnp.asarray(x) @ self.kernel[...]
-        return f if self.bias is None else f + self.bias[...][None, :]
-
-
-class Conv(nnx.Module):
-    """A convolution without bias: no scaling, means start at N(0, `initial_std`²).
-
-    Parameters
-    ----------
-    in_channels, out_channels
-        Numbers of channels, at least 1.
-    kernel_size
-        Height and width of the kernel; padding keeps the size of an image at stride 1.
-    stride
-        Pixels from one output to the next.
-    initial_std
-        Deviation of the first parameters.
-    rngs
-        Where they are drawn from.
-
-    Raises
-    ------
-    ValueError
-        If a number is below 1.
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int = 3,
-        *,
-        stride: int = 1,
-        initial_std: Number = INITIAL_STD,
-        rngs: nnx.Rngs,
-    ):
-        at_least(1, kernel_size=kernel_size)
-        channels = at_least(1, in_channels=in_channels), at_least(1, out_channels=out_channels)
-        self.stride = at_least(1, stride=stride)
-        shape = (kernel_size, kernel_size, *channels)
-        self.kernel = nnx.Param(initial_std * jax.random.normal(rngs.params(), shape))
-
-    def __call__(self, x: Images) -> Images:
-        return apply_kernel(lambda x, kernel: convolve(x, kernel, self.stride), x, self.kernel[...])
+# f = h W without a scale, whose means start at N(0, 0.01²)
+_dense = functools.partial(Dense, scale=1, bias_std=0, initial_std=INITIAL_STD)
+_conv = functools.partial(Conv, scale=1, bias_std=0, initial_std=INITIAL_STD)
 
 
 class TwoLayer(nnx.Module):
@@ -131,8 +54,8 @@ class TwoLayer(nnx.Module):
     ):
         at_least(1, width=width)
         self.scale = SCALINGS[one_of(SCALINGS, scaling=scaling)](width)
-        self.hidden = Linear(in_features, width, rngs=rngs)
-        self.readout = Linear(width, out_features, rngs=rngs)
+        self.hidden = _dense(in_features, width, rngs=rngs)
+        self.readout = _dense(width, out_features, rngs=rngs)
 
     def __call__(self, x: Inputs) -> Float[Array, "n d_out"]:
         return self.scale * self.readout(jax.nn.relu(self.hidden(x)))
@@ -172,8 +95,8 @@ class ConvTwoLayer(nnx.Module):
         at_least(1, width=width)
         self.scale = SCALINGS[one_of(SCALINGS, scaling=scaling)](width)
         height, breadth, channels = image_shape
-        self.hidden = Conv(channels, width, rngs=rngs)
-        self.readout = Linear(height * breadth * width, out_features, rngs=rngs)
+        self.hidden = _conv(channels, width, rngs=rngs)
+        self.readout = _dense(height * breadth * width, out_features, rngs=rngs)
 
     def __call__(self, x: Images) -> Float[Array, "n d_out"]:
         h = jax.nn.relu(self.hidden(x))
@@ -183,12 +106,11 @@ class ConvTwoLayer(nnx.Module):
 class _ScaledConv(nnx.Module):
     """A convolution times gain/√fan-in, of weights whose prior is N(0, 1)."""
 
-    def __init__(self, *shape: int, stride: int = 1, gain: float, rngs: nnx.Rngs):
-        self.conv = Conv(*shape, stride=stride, initial_std=1.0, rngs=rngs)
-        self.scale = gain / math.sqrt(math.prod(self.conv.kernel[...].shape[:-1]))
+    def __init__(self, *shape: int, stride: int, gain: float, rngs: nnx.Rngs):
+        self.conv = Conv(*shape, stride=stride, padding="centred", weight_std=gain, bias_std=0, rngs=rngs)
 
     def __call__(self, x: Images) -> Images:
-        return self.scale * self.conv(x)
+        return self.conv(x)
 
 
 def _layer(
@@ -197,7 +119,7 @@ def _layer(
     """A convolution and what keeps its outputs of order one."""
     if norm == "none":
         return _ScaledConv(in_channels, out_channels, size, stride=stride, gain=gain, rngs=rngs)
-    conv = Conv(in_channels, out_channels, size, stride=stride, rngs=rngs)
+    conv = _conv(in_channels, out_channels, size, stride=stride, padding="centred", rngs=rngs)
     return nnx.Sequential(conv, nnx.BatchNorm(out_channels, momentum=0.9, rngs=rngs))
 
 
@@ -215,7 +137,7 @@ class _Block(nnx.Module):
             if is_first
             else None
         )
-        self.a, self.b = (1.0, 1.0) if norm == "batch" else (math.sqrt(k / (k + 1)), math.sqrt(1 / (k + 1)))
+        self.a, self.b = (1.0, 1.0) if norm == "batch" else residual_scales(k)
 
     def __call__(self, x: Images) -> Images:
         branch = self.second(jax.nn.relu(self.first(x)))
@@ -261,7 +183,7 @@ class ResNet20(nnx.Module):
         channels = [16, *3 * [16], *3 * [32], *3 * [64]]
         self.blocks = nnx.List(_Block(k + 1, a, b, norm, rngs) for k, (a, b) in enumerate(pairwise(channels)))
         std = INITIAL_STD if norm == "batch" else 1.0
-        self.readout = Linear(64, out_features, use_bias=True, initial_std=std, rngs=rngs)
+        self.readout = _dense(64, out_features, bias_std=1, initial_std=std, rngs=rngs)
 
     def __call__(self, x: Images) -> Float[Array, "n d_out"]:
         h = jax.nn.relu(self.stem(x))
@@ -314,12 +236,12 @@ class VGG(nnx.Module):
             raise ValueError(f"depth must be one of {', '.join(map(str, STAGES))}; got {depth}")
         self.scale = SCALINGS[one_of(SCALINGS, scaling=scaling)](512)
         stages = nnx.List()
-        channels = in_channels
+        channels = at_least(1, in_channels=in_channels)
         for out_channels, num_layers in zip((64, 128, 256, 512, 512), STAGES[depth], strict=True):
             stage = nnx.List()
             for _ in range(num_layers):
                 std = math.sqrt(2 / (9 * channels))
-                conv = Conv(channels, out_channels, initial_std=std, rngs=rngs)
+                conv = _conv(channels, out_channels, initial_std=std, rngs=rngs)
                 stage.append(nnx.Sequential(nnx.Dropout(dropout[0], rngs=rngs), conv))
                 channels = out_channels
             stages.append(stage)
@@ -327,7 +249,7 @@ class VGG(nnx.Module):
         self.dense = nnx.List(
             nnx.Sequential(
                 nnx.Dropout(dropout[1], rngs=rngs),
-                Linear(512, d_out, use_bias=True, initial_std=math.sqrt(2 / 512), rngs=rngs),
+                _dense(512, d_out, bias_std=1, initial_std=math.sqrt(2 / 512), rngs=rngs),
             )
             for d_out in (512, 512, out_features)
         )
