@@ -68,6 +68,7 @@ class Conv(Affine):
         super().__init__(shape, weight_std, bias_std, scale, initial_std, rngs)
 
     def __call__(self, h: Images) -> Images:
+        """Outputs (n, height, width, out_channels) at images h, which a stride makes smaller."""
         kernel = self.kernel[...]
         scale = self.weight_std / math.sqrt(math.prod(kernel.shape[:3]))
         f = scale * apply_kernel(

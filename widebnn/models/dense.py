@@ -55,5 +55,6 @@ class Dense(Affine):
         super().__init__((in_features, out_features), weight_std, bias_std, scale, initial_std, rngs)
 
     def __call__(self, h: Inputs) -> Float[Array, "n d_out"]:
+        """Outputs at h, (n, in_features)."""
         f = self.weight_std / math.sqrt(self.in_features) * (jnp.asarray(h) @ self.kernel[...])
         return f if self.bias is None else f + self.bias_std * self.bias[...][None, :]

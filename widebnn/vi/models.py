@@ -58,6 +58,7 @@ class TwoLayer(nnx.Module):
         self.readout = _dense(width, out_features, rngs=rngs)
 
     def __call__(self, x: Inputs) -> Float[Array, "n d_out"]:
+        """Outputs at x, (n, in_features)."""
         return self.scale * self.readout(jax.nn.relu(self.hidden(x)))
 
 
@@ -99,6 +100,7 @@ class ConvTwoLayer(nnx.Module):
         self.readout = _dense(height * breadth * width, out_features, rngs=rngs)
 
     def __call__(self, x: Images) -> Float[Array, "n d_out"]:
+        """Outputs at images x."""
         h = jax.nn.relu(self.hidden(x))
         return self.scale * self.readout(h.reshape(len(h), -1))
 
@@ -186,6 +188,7 @@ class ResNet20(nnx.Module):
         self.readout = _dense(64, out_features, bias_std=1, initial_std=std, rngs=rngs)
 
     def __call__(self, x: Images) -> Float[Array, "n d_out"]:
+        """Logits of images x."""
         h = jax.nn.relu(self.stem(x))
         for block in self.blocks:
             h = block(h)
@@ -255,6 +258,7 @@ class VGG(nnx.Module):
         )
 
     def __call__(self, x: Images) -> Float[Array, "n d_out"]:
+        """Logits of images x."""
         h = x
         for stage in self.stages:
             for layer in stage:
