@@ -1,18 +1,45 @@
-"""The whole suite forbids rank promotion; a test that compares results asks for float64."""
+"""Promotion of ranks is forbidden, in folders that of dtypes too; comparisons of results ask for float64."""
 
+import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import jax
 import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+# Under JAX_ENABLE_X64 data sets in float32 meet networks in float64, as they do for users.
+if not jax.config.jax_enable_x64:
+    jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 # Where compiled programs are kept, keep the small ones too: tests compile more of those than anything else.
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def dtype_promotion(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Strict in the folders of tests; some files beside this one still mix dtypes."""
+    at_the_root = request.path.parent == Path(__file__).parent
+    with jax.numpy_dtype_promotion("standard") if at_the_root else contextlib.nullcontext():
+        yield
 
 
 @pytest.fixture
 def x64() -> Iterator[None]:
     """The test computes in float64."""
     with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture
+def float32() -> Iterator[None]:
+    """The test computes in float32, whose bytes it counts."""
+    with jax.enable_x64(False):
+        yield
+
+
+@pytest.fixture
+def mixed_dtypes() -> Iterator[None]:
+    """Data in float32 meet a network in float64."""
+    with jax.numpy_dtype_promotion("standard"):
         yield

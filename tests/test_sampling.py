@@ -249,7 +249,7 @@ def test_data_are_arguments_of_the_program(compiled):
         assert memory.argument_size_in_bytes > data.nbytes
 
 
-def test_memory_does_not_grow_with_parameters_times_draws(compiled):
+def test_memory_does_not_grow_with_parameters_times_draws(float32, compiled):
     size, num_samples = 100_000, 100
     target = wb.targets.from_potential(lambda u: jnp.sum(jnp.sin(u)) / 10, jnp.zeros(size))
     draws = wb.sample(

@@ -32,6 +32,16 @@ def test_derivatives_are_those_of_autodiff(x64, size, stride, k, padding):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
+def test_images_and_kernel_of_two_precisions_meet_in_the_finer(x64):
+    """Each gets its derivative in its own precision."""
+    x, kernel = jnp.ones((2, 4, 4, 1)) / 3, jnp.ones((3, 3, 1, 2), jnp.float32)
+    with jax.numpy_dtype_promotion("standard"):
+        value, pullback = jax.vjp(convolve, x, kernel)
+        expected = convolve(x, kernel.astype(x.dtype))
+    assert value.dtype == jnp.float64 and jnp.array_equal(value, expected)
+    assert [g.dtype for g in pullback(value)] == [jnp.float64, jnp.float32]
+
+
 def test_draws_of_the_kernel_lie_side_by_side():
     x, kernels = jnp.ones((2, 4, 4, 1)), jnp.arange(18.0).reshape(2, 3, 3, 1, 1)
     gradient = jax.vmap(jax.grad(lambda kernel: jnp.sum(convolve(x, kernel) ** 2)))(kernels)

@@ -57,7 +57,6 @@ def _convolution(x: Images, kernel: Kernel, stride: int, padding: Padding, **dil
     return differentiable(x, kernel)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
 def convolve(x: Images, kernel: Kernel, stride: int = 1, padding: str = "centred") -> Images:
     """x ∗ kernel, padded with zeros so that an image keeps its size at stride 1.
 
@@ -78,6 +77,12 @@ def convolve(x: Images, kernel: Kernel, stride: int = 1, padding: str = "centred
         k is odd; "same" for as many as ⌈size/stride⌉ outputs need, one less before than behind where they are
         odd, as TensorFlow, Flax and neural-tangents have it. They differ at strides above 1.
     """
+    dtype = jnp.promote_types(x.dtype, kernel.dtype)  # which `jax.lax` leaves to its caller
+    return _convolve(x.astype(dtype), kernel.astype(dtype), stride, padding)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _convolve(x: Images, kernel: Kernel, stride: int, padding: str) -> Images:
     return _convolution(x, kernel, stride, _padding(x, kernel, stride, padding))
 
 
@@ -90,7 +95,7 @@ def _padding(x: Images, kernel: Kernel, stride: int, padding: str) -> Padding:
 
 
 def _forward(x: Images, kernel: Kernel, stride: int, padding: str):
-    # not by convolve: a derivative of the gradient goes through here in forward mode
+    # not by _convolve: a derivative of the gradient goes through here in forward mode
     return _convolution(x, kernel, stride, _padding(x, kernel, stride, padding)), (x, kernel)
 
 
@@ -116,4 +121,4 @@ def _backward(stride: int, padding: str, operands: tuple[Images, Kernel], g: Ima
     return dx, dk.transpose(1, 2, 0, 3)
 
 
-convolve.defvjp(_forward, _backward)
+_convolve.defvjp(_forward, _backward)

@@ -45,7 +45,9 @@ class LocalReparametrisation:
         mean, variance = linear(x, self.mean), linear(x**2, self.std**2)
         # at x = 0 the root has no derivative
         std = jnp.sqrt(jnp.maximum(variance, jnp.finfo(variance.dtype).tiny))
-        return mean + self.sign * std * jax.random.normal(self.rng_key, mean.shape, mean.dtype)
+        return mean + self.sign.astype(mean.dtype) * std * jax.random.normal(
+            self.rng_key, mean.shape, mean.dtype
+        )
 
     def __rmatmul__(self, x: Float[Array, "n d_in"]) -> Float[Array, "n d_out"]:
         return self.through(jnp.matmul, x)

@@ -109,6 +109,10 @@ class Categorical(Target):
     def template(self):
         return self.bnn.template(self.x)
 
+    @property
+    def num_observations(self) -> int:
+        return len(self.x)
+
     def potential(self, position: Parameters) -> Float[Array, ""]:
         psi = self.bnn.embedding(position.inner, self.x)
         affine = self.affine(psi)

@@ -32,6 +32,10 @@ class Linear(Target):
     def template(self):
         return jax.ShapeDtypeStruct((self.x.shape[1], self.y.shape[1]), self.x.dtype)
 
+    @property
+    def num_observations(self) -> int:
+        return len(self.x)
+
     def potential(self, position: Float[Array, "d_in d_out"]) -> Float[Array, ""]:
         return jnp.sum((self.y - self.x @ position) ** 2) / (2 * self.noise_std**2)
 

@@ -53,6 +53,10 @@ class NetworkPosterior(Target):
                 f"y must have shape (n, d_out) = ({len(x)}, {self.bnn.out_features}); got {y.shape}"
             )
 
+    @property
+    def num_observations(self) -> int:
+        return len(self.x)
+
     @abstractmethod
     def inner(self, position: Position) -> Inner:
         """θ^{≤L}, the parameters below the readout."""

@@ -154,4 +154,4 @@ def kl_weights(num_batches: int, kind: str = "uniform") -> Float[Array, "num_bat
     at_least(1, num_batches=num_batches)
     if one_of(KL_WEIGHTS, kind=kind) == "uniform":
         return jnp.full(num_batches, 1 / num_batches)
-    return 0.5 ** jnp.arange(1, num_batches + 1) / (1 - 0.5**num_batches)
+    return 0.5 ** jnp.arange(1.0, num_batches + 1) / (1 - 0.5**num_batches)

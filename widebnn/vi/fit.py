@@ -232,7 +232,8 @@ def _step(
 
         trained = carry.posterior, carry.point
         gradient, (state, terms) = jax.grad(objective, has_aux=True)(trained)
-        updates, optimiser_state = optimiser.update(gradient, carry.optimiser, trained)
+        with jax.numpy_dtype_promotion("standard"):  # Optax raises floats to integer powers
+            updates, optimiser_state = optimiser.update(gradient, carry.optimiser, trained)
         posterior, point = jax.tree.map(jnp.add, trained, updates)
         return Carry(posterior, point, state, optimiser_state, carry.epoch), terms
 

@@ -42,7 +42,9 @@ class MeanField(NamedTuple):
         # all of z at once: a generator for each leaf would make deep networks slow to compile
         flat, unravel = ravel_pytree(self.mean)
         z = unravel(jax.random.normal(rng_key, flat.shape, flat.dtype))
-        return jax.tree.map(lambda mean, std, z: mean + sign * std * z, self.mean, self.std, z)
+        return jax.tree.map(
+            lambda mean, std, z: mean + jnp.asarray(sign, mean.dtype) * std * z, self.mean, self.std, z
+        )
 
     def local_draw(self, rng_key: Key[Array, ""], sign: Sign = 1) -> PyTree:
         """A draw whose kernels, the leaves of two dimensions and more, are drawn once they are applied."""
@@ -56,7 +58,7 @@ class MeanField(NamedTuple):
 
 def _draw(rng_key: Key[Array, ""], mean: Array, std: Array, sign: Sign) -> Array:
     """μ ± σz."""
-    return mean + sign * std * jax.random.normal(rng_key, mean.shape, mean.dtype)
+    return mean + jnp.asarray(sign, mean.dtype) * std * jax.random.normal(rng_key, mean.shape, mean.dtype)
 
 
 def mean_field(weights: Weights, std: Number) -> MeanField:
