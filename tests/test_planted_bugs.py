@@ -199,9 +199,18 @@ def resumed_without(name):
     )
 
 
+def step_size_without(name):
+    """One part of a step size that is tuned starts afresh."""
+    return resumed_with(
+        lambda old, fresh: old._replace(
+            step_size=old.step_size._replace(**{name: jnp.copy(getattr(fresh.step_size, name))})
+        )
+    )
+
+
 CHECKPOINTS = {
-    "averaged step size forgotten": resumed_without("average"),
-    "step size under tuning forgotten": resumed_without("log_step_size"),
+    "averaged step size forgotten": step_size_without("log_average"),
+    "step size under tuning forgotten": step_size_without("log"),
     "streamed summary forgotten": resumed_without("streamed"),
     "momentum forgotten": resumed_with(
         lambda old, fresh: old._replace(states=old.states._replace(momentum=fresh.states.momentum))

@@ -77,7 +77,7 @@ CASES = {
     "two layers, other λ, pcn": (lambda tiny: repriorised(tiny, 0.5), lambda u: pcn(u, 0.3)),
     "two layers, rotated standard, pcn": (lambda tiny: rotated(standard(tiny)), lambda u: pcn(u, 0.2)),
     "two layers, rotated repriorised, rwm": (lambda tiny: rotated(repriorised(tiny)), lambda u: rwm(u, 0.3)),
-    "two layers, rotated marginal, mala": (lambda tiny: rotated(marginal(tiny)), lambda u: mala(u, 0.35)),
+    "two layers, rotated marginal, mala": (lambda tiny: rotated(marginal(tiny)), lambda u: mala(u, 0.25)),
 }
 
 
