@@ -47,7 +47,7 @@ def stax_dense(layer):
 @pytest.mark.parametrize("depth", [0, 1, 4])
 @pytest.mark.parametrize("activation", EXPECTATIONS)
 @pytest.mark.parametrize("dtype, tolerance", [(jnp.float32, 1e-5), (jnp.float64, 1e-12)])
-def test_agrees_with_neural_tangents(x64, activation, depth, dtype, tolerance):
+def test_agrees_with_neural_tangents(x64, mixed_dtypes, activation, depth, dtype, tolerance):
     bnn = network(depth=depth, activation=activation, in_features=5)
     x1, x2 = (jnp.asarray(x, dtype) for x in jnp.split(inputs(10, 5), [4]))
     for kernel, twin in zip((make(bnn) for make in KERNELS.values()), stax_twin(bnn)):
