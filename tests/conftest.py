@@ -40,6 +40,6 @@ def float32() -> Iterator[None]:
 
 @pytest.fixture
 def mixed_dtypes() -> Iterator[None]:
-    """Data in float32 meet a network in float64, or kernels of neural-tangents."""
+    """Data in float32 meet a network in float64, or steps are those of Optax or neural-tangents."""
     with jax.numpy_dtype_promotion("standard"):
         yield

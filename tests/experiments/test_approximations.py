@@ -54,7 +54,7 @@ def test_moments_are_those_of_the_mixture():
 
 
 @pytest.mark.slow
-def test_rows_hold_every_method_and_mcmc_is_at_no_distance_from_itself():
+def test_rows_hold_every_method_and_mcmc_is_at_no_distance_from_itself(mixed_dtypes):
     rows = list(approximations(TINY))
     problem = _problem(TINY, 0)
     names = [name for name, _ in _methods(TINY, len(problem.x))]
