@@ -31,7 +31,7 @@ class Conv(Affine):
     stride
         Pixels from one output to the next.
     padding
-        "same" or "centred", as in `widebnn.models.convolution.convolve`; they differ at strides above 1.
+        "same" or "centred", as in ``widebnn.models.convolution.convolve``; they differ at strides above 1.
     weight_std, bias_std
         σ_W > 0 and σ_b ≥ 0. With σ_b = 0 the layer has no bias.
     scale, initial_std

@@ -55,7 +55,7 @@ class Experiment[C]:
     observes
         Loaders of `widebnn.data` by name, each with the number of records to observe.
     flops
-        What its results tell of the device: operations per second (`widebnn.study.speed`). None where they
+        What its results tell of the device: operations per second (``widebnn.study.speed``). None where they
         tell nothing.
     claims
         The rows of the ledger that rest on it.
