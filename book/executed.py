@@ -83,6 +83,15 @@ def pytest_runtest_makereport(
     return report
 
 
+def shown(cell: IPyNbCell) -> list:
+    """Outputs of a cell; without the value of a last line that ends with a semicolon.
+
+    IPython leaves that value out by a look at its history, which a kernel of nbval does not keep.
+    """
+    is_quiet = cell.cell.source.rstrip().endswith(";")
+    return [o for o in cell.test_outputs if not (is_quiet and o.output_type == "execute_result")]
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Keep each chapter of which every cell has run and passed."""
     cells = [
@@ -98,10 +107,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         ):
             continue
         for number, cell in enumerate(own, 1):
-            cell.cell.outputs, cell.cell.execution_count = (
-                cell.test_outputs,
-                number,
-            )
+            cell.cell.outputs, cell.cell.execution_count = shown(cell), number
         notebook.nb.metadata["execution_seconds"] = round(
             notebook.stash[SECONDS], 1
         )
