@@ -9,7 +9,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -267,7 +267,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
 
     learns = ("noise_std", "readout_std", "weight_std", "bias_std")
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> "BNNRegressor":
         """Sample the posterior.
 
         Parameters
@@ -504,7 +504,7 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         """Names of the scales."""
         return ("readout_std", "weight_std", "bias_std") + ("noise_std",) * (self.likelihood == "gaussian")
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> "BNNClassifier":
         """Sample the posterior.
 
         Parameters

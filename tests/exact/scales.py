@@ -16,9 +16,9 @@ from .importance import NUM_CHAINS, _weighted, assert_moments, by_chains
 from .networks import ACTIVATION
 
 PRIORS = {
-    "noise_std": targets.LogNormal(0.4, 0.6),
-    "readout_std": targets.LogNormal(1.0, 0.5),
-    "weight_std": targets.LogNormal(1.4, 0.4),
+    "noise_std": targets.LogNormal(0.4, 0.8),
+    "readout_std": targets.LogNormal(1.0, 0.8),
+    "weight_std": targets.LogNormal(1.4, 1.0),
 }
 WIDTH, BIAS_STD = 3, 0.5
 
@@ -45,9 +45,9 @@ def target_of(x, y, priors=PRIORS, space="auto"):
     return targets.scaled(make, **priors)
 
 
-def sampler_of(target, step_size=0.5):
+def sampler_of(target, step_size=0.25):
     return samplers.with_scales(
-        target, lambda potential: samplers.function_space_hmc(potential, step_size, num_steps=2)
+        target, lambda potential: samplers.function_space_hmc(potential, step_size, num_steps=4)
     )
 
 
@@ -111,7 +111,19 @@ def assert_exact(target, sampler, observed, exact, num_samples=150, thin=10, bur
     assert_moments(by_chains(both), exact)
 
 
-def ranks(make_target, make_sampler, num_sets=1_000, n=6, num_draws=39, thin=10, burn_in=400):
+def assert_conditional(target):
+    """The conditional of the readout's scales is the potential, but for a constant."""
+    position = target.draw_prior(jax.random.key(0))
+    conditional = target.readout_conditional(position)
+    gaps = []
+    for key in jax.random.split(jax.random.key(1), 5):
+        u = wb.tree.normal_like(key, position.readout_scales)
+        gaps.append(conditional(u) - target.potential(position._replace(readout_scales=u)))
+    gap = float(np.ptp(gaps))
+    assert gap < 1e-8, f"the conditional of the readout's scales is not the potential: {gap:.2g} off"
+
+
+def ranks(make_target, make_sampler, num_sets=1_000, n=20, num_draws=19, thin=8, burn_in=500):
     """Ranks of what made a data set among draws of its posterior, (data set, quantity), in 0, …, num_draws.
 
     Simulation-based calibration (Talts et al. 2018): with prior, data and sampler in agreement each rank is
@@ -151,7 +163,7 @@ def ranks(make_target, make_sampler, num_sets=1_000, n=6, num_draws=39, thin=10,
     return np.asarray(jax.jit(jax.vmap(of_set))(jax.random.split(jax.random.key(5), num_sets)))
 
 
-def assert_uniform(found, num_draws=39):
+def assert_uniform(found, num_draws=19):
     """DKW: sup |F̂ − F| of a rank exceeds its band at the rate `FALSE_FAILURE`, all quantities together."""
     num_sets, num_quantities = found.shape
     band = math.sqrt(math.log(2 * num_quantities / FALSE_FAILURE) / (2 * num_sets))
