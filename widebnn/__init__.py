@@ -5,7 +5,7 @@ from importlib.metadata import version
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from widebnn import checkpoint, diagnostics, models, nngp, samplers, streaming, targets, tree, tuning
+from widebnn import checkpoint, diagnostics, models, nngp, samplers, streaming, targets, tree, tuning, until
 from widebnn._failures import ChainWarning
 from widebnn.checkpoint import Checkpoint
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
@@ -13,6 +13,7 @@ from widebnn.models import BNN
 from widebnn.sampling import Draws, sample
 from widebnn.scale import at_scale, current_scale
 from widebnn.streaming import Stream, Streamed
+from widebnn.until import Until
 from widebnn.versions import print_versions
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ __all__ = [
     "Draws",
     "Stream",
     "Streamed",
+    "Until",
     "at_scale",
     "checkpoint",
     "current_scale",
@@ -54,6 +56,7 @@ __all__ = [
     "targets",
     "tree",
     "tuning",
+    "until",
     "vi",
 ]
 
