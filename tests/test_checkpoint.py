@@ -43,6 +43,7 @@ def test_resumed_run_leaves_the_same_bits(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("mixed_dtypes")
 def test_runs_of_another_library_resume(tmp_path):
     hmc = blackjax.ghmc(TARGET.logdensity, 0.3, {"a": jnp.ones(2), "b": jnp.ones((1, 3))}, 0.5, 0.1)
     with jax.numpy_rank_promotion("allow"):  # BlackJAX broadcasts freely

@@ -103,7 +103,7 @@ class Chains(NamedTuple):
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self.draw_shapes(keys, carry)
         )
         carry, totals = jax.lax.fori_loop(0, num_steps, body, (carry, totals))
-        report = jax.tree.map(lambda total: total / num_steps, totals)
+        report = jax.tree.map(lambda total: total / num_steps.astype(total.dtype), totals)
 
         def keep(carry):
             rng_key = jax.random.fold_in(jax.random.fold_in(keys[STREAM, 0], carry.step), SKETCH)
