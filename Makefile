@@ -13,7 +13,7 @@ uv := $(shell command -v uv)
 compiled := JAX_COMPILATION_CACHE_DIR='$(CURDIR)/_build/compiled' JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1
 
 # Most of a test's time goes into compiling; chapters run as their readers run them, fully optimised.
-lightly := XLA_FLAGS=--xla_backend_optimization_level=1
+lightly := XLA_FLAGS='--xla_backend_optimization_level=1 --xla_llvm_disable_expensive_passes=true'
 
 # Where jupyter-book looks for the outputs of chapters; it knows neither WIDEBNN_SCALE nor the package's code.
 cached := _build/.jupyter_cache

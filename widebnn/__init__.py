@@ -2,8 +2,7 @@
 
 import importlib
 from importlib.metadata import version
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from widebnn import checkpoint, diagnostics, models, nngp, samplers, streaming, targets, tree, tuning, until
 from widebnn._failures import ChainWarning
@@ -17,15 +16,30 @@ from widebnn.until import Until
 from widebnn.versions import print_versions
 
 if TYPE_CHECKING:
-    from widebnn import data, estimates, experiments, landscape, metrics, plots, study, vi
+    from widebnn import data, estimates, estimators, experiments, landscape, metrics, plots, study, vi
+    from widebnn.estimators import BNNClassifier, BNNRegressor
 
 __version__ = version("widebnn")
 
-_ON_FIRST_USE = {"data", "estimates", "experiments", "landscape", "metrics", "plots", "study", "vi"}
+_ON_FIRST_USE = {
+    "data",
+    "estimates",
+    "estimators",
+    "experiments",
+    "landscape",
+    "metrics",
+    "plots",
+    "study",
+    "vi",
+}
 """Modules that bring Matplotlib, Optax, SciPy or Pooch along: a chain needs none of them."""
+
+_ESTIMATORS = {"BNNClassifier", "BNNRegressor"}
 
 __all__ = [
     "BNN",
+    "BNNClassifier",
+    "BNNRegressor",
     "ChainWarning",
     "Checkpoint",
     "Draws",
@@ -39,6 +53,7 @@ __all__ = [
     "diagnostics",
     "effective_sample_size",
     "estimates",
+    "estimators",
     "experiments",
     "landscape",
     "metrics",
@@ -61,7 +76,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
+    if name in _ESTIMATORS:
+        return getattr(importlib.import_module("widebnn.estimators"), name)
     if name in _ON_FIRST_USE:
         return importlib.import_module(f"widebnn.{name}")
     raise AttributeError(f"module 'widebnn' has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from widebnn.samplers._alternate import alternate
 from widebnn.samplers._base import Info, Potential, Sampler, State, accept
+from widebnn.samplers._conditional import conditional
 from widebnn.samplers._elliptical_slice import elliptical_slice
 from widebnn.samplers._function_space_hmc import function_space_hmc
 from widebnn.samplers._hmc import hmc, leapfrog
@@ -9,10 +10,12 @@ from widebnn.samplers._langevin import langevin
 from widebnn.samplers._mala import mala
 from widebnn.samplers._pcn import pcn
 from widebnn.samplers._pcnl import pcnl
+from widebnn.samplers._readout_scales import readout_scales
 from widebnn.samplers._rwm import rwm
 from widebnn.samplers._states import GradientState, MomentumState, PotentialState
 from widebnn.samplers._tuned import Tuned, tuned
 from widebnn.samplers._unitwise import Units, unitwise
+from widebnn.samplers._with_scales import with_scales
 
 __all__ = [
     "GradientState",
@@ -26,6 +29,7 @@ __all__ = [
     "Units",
     "accept",
     "alternate",
+    "conditional",
     "elliptical_slice",
     "function_space_hmc",
     "hmc",
@@ -34,7 +38,9 @@ __all__ = [
     "mala",
     "pcn",
     "pcnl",
+    "readout_scales",
     "rwm",
     "tuned",
     "unitwise",
+    "with_scales",
 ]

@@ -127,6 +127,15 @@ class NetworkPosterior(Target):
 
         return covariance
 
+    def predictive_variance(self, x: NewInputs) -> Function:
+        """Var[f_j(x) | θ^{≤L}, D], (m,), the diagonal of `predictive_covariance`."""
+        embedding = self.embedding_at(x)
+
+        def variance(position, rng_key=None):
+            return self.readout_posterior(position).variance(embedding(position, rng_key))
+
+        return variance
+
     def predictive_draw(self, x: NewInputs) -> Function:
         """y* = f_θ(x) + σ ε, (m, d_out): a posterior-predictive draw, a function of `(position, rng_key)`."""
         output = self.output(x)

@@ -1,0 +1,133 @@
+"""Bugs planted in learned scales: exact answers and calibration must see every one."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from widebnn import samplers, targets
+from widebnn.targets import LogNormal, Scaled, Spectrum
+
+from ..exact import scales
+from ..exact.planted import caught, passed
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+class PowersOfTen(LogNormal):
+    """log₁₀ s normal in place of log s."""
+
+    def at(self, u):
+        return self.median * 10 ** (self.spread * u)
+
+
+class WithSpectrum(Scaled):
+    """Draws readout scales from the conditional that another spectrum has."""
+
+    spectrum = Spectrum
+
+    def readout_conditional(self, position):
+        target, here = self.at(position), self.scales(position)
+        eigen = self.spectrum(*targets.spectrum(target.embedding(position.network), target.y, "feature"))
+
+        def potential(u):
+            there = {name: self.priors[name].at(value) for name, value in u.items()}
+            return eigen.potential(there["readout_std"] / here["readout_std"], there["noise_std"])
+
+        return potential
+
+
+class ScaleNotSquared(Spectrum):
+    def potential(self, scale, noise_std):
+        return super().potential(jnp.sqrt(scale), noise_std)
+
+
+class RestForgotten(Spectrum):
+    def potential(self, scale, noise_std):
+        return Spectrum(*self)._replace(rest=jnp.zeros_like(self.rest)).potential(scale, noise_std)
+
+
+class NoiseOfSeenDirectionsAlone(Spectrum):
+    """Without (n − k) log σ²: what feature space does not see is forgotten."""
+
+    def potential(self, scale, noise_std):
+        return Spectrum(*self)._replace(num_observations=len(self.values)).potential(scale, noise_std)
+
+
+def with_spectrum(kind):
+    def make(x, y):
+        right = scales.target_of(x, y)
+        target = WithSpectrum(right.make, right.priors)
+        object.__setattr__(target, "spectrum", kind)
+        return target
+
+    return make
+
+
+def powers_of_ten(x, y):
+    return scales.target_of(x, y, {name: PowersOfTen(*prior) for name, prior in scales.PRIORS.items()})
+
+
+def inner_scale_from_its_prior(target):
+    """A slice that does not look at the data."""
+    flat = samplers.elliptical_slice(lambda u: jnp.zeros(()))
+    move = samplers.conditional(
+        target.potential, "network", lambda U: samplers.function_space_hmc(U, 0.5, num_steps=2)
+    )
+    blind = samplers.conditional(target.potential, "scales", lambda U: flat)
+    return samplers.alternate(samplers.alternate(move, blind), samplers.readout_scales(target))
+
+
+def scales_at_another_network(target):
+    """The spectrum of the network that was, not of the one that is."""
+    right = scales.sampler_of(target)
+
+    def init(position, rng_key=None):
+        return samplers.PotentialState(position, position)
+
+    def step(rng_key, state):
+        before = state.potential
+        network_key, scales_key = jax.random.split(rng_key)
+        moved, info = right.step(network_key, right.init(state.position))
+        stale = samplers.readout_scales(target)
+        drawn, _ = stale.step(scales_key, stale.init(before._replace(scales=moved.position.scales)))
+        position = moved.position._replace(readout_scales=drawn.position.readout_scales)
+        return samplers.PotentialState(position, state.position), info
+
+    return samplers.Sampler(init, step)
+
+
+def ranked(make_target=scales.target_of, make_sampler=scales.sampler_of):
+    return lambda: scales.assert_uniform(scales.ranks(make_target, make_sampler))
+
+
+def same(kind):
+    def check():
+        observed = scales.data(n=12)
+        scales.assert_conditional(with_spectrum(kind)(observed.x, observed.y))
+
+    return check
+
+
+test_bug_is_caught = caught(
+    (
+        "ranks",
+        "ranks of .* are not uniform",
+        {
+            "prior in powers of ten": ranked(powers_of_ten),
+            "layers' scale from its prior": ranked(make_sampler=inner_scale_from_its_prior),
+            "scales at another network": ranked(make_sampler=scales_at_another_network),
+        },
+    ),
+    (
+        "conditional",
+        "the conditional of the readout's scales is not the potential",
+        {
+            "readout scale not squared": same(ScaleNotSquared),
+            "noise of seen directions alone": same(NoiseOfSeenDirectionsAlone),
+            "rest of the observations forgotten": same(RestForgotten),
+        },
+    ),
+    slow=("ranks",),
+)
+
+test_right_one_of_the_same_make_passes = passed(spectrum=same(Spectrum))

@@ -1,0 +1,169 @@
+"""Targets whose scales are part of the position."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from jax.scipy.stats import multivariate_normal
+
+import widebnn as wb
+from widebnn import samplers, targets
+
+from ..exact import scales
+
+
+@pytest.fixture
+def observed(x64):
+    return scales.data(n=5)
+
+
+@pytest.mark.parametrize(("n", "width"), [(4, 9), (9, 4), (5, 5)])
+@pytest.mark.parametrize("space", ["data", "feature"])
+def test_spectrum_gives_the_evidence_at_every_scale(x64, n, width, space):
+    rng = np.random.default_rng(0)
+    psi, y = jnp.asarray(rng.normal(size=(n, width))), jnp.asarray(rng.normal(size=(n, 2)))
+    eigen = targets.spectrum(psi, y, space)
+    for scale, noise_std in ((1.0, 0.3), (0.2, 1.5), (3.0, 0.05)):
+        exact = targets.readout_posterior(scale * psi, y, noise_std**2).potential()
+        np.testing.assert_allclose(eigen.potential(scale, noise_std), exact, rtol=1e-9)
+
+
+def test_spectrum_of_equal_rows_and_columns(x64):
+    """Eigenvalues of 0, in either space: their directions are noise alone."""
+    rng = np.random.default_rng(0)
+    psi = jnp.asarray(np.repeat(rng.normal(size=(4, 2)), 2, axis=0) @ rng.normal(size=(2, 6)))
+    y = jnp.asarray(rng.normal(size=(8, 1)))
+    exact = targets.readout_posterior(psi, y, 0.01, "data").potential()
+    for space in ("data", "feature"):
+        np.testing.assert_allclose(targets.spectrum(psi, y, space).potential(1.0, 0.1), exact, rtol=1e-8)
+
+
+def test_spectrum_in_float32(float32):
+    """Many observations of few features, where a difference of squares would cancel."""
+    rng = np.random.default_rng(0)
+    psi = rng.normal(size=(2_000, 30))
+    y = psi @ rng.normal(size=(30, 1)) + 0.05 * rng.normal(size=(2_000, 1))
+    exact = targets.spectrum(*(jnp.asarray(a, jnp.float32) for a in (psi, y))).potential(1.0, 0.05)
+    with jax.enable_x64(True):
+        wanted = targets.spectrum(jnp.asarray(psi), jnp.asarray(y)).potential(1.0, 0.05)
+    assert abs(float(exact) - float(wanted)) < 0.3
+
+
+def test_potential_is_minus_the_log_evidence(observed):
+    target = scales.target_of(observed.x, observed.y)
+    position = target.draw_prior(jax.random.key(0))
+    kernel, bias = (position.network["layers"][0][name] for name in ("kernel", "bias"))
+    s = {
+        name: prior.median * jnp.exp(prior.spread * u)
+        for (name, prior), u in zip(
+            scales.PRIORS.items(),
+            [
+                position.readout_scales["noise_std"],
+                position.readout_scales["readout_std"],
+                position.scales["weight_std"],
+            ],
+        )
+    }
+    assert target.scales(position).keys() == s.keys()
+    psi = scales.embedding((kernel, bias, s), observed.x)
+    covariance = psi @ psi.T + s["noise_std"] ** 2 * jnp.eye(len(psi))
+    exact = -multivariate_normal.logpdf(observed.y[:, 0], jnp.zeros(len(psi)), covariance)
+    np.testing.assert_allclose(target.potential(position), exact, rtol=1e-10)
+
+
+@pytest.mark.parametrize("space", ["data", "feature"])
+def test_conditional_of_readout_scales_is_the_potential(observed, space):
+    scales.assert_conditional(scales.target_of(observed.x, observed.y, space=space))
+
+
+@pytest.mark.parametrize("names", [("noise_std",), ("readout_std",), ("weight_std",)])
+def test_one_scale_alone(observed, names):
+    """The others keep their values: noise 0.4, readout 1 and layer 1.4."""
+    known = {"noise_std": 0.4, "readout_std": 1.0, "weight_std": 1.4}
+    whole = scales.target_of(observed.x, observed.y)
+
+    def make(**given):
+        return whole.make(**known | given)
+
+    target = targets.scaled(make, **{name: scales.PRIORS[name] for name in names})
+    position = target.draw_prior(jax.random.key(0))
+    assert set(position.scales) | set(position.readout_scales) == set(names)
+    kernel = scales.sampler_of(target)
+    state, _ = kernel.step(jax.random.key(1), kernel.init(position))
+    assert jnp.isfinite(target.potential(state.position))
+    assert target.scale(names[0])(state.position) != target.scale(names[0])(position)
+
+
+def test_predictions_are_those_of_the_target_at_the_scales(observed):
+    target = scales.target_of(observed.x, observed.y)
+    position, key = target.draw_prior(jax.random.key(0)), jax.random.key(1)
+    here = target.at(position)
+    for name in ("output", "predictive_mean", "predictive_covariance", "predictive_draw"):
+        found = getattr(target, name)(observed.x_new)(position, key)
+        np.testing.assert_array_equal(found, getattr(here, name)(observed.x_new)(position.network, key))
+    theta = target.to_parameters(position, key)
+    assert theta.readout.shape == (4, 1)
+
+
+def test_limiting_scales_maximise_the_evidence(observed):
+    """σ of the limit against a grid, all other scales held by their narrow priors."""
+    fixed = targets.LogNormal(1.0, 1e-4)
+    priors = {"noise_std": targets.LogNormal(0.4, 1.0), "readout_std": fixed, "weight_std": fixed}
+    target = scales.target_of(observed.x, observed.y, priors)
+    found = target.limiting_scales()
+    bnn = target.median.bnn
+
+    def loss(u):
+        noise_std = 0.4 * np.exp(u)
+        process = wb.nngp.gaussian_process(wb.nngp.nngp_kernel(bnn), observed.x, observed.y, noise_std)
+        return u**2 / 2 - float(process.log_marginal_likelihood())
+
+    grid = np.linspace(-3, 3, 601)
+    best = grid[np.argmin([loss(u) for u in grid])]
+    assert abs(found["noise_std"] - best) < 0.02
+    start = target.draw_start(jax.random.key(0), found)
+    assert jnp.isfinite(target.potential(start))
+
+
+def test_evidence_of_many_rows_takes_some_of_them(observed, monkeypatch):
+    monkeypatch.setattr("widebnn.targets._scaled.MAX_ROWS", 3)
+    assert set(scales.target_of(observed.x, observed.y).limiting_scales()) == set(scales.PRIORS)
+
+
+@pytest.mark.slow
+def test_exact_answers(observed):
+    target = scales.target_of(observed.x, observed.y)
+    exact = scales.reference(observed)
+    assert exact.effective_draws > 10_000
+    scales.assert_exact(target, scales.sampler_of(target), observed, exact.moments)
+
+
+@pytest.mark.slow
+def test_ranks_of_the_truth_are_uniform(x64):
+    found = scales.ranks(scales.target_of, scales.sampler_of)
+    scales.assert_uniform(found)
+
+
+def test_a_classifier_learns_its_scales(float32):
+    rng = np.random.default_rng(0)
+    x, labels = rng.normal(size=(12, 2)), rng.integers(3, size=12)
+
+    def make(readout_std, weight_std):
+        features = wb.models.FCN(2, 4, weight_std=weight_std, rngs=nnx.Rngs(0))
+        bnn = wb.BNN(features, 3, 1.0, weight_std=readout_std, bias_std=readout_std)
+        return targets.categorical(bnn, x, labels, map="identity")
+
+    target = targets.scaled(
+        make, readout_std=targets.LogNormal(1.0, 1.0), weight_std=targets.LogNormal(1.4, 0.5)
+    )
+    draws = wb.sample(
+        jax.random.key(0),
+        samplers.with_scales(target, lambda U: samplers.function_space_hmc(U, 0.3, num_steps=2)),
+        target,
+        num_samples=50,
+        num_chains=2,
+        collect={"readout_std": target.scale("readout_std"), "f": target.output(x)},
+    )
+    assert np.ptp(draws["readout_std"], axis=1).min() > 0
+    assert draws["f"].shape == (2, 50, 12, 3)

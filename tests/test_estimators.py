@@ -1,0 +1,235 @@
+"""scikit-learn estimators: its own checks, and what their users expect."""
+
+import pickle
+
+import numpy as np
+import pytest
+from flax import nnx
+from scipy import stats
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import widebnn as wb
+from widebnn.estimators import BNNClassifier, BNNRegressor, _largest, _quantile
+from widebnn.models import FCN
+from widebnn.targets import LogNormal
+
+SHORT = {"width": 8, "num_chains": 2, "num_samples": 8, "thin": 1, "burn_in": 20, "random_state": 0}
+
+pytestmark = [
+    pytest.mark.usefixtures("float32"),
+    pytest.mark.filterwarnings("ignore:the chains have not converged"),
+]
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [BNNRegressor(**SHORT), BNNClassifier(**SHORT), BNNClassifier(likelihood="gaussian", **SHORT)]
+)
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def curve(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2, 2, size=(n, 1))
+    return x, 10 + 5 * np.sin(2 * x[:, 0]) + rng.normal(size=n)
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    return BNNRegressor(width=64, num_samples=100, burn_in=200, random_state=0).fit(*curve())
+
+
+def test_a_curve_and_its_noise(regressor):
+    """The noise is 1, and nine in ten new targets lie in their interval."""
+    x, y = curve(400, seed=1)
+    noise_std = regressor.scales_["noise_std"] * np.std(curve()[1])
+    assert 0.75 < noise_std < 1.35
+    assert regressor.score(x, y) > 0.85
+    lower, upper = regressor.predict_interval(x)
+    assert 0.82 < np.mean((lower < y) & (y < upper)) < 0.97
+    # the best that can be had is the entropy of the noise
+    assert 1.35 < -regressor.log_predictive_density(x, y).mean() < 1.65
+
+
+def test_deviations_grow_where_there_are_no_data(regressor):
+    _, std = regressor.predict([[0.0], [6.0]], return_std=True)
+    assert std[1] > 1.5 * std[0]
+
+
+def test_moments_of_predictions_agree(regressor):
+    x = curve(7, seed=2)[0]
+    mean, std = regressor.predict(x, return_std=True)
+    same, covariance = regressor.predict(x, return_cov=True)
+    np.testing.assert_array_equal(mean, same)
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), std, rtol=1e-4)
+    draws = regressor.sample_y(x, 2_000, random_state=1)
+    assert draws.shape == (7, 2_000)
+    score = (draws.mean(axis=1) - mean) / (std / np.sqrt(2_000))
+    assert np.abs(score).max() < stats.norm.isf(1e-6 / 14)
+    np.testing.assert_allclose(draws.std(axis=1), std, rtol=0.15)
+    lower, upper = regressor.predict_interval(x, 0.5)
+    assert (lower < mean).all() and (mean < upper).all()
+
+
+def test_convergence_is_reported(regressor):
+    names = {"noise_std", "readout_std", "weight_std", "bias_std"}
+    assert regressor.ess_.keys() == regressor.rhat_.keys() == names | {"predictions"}
+    assert regressor.scales_.keys() == names
+    assert 0.5 < regressor.acceptance_rate_ < 1
+
+
+def test_a_fit_that_is_too_short_says_so():
+    with pytest.warns(wb.ChainWarning, match="have not converged: R̂ of .* raise burn_in and num_samples"):
+        BNNRegressor(**SHORT | {"burn_in": 1}).fit(*curve())
+
+
+def test_predictions_outlive_a_pickle(regressor):
+    x = curve(5, seed=3)[0]
+    again = pickle.loads(pickle.dumps(regressor))
+    np.testing.assert_array_equal(again.predict(x), regressor.predict(x))
+
+
+def test_more_inputs_than_a_batch(regressor, monkeypatch):
+    x = curve(10, seed=4)[0]
+    whole = regressor.predict(x)
+    monkeypatch.setattr("widebnn.estimators.MAX_ROWS", 4)
+    np.testing.assert_allclose(regressor.predict(x), whole, rtol=1e-5)
+
+
+def test_quantiles_of_a_mixture():
+    means, stds = np.array([[-2.0, 0.0], [2.0, 0.0]]), np.array([[1.0, 1.0], [0.5, 1.0]])
+    for q in (0.05, 0.3, 0.9):
+        found = _quantile(q, means, stds)
+        np.testing.assert_allclose(stats.norm.cdf(found, means, stds).mean(axis=0), q, atol=1e-9)
+
+
+def test_several_outputs_and_a_module_of_ones_own():
+    x, y = curve()
+    both = np.stack([y, -y], axis=1)
+    model = BNNRegressor(**SHORT | {"features": lambda d_in: FCN(d_in, 6, rngs=nnx.Rngs(0))}).fit(x, both)
+    assert model.scales_.keys() == {"noise_std", "readout_std"}
+    mean, covariance = model.predict(x[:3], return_cov=True)
+    assert mean.shape == (3, 2) and covariance.shape == (3, 3, 2)
+    assert model.sample_y(x[:3], 5).shape == (3, 2, 5)
+    assert model.predict_interval(x[:3])[0].shape == (3, 2)
+    assert model.log_predictive_density(x[:3], both[:3]).shape == (3,)
+    with pytest.raises(ValueError, match="scales must be one of 'noise_std', 'readout_std'; got 'w"):
+        clone(model).set_params(scales={"weight_std": 1.0}).fit(x, both)
+
+
+def test_scales_can_be_held():
+    x, y = curve()
+    held = {"noise_std": 0.25, "readout_std": 1.0, "weight_std": 1.4, "bias_std": LogNormal(0.3, 0.1)}
+    model = BNNRegressor(**SHORT | {"scales": held}).fit(x, y)
+    assert {name: model.scales_[name] for name in ("noise_std", "weight_std")} == {
+        "noise_std": 0.25,
+        "weight_std": 1.4,
+    }
+    assert "noise_std" not in model.ess_ and 0.1 < model.scales_["bias_std"] < 0.9
+
+
+def two_moons(n=120):
+    rng = np.random.default_rng(0)
+    angle, label = rng.uniform(0, np.pi, size=n), rng.integers(2, size=n)
+    x = np.stack([np.cos(angle) + label, np.where(label, 0.5 - np.sin(angle), np.sin(angle))], axis=1)
+    return x + 0.15 * rng.normal(size=x.shape), np.where(label, "lower", "upper")
+
+
+@pytest.mark.parametrize("likelihood", ["softmax", "gaussian"])
+def test_classes(likelihood):
+    x, y = two_moons()
+    model = BNNClassifier(
+        width=32, likelihood=likelihood, num_samples=40, burn_in=100, num_chains=2, random_state=0
+    ).fit(x[:80], y[:80])
+    p = model.predict_proba(x[80:])
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-6)
+    assert list(model.classes_) == ["lower", "upper"]
+    assert model.score(x[80:], y[80:]) > 0.85
+    assert ("noise_std" in model.scales_) == (likelihood == "gaussian")
+    assert np.abs(model.predict_proba([[40.0, -40.0]]) - 0.5).max() < 0.5
+
+
+def test_chance_of_the_largest():
+    means = np.array([[0.0, 0.0, 0.0], [0.3, -1.0, 0.8]], np.float32)
+    found = np.asarray(_largest(means))
+    draws = np.random.default_rng(0).normal(size=(400_000, 1, 3)) + means
+    counted = np.stack([(draws.argmax(axis=2) == c).mean(axis=0) for c in range(3)], axis=1)
+    np.testing.assert_allclose(found[0], 1 / 3, rtol=1e-5)
+    assert np.abs(found - counted).max() < 5 * 0.5 / np.sqrt(400_000)
+
+
+def test_in_a_pipeline_and_under_cross_validation():
+    x, y = curve(30)
+    pipeline = make_pipeline(PolynomialFeatures(2), BNNRegressor(**SHORT))
+    scores = cross_val_score(pipeline, x, y, cv=2)
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_chains": 1}, "num_chains must be at least 2; got 1"),
+        ({"num_samples": 2}, "num_samples must be at least 4; got 2"),
+        ({"thin": 0}, "thin must be at least 1; got 0"),
+        ({"burn_in": 0}, "burn_in must be at least 1; got 0"),
+        ({"activation": "swish"}, "activation must be one of 'erf', 'gelu', 'relu'; got 'swish'"),
+        ({"scales": {"sigma": 1.0}}, "scales must be one of .*'noise_std'.*; got 'sigma'"),
+        ({"scales": {"noise_std": -1.0}}, r"scales\['noise_std'\] must be a finite .* above 0; got -1.0"),
+        (
+            {"scales": {"noise_std": "0.1"}},
+            r"scales\['noise_std'\] must be a finite .* above 0; got '0.1'",
+        ),
+        ({"width": 0}, "width must be at least 1; got 0"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        BNNRegressor(**SHORT | options).fit(*curve())
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ([[np.nan], [1.0]], [0.0, 1.0], "NaN"),
+        ([[np.inf], [1.0]], [0.0, 1.0], "infinity"),
+        ([[0.0], [1.0]], [0.0, np.nan], "NaN"),
+        ([[0.0]], [0.0], "minimum of 2"),
+        ([["a"], ["b"]], [0.0, 1.0], "could not convert string"),
+        ([0.0, 1.0], [0.0, 1.0], "2D array"),
+        ([[0.0], [1.0]], [0.0, 1.0, 2.0], "inconsistent numbers of samples"),
+    ],
+)
+def test_bad_data(x, y, message):
+    with pytest.raises(ValueError, match=message):
+        BNNRegressor(**SHORT).fit(x, y)
+
+
+def test_bad_requests(regressor):
+    with pytest.raises(RuntimeError, match="return_std and return_cov must not both be True"):
+        regressor.predict([[0.0]], return_std=True, return_cov=True)
+    with pytest.raises(ValueError, match=r"level must lie in \(0, 1\); got 90"):
+        regressor.predict_interval([[0.0]], level=90)
+    with pytest.raises(ValueError, match=r"y must have shape \(1,\); got \(2,\)"):
+        regressor.log_predictive_density([[0.0]], [1.0, 2.0])
+    with pytest.raises(ValueError, match="n_samples must be at least 1; got 0"):
+        regressor.sample_y([[0.0]], 0)
+    with pytest.raises(ValueError, match="2 features"):
+        regressor.predict([[0.0, 1.0]])
+    with pytest.raises(ValueError, match="likelihood must be one of 'gaussian', 'softmax'; got 'probit'"):
+        BNNClassifier(likelihood="probit", **SHORT).fit(*two_moons())
+    with pytest.raises(ValueError, match="y must hold at least two classes; got one class, 'a'"):
+        BNNClassifier(**SHORT).fit([[0.0], [1.0]], ["a", "a"])
+
+
+def test_constant_columns_and_equal_rows():
+    x, y = curve(20)
+    x = np.repeat(np.concatenate([x, np.ones_like(x)], axis=1), 2, axis=0)
+    model = BNNRegressor(**SHORT).fit(x, np.repeat(y, 2))
+    assert np.isfinite(model.predict(x)).all()
+    constant = BNNRegressor(**SHORT).fit(x, np.full(len(x), 3.0))
+    assert np.isfinite(constant.predict(x)).all()

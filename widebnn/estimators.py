@@ -1,0 +1,583 @@
+"""From arrays to intervals: Bayesian neural networks behind scikit-learn's interface.
+
+Everything these classes do is a few lines of the package: standardise, put a network and the priors of its
+scales into `widebnn.targets.scaled`, start at the scales of the infinitely wide network, run
+`widebnn.sample` with `widebnn.samplers.with_scales`, and average predictions over the draws.
+"""
+
+import math
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jax.flatten_util import ravel_pytree
+from scipy.special import logsumexp, ndtr
+from scipy.stats import norm
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.preprocessing import LabelEncoder, StandardScaler
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from widebnn import samplers, targets
+from widebnn._check import at_least, one_of, positive
+from widebnn._compile import Program
+from widebnn._failures import ChainWarning
+from widebnn.diagnostics import effective_sample_size, rhat
+from widebnn.models import BNN, FCN
+from widebnn.sampling import Draws, sample
+from widebnn.targets import LogNormal
+
+__all__ = ["SCALES", "BNNClassifier", "BNNRegressor"]
+
+SCALES: Mapping[str, LogNormal] = {
+    "noise_std": LogNormal(0.3, 1.0),
+    "readout_std": LogNormal(1.0, 0.7),
+    "weight_std": LogNormal(math.sqrt(2), 0.7),
+    "bias_std": LogNormal(0.5, 0.7),
+}
+"""Priors of the scales, for inputs and targets of mean 0 and standard deviation 1."""
+
+READOUT_BIAS = 0.1
+"""σ_b of the readout in units of its σ_W."""
+TARGET_ACCEPTANCE = 0.8
+NUM_KICKS = 8
+NUM_WATCHED = 16
+"""Training rows at which predictions are watched for convergence."""
+MAX_RHAT = 1.05
+MAX_ROWS = 1_024
+"""Rows that are predicted at a time."""
+
+
+class _BNNEstimator(BaseEstimator):
+    """What regression and classification share: the network, its chains, and what is said of them."""
+
+    learns: ClassVar[tuple[str, ...]]
+    """Names of the scales."""
+
+    def __init__(
+        self,
+        width=128,
+        depth=1,
+        *,
+        activation="gelu",
+        features=None,
+        scales=None,
+        num_chains=4,
+        num_samples=250,
+        thin=2,
+        burn_in=300,
+        random_state=None,
+        progress=False,
+    ):
+        self.width = width
+        self.depth = depth
+        self.activation = activation
+        self.features = features
+        self.scales = scales
+        self.num_chains = num_chains
+        self.num_samples = num_samples
+        self.thin = thin
+        self.burn_in = burn_in
+        self.random_state = random_state
+        self.progress = progress
+
+    @abstractmethod
+    def _target(self, bnn: BNN) -> targets.NetworkTarget | Any:
+        """The posterior given the scales of the network."""
+
+    @abstractmethod
+    def _watched(self, posterior: targets.Scaled, rows: Any) -> Callable[..., Any]:
+        """The prediction that is watched for convergence."""
+
+    @property
+    def _posterior(self) -> targets.Scaled:
+        """Of weights and scales, by what `_sample` left behind."""
+
+        def make(noise_std=1.0, readout_std=1.0, **scales):
+            bnn = BNN(
+                self._features(scales),
+                self._num_outputs,
+                noise_std,
+                weight_std=readout_std,
+                bias_std=READOUT_BIAS * readout_std,
+            )
+            return self._target(bnn)
+
+        learned, known = self._scales
+        return targets.Scaled(lambda **scales: make(**known | scales), learned)
+
+    def _features(self, scales: Mapping[str, Any]) -> Any:
+        """The layers below the readout: the user's, or a dense network at these scales."""
+        if callable(self.features) and not isinstance(self.features, nnx.Module):
+            return self.features(self.n_features_in_)
+        if self.features is not None:
+            return self.features
+        depth = self.depth if np.ndim(self.width) == 0 else None
+        options = {"activation": self.activation, "rngs": nnx.Rngs(0)} | scales
+        return FCN(self.n_features_in_, self.width, depth, **options)
+
+    def _check_options(self) -> None:
+        at_least(2, num_chains=self.num_chains)
+        at_least(4, num_samples=self.num_samples)
+        at_least(1, thin=self.thin)
+        at_least(1, burn_in=self.burn_in)
+        names = [name for name in self.learns if self.features is None or name in targets.READOUT_SCALES]
+        given = {} if self.scales is None else dict(self.scales)
+        for name, scale in given.items():
+            one_of(names, scales=name)
+            if not isinstance(scale, LogNormal):
+                positive(**{f"scales[{name!r}]": scale})
+        both = {name: given.get(name, SCALES[name]) for name in names}
+        learned = {name: scale for name, scale in both.items() if isinstance(scale, LogNormal)}
+        self._scales = learned, {name: scale for name, scale in both.items() if name not in learned}
+
+    def _sample(self) -> None:
+        """Draw weights and scales; keep positions, and what tells of convergence."""
+        posterior = self._posterior
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        start_key, run_key = jax.random.split(jax.random.key(seed))
+        limit = dict.fromkeys(posterior.priors, 0.0)
+        if limit and self.features is None and posterior.has_exact_scales:
+            limit = posterior.limiting_scales()
+        keys = jax.random.split(start_key, self.num_chains)
+
+        def sampler(step_size):
+            def move(potential):
+                return samplers.function_space_hmc(potential, step_size, NUM_KICKS, jitter=True)
+
+            return samplers.with_scales(posterior, move)
+
+        rows = posterior.median.x[:: -(-len(posterior.median.x) // NUM_WATCHED)]
+        watched = {name: posterior.scale(name) for name in posterior.priors}
+        watched["predictions"] = self._watched(posterior, rows)
+        draws = sample(
+            run_key,
+            samplers.tuned(sampler, TARGET_ACCEPTANCE, 0.1, math.pi / 2),
+            posterior,
+            num_samples=self.num_samples,
+            thin=self.thin,
+            burn_in=self.burn_in,
+            num_chains=self.num_chains,
+            initial=jax.vmap(lambda key: posterior.draw_start(key, limit))(keys),
+            collect=watched | {"positions": lambda position: ravel_pytree(position)[0]},
+            progress=self.progress,
+        )
+        self._keep(draws, watched)
+
+    def _keep(self, draws: Draws, watched: Mapping[str, Any]) -> None:
+        positions = draws["positions"]
+        self.positions_ = positions.reshape(-1, positions.shape[-1])
+        self.acceptance_rate_, self.seconds_ = draws.acceptance_rate, draws.seconds
+        self.ess_ = {
+            name: float(np.nan_to_num(np.min(effective_sample_size(draws[name])))) for name in watched
+        }
+        self.rhat_ = {name: float(np.max(rhat(draws[name]))) for name in watched}
+        learned, known = self._scales
+        self.scales_ = known | {name: float(draws[name].mean()) for name in learned}
+        worst = max(self.rhat_, key=self.rhat_.__getitem__)
+        if not self.rhat_[worst] < MAX_RHAT:
+            warnings.warn(
+                f"the chains have not converged: R̂ of {worst} is {self.rhat_[worst]:.2f}, where less than "
+                f"{MAX_RHAT} is wanted; raise burn_in and num_samples, or take a narrower network",
+                ChainWarning,
+                stacklevel=4,
+            )
+
+    def _over_draws(self, function: Callable[[Any, Any, Any], Any], x: np.ndarray, seed: int = 0) -> Any:
+        """`function(position, inputs, key)` at every draw, leaves (draw, row, ...), on the host."""
+        posterior = self._posterior
+        unravel = ravel_pytree(
+            jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), posterior.template)
+        )[1]
+        keys = jax.random.split(jax.random.key(seed), len(self.positions_))
+        x = jnp.asarray(self._scaler.transform(x), posterior.median.x.dtype)
+        size = min(len(x), MAX_ROWS)
+        padded = jnp.concatenate([x, jnp.repeat(x[-1:], -len(x) % size, axis=0)])
+
+        def of_batch(positions, keys, inputs):
+            def of_draw(draw):
+                position, key = draw
+                return function(unravel(position), inputs, key)
+
+            return jax.lax.map(of_draw, (positions, keys))
+
+        positions = jnp.asarray(self.positions_)
+        run = Program(of_batch, positions, keys, padded[:size])
+        parts = [
+            jax.device_get(run(positions, keys, padded[start : start + size]))
+            for start in range(0, len(padded), size)
+        ]
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1)[:, : len(x)], *parts)
+
+    def _checked_inputs(self, x: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return validate_data(self, x, reset=False, dtype=np.float64)
+
+
+class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
+    """Regression with a wide Bayesian neural network whose scales the data choose.
+
+    y = Ψ W + σε on inputs and targets that are standardised inside. The readout W is integrated out, the
+    layers below are sampled by function-space HMC, all scales by slices (`widebnn.samplers.with_scales`).
+    A prediction is a mixture of Gaussians, one per draw.
+
+    Parameters
+    ----------
+    width, depth
+        d_ℓ and L of a dense network; `width` may be one number per layer.
+    activation
+        ψ: "gelu", "erf" or "relu".
+    features
+        In place of those three: a Flax NNX module that maps (n, d_in) to (n, d_L), or a function from d_in to
+        one. Its own scales stay as they are; σ and the readout's scale are learned.
+    scales
+        By name ("noise_std", "readout_std", "weight_std", "bias_std"), a number to hold a scale there, or a
+        `widebnn.targets.LogNormal` as its prior; `SCALES` unless given. They refer to standardised inputs
+        and targets.
+    num_chains, num_samples, thin, burn_in
+        Chains, draws kept of each, steps from one to the next, and first steps that tune and are left out.
+    random_state
+        Seed, or what scikit-learn takes in its place.
+    progress
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    scales_
+        By name, posterior mean of each scale.
+    ess_, rhat_
+        By name, the least effective sample size and the largest R̂ of each scale and of "predictions", at up
+        to 16 rows of the training inputs.
+    acceptance_rate_, seconds_
+        Of the chains; compilation is left out of the seconds.
+    positions_
+        Draws, (num_chains · num_samples, number of coordinates).
+
+    Warns
+    -----
+    ChainWarning
+        If an R̂ is 1.05 or above: the chains have not converged.
+    """
+
+    learns = ("noise_std", "readout_std", "weight_std", "bias_std")
+
+    def fit(self, X: Any, y: Any) -> "BNNRegressor":
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X
+            Inputs (n, d_in), n ≥ 2: an array, a list or a data frame of numbers.
+        y
+            Targets (n,) or (n, d_out).
+
+        Raises
+        ------
+        ValueError
+            If the data are not finite numbers of these shapes, or an option is out of range.
+        """
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
+        )
+        self._check_options()
+        self._is_flat = y.ndim == 1
+        y = y.reshape(len(y), -1).astype(np.float64)
+        self._scaler, self._target_scaler = StandardScaler().fit(X), StandardScaler().fit(y)
+        self._x, self._y = self._scaler.transform(X), self._target_scaler.transform(y)
+        self._num_outputs = y.shape[1]
+        self._sample()
+        return self
+
+    def _target(self, bnn):
+        return targets.marginal(bnn, jnp.asarray(self._x), jnp.asarray(self._y))
+
+    def _watched(self, posterior, rows):
+        return posterior.predictive_mean(rows)
+
+    def _mixture(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Means and deviations of y* per draw, (draw, m, d_out), in the units of y."""
+        posterior = self._posterior
+
+        def moments(position, x, key):
+            target, network = posterior.at(position), position.network
+            mean = target.predictive_mean(x)(network, key)
+            variance = target.predictive_variance(x)(network, key) + target.bnn.noise_std**2
+            return mean, jnp.broadcast_to(jnp.sqrt(variance)[:, None], mean.shape)
+
+        mean, std = self._over_draws(moments, self._checked_inputs(X))
+        centre, unit = self._target_scaler.mean_, self._target_scaler.scale_
+        return centre + unit * mean.astype(np.float64), unit * std.astype(np.float64)
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """The mean of an observation at new inputs, and its standard deviation or covariance.
+
+        Both include the noise σ, as those of `GaussianProcessRegressor` with a `WhiteKernel` do.
+
+        Parameters
+        ----------
+        X
+            New inputs (m, d_in).
+        return_std, return_cov
+            Whether the standard deviation, shaped like the mean, or the covariance over the new inputs,
+            (m, m) or (m, m, d_out), is returned as well; one of them at a time.
+
+        Returns
+        -------
+        mean
+            (m,), or (m, d_out) where y had columns; or a tuple of it and what was asked for.
+
+        Raises
+        ------
+        RuntimeError
+            If both are asked for.
+        """
+        if return_std and return_cov:
+            raise RuntimeError("return_std and return_cov must not both be True: ask for one at a time")
+        means, stds = self._mixture(X)
+        mean = self._shaped(means.mean(axis=0))
+        if return_std:
+            return mean, self._shaped(np.sqrt((stds**2).mean(axis=0) + means.var(axis=0)))
+        if return_cov:
+            return mean, self._covariance(X, means)
+        return mean
+
+    def _covariance(self, X: Any, means: np.ndarray) -> np.ndarray:
+        posterior, x = self._posterior, self._checked_inputs(X)
+        inputs = jnp.asarray(self._scaler.transform(x), posterior.median.x.dtype)
+
+        def covariance(position, _, key):
+            target = posterior.at(position)
+            given = target.predictive_covariance(inputs)(position.network, key)
+            return (given + target.bnn.noise_std**2 * jnp.eye(len(inputs), dtype=given.dtype))[None]
+
+        within = self._over_draws(covariance, x[:1])[:, 0].mean(axis=0)
+        within = within[:, :, None] * self._target_scaler.scale_**2
+        centred = means - means.mean(axis=0)
+        between = np.einsum("sij,skj->ikj", centred, centred) / len(means)
+        return (within + between)[:, :, 0] if self._is_flat else within + between
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Central interval of an observation: the (1 ∓ level)/2 quantiles of the mixture.
+
+        Parameters
+        ----------
+        X
+            New inputs (m, d_in).
+        level
+            Probability in (0, 1).
+
+        Returns
+        -------
+        lower, upper
+            Shaped like the mean.
+
+        Raises
+        ------
+        ValueError
+            If `level` lies outside (0, 1).
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie in (0, 1); got {level}")
+        means, stds = self._mixture(X)
+        lower, upper = (_quantile(q, means, stds) for q in ((1 - level) / 2, (1 + level) / 2))
+        return self._shaped(lower), self._shaped(upper)
+
+    def log_predictive_density(self, X: Any, y: Any) -> np.ndarray:
+        """log p(y* | D) of observations at new inputs, (m,), outputs summed: what NLL is the mean of.
+
+        Raises
+        ------
+        ValueError
+            If `y` does not have one row per input and one column per output.
+        """
+        means, stds = self._mixture(X)
+        y = np.asarray(y, np.float64)
+        if y.size != means[0].size or len(y) != len(means[0]):
+            raise ValueError(f"y must have shape {self._shaped(means[0]).shape}; got {y.shape}")
+        log_p = norm.logpdf(y.reshape(means[0].shape), means, stds).sum(axis=2)
+        return logsumexp(log_p, axis=0) - math.log(len(means))
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """Draws of observations, each from one draw of the posterior for all inputs.
+
+        Returns
+        -------
+        samples
+            (m, n_samples), or (m, d_out, n_samples) where y had columns.
+        """
+        at_least(1, n_samples=n_samples)
+        x = self._checked_inputs(X)
+        posterior, random = self._posterior, check_random_state(random_state)
+        inputs = jnp.asarray(self._scaler.transform(x), posterior.median.x.dtype)
+
+        def draw(position, _, key):
+            return posterior.predictive_draw(inputs)(position, key)[None]
+
+        chosen = random.permutation(-(-n_samples // len(self.positions_)) * len(self.positions_))[:n_samples]
+        rounds = [
+            self._over_draws(draw, x[:1], seed=random.randint(2**31))[:, 0]
+            for _ in range(-(-n_samples // len(self.positions_)))
+        ]
+        draws = np.concatenate(rounds)[chosen]
+        draws = self._target_scaler.mean_ + self._target_scaler.scale_ * draws.astype(np.float64)
+        return draws[:, :, 0].T if self._is_flat else np.moveaxis(draws, 0, -1)
+
+    def _shaped(self, values: np.ndarray) -> np.ndarray:
+        return values[:, 0] if self._is_flat else values
+
+
+def _quantile(q: float, means: np.ndarray, stds: np.ndarray) -> np.ndarray:
+    """Quantile of a mixture of Gaussians over the first axis, by bisection."""
+    edges = means + norm.ppf(q) * stds
+    low, high = edges.min(axis=0), edges.max(axis=0)
+    for _ in range(50):
+        middle = (low + high) / 2
+        is_below = ndtr((middle - means) / stds).mean(axis=0) < q
+        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    return (low + high) / 2
+
+
+class BNNClassifier(ClassifierMixin, _BNNEstimator):
+    """Classification with a wide Bayesian neural network whose scales the data choose.
+
+    Parameters
+    ----------
+    likelihood
+        "softmax": p(c | x) ∝ exp f_c(x), sampled in the coordinates of the Laplace map (Hron et al. 2022,
+        Appendix F). "gaussian": regression on one-hot targets less 1/k, as in the papers' experiments, with
+        the readout integrated out; the probability of a class is that of its observation being the largest.
+    width, depth, activation, features, scales, num_chains, num_samples, thin, burn_in, random_state, progress
+        As in `BNNRegressor`; "noise_std" belongs to "gaussian" alone.
+
+    Attributes
+    ----------
+    classes_
+        Labels, sorted.
+    scales_, ess_, rhat_, acceptance_rate_, seconds_, positions_
+        As in `BNNRegressor`.
+
+    Warns
+    -----
+    ChainWarning
+        If an R̂ is 1.05 or above: the chains have not converged.
+    """
+
+    def __init__(
+        self,
+        width=128,
+        depth=1,
+        *,
+        likelihood="softmax",
+        activation="gelu",
+        features=None,
+        scales=None,
+        num_chains=4,
+        num_samples=250,
+        thin=2,
+        burn_in=300,
+        random_state=None,
+        progress=False,
+    ):
+        super().__init__(
+            width,
+            depth,
+            activation=activation,
+            features=features,
+            scales=scales,
+            num_chains=num_chains,
+            num_samples=num_samples,
+            thin=thin,
+            burn_in=burn_in,
+            random_state=random_state,
+            progress=progress,
+        )
+        self.likelihood = likelihood
+
+    @property
+    def learns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of the scales."""
+        return ("readout_std", "weight_std", "bias_std") + ("noise_std",) * (self.likelihood == "gaussian")
+
+    def fit(self, X: Any, y: Any) -> "BNNClassifier":
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X
+            Inputs (n, d_in).
+        y
+            Labels (n,), of at least two classes.
+
+        Raises
+        ------
+        ValueError
+            If the data are not of these shapes, there is one class alone, or an option is out of range.
+        """
+        one_of(("softmax", "gaussian"), likelihood=self.likelihood)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self._check_options()
+        self._labels = LabelEncoder().fit(y)
+        self.classes_ = self._labels.classes_
+        self._num_outputs = len(self.classes_)
+        if self._num_outputs < 2:
+            raise ValueError(f"y must hold at least two classes; got one class, {self.classes_[0]!r}")
+        self._scaler = StandardScaler().fit(X)
+        self._x, self._y = self._scaler.transform(X), self._labels.transform(y)
+        self._sample()
+        return self
+
+    def _target(self, bnn):
+        x = jnp.asarray(self._x)
+        if self.likelihood == "softmax":
+            return targets.categorical(bnn, x, self._y, map="laplace")
+        return targets.marginal(bnn, x, jax.nn.one_hot(self._y, self._num_outputs) - 1 / self._num_outputs)
+
+    def _watched(self, posterior, rows):
+        if self.likelihood == "softmax":
+            return posterior.predictive_probabilities(rows)
+        return posterior.predictive_mean(rows)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, (m, number of classes), in the order of `classes_`."""
+        x, posterior = self._checked_inputs(X), self._posterior
+
+        def probabilities(position, x, key):
+            if self.likelihood == "softmax":
+                return posterior.predictive_probabilities(x)(position, key)
+            target, network = posterior.at(position), position.network
+            variance = target.predictive_variance(x)(network, key) + target.bnn.noise_std**2
+            return _largest(target.predictive_mean(x)(network, key) / jnp.sqrt(variance)[:, None])
+
+        p = self._over_draws(probabilities, x).astype(np.float64).mean(axis=0)
+        return p / p.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each input, (m,)."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
+
+
+def _largest(means: jax.Array) -> jax.Array:
+    """P(z_c + ε_c is the largest) for independent ε ~ N(0, 1), (m, k), by Gauss–Hermite quadrature.
+
+    ∫ φ(t) Π_{j ≠ c} Φ(z_c − z_j + t) dt.
+    """
+    gaps = means[:, :, None] - means[:, None, :]
+    k = means.shape[1]
+    is_other = 1 - jnp.eye(k, dtype=means.dtype)
+
+    def at(node):
+        log_p = jax.scipy.special.log_ndtr(gaps + node)
+        return jnp.exp(jnp.sum(is_other[None] * log_p, axis=2))
+
+    nodes, weights = (jnp.asarray(a, means.dtype) for a in (NODES, WEIGHTS / WEIGHTS.sum()))
+    return jnp.tensordot(weights, jax.vmap(at)(nodes), axes=1)

@@ -1,0 +1,74 @@
+"""Noise and readout scale from their exact conditional, at the price of one eigendecomposition.
+
+K̂ = s²ΨΨᵀ + σ²I depends on s and σ through the eigenvalues of ΨΨᵀ alone: once they are there, an evaluation
+of the conditional costs O(n d_out), and a slice sampler on (log s, log σ) is nearly free beside a step of the
+network.
+"""
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+from jaxtyping import Array, Float
+
+from widebnn._check import at_least
+from widebnn.samplers._base import Potential, Sampler
+from widebnn.samplers._elliptical_slice import elliptical_slice
+
+__all__ = ["readout_scales"]
+
+
+@runtime_checkable
+class HasReadoutScales(Protocol):
+    """A target that knows the conditional of its readout's scales."""
+
+    @property
+    def template(self) -> Any: ...
+
+    @property
+    def has_exact_scales(self) -> bool: ...
+
+    def readout_conditional(self, position: Any, /) -> Potential: ...
+
+    def potential(self, position: Any, /) -> Float[Array, ""]: ...
+
+
+class _Updates(NamedTuple):
+    position: Any
+
+
+def readout_scales(target: HasReadoutScales, num_updates: int = 10) -> Sampler:
+    """A step is several updates of σ and of the readout's scale by elliptical slices, all else held.
+
+    Parameters
+    ----------
+    target
+        `widebnn.targets.scaled`, of a target whose readout is integrated out.
+    num_updates
+        Slices per eigendecomposition.
+
+    Raises
+    ------
+    TypeError
+        If the target has no readout scales.
+    ValueError
+        If `num_updates` is below 1.
+    """
+    if not isinstance(target, HasReadoutScales):
+        raise TypeError(f"target must know its readout's scales, as scaled does; got {type(target).__name__}")
+    at_least(1, num_updates=num_updates)
+
+    def init(position, rng_key=None):
+        return _Updates(position)
+
+    def step(rng_key, state):
+        slices = elliptical_slice(target.readout_conditional(state.position))
+
+        def update(inside, key):
+            return slices.step(key, inside)
+
+        first = slices.init(state.position.readout_scales)
+        last, info = jax.lax.scan(update, first, jax.random.split(rng_key, num_updates))
+        moved = state.position._replace(readout_scales=last.position)
+        return _Updates(moved), jax.tree.map(lambda leaf: leaf[-1], info)
+
+    return Sampler(init, step, (target.potential,))

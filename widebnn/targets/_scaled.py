@@ -1,0 +1,319 @@
+"""Scales that the data choose: σ, the readout's scale and those of the layers are part of the position.
+
+log s = log m + τ u with u ~ N(0, I) for every scale s: again a potential over N(0, I).
+"""
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from widebnn._arrays import NewInputs
+from widebnn._check import Number, positive
+from widebnn.models import Parameters
+from widebnn.nngp import gaussian_process, nngp_kernel
+from widebnn.samplers._base import Potential
+from widebnn.targets._base import Target
+from widebnn.targets._categorical import Categorical
+from widebnn.targets._marginal import Marginal
+from widebnn.targets._network import Function, NetworkPosterior
+from widebnn.targets._readout import spectrum
+from widebnn.targets._rotated import Rotated
+from widebnn.tree import Position, normal_like
+
+__all__ = ["READOUT_SCALES", "LogNormal", "Scaled", "ScaledPosition", "scaled"]
+
+READOUT_SCALES = ("noise_std", "readout_std")
+"""The scales whose conditional is exact where the readout is integrated out."""
+
+MAX_ROWS = 1_000
+"""Observations from which the evidence of the limit is computed: its cost grows with their cube."""
+
+SPREAD = 0.3
+"""Standard deviation of the scales' coordinates at the start, about the most probable ones of the limit."""
+
+
+class LogNormal(NamedTuple):
+    """The prior of a scale: log s ~ N(log m, τ²).
+
+    Attributes
+    ----------
+    median
+        m > 0.
+    spread
+        τ > 0: two thirds of the prior lie between m e^{−τ} and m e^τ.
+    """
+
+    median: Number
+    spread: Number
+
+    def at(self, u: Float[Array, ""]) -> Float[Array, ""]:
+        """s = m e^{τu}."""
+        return self.median * jnp.exp(self.spread * u)
+
+
+class ScaledPosition(NamedTuple):
+    """A position of the network's target, and by name the coordinates u of the scales.
+
+    Attributes
+    ----------
+    network
+        Position of the target at these scales.
+    scales
+        Those of the layers below the readout.
+    readout_scales
+        Those called "noise_std" and "readout_std".
+    """
+
+    network: Position
+    scales: dict[str, Float[Array, ""]]
+    readout_scales: dict[str, Float[Array, ""]]
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled(Target):
+    """The posterior of a network and of its scales; see `scaled`.
+
+    U(u, φ) = U_s(φ) + c_s, the potential of the target at the scales s(u) with what it leaves out.
+
+    Attributes
+    ----------
+    make
+        The target at given scales.
+    priors
+        By name, the prior of each scale.
+    """
+
+    make: Callable[..., NetworkPosterior | Categorical]
+    priors: Mapping[str, LogNormal]
+
+    @functools.cached_property
+    def median(self) -> NetworkPosterior | Categorical:
+        """The target at the medians of the scales."""
+        return self.make(**{name: prior.median for name, prior in self.priors.items()})
+
+    @functools.cached_property
+    def template(self) -> ScaledPosition:
+        network = self.median.template
+        number = jax.ShapeDtypeStruct((), jax.tree.leaves(network)[0].dtype)
+        return ScaledPosition(
+            network,
+            {name: number for name in self.priors if name not in READOUT_SCALES},
+            {name: number for name in self.priors if name in READOUT_SCALES},
+        )
+
+    @property
+    def num_observations(self) -> int | None:
+        return self.median.num_observations
+
+    def scales(self, position: ScaledPosition) -> dict[str, Float[Array, ""]]:
+        """By name, the scales at a position."""
+        u = position.scales | position.readout_scales
+        return {name: prior.at(u[name]) for name, prior in self.priors.items()}
+
+    def scale(self, name: str) -> Callable[[ScaledPosition], Float[Array, ""]]:
+        """One scale as a function of a position, to be collected."""
+        if name not in self.priors:
+            raise ValueError(f"name must be one of {', '.join(map(repr, self.priors))}; got {name!r}")
+        return lambda position: self.scales(position)[name]
+
+    def at(self, position: ScaledPosition) -> NetworkPosterior | Categorical:
+        """The network's target at the scales of a position, of which `position.network` is a position."""
+        return self.make(**self.scales(position))
+
+    def potential(self, position: ScaledPosition) -> Float[Array, ""]:
+        target = self.at(position)
+        return target.potential(position.network) + target.log_normaliser()
+
+    @property
+    def has_exact_scales(self) -> bool:
+        """Whether the readout is integrated out, and `readout_conditional` is there."""
+        return _is_marginal(self.median)
+
+    def readout_conditional(self, position: ScaledPosition) -> Potential:
+        """U as a function of `position.readout_scales` alone, up to a constant.
+
+        One eigendecomposition of ΨΨᵀ, or of ΨᵀΨ where that is smaller, answers for all of them.
+
+        Raises
+        ------
+        TypeError
+            If the readout is not integrated out.
+        """
+        target = self.at(position)
+        if not _is_marginal(target):
+            raise TypeError(
+                f"target must have its readout integrated out, as marginal does; got {type(target).__name__}"
+            )
+        here = self.scales(position)
+        eigen = spectrum(target.embedding(position.network), target.y)
+
+        def potential(u: dict[str, Float[Array, ""]]) -> Float[Array, ""]:
+            there = here | {name: self.priors[name].at(value) for name, value in u.items()}
+            ratio = there["readout_std"] / here["readout_std"] if "readout_std" in here else 1.0
+            return eigen.potential(ratio, there.get("noise_std", target.bnn.noise_std))
+
+        return potential
+
+    def to_parameters(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Parameters:
+        """θ, which goes with the network at the scales of the position: `at(position).bnn`."""
+        return self.at(position).to_parameters(position.network, rng_key)
+
+    def output(self, x: NewInputs) -> Function:
+        """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`."""
+        return self._at("output", x)
+
+    def predictive_mean(self, x: NewInputs) -> Function:
+        """E[f(x) | θ^{≤L}, s, D], (m, d_out), as a function of `(position, rng_key=None)`."""
+        return self._at("predictive_mean", x)
+
+    def predictive_covariance(self, x: NewInputs) -> Function:
+        """Cov[f_j(x) | θ^{≤L}, s, D], (m, m), as a function of `(position, rng_key=None)`."""
+        return self._at("predictive_covariance", x)
+
+    def predictive_variance(self, x: NewInputs) -> Function:
+        """Var[f_j(x) | θ^{≤L}, s, D], (m,), as a function of `(position, rng_key=None)`."""
+        return self._at("predictive_variance", x)
+
+    def predictive_draw(self, x: NewInputs) -> Function:
+        """y* = f_θ(x) + σ ε, (m, d_out), as a function of `(position, rng_key)`."""
+        return self._at("predictive_draw", x)
+
+    def predictive_probabilities(self, x: NewInputs) -> Function:
+        """softmax(f_θ(x)), (m, d_out), of a classifier, as a function of `(position, rng_key=None)`."""
+        return self._at("predictive_probabilities", x)
+
+    def _at(self, name: str, x: NewInputs) -> Function:
+        return lambda position, rng_key=None: getattr(self.at(position), name)(x)(position.network, rng_key)
+
+    def limiting_scales(self) -> dict[str, float]:
+        """By name, the most probable coordinates u of the scales in the limit of infinite width.
+
+        They maximise the evidence of the network's Gaussian process times the prior of the scales, on at most
+        1,000 observations, evenly spaced.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the likelihood is not Gaussian, or the network has no closed limit; see
+            `widebnn.nngp.nngp_kernel`.
+        """
+        import scipy.optimize
+
+        if isinstance(self.median, Categorical):
+            raise TypeError("make must return a target with Gaussian noise: of classes there is no evidence")
+        names = list(self.priors)
+        x, y = self.median.x, self.median.y
+        rows = np.linspace(0, len(x) - 1, min(len(x), MAX_ROWS)).astype(int)
+        x, y = x[rows], y[rows]
+
+        def loss(u: Float[Array, " scale"]) -> Float[Array, ""]:
+            s = {name: self.priors[name].at(value) for name, value in zip(names, u, strict=True)}
+            bnn = self.make(**s).bnn
+            process = gaussian_process(nngp_kernel(bnn), x, y, bnn.noise_std)
+            return jnp.sum(u**2) / 2 - process.log_marginal_likelihood()
+
+        found = scipy.optimize.minimize(
+            jax.jit(jax.value_and_grad(loss)), np.zeros(len(names), x.dtype), jac=True, method="L-BFGS-B"
+        )
+        return dict(zip(names, found.x.tolist(), strict=True))
+
+    def draw_start(self, rng_key: Key[Array, ""], limit: Mapping[str, float]) -> ScaledPosition:
+        """A position to start from: the network from its prior, the scales near those of the limit.
+
+        Parameters
+        ----------
+        rng_key
+            Seed.
+        limit
+            What `limiting_scales` returned.
+        """
+        start = normal_like(rng_key, self.template)
+        near = [
+            {name: limit[name] + SPREAD * u for name, u in part.items()}
+            for part in (start.scales, start.readout_scales)
+        ]
+        return ScaledPosition(start.network, *near)
+
+
+def scaled(make: Callable[..., NetworkPosterior | Categorical], **priors: LogNormal) -> Scaled:
+    """A network's posterior together with that of its scales.
+
+    Two names have a meaning. "noise_std" is σ. "readout_std" multiplies Ψ, weights and bias of the readout
+    alike. Given the layers below, their exact conditional costs one eigendecomposition, which
+    `widebnn.samplers.readout_scales` draws on.
+
+    Parameters
+    ----------
+    make
+        Function of the scales, by keyword, to a target; it is traced with them::
+
+            def make(noise_std, readout_std, weight_std):
+                features = wb.models.FCN(d_in, 128, weight_std=weight_std, rngs=nnx.Rngs(0))
+                bnn = wb.BNN(
+                    features, 1, noise_std, weight_std=readout_std, bias_std=0.1 * readout_std
+                )
+                return wb.targets.marginal(bnn, x, y)
+
+    **priors
+        By name, `LogNormal(median, spread)`.
+
+    Raises
+    ------
+    TypeError
+        If `make` does not return a network's target, or a prior is no `LogNormal`.
+    ValueError
+        If there is no prior, a median or spread is not positive, σ of the target is not `noise_std`, or Ψ is
+        not proportional to `readout_std`.
+    """
+    if not priors:
+        raise ValueError(
+            "priors must hold at least one scale, such as noise_std=LogNormal(0.3, 1.0); got none"
+        )
+    for name, prior in priors.items():
+        if not isinstance(prior, LogNormal):
+            raise TypeError(f"{name} must be a LogNormal(median, spread); got {prior!r}")
+        positive(**{f"{name}.median": prior.median})
+        positive(**{f"{name}.spread": prior.spread})
+    target = Scaled(make, dict(priors))
+    if not isinstance(median := target.median, NetworkPosterior | Categorical):
+        raise TypeError(f"make must return a target of a network's posterior; got {type(median).__name__}")
+    _check_readout_scales(target)
+    return target
+
+
+def _check_readout_scales(target: Scaled) -> None:
+    medians = {name: prior.median for name, prior in target.priors.items()}
+    named = [name for name in READOUT_SCALES if name in medians]
+    if not named:
+        return
+    twice = target.make(**medians | {name: 2 * medians[name] for name in named})
+    if "noise_std" in named:
+        for made, wanted in ((target.median, medians["noise_std"]), (twice, 2 * medians["noise_std"])):
+            if not math.isclose(found := float(made.bnn.noise_std), wanted, rel_tol=1e-6):
+                raise ValueError(
+                    f"noise_std must be σ of what make returns; given {wanted} it has σ = {found}"
+                )
+    if not _is_marginal(target.median):
+        return
+    network = normal_like(jax.random.key(0), target.median.template)
+    before, after = target.median.embedding(network), twice.embedding(network)
+    if isinstance(after, jax.core.Tracer):  # data that are traced, where nothing can be seen
+        return
+    factor = 2 if "readout_std" in named else 1
+    if before.shape != after.shape or not jnp.allclose(after, factor * before, rtol=1e-4, atol=1e-6):
+        raise ValueError(
+            "readout_std must multiply Ψ, and noise_std leave it alone: pass it as weight_std of the BNN and "
+            "a multiple of it as bias_std; the embedding changed otherwise"
+        )
+
+
+def _is_marginal(target: Target) -> bool:
+    return isinstance(target.base if isinstance(target, Rotated) else target, Marginal)
