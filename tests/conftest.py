@@ -1,8 +1,6 @@
-"""Promotion of ranks is forbidden, in folders that of dtypes too; comparisons of results ask for float64."""
+"""Promotion of ranks and of dtypes is forbidden; comparisons of results ask for float64."""
 
-import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 
 import jax
 import pytest
@@ -14,14 +12,6 @@ if not jax.config.jax_enable_x64:
 
 # Where compiled programs are kept, keep the small ones too: tests compile more of those than anything else.
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def dtype_promotion(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Strict in the folders of tests; some files beside this one still mix dtypes."""
-    at_the_root = request.path.parent == Path(__file__).parent
-    with jax.numpy_dtype_promotion("standard") if at_the_root else contextlib.nullcontext():
-        yield
 
 
 @pytest.fixture
@@ -40,6 +30,6 @@ def float32() -> Iterator[None]:
 
 @pytest.fixture
 def mixed_dtypes() -> Iterator[None]:
-    """Data in float32 meet a network in float64, or steps are those of Optax or neural-tangents."""
+    """Data in float32 meet a network in float64, or steps are those of BlackJAX, Optax or neural-tangents."""
     with jax.numpy_dtype_promotion("standard"):
         yield

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import resource
 import shutil
 from pathlib import Path
@@ -42,6 +43,7 @@ def test_resumed_run_leaves_the_same_bits(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("mixed_dtypes")
 def test_runs_of_another_library_resume(tmp_path):
     hmc = blackjax.ghmc(TARGET.logdensity, 0.3, {"a": jnp.ones(2), "b": jnp.ones((1, 3))}, 0.5, 0.1)
     with jax.numpy_rank_promotion("allow"):  # BlackJAX broadcasts freely
@@ -272,7 +274,7 @@ def test_a_checkpoint_of_another_run_is_told(stored, tmp_path):
         restored(tmp_path / "run")
 
 
-def test_full_disk_keeps_the_last_whole_checkpoint(tmp_path):
+def test_full_disk_keeps_the_last_whole_checkpoint(tmp_path, caplog):
     """The size of files is limited for a while, so that arrays can no longer be written."""
     interrupted(tmp_path, 12)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -282,8 +284,20 @@ def test_full_disk_keeps_the_last_whole_checkpoint(tmp_path):
             run(tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not caplog.records, "Orbax logged what is told in the error"
     assert 14 in steps(tmp_path)
     assert_same_bits(run(tmp_path), run())
+
+
+def test_full_disk_from_the_beginning(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(OSError, match=r"checkpoint .*run could not be made"):
+            run(tmp_path / "run")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert_same_bits(run(tmp_path / "run"), run())
 
 
 def test_a_run_killed_while_it_wrote_goes_on(tmp_path):
@@ -300,9 +314,65 @@ def test_a_run_killed_while_it_wrote_goes_on(tmp_path):
 
 def test_a_run_killed_before_its_first_checkpoint_was_whole_begins_anew(tmp_path):
     options = {"burn_in": 0, "sampler": pcn(TARGET.potential, 0.5)}
-    interrupted(tmp_path, 3, **options)
-    shutil.rmtree(tmp_path / "state")
+    interrupted(tmp_path, 2, **options)
+    shutil.rmtree(tmp_path / "state" / "2")
+    assert contents(tmp_path / "draws")
     assert_same_bits(run(tmp_path, **options), run(**options))
+
+
+@pytest.mark.parametrize("lost", ["state", "state/*"])
+def test_draws_are_not_dropped_where_their_state_is_lost(tmp_path, lost):
+    interrupted(tmp_path, 12)
+    for path in tmp_path.glob(lost):
+        shutil.rmtree(path)
+    before = contents(tmp_path)
+    with pytest.raises(ValueError, match="has draws, but no state to go on from: .* nothing was changed"):
+        run(tmp_path)
+    assert contents(tmp_path) == before
+
+
+def a_folder(path):
+    path.mkdir()
+    (path / "thesis.txt").write_text("years of work")
+
+
+FOREIGN = {
+    "folder": a_folder,
+    "file": lambda path: path.write_text("years of work"),
+    "link": lambda path: path.symlink_to(path.parent / "1"),
+    "link to nothing": lambda path: path.symlink_to("nowhere"),
+}
+
+
+@pytest.mark.parametrize("make", FOREIGN.values(), ids=FOREIGN)
+def test_what_is_foreign_among_the_draws_is_refused_and_kept(tmp_path, make):
+    interrupted(tmp_path, 12)
+    make(tmp_path / "draws" / "2024")
+    before = contents(tmp_path)
+    with pytest.raises(ValueError, match=r"draws/2024 is no part of the run, .* nothing was changed"):
+        run(tmp_path)
+    assert contents(tmp_path) == before and os.path.lexists(tmp_path / "draws" / "2024")
+    (tmp_path / "draws" / "2024").rename(tmp_path / "moved")
+    assert_same_bits(run(tmp_path), run())
+
+
+def test_a_link_to_nothing_is_no_folder(tmp_path):
+    (tmp_path / "run").symlink_to("nowhere")
+    with pytest.raises(ValueError, match="checkpoint must be a folder; .* or a link to nothing"):
+        run(tmp_path / "run")
+
+
+def test_first_checkpoints_come_early(tmp_path, monkeypatch):
+    """After five seconds, and after twice as long each time, up to every 30 seconds."""
+    now, saved = 100.0, []
+    monkeypatch.setattr(checkpoint.time, "perf_counter", lambda: now)
+    store = checkpoint.Store(wb.Checkpoint(tmp_path, every_seconds=30), checkpoint.identity({}, "", []))
+    monkeypatch.setattr(checkpoint, "_write", lambda *args, **options: saved.append(now - 100))
+    monkeypatch.setattr(checkpoint, "_numbers", lambda path: {store._saved_step})
+    for step in range(130):
+        now = 100.0 + step
+        store.save_if_due(step, checkpoint.Kept(CARRY, [], 0.0), is_last=False)
+    assert saved == [5, 10, 20, 40, 70, 100]
 
 
 def test_record_is_readable(stopped):

@@ -6,11 +6,17 @@ import jax.numpy as jnp
 import jaxtyping
 import numpy as np
 import pytest
+from flax import nnx
 
+import widebnn as wb
 from widebnn import diagnostics
 from widebnn.diagnostics import (
     band,
+    by_layer,
+    convergence,
     effective_sample_size,
+    layer_projections,
+    nested_rhat,
     principal_components,
     random_projections,
     rhat,
@@ -159,6 +165,159 @@ def test_statistics_take_arrays_of_both_kinds_and_may_be_compiled():
         assert statistic(x).shape == (3,) and statistic(x[..., 0]).shape == ()
         np.testing.assert_allclose(statistic(np.asarray(x)), statistic(x), rtol=1e-6)
         np.testing.assert_allclose(jax.jit(statistic)(x), statistic(x), rtol=1e-5)
+
+
+def direct_nested_rhat(x, num_superchains, inside=True):
+    """By the definition, superchain by superchain; the switch plants the likely bug."""
+    chains = np.split(x, num_superchains)
+    between = np.var([of.mean() for of in chains], ddof=1)
+    within = [
+        (np.var(of.mean(axis=1), ddof=1) if inside and len(of) > 1 else 0)
+        + (np.var(of, axis=1, ddof=1).mean() if of.shape[1] > 1 else 0)
+        for of in chains
+    ]
+    return np.sqrt(1 + between / np.mean(within))
+
+
+@pytest.mark.parametrize("shape", [(6, 4, 5), (6, 40, 1), (12, 1, 3)], ids=["draws", "one entry", "one draw"])
+@pytest.mark.parametrize("num_superchains", [2, 3])
+def test_nested_rhat_is_its_definition(x64, shape, num_superchains):
+    x = ar1(0.9, shape) + np.arange(shape[0])[:, None, None]
+    by_hand = [direct_nested_rhat(x[:, :, i], num_superchains) for i in range(shape[2])]
+    np.testing.assert_allclose(nested_rhat(x, num_superchains), by_hand, rtol=1e-12)
+    if shape[1] > 1:
+        without = [direct_nested_rhat(x[:, :, i], num_superchains, inside=False) for i in range(shape[2])]
+        assert np.all(np.abs(np.divide(without, by_hand) - 1) > 1e-6), "the test would not see the bug"
+
+
+def test_nested_rhat_of_superchains_of_one_chain(x64):
+    """Margossian et al., footnote to their definition: the excess differs by a factor alone."""
+    x = ar1(0.9, (5, 40, 3))
+    n, k = 40, 5
+    np.testing.assert_allclose(
+        rhat_squared(x) - (n - 1) / n, (1 + 1 / k) * (nested_rhat(x, k) ** 2 - 1), rtol=1e-10
+    )
+
+
+def test_arviz_has_the_same_nested_rhat(x64):
+    x = ar1(0.8, (12, 30, 4))
+    ids = np.repeat(np.arange(3), 4)
+    np.testing.assert_allclose(
+        nested_rhat(x, 3), arviz.rhat_nested(x, superchain_ids=ids, method="identity"), rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("num_draws", [1, 4])
+def test_nested_rhat_of_independent_draws_is_near_one(x64, num_draws):
+    """The excess over 1 is 1/M for one draw, 1/(M(N + 1)) for N; the mean over 400 series within 10 %."""
+    x = np.random.default_rng(0).normal(size=(160, num_draws, 400))
+    excess = np.asarray(nested_rhat(x, 16)) ** 2 - 1
+    expected = 1 / 10 if num_draws == 1 else 1 / (10 * (num_draws + 1))
+    assert abs(excess.mean() / expected - 1) < 0.1
+
+
+def test_nested_rhat_of_superchains_that_remember_their_start(x64):
+    """Starts of variance 4 beside draws of variance 1: the excess is near 4, by few chains or many."""
+    rng = np.random.default_rng(0)
+    for m in (1, 50):
+        starts = 2 * rng.normal(size=(40, 1, 1, 300))
+        x = (starts + rng.normal(size=(40, m, 20, 300))).reshape(40 * m, 20, 300)
+        excess = np.asarray(nested_rhat(x, 40)) ** 2 - 1
+        expected = (4 + 1 / (20 * m)) / (1 + (m > 1) / 20)
+        assert abs(excess.mean() / expected - 1) < 0.05
+
+
+def test_nested_rhat_where_nothing_moves():
+    stuck = jnp.full((4, 5), 3.0)
+    assert jnp.isnan(nested_rhat(stuck, 2)) and nested_rhat(stuck.at[2:].add(1), 2) == jnp.inf
+
+
+def test_many_short_chains_of_a_run_agree():
+    """64 chains of four starts and ten draws, after burn-in and before it."""
+    target = wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(2))
+    starts = jax.vmap(target.draw_prior)(jax.random.split(jax.random.key(1), 4)).repeat(16, axis=0)
+
+    def found(burn_in):
+        draws = wb.sample(
+            jax.random.key(0),
+            wb.samplers.pcn(target.potential, 0.2),
+            target,
+            num_samples=10,
+            burn_in=burn_in,
+            num_chains=64,
+            initial=starts,
+            collect={"u": lambda u: u},
+            progress=False,
+        )
+        return nested_rhat(draws["u"], 4).max()
+
+    assert found(0) > 1.2 and found(500) < 1.1
+
+
+def test_convergence_is_arvizs(x64):
+    x = ar1(0.9, (4, 200, 2, 3))
+    found = convergence(x)
+    tail = arviz.ess(x, method="tail", prob=(0.05, 0.95))
+    np.testing.assert_array_equal(found.ess, np.minimum(arviz.ess(x, method="bulk"), tail))
+    np.testing.assert_array_equal(found.rhat, arviz.rhat(x, method="rank"))
+    assert found.ess.shape == (2, 3) and convergence(x[..., 0, 0]).ess.shape == ()
+
+
+def test_convergence_where_nothing_moves_and_of_one_chain():
+    x = ar1(0.5, (2, 100, 3))
+    x[:, :, 1] = 7
+    x[:, :, 2] = [[1], [2]]
+    found = convergence(x)
+    assert list(np.isnan(found.ess)) == [False, True, False] and np.isnan(found.rhat[1])
+    assert found.rhat[2] > 1e6
+    drifting = ar1(0.5, (1, 400, 2)) + np.linspace(0, 1, 400)[None, :, None] * np.array([0, 4])
+    steady, moving = convergence(drifting).rhat
+    assert steady < 1.1 and moving > 1.5
+    assert convergence(np.arange(16).reshape(2, 8) % 3).ess.shape == ()
+
+
+def test_layers_are_projected_and_told_apart(x64):
+    """The slow one of three leaves comes first."""
+    template = {"a": {"weight": jnp.zeros((4, 3)), "bias": jnp.zeros(3)}, "b": jnp.zeros(5)}
+    functions = layer_projections(jax.random.key(0), template, num=7)
+    assert list(functions) == ["a.bias", "a.weight", "b"]
+    rng = np.random.default_rng(0)
+    position = jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape)), template)
+    for name, leaf in {"a.bias": position["a"]["bias"], "a.weight": position["a"]["weight"]}.items():
+        values = functions[name](position)
+        assert values.shape == (8,)
+        np.testing.assert_allclose(values[-1], jnp.mean(leaf**2), rtol=1e-12)
+        gradient = jax.jacobian(functions[name])(position)
+        moved = {"a.bias": gradient["a"]["bias"], "a.weight": gradient["a"]["weight"]}
+        assert jnp.all(gradient["b"] == 0) and jnp.any(moved[name] != 0)
+        np.testing.assert_allclose(jnp.sum(moved[name][:7].reshape(7, -1) ** 2, axis=1), 1, rtol=1e-12)
+    u = {"fast": ar1(0.0, (2, 400, 4)), "slow": ar1(0.95, (2, 400, 4)), "stuck": np.ones((2, 400))}
+    table = by_layer(u)
+    assert list(table) == ["stuck", "slow", "fast"] and np.isnan(table["stuck"]["ess"])
+    assert table["slow"] == {
+        "ess": convergence(u["slow"]).ess.min(),
+        "rhat": convergence(u["slow"]).rhat.max(),
+    }
+
+
+def test_layers_of_a_network():
+    bnn = wb.BNN(wb.models.FCN(2, width=4, depth=2, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
+    target = wb.targets.standard(bnn, np.ones((3, 2)), np.ones((3, 1)))
+    layers = layer_projections(jax.random.key(0), target.template, num=3)
+    draws = wb.sample(
+        jax.random.key(0),
+        wb.samplers.pcn(target.potential, 0.1),
+        target,
+        num_samples=20,
+        num_chains=2,
+        collect=layers,
+        progress=False,
+    )
+    table = by_layer(draws)
+    assert set(table) == set(layers) and len(layers) == len(jax.tree.leaves(target.template))
+    assert list(table) == sorted(table, key=lambda name: table[name]["ess"])
+    alone = layer_projections(jax.random.key(0), jnp.zeros(3))
+    assert list(alone) == ["position"]
 
 
 TEMPLATE = {

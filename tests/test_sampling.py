@@ -13,7 +13,7 @@ from flax import nnx
 from scipy import stats
 
 import widebnn as wb
-from widebnn import samplers, sampling
+from widebnn import _compile, samplers, sampling
 from widebnn.samplers import hmc, langevin, mala, pcn, rwm, tuned
 
 TARGET = wb.targets.from_potential(
@@ -44,6 +44,7 @@ def test_shapes():
     assert draws.position["b"].shape == (3, 1, 3)
     assert np.array_equal(draws["a"][:, -1], draws.position["a"])
     assert draws.step_size is None and draws.seconds > 0
+    assert (draws.stopped, draws.reason) == ("num_samples", "num_samples: 12 of 12 draws of each chain")
 
 
 def test_potential_is_collected_unless_told_otherwise():
@@ -228,6 +229,7 @@ def test_step_size_stays_below_its_limit():
 def compiled(monkeypatch):
     """The program texts and memory of everything compiled while a test runs."""
     seen, compile = [], jax.stages.Lowered.compile
+    monkeypatch.setattr(_compile, "_kept", type(_compile._kept)())
 
     def recording(self, *args, **kwargs):
         program = compile(self, *args, **kwargs)
@@ -297,6 +299,14 @@ def test_blackjax_nuts_on_logdensity_gives_the_exact_posterior():
     assert draws.stats["n_steps"].min() >= 1 and draws.stats["diverging"].max() == 0
     tree = draws.to_datatree()
     assert tree["sample_stats"]["diverging"].dtype == bool
+
+
+def test_sampler_that_reports_no_acceptance_accepts_every_move():
+    mclmc = blackjax.mclmc(TARGET.logdensity, L=1.0, step_size=0.2)
+    with jax.numpy_rank_promotion("allow"):  # BlackJAX broadcasts freely
+        draws = run(sampler=mclmc, num_chains=3)
+    assert draws.stats["acceptance_rate"].shape == (3, 12) and draws.acceptance_rate == 1
+    assert len(np.unique(draws["a"])) == draws["a"].size
 
 
 def test_our_sampler_runs_in_a_loop_of_blackjax():

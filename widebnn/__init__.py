@@ -4,7 +4,7 @@ import importlib
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from widebnn import checkpoint, diagnostics, models, nngp, samplers, streaming, targets, tree, tuning
+from widebnn import checkpoint, diagnostics, models, nngp, samplers, streaming, targets, tree, tuning, until
 from widebnn._failures import ChainWarning
 from widebnn.checkpoint import Checkpoint
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
@@ -12,6 +12,7 @@ from widebnn.models import BNN
 from widebnn.sampling import Draws, sample
 from widebnn.scale import at_scale, current_scale
 from widebnn.streaming import Stream, Streamed
+from widebnn.until import Until
 from widebnn.versions import print_versions
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ __all__ = [
     "Draws",
     "Stream",
     "Streamed",
+    "Until",
     "at_scale",
     "checkpoint",
     "current_scale",
@@ -69,6 +71,7 @@ __all__ = [
     "targets",
     "tree",
     "tuning",
+    "until",
     "vi",
 ]
 

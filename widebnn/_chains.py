@@ -103,7 +103,7 @@ class Chains(NamedTuple):
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self.draw_shapes(keys, carry)
         )
         carry, totals = jax.lax.fori_loop(0, num_steps, body, (carry, totals))
-        report = jax.tree.map(lambda total: total / num_steps, totals)
+        report = jax.tree.map(lambda total: total / num_steps.astype(total.dtype), totals)
 
         def keep(carry):
             rng_key = jax.random.fold_in(jax.random.fold_in(keys[STREAM, 0], carry.step), SKETCH)
@@ -123,12 +123,17 @@ class Chains(NamedTuple):
             sampler = sampler.make(jnp.exp(log_step_size))
         states, info = jax.vmap(sampler.step)(chain_keys, carry.states)
         dtype = jnp.result_type(*jax.tree.leaves(states.position))
-        report = {
+        # A sampler that reports no acceptance accepts every move.
+        report = {"acceptance_rate": jnp.ones(len(chain_keys), dtype)} | {
             name: jnp.asarray(getattr(info, field), dtype)
             for field, name in STATISTICS.items()
             if hasattr(info, field)
         }
         if isinstance(self.sampler, Tuned):
+            if not hasattr(info, "acceptance_rate"):
+                raise TypeError(
+                    f"sampler must report an acceptance_rate to be tuned; it reports {type(info).__name__}"
+                )
             new = step_size.update(jnp.mean(report["acceptance_rate"]), carry.step, self.sampler)
             step_size = jax.tree.map(lambda new, old: jnp.where(is_burn_in, new, old), new, step_size)
         return carry._replace(states=states, step=carry.step + 1, step_size=step_size), report

@@ -25,6 +25,7 @@ __all__ = [
     "is_known_to_be",
     "non_negative",
     "one_of",
+    "open_fraction",
     "positive",
     "quarter_turn",
 ]
@@ -91,6 +92,15 @@ def fraction(**named: Number) -> Number:
     return _number(0, True, 1, "a number in (0, 1]", named)
 
 
+def open_fraction(**named: Number) -> Number:
+    """A number in (0, 1)."""
+    wanted = "a number in (0, 1)"
+    value = _number(0, True, 1, wanted, named)
+    if is_known_to_be(1, value):
+        raise ValueError(f"{next(iter(named))} must be {wanted}; got {value}")
+    return value
+
+
 def quarter_turn(**named: Number) -> Number:
     """An angle in (0, π/2], as float32 rounds it."""
     return _number(0, True, float(np.float32(math.pi / 2)), "an angle in (0, π/2]", named)
@@ -104,7 +114,7 @@ def one_of(known: Iterable[str], **named: str) -> str:
     return value
 
 
-def finite(**named: jax.Array) -> jax.Array:
+def finite[T: jax.Array | np.ndarray](**named: T) -> T:
     """An array without NaN or infinity."""
     name, value = _only(named)
     # by NumPy, which looks at the numbers even while something else is being traced

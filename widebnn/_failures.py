@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Shaped
 
-__all__ = ["ChainWarning", "warn_of_failures"]
+__all__ = ["ChainWarning", "warn", "warn_of_failures"]
 
 MIN_PROPOSALS = 100
 """Fewer say too little of an acceptance rate."""
@@ -15,7 +15,7 @@ MIN_ACCEPTANCE = 1e-3
 
 
 class ChainWarning(UserWarning):
-    """Chains of a run failed: what was estimated from it must not be trusted."""
+    """Chains of a run failed, or it ended too early: what was estimated from it must not be trusted."""
 
 
 def warn_of_failures(
@@ -38,18 +38,19 @@ def warn_of_failures(
     num_proposals = num_steps * (len(acceptance) if is_stuck.all() else 1)
     if is_stuck.any() and num_proposals >= MIN_PROPOSALS:
         accepted = "fewer than one in 1,000" if acceptance[is_stuck].any() else "none"
-        _warn(
+        warn(
             f"{is_stuck.sum()} of {len(acceptance)} chains accepted {accepted} of their {num_steps:,} "
             "proposals: take a smaller step size, or start them elsewhere (`initial`)"
         )
     num_nan = {name: np.isnan(x).reshape(len(x), -1).any(axis=1).sum() for name, x in values.items()}
     if any(num_nan.values()):
         found = ", ".join(f"{name!r} in {number}" for name, number in num_nan.items() if number)
-        _warn(
+        warn(
             f"values of {found} of {len(acceptance)} chains are NaN: if they diverged, take a smaller step "
             "size; if not, the function is undefined there"
         )
 
 
-def _warn(message: str) -> None:
+def warn(message: str) -> None:
+    """Warn where the package was called."""
     warnings.warn(message, ChainWarning, skip_file_prefixes=(str(Path(__file__).parent),))

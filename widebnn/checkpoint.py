@@ -3,19 +3,22 @@
 The folder holds
 
 - `run.json`, what the run is: its configuration, and hashes of its program and its data;
-- `state/`, the last two checkpoints of all that the chains carry, by the number of steps made;
+- `state/`, there from the beginning, the last two checkpoints of all that the chains carry, by the number of
+  steps made;
 - `draws/`, what was collected from one checkpoint to the next, by the number of draws made.
 
 Orbax writes each aside and renames it when it is whole. What is read back is compared with a SHA-256 that
 was taken in memory.
 """
 
+import contextlib
 import hashlib
 import json
+import logging
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -32,6 +35,9 @@ __all__ = ["Checkpoint"]
 
 FORMAT = "widebnn checkpoints 1"
 ITEMS = ("arrays", "record")
+WRITTEN = {*ITEMS, "_CHECKPOINT_METADATA", "commit_success.txt"}  # what Orbax puts into a checkpoint
+
+FIRST_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,8 @@ class Checkpoint:
     path
         Folder of the run, made where it is missing; it belongs to one run.
     every_seconds
-        Wall time from one checkpoint to the next; None for none.
+        Wall time from one checkpoint to the next; None for none. The first one comes after 5 seconds, and the
+        time doubles from one to the next until it is as long as this.
     every_steps
         Steps from one to the next; None for none. Both count between compiled chunks, of about half a second,
         so that a long step is never interrupted. There is always a checkpoint at the end.
@@ -121,23 +128,27 @@ class Store:
         self.identity = identity
         self._claim()
         self._segments: list[dict[str, Any]] = []
-        self._saved_step, self._saved_at, self._num_chunks = -1, time.perf_counter(), 0
+        self._saved_step, self._num_chunks = -1, 0
+        self._opened_at = self._saved_at = time.perf_counter()
 
     def _claim(self) -> None:
         """Make the folder ours, or see that it is."""
-        record = self.path / "run.json"
-        if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"checkpoint must be a folder; {self.path} is a file")
-        if not record.exists():
+        record, states = self.path / "run.json", self.path / "state"
+        if os.path.lexists(self.path) and not self.path.is_dir():
+            raise ValueError(f"checkpoint must be a folder; {self.path} is a file, or a link to nothing")
+        if not os.path.lexists(record):
             partial = record.with_suffix(".partial")
-            if self.path.exists() and set(self.path.iterdir()) - {partial}:
+            if self.path.exists() and (set(self.path.iterdir()) - {partial, states} or any(states.glob("*"))):
                 raise ValueError(f"checkpoint {self.path} holds something else than a run; give a new folder")
-            self.path.mkdir(parents=True, exist_ok=True)
-            partial.write_text(json.dumps(self.identity, indent=1) + "\n")
-            partial.replace(record)
+            try:
+                states.mkdir(parents=True, exist_ok=True)
+                partial.write_text(json.dumps(self.identity, indent=1) + "\n")
+                partial.replace(record)
+            except OSError as error:
+                raise OSError(f"checkpoint {self.path} could not be made: {error}") from error
         try:
             stored = json.loads(record.read_text())
-        except ValueError:
+        except (ValueError, OSError):
             stored = None
         if not isinstance(stored, dict) or [stored.get("format"), *stored] != [FORMAT, *self.identity]:
             raise ValueError(f"checkpoint {record} is damaged, or none of this package; nothing was changed")
@@ -151,7 +162,8 @@ class Store:
         ------
         ValueError
             If it is damaged or belongs to another run; the message names it, and the one before if that is
-            whole. Nothing is deleted.
+            whole. If there are draws without a state, or something in their folder that is no checkpoint.
+            Nothing is deleted.
         """
         kept = Kept(carry, [], 0.0)
         if steps := sorted(_numbers(self.path / "state"), reverse=True):
@@ -162,10 +174,27 @@ class Store:
                 advice = self._advice(steps[1:], carry, draw)
                 raise ValueError(f"checkpoint {newest} is damaged: {error}. {advice}") from error
             self._saved_step, self._num_chunks = steps[0], len(kept.draws)
-        for orphan in _numbers(self.path / "draws") - {segment["draws"] for segment in self._segments}:
-            # The run was killed before the state that goes with it was whole.
-            shutil.rmtree(self.path / "draws" / str(orphan))
+        orphans = _numbers(self.path / "draws") - {segment["draws"] for segment in self._segments}
+        self._remove([self.path / "draws" / str(number) for number in orphans])
         return kept
+
+    def _remove(self, orphans: list[Path]) -> None:
+        """Delete draws of a run that was killed before the state that goes with them was whole."""
+        is_lost = not (self.path / "state").is_dir() or (self._saved_step < 0 and len(orphans) > 1)
+        if orphans and is_lost:
+            raise ValueError(
+                f"checkpoint {self.path} has draws, but no state to go on from: put state/ back, or give "
+                "another folder; nothing was changed"
+            )
+        for orphan in orphans:
+            is_ours = orphan.is_dir() and not orphan.is_symlink()
+            if not is_ours or {entry.name for entry in orphan.iterdir()} - WRITTEN:
+                raise ValueError(
+                    f"checkpoint {orphan} is no part of the run, nor left over from it: move it away, and "
+                    "the same call goes on; nothing was changed"
+                )
+        for orphan in orphans:
+            shutil.rmtree(orphan)
 
     def save_if_due(self, step: int, kept: Kept, is_last: bool) -> None:
         """Write a checkpoint, if one is due after `step` steps.
@@ -179,7 +208,9 @@ class Store:
         """
         seconds, steps = self.settings.every_seconds, self.settings.every_steps
         is_due = is_last
-        is_due |= seconds is not None and time.perf_counter() - self._saved_at >= seconds
+        if seconds is not None:  # soon the first time, then after twice as long as the time before
+            seconds = min(seconds, max(FIRST_SECONDS, self._saved_at - self._opened_at))
+            is_due |= time.perf_counter() - self._saved_at >= seconds
         is_due |= steps is not None and step - max(self._saved_step, 0) >= steps
         if is_due:
             self._save(step, kept)
@@ -274,7 +305,8 @@ def _to_device(array: np.ndarray, like: jax.Array) -> jax.Array:
 
 
 def _numbers(path: Path) -> set[int]:
-    return {int(entry.name) for entry in path.glob("*") if entry.name.isdecimal()}
+    names = [entry.name for entry in path.glob("*") if entry.name.isdecimal()]
+    return {int(name) for name in names if name == str(int(name))}
 
 
 def _write(
@@ -293,8 +325,20 @@ def _write(
         cleanup_tmp_directories=True,
         lightweight_initialize=True,
     )
-    with ocp.CheckpointManager(path, options=options, item_names=ITEMS) as manager:
+    with _without_log(), ocp.CheckpointManager(path, options=options, item_names=ITEMS) as manager:
         manager.save(number, args=items, force=True)
+
+
+@contextlib.contextmanager
+def _without_log() -> Iterator[None]:
+    """Orbax logs an error with all that led to it, besides raising it."""
+    log = logging.getLogger("absl")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def _read(path: Path, number: int) -> tuple[list[np.ndarray], dict[str, Any]]:

@@ -1,13 +1,13 @@
 """MCMC diagnostics: effective sample size, R̂, and the projections on which both papers report them.
 
 Statistics take draws as an array (chain, draw, *event) and return an array with one number for each entry of
-the event. ArviZ's rank-normalised versions of the same two diagnostics take all that a run collected at once:
-`arviz.ess(draws.to_datatree())` and `arviz.rhat(draws.to_datatree())`.
+the event. ArviZ's rank-normalised versions of the same two diagnostics, `convergence` here, take all that a
+run collected at once: `arviz.ess(draws.to_datatree())` and `arviz.rhat(draws.to_datatree())`.
 """
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,28 +19,35 @@ from widebnn.tree import normal_like
 
 __all__ = [
     "Band",
+    "Convergence",
     "PrincipalComponents",
     "band",
+    "by_layer",
+    "convergence",
     "effective_sample_size",
+    "layer_projections",
+    "nested_rhat",
     "principal_components",
     "random_projections",
     "rhat",
     "rhat_squared",
 ]
 
+NUMBERS = {1: "one draw", 2: "two draws", 8: "eight draws"}
 SERIES_AT_ONCE = 256  # spectra take several times the memory of draws, which may be all that fits
 
 
-def _chains(name: str, draws: Real[Array | np.ndarray, "..."]) -> Real[Array, "..."]:
+def _chains(
+    name: str, draws: Real[Array | np.ndarray, "..."], min_draws: int = 2
+) -> Real[Array | np.ndarray, "..."]:
     if hasattr(draws, "collected"):
         raise TypeError(
             f"{name} must be an array (chain, draw, ...) such as draws['potential']; got a whole run"
         )
-    draws = jnp.asarray(draws)
-    if draws.ndim < 2 or draws.shape[0] < 1 or draws.shape[1] < 2:
-        raise ValueError(
-            f"{name} must have shape (chain, draw, ...) and two draws or more; got {draws.shape}"
-        )
+    shape = np.shape(draws)
+    if len(shape) < 2 or shape[0] < 1 or shape[1] < min_draws:
+        number = NUMBERS[min_draws]
+        raise ValueError(f"{name} must have shape (chain, draw, ...) and {number} or more; got {shape}")
     return finite(**{name: draws})
 
 
@@ -94,7 +101,7 @@ def effective_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) 
     ----------
     Hron et al. 2022, eq. (7); Pezzetti et al. 2025, §4.2.
     """
-    return _over_event(_chains("draws", draws))
+    return _over_event(jnp.asarray(_chains("draws", draws)))
 
 
 @jax.jit
@@ -158,7 +165,7 @@ def rhat_squared(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[
     ----------
     Brooks & Gelman 1998; Hron et al. 2022, eq. (6); Pezzetti et al. 2025, Appendix B.1.
     """
-    draws = _chains("draws", draws)
+    draws = jnp.asarray(_chains("draws", draws))
     num_chains, num_draws = draws.shape[:2]
     if num_chains < 2:
         raise ValueError(f"draws must hold two chains or more to compare; got shape {draws.shape}")
@@ -174,6 +181,212 @@ def rhat(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[Array, "
     Parameters, errors and references are those of `rhat_squared`.
     """
     return jnp.sqrt(rhat_squared(draws))
+
+
+def nested_rhat(
+    draws: Real[Array | np.ndarray, "chain draw *event"], num_superchains: int
+) -> Float[Array, "*event"]:
+    """Nested R̂, for many chains that are too short for R̂: superchains agree once the start is forgotten.
+
+    A superchain is a group of M chains that start at the same point. With B the unbiased variance of the
+    means of K superchains, and V the mean over superchains of
+
+    - the variance of the means of its chains (unbiased; 0 where M = 1), plus
+    - the mean of its chains' own variances (unbiased; 0 where there is one draw),
+
+    nested R̂ is √(1 + B/V). Where the chains have forgotten their start it is at most about √(1 + 1/M),
+    whatever the number of draws: 50 chains of each superchain bring it below 1.01 with a single draw each.
+
+    Parameters
+    ----------
+    draws
+        Kept draws, (chain, draw, *event), chain after chain of the first superchain, then of the second.
+    num_superchains
+        K, two or more, which divides the number of chains.
+
+    Returns
+    -------
+    Array
+        Nested R̂ of each entry of the event. NaN where nothing moves and all agree, infinite where nothing
+        moves and the superchains differ.
+
+    Raises
+    ------
+    TypeError
+        If `draws` is a run and no array, or `num_superchains` is no integer.
+    ValueError
+        If `draws` has fewer than two axes or entries that are not finite, `num_superchains` is below 2 or
+        does not divide the number of chains, or there is one draw of one chain in each.
+
+    Notes
+    -----
+    With M = 1 it is close to `rhat`: R̂² − (N − 1)/N = (1 + 1/K)(nested R̂² − 1).
+
+    References
+    ----------
+    Margossian et al. 2024 (arXiv 2110.13017), §3.
+
+    Examples
+    --------
+    256 chains, 32 of which start at each of 8 draws from the prior:
+
+    >>> keys = jax.random.split(jax.random.key(1), 8)  # doctest: +SKIP
+    >>> initial = jax.tree.map(lambda u: u.repeat(32, axis=0), jax.vmap(target.draw_prior)(keys))
+    ... # doctest: +SKIP
+    >>> draws = wb.sample(..., num_chains=256, initial=initial)  # doctest: +SKIP
+    >>> nested_rhat(draws["potential"], 8)  # doctest: +SKIP
+    """
+    draws = jnp.asarray(_chains("draws", draws, min_draws=1))
+    num_chains, num_draws = draws.shape[:2]
+    if num_chains % at_least(2, num_superchains=num_superchains):
+        raise ValueError(
+            f"num_superchains must divide the number of chains, {num_chains}; got {num_superchains}"
+        )
+    if num_draws == 1 and num_chains == num_superchains:
+        raise ValueError(
+            f"draws must hold two draws, or two chains of each superchain, or more; got {draws.shape}"
+        )
+    x = (draws - draws[:1, :1]).reshape(num_superchains, -1, *draws.shape[1:])  # as in `rhat_squared`
+    of_chains = x.mean(axis=2)
+    between = of_chains.mean(axis=1).var(axis=0, ddof=1)
+    of_draws = x.var(axis=2, ddof=1).mean(axis=(0, 1)) if num_draws > 1 else 0.0
+    inside = of_chains.var(axis=1, ddof=1).mean(axis=0) if num_chains > num_superchains else 0.0
+    return jnp.sqrt(1 + between / (inside + of_draws))
+
+
+class Convergence(NamedTuple):
+    """How far chains have converged."""
+
+    ess: Float[np.ndarray, "*event"]
+    """The smaller of bulk and tail effective sample size, of all chains together."""
+    rhat: Float[np.ndarray, "*event"]
+    """The larger of R̂ of ranks and of folded ranks, of the two halves of each chain."""
+
+
+def convergence(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Convergence:
+    """Rank-normalised effective sample sizes and R̂ by ArviZ, which need no finite variance.
+
+    They are what `widebnn.Until` looks at. Unlike `effective_sample_size` they see chains that disagree.
+
+    Parameters
+    ----------
+    draws
+        Kept draws, (chain, draw, *event), at least eight per chain.
+
+    Returns
+    -------
+    Convergence
+        NaN where all draws of all chains are the same number. Of a single chain, R̂ compares the quarters.
+
+    Raises
+    ------
+    TypeError
+        If `draws` is a run and no array.
+    ValueError
+        If `draws` has fewer than two axes, fewer than eight draws, or entries that are not finite.
+
+    References
+    ----------
+    Vehtari et al. 2021.
+    """
+    import arviz  # a second, which only those pay who look
+
+    x = np.asarray(_chains("draws", draws, min_draws=8), np.float64)
+    entries = x.reshape(*x.shape[:2], -1)
+    varies = (entries != entries[:1, :1]).any(axis=(0, 1))
+    ess, rhat = np.full((2, len(varies)), np.nan)
+    if varies.any():
+        moving = entries[:, :, varies]
+        half = x.shape[1] // 2
+        chains = moving if len(x) > 1 else np.concatenate([moving[:, :half], moving[:, -half:]])
+        with np.errstate(divide="ignore", invalid="ignore"):  # chains that are stuck
+            tail = arviz.ess(moving, method="tail", prob=(0.05, 0.95))
+            ess[varies] = np.minimum(arviz.ess(moving, method="bulk"), tail)
+            rhat[varies] = arviz.rhat(chains, method="rank")
+    return Convergence(ess.reshape(x.shape[2:]), rhat.reshape(x.shape[2:]))
+
+
+def layer_projections(
+    rng_key: Key[Array, ""], template: PyTree, num: int = 10
+) -> dict[str, Callable[[PyTree], Float[Array, " num_and_norm"]]]:
+    """What to collect of each leaf of a position to see which layer mixes worst.
+
+    Parameters
+    ----------
+    rng_key
+        Random key of the directions.
+    template
+        A position, or its shapes and dtypes: `target.template`.
+    num
+        Number of `random_projections` of each leaf.
+
+    Returns
+    -------
+    dict
+        By the leaf's place in the position, such as "hidden.0.weight", functions from a position to that
+        leaf's projections and, last, its mean square: to be collected during a run.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `num` is no integer or below 1, or a leaf of `template` has no entries.
+
+    Examples
+    --------
+    >>> layers = layer_projections(jax.random.key(1), target.template)  # doctest: +SKIP
+    >>> draws = wb.sample(..., collect=layers)  # doctest: +SKIP
+    >>> by_layer(draws)  # doctest: +SKIP
+    """
+
+    def function(i, leaf, key):
+        project = random_projections(key, leaf, num)
+
+        def of_position(position: PyTree) -> Float[Array, " num_and_norm"]:
+            leaf = jax.tree.leaves(position)[i]
+            return jnp.append(project(leaf), jnp.mean(leaf**2))
+
+        return of_position
+
+    leaves = jax.tree.leaves_with_path(template)
+    return {
+        jax.tree_util.keystr(path, simple=True, separator=".") or "position": function(
+            i, leaf, jax.random.fold_in(rng_key, i)
+        )
+        for i, (path, leaf) in enumerate(leaves)
+    }
+
+
+def by_layer(draws: Any) -> dict[str, dict[str, float]]:
+    """Least effective sample size and worst R̂ of everything that was collected, worst first.
+
+    Parameters
+    ----------
+    draws
+        A run, or what it collected: by name, arrays (chain, draw, ...), such as those of
+        `layer_projections`.
+
+    Returns
+    -------
+    dict
+        By name, the least "ess" and the worst "rhat" over all entries, by `convergence`; NaN where nothing
+        varies. `pandas.DataFrame(by_layer(draws)).T` is a table of it.
+
+    Raises
+    ------
+    TypeError
+        If `draws` is neither.
+    ValueError
+        As `convergence`.
+    """
+    collected = getattr(draws, "collected", draws)
+    if not isinstance(collected, Mapping):
+        raise TypeError(f"draws must be a run, or a dict of what it collected; got {type(draws).__name__}")
+    rows = {}
+    for name, values in collected.items():
+        found = convergence(values)
+        ess, rhat = (of[~np.isnan(of)].tolist() for of in found)
+        rows[name] = {"ess": min(ess, default=math.nan), "rhat": max(rhat, default=math.nan)}
+    return dict(sorted(rows.items(), key=lambda row: np.nan_to_num(row[1]["ess"], nan=-1.0)))
 
 
 def random_projections(
@@ -263,7 +476,7 @@ def principal_components(
     ----------
     Pezzetti et al. 2025, Appendix B.2 (traces of the first two).
     """
-    draws = _chains("draws", draws)
+    draws = jnp.asarray(_chains("draws", draws))
     if draws.ndim != 3:
         raise ValueError(f"draws must have shape (chain, draw, feature); got {draws.shape}")
     pooled = draws.reshape(-1, draws.shape[2])

@@ -19,13 +19,16 @@ from widebnn._chains import Chains, call
 from widebnn._check import at_least
 from widebnn._compile import Program
 from widebnn._devices import Devices
+from widebnn._end import End, Stopped, on_host
 from widebnn._failures import warn_of_failures
+from widebnn._interrupts import Interrupts
 from widebnn.checkpoint import Checkpoint, Kept, Store, digest, identity
 from widebnn.samplers._base import AnySampler, is_sampler
 from widebnn.samplers._tuned import Tuned
 from widebnn.streaming import Stream, Streamed
 from widebnn.targets._base import Target
 from widebnn.tree import Position
+from widebnn.until import Until
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["Draws", "sample"]
 
 Collector = Callable[..., Float[Array, "..."]]
-
 
 MAX_CHUNK_DRAWS = 100
 MAX_CHUNK_BYTES = 2**26
@@ -65,6 +67,11 @@ class Draws:
     seconds
         Wall time of burn-in and sampling, compilation left out; of all calls together where a run went on
         from a checkpoint.
+    stopped
+        What ended the run: "num_samples", all its draws; "converged", what `until` wants; "seconds", those
+        that `until` gives; "interrupted", Ctrl-C.
+    reason
+        The same in a sentence: how many draws there are, and where those stand that mix worst.
     """
 
     collected: dict[str, np.ndarray]
@@ -75,6 +82,8 @@ class Draws:
     thin: int
     burn_in: int
     seconds: float
+    stopped: Stopped = "num_samples"
+    reason: str = ""
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.collected:
@@ -105,7 +114,8 @@ class Draws:
         if "diverging" in stats:
             stats["diverging"] = stats["diverging"] > 0
         tree = arviz.from_dict({"posterior": self.collected, "sample_stats": stats})
-        tree["posterior"].attrs |= {"thin": self.thin, "burn_in": self.burn_in, "seconds": self.seconds}
+        told = ("thin", "burn_in", "seconds", "stopped", "reason")
+        tree["posterior"].attrs |= {name: getattr(self, name) for name in told}
         return tree
 
 
@@ -121,16 +131,21 @@ def sample(
     collect: Mapping[str, Collector] | None = None,
     stream: Mapping[str, Collector | Stream] | None = None,
     initial: Position | None = None,
+    until: Until | None = None,
     checkpoint: Checkpoint | None = None,
     mesh: Mesh | None = None,
     progress: bool = True,
 ) -> Draws:
-    """Run `num_chains` chains for `burn_in + num_samples · thin` steps.
+    """Run `num_chains` chains for `burn_in + num_samples · thin` steps, or `until` they have converged.
 
     The steps are compiled in chunks; between chunks, and only there, what was collected goes to the host and
     the progress bar moves. Memory grows with what is collected and never with the parameters; with
     `collect={}` it does not grow at all. The same key gives the same draws, however the chunks fall and
     wherever the run was interrupted. While it runs, LAPACK has one thread, in the whole process.
+
+    Ctrl-C, or the stop button of a notebook, ends the run after the current chunk: a checkpoint is saved, and
+    the draws so far are returned, with a warning. A second one does not wait. During burn-in, of which there
+    are no draws, KeyboardInterrupt is raised.
 
     Parameters
     ----------
@@ -142,7 +157,7 @@ def sample(
     target
         Target to sample: its prior draws start the chains, its potential must be finite there.
     num_samples, thin
-        Draws kept of each chain, and steps from one to the next.
+        Draws kept of each chain, at most where there is an `until`, and steps from one to the next.
     burn_in
         Number of first steps, of which nothing is kept.
     num_chains
@@ -156,6 +171,8 @@ def sample(
         unless given.
     initial
         Positions to start from, leaves (num_chains, ...); prior draws unless given.
+    until
+        Effective sample size and R̂ at which the run ends before all its draws are made, or seconds.
     checkpoint
         Folder where the run is saved while it goes, and from which it resumes on the next call; a larger
         `num_samples` then extends it.
@@ -174,22 +191,25 @@ def sample(
     Raises
     ------
     TypeError
-        If `sampler` is no sampler, or `collect` or `stream` holds something that is not a function to an
-        array.
+        If `sampler` or `target` is none, or `collect` or `stream` holds something that is not a function to
+        an array.
     ValueError
-        If a number is out of range, `sampler` is tuned without burn-in or was built on the potential of
-        another target, `initial` has the wrong shapes, the potential is not finite where a chain starts,
-        `mesh` does not divide chains or observations or spans several processes where there is a
-        `checkpoint`, or that holds another run, a longer one or a damaged one.
+        If a number is out of range, `until` has nothing to look at, `sampler` is tuned without burn-in or was
+        built on the potential of another target, `initial` has the wrong shapes, the potential is not finite
+        where a chain starts, `mesh` does not divide chains or observations or spans several processes where
+        there is a `checkpoint`, or that holds another run, a longer one or a damaged one.
     OSError
         If a checkpoint cannot be written; the one before is kept.
     RuntimeError
         If another process writes checkpoints in the same folder.
+    TimeoutError, KeyboardInterrupt
+        If the seconds of `until` are spent, or Ctrl-C is pressed, before there is a draw.
 
     Warns
     -----
     ChainWarning
-        If chains accepted next to nothing, or values that were collected or streamed are NaN.
+        If chains accepted next to nothing, values that were collected or streamed are NaN, the run ended
+        without what `until` wants, or it was interrupted.
     """
     at_least(1, num_samples=num_samples)
     at_least(1, thin=thin)
@@ -199,15 +219,27 @@ def sample(
         raise ValueError(f"burn_in + num_samples * thin must be at most {MAX_STEPS}; got {num_steps}")
     if not isinstance(rng_key, jax.Array) or not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
         raise TypeError(f"rng_key must be a key such as jax.random.key(0); got {rng_key!r}")
+    if rng_key.shape != ():
+        raise ValueError(f"rng_key must be one key; got an array of them, of shape {rng_key.shape}")
     if not isinstance(sampler, Tuned) and not is_sampler(sampler):
         raise TypeError(
             "sampler must be a sampler (init, step), or samplers.tuned(make, target_acceptance) with make a "
             f"function from a step size to one; got {sampler!r}"
         )
+    if not isinstance(target, Target):
+        raise TypeError(
+            "target must be one of widebnn.targets, such as from_potential(potential, template); "
+            f"got {type(target).__name__}"
+        )
     if isinstance(sampler, Tuned) and burn_in == 0:
         raise ValueError("burn_in must be at least 1 where the sampler is tuned; got 0")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {checkpoint!r}")
+    if until is not None and not isinstance(until, Until):
+        raise TypeError(f"until must be a widebnn.Until; got {until!r}")
+    for name, functions in {"collect": collect, "stream": stream}.items():
+        if functions is not None and not isinstance(functions, Mapping):
+            raise TypeError(f"{name} must be a dict from names to functions; got {functions!r}")
     collect = {"potential": target.potential} if collect is None else dict(collect)
     streams = {name: f if isinstance(f, Stream) else Stream(f) for name, f in (stream or {}).items()}
 
@@ -221,6 +253,8 @@ def sample(
     _check_start(target, sampler, initial, num_chains, devices)
     _check_functions("collect", target, collect)
     _check_functions("stream", target, {name: f.function for name, f in streams.items()})
+    if until is not None and until.looks and not collect and not any(f.batches for f in streams.values()):
+        raise ValueError("until must have something to look at: collect it, or stream it with batches=True")
 
     initial = devices.shard_chains(initial)
     chains = Chains(sampler, collect, streams, devices)
@@ -230,6 +264,9 @@ def sample(
     keys = devices.shard_chains(keys, axis=1)
     # Nothing in the program knows num_samples: a run that is extended is the same program.
     draw = chains.draw_shapes(keys, carry)
+    for name, value in draw[0].items():
+        if until is not None and not jnp.isdtype(value.dtype, ("bool", "integral", "real floating")):
+            raise TypeError(f"until looks at real numbers; collect[{name!r}] returns {value.dtype}")
     draw_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
     max_draws = max(1, min(MAX_CHUNK_DRAWS, MAX_CHUNK_BYTES // draw_bytes)) if collect else 1
     chunk = functools.partial(chains.chunk, max_draws=max_draws)
@@ -264,7 +301,13 @@ def sample(
             f"num_samples must be at least the {(done - burn_in) // thin} that the checkpoint holds; "
             f"got {num_samples}"
         )
-    if done < total:
+
+    def num_made(steps):
+        return (steps - burn_in) // thin  # below 0 during burn-in
+
+    end = End(until, num_samples, devices)
+    state = Kept(carry, kept, before)
+    if (stopped := end.reached_by(num_made(done), state, is_interrupted=False)) is None:
         run.compile()
 
     start = time.perf_counter()
@@ -272,44 +315,50 @@ def sample(
     bar = tqdm(total=total, initial=done, unit="step", disable=is_silent)
     # Threads of a Cholesky factorisation keep turning after it and take the cores from the products that
     # follow: up to n = 2,048 on two cores, a step is faster where LAPACK has one.
-    with threadpool_limits(1, user_api="blas"), bar:
+    with threadpool_limits(1, user_api="blas"), Interrupts() as interrupts, bar:
         pace = _Pace(bar, done)
-        while pace.steps < total:
+        while stopped is None:
             if is_burn_in := pace.steps < burn_in:
                 num_draws, num_steps = 1, min(burn_in - pace.steps, pace.steps_per_chunk)
             else:
                 most = max_draws if collect else num_samples
-                left = num_samples - (pace.steps - burn_in) // thin
+                left = end.next_look(num_made(pace.steps)) - num_made(pace.steps)
                 num_draws, num_steps = min(left, most, max(1, pace.steps_per_chunk // thin)), thin
-            carry, draws = run(keys, carry, num_draws, num_steps, is_burn_in)
+            carry, draws = run(keys, state.carry, num_draws, num_steps, is_burn_in)
             draws = jax.tree.map(lambda leaf: np.asarray(leaf[:num_draws]), draws)  # noqa: B023
             if collect and not is_burn_in:
                 kept.append(draws)
             pace.update(num_draws * num_steps, draws[1]["acceptance_rate"], is_burn_in)
             pace.steps_per_chunk = devices.agreed(pace.steps_per_chunk)  # clocks differ
+            state = Kept(carry, kept, before + time.perf_counter() - start)
+            stopped = end.reached_by(num_made(pace.steps), state, is_interrupted=interrupts.heard)
+            pace.note = end.note
             if store is not None:
-                seconds = before + time.perf_counter() - start
-                store.save_if_due(pace.steps, Kept(carry, kept, seconds), is_last=pace.steps == total)
-    seconds = before + time.perf_counter() - start
+                store.save_if_due(pace.steps, state, is_last=stopped is not None)
+    if (num_draws := num_made(pace.steps)) < 1:
+        raise end.without_draws(stopped, pace.steps, burn_in)
 
-    streamed, means = ({k: Streamed(v) for k, v in part.items()} for part in jax.device_get(carry[-2:]))
+    streamed, means = on_host(state.carry)
     collected, stats = {}, {name: mean.chain_mean[:, None] for name, mean in means.items()}
     if kept:
         collected, stats = jax.tree.map(lambda *parts: np.moveaxis(np.concatenate(parts), 0, 1), *kept)
     warn_of_failures(
         stats.get("is_accepted", stats["acceptance_rate"]).mean(axis=1),
-        num_samples * thin,
+        num_draws * thin,
         collected | {f"streamed {name}": summary.chain_mean for name, summary in streamed.items()},
     )
+    step_size = state.carry.step_size
     return Draws(
         collected=collected,
         stats=stats,
         streamed=streamed,
-        position=carry.states.position,
-        step_size=None if carry.step_size is None else float(jnp.exp(carry.step_size.log_average)),
+        position=state.carry.states.position,
+        step_size=None if step_size is None else float(jnp.exp(step_size.log_average)),
         thin=thin,
         burn_in=burn_in,
-        seconds=seconds,
+        seconds=state.seconds,
+        stopped=stopped,
+        reason=end.told(stopped, num_draws),
     )
 
 
@@ -317,7 +366,7 @@ class _Pace:
     """Moves the bar, and sizes the next chunk so that it moves about twice a second."""
 
     def __init__(self, bar: tqdm, steps: int):
-        self.bar, self.steps, self.steps_per_chunk = bar, steps, 1
+        self.bar, self.steps, self.steps_per_chunk, self.note = bar, steps, 1, ""
         self.since = time.perf_counter()
 
     def update(self, num_steps: int, rates: Float[Array | np.ndarray, "..."], is_burn_in: bool) -> None:
@@ -327,7 +376,7 @@ class _Pace:
         self.steps_per_chunk = max(1, round(num_steps * min(10, CHUNK_SECONDS / (now - self.since))))
         self.since = now
         phase = "burn-in" if is_burn_in else "sampling"
-        self.bar.set_postfix_str(f"{phase}, acceptance {acceptance:.3f}", refresh=False)
+        self.bar.set_postfix_str(f"{phase}, acceptance {acceptance:.3f}{self.note}", refresh=False)
         self.bar.update(num_steps)
 
 
@@ -346,6 +395,11 @@ def _check_start(target, sampler, initial, num_chains, devices):
     if wanted != got:
         raise ValueError(f"initial must have leaves of shapes (num_chains, ...) = {wanted}; got {got}")
     initial = devices.shard_chains(initial)
+    # A sampler of another density on the same shapes would run, and its draws be taken for the target's.
+    sampler = sampler.make(sampler.step_size) if isinstance(sampler, Tuned) else sampler
+    potentials = [U for U in getattr(sampler, "potentials", ()) if target.potential != U]
+    for potential in potentials:
+        _check_potential(potential, target)
 
     def at_start(potential):
         return Program(jax.vmap(potential), initial, devices=devices)(initial)
@@ -353,17 +407,28 @@ def _check_start(target, sampler, initial, num_chains, devices):
     values = at_start(target.potential)
     if not jnp.isfinite(values).all():
         raise ValueError(f"the potential must be finite where the chains start; got {values}")
-    # A sampler of another density on the same shapes would run, and its draws be taken for the target's.
-    sampler = sampler.make(sampler.step_size) if isinstance(sampler, Tuned) else sampler
-    for potential in getattr(sampler, "potentials", ()):
-        if potential == target.potential:
-            continue
+    for potential in potentials:
         if not jnp.allclose(found := at_start(potential), values, rtol=1e-3, atol=1e-3):
             raise ValueError(
                 f"sampler must be built on the potential of target: it samples {_owner(potential)}, with "
                 f"U = {found[0]:.4g} where the first chain starts, and target is {_owner(target.potential)}, "
                 f"with U = {values[0]:.4g}"
             )
+
+
+def _check_potential(potential, target):
+    try:
+        value = jax.eval_shape(potential, target.template)
+    except Exception as error:
+        raise ValueError(
+            f"sampler must be built on the potential of target: that of {_owner(potential)} does not take "
+            f"positions of target, of shapes {jax.tree.map(jnp.shape, target.template)}: {error}"
+        ) from error
+    if getattr(value, "shape", None) != ():
+        raise ValueError(
+            f"sampler must be built on a potential, which returns one number; {_owner(potential)} returns "
+            f"{value}"
+        )
 
 
 def _owner(potential: Callable) -> str:

@@ -105,7 +105,7 @@ def start(values: Shaped[Array, "chain *event"] | jax.ShapeDtypeStruct, stream: 
     """
     if not jnp.isdtype(values.dtype, ("bool", "integral", "real floating")):
         raise TypeError(f"a streamed function must return real numbers; it returned {values.dtype}")
-    dtype = jnp.promote_types(values.dtype, jnp.float32)
+    dtype = jnp.float64 if values.dtype == jnp.float64 else jnp.float32
 
     def zeros(*leading):
         return jnp.zeros((*leading, *values.shape), dtype)
@@ -131,7 +131,7 @@ def update(summary: Summary, values: Shaped[Array, "chain *event"], rng_key: Key
     origin = jnp.where(summary.num == 0, values, summary.origin)
     relative = values - origin
     before = _minus(relative, summary.mean)
-    mean = _add(summary.mean, before / count)
+    mean = _add(summary.mean, before / count.astype(before.dtype))
     squares = _add(summary.squares, before * _minus(relative, mean))
     batches = summary.batches and _into_batches(summary.batches, relative, count)
     sketch = summary.sketch and _into_sketch(summary.sketch, relative, summary.num, rng_key)
@@ -153,8 +153,8 @@ def _into_batches(batches: Batches, value: Float[Array, "chain *event"], count: 
     total = _add(batches.total, value)
     is_whole = count == (batches.num + 1) * batches.length
     batches = Batches(
-        means=batches.means.at[batches.num].set(total.high / batches.length),
-        num=batches.num + is_whole,
+        means=batches.means.at[batches.num].set(total.high / batches.length.astype(total.high.dtype)),
+        num=batches.num + is_whole.astype(batches.num.dtype),
         length=batches.length,
         total=jax.tree.map(lambda part: jnp.where(is_whole, 0, part), total),
     )

@@ -7,7 +7,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from widebnn._check import Number, at_least, positive
+from widebnn._check import Number, at_least, open_fraction, positive
+from widebnn._interrupts import raised_at_once
 from widebnn.diagnostics import effective_sample_size
 from widebnn.samplers._base import AnySampler
 from widebnn.samplers._tuned import Tuned
@@ -59,6 +60,7 @@ class Choice(NamedTuple):
     position: Position
 
 
+@raised_at_once()
 def tune(
     rng_key: Key[Array, ""],
     candidates: Mapping[str, Candidate],
@@ -137,6 +139,7 @@ def tune(
     return Choice(best, sampler, found.step_size, efficiency, found.position)
 
 
+@raised_at_once()
 def tune_block_size(
     rng_key: Key[Array, ""],
     target: Target,
@@ -178,8 +181,7 @@ def tune_block_size(
     ValueError
         If `target_acceptance` lies outside (0, 1), or a number is below 1.
     """
-    if not 0 < target_acceptance < 1:
-        raise ValueError(f"target_acceptance must lie in (0, 1); got {target_acceptance}")
+    open_fraction(target_acceptance=target_acceptance)
     at_least(1, num_sweeps=num_sweeps)
     at_least(1, num_chains=num_chains)
     if not isinstance(target, HasUnits):

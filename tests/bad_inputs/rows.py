@@ -43,6 +43,7 @@ MODULES = {
     "streaming": streaming,
     "targets": wb.targets,
     "tuning": tuning,
+    "until": wb.until,
     "versions": versions,
     "vi": wb.vi,
 }

@@ -9,7 +9,24 @@ from widebnn import tuning
 
 from .rows import KEY, SCALES, WALK, flat, kw, refused, target, tuned
 
+OTHERS = {"langevin": (0.1, 0.5), "hmc": (0.1, 3), "function_space_hmc": (0.1, 3), "elliptical_slice": ()}
+
 ROWS = [
+    *[
+        row
+        for name in ("rwm", "pcn", "mala", "pcnl", *OTHERS)
+        for row in refused(
+            f"samplers.{name}",
+            (target(), TypeError, "potential…a function of a position…Marginal: give target.potential"),
+            (None, TypeError, "potential…a function of a position…NoneType"),
+            call=lambda v, name=name: getattr(wb.samplers, name)(v, *OTHERS.get(name, (0.1,))),
+        )
+    ],
+    *[
+        row
+        for name in ("rwm", "pcn", "mala", "pcnl")
+        for row in refused(f"samplers.{name}", (flat, "0.1", TypeError, "step_size…number…'0.1'"))
+    ],
     *[
         row
         for name, make in {
@@ -103,6 +120,8 @@ ROWS = [
         ({"step_size": 2.0}, "step_size…max_step_size=1.0…2.0"),
         ({"step_size": -0.1}, "step_size…above 0…-0.1"),
         ({"max_step_size": 0.0}, "max_step_size…above 0…0.0"),
+        ({"step_size": "0.1"}, TypeError, "step_size…a finite number above 0…'0.1'"),
+        ({"target_acceptance": "0.5"}, TypeError, "target_acceptance…a number in (0, 1)…'0.5'"),
         ({"max_step_size": 2.0}, "max_step_size…(0, 1]…2.0"),
         call=lambda o: tuned(**o),
     ),

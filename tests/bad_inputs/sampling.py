@@ -30,10 +30,46 @@ def streamed(**options):
     return wb.Streamed(jax.device_get(start))
 
 
+def unreported():
+    """Tuned, of a sampler that does not report its acceptance."""
+    pcn = wb.samplers.pcn(flat, 0.1)
+    silent = wb.samplers.Sampler(pcn.init, lambda rng_key, state: (state, ()))
+    return tuned(make=lambda step_size: silent)
+
+
 ROWS = [
     *refused(
         "sampling.sample",
         (lambda: sample(num_samples=0), "num_samples…at least 1…0"),
+        (lambda: sample(target=None), TypeError, "target…widebnn.targets…NoneType"),
+        (lambda: sample(target=flat), TypeError, "target…widebnn.targets…function"),
+        (lambda: sample(rng_key=jax.random.split(KEY)), "rng_key…one key…(2,)"),
+        (lambda: sample(collect=[flat]), TypeError, "collect…a dict from names to functions…[<function"),
+        (lambda: sample(stream=flat), TypeError, "stream…a dict from names to functions…<function"),
+        (
+            lambda: sample(sampler=wb.samplers.pcn(lambda u: jnp.sum(u["a"]), 0.1)),
+            "sampler…the potential of target…<lambda>…does not take…(2,)",
+        ),
+        (
+            lambda: sample(sampler=wb.samplers.pcn(lambda u: jnp.sum(jnp.ones((3, 3)) @ u), 0.1)),
+            "sampler…the potential of target…<lambda>…does not take…(2,)",
+        ),
+        (
+            lambda: sample(sampler=wb.samplers.pcn(lambda u: u, 0.1)),
+            "sampler…a potential…one number…<lambda> returns…(2,)",
+        ),
+        (lambda: sample(sampler=unreported(), burn_in=2), TypeError, "sampler…acceptance_rate…tuned"),
+        (lambda: sample(until=400), TypeError, "until…widebnn.Until…400"),
+        (lambda: sample(until=wb.Until(), collect={}), "until…something to look at…collect"),
+        (
+            lambda: sample(until=wb.Until(), collect={}, stream={"u": wb.Stream(flat, batches=False)}),
+            "until…something to look at…batches=True",
+        ),
+        (
+            lambda: sample(until=wb.Until(), collect={"u": lambda u: u + 1j}),
+            TypeError,
+            "until…real numbers; collect['u'] returns complex64",
+        ),
         (lambda: sample(thin=0), "thin…at least 1…0"),
         (lambda: sample(burn_in=-1), "burn_in…at least 0…-1"),
         (lambda: sample(num_chains=0), "num_chains…at least 1…0"),
@@ -67,6 +103,14 @@ ROWS = [
         "sampling.Draws",
         (lambda: sample(collect={}).to_datatree(), "to_datatree…collect={}"),
         (lambda: sample()["prediction"], KeyError, "'prediction'…not collected…['potential']"),
+    ),
+    *refused(
+        "until.Until",
+        *[(v, "ess…above 0") for v in SCALES],
+        *[(400, v, "rhat…above") for v in (1, 0.5, -1.0, math.nan)],
+        *[(400, 1.01, v, "seconds…above 0") for v in SCALES],
+        ("400", TypeError, "ess…a finite number above 0…'400'"),
+        (None, None, "ess, rhat and seconds…not all be None"),
     ),
     *refused(
         "checkpoint.Checkpoint",

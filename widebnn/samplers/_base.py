@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from widebnn.tree import Position
 
-__all__ = ["AnySampler", "Info", "Potential", "Sampler", "State", "accept", "is_sampler"]
+__all__ = ["AnySampler", "Info", "Potential", "Sampler", "State", "accept", "check_potential", "is_sampler"]
 
 Potential = Callable[[Position], Float[Array, ""]]
 
@@ -56,6 +56,19 @@ class AnySampler(Protocol):
 
     @property
     def step(self) -> Callable[..., Any]: ...
+
+
+def check_potential(potential: Any) -> None:
+    """See that it is a function.
+
+    Raises
+    ------
+    TypeError
+        If it is none, such as the target itself.
+    """
+    if not callable(potential):
+        hint = ": give target.potential" if hasattr(potential, "potential") else ""
+        raise TypeError(f"potential must be a function of a position; got {type(potential).__name__}{hint}")
 
 
 def is_sampler(thing: Any) -> bool:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from widebnn.samplers._base import Potential, Sampler
+from widebnn.samplers._base import Potential, Sampler, check_potential
 from widebnn.samplers._states import PotentialState
 from widebnn.tree import normal_like
 
@@ -50,8 +50,7 @@ def elliptical_slice(potential: Potential) -> Sampler:
     TypeError
         If `potential` is not callable.
     """
-    if not callable(potential):
-        raise TypeError(f"potential must be a function of a position; got {potential!r}")
+    check_potential(potential)
 
     def init(position, rng_key=None):
         return PotentialState(position, potential(position))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from widebnn._check import Number, at_least, fraction, quarter_turn
-from widebnn.samplers._base import Potential, Sampler, accept
+from widebnn.samplers._base import Potential, Sampler, accept, check_potential
 from widebnn.samplers._states import MomentumState
 from widebnn.tree import inner_product, normal_like
 
@@ -77,9 +77,12 @@ def function_space_hmc(
 
     Raises
     ------
+    TypeError
+        If `potential` is not callable.
     ValueError
         If `step_size` lies outside (0, π/2], `num_steps` is below 1 or `damping` outside (0, 1].
     """
+    check_potential(potential)
     quarter_turn(step_size=step_size)
     at_least(1, num_steps=num_steps)
     fraction(damping=damping)

@@ -9,7 +9,7 @@ import jax
 from jaxtyping import Array, Float
 
 from widebnn._check import Number, at_least, positive
-from widebnn.samplers._base import Potential, Sampler, accept
+from widebnn.samplers._base import Potential, Sampler, accept, check_potential
 from widebnn.samplers._states import GradientState
 from widebnn.tree import Position, half_square_difference, normal_like
 
@@ -28,9 +28,12 @@ def leapfrog(
 
     Raises
     ------
+    TypeError
+        If `potential` is not callable.
     ValueError
         If `step_size` is not positive or `num_steps` is below 1.
     """
+    check_potential(potential)
     positive(step_size=step_size)
     at_least(1, num_steps=num_steps)
 
@@ -75,6 +78,8 @@ def hmc(potential: Potential, step_size: Number, num_steps: int) -> Sampler:
 
     Raises
     ------
+    TypeError
+        If `potential` is not callable.
     ValueError
         If `step_size` is not positive or `num_steps` is below 1.
     """

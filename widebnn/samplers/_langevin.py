@@ -67,6 +67,8 @@ def langevin(
 
     Raises
     ------
+    TypeError
+        If `potential` is not callable.
     ValueError
         If `step_size` is not positive, `damping` lies outside (0, 1], or `num_flat` is negative or 1.
     """

@@ -7,7 +7,7 @@ Bernoulli 2 (1996).
 import jax
 
 from widebnn._check import Number, positive
-from widebnn.samplers._base import Potential, Sampler, accept
+from widebnn.samplers._base import Potential, Sampler, accept, check_potential
 from widebnn.samplers._states import GradientState
 from widebnn.tree import half_square_difference, normal_like
 
@@ -26,9 +26,12 @@ def mala(potential: Potential, step_size: Number) -> Sampler:
 
     Raises
     ------
+    TypeError
+        If `potential` is not callable.
     ValueError
         If `step_size` is not positive.
     """
+    check_potential(potential)
     positive(step_size=step_size)
 
     def init(position, rng_key=None):

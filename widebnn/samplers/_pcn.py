@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from widebnn._check import Number, fraction
-from widebnn.samplers._base import Potential, Sampler, accept
+from widebnn.samplers._base import Potential, Sampler, accept, check_potential
 from widebnn.samplers._states import PotentialState
 from widebnn.tree import normal_like
 
@@ -29,9 +29,12 @@ def pcn(potential: Potential, step_size: Number) -> Sampler:
 
     Raises
     ------
+    TypeError
+        If `potential` is not callable.
     ValueError
         If `step_size` lies outside (0, 1].
     """
+    check_potential(potential)
     fraction(step_size=step_size)
     shrink = jnp.sqrt(1 - step_size**2)
 

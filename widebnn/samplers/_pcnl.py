@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from widebnn._check import Number, fraction
-from widebnn.samplers._base import Potential, Sampler, accept
+from widebnn.samplers._base import Potential, Sampler, accept, check_potential
 from widebnn.samplers._states import GradientState
 from widebnn.tree import inner_product, normal_like
 
@@ -32,9 +32,12 @@ def pcnl(potential: Potential, step_size: Number) -> Sampler:
 
     Raises
     ------
+    TypeError
+        If `potential` is not callable.
     ValueError
         If `step_size` lies outside (0, 1].
     """
+    check_potential(potential)
     fraction(step_size=step_size)
     shrink = jnp.sqrt(1 - step_size**2)  # (2 − δ)/(2 + δ)
     delta = 2 * (1 - shrink) / (1 + shrink)

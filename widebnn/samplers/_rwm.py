@@ -7,7 +7,7 @@ Annals of Applied Probability 7 (1997): at a fixed acceptance the step shrinks a
 import jax
 
 from widebnn._check import Number, positive
-from widebnn.samplers._base import Potential, Sampler, accept
+from widebnn.samplers._base import Potential, Sampler, accept, check_potential
 from widebnn.samplers._states import PotentialState
 from widebnn.tree import half_square_difference, normal_like
 
@@ -26,9 +26,12 @@ def rwm(potential: Potential, step_size: Number) -> Sampler:
 
     Raises
     ------
+    TypeError
+        If `potential` is not callable.
     ValueError
         If `step_size` is not positive.
     """
+    check_potential(potential)
     positive(step_size=step_size)
 
     def init(position, rng_key=None):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from widebnn._check import Number, positive
+from widebnn._check import Number, open_fraction, positive
 from widebnn.samplers._base import AnySampler, is_sampler
 
 __all__ = ["StepSize", "Tuned", "tuned"]
@@ -86,15 +86,14 @@ def tuned(
     Raises
     ------
     TypeError
-        If `make` is not a function from a step size to a sampler.
+        If `make` is not a function from a step size to a sampler, or one of the others is no number.
     ValueError
         If `target_acceptance` lies outside (0, 1), a step size is not positive, `step_size` exceeds
         `max_step_size`, or the sampler does not take one of them.
     """
     if not callable(make):
         raise TypeError(f"make must be a function from a step size to a sampler; got {make!r}")
-    if not 0 < target_acceptance < 1:
-        raise ValueError(f"target_acceptance must lie in (0, 1); got {target_acceptance}")
+    open_fraction(target_acceptance=target_acceptance)
     positive(max_step_size=max_step_size)
     if positive(step_size=step_size) > max_step_size:
         raise ValueError(f"step_size must not exceed max_step_size={max_step_size}; got {step_size}")

@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 
+from widebnn._interrupts import raised_at_once
 from widebnn.scale import SCALES
 from widebnn.study.rows import Row, Rows
 
@@ -215,7 +216,8 @@ def load_or_run[C](path: str | os.PathLike, config: C, run: Callable[[C], Iterab
     if Path(path).exists():
         return load(path, config)
     start = time.perf_counter()
-    rows = Rows(run(config))
+    with raised_at_once():
+        rows = Rows(run(config))
     return save(path, config, rows, time.perf_counter() - start)
 
 

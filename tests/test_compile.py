@@ -1,0 +1,131 @@
+"""Programs that are compiled once: the same one is not compiled again, and none is taken for another."""
+
+import gc
+import weakref
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import widebnn as wb
+from widebnn import _compile
+from widebnn._compile import Program
+from widebnn.samplers import hmc, pcn
+
+from .exact.resume import assert_same_bits
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """A list that grows with every program that is compiled."""
+    seen, compile = [], jax.stages.Lowered.compile
+    monkeypatch.setattr(
+        jax.stages.Lowered, "compile", lambda self: seen.append(self.as_text()) or compile(self)
+    )
+    monkeypatch.setattr(_compile, "_kept", type(_compile._kept)())
+    return seen
+
+
+def target(data, size=3):
+    data = jnp.asarray(data, jnp.float32)
+    return wb.targets.from_potential(lambda u: jnp.sum((data @ u) ** 2), jnp.zeros(size))
+
+
+def run(problem, sampler=None, **options):
+    sampler = pcn(problem.potential, 0.5) if sampler is None else sampler(problem.potential)
+    options = {"num_samples": 4, "num_chains": 2, "progress": False} | options
+    return wb.sample(jax.random.key(0), sampler, problem, **options)
+
+
+DATA = np.random.default_rng(0).normal(size=(2, 5, 3))
+
+
+def test_second_call_compiles_nothing_and_computes_its_own(compiled):
+    first = run(target(DATA[0]))
+    assert len(compiled) == 3, "where chains start is checked, they start, and they run"
+    other = run(target(DATA[1]))
+    assert_same_bits(run(target(DATA[0]), num_samples=7), run(target(DATA[0]), num_samples=7))
+    assert len(compiled) == 3
+    _compile._kept.clear()
+    assert_same_bits(run(target(DATA[0])), first)
+    assert_same_bits(run(target(DATA[1])), other)
+    assert len(compiled) == 6 and not np.array_equal(first["potential"], other["potential"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: run(target(DATA[0]), sampler=lambda U: hmc(U, 0.1, 2)),
+        lambda: run(target(DATA[0]), sampler=lambda U: pcn(U, 0.4)),
+        lambda: run(target(np.ones((6, 3)))),
+        lambda: run(target(DATA[0]), num_chains=3),
+        lambda: run(target(DATA[0]), collect={"u": lambda u: u}),
+        lambda: run(wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(3))),
+    ],
+    ids=["sampler", "step size", "observations", "chains", "collected", "potential"],
+)
+def test_what_differs_is_compiled(compiled, change):
+    run(target(DATA[0]))
+    num = len(compiled)
+    change()
+    assert len(compiled) > num
+
+
+def nested(array):
+    """Constants where they are hard to see: in a function that is compiled by itself, and in a loop."""
+    inner = jax.jit(lambda u: u * array)
+    return lambda u: jax.lax.scan(lambda v, _: (v + array, None), inner(u), None, length=3)[0]
+
+
+@pytest.mark.parametrize("make", [lambda x: lambda u: u * x, nested], ids=["plain", "nested"])
+@pytest.mark.parametrize("kind", [float, np.float32, "numpy", "jax"])
+def test_constants_are_told_apart(compiled, make, kind):
+    """They are arguments, or else the programs differ."""
+    u = jnp.ones(40)
+    for value in (2.0, 3.0):
+        constant = {"numpy": np.full(40, value, np.float32), "jax": jnp.full(40, value)}.get(kind)
+        function = make(kind(value) if constant is None else constant)
+        assert np.array_equal(Program(function, u)(u), function(u))
+    assert len(compiled) <= 2
+
+
+def test_trees_are_told_apart(compiled):
+    for name in "ab":
+        function = {"a": lambda u: {"a": u}, "b": lambda u: {"b": u}}[name]
+        assert list(Program(function, jnp.ones(2))(jnp.ones(2))) == [name]
+
+
+def test_functions_of_the_host_are_told_apart(compiled):
+    shape = jax.ShapeDtypeStruct((), jnp.float32)
+    for value in (2.0, 3.0):
+        function = lambda u, v=value: jax.pure_callback(lambda u: np.float32(v), shape, u)  # noqa: E731
+        assert Program(function, jnp.float32(1))(jnp.float32(1)) == value
+
+
+def test_the_last_ones_are_kept(compiled, monkeypatch):
+    monkeypatch.setattr(_compile, "NUM_KEPT", 2)
+
+    def add(number):
+        Program(lambda u: u + number, jnp.ones(3)).compile()
+        return len(compiled)
+
+    assert [add(n) for n in (1, 2, 1, 3, 1, 2)] == [1, 2, 2, 3, 3, 4]
+
+
+def test_no_data_are_kept(compiled):
+    class Data:
+        def __init__(self):
+            self.x = jnp.ones((50, 3))
+
+        def __call__(self, u):
+            return jnp.sum((self.x @ u) ** 2)
+
+    data = Data()
+    held = weakref.ref(data), weakref.ref(data.x)
+    run(wb.targets.from_potential(data, jnp.zeros(3)))
+    assert _compile._kept
+    del data
+    jax.clear_caches()  # JAX's own, of what was traced
+    gc.collect()
+    assert [reference() for reference in held] == [None, None]

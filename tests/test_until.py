@@ -1,0 +1,389 @@
+"""Runs that end by themselves, and those that are interrupted: how far, with which bits, in which words."""
+
+import functools
+import signal
+import threading
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+import widebnn as wb
+from widebnn import _end, sampling, tuning
+from widebnn._interrupts import Interrupts, raised_at_once
+from widebnn.diagnostics import convergence
+from widebnn.samplers import pcn, tuned
+from widebnn.study.results import load_or_run
+
+from .exact import resume
+from .exact.resume import assert_same_bits, interrupted
+
+TARGET = wb.targets.from_potential(lambda u: jnp.sum(jnp.cosh(u)), jnp.zeros(3))
+SLOW = wb.Until(ess=150, rhat=1.1)
+
+
+def run(step_size=0.5, **options):
+    options = {
+        "num_samples": 2_000,
+        "num_chains": 4,
+        "until": SLOW,
+        "collect": {"u": lambda u: u, "U": TARGET.potential},
+        "progress": False,
+    } | options
+    return wb.sample(jax.random.key(0), pcn(TARGET.potential, step_size), TARGET, **options)
+
+
+def looks(until=10_000):
+    """100 and every time a quarter more."""
+    look = 100
+    while look <= until:
+        yield look
+        look += look // 4
+
+
+def reaches(draws, num, until):
+    found = [convergence(values[:, :num]) for values in draws.collected.values()]
+    return min(f.ess.min() for f in found) >= until.ess and max(f.rhat.max() for f in found) <= until.rhat
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """The run that nothing ends."""
+    return run(until=None)
+
+
+def test_looks_are_at_a_hundred_draws_and_when_they_grew_by_a_quarter():
+    assert [_end.next_look(num) for num in (0, 1, 99, 100, 124, 125, 155, 156)] == [
+        *(100, 100, 100, 125, 125, 156, 156, 195)
+    ]
+
+
+def test_run_ends_at_the_first_look_at_which_everything_is_reached(whole):
+    draws = run()
+    first = next(num for num in looks() if reaches(whole, num, SLOW))
+    assert 100 < first < 2_000, "nothing is tested where the first or the last look decides"
+    assert draws["u"].shape == (4, first, 3) and draws.stats["acceptance_rate"].shape == (4, first)
+    assert all(np.array_equal(draws[name], whole[name][:, :first]) for name in whole.collected)
+    assert draws.stopped == "converged" and (whole.stopped, whole.reason) == (
+        "num_samples",
+        "num_samples: 2,000 of 2,000 draws of each chain",
+    )
+    found = {name: convergence(values) for name, values in draws.collected.items()}
+    least = min(of.ess.min() for of in found.values())
+    worst = max(of.rhat.max() for of in found.values())
+    words = f"converged: {first} of 2,000 draws of each chain; least ESS {least:.0f} ("
+    assert draws.reason.startswith(words) and f"worst R̂ {worst:.3f} (" in draws.reason
+    attributes = draws.to_datatree()["posterior"].attrs
+    assert attributes["stopped"] == "converged" and attributes["reason"] == draws.reason
+
+
+@pytest.mark.parametrize("draws, seconds", [(4, 1e-9), (7, 100.0), (100, 1e-9)])
+def test_end_does_not_know_the_chunks(monkeypatch, draws, seconds):
+    expected = run()
+    monkeypatch.setattr(sampling, "MAX_CHUNK_DRAWS", draws)
+    monkeypatch.setattr(sampling, "CHUNK_SECONDS", seconds)
+    assert_same_bits(run(), expected)
+
+
+@pytest.mark.parametrize("until", [wb.Until(ess=150, rhat=None), wb.Until(ess=None, rhat=1.02)])
+def test_either_demand_alone(whole, until):
+    num = run(until=until)["U"].shape[1]
+    both = wb.Until(until.ess or 1e-9, until.rhat or 1e9)
+    assert num == next(num for num in looks() if reaches(whole, num, both))
+
+
+def test_end_of_the_draws_before_what_is_wanted_is_a_warning():
+    words = (
+        r"^the run ended after 130 of 130 draws of each chain without an ESS of 400 and an R̂ of at most 1.01"
+        r"; least ESS \d+ \(.*\), worst R̂ 1\.\d+ \(.*\): give it more draws or seconds, or take a sampler"
+    )
+    with pytest.warns(wb.ChainWarning, match=words):
+        draws = run(num_samples=130, until=wb.Until())
+    assert draws.stopped == "num_samples" and draws["u"].shape == (4, 130, 3)
+
+
+def test_end_of_the_draws_with_what_is_wanted_is_none():
+    """130 is no look, but the last draws are looked at in any case."""
+    draws = run(num_samples=130, until=wb.Until(ess=2, rhat=3), step_size=1.0)
+    assert draws.stopped == "converged" and draws["u"].shape[1] == 100
+    assert run(num_samples=60, until=wb.Until(ess=2, rhat=3), step_size=1.0).stopped == "converged"
+
+
+@pytest.mark.parametrize("collect", [{}, {"U": TARGET.potential}])
+def test_what_is_streamed_is_looked_at_too(collect):
+    until = wb.Until(ess=600, rhat=1.1)
+    stream = {"u": lambda u: u, "moments": wb.Stream(lambda u: u**2, batches=False)}
+    draws = run(until=until, collect=collect, stream=stream)
+    summary = draws.streamed["u"]
+    assert draws.stopped == "converged" and summary.count in looks()
+    assert summary.effective_sample_size.min() >= 600 and summary.rhat.max() <= 1.1
+    before = [num for num in looks() if num < summary.count][-1]
+    with pytest.warns(wb.ChainWarning):
+        earlier = run(until=until, collect=collect, stream=stream, num_samples=before)
+    assert earlier.streamed["u"].effective_sample_size.min() < 600
+
+
+def test_entries_that_never_change_are_left_out(whole):
+    collect = {"u": lambda u: jnp.append(u, 3.0), "U": TARGET.potential, "one": lambda u: 1}
+    assert run(collect=collect)["u"].shape[1] == run()["u"].shape[1]
+    assert run(collect={"U": TARGET.potential}, stream={"one": lambda u: 1}).stopped == "converged"
+
+
+def test_where_nothing_changes_nothing_has_converged():
+    with pytest.warns(wb.ChainWarning, match="nothing that is looked at varies"):
+        assert run(num_samples=130, collect={"one": lambda u: 1}).stopped == "num_samples"
+
+
+def test_what_is_not_a_number_has_not_converged():
+    with (
+        pytest.warns(wb.ChainWarning, match="values of 'log' in 4 of 4 chains are NaN"),
+        pytest.warns(wb.ChainWarning, match=r"least ESS 0 \(log\[1\]\), worst R̂ inf \(log\[1\]\)"),
+    ):
+        collect = {"log": lambda u: jnp.stack([u[0], jnp.log(u[1])])}
+        assert run(num_samples=130, collect=collect, until=wb.Until(2, 3)).stopped == "num_samples"
+
+
+def test_chains_that_stand_apart_have_not_converged():
+    two = wb.targets.from_potential(
+        lambda u: 40 * jnp.minimum((u[0] - 2) ** 2, (u[0] + 2) ** 2), jnp.zeros(1)
+    )
+    with pytest.warns(wb.ChainWarning, match=r"worst R̂ [1-9]\d*\.\d+ \(u\[0\]\)"):
+        draws = wb.sample(
+            jax.random.key(0),
+            pcn(two.potential, 0.1),
+            two,
+            num_samples=400,
+            num_chains=4,
+            initial=jnp.asarray([[-2.0], [-2.0], [2.0], [2.0]]),
+            collect={"u": lambda u: u},
+            until=wb.Until(ess=20, rhat=1.1),
+            progress=False,
+        )
+    assert wb.effective_sample_size(draws["u"]).min() > 20, "the chains by themselves look well"
+
+
+def test_entries_that_stood_worst_are_looked_at_first(monkeypatch):
+    """Of 100 entries in four blocks, one of the last never gets there."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(200, 4, 10, 10))
+    values[:, :, 9, 9] += 10 * np.arange(4)
+    calls = []
+    monkeypatch.setattr(_end, "convergence", lambda x: calls.append(x.shape) or convergence(x))
+    watch, until = _end.Watch(), wb.Until(100, 1.1)
+    expected = watch.look(until, [{"u": values}], {}, everywhere=True)
+    assert expected.worst == expected.least == "u[9, 9]" and len(calls) == 4
+    for num_blocks in (4, 1, 1):
+        calls.clear()
+        assert watch.look(until, [{"u": values}], {}, everywhere=False)[2:] == expected[2:]
+        assert len(calls) == num_blocks
+    values[:, :, 9, 9] = values[:, :, 0, 0]
+    assert until.is_met(watch.look(until, [{"u": values}], {}, everywhere=False))
+
+
+@pytest.mark.slow
+def test_chains_that_end_when_they_look_well_have_nearly_what_they_claim():
+    """AR(1) series, whose effective samples are known: their mean over 60 runs is no more than 15 % short."""
+    rho, until, watch = 0.9, wb.Until(400, 1.01), _end.Watch()
+    rng = np.random.default_rng(1)
+    true = []
+    for _ in range(60):
+        noise = np.sqrt(1 - rho**2) * rng.normal(size=(6_000, 4))
+        x = np.empty_like(noise)
+        x[0] = rng.normal(size=4)
+        for i in range(1, len(x)):
+            x[i] = rho * x[i - 1] + noise[i]
+        found = (
+            num
+            for num in looks(6_000)
+            if until.is_met(watch.look(until, [{"x": x[:num]}], {}, everywhere=False))
+        )
+        true.append(4 * next(found) * (1 - rho) / (1 + rho))
+    print(f"true effective samples at the end: mean {np.mean(true):.0f}, least {np.min(true):.0f}")
+    assert 0.85 * 400 < np.mean(true) < 1.6 * 400
+    assert np.min(true) > 0.5 * 400
+
+
+def test_bar_shows_where_the_chains_stand(capsys, monkeypatch):
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)  # which make sets
+    monkeypatch.setattr(sampling, "CHUNK_SECONDS", 1e-9)
+    run(progress=True)
+    shown = capsys.readouterr().err
+    assert "acceptance 0." in shown and ", ESS " in shown and ", R̂ 1." in shown
+
+
+# Seconds.
+
+
+def test_seconds_end_a_run(monkeypatch):
+    monkeypatch.setattr(sampling, "CHUNK_SECONDS", 1e-9)
+    draws = run(until=wb.Until(None, None, seconds=1e-9))
+    assert draws["u"].shape[1] == 1 and draws.stopped == "seconds" and draws.seconds > 0
+    with pytest.warns(
+        wb.ChainWarning, match="after 1 of 2,000 .* without an ESS of 400 and .* too few draws"
+    ):
+        assert run(until=wb.Until(seconds=1e-9)).stopped == "seconds"
+
+
+def test_seconds_that_are_spent_before_the_first_draw_are_an_error(tmp_path):
+    every = wb.Checkpoint(tmp_path / "run")
+    options = {"burn_in": 200, "until": wb.Until(seconds=1e-9)}
+    with pytest.raises(TimeoutError, match=r"until.seconds=1e-09 were spent after \d+ of 200 steps"):
+        run(checkpoint=every, **options)
+    with pytest.raises(TimeoutError):  # of all calls together
+        run(checkpoint=every, **options)
+    assert_same_bits(run(checkpoint=every, burn_in=200), run(burn_in=200))
+
+
+def test_seconds_are_those_of_all_calls(tmp_path):
+    every = wb.Checkpoint(tmp_path / "run")
+    first = run(checkpoint=every, until=wb.Until(None, None, seconds=1e-9))
+    again = run(checkpoint=every, until=wb.Until(None, None, seconds=1e-9))
+    assert_same_bits(first, again)
+    assert again.seconds == first.seconds and again.stopped == first.stopped == "seconds"
+
+
+# Checkpoints.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunks", [(4, 8, 9), (8 + 8,), (8 + 9,)])
+def test_resumed_run_ends_at_the_same_draw(tmp_path, monkeypatch, chunks):
+    """Killed before the first look, here after eight draws; just before it, and just after."""
+    monkeypatch.setattr(_end, "FIRST_LOOK", 8)
+    options = {"num_samples": 60, "until": wb.Until(ess=25, rhat=1.5)}
+    for number in chunks:
+        interrupted(tmp_path / "run", number, **options)
+    expected = resume.run(**options)
+    assert 8 < expected["noise"].shape[1] < 60 and expected.stopped == "converged"
+    for _ in range(2):
+        draws = resume.run(tmp_path / "run", **options)
+        assert_same_bits(draws, expected)
+        assert (draws.stopped, draws.reason) == (expected.stopped, expected.reason)
+
+
+def test_a_run_that_has_converged_is_extended_by_wanting_more(tmp_path):
+    every = wb.Checkpoint(tmp_path / "run")
+    run(checkpoint=every)
+    more = wb.Until(ess=250, rhat=1.1)
+    assert_same_bits(run(checkpoint=every, until=more), run(until=more))
+
+
+# Ctrl-C.
+
+
+@pytest.fixture
+def control_c(monkeypatch):
+    """Press Ctrl-C after so many chunks of one step or draw, so many times."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # others may have theirs here
+    monkeypatch.setattr(sampling, "CHUNK_SECONDS", 1e-9)
+    update = sampling._Pace.update
+
+    def after(chunks, times=1):
+        count = 0
+
+        def pressing(self, *args):
+            nonlocal count
+            update(self, *args)
+            if (count := count + 1) == chunks:
+                for _ in range(times):
+                    signal.raise_signal(signal.SIGINT)
+
+        monkeypatch.setattr(sampling._Pace, "update", pressing)
+
+    yield after
+    monkeypatch.setattr(sampling._Pace, "update", update)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "it was not put back"
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("collect", [{"u": lambda u: u}, {}])
+def test_interrupted_run_returns_its_draws(whole, control_c, collect):
+    control_c(7)
+    stream = {"u": lambda u: u}
+    with pytest.warns(wb.ChainWarning, match="the run was interrupted after 7 of 2,000 draws of each chain"):
+        draws = run(collect=collect, stream=stream, until=None)
+    assert draws.stopped == "interrupted" and draws.reason == "interrupted: 7 of 2,000 draws of each chain"
+    assert draws.streamed["u"].count == 7
+    assert np.allclose(draws.streamed["u"].mean, whole["u"][:, :7].mean(axis=(0, 1)), atol=1e-6)
+    if collect:
+        assert np.array_equal(draws["u"], whole["u"][:, :7])
+
+
+def test_interrupt_during_burn_in_is_raised_and_the_checkpoint_goes_on(tmp_path, control_c):
+    control_c(5)
+    with pytest.raises(KeyboardInterrupt, match="interrupted after 5 of 8 steps of burn-in"):
+        resume.run(tmp_path / "run")
+    assert [entry.name for entry in (tmp_path / "run" / "state").iterdir() if entry.name == "5"] == ["5"]
+    control_c(3 + 4)
+    with pytest.warns(wb.ChainWarning, match="interrupted after 4 of 12 draws"):
+        draws = resume.run(tmp_path / "run")
+    control_c(0)
+    expected = resume.run()
+    assert np.array_equal(draws["noise"], expected["noise"][:, :4])
+    assert_same_bits(resume.run(tmp_path / "run"), expected)
+
+
+def test_second_interrupt_does_not_wait(control_c):
+    control_c(3, times=2)
+    with pytest.raises(KeyboardInterrupt):
+        run(until=None)
+
+
+def test_interrupt_of_the_program_itself_is_left_alone(control_c):
+    class Own(Exception):
+        pass
+
+    def own(number, frame):
+        raise Own
+
+    signal.signal(signal.SIGINT, own)
+    control_c(3)
+    with pytest.raises(Own):
+        run(until=None)
+    assert signal.getsignal(signal.SIGINT) is own
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_other_threads_run_as_well(whole):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(run(until=None)))
+    thread.start()
+    thread.join()
+    assert_same_bits(found[0], whole)
+
+
+def test_results_of_an_interrupted_run_are_not_stored(tmp_path, control_c):
+    def rows(config):
+        yield {"draws": run(until=None)["u"].shape[1]}
+
+    control_c(3)
+    with pytest.raises(KeyboardInterrupt):
+        load_or_run(tmp_path / "a.json", SLOW, rows)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("what", ["tune", "tune_block_size"])
+def test_tuning_does_not_choose_by_an_interrupted_run(what, control_c):
+    control_c(3)
+    with pytest.raises(KeyboardInterrupt):
+        if what == "tune":
+            candidate = tuning.Candidate(tuned(functools.partial(pcn, TARGET.potential), 0.5), 1.0)
+            tuning.tune(jax.random.key(0), {"pcn": candidate}, TARGET, budget=100)
+        else:
+            bnn = wb.BNN(wb.models.FCN(2, width=4, depth=1, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
+            target = wb.targets.marginal(bnn, np.ones((3, 2)), np.ones((3, 1)))
+            tuning.tune_block_size(jax.random.key(0), target)
+
+
+def test_interrupts_are_noted_within_and_raised_without(control_c):
+    with Interrupts() as interrupts:
+        signal.raise_signal(signal.SIGINT)
+        assert interrupts.heard
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), raised_at_once(), Interrupts():
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.1)

@@ -1,0 +1,195 @@
+"""Where a run ends: all its draws are made, they are what was wanted of them, or someone wants no more."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+import jax
+import numpy as np
+from jaxtyping import Shaped
+
+from widebnn._chains import Carry
+from widebnn._devices import Devices
+from widebnn._failures import warn
+from widebnn.checkpoint import Kept
+from widebnn.diagnostics import convergence
+from widebnn.streaming import Streamed
+from widebnn.until import Reached, Until
+
+__all__ = ["End", "Stopped", "on_host"]
+
+Stopped = Literal["num_samples", "converged", "seconds", "interrupted"]
+
+FIRST_LOOK = 100
+"""Draws of each chain, before which no estimate tells much: R̂ of 1.01 takes some 50 in each half chain."""
+GROWTH = 4  # the draws grow by one part in so many from one look to the next
+MIN_DRAWS = 8
+BLOCK = 32  # entries that are looked at together
+
+
+class End:
+    """Sees between chunks whether a run is over."""
+
+    def __init__(self, until: Until | None, num_samples: int, devices: Devices):
+        self.num_samples, self.devices = num_samples, devices
+        self.wanted = until if until is not None and until.looks else None
+        self.seconds = until.seconds if until is not None and until.seconds is not None else math.inf
+        self.watch, self.reached = Watch(), None
+
+    def next_look(self, num_draws: int) -> int:
+        """The number of draws with which the next chunk must end, if it has come so far."""
+        return min(self.num_samples, next_look(num_draws)) if self.wanted else self.num_samples
+
+    def reached_by(self, num_draws: int, state: Kept, *, is_interrupted: bool) -> Stopped | None:
+        """What ends the run here, if anything does."""
+        stopped = None
+        if is_interrupted:
+            stopped = "interrupted"
+        elif num_draws == self.num_samples:
+            stopped = "num_samples"
+        elif state.seconds >= self.seconds:
+            stopped = "seconds"
+        is_look = num_draws > 0 and (stopped is not None or num_draws == next_look(num_draws - 1))
+        if self.wanted and is_look and not is_interrupted:
+            values = [collected for collected, _ in state.draws]
+            streamed, _ = on_host(state.carry)
+            self.reached = self.watch.look(self.wanted, values, streamed, everywhere=stopped is not None)
+            stopped = "converged" if self.wanted.is_met(self.reached) else stopped
+        every = (None, *get_args(Stopped))
+        return every[self.devices.agreed(every.index(stopped))]  # clocks differ
+
+    @property
+    def note(self) -> str:
+        """For the progress bar."""
+        if self.reached is None:
+            return ""
+        return f", ESS {self.reached.ess:.0f}, R̂ {self.reached.rhat:.3f}"
+
+    def without_draws(self, stopped: Stopped, steps: int, burn_in: int) -> BaseException:
+        """What is raised where the run is over before there is a draw."""
+        where = f"after {steps:,} of {burn_in:,} steps of burn-in, before the first draw"
+        if stopped == "interrupted":
+            return KeyboardInterrupt(f"interrupted {where}")
+        return TimeoutError(
+            f"until.seconds={self.seconds} were spent {where}: give more, or burn in for less"
+        )
+
+    def told(self, stopped: Stopped, num_draws: int) -> str:
+        """The end in a sentence, with a warning where it is not the one that was wanted."""
+        made = f"{num_draws:,} of {self.num_samples:,} draws of each chain"
+        reached = "" if self.reached is None else f"; {self.reached}"
+        if stopped == "interrupted":
+            warn(f"the run was interrupted after {made}, which are returned")
+        elif self.wanted and stopped != "converged":
+            warn(
+                f"the run ended after {made} without {self.wanted}{reached}: "
+                "give it more draws or seconds, or take a sampler or a step size that mixes better"
+            )
+        return f"{stopped}: {made}{reached}"
+
+
+def on_host(carry: Carry) -> tuple[dict[str, Streamed], dict[str, Streamed]]:
+    """What was streamed, and statistics where nothing was collected."""
+    parts = jax.device_get((carry.streamed, carry.stats))
+    streamed, stats = ({name: Streamed(summary) for name, summary in part.items()} for part in parts)
+    return streamed, stats
+
+
+def next_look(num_draws: int) -> int:
+    """The first number of draws above `num_draws` at which they are looked at."""
+    look = FIRST_LOOK
+    while look <= num_draws:
+        look += look // GROWTH
+    return look
+
+
+class Watch:
+    """Looks at the draws of one run, first at those that stood worst when it last looked."""
+
+    def __init__(self):
+        self._order: list[tuple[str, slice]] | None = None
+
+    def look(
+        self,
+        until: Until,
+        draws: Sequence[Mapping[str, Shaped[np.ndarray, "_ chain ..."]]],
+        streamed: Mapping[str, Streamed],
+        *,
+        everywhere: bool,
+    ) -> Reached:
+        """What was reached, by all entries or by the first block of them that falls short.
+
+        Parameters
+        ----------
+        until
+            What is wanted.
+        draws
+            What was collected, chunk by chunk.
+        streamed
+            What was streamed.
+        everywhere
+            Whether to look at all entries in any case.
+        """
+        if self._order is None:
+            sizes = {name: math.prod(x.shape[2:]) for name, x in draws[0].items()} if draws else {}
+            self._order = [
+                (name, slice(start, start + BLOCK))
+                for name, size in sizes.items()
+                for start in range(0, size, BLOCK)
+            ]
+        found = [_of_stream(name, summary) for name, summary in streamed.items()]
+        if not everywhere and (reached := _worst(found)) and not until.is_met(reached):
+            return reached
+        for i, (name, block) in enumerate(self._order):
+            found.append(_of_block(name, block, [chunk[name] for chunk in draws]))
+            if not everywhere and (reached := _worst(found)) and not until.is_met(reached):
+                self._order.insert(0, self._order.pop(i))
+                return reached
+        return _worst(found) or Reached()
+
+
+def _of_block(name, block, parts) -> list[tuple[str, float, float]]:
+    """Name, ESS and R̂ of each entry of a block that varies."""
+    shape = parts[0].shape[2:]
+    values = np.concatenate([x.reshape(*x.shape[:2], -1)[:, :, block] for x in parts])
+    values = np.moveaxis(values.astype(np.float64), 0, 1)
+    if values.shape[1] < MIN_DRAWS:
+        return []
+    is_finite = np.isfinite(values).all(axis=(0, 1))
+    found = convergence(np.where(is_finite, values, 0))
+    return _entries(
+        name, shape, block.start, found.ess, found.rhat, is_finite, is_finite & np.isnan(found.ess)
+    )
+
+
+def _of_stream(name, summary) -> list[tuple[str, float, float]]:
+    """As `_of_block`, of all entries of what is streamed; nothing where there are no batch means."""
+    if summary.summary.batches is None or summary.count < MIN_DRAWS:
+        return []
+    ess, rhat, variance = (
+        np.atleast_1d(x).ravel() for x in (summary.effective_sample_size, summary.rhat, summary.variance)
+    )
+    return _entries(name, summary.mean.shape, 0, ess, rhat, np.isfinite(variance), variance == 0)
+
+
+def _entries(name, shape, start, ess, rhat, is_finite, is_constant):
+    ess = np.where(is_finite & ~np.isnan(ess), ess, 0)
+    rhat = np.where(is_finite & ~np.isnan(rhat), rhat, np.inf)
+    return [
+        (_label(name, shape, start + i), float(ess[i]), float(rhat[i]))
+        for i in range(len(ess))
+        if not is_constant[i]
+    ]
+
+
+def _label(name: str, shape: tuple[int, ...], entry: int) -> str:
+    return f"{name}[{', '.join(map(str, np.unravel_index(entry, shape)))}]" if shape else name
+
+
+def _worst(found: list[list[tuple[str, float, float]]]) -> Reached | None:
+    entries = list(itertools.chain.from_iterable(found))
+    if not entries:
+        return None
+    least, worst = min(entries, key=lambda entry: entry[1]), max(entries, key=lambda entry: entry[2])
+    return Reached(least[1], least[0], worst[2], worst[0])

@@ -1,0 +1,96 @@
+"""Runs that end when their chains have converged: ``widebnn.sample(..., until=wb.Until(ess=400))``."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from widebnn._check import Number, positive
+
+__all__ = ["Until"]
+
+
+@dataclass(frozen=True)
+class Until:
+    """When a run of `widebnn.sample` may end before all its `num_samples` draws are made.
+
+    It ends when every entry of all that is collected or streamed has reached both the effective sample size
+    and R̂, or when the seconds are spent. Of what is collected, that is the smaller of bulk and tail effective
+    sample size and the rank-normalised split R̂ (`widebnn.diagnostics.convergence`); of what is streamed, the
+    effective sample size by batch means and the split R̂ of `widebnn.Streamed`. Entries that never change are
+    left out. A run that ends when its estimates look good favours those that happen to be too high: where 400
+    effective samples were wanted of autoregressive chains, there were 490 on average, as looks are some draws
+    apart, and 300 at the least (60 runs).
+
+    The draws are looked at when there are 100 of each chain and whenever they have grown by a quarter. A look
+    begins with the entries that stood worst and ends with the first that fall short, so that only the last
+    one costs much: some 15 ms per entry at 2,000 draws of four chains. A resumed run looks at the same draws,
+    and ends at the same one.
+
+    Parameters
+    ----------
+    ess
+        Effective draws of all chains together; None for no such demand.
+    rhat
+        Largest R̂; None for no such demand. R̂ is about √(1 + 1/e), with e the effective draws of half a
+        chain: 1.01 asks for 50 of them in each, which many short chains do not have
+        (`widebnn.diagnostics.nested_rhat` is meant for these).
+    seconds
+        Wall time of burn-in and sampling, compilation left out, of all calls together where there is a
+        checkpoint; None for no limit. It is read between chunks, of about half a second.
+
+    Raises
+    ------
+    TypeError
+        If one of them is no number.
+    ValueError
+        If `ess` or `seconds` is not positive, `rhat` is not above 1, or all three are None.
+
+    References
+    ----------
+    Vehtari et al. 2021 (400 and 1.01).
+    """
+
+    ess: Number | None = 400
+    rhat: Number | None = 1.01
+    seconds: Number | None = None
+
+    def __post_init__(self):
+        if self.ess is not None:
+            positive(ess=self.ess)
+        if self.rhat is not None and positive(rhat=self.rhat) <= 1:
+            raise ValueError(f"rhat must be above 1, which no chains reach; got {self.rhat}")
+        if self.seconds is not None:
+            positive(seconds=self.seconds)
+        if self.ess is self.rhat is self.seconds is None:
+            raise ValueError("ess, rhat and seconds must not all be None: the run would never end by them")
+
+    @property
+    def looks(self) -> bool:
+        """Whether anything is wanted of the draws."""
+        return self.ess is not None or self.rhat is not None
+
+    def is_met(self, reached: "Reached") -> bool:
+        """Whether the draws are all that is wanted; what is not a number is not."""
+        is_enough = self.ess is None or reached.ess >= float(self.ess)
+        return is_enough and (self.rhat is None or reached.rhat <= float(self.rhat))
+
+    def __str__(self) -> str:
+        ess = None if self.ess is None else f"an ESS of {self.ess:g}"
+        rhat = None if self.rhat is None else f"an R̂ of at most {self.rhat:g}"
+        return " and ".join(filter(None, [ess, rhat]))
+
+
+class Reached(NamedTuple):
+    """Where the entries that mix worst stand; NaN where nothing can be said."""
+
+    ess: float = math.nan
+    least: str = ""
+    """Which entry has the least ESS."""
+    rhat: float = math.nan
+    worst: str = ""
+    """Which entry has the largest R̂."""
+
+    def __str__(self) -> str:
+        if math.isnan(self.ess):
+            return "nothing that is looked at varies, or there are too few draws of it"
+        return f"least ESS {self.ess:.0f} ({self.least}), worst R̂ {self.rhat:.3f} ({self.worst})"
