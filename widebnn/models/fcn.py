@@ -72,7 +72,8 @@ class FCN(nnx.Module):
             Dense(d_in, d_out, weight_std=weight_std, bias_std=bias_std, rngs=rngs)
             for d_in, d_out in zip([in_features, *widths[:-1]], widths, strict=False)
         )
-        self.in_features = in_features
+        self.in_features, self.width, self.depth = in_features, tuple(widths), len(widths)
+        self.weight_std, self.bias_std = weight_std, bias_std
         self.out_features = widths[-1] if widths else in_features
 
     def __call__(self, x: Inputs) -> Float[Array, "n d_L"]:
