@@ -130,6 +130,13 @@ class Images(nnx.Module):
         return x[..., None]
 
 
+class Pair(nnx.Module):
+    """Returns what it has at hand."""
+
+    def __call__(self, x):
+        return x, x
+
+
 WALK = functools.partial(wb.samplers.pcn, flat)
 
 

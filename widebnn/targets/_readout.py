@@ -56,6 +56,13 @@ class ReadoutPosterior(Protocol):
         """Ψ* Σ Ψ*ᵀ, the covariance of one column of Ψ* W."""
         ...
 
+    def left_out(self, psi: Float[Array, "n p"]) -> tuple[Float[Array, "n d_out"], Float[Array, " n"]]:
+        """y_i − E[y_i | y_{−i}], and Var[y_ij | y_{−i}], given Ψ and λ = σ²: row i predicted from the others.
+
+        They are [K̂_λ⁻¹y]_i/[K̂_λ⁻¹]_ii and 1/[K̂_λ⁻¹]_ii.
+        """
+        ...
+
     def potential(self, ratio: Number = 1) -> Float[Array, ""]:
         """½ ρ Σ_j y_:jᵀ K̂_λ⁻¹ y_:j + (d_out/2) log det K̂_λ; at ρ = 1, minus the log evidence of Ψ."""
         return (ratio * self.quadratic() + self.y.shape[1] * self.log_det()) / 2
@@ -129,6 +136,10 @@ class FeatureSpace(ReadoutPosterior):
         root = self._forward(psi.T)
         return self.reg * root.T @ root
 
+    def left_out(self, psi: Float[Array, "n p"]) -> tuple[Float[Array, "n d_out"], Float[Array, " n"]]:
+        unexplained = 1 - jnp.sum(self._forward(psi.T) ** 2, axis=0)
+        return (self.y - psi @ self.mean()) / unexplained[:, None], self.reg / unexplained
+
 
 class DataSpace(ReadoutPosterior):
     """Through L lower triangular with LLᵀ = K̂_λ, and C = L + √λ I.
@@ -175,3 +186,7 @@ class DataSpace(ReadoutPosterior):
     def covariance(self, psi: Float[Array, "m p"]) -> Float[Array, "m m"]:
         cross = self._forward(self.psi @ psi.T)
         return psi @ psi.T - cross.T @ cross
+
+    def left_out(self, psi: Float[Array, "n p"]) -> tuple[Float[Array, "n d_out"], Float[Array, " n"]]:
+        precision = jnp.sum(self._forward(jnp.eye(len(psi), dtype=psi.dtype)) ** 2, axis=0)
+        return self._backward(self._forward(self.y)) / precision[:, None], 1 / precision
