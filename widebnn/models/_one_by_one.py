@@ -2,16 +2,19 @@
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
+from flax.traverse_util import flatten_dict
 from jaxtyping import Array, Float
 
 from widebnn.models._architecture import described
 from widebnn.models.bnn import BNN
-from widebnn.models.embedding import FeaturesError
+from widebnn.models.embedding import FeaturesError, Inner, refuse
 from widebnn.tree import normal_like
 
 __all__ = ["check_features"]
@@ -23,7 +26,7 @@ MAX_MEAN_SQUARE = 30
 
 
 def check_features(bnn: BNN, x: Float[Array, "n ..."]) -> None:
-    """Compare the features of two inputs in one batch with those of each alone.
+    """Compare the features of two inputs in one batch with those of each alone, and state with what it was.
 
     Networks of this package pass, and nothing is compared where something is being traced.
 
@@ -49,7 +52,10 @@ def check_features(bnn: BNN, x: Float[Array, "n ..."]) -> None:
         apply = bnn.features.apply
         return apply(inner, pair), jnp.concatenate([apply(inner, pair[:1]), apply(inner, pair[1:])])
 
-    together, alone = features(normal_like(jax.random.key(0), bnn.features.template), pair)
+    inner = normal_like(jax.random.key(0), bnn.features.template)
+    if bnn.features.module is not None:
+        _check_state(bnn.features.module, inner, pair)
+    together, alone = features(inner, pair)
     largest = jnp.abs(together).max()
     if jnp.isfinite(largest) and jnp.abs(together - alone).max() > TOLERANCE * largest:
         raise FeaturesError(
@@ -64,3 +70,34 @@ def check_features(bnn: BNN, x: Float[Array, "n ..."]) -> None:
             stacklevel=1,
             skip_file_prefixes=(str(Path(__file__).parents[1]),),
         )
+
+
+def _check_state(module: nnx.Module, inner: Inner, x: Float[Array, "2 ..."]) -> None:
+    """Compare the variables that are no parameters before a call and after it."""
+    graph, _, rest = nnx.split(module, nnx.Param, ...)
+    kinds = {path: type(variable) for path, variable in nnx.to_flat_state(rest)}
+    if not any(issubclass(kind, nnx.Variable) for kind in kinds.values()):
+        return
+
+    def values(module):
+        flat = flatten_dict(nnx.to_pure_dict(nnx.state(module)))
+        return [_as_numbers(flat[path]) for path in kinds]
+
+    @jax.jit
+    def before_and_after(inner, x):
+        module = nnx.merge(graph, inner, nnx.to_pure_dict(rest))
+        before = values(module)
+        module(x)
+        return before, values(module)
+
+    for (path, kind), before, after in zip(kinds.items(), *before_and_after(inner, x), strict=True):
+        if jnp.array_equal(before, after):
+            continue
+        if issubclass(kind, nnx.RngState):
+            refuse("a generator of random numbers", path, "makes the output depend on chance")
+        refuse(f"the {kind.__name__}", path, "is changed by a call")
+
+
+def _as_numbers(value: Any) -> Array:
+    is_key = jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(value) if is_key else jnp.asarray(value)

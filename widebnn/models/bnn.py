@@ -51,8 +51,7 @@ class BNN:
     Raises
     ------
     TypeError, ValueError
-        If a scale is out of range, or `features` is no module or one that holds BatchNorm or Dropout; when
-        they are called, if the call changes their state, draws noise or returns no array.
+        If a scale is out of range, or `features` is no module or one that holds BatchNorm or Dropout.
     """
 
     features: Embedding

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PyTree
 
 from widebnn._arrays import Inputs
 
-__all__ = ["Embedding", "FeaturesError", "from_function", "from_linen", "from_nnx"]
+__all__ = ["Embedding", "FeaturesError", "from_function", "from_linen", "from_nnx", "refuse"]
 
 Inner = PyTree[Float[Array, "..."]]
 
@@ -86,9 +86,8 @@ def from_nnx(module: nnx.Module) -> Embedding:
     TypeError
         If `module` is no `nnx.Module`.
     ValueError
-        If it holds BatchNorm or Dropout, or, when it is first called, a variable that the call changes: its
-        outputs would then not be a function of one input and the parameters, and there would be no
-        likelihood.
+        If it holds BatchNorm or Dropout: its outputs would not be a function of one input and the parameters,
+        and there would be no likelihood. Targets refuse a module that changes its variables, or draws noise.
     """
     if isinstance(module, nn.Module):
         raise TypeError(
@@ -103,7 +102,7 @@ def from_nnx(module: nnx.Module) -> Embedding:
         )
     for path, part in nnx.iter_modules(module):
         if isinstance(part, nnx.BatchNorm | nnx.Dropout):
-            _refuse(type(part).__name__, path, _REASONS[type(part).__name__])
+            refuse(type(part).__name__, path, _REASONS[type(part).__name__])
     graph, params, rest = nnx.split(module, nnx.Param, ...)
     template = jax.tree.map(_shape, nnx.to_pure_dict(params))
     return Embedding(
@@ -114,26 +113,7 @@ def from_nnx(module: nnx.Module) -> Embedding:
 
 
 def _apply_nnx(graph: nnx.GraphDef, constants: PyTree, inner: Inner, x: Inputs) -> Any:
-    module = nnx.merge(graph, inner, constants)
-    before = _values(module)
-    h = module(x)
-    for path, value in _values(module).items():
-        if value is before.get(path):
-            continue
-        if isinstance(_variable(module, path), nnx.RngState):
-            _refuse("a generator of random numbers", path, "makes the output depend on chance")
-        _refuse(type(_variable(module, path)).__name__, path, "is changed by the call")
-    return h
-
-
-def _values(module: nnx.Module) -> dict[tuple, Any]:
-    """Every array of the module by its path."""
-    return dict(jax.tree.leaves_with_path(nnx.to_pure_dict(nnx.state(module))))
-
-
-def _variable(module: nnx.Module, path: tuple) -> Any:
-    """What stands at the path of an array."""
-    return dict(nnx.to_flat_state(nnx.state(module)))[tuple(key.key for key in path)]
+    return nnx.merge(graph, inner, constants)(x)
 
 
 def from_linen(module: nn.Module, x: Inputs) -> Embedding:
@@ -159,13 +139,13 @@ def from_linen(module: nn.Module, x: Inputs) -> Embedding:
     def watch(call, args, kwargs, context):
         if isinstance(context.module, nn.BatchNorm | nn.Dropout):
             name = type(context.module).__name__
-            _refuse(name, context.module.path, _REASONS[name])
+            refuse(name, context.module.path, _REASONS[name])
         return call(*args, **kwargs)
 
     with nn.intercept_methods(watch):
         variables = jax.eval_shape(module.init, jax.random.key(0), x)
     for collection in set(variables) - {"params"}:
-        _refuse(
+        refuse(
             "the collection", (collection,), "is state beside the parameters (let constants be attributes)"
         )
     parameters = variables.get("params", {})
@@ -189,8 +169,9 @@ def _shape(leaf) -> jax.ShapeDtypeStruct:
 _REASONS = {"BatchNorm": "makes an output depend on the whole batch", "Dropout": "makes it depend on chance"}
 
 
-def _refuse(what: str, path: tuple, reason: str) -> NoReturn:
-    name = "/".join(str(getattr(key, "key", key)) for key in path) or "the module itself"
+def refuse(what: str, path: tuple, reason: str) -> NoReturn:
+    """Say what makes features no function of one input."""
+    name = "/".join(map(str, path)) or "the module itself"
     raise FeaturesError(
         f"features must be a function of one input and its parameters; {what} at {name} {reason}, and the "
         "posterior would not be defined"
