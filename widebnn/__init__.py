@@ -4,11 +4,24 @@ import importlib
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from widebnn import checkpoint, diagnostics, models, nngp, samplers, streaming, targets, tree, tuning, until
+from widebnn import (
+    checkpoint,
+    diagnostics,
+    models,
+    nngp,
+    posterior,
+    samplers,
+    streaming,
+    targets,
+    tree,
+    tuning,
+    until,
+)
 from widebnn._failures import ChainWarning
 from widebnn.checkpoint import Checkpoint
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
 from widebnn.models import BNN
+from widebnn.posterior import Posterior
 from widebnn.sampling import Draws, sample
 from widebnn.scale import at_scale, current_scale
 from widebnn.streaming import Stream, Streamed
@@ -43,6 +56,7 @@ __all__ = [
     "ChainWarning",
     "Checkpoint",
     "Draws",
+    "Posterior",
     "Stream",
     "Streamed",
     "Until",
@@ -60,6 +74,7 @@ __all__ = [
     "models",
     "nngp",
     "plots",
+    "posterior",
     "print_versions",
     "random_projections",
     "rhat",

@@ -1,6 +1,9 @@
-"""What a user may hand over as data: real arrays of JAX or of NumPy."""
+"""What a user may hand over as data: whatever holds real numbers in rows."""
 
 import contextlib
+import numbers
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.core
@@ -10,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Real
 
 from widebnn._check import finite
 
-__all__ = ["Inputs", "NewInputs", "Observations", "floating"]
+__all__ = ["Inputs", "NewInputs", "Observations", "Table", "column", "floating"]
 
 Inputs = Real[Array | np.ndarray, "n ..."] | Bool[Array | np.ndarray, "n ..."]
 """x, one row per observation."""
@@ -18,11 +21,24 @@ Inputs = Real[Array | np.ndarray, "n ..."] | Bool[Array | np.ndarray, "n ..."]
 NewInputs = Real[Array | np.ndarray, "m ..."] | Bool[Array | np.ndarray, "m ..."]
 """x*, one row per prediction."""
 
-Observations = Real[Array | np.ndarray, "n d_out"] | Bool[Array | np.ndarray, "n d_out"]
-"""y."""
+Observations = Real[Array | np.ndarray, "n ..."] | Bool[Array | np.ndarray, "n ..."]
+"""y, (n, d_out); (n,) where there is one output."""
 
 
-def floating(**named: jax.Array | np.ndarray) -> Float[Array, "..."]:
+@runtime_checkable
+class Frame(Protocol):
+    """A table or a column of pandas or polars."""
+
+    def to_numpy(self) -> np.ndarray:
+        """Its entries."""
+        ...
+
+
+Table = Frame | Sequence[Any]
+"""Data that are no array yet."""
+
+
+def floating(**named: Any) -> Float[Array, "..."]:
     """Finite real numbers in floating point: integers and booleans take JAX's default precision.
 
     Were inputs left as integers, new inputs in their type would lose their fractions.
@@ -30,12 +46,13 @@ def floating(**named: jax.Array | np.ndarray) -> Float[Array, "..."]:
     Raises
     ------
     TypeError
-        If the numbers are complex.
+        If there are entries that are no real numbers, or the array is sparse.
     ValueError
-        If one of them is NaN or infinite.
+        If one of the numbers is NaN, infinite or masked, or rows have different lengths.
     """
     ((name, value),) = named.items()
     is_traced = isinstance(value, jax.core.Tracer)
+    value = value if isinstance(value, jax.Array) else _numbers(name, value)
     # Data at hand stay at hand while something else is traced, such as a scale.
     with contextlib.nullcontext() if is_traced else jax.ensure_compile_time_eval():
         array = jnp.asarray(value)
@@ -44,3 +61,35 @@ def floating(**named: jax.Array | np.ndarray) -> Float[Array, "..."]:
         if not jnp.issubdtype(array.dtype, jnp.floating):
             array = array.astype(jnp.result_type(float))
     return finite(**{name: array})
+
+
+def column(**named: Any) -> Float[Array, "n ..."]:
+    """`floating`, with (n,) as (n, 1): what a table's column is.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `floating`.
+    """
+    array = floating(**named)
+    return array[:, None] if array.ndim == 1 else array
+
+
+def _numbers(name: str, value: Any) -> np.ndarray:
+    """Numbers of any kind as an array of NumPy."""
+    if hasattr(value, "toarray"):
+        raise TypeError(f"{name} must be dense; got a sparse {type(value).__name__}: pass {name}.toarray()")
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} must have no masked entries; got {np.ma.count_masked(value)}")
+    try:
+        array = np.asarray(value.to_numpy() if isinstance(value, Frame) else value)
+    except ValueError:
+        raise ValueError(f"{name} must be an array; got a {type(value).__name__} of uneven rows") from None
+    if array.dtype == object and all(isinstance(x, numbers.Real) for x in array.flat):
+        array = array.astype(float)  # columns of booleans beside columns of numbers
+    if not any(jnp.issubdtype(array.dtype, kind) for kind in (np.number, np.bool_)):
+        wrong = next((x for x in array.ravel().tolist() if not isinstance(x, numbers.Real)), None)
+        raise TypeError(
+            f"{name} must hold real numbers; got {wrong!r} in {array.dtype} of shape {array.shape}"
+        )
+    return array

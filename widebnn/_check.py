@@ -8,7 +8,7 @@ import math
 import numbers
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, SupportsIndex
 
 import jax
 import jax.core
@@ -40,16 +40,16 @@ def _only[T](named: dict[str, T]) -> tuple[str, T]:
     return name, value
 
 
-def at_least(least: int, **named: int) -> int:
+def at_least(least: int, **named: SupportsIndex) -> int:
     """An integer no smaller than `least`."""
     name, value = _only(named)
     try:
-        value = operator.index(value)
+        number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an integer; got {value!r}") from None
-    if value < least:
+    if number < least:
         raise ValueError(f"{name} must be at least {least}; got {value}")
-    return value
+    return number
 
 
 def _number(low: Number, strict: bool, high: Number, wanted: str, named: dict[str, Number]) -> Number:

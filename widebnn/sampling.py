@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import Array, Float, Key, PyTree, Real
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
@@ -41,6 +41,8 @@ MAX_CHUNK_DRAWS = 100
 MAX_CHUNK_BYTES = 2**26
 CHUNK_SECONDS = 0.5
 MAX_STEPS = 2**31 - 1  # what an int32 counts
+GROUPS = ("log_likelihood", "posterior_predictive")
+"""Names under which what is collected is a group of its own in ArviZ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +97,27 @@ class Draws:
         """Mean acceptance rate over all chains and steps after burn-in."""
         return float(self.stats["acceptance_rate"].mean())
 
-    def to_datatree(self) -> "DataTree":
-        """An ArviZ `DataTree` with the groups `posterior` and `sample_stats`.
+    def to_datatree(self, observed: Real[Array | np.ndarray, "n ..."] | None = None) -> "DataTree":
+        """An ArviZ `DataTree` with the groups `posterior` and `sample_stats`, and three more by name.
+
+        What was collected as "log_likelihood" or "posterior_predictive" is the variable `y` of the group of
+        that name. With it `arviz.loo` and ArviZ's posterior-predictive checks run::
+
+            collect={
+                "potential": target.potential,
+                "log_likelihood": target.log_likelihood,
+                "posterior_predictive": target.predictive_draw(x),
+            }
+
+        Parameters
+        ----------
+        observed
+            y, the variable `y` of the group `observed_data`, which is left out unless it is given.
 
         Raises
         ------
         ValueError
-            If nothing was collected.
+            If nothing was collected, or `observed` has another shape than the predictive draws.
         """
         import arviz
 
@@ -113,7 +129,14 @@ class Draws:
         stats = dict(self.stats)
         if "diverging" in stats:
             stats["diverging"] = stats["diverging"] > 0
-        tree = arviz.from_dict({"posterior": self.collected, "sample_stats": stats})
+        posterior = dict(self.collected)
+        groups = {name: {"y": posterior.pop(name)} for name in GROUPS if name in posterior}
+        if observed is not None:
+            groups["observed_data"] = {"y": (y := np.asarray(observed))}
+            predicted = self.collected.get("posterior_predictive")
+            if predicted is not None and y.shape != (wanted := predicted.shape[2:]):
+                raise ValueError(f"observed must have the shape {wanted} of predictive draws; got {y.shape}")
+        tree = arviz.from_dict({"posterior": posterior, "sample_stats": stats} | groups)
         told = ("thin", "burn_in", "seconds", "stopped", "reason")
         tree["posterior"].attrs |= {name: getattr(self, name) for name in told}
         return tree

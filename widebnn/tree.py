@@ -17,6 +17,8 @@ Position = PyTree[Float[Array, "..."]]
 def normal_like(rng_key: Key[Array, ""], position: PyTree) -> Position:
     """Draw N(0, I) in the shapes and dtypes of `position`, whose leaves may be `jax.ShapeDtypeStruct`s."""
     leaves, treedef = jax.tree.flatten(position)
+    if not leaves:
+        return position
     # One draw for all leaves: XLA compiles every generator of random numbers anew, about a second each.
     *cuts, size = itertools.accumulate(math.prod(leaf.shape) for leaf in leaves)
     normals = jax.random.normal(rng_key, (size,), jnp.result_type(*(leaf.dtype for leaf in leaves)))

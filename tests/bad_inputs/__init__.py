@@ -8,6 +8,7 @@ from . import (
     models,
     nngp,
     plots,
+    posterior,
     samplers,
     sampling,
     study,
@@ -15,6 +16,6 @@ from . import (
     vi,
 )
 
-NETWORKS = [data, models, targets, nngp, samplers, sampling, vi]
+NETWORKS = [data, models, targets, nngp, samplers, sampling, posterior, vi]
 STUDIES = [diagnostics, landscape, plots, study, experiments]
 ROWS = [row for table in NETWORKS + STUDIES for row in table.ROWS]

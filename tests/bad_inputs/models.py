@@ -6,7 +6,7 @@ from flax import nnx
 
 import widebnn as wb
 
-from .rows import RNGS, SCALES, Images, X, bnn, fcn, kw, refused
+from .rows import RNGS, SCALES, Images, Pair, X, bnn, fcn, kw, refused
 
 ROWS = [
     *refused(
@@ -57,6 +57,9 @@ ROWS = [
         (3, (4, 0), kw(rngs=RNGS), "width…at least 1…0"),
         (3, 4, -1, kw(rngs=RNGS), "depth…at least 0…-1"),
         (3, (4, 5), 3, kw(rngs=RNGS), "depth…2…got 3"),
+        (3, "64", 1, kw(rngs=RNGS), TypeError, "width…integer…'6'"),
+        (3, 64.0, 1, kw(rngs=RNGS), TypeError, "width…integer…64.0"),
+        (3, 4, kw(rngs=0), TypeError, "rngs…nnx.Rngs(0)…got 0"),
         (lambda: fcn(activation="tanh"), "activation…'gelu'…'tanh'"),
         (lambda: fcn(weight_std=-1.0), "weight_std…above 0…-1.0"),
     ),
@@ -72,11 +75,20 @@ ROWS = [
         (lambda: bnn(weight_std=0.0), "weight_std…above 0…0.0"),
         (lambda: bnn(features=jnp.tanh), TypeError, "features…flax.nnx.Module"),
         (lambda: bnn(features=Images()).embedding({}, X), "features…(n, d_L)…(4, 3, 1)"),
+        (lambda: bnn(features=Pair()).embedding({}, X), "features…one array (n, d_L)…tuple"),
+        (lambda: bnn(features=nn.Dense(3)), TypeError, "features…Linen module Dense…from_linen(module, x)"),
     ),
     *refused(
         "models.from_nnx",
-        (nn.Dense(3), TypeError, "features…nnx.Module…Dense"),
+        (nn.Dense(3), TypeError, "features…nnx.Module…Linen module Dense…from_linen"),
+        (wb.models.FCN, TypeError, "features…nnx.Module…FCN"),
         (nnx.Dropout(0.5, rngs=RNGS), "features…Dropout…the module itself"),
+    ),
+    *refused(
+        "models.from_function",
+        (3, X, TypeError, "apply…function…3"),
+        (jnp.dot, {"w": X, "n": 3}, TypeError, "parameters…floating-point…n is 3"),
+        (jnp.dot, [jnp.arange(3)], TypeError, "parameters…floating-point…0 is"),
     ),
     *refused(
         "models.from_linen",

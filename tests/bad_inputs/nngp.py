@@ -61,7 +61,7 @@ ROWS = [
         ("x", X[:0], "x…n ≥ 1…(0, 3)"),
         ("x", X[:, :2], "x1…(n, 3)…(4, 2)"),
         ("y", Y[:3], "y…(4, d_out)…(3, 2)"),
-        ("y", Y[:, 0], "y…(4, d_out)…(4,)"),
+        ("y", Y[:3, 0], "y…(4, d_out)…(3, 1)"),
         ("y", jnp.nan * Y, "y…finite"),
         ("noise_std", -0.1, "noise_std…0 or above…-0.1"),
         ("noise_std", math.nan, "noise_std…finite…nan"),

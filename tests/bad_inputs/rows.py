@@ -17,6 +17,7 @@ from widebnn import (
     experiments,
     landscape,
     metrics,
+    posterior,
     sampling,
     scale,
     streaming,
@@ -36,6 +37,7 @@ MODULES = {
     "models": wb.models,
     "nngp": wb.nngp,
     "plots": wb.plots,
+    "posterior": posterior,
     "samplers": wb.samplers,
     "sampling": sampling,
     "scale": scale,
@@ -127,6 +129,13 @@ class Images(nnx.Module):
 
     def __call__(self, x):
         return x[..., None]
+
+
+class Pair(nnx.Module):
+    """Returns what it has at hand."""
+
+    def __call__(self, x):
+        return x, x
 
 
 WALK = functools.partial(wb.samplers.pcn, flat)

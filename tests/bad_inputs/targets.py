@@ -4,6 +4,7 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse
 
 import widebnn as wb
 
@@ -24,7 +25,23 @@ ROWS = [
             (X[:0], Y[:0], {}, "x…n ≥ 1…(0, 3)"),
             (X_NAN, Y, {}, "x…finite"),
             (X, Y.at[0, 0].set(jnp.inf), {}, "y…finite"),
+            *[
+                (*((bad, Y) if name == "x" else (X, bad)), {}, *wanted)
+                for name in ("x", "y")
+                for bad, *wanted in [
+                    (None, TypeError, f"{name} must hold real numbers…None"),
+                    (np.array([["a", "b"]]), TypeError, f"{name}…real numbers…'a' in <U1 of shape (1, 2)"),
+                    ([["a", None]], TypeError, f"{name}…real numbers…'a' in object"),
+                    ([[1.0, None]], TypeError, f"{name}…real numbers…None in object"),
+                    (np.array(["2026-11-22"], "M8[D]"), TypeError, f"{name}…real numbers…datetime64"),
+                    ([[1.0], [1.0, 2.0]], f"{name} must be an array…list of uneven rows"),
+                    (scipy.sparse.eye(4), TypeError, f"{name} must be dense…{name}.toarray()"),
+                    (np.ma.masked_equal(X, 1), f"{name}…no masked entries…12"),
+                    (np.asarray(X) * 1j, TypeError, f"{name}…real numbers…complex"),
+                ]
+            ],
             (X, Y[:3], {}, "y…(4, 2)…(3, 2)"),
+            (X, Y[:, 0], {}, "y…(4, 2)…(4, 1)"),
             (X, Y[:, :1], {}, "y…(4, 2)…(4, 1)"),
             (X, Y, {"space": "dual"}, "space…'data'…'dual'"),
             (X, Y, {"block_size": 0}, "block_size…at least 1…0"),
@@ -83,6 +100,13 @@ ROWS = [
         (lambda: classifier(X_NAN), "x…finite"),
         (lambda: classifier(X[:0], labels=()), "x…n ≥ 1…(0, 3)"),
         (lambda: classifier().output(X[:, :2]), "x…(m, 3,)…(4, 2)"),
+    ),
+    *refused(
+        "targets.marginal",
+        (
+            lambda: wb.targets.marginal(bnn(features=fcn(depth=0)), X, Y),
+            "bnn…parameters below the readout…targets.standard",
+        ),
     ),
     *refused("targets.marginal", (lambda: target().readout(position()), TypeError, "rng_key…the readout")),
     *refused(

@@ -62,7 +62,7 @@ def embedding(position, x):
 def drawn_from_prior(key, d_in, priors=PRIORS):
     kernel_key, bias_key, *keys = jax.random.split(key, 2 + len(priors))
     s = {
-        name: prior.median * jnp.exp(prior.spread * jax.random.normal(k))
+        name: prior.median * jnp.exp(prior.spread * jnp.clip(jax.random.normal(k), -3, 3))
         for (name, prior), k in zip(priors.items(), keys, strict=True)
     }
     return jax.random.normal(kernel_key, (d_in, WIDTH)), jax.random.normal(bias_key, (WIDTH,)), s

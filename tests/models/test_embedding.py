@@ -1,13 +1,17 @@
 """Users' own modules as embeddings, and those that would leave no likelihood."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn.models import BNN, Embedding, from_linen, from_nnx
+from widebnn.models import BNN, Embedding, from_function, from_linen, from_nnx
 
 X = jnp.linspace(-1.0, 1.0, 12).reshape(4, 3)
 
@@ -86,18 +90,134 @@ class Counter(nnx.Module):
         return h
 
 
+class Noise(nnx.Module):
+    def __init__(self):
+        self.rngs = nnx.Rngs(0)
+
+    def __call__(self, h):
+        return h + jax.random.normal(self.rngs.noise(), h.shape, h.dtype)
+
+
+class Centring(nnx.Module):
+    def __call__(self, h):
+        return h - h.mean(axis=0, keepdims=True)
+
+
 @pytest.mark.parametrize(
-    "part, named",
+    "part, reason",
     [
-        (nnx.BatchNorm(5, rngs=nnx.Rngs(0)), "BatchNorm at part"),
-        (nnx.Dropout(0.5, rngs=nnx.Rngs(0)), "Dropout at part"),
-        (Counter(), "Variable at part/calls"),
+        (nnx.BatchNorm(5, rngs=nnx.Rngs(0)), "BatchNorm at part makes an output depend on the whole batch"),
+        (nnx.Dropout(0.5, rngs=nnx.Rngs(0)), "Dropout at part makes it depend on chance"),
+        (Counter(), "the Variable at part/calls is changed by a call"),
+        (Noise(), "random numbers at part/rngs/default/count makes the output depend on chance"),
+        (Centring(), "those of an input change with the others of its batch"),
     ],
-    ids=["BatchNorm", "Dropout", "state"],
+    ids=["BatchNorm", "Dropout", "state", "noise", "batch"],
 )
-def test_nnx_module_with_other_state_is_refused(part, named):
-    with pytest.raises(ValueError, match=f"features must be a function of one input.*{named}"):
-        BNN(NNXWith(part), 1, 0.1)
+def test_nnx_module_that_is_no_function_of_one_input_is_refused(part, reason):
+    with pytest.raises(ValueError, match=f"^features must be a function of one input.*{reason}"):
+        wb.targets.marginal(BNN(NNXWith(part), 1, 0.1), X, X[:, :1])
+
+
+class Fourier(nnx.Module):
+    """Random features, drawn once: in a variable, in an attribute, and a generator that is kept unused."""
+
+    def __init__(self):
+        self.rngs = nnx.Rngs(0)
+        self.frequencies = nnx.Variable(jnp.arange(6.0).reshape(3, 2))
+        self.shift = np.array([[0.1, 0.2]], np.float32)
+        self.readin = wb.models.Dense(2, 4, rngs=self.rngs)
+
+    def __call__(self, x):
+        return jnp.tanh(self.readin(jnp.cos(x @ self.frequencies[...] + self.shift)))
+
+
+def test_constants_are_no_parameters():
+    embedding = from_nnx(module := Fourier())
+    assert set(embedding.template) == {"readin"}
+    inner = nnx.to_pure_dict(nnx.state(module, nnx.Param))
+    assert jnp.allclose(embedding.apply(inner, X), module(X), atol=1e-6)
+    target = wb.targets.marginal(BNN(embedding, 1, 0.1), X, X[:, :1])
+    assert jnp.isfinite(jax.jit(target.potential)(target.draw_prior(jax.random.key(0))))
+
+
+def test_transformed_modules_keep_their_state():
+    """nnx.jit and nnx.remat hand every variable back as another array."""
+
+    class Transformed(Fourier):
+        @nnx.jit
+        def __call__(self, x):
+            return nnx.remat(Fourier.__call__)(self, x)
+
+    target = wb.targets.marginal(BNN(Transformed(), 1, 0.1), X, X[:, :1])
+    plain = wb.targets.marginal(BNN(Fourier(), 1, 0.1), X, X[:, :1])
+    position = target.draw_prior(jax.random.key(0))
+    assert jnp.allclose(jax.jit(target.potential)(position), plain.potential(position), atol=1e-5)
+
+
+def test_batch_is_seen_where_its_first_rows_are_the_same():
+    x = X.at[1:3].set(X[0])
+    with pytest.raises(ValueError, match="others of its batch"):
+        wb.targets.standard(BNN(NNXWith(Centring()), 1, 0.1), x, X[:, :1])
+
+
+def test_linen_module_that_draws_noise_is_refused():
+    class Noisy(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            return nn.Dense(5)(x) + jax.random.normal(self.make_rng("noise"), (5,))[None]
+
+    with pytest.raises(ValueError, match="^features must be a function of one input.*noise of their own"):
+        wb.targets.marginal(BNN(from_linen(Noisy(), X), 1, 0.1), X, X[:, :1])
+
+
+def test_unscaled_layers_are_warned_of():
+    class Wide(nnx.Module):
+        def __init__(self, layer):
+            self.layers = nnx.List([layer(3, 256, rngs=nnx.Rngs(0)), layer(256, 8, rngs=nnx.Rngs(0))])
+
+        def __call__(self, x):
+            return self.layers[1](jnp.tanh(self.layers[0](x)))
+
+    with pytest.warns(UserWarning, match="features have the mean square .*widebnn.models.Dense does"):
+        wb.targets.marginal(BNN(Wide(nnx.Linear), 1, 0.1), X, X[:, :1])
+    wb.targets.marginal(BNN(Wide(wb.models.Dense), 1, 0.1), X, X[:, :1])  # without a word
+
+
+class Layer(NamedTuple):
+    """What Equinox makes of a layer: arrays and functions in one pytree."""
+
+    kernel: jax.Array
+    activation: Callable
+
+
+def test_function_of_any_pytree_is_an_embedding():
+    """The recipe for Equinox, with a partition like its own: the arrays, and None in place of the rest."""
+    network = [Layer(jnp.ones((3, 5)), jnp.tanh), Layer(jnp.ones((5, 4)), jnp.sin)]
+    leaves, treedef = jax.tree.flatten(network)
+    is_array = [isinstance(leaf, jax.Array) for leaf in leaves]
+    params = treedef.unflatten([leaf if array else None for leaf, array in zip(leaves, is_array)])
+
+    def combine(params):
+        arrays = iter(jax.tree.leaves(params))
+        return treedef.unflatten([next(arrays) if array else leaf for leaf, array in zip(leaves, is_array)])
+
+    def of_one_input(network, x):
+        for layer in network:
+            x = layer.activation(x @ layer.kernel)
+        return x
+
+    features = from_function(
+        lambda params, x: jax.vmap(lambda row: of_one_input(combine(params), row))(x), params
+    )
+    target = wb.targets.marginal(BNN(features, 2, 0.3), X, jnp.ones((4, 2)))
+    position = target.draw_prior(jax.random.key(0))
+    psi = jnp.sin(jnp.tanh(X @ position[0].kernel) @ position[1].kernel)
+    assert jnp.allclose(target.embedding(position)[:, :-1], psi / 2, atol=1e-6)
+    rotated = wb.targets.rotated(target, kernel=(0, "kernel"))
+    assert rotated.template[0].kernel.shape == (2, 5)
+    whole = rotated.to_parameters(rotated.draw_prior(jax.random.key(1)), jax.random.key(2))
+    assert whole.inner[0].kernel.shape == (3, 5)
 
 
 class LinenWith(nn.Module):

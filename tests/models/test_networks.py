@@ -109,3 +109,9 @@ def test_features_of_images_are_flattened_by_the_module():
     images = jnp.ones((2, 2, 2, 3))
     bnn = BNN(Flat(nnx.Rngs(0)), 1, 0.1)
     assert bnn(normal_like(jax.random.key(0), bnn.template(images)), images).shape == (2, 1)
+
+
+def test_sizes_may_be_integers_of_numpy():
+    network = FCN(np.int64(3), np.int64(4), np.int64(2), rngs=nnx.Rngs(0))
+    assert network.width == (4, 4) and type(network.width[0]) is int
+    assert FCN(3, (np.int32(4),), rngs=nnx.Rngs(0)).width == (4,)

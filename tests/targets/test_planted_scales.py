@@ -17,7 +17,7 @@ class PowersOfTen(LogNormal):
     """log₁₀ s normal in place of log s."""
 
     def at(self, u):
-        return self.median * 10 ** (self.spread * u)
+        return self.median * 10 ** (self.spread * jnp.clip(u, -3, 3))
 
 
 class WithSpectrum(Scaled):

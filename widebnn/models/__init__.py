@@ -4,7 +4,7 @@ from widebnn.models.bnn import BNN, Parameters
 from widebnn.models.cnn import CNN
 from widebnn.models.conv import Conv
 from widebnn.models.dense import Dense
-from widebnn.models.embedding import Embedding, from_linen, from_nnx
+from widebnn.models.embedding import Embedding, from_function, from_linen, from_nnx
 from widebnn.models.fcn import ACTIVATIONS, FCN
 from widebnn.models.wide_resnet import WideResNet20
 
@@ -18,6 +18,7 @@ __all__ = [
     "Embedding",
     "Parameters",
     "WideResNet20",
+    "from_function",
     "from_linen",
     "from_nnx",
 ]

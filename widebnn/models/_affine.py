@@ -26,6 +26,8 @@ class Affine(nnx.Module):
 
     Raises
     ------
+    TypeError
+        If `rngs` is no `nnx.Rngs`.
     ValueError
         If a number is out of range, or `scale` comes with a `weight_std` of its own.
     """
@@ -47,6 +49,8 @@ class Affine(nnx.Module):
                 )
             self.weight_std = positive(scale=scale) * math.sqrt(math.prod(shape[:-1]))
         self.bias_std = non_negative(bias_std=bias_std)
+        if not isinstance(rngs, nnx.Rngs):
+            raise TypeError(f"rngs must be a flax.nnx.Rngs, such as nnx.Rngs(0); got {rngs!r}")
         std = 1.0 if initial_std is None else positive(initial_std=initial_std)
         self.kernel = nnx.Param(std * jax.random.normal(rngs.params(), shape))
         if is_known_to_be(0, bias_std):

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
 from widebnn._arrays import Inputs
 from widebnn._check import Number, at_least, is_known_to_be, non_negative, positive
-from widebnn.models.embedding import Embedding, Inner, from_nnx
+from widebnn.models.embedding import Embedding, FeaturesError, Inner, from_nnx
 
 __all__ = ["BNN", "Parameters"]
 
@@ -26,7 +27,7 @@ class Parameters(NamedTuple):
     readout: Float[Array, "p d_out"]
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class BNN:
     """y = Ψ W + σ ε with Ψ = [σ_W h^L(x)/√d_L, σ_b], theory as in Hron et al. 2022, §1.1 and §2.
 
@@ -50,8 +51,7 @@ class BNN:
     Raises
     ------
     TypeError, ValueError
-        If a scale is out of range, or `features` is no module or one that holds BatchNorm, Dropout or
-        other state.
+        If a scale is out of range, or `features` is no module or one that holds BatchNorm or Dropout.
     """
 
     features: Embedding
@@ -79,6 +79,13 @@ class BNN:
         for name, value in checked.items():
             object.__setattr__(self, name, value)  # frozen from here on
 
+    def __repr__(self) -> str:
+        below = self.features if self.features.module is None else self.features.module
+        scales = ", ".join(
+            f"{name}={getattr(self, name)}" for name in ("noise_std", "weight_std", "bias_std")
+        )
+        return f"BNN({type(below).__name__}, out_features={self.out_features}, {scales})"
+
     @property
     def has_bias(self) -> bool:
         """Whether Ψ has a bias column: where σ_b is not 0."""
@@ -87,6 +94,8 @@ class BNN:
     def embedding(self, inner: Inner, x: Inputs) -> Float[Array, "n p"]:
         """Ψ, the scaled top-layer embedding with its bias column; p = d_L + 1, or d_L where σ_b = 0."""
         h = self.features.apply(inner, x)
+        if not isinstance(h, jax.Array | np.ndarray):
+            raise FeaturesError(f"features must return one array (n, d_L); got a {type(h).__name__}")
         if h.ndim != 2 or h.shape[0] != x.shape[0]:
             raise ValueError(
                 f"features must map inputs of shape {x.shape} to (n, d_L) = ({x.shape[0]}, d_L); "

@@ -1,16 +1,19 @@
 """A user's module as what the core wants: a pure function of a pytree of N(0, 1) parameters."""
 
+import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
+import flax.errors
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
 from widebnn._arrays import Inputs
 
-__all__ = ["Embedding", "from_linen", "from_nnx"]
+__all__ = ["Embedding", "FeaturesError", "from_function", "from_linen", "from_nnx", "refuse"]
 
 Inner = PyTree[Float[Array, "..."]]
 
@@ -34,35 +37,83 @@ class Embedding(NamedTuple):
     module: nnx.Module | None = None
 
 
+class FeaturesError(ValueError):
+    """Features are no function of one input and the parameters: the posterior would not be defined."""
+
+
+def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], parameters: Inner) -> Embedding:
+    """A function of parameters and inputs as an embedding, from whatever library it comes.
+
+    Every number among the parameters gets the prior N(0, 1). A network of Equinox, which takes one input at
+    a time, is split into its arrays and the rest::
+
+        params, static = eqx.partition(network, eqx.is_inexact_array)
+
+        def apply(params, x):
+            return jax.vmap(eqx.combine(params, static))(x)
+
+        features = wb.models.from_function(apply, params)
+
+    Parameters
+    ----------
+    apply
+        (parameters, x of shape (n, ...)) ↦ h^L of shape (n, d_L), each row from one input.
+    parameters
+        A pytree of floating-point arrays, or of `jax.ShapeDtypeStruct`; only shapes and dtypes are used.
+
+    Raises
+    ------
+    TypeError
+        If `apply` is not callable, or the parameters hold something else than floating-point arrays.
+    """
+    if not callable(apply):
+        raise TypeError(f"apply must be a function of parameters and inputs; got {apply!r}")
+    for path, leaf in jax.tree.leaves_with_path(parameters):
+        if not hasattr(leaf, "dtype") or not jnp.issubdtype(leaf.dtype, jnp.floating):
+            name = jax.tree_util.keystr(path, simple=True, separator="/")
+            raise TypeError(f"parameters must be floating-point arrays; {name} is {leaf!r}")
+    return Embedding(apply, jax.tree.map(_shape, parameters))
+
+
 def from_nnx(module: nnx.Module) -> Embedding:
     """Split an NNX module once into its graph and its parameters.
 
-    Every `nnx.Param` of the module gets the prior N(0, 1), whatever the module's own initialiser is:
-    scale inside the layers, as `Dense` does.
+    Every `nnx.Param` of the module gets the prior N(0, 1), whatever the module's own initialiser is: scale
+    inside the layers, as `Dense` does. All other arrays and variables are constants.
 
     Raises
     ------
     TypeError
         If `module` is no `nnx.Module`.
     ValueError
-        If it holds BatchNorm, Dropout or any state beside parameters: its outputs would then not be a
-        function of one input and the parameters, and there would be no likelihood.
+        If it holds BatchNorm or Dropout: its outputs would not be a function of one input and the parameters,
+        and there would be no likelihood. Targets refuse a module that changes its variables, or draws noise.
     """
+    if isinstance(module, nn.Module):
+        raise TypeError(
+            "features must be a flax.nnx.Module or an Embedding; wrap the Linen module "
+            f"{type(module).__name__} by models.from_linen(module, x)"
+        )
     if not isinstance(module, nnx.Module):
-        raise TypeError(f"features must be a flax.nnx.Module or an Embedding; got {type(module).__name__}")
+        got = module.__name__ if isinstance(module, type) else type(module).__name__
+        raise TypeError(
+            f"features must be a flax.nnx.Module or an Embedding; got {got}. models.from_function takes "
+            "functions"
+        )
     for path, part in nnx.iter_modules(module):
         if isinstance(part, nnx.BatchNorm | nnx.Dropout):
-            _refuse(type(part).__name__, path)
+            refuse(type(part).__name__, path, _REASONS[type(part).__name__])
     graph, params, rest = nnx.split(module, nnx.Param, ...)
-    for path, variable in nnx.to_flat_state(rest):
-        # an array that stands in no variable, such as a scale, is a constant
-        if isinstance(variable, nnx.Variable) and not isinstance(variable, nnx.RngState):
-            _refuse(type(variable).__name__, path)
+    template = jax.tree.map(_shape, nnx.to_pure_dict(params))
     return Embedding(
-        apply=lambda inner, x: nnx.merge(graph, inner, rest)(x),
-        template=(template := jax.tree.map(_shape, nnx.to_pure_dict(params))),
+        apply=functools.partial(_apply_nnx, graph, nnx.to_pure_dict(rest)),
+        template=template,
         module=nnx.merge(graph, template, rest),
     )
+
+
+def _apply_nnx(graph: nnx.GraphDef, constants: PyTree, inner: Inner, x: Inputs) -> Any:
+    return nnx.merge(graph, inner, constants)(x)
 
 
 def from_linen(module: nn.Module, x: Inputs) -> Embedding:
@@ -87,30 +138,41 @@ def from_linen(module: nn.Module, x: Inputs) -> Embedding:
 
     def watch(call, args, kwargs, context):
         if isinstance(context.module, nn.BatchNorm | nn.Dropout):
-            _refuse(type(context.module).__name__, context.module.path)
+            name = type(context.module).__name__
+            refuse(name, context.module.path, _REASONS[name])
         return call(*args, **kwargs)
 
     with nn.intercept_methods(watch):
         variables = jax.eval_shape(module.init, jax.random.key(0), x)
     for collection in set(variables) - {"params"}:
-        _refuse("collection", (collection,))
+        refuse(
+            "the collection", (collection,), "is state beside the parameters (let constants be attributes)"
+        )
+    parameters = variables.get("params", {})
+    return Embedding(functools.partial(_apply_linen, module), jax.tree.map(_shape, parameters))
 
-    def apply(inner: Inner, x: Inputs) -> Any:
+
+def _apply_linen(module: nn.Module, inner: Inner, x: Inputs) -> Any:
+    try:
         return module.apply({"params": inner}, x)
-
-    return Embedding(
-        apply=apply,
-        template=jax.tree.map(_shape, variables["params"]),
-    )
+    except flax.errors.InvalidRngError as error:
+        raise FeaturesError(
+            "features must be a function of one input and its parameters; these draw noise of their own: "
+            f"{error}"
+        ) from error
 
 
 def _shape(leaf) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
 
 
-def _refuse(kind: str, path: tuple) -> None:
+_REASONS = {"BatchNorm": "makes an output depend on the whole batch", "Dropout": "makes it depend on chance"}
+
+
+def refuse(what: str, path: tuple, reason: str) -> NoReturn:
+    """Say what makes features no function of one input."""
     name = "/".join(map(str, path)) or "the module itself"
-    raise ValueError(
-        f"features must be a function of one input and its parameters; {kind} at {name} makes the output "
-        "depend on the batch, on chance or on other state, and the posterior would not be defined"
+    raise FeaturesError(
+        f"features must be a function of one input and its parameters; {what} at {name} {reason}, and the "
+        "posterior would not be defined"
     )

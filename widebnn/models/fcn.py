@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import SupportsIndex
 
 import jax
 import jax.numpy as jnp
@@ -49,31 +50,30 @@ class FCN(nnx.Module):
 
     def __init__(
         self,
-        in_features: int,
-        width: int | Sequence[int],
-        depth: int | None = None,
+        in_features: SupportsIndex,
+        width: SupportsIndex | Sequence[SupportsIndex],
+        depth: SupportsIndex | None = None,
         *,
         activation: str = "gelu",
         weight_std: Number = 2**0.5,
         bias_std: Number = 0.1,
         rngs: nnx.Rngs,
     ):
-        at_least(1, in_features=in_features)
-        if isinstance(width, int):
-            widths = [width] * at_least(0, depth=1 if depth is None else depth)
-        elif depth in (None, len(width)):
-            widths = list(width)
+        self.in_features = at_least(1, in_features=in_features)
+        if isinstance(width, Sequence):
+            widths = [at_least(1, width=d) for d in width]
+            if depth not in (None, len(widths)):
+                raise ValueError(f"depth must be {len(widths)}, one for each entry of width; got {depth}")
         else:
-            raise ValueError(f"depth must be {len(width)}, one for each entry of width; got {depth}")
-        for d in widths:
-            at_least(1, width=d)
+            widths = [at_least(1, width=width)] * at_least(0, depth=1 if depth is None else depth)
         self.activation = one_of(ACTIVATIONS, activation=activation)
         self.layers = nnx.List(
             Dense(d_in, d_out, weight_std=weight_std, bias_std=bias_std, rngs=rngs)
-            for d_in, d_out in zip([in_features, *widths[:-1]], widths, strict=False)
+            for d_in, d_out in zip([self.in_features, *widths[:-1]], widths, strict=False)
         )
-        self.in_features = in_features
-        self.out_features = widths[-1] if widths else in_features
+        self.width, self.depth = tuple(widths), len(widths)
+        self.weight_std, self.bias_std = weight_std, bias_std
+        self.out_features = widths[-1] if widths else self.in_features
 
     def __call__(self, x: Inputs) -> Float[Array, "n d_L"]:
         """h^L, the activations of the top hidden layer, not yet scaled by the readout's σ_W/√d_L."""

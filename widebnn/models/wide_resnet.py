@@ -63,12 +63,10 @@ class WideResNet20(nnx.Module):
     ):
         if len(channels) != 3:
             raise ValueError(f"channels must be three numbers, one for each group; got {channels}")
-        for number in channels:
-            at_least(1, channels=number)
-        non_negative(offset=offset)
-        self.stem = Conv(
-            at_least(1, in_channels=in_channels), channels[0], weight_std=weight_std, bias_std=0, rngs=rngs
-        )
+        self.in_channels = at_least(1, in_channels=in_channels)
+        self.channels = tuple(at_least(1, channels=number) for number in channels)
+        self.weight_std, self.offset = weight_std, non_negative(offset=offset)
+        self.stem = Conv(self.in_channels, channels[0], weight_std=weight_std, bias_std=0, rngs=rngs)
         of_blocks = [channels[0]] + [number for number in channels for _ in range(BLOCKS_PER_GROUP)]
         self.blocks = nnx.List(
             _Block(k, c_in, c_out, 2 if k in (4, 7) else 1, weight_std, offset, rngs)

@@ -6,17 +6,11 @@ from widebnn.targets._jacobian import jacobian
 from widebnn.targets._linear import linear
 from widebnn.targets._marginal import marginal
 from widebnn.targets._network import NetworkTarget
-from widebnn.targets._readout import (
-    DataSpace,
-    FeatureSpace,
-    ReadoutPosterior,
-    Spectrum,
-    readout_posterior,
-    spectrum,
-)
+from widebnn.targets._readout import DataSpace, FeatureSpace, ReadoutPosterior, readout_posterior
 from widebnn.targets._repriorised import repriorised
 from widebnn.targets._rotated import rotated
 from widebnn.targets._scaled import READOUT_SCALES, LogNormal, Scaled, ScaledPosition, scaled
+from widebnn.targets._spectrum import Spectrum, spectrum
 from widebnn.targets._standard import standard
 
 __all__ = [

@@ -1,10 +1,15 @@
 """The idea that carries the package: a target is a potential over N(0, I)."""
 
+import dataclasses
+import functools
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Key, PyTree
 
 from widebnn.tree import Position, normal_like
@@ -43,6 +48,19 @@ class Target(ABC):
     def draw_prior(self, rng_key: Key[Array, ""]) -> Position:
         """A draw from N(0, I), where chains start unless told otherwise."""
         return normal_like(rng_key, self.template)
+
+    def __repr__(self) -> str:
+        # arrays by their shapes: error messages name targets, and must not print the data
+        fields = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
+        named = [f"{field.name}={_brief(getattr(self, field.name))}" for field in fields]
+        return f"{type(self).__name__}({', '.join(named)})"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, jax.Array | np.ndarray) and value.ndim > 0:
+        return f"{value.dtype}{list(value.shape)}"
+    value = value.func if isinstance(value, functools.partial) else value
+    return value.__name__ if inspect.isroutine(value) or inspect.isclass(value) else repr(value)
 
 
 class _FromPotential(Target):

@@ -1,5 +1,6 @@
 """Classification: the softmax likelihood under three affine maps of the readout."""
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -7,13 +8,13 @@ from typing import Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Real
+from jaxtyping import Array, Float, Int, Key, Real
 
-from widebnn._arrays import Inputs, NewInputs
+from widebnn._arrays import Inputs, NewInputs, Table
 from widebnn._check import Number, at_least, one_of, positive
 from widebnn.models import BNN, Parameters
 from widebnn.targets._base import Target
-from widebnn.targets._network import Function, check_inputs, check_new_inputs
+from widebnn.targets._network import Function, check_inputs, check_new_inputs, required
 from widebnn.targets._readout import Readout, ReadoutPosterior, readout_posterior
 from widebnn.tree import half_square_difference
 
@@ -40,7 +41,10 @@ class AffineMap(Protocol):
 
 
 class Identity:
-    """W = φ_W."""
+    """W = φ_W, whatever Ψ is."""
+
+    def __init__(self, psi: Float[Array, "n p"]):
+        pass
 
     def transform(self, phi: Readout) -> Readout:
         return phi
@@ -92,7 +96,7 @@ def _newton_step(psi, onehot, f) -> ReadoutPosterior:
     return readout_posterior(design.reshape(f.size, -1), z.reshape(-1, 1), 1.0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Categorical(Target):
     """p(y_i = j | θ) = softmax(f_θ(x_i))_j, with the readout written as W = μ + Σ^{1/2}φ_W.
 
@@ -134,21 +138,38 @@ class Categorical(Target):
         affine = self.affine(self.bnn.embedding(parameters.inner, self.x))
         return Parameters(parameters.inner, affine.inverse(parameters.readout))
 
-    def output(self, x: NewInputs) -> Function:
+    def output(self, x: NewInputs | Table) -> Function:
         """f_θ(x), the logits (m, d_out), as a function of `(position, rng_key=None)`."""
         x = check_new_inputs(x, self.x.shape[1:], self.x.dtype)
         return lambda position, rng_key=None: self.bnn(self.to_parameters(position), x)
 
-    def predictive_probabilities(self, x: NewInputs) -> Function:
+    def predictive_probabilities(self, x: NewInputs | Table) -> Function:
         """softmax(f_θ(x)), (m, d_out), as a function of `(position, rng_key=None)`."""
         output = self.output(x)
         return lambda position, rng_key=None: jax.nn.softmax(output(position))
 
+    def predictive_draw(self, x: NewInputs | Table) -> Callable[..., Int[Array, " m"]]:
+        """Class numbers (m,) drawn from softmax(f_θ(x)), a function of `(position, rng_key)`."""
+        output = self.output(x)
+
+        def draw(position, rng_key=None):
+            return jax.random.categorical(required(rng_key, "the class of an observation"), output(position))
+
+        return draw
+
+    def log_likelihood(
+        self, position: Parameters, rng_key: Key[Array, ""] | None = None
+    ) -> Float[Array, " n"]:
+        """log p(y_i | θ) of each observation i: collected as "log_likelihood", what `arviz.loo` takes."""
+        psi = self.bnn.embedding(position.inner, self.x)
+        w = self.affine(psi).transform(position.readout)
+        return jnp.sum(self.onehot * jax.nn.log_softmax(psi @ w), axis=1)
+
 
 def categorical(
     bnn: BNN,
-    x: Inputs,
-    labels: Labels,
+    x: Inputs | Table,
+    labels: Labels | Table,
     map: str = "gaussian",
     reg: Number | None = None,
     num_newton: int = 3,
@@ -186,14 +207,14 @@ def categorical(
     reg = bnn.noise_std**2 if reg is None else positive(reg=reg)
     at_least(1, num_newton=num_newton)
     maps: Mapping[str, Callable[[Float[Array, "n p"]], AffineMap]] = {
-        "identity": lambda psi: Identity(),
-        "gaussian": lambda psi: readout_posterior(psi, onehot - 1 / bnn.out_features, reg),
-        "laplace": lambda psi: Laplace(psi, onehot, num_newton),
+        "identity": Identity,
+        "gaussian": functools.partial(readout_posterior, y=onehot - 1 / bnn.out_features, reg=reg),
+        "laplace": functools.partial(Laplace, onehot=onehot, num_steps=num_newton),
     }
     return Categorical(bnn, x, onehot, maps[one_of(maps, map=map)])
 
 
-def _one_hot(labels: Labels, n: int, num_classes: int) -> np.ndarray:
+def _one_hot(labels: Labels | Table, n: int, num_classes: int) -> np.ndarray:
     labels = np.asarray(labels)
     classes = np.arange(num_classes)
     if labels.shape == (n,) and np.issubdtype(labels.dtype, np.integer) and np.isin(labels, classes).all():

@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, Observations, floating
+from widebnn._arrays import Inputs, Observations, Table, column
 from widebnn._check import Number, at_least, positive
 from widebnn.models import BNN, Parameters
 from widebnn.targets._network import NetworkPosterior, check_inputs, required
@@ -31,7 +31,7 @@ class _Step(NamedTuple):
     factor: Float[Array, "n n"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Jacobian(NetworkPosterior):
     """φ with θ = R(φ) = φ + Jᵀr̃, r̃ = Θ̂_λ⁻¹(y − f_φ(X)), Θ̂_λ = JJᵀ + λI.
 
@@ -168,8 +168,8 @@ def hessian_log_det(
 
 def jacobian(
     bnn: BNN,
-    x: Inputs,
-    y: Observations,
+    x: Inputs | Table,
+    y: Observations | Table,
     reg: Number | None = None,
     num_probes: int | None = None,
     order: int = 2,
@@ -213,7 +213,7 @@ def jacobian(
     return Jacobian(
         bnn,
         x,
-        floating(y=y),
+        column(y=y),
         reg=reg,
         num_probes=num_probes,
         order=order,

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._arrays import Inputs, Observations, floating
+from widebnn._arrays import Inputs, Observations, Table, column, floating
 from widebnn._check import Number, positive
 from widebnn.targets._base import Target, from_potential
 from widebnn.targets._readout import ReadoutPosterior, readout_posterior
@@ -16,7 +16,7 @@ from widebnn.tree import half_square_difference
 __all__ = ["linear"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Linear(Target):
     """θ of y = Xθ + σε, θ ~ N(0, I): U(θ) = ‖y − Xθ‖²/(2σ²), θ of shape (d_in, d_out).
 
@@ -66,7 +66,7 @@ class Linear(Target):
         return from_potential(potential, self.template)
 
 
-def linear(x: Inputs, y: Observations, noise_std: Number) -> Linear:
+def linear(x: Inputs | Table, y: Observations | Table, noise_std: Number) -> Linear:
     """Bayesian linear regression with prior N(0, I) and noise N(0, σ²).
 
     Parameters
@@ -81,7 +81,7 @@ def linear(x: Inputs, y: Observations, noise_std: Number) -> Linear:
     ValueError
         If x or y is empty, not finite or of the wrong shape, or `noise_std` is not positive.
     """
-    x, y = floating(x=x), floating(y=y)
+    x, y = floating(x=x), column(y=y)
     if x.ndim != 2 or x.size == 0:
         raise ValueError(f"x must have shape (n, d_in) with n, d_in ≥ 1; got {x.shape}")
     if y.ndim != 2 or len(y) != len(x) or y.size == 0:

@@ -3,10 +3,11 @@
 import functools
 import math
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, Observations, floating
+from widebnn._arrays import Inputs, Observations, Table, column, floating
 from widebnn.models import BNN, Parameters
 from widebnn.models.embedding import Inner
 from widebnn.samplers._unitwise import Units
@@ -19,6 +20,14 @@ __all__ = ["marginal"]
 
 class Marginal(NetworkTarget):
     """θ^{≤L}; U = ½ Σ_j y_:jᵀ K̂_σ²⁻¹ y_:j + (d_out/2) log det K̂_σ²."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not jax.tree.leaves(self.template):
+            raise ValueError(
+                "bnn must have parameters below the readout, or nothing is left to sample; a network without "
+                "hidden layers is Bayesian linear regression: take targets.standard or targets.linear"
+            )
 
     @property
     def template(self):
@@ -48,7 +57,11 @@ class Marginal(NetworkTarget):
 
 
 def marginal(
-    bnn: BNN, x: Inputs, y: Observations, space: str = "auto", block_size: int | None = None
+    bnn: BNN,
+    x: Inputs | Table,
+    y: Observations | Table,
+    space: str = "auto",
+    block_size: int | None = None,
 ) -> Marginal:
     """The posterior of the inner parameters θ^{≤L}, with the readout integrated out.
 
@@ -66,4 +79,4 @@ def marginal(
     TypeError, ValueError
         As `NetworkTarget`.
     """
-    return Marginal(bnn, floating(x=x), floating(y=y), space, block_size)
+    return Marginal(bnn, floating(x=x), column(y=y), space, block_size)

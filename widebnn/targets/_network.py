@@ -10,10 +10,11 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, NewInputs, floating
+from widebnn._arrays import Inputs, NewInputs, Table, floating
 from widebnn._check import Number, at_least, finite, one_of
 from widebnn.models import BNN, Parameters
-from widebnn.models.embedding import Inner
+from widebnn.models._one_by_one import check_features
+from widebnn.models.embedding import FeaturesError, Inner
 from widebnn.targets._base import Target
 from widebnn.targets._blocks import BlockedFeatureSpace, Rows
 from widebnn.targets._readout import ReadoutPosterior, readout_posterior, smaller_space
@@ -25,7 +26,7 @@ Function = Callable[..., Float[Array, "..."]]
 """A function of `(position, rng_key=None)`; the key is needed where part of θ is not in the position."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NetworkPosterior(Target):
     """A posterior of a Bayesian neural network: what is known of every parametrisation.
 
@@ -34,12 +35,13 @@ class NetworkPosterior(Target):
     bnn
         The network.
     x, y
-        Inputs (n, ...) and observations (n, d_out).
+        Inputs (n, ...) and observations (n, d_out), or (n,) where there is one output: arrays, lists or
+        tables of pandas or polars.
 
     Raises
     ------
     TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape.
+        If x or y is empty, not finite or of the wrong shape, or the network is no function of one input.
     """
 
     bnn: BNN
@@ -87,12 +89,12 @@ class NetworkPosterior(Target):
         reg = self.bnn.noise_std**2 if reg is None else reg
         return readout_posterior(self.embedding(position), self.y, reg)
 
-    def embedding_at(self, x: NewInputs) -> Function:
+    def embedding_at(self, x: NewInputs | Table) -> Function:
         """Ψ* of new inputs, a function of `(position, rng_key=None)`."""
         x = self._new_inputs(x)
         return lambda position, rng_key=None: self.bnn.embedding(self.inner(position), x)
 
-    def output(self, x: NewInputs) -> Function:
+    def output(self, x: NewInputs | Table) -> Function:
         """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`."""
         embedding = self.embedding_at(x)
 
@@ -102,7 +104,7 @@ class NetworkPosterior(Target):
 
         return output
 
-    def predictive_mean(self, x: NewInputs) -> Function:
+    def predictive_mean(self, x: NewInputs | Table) -> Function:
         """E[f(x) | θ^{≤L}, D] = Ψ*μ, (m, d_out), as a function of `(position, rng_key=None)`.
 
         The readout is integrated out exactly (Rao–Blackwell), in every parametrisation: the variance of
@@ -115,7 +117,7 @@ class NetworkPosterior(Target):
 
         return mean
 
-    def predictive_covariance(self, x: NewInputs) -> Function:
+    def predictive_covariance(self, x: NewInputs | Table) -> Function:
         """Cov[f_j(x) | θ^{≤L}, D] = Ψ*ΣΨ*ᵀ, (m, m), the same for each output j.
 
         A function of `(position, rng_key=None)`; the observation noise σ² I is not in it.
@@ -127,7 +129,7 @@ class NetworkPosterior(Target):
 
         return covariance
 
-    def predictive_variance(self, x: NewInputs) -> Function:
+    def predictive_variance(self, x: NewInputs | Table) -> Function:
         """Var[f_j(x) | θ^{≤L}, D], (m,), the diagonal of `predictive_covariance`."""
         embedding = self.embedding_at(x)
 
@@ -136,7 +138,7 @@ class NetworkPosterior(Target):
 
         return variance
 
-    def predictive_draw(self, x: NewInputs) -> Function:
+    def predictive_draw(self, x: NewInputs | Table) -> Function:
         """y* = f_θ(x) + σ ε, (m, d_out): a posterior-predictive draw, a function of `(position, rng_key)`."""
         output = self.output(x)
 
@@ -147,15 +149,37 @@ class NetworkPosterior(Target):
 
         return draw
 
+    def log_likelihood(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Float[Array, " n"]:
+        """log p(y_i | θ) of each observation i, over all its outputs.
+
+        A readout that the position does not hold is drawn from its exact posterior with `rng_key`, so that θ
+        follows the posterior. Collected as "log_likelihood" it is what `arviz.loo` takes; where a wide
+        network fits the data closely, its weights vary too much, and `left_out_log_likelihood` is the better
+        choice.
+        """
+        residual = self.y - self.embedding(position) @ self.readout(position, rng_key)
+        return jnp.sum(_log_normal(residual, self.bnn.noise_std), axis=1)
+
+    def left_out_log_likelihood(self, position: Position) -> Float[Array, " n"]:
+        """log p(y_i | θ^{≤L}, y_{−i}) of each observation i, given all others, the readout integrated out.
+
+        Up to a constant, 1/p(y_i | θ^{≤L}, y_{−i}) is the density of θ^{≤L} without observation i relative
+        to the posterior. From it `arviz.loo` therefore estimates the same expected log predictive density as
+        from `log_likelihood`, with weights that vary by θ^{≤L} alone; its `p_loo` has no meaning then
+        (integrated importance sampling, Vehtari et al. 2016).
+        """
+        residual, variance = self.readout_posterior(position).left_out(self.embedding(position))
+        return jnp.sum(_log_normal(residual, jnp.sqrt(variance)[:, None]), axis=1)
+
     @property
     def _input_shape(self) -> tuple[int, ...]:
         return self.x.shape[1:]
 
-    def _new_inputs(self, x: NewInputs) -> Array:
+    def _new_inputs(self, x: NewInputs | Table) -> Array:
         return check_new_inputs(x, self._input_shape, self.x.dtype)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NetworkTarget(NetworkPosterior):
     """A parametrisation of a network's posterior that has an inverse.
 
@@ -205,7 +229,7 @@ class NetworkTarget(NetworkPosterior):
         return readout_posterior(self.embedding(position), self.y, reg, self.space)
 
 
-def check_inputs(bnn: BNN, x: Inputs) -> Float[Array, "n ..."]:
+def check_inputs(bnn: BNN, x: Inputs | Table) -> Float[Array, "n ..."]:
     """Observed inputs in floating point, finite and fit for the network."""
     if not isinstance(bnn, BNN):
         raise TypeError(f"bnn must be a widebnn.BNN; got {type(bnn).__name__}")
@@ -214,17 +238,26 @@ def check_inputs(bnn: BNN, x: Inputs) -> Float[Array, "n ..."]:
         raise ValueError(f"x must have shape (n, ...) with n ≥ 1; got {x.shape}")
     try:
         bnn.template(x)
+    except FeaturesError:
+        raise  # whatever x is
     except (TypeError, ValueError) as error:
         raise ValueError(f"x of shape {x.shape} does not fit the network: {error}") from error
+    check_features(bnn, x)
     return x
 
 
-def check_new_inputs(x: NewInputs, shape: tuple[int, ...], dtype: DTypeLike) -> Float[Array, "m ..."]:
+def check_new_inputs(x: NewInputs | Table, shape: tuple[int, ...], dtype: DTypeLike) -> Float[Array, "m ..."]:
     """New inputs in the shape and dtype of the observed ones."""
     x = floating(x=x).astype(dtype)
     if x.shape[1:] != shape or x.size == 0:
         raise ValueError(f"x must have shape (m, {str(shape)[1:]} with m ≥ 1; got {x.shape}")
     return x
+
+
+def _log_normal(
+    residual: Float[Array, "n d_out"], std: Number | Float[Array, "n 1"]
+) -> Float[Array, "n d_out"]:
+    return -((residual / std) ** 2) / 2 - jnp.log(std) - math.log(2 * math.pi) / 2
 
 
 def required(rng_key: Key[Array, ""] | None, what: str) -> Key[Array, ""]:

@@ -9,7 +9,7 @@ same φ_W gives different readouts of the same distribution.
 K̂_λ stands for ΨΨᵀ + λI throughout; p is the number of columns of Ψ.
 """
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from widebnn._check import Number, one_of, positive
 
-__all__ = ["DataSpace", "FeatureSpace", "ReadoutPosterior", "Spectrum", "readout_posterior", "spectrum"]
+__all__ = ["DataSpace", "FeatureSpace", "ReadoutPosterior", "readout_posterior"]
 
 Readout = Float[Array, "p d_out"]
 
@@ -58,6 +58,13 @@ class ReadoutPosterior(Protocol):
 
     def variance(self, psi: Float[Array, "m p"]) -> Float[Array, " m"]:
         """The diagonal of Ψ* Σ Ψ*ᵀ."""
+        ...
+
+    def left_out(self, psi: Float[Array, "n p"]) -> tuple[Float[Array, "n d_out"], Float[Array, " n"]]:
+        """y_i − E[y_i | y_{−i}], and Var[y_ij | y_{−i}], given Ψ and λ = σ²: row i predicted from the others.
+
+        They are [K̂_λ⁻¹y]_i/[K̂_λ⁻¹]_ii and 1/[K̂_λ⁻¹]_ii.
+        """
         ...
 
     def potential(self, ratio: Number = 1) -> Float[Array, ""]:
@@ -136,6 +143,10 @@ class FeatureSpace(ReadoutPosterior):
     def variance(self, psi: Float[Array, "m p"]) -> Float[Array, " m"]:
         return self.reg * jnp.sum(self._forward(psi.T) ** 2, axis=0)
 
+    def left_out(self, psi: Float[Array, "n p"]) -> tuple[Float[Array, "n d_out"], Float[Array, " n"]]:
+        unexplained = 1 - jnp.sum(self._forward(psi.T) ** 2, axis=0)
+        return (self.y - psi @ self.mean()) / unexplained[:, None], self.reg / unexplained
+
 
 class DataSpace(ReadoutPosterior):
     """Through L lower triangular with LLᵀ = K̂_λ, and C = L + √λ I.
@@ -188,59 +199,6 @@ class DataSpace(ReadoutPosterior):
         cross = self._forward(self.psi @ psi.T)
         return jnp.maximum(jnp.sum(psi**2, axis=1) - jnp.sum(cross**2, axis=0), 0)
 
-
-class Spectrum(NamedTuple):
-    """ΨΨᵀ by its eigenvalues: all that the evidence of a readout's scale and of σ depends on.
-
-    Attributes
-    ----------
-    values
-        λ_i of ΨΨᵀ, those that may differ from 0.
-    squares
-        (q_iᵀ y_:j)², q_i the eigenvectors.
-    rest
-        ‖y_:j‖² outside the span of the q_i.
-    num_observations
-        n.
-    """
-
-    values: Float[Array, " k"]
-    squares: Float[Array, "k d_out"]
-    rest: Float[Array, " d_out"]
-    num_observations: int
-
-    def potential(self, scale: Number, noise_std: Number) -> Float[Array, ""]:
-        """½ Σ_j y_:jᵀ K⁻¹ y_:j + (d_out/2) log det K with K = s²ΨΨᵀ + σ²I.
-
-        Parameters
-        ----------
-        scale, noise_std
-            s and σ.
-        """
-        noise = jnp.asarray(noise_std, self.values.dtype) ** 2
-        values = jnp.asarray(scale, self.values.dtype) ** 2 * self.values + noise
-        quadratic = jnp.sum(self.squares / values[:, None]) + jnp.sum(self.rest) / noise
-        log_det = jnp.sum(jnp.log(values)) + (self.num_observations - len(values)) * jnp.log(noise)
-        return (quadratic + len(self.rest) * log_det) / 2
-
-
-def spectrum(psi: Float[Array, "n p"], y: Float[Array, "n d_out"], space: str = "auto") -> Spectrum:
-    """One eigendecomposition, of ΨΨᵀ ("data" space), of ΨᵀΨ ("feature") or of the smaller ("auto").
-
-    Raises
-    ------
-    ValueError
-        If `space` is unknown.
-    """
-    n = len(psi)
-    if smaller_space(psi.shape, space) == "data":
-        values, vectors = jnp.linalg.eigh(psi @ psi.T)
-        return Spectrum(jnp.maximum(values, 0), (vectors.T @ y) ** 2, jnp.zeros(y.shape[1:], y.dtype), n)
-    values, vectors = jnp.linalg.eigh(psi.T @ psi)
-    # Below rounding an eigenvalue is 0, and its direction part of the rest, which is formed as a residual: a
-    # difference of squares would cancel.
-    is_seen = values > 4 * jnp.finfo(values.dtype).eps * values[-1]
-    inverse = jnp.where(is_seen, 1 / jnp.where(is_seen, values, 1), 0)[:, None]
-    cross = vectors.T @ (psi.T @ y)
-    rest = jnp.sum((y - psi @ (vectors @ (inverse * cross))) ** 2, axis=0)
-    return Spectrum(jnp.where(is_seen, values, 0), inverse * cross**2, rest, n)
+    def left_out(self, psi: Float[Array, "n p"]) -> tuple[Float[Array, "n d_out"], Float[Array, " n"]]:
+        precision = jnp.sum(self._forward(jnp.eye(len(psi), dtype=psi.dtype)) ** 2, axis=0)
+        return self._backward(self._forward(self.y)) / precision[:, None], 1 / precision

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._arrays import Inputs, Observations, floating
+from widebnn._arrays import Inputs, Observations, Table, column, floating
 from widebnn._check import Number, is_known_to_be, positive
 from widebnn.models import BNN, Parameters
 from widebnn.targets._network import NetworkTarget
@@ -13,7 +13,7 @@ from widebnn.targets._network import NetworkTarget
 __all__ = ["repriorised"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Repriorised(NetworkTarget):
     """φ = T⁻¹(θ): the inner parameters as they are, and φ_W in place of the readout W = μ + Σ^{1/2}φ_W.
 
@@ -71,8 +71,8 @@ class Repriorised(NetworkTarget):
 
 def repriorised(
     bnn: BNN,
-    x: Inputs,
-    y: Observations,
+    x: Inputs | Table,
+    y: Observations | Table,
     reg: Number | None = None,
     space: str = "auto",
     block_size: int | None = None,
@@ -96,4 +96,4 @@ def repriorised(
     TypeError, ValueError
         As `NetworkTarget`, or if `reg` is not positive.
     """
-    return Repriorised(bnn, floating(x=x), floating(y=y), space, block_size, reg=reg)
+    return Repriorised(bnn, floating(x=x), column(y=y), space, block_size, reg=reg)

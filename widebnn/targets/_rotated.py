@@ -5,8 +5,6 @@ coordinates QᵀW¹ ~ N(0, I) carry all the data, and RQᵀW¹ is the layer appl
 r rows. The rest of W¹ keeps its prior and is drawn only when new inputs look at it.
 """
 
-import functools
-import operator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,10 +12,9 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from flax.traverse_util import flatten_dict
 from jaxtyping import Array, Float, Float64
 
-from widebnn._arrays import NewInputs
+from widebnn._arrays import NewInputs, Table
 from widebnn.models import Parameters
 from widebnn.samplers._unitwise import HasUnits, Units
 from widebnn.targets._network import NetworkTarget, required
@@ -36,7 +33,7 @@ def _row_space(x: Float64[np.ndarray, "n d"], like: Array) -> Float64[np.ndarray
     return q[:, np.abs(np.diag(r)) > tolerance]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rotated(NetworkTarget):
     """A target on QᵀW¹ in place of W¹, everything else as in `base`, which is applied to R."""
 
@@ -78,7 +75,7 @@ class Rotated(NetworkTarget):
             Parameters(_with(parameters.inner, self.kernel, rotated), parameters.readout)
         )
 
-    def embedding_at(self, x: NewInputs):
+    def embedding_at(self, x: NewInputs | Table):
         """Ψ* of new inputs, a function of `(position, rng_key=None)`.
 
         X* = (X*Q)Qᵀ + R*Q*ᵀ with Q* orthonormal and orthogonal to Q: the coordinates Q*ᵀW¹ ~ N(0, I) are
@@ -145,8 +142,10 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     if target.x.ndim != 2:
         raise ValueError(f"target must have inputs of shape (n, d_in); got {target.x.shape}")
     bnn, d_in = target.bnn, target.x.shape[1]
-    shapes: dict[tuple, Any] = flatten_dict(bnn.features.template)
-    kernels = [path for path, leaf in shapes.items() if path[-1] == "kernel" and leaf.shape[0] == d_in]
+    shapes = _by_path(bnn.features.template)
+    kernels = [
+        path for path, leaf in shapes.items() if path[-1:] == ("kernel",) and leaf.shape[:1] == (d_in,)
+    ]
     if kernel is None and len(kernels) != 1:
         raise ValueError(f"kernel must name the first layer's kernel; those with {d_in} rows: {kernels}")
     kernel = kernels[0] if kernel is None else tuple(kernel)
@@ -181,12 +180,19 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     return Rotated(rotated_bnn, r, *shared, base=base, basis=basis, kernel=kernel)
 
 
+def _by_path(tree: Any) -> dict[tuple, Any]:
+    """Leaves of any pytree by their path: keys, indices and names of attributes."""
+    return {
+        tuple(getattr(key, "key", getattr(key, "idx", getattr(key, "name", None))) for key in path): leaf
+        for path, leaf in jax.tree.leaves_with_path(tree)
+    }
+
+
 def _leaf(tree: Any, path: tuple) -> Any:
-    return functools.reduce(operator.getitem, path, tree)
+    return _by_path(tree)[path]
 
 
 def _with(tree: Any, path: tuple, leaf: Any) -> Any:
     """`tree` with another leaf at `path`."""
-    if not path:
-        return leaf
-    return tree | {path[0]: _with(tree[path[0]], path[1:], leaf)}
+    leaves = _by_path(tree) | {path: leaf}
+    return jax.tree.structure(tree).unflatten(list(leaves.values()))

@@ -24,8 +24,8 @@ from widebnn.targets._base import Target
 from widebnn.targets._categorical import Categorical
 from widebnn.targets._marginal import Marginal
 from widebnn.targets._network import Function, NetworkPosterior
-from widebnn.targets._readout import spectrum
 from widebnn.targets._rotated import Rotated
+from widebnn.targets._spectrum import spectrum
 from widebnn.tree import Position, normal_like
 
 __all__ = ["READOUT_SCALES", "LogNormal", "Scaled", "ScaledPosition", "scaled"]
@@ -36,12 +36,15 @@ READOUT_SCALES = ("noise_std", "readout_std")
 MAX_ROWS = 1_000
 """Observations from which the evidence of the limit is computed: its cost grows with their cube."""
 
+REACH = 3.0
+"""Largest |u|: a scale stays within m e^{±3τ}, so that noiseless data do not drive σ to 0."""
+
 SPREAD = 0.3
 """Standard deviation of the scales' coordinates at the start, about the most probable ones of the limit."""
 
 
 class LogNormal(NamedTuple):
-    """The prior of a scale: log s ~ N(log m, τ²).
+    """The prior of a scale: log s ~ N(log m, τ²), cut at three τ to either side.
 
     Attributes
     ----------
@@ -55,8 +58,8 @@ class LogNormal(NamedTuple):
     spread: Number
 
     def at(self, u: Float[Array, ""]) -> Float[Array, ""]:
-        """s = m e^{τu}."""
-        return self.median * jnp.exp(self.spread * u)
+        """s = m e^{τu}; beyond ±3, where one draw in 370 falls, u counts as ±3."""
+        return self.median * jnp.exp(self.spread * jnp.clip(u, -REACH, REACH))
 
 
 class ScaledPosition(NamedTuple):
@@ -77,7 +80,7 @@ class ScaledPosition(NamedTuple):
     readout_scales: dict[str, Float[Array, ""]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scaled(Target):
     """The posterior of a network and of its scales; see `scaled`.
 
@@ -181,6 +184,10 @@ class Scaled(Target):
     def predictive_variance(self, x: NewInputs) -> Function:
         """Var[f_j(x) | θ^{≤L}, s, D], (m,), as a function of `(position, rng_key=None)`."""
         return self._at("predictive_variance", x)
+
+    def log_likelihood(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Array:
+        """log p(y_i | θ, s), (n,), of the network at the scales of the position, for ArviZ."""
+        return self.at(position).log_likelihood(position.network, rng_key)
 
     def predictive_draw(self, x: NewInputs) -> Function:
         """y* = f_θ(x) + σ ε, (m, d_out), as a function of `(position, rng_key)`."""

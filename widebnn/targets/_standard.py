@@ -2,7 +2,7 @@
 
 from jaxtyping import Array, Float
 
-from widebnn._arrays import Inputs, Observations, floating
+from widebnn._arrays import Inputs, Observations, Table, column, floating
 from widebnn.models import BNN, Parameters
 from widebnn.targets._blocks import Rows, misfit, sum_over_blocks
 from widebnn.targets._network import NetworkTarget
@@ -36,7 +36,11 @@ class Standard(NetworkTarget):
 
 
 def standard(
-    bnn: BNN, x: Inputs, y: Observations, space: str = "auto", block_size: int | None = None
+    bnn: BNN,
+    x: Inputs | Table,
+    y: Observations | Table,
+    space: str = "auto",
+    block_size: int | None = None,
 ) -> Standard:
     """The posterior of a Bayesian neural network over θ, all weights as they are.
 
@@ -51,4 +55,4 @@ def standard(
     TypeError, ValueError
         As `NetworkTarget`.
     """
-    return Standard(bnn, floating(x=x), floating(y=y), space, block_size)
+    return Standard(bnn, floating(x=x), column(y=y), space, block_size)

@@ -1,5 +1,7 @@
 """Which parameters belong to the units of the top hidden layer, found by asking the network."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -44,4 +46,4 @@ def units_of(bnn: BNN, x: Inputs, y: Observations) -> Units:
             f"target must have parameters that feed one unit of the top hidden layer each, {num_units} along "
             "their last axis; found none"
         )
-    return Units(lambda inner: bnn.embedding(inner, x), is_unit, num_units, jnp.asarray(y), bnn.noise_std)
+    return Units(functools.partial(bnn.embedding, x=x), is_unit, num_units, jnp.asarray(y), bnn.noise_std)

@@ -1,0 +1,188 @@
+"""Runs as ArviZ takes them: leave-one-out against closed forms, and posterior-predictive checks."""
+
+import warnings
+
+import arviz
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from flax import nnx
+from scipy import stats
+
+import widebnn as wb
+
+from .exact.networks import log_evidence, problem
+
+N, NUM_CHAINS = 24, 20
+
+
+def left_out_exactly(psi, y, noise_std):
+    """Σ_j log p(y_ij | y_{−i}) of y = ΨW + σε, W ~ N(0, I): by n regressions on n − 1 rows."""
+    logs = []
+    for i in range(len(y)):
+        rest, others = np.delete(psi, i, axis=0), np.delete(y, i, axis=0)
+        precision = np.eye(psi.shape[1]) + rest.T @ rest / noise_std**2
+        mean = np.linalg.solve(precision, rest.T @ others) / noise_std**2
+        variance = psi[i] @ np.linalg.solve(precision, psi[i]) + noise_std**2
+        logs.append(stats.norm.logpdf(y[i], psi[i] @ mean, np.sqrt(variance)).sum())
+    return np.array(logs)
+
+
+def linear_network():
+    """No hidden layer: Bayesian linear regression, of which T makes N(0, I).
+
+    On a circle no observation weighs more than another, and importance weights without one have a variance.
+    """
+    rng = np.random.default_rng(0)
+    angle = 2 * np.pi * np.arange(N) / N
+    x = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    y = x @ rng.normal(size=(2, 2)) + 0.7 * rng.normal(size=(N, 2))
+    bnn = wb.BNN(wb.models.FCN(2, 1, depth=0, rngs=nnx.Rngs(0)), 2, noise_std=0.7, bias_std=0.5)
+    return bnn, x, y
+
+
+@pytest.fixture(scope="module")
+def run():
+    """Independent draws: at λ = σ² every proposal of the prior of φ is accepted."""
+    bnn, x, y = linear_network()
+    target = wb.targets.repriorised(bnn, x, y)
+    return wb.sample(
+        jax.random.key(0),
+        wb.samplers.pcn(target.potential, step_size=1.0),
+        target,
+        num_samples=500,
+        num_chains=NUM_CHAINS,
+        collect={
+            "potential": target.potential,
+            "readout": target.readout,
+            "log_likelihood": target.log_likelihood,
+            "posterior_predictive": target.predictive_draw(x),
+        },
+        progress=False,
+    )
+
+
+@pytest.mark.slow
+def test_loo_is_the_closed_form(run):
+    bnn, x, y = linear_network()
+    psi = np.asarray(bnn.embedding({}, jnp.asarray(x, float)), float)
+    exact = left_out_exactly(psi, y, 0.7)
+    tree = run.to_datatree(y)
+    found = arviz.loo(tree, pointwise=True)
+    assert found.n_data_points == N
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of one chain alone, which tells how far they are apart
+        parts = [arviz.loo(tree.isel(chain=[i]), pointwise=True) for i in range(NUM_CHAINS)]
+    each = np.array([part.elpd_i.values for part in parts], float)
+    error = each.std(axis=0, ddof=1) / np.sqrt(NUM_CHAINS)
+    assert np.all(np.abs(found.elpd_i.values - exact) < 5 * error)
+    assert error.max() < 0.05 and abs(found.elpd - exact.sum()) < 5 * np.linalg.norm(error)
+
+
+@pytest.mark.slow
+def test_groups(run):
+    y = linear_network()[2]
+    tree = run.to_datatree(y)
+    assert set(tree.children) == {
+        "posterior",
+        "sample_stats",
+        "log_likelihood",
+        "posterior_predictive",
+        "observed_data",
+    }
+    assert set(tree["posterior"].data_vars) == {"potential", "readout"}
+    assert tree["posterior_predictive"]["y"].shape == (NUM_CHAINS, 500, N, 2)
+    assert np.array_equal(tree["observed_data"]["y"], y)
+    assert "observed_data" not in run.to_datatree().children
+    with pytest.raises(ValueError, match=r"observed must have the shape \(24, 2\).*got \(24,\)"):
+        run.to_datatree(y[:, 0])
+
+
+@pytest.mark.slow
+def test_posterior_predictive_check_is_drawn(run):
+    arviz.plot_ppc_dist(run.to_datatree(linear_network()[2]), num_samples=5)
+    plt.close("all")
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("space", ["data", "feature"])
+@pytest.mark.parametrize("n", [3, 9])
+def test_an_observation_given_the_others(space, n):
+    """The evidence of all rows over that of the others, and the regression on them."""
+    tiny = problem(widths=(4,), out_features=2, n=n)
+    target = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y, space)
+    inner = tiny.draw_parameters().inner
+    found = target.left_out_log_likelihood(inner)
+    psi = np.asarray(target.embedding(inner))
+    assert np.allclose(found, left_out_exactly(psi, np.asarray(tiny.y), tiny.bnn.noise_std), atol=1e-10)
+    for i in range(n):
+        rest = tiny._replace(x=jnp.delete(tiny.x, i, axis=0), y=jnp.delete(tiny.y, i, axis=0))
+        assert np.isclose(found[i], log_evidence(tiny, inner) - log_evidence(rest, inner), atol=1e-10)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("kind", ["standard", "repriorised", "marginal", "rotated"])
+def test_pointwise_log_likelihood_adds_up(kind):
+    """To the likelihood of the very readout that `readout` draws."""
+    tiny = problem(widths=(4,), out_features=2)
+    base = "marginal" if kind == "rotated" else kind
+    target = getattr(wb.targets, base)(tiny.bnn, tiny.x, tiny.y)
+    target = wb.targets.rotated(target) if kind == "rotated" else target
+    position, key = target.draw_prior(jax.random.key(0)), jax.random.key(1)
+    f = target.embedding(position) @ target.readout(position, key)
+    wanted = stats.norm.logpdf(np.asarray(tiny.y), np.asarray(f), tiny.bnn.noise_std).sum(axis=1)
+    found = target.log_likelihood(position, key)
+    assert found.shape == (5,) and np.allclose(found, wanted, atol=1e-10)
+
+
+def classifier(map="identity"):
+    bnn = wb.BNN(wb.models.FCN(2, 3, rngs=nnx.Rngs(0)), 3, noise_std=0.5)
+    x = np.random.default_rng(1).normal(size=(6, 2))
+    return wb.targets.categorical(bnn, x, np.array([0, 1, 2, 0, 1, 2]), map), x
+
+
+@pytest.mark.parametrize("map", ["identity", "gaussian", "laplace"])
+def test_log_likelihood_of_classes(map):
+    target, x = classifier(map)
+    position = target.draw_prior(jax.random.key(0))
+    p = np.asarray(target.predictive_probabilities(x)(position))
+    wanted = np.log(p[np.arange(6), [0, 1, 2, 0, 1, 2]])
+    assert np.allclose(target.log_likelihood(position), wanted, atol=1e-5)
+
+
+def test_classes_are_drawn_by_their_probabilities():
+    target, x = classifier()
+    position = target.draw_prior(jax.random.key(0))
+    draws = jax.vmap(lambda key: target.predictive_draw(x)(position, key))(
+        jax.random.split(jax.random.key(1), 5_000)
+    )
+    p = np.asarray(target.predictive_probabilities(x)(position))
+    shares = np.stack([np.asarray(draws == k).mean(axis=0) for k in range(3)], axis=1)
+    assert np.all(np.abs(shares - p) < 5 * np.sqrt(p * (1 - p) / 5_000) + 1e-3)
+    with pytest.raises(TypeError, match="rng_key is required: the class"):
+        target.predictive_draw(x)(position)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")  # six observations weigh much each
+def test_loo_of_a_classifier():
+    target, x = classifier()
+    run = wb.sample(
+        jax.random.key(0),
+        wb.samplers.pcn(target.potential, 0.3),
+        target,
+        num_samples=300,
+        thin=5,
+        num_chains=2,
+        collect={
+            "potential": target.potential,
+            "log_likelihood": target.log_likelihood,
+            "posterior_predictive": target.predictive_draw(x),
+        },
+        progress=False,
+    )
+    tree = run.to_datatree(np.array([0, 1, 2, 0, 1, 2]))
+    assert np.isfinite(arviz.loo(tree).elpd)
+    assert tree["posterior_predictive"]["y"].dtype.kind == "i"

@@ -1,0 +1,103 @@
+"""What a user's features do at a draw of their prior: rows must not see each other, and be of order one."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from flax.traverse_util import flatten_dict
+from jaxtyping import Array, Float
+
+from widebnn.models._architecture import described
+from widebnn.models.bnn import BNN
+from widebnn.models.embedding import FeaturesError, Inner, refuse
+from widebnn.tree import normal_like
+
+__all__ = ["check_features"]
+
+TOLERANCE = 1e-3
+"""Of the largest feature: rounding may depend on the number of rows."""
+MAX_MEAN_SQUARE = 30
+"""Features in NTK parametrisation have 1 to 3, at inputs of order one."""
+
+
+def check_features(bnn: BNN, x: Float[Array, "n ..."]) -> None:
+    """Compare the features of two inputs in one batch with those of each alone, and state with what it was.
+
+    Networks of this package pass, and nothing is compared where something is being traced.
+
+    Raises
+    ------
+    FeaturesError
+        If they differ.
+
+    Warns
+    -----
+    UserWarning
+        If features are large at a draw of the prior.
+    """
+    is_traced = isinstance(jnp.zeros(()), jax.core.Tracer) or isinstance(x, jax.core.Tracer)
+    if is_traced or described(bnn) is not None:
+        return
+    rows = np.asarray(x)
+    differs = (rows != rows[:1]).reshape(len(rows), -1).any(axis=1)
+    pair = x[np.array([0, differs.argmax()])]
+
+    @jax.jit
+    def features(inner, pair):
+        apply = bnn.features.apply
+        return apply(inner, pair), jnp.concatenate([apply(inner, pair[:1]), apply(inner, pair[1:])])
+
+    inner = normal_like(jax.random.key(0), bnn.features.template)
+    if bnn.features.module is not None:
+        _check_state(bnn.features.module, inner, pair)
+    together, alone = features(inner, pair)
+    largest = jnp.abs(together).max()
+    if jnp.isfinite(largest) and jnp.abs(together - alone).max() > TOLERANCE * largest:
+        raise FeaturesError(
+            "features must be a function of one input and its parameters; those of an input change with the "
+            "others of its batch, as x - x.mean(axis=0) does, and the posterior would not be defined"
+        )
+    if (square := float(jnp.mean(together**2))) > MAX_MEAN_SQUARE:
+        warnings.warn(
+            f"features have the mean square {square:,.0f} at a draw of their prior N(0, 1), and not one of "
+            "order 1: divide by the root of the number of inputs in each layer, as widebnn.models.Dense does "
+            "and nnx.Linear does not, and standardise x",
+            stacklevel=1,
+            skip_file_prefixes=(str(Path(__file__).parents[1]),),
+        )
+
+
+def _check_state(module: nnx.Module, inner: Inner, x: Float[Array, "2 ..."]) -> None:
+    """Compare the variables that are no parameters before a call and after it."""
+    graph, _, rest = nnx.split(module, nnx.Param, ...)
+    kinds = {path: type(variable) for path, variable in nnx.to_flat_state(rest)}
+    if not any(issubclass(kind, nnx.Variable) for kind in kinds.values()):
+        return
+
+    def values(module):
+        flat = flatten_dict(nnx.to_pure_dict(nnx.state(module)))
+        return [_as_numbers(flat[path]) for path in kinds]
+
+    @jax.jit
+    def before_and_after(inner, x):
+        module = nnx.merge(graph, inner, nnx.to_pure_dict(rest))
+        before = values(module)
+        module(x)
+        return before, values(module)
+
+    for (path, kind), before, after in zip(kinds.items(), *before_and_after(inner, x), strict=True):
+        if jnp.array_equal(before, after):
+            continue
+        if issubclass(kind, nnx.RngState):
+            refuse("a generator of random numbers", path, "makes the output depend on chance")
+        refuse(f"the {kind.__name__}", path, "is changed by a call")
+
+
+def _as_numbers(value: Any) -> Array:
+    is_key = jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(value) if is_key else jnp.asarray(value)

@@ -1,0 +1,68 @@
+"""The evidence of a readout's scale and of σ through the eigenvalues of ΨΨᵀ."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from widebnn._check import Number
+from widebnn.targets._readout import smaller_space
+
+__all__ = ["Spectrum", "spectrum"]
+
+
+class Spectrum(NamedTuple):
+    """ΨΨᵀ by its eigenvalues: all that the evidence of a readout's scale and of σ depends on.
+
+    Attributes
+    ----------
+    values
+        λ_i of ΨΨᵀ, those that may differ from 0.
+    squares
+        (q_iᵀ y_:j)², q_i the eigenvectors.
+    rest
+        ‖y_:j‖² outside the span of the q_i.
+    num_observations
+        n.
+    """
+
+    values: Float[Array, " k"]
+    squares: Float[Array, "k d_out"]
+    rest: Float[Array, " d_out"]
+    num_observations: int
+
+    def potential(self, scale: Number, noise_std: Number) -> Float[Array, ""]:
+        """½ Σ_j y_:jᵀ K⁻¹ y_:j + (d_out/2) log det K with K = s²ΨΨᵀ + σ²I.
+
+        Parameters
+        ----------
+        scale, noise_std
+            s and σ.
+        """
+        noise = jnp.asarray(noise_std, self.values.dtype) ** 2
+        values = jnp.asarray(scale, self.values.dtype) ** 2 * self.values + noise
+        quadratic = jnp.sum(self.squares / values[:, None]) + jnp.sum(self.rest) / noise
+        log_det = jnp.sum(jnp.log(values)) + (self.num_observations - len(values)) * jnp.log(noise)
+        return (quadratic + len(self.rest) * log_det) / 2
+
+
+def spectrum(psi: Float[Array, "n p"], y: Float[Array, "n d_out"], space: str = "auto") -> Spectrum:
+    """One eigendecomposition, of ΨΨᵀ ("data" space), of ΨᵀΨ ("feature") or of the smaller ("auto").
+
+    Raises
+    ------
+    ValueError
+        If `space` is unknown.
+    """
+    n = len(psi)
+    if smaller_space(psi.shape, space) == "data":
+        values, vectors = jnp.linalg.eigh(psi @ psi.T)
+        return Spectrum(jnp.maximum(values, 0), (vectors.T @ y) ** 2, jnp.zeros(y.shape[1:], y.dtype), n)
+    values, vectors = jnp.linalg.eigh(psi.T @ psi)
+    # Below rounding an eigenvalue is 0, and its direction part of the rest, which is formed as a residual: a
+    # difference of squares would cancel.
+    is_seen = values > 4 * jnp.finfo(values.dtype).eps * values[-1]
+    inverse = jnp.where(is_seen, 1 / jnp.where(is_seen, values, 1), 0)[:, None]
+    cross = vectors.T @ (psi.T @ y)
+    rest = jnp.sum((y - psi @ (vectors @ (inverse * cross))) ** 2, axis=0)
+    return Spectrum(jnp.where(is_seen, values, 0), inverse * cross**2, rest, n)
