@@ -132,13 +132,13 @@ class Watch:
             Whether to look at all entries in any case.
         """
         if self._order is None:
-            sizes = {name: math.prod(x.shape[2:]) for name, x in draws[0].items()} if draws else {}
+            sizes = {name: math.prod(x.shape[2:]) for name, x in until.of(draws[0]).items()} if draws else {}
             self._order = [
                 (name, slice(start, start + BLOCK))
                 for name, size in sizes.items()
                 for start in range(0, size, BLOCK)
             ]
-        found = [_of_stream(name, summary) for name, summary in streamed.items()]
+        found = [_of_stream(name, summary) for name, summary in until.of(streamed).items()]
         if not everywhere and (reached := _worst(found)) and not until.is_met(reached):
             return reached
         for i, (name, block) in enumerate(self._order):

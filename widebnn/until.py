@@ -1,6 +1,7 @@
 """Runs that end when their chains have converged: ``widebnn.sample(..., until=wb.Until(ess=400))``."""
 
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -38,10 +39,13 @@ class Until:
         Wall time of burn-in and sampling, compilation left out, of all calls together where there is a
         checkpoint; None for no limit. It is read between chunks, of about half a second.
 
+    names
+        Of what is collected or streamed, what is looked at; all unless given.
+
     Raises
     ------
     TypeError
-        If one of them is no number.
+        If one of the first three is no number.
     ValueError
         If `ess` or `seconds` is not positive, `rhat` is not above 1, or all three are None.
 
@@ -53,6 +57,7 @@ class Until:
     ess: Number | None = 400
     rhat: Number | None = 1.01
     seconds: Number | None = None
+    names: Collection[str] | None = None
 
     def __post_init__(self):
         if self.ess is not None:
@@ -63,6 +68,10 @@ class Until:
             positive(seconds=self.seconds)
         if self.ess is self.rhat is self.seconds is None:
             raise ValueError("ess, rhat and seconds must not all be None: the run would never end by them")
+
+    def of[T](self, found: Mapping[str, T]) -> dict[str, T]:
+        """What is looked at."""
+        return {name: value for name, value in found.items() if self.names is None or name in self.names}
 
     @property
     def looks(self) -> bool:
