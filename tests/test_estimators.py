@@ -22,7 +22,7 @@ SHORT = {"width": 8, "num_chains": 2, "num_samples": 8, "thin": 1, "burn_in": 20
 
 pytestmark = [
     pytest.mark.usefixtures("float32"),
-    pytest.mark.filterwarnings("ignore:the chains have not converged"),
+    pytest.mark.filterwarnings("ignore:the run ended after"),
 ]
 
 
@@ -42,7 +42,7 @@ def curve(n=60, seed=0):
 
 @pytest.fixture(scope="module")
 def regressor():
-    return BNNRegressor(width=64, num_samples=100, burn_in=200, random_state=0).fit(*curve())
+    return BNNRegressor(width=64, num_samples=150, burn_in=200, random_state=0).fit(*curve())
 
 
 def test_a_curve_and_its_noise(regressor):
@@ -85,7 +85,7 @@ def test_convergence_is_reported(regressor):
 
 
 def test_a_fit_that_is_too_short_says_so():
-    with pytest.warns(wb.ChainWarning, match="have not converged: R̂ of .* raise burn_in and num_samples"):
+    with pytest.warns(wb.ChainWarning, match="ended after 8 of 8 draws .* without an ESS of 400"):
         BNNRegressor(**SHORT | {"burn_in": 1}).fit(*curve())
 
 
@@ -171,41 +171,6 @@ def test_in_a_pipeline_and_under_cross_validation():
     assert np.isfinite(scores).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_chains": 1}, "num_chains must be at least 2; got 1"),
-        ({"num_samples": 2}, "num_samples must be at least 4; got 2"),
-        ({"thin": 0}, "thin must be at least 1; got 0"),
-        ({"burn_in": 0}, "burn_in must be at least 1; got 0"),
-        ({"activation": "swish"}, "activation must be one of 'erf', 'gelu', 'relu'; got 'swish'"),
-        ({"scales": {"sigma": 1.0}}, "scales must be one of .*'noise_std'.*; got 'sigma'"),
-        ({"scales": {"noise_std": -1.0}}, r"scales\['noise_std'\] must be a finite .* above 0; got -1.0"),
-        ({"width": 0}, "width must be at least 1; got 0"),
-    ],
-)
-def test_bad_options(options, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        BNNRegressor(**SHORT | options).fit(*curve())
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "message"),
-    [
-        ([[np.nan], [1.0]], [0.0, 1.0], "NaN"),
-        ([[np.inf], [1.0]], [0.0, 1.0], "infinity"),
-        ([[0.0], [1.0]], [0.0, np.nan], "NaN"),
-        ([[0.0]], [0.0], "minimum of 2"),
-        ([["a"], ["b"]], [0.0, 1.0], "could not convert string"),
-        ([0.0, 1.0], [0.0, 1.0], "2D array"),
-        ([[0.0], [1.0]], [0.0, 1.0, 2.0], "inconsistent numbers of samples"),
-    ],
-)
-def test_bad_data(x, y, message):
-    with pytest.raises(ValueError, match=message):
-        BNNRegressor(**SHORT).fit(x, y)
-
-
 def test_bad_requests(regressor):
     with pytest.raises(RuntimeError, match="return_std and return_cov must not both be True"):
         regressor.predict([[0.0]], return_std=True, return_cov=True)
@@ -217,10 +182,6 @@ def test_bad_requests(regressor):
         regressor.sample_y([[0.0]], 0)
     with pytest.raises(ValueError, match="2 features"):
         regressor.predict([[0.0, 1.0]])
-    with pytest.raises(ValueError, match="likelihood must be one of 'gaussian', 'softmax'; got 'probit'"):
-        BNNClassifier(likelihood="probit", **SHORT).fit(*two_moons())
-    with pytest.raises(ValueError, match="y must hold at least two classes; got one class, 'a'"):
-        BNNClassifier(**SHORT).fit([[0.0], [1.0]], ["a", "a"])
 
 
 def test_constant_columns_and_equal_rows():

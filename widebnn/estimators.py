@@ -6,9 +6,9 @@ scales into `widebnn.targets.scaled`, start at the scales of the infinitely wide
 """
 
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import jax
@@ -27,11 +27,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from widebnn import samplers, targets
 from widebnn._check import at_least, one_of, positive
 from widebnn._compile import Program
-from widebnn._failures import ChainWarning
 from widebnn.diagnostics import effective_sample_size, rhat
 from widebnn.models import BNN, FCN
 from widebnn.sampling import Draws, sample
 from widebnn.targets import LogNormal
+from widebnn.until import Until
 
 __all__ = ["SCALES", "BNNClassifier", "BNNRegressor"]
 
@@ -49,7 +49,8 @@ TARGET_ACCEPTANCE = 0.8
 NUM_KICKS = 8
 NUM_WATCHED = 16
 """Training rows at which predictions are watched for convergence."""
-MAX_RHAT = 1.05
+MAX_POSITIONS = 1_000
+"""Draws that are kept for predictions, evenly spaced."""
 MAX_ROWS = 1_024
 """Rows that are predicted at a time."""
 
@@ -59,6 +60,11 @@ class _BNNEstimator(BaseEstimator):
 
     learns: ClassVar[tuple[str, ...]]
     """Names of the scales."""
+    n_features_in_: int
+    _scaler: Any
+    _num_outputs: int
+    _x: np.ndarray
+    _y: np.ndarray
 
     def __init__(
         self,
@@ -69,9 +75,10 @@ class _BNNEstimator(BaseEstimator):
         features=None,
         scales=None,
         num_chains=4,
-        num_samples=250,
+        num_samples=1_000,
         thin=2,
         burn_in=300,
+        until=None,
         random_state=None,
         progress=False,
     ):
@@ -84,6 +91,7 @@ class _BNNEstimator(BaseEstimator):
         self.num_samples = num_samples
         self.thin = thin
         self.burn_in = burn_in
+        self.until = until
         self.random_state = random_state
         self.progress = progress
 
@@ -112,12 +120,16 @@ class _BNNEstimator(BaseEstimator):
         learned, known = self._scales
         return targets.Scaled(lambda **scales: make(**known | scales), learned)
 
-    def _features(self, scales: Mapping[str, Any]) -> Any:
+    def _features(self, scales: dict[str, Any]) -> Any:
         """The layers below the readout: the user's, or a dense network at these scales."""
-        if callable(self.features) and not isinstance(self.features, nnx.Module):
+        if isinstance(self.features, nnx.Module):
+            return self.features
+        if callable(self.features):
             return self.features(self.n_features_in_)
         if self.features is not None:
-            return self.features
+            raise TypeError(
+                f"features must be a flax.nnx.Module or a function from d_in to one; got {self.features!r}"
+            )
         depth = self.depth if np.ndim(self.width) == 0 else None
         options = {"activation": self.activation, "rngs": nnx.Rngs(0)} | scales
         return FCN(self.n_features_in_, self.width, depth, **options)
@@ -164,6 +176,7 @@ class _BNNEstimator(BaseEstimator):
             thin=self.thin,
             burn_in=self.burn_in,
             num_chains=self.num_chains,
+            until=replace(Until() if self.until is None else self.until, names=list(watched)),
             initial=jax.vmap(lambda key: posterior.draw_start(key, limit))(keys),
             collect=watched | {"positions": lambda position: ravel_pytree(position)[0]},
             progress=self.progress,
@@ -171,23 +184,19 @@ class _BNNEstimator(BaseEstimator):
         self._keep(draws, watched)
 
     def _keep(self, draws: Draws, watched: Mapping[str, Any]) -> None:
-        positions = draws["positions"]
-        self.positions_ = positions.reshape(-1, positions.shape[-1])
-        self.acceptance_rate_, self.seconds_ = draws.acceptance_rate, draws.seconds
+        positions = draws["positions"].reshape(-1, draws["positions"].shape[-1])
+        self.positions_ = positions[:: -(-len(positions) // MAX_POSITIONS)]
+        self.acceptance_rate_, self.seconds_, self.stopped_ = (
+            draws.acceptance_rate,
+            draws.seconds,
+            draws.stopped,
+        )
         self.ess_ = {
             name: float(np.nan_to_num(np.min(effective_sample_size(draws[name])))) for name in watched
         }
         self.rhat_ = {name: float(np.max(rhat(draws[name]))) for name in watched}
         learned, known = self._scales
         self.scales_ = known | {name: float(draws[name].mean()) for name in learned}
-        worst = max(self.rhat_, key=self.rhat_.__getitem__)
-        if not self.rhat_[worst] < MAX_RHAT:
-            warnings.warn(
-                f"the chains have not converged: R̂ of {worst} is {self.rhat_[worst]:.2f}, where less than "
-                f"{MAX_RHAT} is wanted; raise burn_in and num_samples, or take a narrower network",
-                ChainWarning,
-                stacklevel=4,
-            )
 
     def _over_draws(self, function: Callable[[Any, Any, Any], Any], x: np.ndarray, seed: int = 0) -> Any:
         """`function(position, inputs, key)` at every draw, leaves (draw, row, ...), on the host."""
@@ -196,9 +205,9 @@ class _BNNEstimator(BaseEstimator):
             jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), posterior.template)
         )[1]
         keys = jax.random.split(jax.random.key(seed), len(self.positions_))
-        x = jnp.asarray(self._scaler.transform(x), posterior.median.x.dtype)
+        inputs = jnp.asarray(self._scaler.transform(x), posterior.median.x.dtype)
         size = min(len(x), MAX_ROWS)
-        padded = jnp.concatenate([x, jnp.repeat(x[-1:], -len(x) % size, axis=0)])
+        padded = jnp.concatenate([inputs, jnp.repeat(inputs[-1:], -len(x) % size, axis=0)])
 
         def of_batch(positions, keys, inputs):
             def of_draw(draw):
@@ -217,7 +226,7 @@ class _BNNEstimator(BaseEstimator):
 
     def _checked_inputs(self, x: Any) -> np.ndarray:
         check_is_fitted(self)
-        return validate_data(self, x, reset=False, dtype=np.float64)
+        return _checked(self, x, reset=False)
 
 
 class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
@@ -241,7 +250,11 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         `widebnn.targets.LogNormal` as its prior; `SCALES` unless given. They refer to standardised inputs
         and targets.
     num_chains, num_samples, thin, burn_in
-        Chains, draws kept of each, steps from one to the next, and first steps that tune and are left out.
+        Chains, the most draws of each, steps from one to the next, and first steps, which tune and are left
+        out.
+    until
+        When sampling may end before that, a `widebnn.Until`: unless given, with 400 effective samples and an
+        R̂ of at most 1.01 of every scale and of the predictions.
     random_state
         Seed, or what scikit-learn takes in its place.
     progress
@@ -254,18 +267,19 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     ess_, rhat_
         By name, the least effective sample size and the largest R̂ of each scale and of "predictions", at up
         to 16 rows of the training inputs.
-    acceptance_rate_, seconds_
-        Of the chains; compilation is left out of the seconds.
+    acceptance_rate_, seconds_, stopped_
+        Of the chains; compilation is left out of the seconds. "converged", or what else ended the run.
     positions_
-        Draws, (num_chains · num_samples, number of coordinates).
+        Draws for predictions, at most 1,000, evenly spaced, (draw, number of coordinates).
 
     Warns
     -----
     ChainWarning
-        If an R̂ is 1.05 or above: the chains have not converged.
+        If the run ended before the chains had converged.
     """
 
     learns = ("noise_std", "readout_std", "weight_std", "bias_std")
+    _target_scaler: Any
 
     def fit(self, X: Any, y: Any) -> "BNNRegressor":
         """Sample the posterior.
@@ -282,9 +296,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         ValueError
             If the data are not finite numbers of these shapes, or an option is out of range.
         """
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
-        )
+        X, y = _checked(self, X, y, multi_output=True, y_numeric=True, ensure_min_samples=2)
         self._check_options()
         self._is_flat = y.ndim == 1
         y = y.reshape(len(y), -1).astype(np.float64)
@@ -305,7 +317,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         posterior = self._posterior
 
         def moments(position, x, key):
-            target, network = posterior.at(position), position.network
+            target: Any = posterior.at(position)
+            network = position.network
             mean = target.predictive_mean(x)(network, key)
             variance = target.predictive_variance(x)(network, key) + target.bnn.noise_std**2
             return mean, jnp.broadcast_to(jnp.sqrt(variance)[:, None], mean.shape)
@@ -352,7 +365,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         inputs = jnp.asarray(self._scaler.transform(x), posterior.median.x.dtype)
 
         def covariance(position, _, key):
-            target = posterior.at(position)
+            target: Any = posterior.at(position)
             given = target.predictive_covariance(inputs)(position.network, key)
             return (given + target.bnn.noise_std**2 * jnp.eye(len(inputs), dtype=given.dtype))[None]
 
@@ -432,6 +445,11 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         return values[:, 0] if self._is_flat else values
 
 
+def _checked(estimator: Any, *arrays: Any, **options: Any) -> Any:
+    """Finite numbers in float64, by scikit-learn's rules."""
+    return validate_data(estimator, *arrays, dtype=np.float64, **options)
+
+
 def _quantile(q: float, means: np.ndarray, stds: np.ndarray) -> np.ndarray:
     """Quantile of a mixture of Gaussians over the first axis, by bisection."""
     edges = means + norm.ppf(q) * stds
@@ -452,21 +470,26 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         "softmax": p(c | x) ∝ exp f_c(x), sampled in the coordinates of the Laplace map (Hron et al. 2022,
         Appendix F). "gaussian": regression on one-hot targets less 1/k, as in the papers' experiments, with
         the readout integrated out; the probability of a class is that of its observation being the largest.
-    width, depth, activation, features, scales, num_chains, num_samples, thin, burn_in, random_state, progress
+    width, depth, activation, features, scales, num_chains, num_samples, thin, burn_in, until
         As in `BNNRegressor`; "noise_std" belongs to "gaussian" alone.
+    random_state, progress
+        As in `BNNRegressor`.
 
     Attributes
     ----------
     classes_
         Labels, sorted.
-    scales_, ess_, rhat_, acceptance_rate_, seconds_, positions_
+    scales_, ess_, rhat_, acceptance_rate_, seconds_, stopped_, positions_
         As in `BNNRegressor`.
 
     Warns
     -----
     ChainWarning
-        If an R̂ is 1.05 or above: the chains have not converged.
+        If the run ended before the chains had converged.
     """
+
+    classes_: Any
+    _labels: Any
 
     def __init__(
         self,
@@ -478,9 +501,10 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         features=None,
         scales=None,
         num_chains=4,
-        num_samples=250,
+        num_samples=1_000,
         thin=2,
         burn_in=300,
+        until=None,
         random_state=None,
         progress=False,
     ):
@@ -494,6 +518,7 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
             num_samples=num_samples,
             thin=thin,
             burn_in=burn_in,
+            until=until,
             random_state=random_state,
             progress=progress,
         )
@@ -520,7 +545,7 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
             If the data are not of these shapes, there is one class alone, or an option is out of range.
         """
         one_of(("softmax", "gaussian"), likelihood=self.likelihood)
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = _checked(self, X, y)
         check_classification_targets(y)
         self._check_options()
         self._labels = LabelEncoder().fit(y)
@@ -551,7 +576,8 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         def probabilities(position, x, key):
             if self.likelihood == "softmax":
                 return posterior.predictive_probabilities(x)(position, key)
-            target, network = posterior.at(position), position.network
+            target: Any = posterior.at(position)
+            network = position.network
             variance = target.predictive_variance(x)(network, key) + target.bnn.noise_std**2
             return _largest(target.predictive_mean(x)(network, key) / jnp.sqrt(variance)[:, None])
 

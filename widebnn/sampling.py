@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from widebnn._chains import Chains, call
-from widebnn._check import at_least
+from widebnn._check import at_least, one_of
 from widebnn._compile import Program
 from widebnn._devices import Devices
 from widebnn._end import End, Stopped, on_host
@@ -276,6 +276,8 @@ def sample(
     _check_start(target, sampler, initial, num_chains, devices)
     _check_functions("collect", target, collect)
     _check_functions("stream", target, {name: f.function for name, f in streams.items()})
+    for name in until.names or () if until is not None else ():
+        one_of([*collect, *streams], **{"until.names": name})
     if until is not None and until.looks and not collect and not any(f.batches for f in streams.values()):
         raise ValueError("until must have something to look at: collect it, or stream it with batches=True")
 

@@ -11,11 +11,12 @@ from . import (
     posterior,
     samplers,
     sampling,
+    scales,
     study,
     targets,
     vi,
 )
 
-NETWORKS = [data, models, targets, nngp, samplers, sampling, posterior, vi]
+NETWORKS = [data, models, targets, nngp, samplers, sampling, posterior, vi, scales]
 STUDIES = [diagnostics, landscape, plots, study, experiments]
 ROWS = [row for table in NETWORKS + STUDIES for row in table.ROWS]

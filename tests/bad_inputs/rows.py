@@ -33,6 +33,7 @@ MODULES = {
     "experiments": experiments,
     "landscape": landscape,
     "estimates": estimates,
+    "estimators": wb.estimators,
     "metrics": metrics,
     "models": wb.models,
     "nngp": wb.nngp,

@@ -85,7 +85,11 @@ ROWS = [
         (lambda: sample(collect={"u": 3}), TypeError, "collect…3"),
         (lambda: sample(stream={"u": 3}), TypeError, "stream…3"),
         (lambda: sample(stream={"u": wb.Stream(lambda u: (u, u))}), TypeError, "stream"),
-        (lambda: sample(stream={"u": lambda u: jax.lax.complex(u, u)}), TypeError, "stream…real numbers…complex64"),
+        (
+            lambda: sample(stream={"u": lambda u: jax.lax.complex(u, u)}),
+            TypeError,
+            "stream…real numbers…complex64",
+        ),
         (lambda: sample(num_samples=2**30, thin=2), "num_samples…at most 2147483647…2147483648"),
         (lambda: sample(checkpoint="runs/a"), TypeError, "checkpoint…runs/a"),
         (lambda: sample(collect={"u": lambda u: (u, u)}), TypeError, "collect['u']…one array"),

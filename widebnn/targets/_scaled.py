@@ -7,7 +7,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import jax
 import jax.core
@@ -23,7 +23,7 @@ from widebnn.samplers._base import Potential
 from widebnn.targets._base import Target
 from widebnn.targets._categorical import Categorical
 from widebnn.targets._marginal import Marginal
-from widebnn.targets._network import Function, NetworkPosterior
+from widebnn.targets._network import Function, NetworkPosterior, NetworkTarget
 from widebnn.targets._rotated import Rotated
 from widebnn.targets._spectrum import spectrum
 from widebnn.tree import Position, normal_like
@@ -76,8 +76,8 @@ class ScaledPosition(NamedTuple):
     """
 
     network: Position
-    scales: dict[str, Float[Array, ""]]
-    readout_scales: dict[str, Float[Array, ""]]
+    scales: dict[str, Any]
+    readout_scales: dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,7 +102,7 @@ class Scaled(Target):
         """The target at the medians of the scales."""
         return self.make(**{name: prior.median for name, prior in self.priors.items()})
 
-    @functools.cached_property
+    @property
     def template(self) -> ScaledPosition:
         network = self.median.template
         number = jax.ShapeDtypeStruct((), jax.tree.leaves(network)[0].dtype)
@@ -308,10 +308,10 @@ def _check_readout_scales(target: Scaled) -> None:
                 raise ValueError(
                     f"noise_std must be σ of what make returns; given {wanted} it has σ = {found}"
                 )
-    if not _is_marginal(target.median):
+    if not _is_marginal(median := target.median) or not _is_marginal(twice):
         return
-    network = normal_like(jax.random.key(0), target.median.template)
-    before, after = target.median.embedding(network), twice.embedding(network)
+    network = normal_like(jax.random.key(0), median.template)
+    before, after = median.embedding(network), twice.embedding(network)
     if isinstance(after, jax.core.Tracer):  # data that are traced, where nothing can be seen
         return
     factor = 2 if "readout_std" in named else 1
@@ -322,5 +322,5 @@ def _check_readout_scales(target: Scaled) -> None:
         )
 
 
-def _is_marginal(target: Target) -> bool:
+def _is_marginal(target: Target) -> TypeGuard[NetworkTarget]:
     return isinstance(target.base if isinstance(target, Rotated) else target, Marginal)

@@ -1,0 +1,114 @@
+"""Bad inputs of learned scales, their samplers, and scikit-learn's estimators."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import widebnn as wb
+from widebnn.targets import LogNormal, scaled
+
+from .rows import X, Y, bnn, fcn, flat, kw, refused, target
+
+NOISE = LogNormal(0.3, 1.0)
+
+
+def make(noise_std=0.3, readout_std=1.0):
+    network = wb.BNN(fcn(), 2, noise_std, weight_std=readout_std, bias_std=readout_std)
+    return wb.targets.marginal(network, X, Y)
+
+
+def fixed(**scales):
+    """A target that does not listen to its scales."""
+    return wb.targets.marginal(bnn(), X, Y)
+
+
+def by_noise(noise_std):
+    return wb.targets.standard(wb.BNN(fcn(), 2, noise_std), X, Y)
+
+
+def whole():
+    return scaled(make, noise_std=NOISE)
+
+
+XS, YS = np.linspace(-1, 1, 12)[:, None], np.linspace(0, 1, 12)
+
+
+def regressed(x=XS, y=YS, **options):
+    return wb.BNNRegressor(**{"width": 4, "num_samples": 4, "burn_in": 1} | options).fit(x, y)
+
+
+def classified(x=XS, y=YS > 0.5, **options):
+    return wb.BNNClassifier(**{"width": 4, "num_samples": 4, "burn_in": 1} | options).fit(x, y)
+
+
+ROWS = [
+    *refused(
+        "targets.scaled",
+        (make, "priors…a scale…got none"),
+        (make, kw(noise_std=0.3), TypeError, "noise_std…LogNormal(median, spread)…0.3"),
+        (make, kw(noise_std=LogNormal(-1.0, 1.0)), "noise_std.median…above 0…-1.0"),
+        (make, kw(noise_std=LogNormal(1.0, 0.0)), "noise_std.spread…above 0…0.0"),
+        (fixed, kw(noise_std=NOISE), "noise_std must be σ of what make returns; given 0.3 it has σ = 0.1"),
+        (fixed, kw(readout_std=NOISE), "readout_std must multiply Ψ"),
+        (lambda: scaled(lambda noise_std: flat, noise_std=NOISE), TypeError, "make…target of a network"),
+        (lambda: whole().scale("weight_std"), "name…'noise_std'…'weight_std'"),
+        (
+            lambda: scaled(by_noise, noise_std=NOISE).readout_conditional(
+                scaled(by_noise, noise_std=NOISE).draw_prior(jax.random.key(0))
+            ),
+            TypeError,
+            "target…readout integrated out…Standard",
+        ),
+    ),
+    *refused("targets.spectrum", (jnp.ones((4, 2)), jnp.ones((4, 1)), "dual", "space…'feature'…'dual'")),
+    *refused(
+        "samplers.conditional",
+        (None, "network", wb.samplers.elliptical_slice, TypeError, "potential…a function…None"),
+        (flat, "network", 3, TypeError, "make…a function…3"),
+        (
+            lambda: wb.samplers.conditional(flat, "layers", wb.samplers.elliptical_slice).init(
+                whole().draw_prior(jax.random.key(0))
+            ),
+            "part…one of ('network', 'scales', 'readout_scales')…'layers'",
+        ),
+    ),
+    *refused(
+        "samplers.readout_scales",
+        (lambda: wb.samplers.readout_scales(target()), TypeError, "target…scaled…Marginal"),
+        (lambda: wb.samplers.readout_scales(whole(), num_updates=0), "num_updates…at least 1…0"),
+    ),
+    *refused(
+        "samplers.with_scales",
+        (lambda: wb.samplers.with_scales(target(), flat), TypeError, "target…targets.scaled…Marginal"),
+        (lambda: wb.samplers.with_scales(whole(), 0.1), TypeError, "make…a function…0.1"),
+    ),
+    *refused(
+        "widebnn.BNNRegressor",
+        (kw(num_chains=1), "num_chains…at least 2…1"),
+        (kw(num_samples=2), "num_samples…at least 4…2"),
+        (kw(thin=0), "thin…at least 1…0"),
+        (kw(burn_in=0), "burn_in…at least 1…0"),
+        (kw(width=0), "width…at least 1…0"),
+        (kw(activation="swish"), "activation…'gelu'…'swish'"),
+        (kw(scales={"sigma": 1.0}), "scales…'noise_std'…'sigma'"),
+        (kw(scales={"noise_std": -1.0}), "scales['noise_std']…above 0…-1.0"),
+        (kw(scales={"noise_std": "0.1"}), TypeError, "scales['noise_std']…above 0…'0.1'"),
+        (kw(features=3), TypeError, "features…3"),
+        (kw(x=[[np.nan], [1.0]], y=[0.0, 1.0]), "NaN"),
+        (kw(x=[[np.inf], [1.0]], y=[0.0, 1.0]), "infinity"),
+        (kw(x=[[0.0], [1.0]], y=[0.0, np.nan]), "NaN"),
+        (kw(x=[[0.0]], y=[0.0]), "minimum of 2"),
+        (kw(x=[["a"], ["b"]], y=[0.0, 1.0]), "could not convert string"),
+        (kw(x=[0.0, 1.0], y=[0.0, 1.0]), "2D array"),
+        (kw(x=[[0.0], [1.0]], y=[0.0, 1.0, 2.0]), "inconsistent numbers of samples"),
+        call=regressed,
+    ),
+    *refused(
+        "widebnn.BNNClassifier",
+        (kw(likelihood="probit"), "likelihood…'softmax'…'probit'"),
+        (kw(scales={"noise_std": 0.1}), "scales…'weight_std'…'noise_std'"),
+        (kw(y=["a"] * 12), "y…two classes…'a'"),
+        (kw(y=YS), "continuous"),
+        call=classified,
+    ),
+]
