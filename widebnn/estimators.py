@@ -552,7 +552,7 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         self.classes_ = self._labels.classes_
         self._num_outputs = len(self.classes_)
         if self._num_outputs < 2:
-            raise ValueError(f"y must hold at least two classes; got one class, {self.classes_[0]!r}")
+            raise ValueError(f"y must hold at least two classes; got one class, {self.classes_[0]}")
         self._scaler = StandardScaler().fit(X)
         self._x, self._y = self._scaler.transform(X), self._labels.transform(y)
         self._sample()

@@ -44,10 +44,10 @@ def classified(x=XS, y=YS > 0.5, **options):
 ROWS = [
     *refused(
         "targets.scaled",
-        (make, "priors…a scale…got none"),
-        (make, kw(noise_std=0.3), TypeError, "noise_std…LogNormal(median, spread)…0.3"),
-        (make, kw(noise_std=LogNormal(-1.0, 1.0)), "noise_std.median…above 0…-1.0"),
-        (make, kw(noise_std=LogNormal(1.0, 0.0)), "noise_std.spread…above 0…0.0"),
+        (lambda: scaled(make), "priors…a scale…got none"),
+        (lambda: scaled(make, noise_std=0.3), TypeError, "noise_std…LogNormal(median, spread)…0.3"),
+        (lambda: scaled(make, noise_std=LogNormal(-1.0, 1.0)), "noise_std.median…above 0…-1.0"),
+        (lambda: scaled(make, noise_std=LogNormal(1.0, 0.0)), "noise_std.spread…above 0…0.0"),
         (fixed, kw(noise_std=NOISE), "noise_std must be σ of what make returns; given 0.3 it has σ = 0.1"),
         (fixed, kw(readout_std=NOISE), "readout_std must multiply Ψ"),
         (lambda: scaled(lambda noise_std: flat, noise_std=NOISE), TypeError, "make…target of a network"),
@@ -107,7 +107,7 @@ ROWS = [
         "widebnn.BNNClassifier",
         (kw(likelihood="probit"), "likelihood…'softmax'…'probit'"),
         (kw(scales={"noise_std": 0.1}), "scales…'weight_std'…'noise_std'"),
-        (kw(y=["a"] * 12), "y…two classes…'a'"),
+        (kw(y=["a"] * 12), "y…two classes…one class, a"),
         (kw(y=YS), "continuous"),
         call=classified,
     ),
