@@ -50,6 +50,7 @@ ROWS = [
         (lambda: declared(scales={"huge": CONFIGS[0]}), "scale…'smoke'…got 'huge'"),
         (lambda: declared(parts="depths"), "parts…'widths'…got 'depths'"),
     ),
+    *refused("study.Configuration", (lambda: experiments.Suprema(taus=()), "taus…at least one entry…()")),
     *refused("study.Experiment", (lambda: declared()(3), TypeError, "config…OverMaps…got 3")),
     *refused(
         "study.Rows",

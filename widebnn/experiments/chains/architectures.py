@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import arviz
 import jax
@@ -14,10 +13,12 @@ from widebnn import estimates, samplers, targets
 from widebnn._check import at_least, fraction
 from widebnn.diagnostics import effective_sample_size
 from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, LEAST_ESS, bulk_and_tail, finite
+from widebnn.experiments.settings.fields import Noise, NumTest, Seed
 from widebnn.experiments.settings.networks import Network, network, observed, observes, over_widths
 from widebnn.experiments.settings.posterior import Posterior, size
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Several
 
 __all__ = ["Architectures", "Case", "architectures"]
 
@@ -61,45 +62,20 @@ class Case(NamedTuple):
     num_steps: int
 
 
-@dataclass(frozen=True)
-class Architectures:
-    """The posteriors, and how chains run.
+class Architectures(Configuration):
+    """The posteriors, and how chains run."""
 
-    Attributes
-    ----------
-    cases
-        The posteriors; those that differ in width alone are compared.
-    num_test
-        Images that are predicted, capped at the number available.
-    num_kicks
-        Gradients of a proposal of HMC.
-    num_chains
-        Chains, which all samplers start at the same places.
-    thin
-        Steps from one draw to the next; gradients of HMC.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
+    cases: Annotated[tuple[Case, ...], "The posteriors; those that differ in width alone are compared."]
+    num_test: NumTest = 10
+    num_kicks: Annotated[Count, "Gradients of a proposal of HMC."] = 4
+    num_chains: Annotated[Several, "Chains, which all samplers start at the same places."] = 3
+    thin: Annotated[Count, "Steps from one draw to the next; gradients of HMC."] = 8
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
-    Raises
-    ------
-    ValueError
-        If a name is unknown, a number out of range, there are fewer than two chains or eight draws of each,
-        or `thin` is no multiple of `num_kicks`.
-    """
-
-    cases: tuple[Case, ...]
-    num_test: int = 10
-    num_kicks: int = 4
-    num_chains: int = 3
-    thin: int = 8
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        at_least(2, num_chains=self.num_chains)
-        if at_least(1, thin=self.thin) % at_least(1, num_kicks=self.num_kicks):
+    def check(self):
+        """`thin` is a multiple of `num_kicks` and each case has known names and eight draws of a chain."""
+        if self.thin % self.num_kicks:
             raise ValueError(f"thin must be a multiple of num_kicks={self.num_kicks}; got {self.thin}")
         for case in self.cases:
             case.network.check()

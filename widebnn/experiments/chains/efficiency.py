@@ -2,22 +2,23 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import numpy as np
 
 from widebnn import estimates, samplers
-from widebnn._check import at_least, one_of
+from widebnn._check import one_of
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.experiments.settings.images import LOADERS, images
+from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed
+from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import Posterior, one_layer
 from widebnn.experiments.settings.step_times import step_times
 from widebnn.samplers import tuned
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Counts, Positive, Several
 from widebnn.tree import Position
 
 __all__ = ["METHODS", "Efficiency", "efficiency"]
@@ -54,60 +55,29 @@ ROUNDS = 5  # of timings
 MAX_DRAWS = 2_000  # that are kept of a chain; longer runs are thinned
 
 
-@dataclass(frozen=True)
-class Efficiency:
-    """The grid of samplers, and where three targets are compared.
+class Efficiency(Configuration):
+    """The grid of samplers, and where three targets are compared."""
 
-    Attributes
-    ----------
-    dataset, num_train, num_test
-        "cifar10" or "digits", images that are observed, and images that are predicted,
-        capped at the number available.
-    widths, samplers
-        The grid of samplers, all on the rotated marginal target.
-    work
-        Of each chain of it, in potentials times width: the same for all samplers.
-    compared_width, compared_steps
-        Where HMC runs on each of three targets, and its proposals.
-    num_chains
-        Chains, all from the posterior.
-    burn_in
-        HMC proposals that lead there from the prior, and the least steps in which step sizes are tuned.
-    num_projections
-        Random directions in the space of the weights that the data inform.
-    timed_seconds
-        Of one of five timings of a sampler's steps.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or there are fewer than two chains.
-    """
-
-    dataset: str = "cifar10"
-    num_train: int = 32
-    num_test: int = 20
-    widths: tuple[int, ...] = (16, 64, 256, 1_024)
-    samplers: tuple[str, ...] = ("pCN", "pCNL", "Langevin", "function-space HMC", "unit-wise")
-    work: int = 1_000_000
-    compared_width: int = 64
-    compared_steps: int = 200
-    num_chains: int = 4
-    burn_in: int = 200
-    num_projections: int = 50
-    timed_seconds: float = 0.3
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        one_of(LOADERS, dataset=self.dataset)
-        for name in self.samplers:
-            one_of(METHODS, samplers=name)
-        at_least(2, num_chains=self.num_chains)
+    dataset: Images = "cifar10"
+    num_train: NumTrain = 32
+    num_test: NumTest = 20
+    widths: Annotated[Counts, "Part of the grid, all on the rotated marginal target."] = (16, 64, 256, 1_024)
+    samplers: Annotated[tuple[str, ...], partial(one_of, METHODS), "Part of the grid."] = (
+        "pCN",
+        "pCNL",
+        "Langevin",
+        "function-space HMC",
+        "unit-wise",
+    )
+    work: Annotated[Count, "Of each chain of the grid, in potentials times width."] = 1_000_000
+    compared_width: Annotated[Count, "Where HMC runs on each of three targets."] = 64
+    compared_steps: Annotated[Count, "Its proposals there."] = 200
+    num_chains: Annotated[Several, "Chains, all from the posterior."] = 4
+    burn_in: Annotated[Count, "HMC proposals that lead there, and the least steps for tuning."] = 200
+    num_projections: NumProjections = 50
+    timed_seconds: Annotated[Positive, "Of one of five timings of a sampler's steps."] = 0.3
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
 
 def _cost(config: Efficiency) -> Cost:

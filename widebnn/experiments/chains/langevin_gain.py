@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -12,16 +12,18 @@ import numpy as np
 from jaxtyping import Float
 
 from widebnn import samplers, targets
-from widebnn._check import at_least, one_of, positive
+from widebnn._check import at_least, one_of, proper_fraction
 from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, LEAST_ESS, convergence_summary
-from widebnn.experiments.settings.networks import Network, in_span, network, observed, observes
+from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTest, Seed, Thin
+from widebnn.experiments.settings.networks import NETWORKS, Network, in_span, network, observed, observes
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Experiment, Finding, Measure, Results, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Counts, Positives
 
 __all__ = ["LangevinGain", "gain_dense", "gain_over_data", "gain_over_width", "gain_resnet", "langevin_gain"]
 
-PARAMETRISATIONS: Mapping[str, Callable[..., targets.NetworkTarget]] = {
+TARGETS: Mapping[str, Callable[..., targets.NetworkTarget]] = {
     "θ": lambda bnn, x, y, reg: targets.standard(bnn, x, y),
     "φ": targets.repriorised,
 }
@@ -31,83 +33,41 @@ FIRST_STEP_SIZE = 1e-3  # stable in θ: where an uncorrected chain is carried aw
 MAX_RUNS = 5  # after the first, until one has the acceptance
 
 
-@dataclass(frozen=True)
-class LangevinGain:
+class LangevinGain(Configuration):
     """The grid, how a step is tuned, and how long chains run.
 
-    Attributes
-    ----------
-    dataset
-        "cifar10", "mnist" or "digits".
-    architecture, depth
-        "dense", "convolutional" or "residual", and L of the first two.
-    widths, num_train, parametrisations
-        The grid: d_L, images that are observed, and "θ" or "φ".
-    num_test
-        Images that are predicted, capped at the number available.
-    dampings
-        γ, of which the one with the most effective samples is taken.
-    target_acceptance, least_acceptance
-        Of the correction that is left out: ε is tuned to the first, and anew where a run does not keep the
-        second, or exceeds it by twice what it should.
-    burn_in, num_steps, thin
-        Steps during which ε is tuned, steps from then on, and steps from one draw to the next.
-    num_checkpoints
-        Times, evenly spaced over the steps, at which the chains are looked at.
-    num_chains
-        Chains, each of which starts at T of a prior draw of its own.
-    num_projections
-        Random directions in the space of all parameters.
-    reg_grows
-        Whether λ is nσ², as the paper has it for residual networks, or σ².
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, there are fewer than two chains, no γ, burn-in or checkpoint, a number is out of
-        range, or there are fewer than eight draws before the first checkpoint.
+    Acceptances are those of the correction that is left out. ε is tuned anew, too, where a run exceeds the
+    least of them by twice what it should. Of `dampings` that with the most effective samples is taken.
     """
 
-    dataset: str = "cifar10"
-    architecture: str = "dense"
-    depth: int = 3
-    widths: tuple[int, ...] = (32, 64, 128, 384, 512, 768, 1_024)
-    num_train: tuple[int, ...] = (256,)
-    parametrisations: tuple[str, ...] = tuple(PARAMETRISATIONS)
-    num_test: int = 5_000
-    dampings: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1)
-    target_acceptance: float = 0.985
-    least_acceptance: float = 0.98
-    burn_in: int = 20_000
-    num_steps: int = 3_000_000
-    thin: int = 25
-    num_checkpoints: int = 6
-    num_chains: int = 3
-    num_projections: int = 100
-    reg_grows: bool = False
-    noise_std: float = 0.1
-    seed: int = 0
+    dataset: Images = "cifar10"
+    architecture: Annotated[str, partial(one_of, NETWORKS), "Of the networks."] = "dense"
+    depth: Annotated[Count, "L; a residual network has 20 layers at any."] = 3
+    widths: Annotated[Counts, "d_L: part of the grid."] = (32, 64, 128, 384, 512, 768, 1_024)
+    num_train: Annotated[Counts, "Images that are observed: part of the grid."] = (256,)
+    parametrisations: Annotated[tuple[str, ...], partial(one_of, TARGETS), "Part of the grid."] = ("θ", "φ")
+    num_test: NumTest = 5_000
+    dampings: Annotated[Positives, "γ, of which the best is taken."] = (0.003, 0.01, 0.03, 0.1)
+    target_acceptance: Annotated[float, proper_fraction, "What ε is tuned to."] = 0.985
+    least_acceptance: Annotated[float, "Where a run does not keep this, ε is tuned anew."] = 0.98
+    burn_in: Annotated[Count, "Steps during which ε is tuned."] = 20_000
+    num_steps: Annotated[Count, "Steps from then on."] = 3_000_000
+    thin: Thin = 25
+    num_checkpoints: Annotated[Count, "Times, evenly spaced over the steps, at which chains are seen."] = 6
+    num_chains: Annotated[NumChains, "Chains, each from T of a prior draw of its own."] = 3
+    num_projections: Annotated[NumProjections, "Random directions in the space of all parameters."] = 100
+    reg_grows: Annotated[bool, "Whether λ is nσ², as the paper has it for residual networks, or σ²."] = False
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
-    def __post_init__(self):
-        for one in self.networks:
-            one.check()
-        for name in self.parametrisations:
-            one_of(PARAMETRISATIONS, parametrisations=name)
-        at_least(2, num_chains=self.num_chains)
-        at_least(1, dampings=len(self.dampings))
-        positive(noise_std=self.noise_std)
-        if not 0 <= self.least_acceptance < self.target_acceptance < 1:
+    def check(self):
+        """0 ≤ `least_acceptance` < `target_acceptance` and there are eight draws per checkpoint."""
+        if not 0 <= self.least_acceptance < self.target_acceptance:
             raise ValueError(
                 "least_acceptance must be below target_acceptance, and both in [0, 1); "
                 f"got {self.least_acceptance} and {self.target_acceptance}"
             )
-        least = LEAST_DRAWS * at_least(1, num_checkpoints=self.num_checkpoints) * at_least(1, thin=self.thin)
-        at_least(least, num_steps=self.num_steps)
-        at_least(1, burn_in=self.burn_in)
+        at_least(LEAST_DRAWS * self.num_checkpoints * self.thin, num_steps=self.num_steps)
 
     @property
     def networks(self) -> list[Network]:
@@ -165,7 +125,7 @@ class _Start:
         reg = config.noise_std**2 * (num_train if config.reg_grows else 1)
         x, y, x_new = dataset.x_train, dataset.y_train, jnp.asarray(dataset.x_test)
         labels = jnp.argmax(dataset.y_test, axis=1, keepdims=True)
-        self.targets = {name: make(bnn, x, y, reg) for name, make in PARAMETRISATIONS.items()}
+        self.targets = {name: make(bnn, x, y, reg) for name, make in TARGETS.items()}
         keys = jax.random.split(jax.random.key(config.seed), 3)
         self.quantities = {
             "projections": random_projections(keys[0], bnn.template(x), num=config.num_projections),

@@ -3,7 +3,8 @@
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +18,12 @@ from widebnn._failures import ChainWarning
 from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.experiments.chains.convergence import SAMPLERS as FROM_THE_PRIOR
 from widebnn.experiments.settings.chain_summaries import LEAST_ESS, bulk_and_tail
-from widebnn.experiments.settings.images import INPUTS, LOADERS, images
+from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed, Thin
+from widebnn.experiments.settings.images import INPUTS, images
 from widebnn.experiments.settings.posterior import Posterior, one_layer, size
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Counts, Fraction
 from widebnn.study.speed import operations
 
 __all__ = ["SAMPLERS", "OverWidth", "over_width", "series"]
@@ -32,59 +35,29 @@ SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
 """By name; `step_size` is the coefficient of the noise for each."""
 
 
-@dataclass(frozen=True)
-class OverWidth:
-    """The grid, and how long a chain runs.
+class OverWidth(Configuration):
+    """The grid, and how long a chain runs."""
 
-    Attributes
-    ----------
-    dataset
-        "cifar10" or "digits".
-    num_train, num_test
-        Images that are observed, and images that are predicted, capped at the number available.
-    widths, step_sizes, samplers
-        The grid.
-    num_steps
-        Steps of a chain, one number for each of `samplers`.
-    burn_in
-        HMC proposals, of ten leapfrog steps tuned to an acceptance of 0.8, that bring a chain from the prior
-        to where all samplers start.
-    thin
-        Steps from one draw to the next.
-    num_projections
-        Random directions in the space of the weights that the data inform.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
+    dataset: Images = "cifar10"
+    num_train: NumTrain = 256
+    num_test: NumTest = 100
+    widths: Annotated[Counts, "Of the hidden layer: part of the grid."] = (128, 512, 1_024, 2_048, 4_096)
+    step_sizes: Annotated[tuple[Fraction, ...], "Coefficients of the noise: part of it."] = (0.2, 0.1, 0.01)
+    samplers: Annotated[tuple[str, ...], partial(one_of, SAMPLERS), "Part of the grid."] = tuple(SAMPLERS)
+    num_steps: Annotated[Counts, "Of a chain of each of `samplers`."] = (1_000_000,) * len(SAMPLERS)
+    burn_in: Annotated[
+        Count,
+        "HMC proposals, of ten leapfrog steps tuned to an acceptance of 0.8, that bring a chain from the "
+        "prior to where all samplers start.",
+    ] = 500
+    thin: Thin = 25
+    num_projections: NumProjections = 100
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or `num_steps` and `samplers` differ in length.
-    """
-
-    dataset: str = "cifar10"
-    num_train: int = 256
-    num_test: int = 100
-    widths: tuple[int, ...] = (128, 512, 1_024, 2_048, 4_096)
-    step_sizes: tuple[float, ...] = (0.2, 0.1, 0.01)
-    samplers: tuple[str, ...] = tuple(SAMPLERS)
-    num_steps: tuple[int, ...] = (1_000_000,) * len(SAMPLERS)
-    burn_in: int = 500
-    thin: int = 25
-    num_projections: int = 100
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        one_of(LOADERS, dataset=self.dataset)
-        for name in self.samplers:
-            one_of(SAMPLERS, samplers=name)
-        if len(self.num_steps) != len(self.samplers):
-            raise ValueError(
-                f"num_steps must have one entry for each of {self.samplers}; got {self.num_steps}"
-            )
+    def check(self):
+        """`num_steps` has an entry for each of `samplers`."""
+        self.one_each("samplers", "num_steps")
 
 
 def _cost(config: OverWidth) -> Cost:

@@ -2,20 +2,20 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import numpy as np
 
 from widebnn import data, samplers, targets
-from widebnn._check import at_least, positive
+from widebnn.experiments.settings.fields import Noise, Seed
 from widebnn.experiments.settings.images import INPUTS
 from widebnn.experiments.settings.networks import Network, network, observed, observes, over_widths
 from widebnn.experiments.settings.posterior import size
 from widebnn.experiments.settings.step_times import step_times
 from widebnn.models import BNN
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Positive, Several
 
 __all__ = ["StepCost", "step_cost"]
 
@@ -28,38 +28,17 @@ TARGETS: Mapping[str, Callable[[BNN, Any, Any], targets.Target]] = {
 """By name; φ factorises the smaller of a matrix of images and one of units, the published code the latter."""
 
 
-@dataclass(frozen=True)
-class StepCost:
-    """The networks, and how long their steps are timed.
+class StepCost(Configuration):
+    """The networks, and how long their steps are timed."""
 
-    Attributes
-    ----------
-    networks
-        The networks; those that differ in width alone are compared.
-    num_rounds
-        Times that each step is timed, all in turn.
-    timed_seconds
-        Of one timing, about.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
+    networks: Annotated[tuple[Network, ...], "The networks; those that differ in width alone are compared."]
+    num_rounds: Annotated[Several, "Times that each step is timed, all in turn."] = 7
+    timed_seconds: Annotated[Positive, "Of one timing, about."] = 0.3
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
-    Raises
-    ------
-    ValueError
-        If a name is unknown or a number out of range, or there are fewer than two rounds.
-    """
-
-    networks: tuple[Network, ...]
-    num_rounds: int = 7
-    timed_seconds: float = 0.3
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        at_least(2, num_rounds=self.num_rounds)
-        positive(timed_seconds=self.timed_seconds)
+    def check(self):
+        """networks have known names."""
         for one in self.networks:
             one.check()
 

@@ -1,60 +1,35 @@
 """Fresh prior draws of single units: how often they are accepted, and what a sweep is worth, over width."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Annotated
 
 import jax
 import numpy as np
 
 from widebnn import data, estimates, samplers
-from widebnn._check import at_least, one_of
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.experiments.settings.images import LOADERS, images
+from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTrain, Seed
+from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import one_layer
 from widebnn.sampling import sample
 from widebnn.study import Cost, Finding, Row, Rows, experiment, vanishing
+from widebnn.study.configuration import Configuration, Count, Counts, NonNegative
 
 __all__ = ["Unitwise", "unitwise"]
 
 
-@dataclass(frozen=True)
-class Unitwise:
-    """The widths, and how long chains run.
+class Unitwise(Configuration):
+    """The widths, and how long chains run."""
 
-    Attributes
-    ----------
-    dataset, num_train
-        "cifar10" or "digits", and how many images are observed.
-    widths
-        Of the one hidden layer.
-    num_chains, num_sweeps, burn_in
-        Chains from prior draws, sweeps of each that count, and sweeps before them.
-    num_projections
-        Random directions in the space of the weights that the data inform.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If the data set is unknown, or there are fewer than two chains.
-    """
-
-    dataset: str = "cifar10"
-    num_train: int = 128
-    widths: tuple[int, ...] = (256, 512, 1_024, 2_048, 4_096, 8_192)
-    num_chains: int = 4
-    num_sweeps: int = 300
-    burn_in: int = 100
-    num_projections: int = 100
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        one_of(LOADERS, dataset=self.dataset)
-        at_least(2, num_chains=self.num_chains)
+    dataset: Images = "cifar10"
+    num_train: NumTrain = 128
+    widths: Annotated[Counts, "Of the one hidden layer."] = (256, 512, 1_024, 2_048, 4_096, 8_192)
+    num_chains: NumChains = 4
+    num_sweeps: Annotated[Count, "Sweeps of each chain that count."] = 300
+    burn_in: Annotated[NonNegative, "Sweeps before them."] = 100
+    num_projections: NumProjections = 100
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
 
 @experiment(

@@ -1,9 +1,8 @@
 """Two algorithms as printed, against what they should sample (Pezzetti et al. 2025, Algorithms 1 and 2)."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +10,15 @@ import numpy as np
 from flax import nnx
 
 from widebnn import samplers, targets
-from widebnn._check import at_least, check_fields, fraction, one_of, positive
+from widebnn._check import one_of
 from widebnn.experiments.errata.published_pcnl import published_marginal, published_potential
+from widebnn.experiments.settings.fields import Noise, NumChains, Seed, Thin
 from widebnn.models import BNN, FCN
 from widebnn.samplers import GradientState
 from widebnn.samplers._base import Sampler, accept
 from widebnn.sampling import Collector, sample
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Fraction, NonNegative, Several
 from widebnn.targets._base import Target
 from widebnn.tree import half_square_difference, inner_product, normal_like
 
@@ -27,53 +28,22 @@ CASES = ("pCN", "pCNL", "pCNL, U = 0")
 Moment = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Algorithms:
-    """Algorithms, chains, and the small network that they sample.
+class Algorithms(Configuration):
+    """Algorithms, chains, and the small network that they sample, which observes six points of a curve."""
 
-    Attributes
-    ----------
-    cases
-        "pCN" and "pCNL" on the posterior of a network, and "pCNL, U = 0".
-    num_chains, num_samples, thin, burn_in
-        Chains per algorithm, each from a prior draw; draws kept of each, steps from one draw to the next, and
-        steps before the first.
-    num_draws
-        Weighted prior draws that the exact values come from.
-    width, noise_std
-        Units of the one hidden layer and σ; the network observes six points of a curve.
-    dimension
-        Size of the position where U = 0, the limit of infinite width.
-    step_size
-        β.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a case is unknown or a number is out of range.
-    """
-
-    cases: tuple[str, ...] = CASES
-    num_chains: int = 64
-    num_samples: int = 500
-    thin: int = 10
-    burn_in: int = 200
-    num_draws: int = 300_000
-    width: int = 4
-    noise_std: float = 0.3
-    dimension: int = 20
-    step_size: float = 0.5
-    seed: int = 0
-
-    def __post_init__(self):
-        check_fields(self, partial(one_of, CASES), "cases")
-        check_fields(self, partial(at_least, 2), "num_chains", "num_draws")
-        check_fields(self, partial(at_least, 1), "num_samples", "thin", "width", "dimension")
-        at_least(0, burn_in=self.burn_in)
-        fraction(step_size=self.step_size)
-        positive(noise_std=self.noise_std)
+    cases: Annotated[
+        tuple[str, ...], partial(one_of, CASES), "Algorithms on the network's posterior, and where U = 0."
+    ] = CASES
+    num_chains: Annotated[NumChains, "Chains per algorithm, each from a prior draw."] = 64
+    num_samples: Annotated[Count, "Draws that are kept of each."] = 500
+    thin: Thin = 10
+    burn_in: Annotated[NonNegative, "Steps before the first draw."] = 200
+    num_draws: Annotated[Several, "Weighted prior draws that the exact values come from."] = 300_000
+    width: Annotated[Count, "Units of the one hidden layer."] = 4
+    noise_std: Noise = 0.3
+    dimension: Annotated[Count, "Of the position where U = 0, the limit of infinite width."] = 20
+    step_size: Annotated[Fraction, "β."] = 0.5
+    seed: Seed = 0
 
 
 @experiment(

@@ -1,8 +1,7 @@
 """Mapping another layer than the readout: what is left of the divergence (Hron et al. 2022, Appendix E.1)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +9,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widebnn import targets
-from widebnn._check import at_least, check_fields, positive
+from widebnn.experiments.settings.fields import Noise, Seed
 from widebnn.models import BNN, Embedding
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Counts, Several
 
 __all__ = ["Counterexample", "counterexample"]
 
@@ -20,39 +20,14 @@ BATCH = 500
 """Draws that are made at once."""
 
 
-@dataclass(frozen=True)
-class Counterexample:
-    """A regression on one input.
+class Counterexample(Configuration):
+    """A regression on one input."""
 
-    Attributes
-    ----------
-    widths
-        d of f(x) = Σ_j v_j sigmoid(x u_j)/√d.
-    num_train
-        Observations of 1 + sin(x)/2, evenly spaced from −2 to 2.
-    num_draws
-        Prior draws of u, weighted by their evidence.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
-    """
-
-    widths: tuple[int, ...] = (16, 64, 256, 1_024, 4_096)
-    num_train: int = 6
-    num_draws: int = 40_000
-    noise_std: float = 0.5
-    seed: int = 0
-
-    def __post_init__(self):
-        check_fields(self, partial(at_least, 1), "widths", "num_train")
-        at_least(2, num_draws=self.num_draws)
-        positive(noise_std=self.noise_std)
+    widths: Annotated[Counts, "d of f(x) = Σ_j v_j sigmoid(x u_j)/√d."] = (16, 64, 256, 1_024, 4_096)
+    num_train: Annotated[Count, "Observations of 1 + sin(x)/2, evenly spaced from −2 to 2."] = 6
+    num_draws: Annotated[Several, "Prior draws of u, weighted by their evidence."] = 40_000
+    noise_std: Noise = 0.5
+    seed: Seed = 0
 
 
 @experiment(

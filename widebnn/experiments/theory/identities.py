@@ -1,8 +1,7 @@
 """Exact statements of the papers, on random problems in float64."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +11,11 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from widebnn import targets, vi
-from widebnn._check import at_least, check_fields, positive
+from widebnn.experiments.settings.fields import Seed
 from widebnn.models import BNN, FCN
 from widebnn.samplers._hmc import hmc, leapfrog
 from widebnn.study import Cost, Finding, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Positives
 from widebnn.targets._base import Target
 
 __all__ = ["Identities", "identities"]
@@ -27,34 +27,15 @@ TOLERANCE = 1e-9
 SIZE = ("num_train", "width", "out_features")
 
 
-@dataclass(frozen=True)
-class Identities:
-    """Random problems.
+class Identities(Configuration):
+    """Random problems."""
 
-    Attributes
-    ----------
-    sizes
-        (observations, inputs of a linear model or units of a network, outputs) of each problem.
-    noise_stds
-        σ; each goes with each size.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a size is below 1 or a noise level is not positive.
-    """
-
-    sizes: tuple[tuple[int, int, int], ...] = ((1, 2, 1), (8, 32, 3), (32, 8, 2), (16, 16, 1))
-    noise_stds: tuple[float, ...] = (1.0, 0.3, 0.1)
-    seed: int = 0
-
-    def __post_init__(self):
-        check_fields(self, positive, "noise_stds")
-        for size in self.sizes:
-            for name, number in zip(SIZE, size, strict=True):
-                at_least(1, **{name: number})
+    sizes: Annotated[
+        tuple[tuple[Count, Count, Count], ...],
+        "(observations, inputs of a linear model or units of a network, outputs) of each problem.",
+    ] = ((1, 2, 1), (8, 32, 3), (32, 8, 2), (16, 16, 1))
+    noise_stds: Annotated[Positives, "σ; each goes with each size."] = (1.0, 0.3, 0.1)
+    seed: Seed = 0
 
 
 @experiment(

@@ -1,9 +1,8 @@
 """Other maps and another likelihood: effective samples per step (Hron et al. 2022, Figures 10 and 11)."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +11,13 @@ from flax import nnx
 from jaxtyping import Float
 
 from widebnn import data, samplers, targets
-from widebnn._check import at_least, check_fields, fraction, one_of, positive
+from widebnn._check import one_of, proper_fraction
 from widebnn.diagnostics import effective_sample_size, random_projections
+from widebnn.experiments.settings.fields import Noise, NumChains, Seed, Thin
 from widebnn.models import BNN, FCN
 from widebnn.sampling import Collector, sample
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Counts, Fraction, Positives, Several
 from widebnn.tree import inner_product
 
 __all__ = ["SOFTMAX_MAPS", "OverMaps", "OverReg", "over_maps", "over_reg"]
@@ -33,112 +34,52 @@ NUM_NEW = 20
 NUM_PIXELS = 64
 
 
-@dataclass(frozen=True)
-class _Chains:
-    """How chains are run: all by Langevin, its step size tuned to one mean acceptance rate.
+class _Chains(Configuration):
+    """How chains are run: all by Langevin, its step size tuned to one mean acceptance rate."""
 
-    Attributes
-    ----------
-    num_chains, num_steps
-        Chains, each from a prior draw, and steps of each that count.
-    burn_in
-        Steps before those, during which the step size is tuned.
-    thin
-        Steps from one draw to the next.
-    target_acceptance
-        The rate that the step size is tuned to.
-    damping
-        γ of the Langevin sampler.
-    num_projections
-        Random directions in the space of θ.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
+    num_chains: NumChains = 8
+    num_steps: Annotated[Count, "Steps of each chain that count."] = 20_000
+    burn_in: Annotated[Count, "Steps before those, during which the step size is tuned."] = 5_000
+    thin: Thin = 10
+    target_acceptance: Annotated[float, proper_fraction, "What the step size is tuned to."] = 0.98
+    damping: Annotated[Fraction, "γ of the Langevin sampler."] = 0.1
+    num_projections: Annotated[Count, "Random directions in the space of θ."] = 100
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
-    Raises
-    ------
-    ValueError
-        If a name is unknown or a number is out of range.
-    """
-
-    num_chains: int = 8
-    num_steps: int = 20_000
-    burn_in: int = 5_000
-    thin: int = 10
-    target_acceptance: float = 0.98
-    damping: float = 0.1
-    num_projections: int = 100
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        check_fields(self, partial(at_least, 2), "num_chains")
-        check_fields(self, partial(at_least, 1), "thin", "num_projections", "burn_in")
+    def check(self):
+        """`num_steps` is 2 · `thin` or more."""
         if self.num_steps < 2 * self.thin:
             raise ValueError(f"num_steps must be at least 2 · thin = {2 * self.thin}; got {self.num_steps}")
-        if not 0 < self.target_acceptance < 1:
-            raise ValueError(f"target_acceptance must lie in (0, 1); got {self.target_acceptance}")
-        fraction(damping=self.damping)
-        positive(noise_std=self.noise_std)
 
 
-@dataclass(frozen=True)
 class OverReg(_Chains):
-    """T and R over λ, on two measurements (body mass, triglycerides) of the diabetes data.
+    """T and R over λ, on two measurements (body mass, triglycerides) of the diabetes data."""
 
-    Attributes
-    ----------
-    num_train, width
-        Patients, and units of the one hidden layer.
-    regs
-        λ.
-    num_prior
-        Prior draws at which the sign of det ∂R/∂φ is computed.
-    """
-
-    num_train: int = 8
-    width: int = 8
-    regs: tuple[float, ...] = (1e-2, 1e-1, 1.0, 10.0, 100.0)
-    num_prior: int = 2_000
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_fields(self, partial(at_least, 1), "num_train", "width", "num_prior")
-        check_fields(self, positive, "regs")
+    num_train: Annotated[Count, "Patients."] = 8
+    width: Annotated[Count, "Units of the one hidden layer."] = 8
+    regs: Annotated[Positives, "λ."] = (1e-2, 1e-1, 1.0, 10.0, 100.0)
+    num_prior: Annotated[Count, "Prior draws at which the sign of det ∂R/∂φ is computed."] = 2_000
 
 
-@dataclass(frozen=True)
 class OverMaps(_Chains):
-    """The softmax likelihood under several maps over width, on the digits 3 and 8.
-
-    Attributes
-    ----------
-    num_train, num_inputs
-        Images, and how many of their leading principal components the network sees.
-    widths, maps
-        The grid.
-    num_prior
-        Prior draws over which the standard deviation of U is taken.
-    """
+    """The softmax likelihood under several maps over width, on the digits 3 and 8."""
 
     thin: int = 2  # effective samples per step cannot exceed 1/thin
     target_acceptance: float = 0.9
-    num_train: int = 64
-    num_inputs: int = 4
-    widths: tuple[int, ...] = (8, 32, 128, 512)
-    maps: tuple[str, ...] = tuple(SOFTMAX_MAPS)
-    num_prior: int = 2_000
+    num_train: Annotated[Several, "Images."] = 64
+    num_inputs: Annotated[Count, "How many of their leading principal components the network sees."] = 4
+    widths: Annotated[Counts, "Part of the grid."] = (8, 32, 128, 512)
+    maps: Annotated[tuple[str, ...], partial(one_of, SOFTMAX_MAPS), "Part of the grid."] = tuple(SOFTMAX_MAPS)
+    num_prior: Annotated[Several, "Prior draws over which the deviation of U is taken."] = 2_000
 
-    def __post_init__(self):
-        super().__post_init__()
-        check_fields(self, partial(at_least, 1), "widths")
-        check_fields(self, partial(at_least, 2), "num_train", "num_prior")
-        check_fields(self, partial(one_of, SOFTMAX_MAPS), "maps")
-        if not 1 <= self.num_inputs <= min(self.num_train, NUM_PIXELS):
+    def check(self):
+        """`num_steps` is 2 · `thin` or more and there are `num_inputs` principal components."""
+        super().check()
+        if self.num_inputs > (most := min(self.num_train, NUM_PIXELS)):
             raise ValueError(
-                f"num_inputs must be 1 to {min(self.num_train, NUM_PIXELS)}, the principal components that "
-                f"there are; got {self.num_inputs}"
+                f"num_inputs must be 1 to {most}, the principal components that there are; "
+                f"got {self.num_inputs}"
             )
 
 

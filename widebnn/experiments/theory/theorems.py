@@ -1,9 +1,8 @@
 """What the limit theorems say vanishes, estimated over width (Hron et al. 2022; Pezzetti et al. 2025)."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +12,14 @@ from flax import nnx
 from jaxtyping import Array, Float
 
 from widebnn import estimates, nngp, samplers, targets
-from widebnn._check import at_least, check_fields, fraction, one_of, positive
+from widebnn._check import at_least
 from widebnn.diagnostics import rhat
-from widebnn.experiments.settings.images import LOADERS, images
+from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumTrain, Seed
+from widebnn.experiments.settings.images import images
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment, vanishing
+from widebnn.study.configuration import Configuration, Count, Counts, Fraction, NonNegative
 
 __all__ = ["Theorems", "theorems"]
 
@@ -34,57 +35,21 @@ GROUPS = 20
 """Groups of draws that `estimates.by_groups` takes an error from, none of them empty."""
 
 
-@dataclass(frozen=True)
-class Theorems:
-    """Networks, prior draws and chains.
+class Theorems(Configuration):
+    """Networks, prior draws and chains; the output says whether the class of an image is even or odd."""
 
-    Attributes
-    ----------
-    dataset, num_train
-        The images, by name, and their number; the output says whether the class is even or odd.
-    widths
-        Widths of one hidden layer, for divergences, gradients and chains.
-    num_draws
-        Prior draws at each width.
-    function_widths, num_functions
-        Widths of three hidden layers, for functions of one input given three observations, and the number of
-        functions drawn.
-    step_size
-        β of all chains.
-    num_chains, num_steps, burn_in
-        Chains, each from a prior draw; steps of each chain that count, and steps before them.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If the data set is unknown or a number is out of range.
-    """
-
-    dataset: str = "cifar10"
-    num_train: int = 16
-    widths: tuple[int, ...] = (128, 256, 512, 1_024, 2_048)
-    num_draws: int = 10_000
-    function_widths: tuple[int, ...] = (16, 32, 64, 128, 256)
-    num_functions: int = 5_000
-    step_size: float = 0.5
-    num_chains: int = 4
-    num_steps: int = 2_000
-    burn_in: int = 300
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        one_of(LOADERS, dataset=self.dataset)
-        check_fields(self, partial(at_least, 1), "num_train", "widths", "function_widths", "num_steps")
-        check_fields(self, partial(at_least, 2), "num_chains")
-        check_fields(self, partial(at_least, GROUPS), "num_draws", "num_functions")
-        at_least(0, burn_in=self.burn_in)
-        fraction(step_size=self.step_size)
-        positive(noise_std=self.noise_std)
+    dataset: Images = "cifar10"
+    num_train: NumTrain = 16
+    widths: Annotated[Counts, "Of one hidden layer, for all but functions."] = (128, 256, 512, 1_024, 2_048)
+    num_draws: Annotated[int, partial(at_least, GROUPS), "Prior draws at each width."] = 10_000
+    function_widths: Annotated[Counts, "Of three, for functions of one input."] = (16, 32, 64, 128, 256)
+    num_functions: Annotated[int, partial(at_least, GROUPS), "Functions given three observations."] = 5_000
+    step_size: Annotated[Fraction, "β of all chains."] = 0.5
+    num_chains: NumChains = 4
+    num_steps: Annotated[Count, "Steps of each chain that count."] = 2_000
+    burn_in: Annotated[NonNegative, "Steps before them."] = 300
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
 
 def _cost(c: Theorems) -> Cost:

@@ -1,14 +1,14 @@
 """ResNet-20 over the temperature of the ELBO, in and out of distribution (Huix et al. 2022, Figs. 2, 6)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import jax
 from flax import nnx
 
 from widebnn import data, vi
-from widebnn._check import check_fields, one_of
+from widebnn._check import one_of
 from widebnn.experiments.settings.images import INPUTS
 from widebnn.experiments.variational.tempered_fits import (
     RULE_OF_CURVES,
@@ -26,17 +26,8 @@ PRIOR_VARIANCES = {"batch": 0.2, "none": 1.0}
 """By normaliser: that of the paper, and the one that scaled convolutions are made for."""
 
 
-@dataclass(frozen=True)
 class ResNet(TemperedFits):
-    """`widebnn.vi.ResNet20` in 1/N scaling; N = 64, its top channels, in η = τp/N.
-
-    Attributes
-    ----------
-    norms
-        "batch", "none" or both, as `widebnn.vi.ResNet20` has them.
-    augment
-        Whether images are flipped and cropped at each step.
-    """
+    """`widebnn.vi.ResNet20` in 1/N scaling; N = 64, its top channels, in η = τp/N."""
 
     dataset: str = "cifar10"
     outside: str = "svhn"
@@ -44,12 +35,10 @@ class ResNet(TemperedFits):
     num_test: int = 5_000
     taus: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2, 0.1)
     num_epochs: int = 200
-    norms: tuple[str, ...] = ("batch",)
-    augment: bool = True
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_fields(self, partial(one_of, PRIOR_VARIANCES), "norms")
+    norms: Annotated[tuple[str, ...], partial(one_of, PRIOR_VARIANCES), "Normalisers of the network."] = (
+        "batch",
+    )
+    augment: Annotated[bool, "Whether images are flipped and cropped at each step."] = True
 
 
 @experiment(

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Annotated
 
 import jax
 import numpy as np
 from flax import nnx
 
 from widebnn import vi
-from widebnn._check import at_least, positive
+from widebnn.experiments.settings.fields import PriorVariance
 from widebnn.experiments.settings.images import PIXELS
 from widebnn.experiments.settings.ood_split import rounded, shares
 from widebnn.experiments.variational.tempered_fits import (
@@ -21,6 +21,7 @@ from widebnn.experiments.variational.tempered_fits import (
     flat,
 )
 from widebnn.study import Cost, Finding, Results, Row, experiment
+from widebnn.study.configuration import Count
 
 __all__ = ["Tempering", "tempering"]
 
@@ -29,28 +30,15 @@ STD_EDGES = np.linspace(0, 0.6, 61)
 NUM_UNITS = 60
 
 
-@dataclass(frozen=True)
 class Tempering(TemperedFits):
     """The two-layer ReLU network in 1/N scaling, with a prior N(0, `prior_variance`) and cross-entropy.
 
-    Attributes
-    ----------
-    width
-        N.
-    prior_variance
-        Prior variance of a weight; means start at N(0, 0.01²), as in `widebnn.vi.TwoLayer`.
-    local
-        Whether steps use local reparametrisation.
+    Means start at N(0, 0.01²), as in `widebnn.vi.TwoLayer`.
     """
 
-    width: int = 400
-    prior_variance: float = 0.2
-    local: bool = True
-
-    def __post_init__(self):
-        super().__post_init__()
-        at_least(1, width=self.width)
-        positive(prior_variance=self.prior_variance)
+    width: Annotated[Count, "N."] = 400
+    prior_variance: PriorVariance = 0.2
+    local: Annotated[bool, "Whether steps use local reparametrisation."] = True
 
 
 @experiment(
