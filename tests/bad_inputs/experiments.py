@@ -15,26 +15,6 @@ RECURRENT = CASE.network._replace(architecture="recurrent")
 
 
 ROWS = [
-    *refused("experiments.config_hash", ({"n": 3}, TypeError, "config…dataclass")),
-    *refused(
-        "experiments.save",
-        (
-            "no such folder/rows.json",
-            experiments.OverWidth(),
-            Rows(),
-            0.0,
-            FileNotFoundError,
-            "no such folder",
-        ),
-    ),
-    *refused(
-        "experiments.load",
-        ("nothing.json", experiments.OverWidth(), FileNotFoundError, "path…nothing.json…run the experiment"),
-    ),
-    *refused(
-        "experiments.load_or_run",
-        ("rows.json", "laptop", lambda config: [], TypeError, "config…dataclass…'laptop'"),
-    ),
     *refused(
         "experiments.find",
         ("P-F99", "name…'P-F1'…'suprema'…'P-F99'"),

@@ -89,14 +89,10 @@ def _parser() -> argparse.ArgumentParser:
 def _list(options: argparse.Namespace) -> None:
     """list experiments, the rows that they serve, their scales, and which have results (*)"""
     for name, experiment in EXPERIMENTS.items():
-        stored = [s for s in SCALES if (Path(options.results) / f"{name}_{s}.json").exists()]
+        stored = experiment.files(options.results)
         scales = " ".join(f"{s}*" if s in stored else s for s in SCALES if s in experiment.scales)
-        rows = ", ".join(_rows_of(name))
+        rows = ", ".join(claim.id for claim in experiment.claims)
         print(f"{name:16}{rows:18}{scales:28}{experiment.title}")
-
-
-def _rows_of(name: str) -> list[str]:
-    return [claim.id for claim in CLAIMS if claim.experiment == name]
 
 
 def _show(options: argparse.Namespace) -> None:
@@ -182,18 +178,11 @@ def _executor(wanted: str | None) -> Iterator[Executor | None]:
 
 def _summarise(options: argparse.Namespace) -> None:
     """say what stored results say of the claims that rest on them"""
-    names = (
-        [options.id]
-        if options.id
-        else [n for n in EXPERIMENTS if _has_results(n, options.scale, options.results)]
-    )
-    for name in names:
+    every = {name: experiment.files(options.results) for name, experiment in EXPERIMENTS.items()}
+    found = [name for name, files in every.items() if (options.scale in files if options.scale else files)]
+    for name in [options.id] if options.id else found:
         for entry in summarise(name, options.scale, options.results):
             print(entry, end="\n\n")
-
-
-def _has_results(name: str, scale: str | None, results: str) -> bool:
-    return any((Path(results) / f"{name}_{s}.json").exists() for s in ([scale] if scale else SCALES))
 
 
 def _ledger(options: argparse.Namespace) -> None:

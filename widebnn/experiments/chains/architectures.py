@@ -11,8 +11,13 @@ import numpy as np
 
 from widebnn import estimates, samplers, targets
 from widebnn._check import at_least, fraction
-from widebnn.diagnostics import effective_sample_size
-from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, LEAST_ESS, bulk_and_tail, finite
+from widebnn.experiments.settings.chain_summaries import (
+    LEAST_DRAWS,
+    LEAST_ESS,
+    bulk_and_tail,
+    ess_per_step,
+    finite,
+)
 from widebnn.experiments.settings.fields import Noise, NumTest, Seed
 from widebnn.experiments.settings.networks import Network, network, observed, observes, over_widths
 from widebnn.experiments.settings.posterior import Posterior, size
@@ -205,16 +210,13 @@ def _summary(draws: Draws) -> Row:
         ranked = {"rhat": arviz.rhat(potential)}
     ranked |= {name: ess / total_steps for name, ess in bulk_and_tail(potential).items()}
     found = {f"{name}_potential": finite(value) if has_moved else None for name, value in ranked.items()}
-    for name, series in {"acceptance": draws.stats["acceptance_rate"], "potential": potential}.items():
-        mean, error = estimates.mean_and_mcse(series)
-        found |= {name: mean, f"{name}_error": finite(error)}
-    for name, values in draws.collected.items():
-        each = np.stack([effective_sample_size(chain[None]) for chain in values]) / num_steps
-        chains = each.reshape(len(each), -1).mean(axis=1)
-        found |= {
-            f"ess_{name}": finite(chains.mean()),
-            f"ess_{name}_error": finite(chains.std(ddof=1) / math.sqrt(len(chains))),
-        }
+    measures = {
+        "acceptance": Measure(*estimates.mean_and_mcse(draws.stats["acceptance_rate"])),
+        "potential": Measure(*estimates.mean_and_mcse(potential)),
+    }
+    measures |= {f"ess_{name}": ess_per_step(values, num_steps) for name, values in draws.collected.items()}
+    for name, measure in measures.items():
+        found |= {column: finite(value) for column, value in measure.columns(name).items()}
     return found | {"ms_per_step": 1e3 * draws.seconds / total_steps}
 
 
@@ -231,8 +233,7 @@ SETTING = ("architecture", "dataset", "depth")
     "narrowest, pCNL accepts more than pCN at the widest, and its lead over LMC is greater there than at "
     "the narrowest. With one hidden layer on CIFAR-10, up to width 16,384, the ratio of its effective "
     "samples of U to those of pCN grows too, over the widths at which there are ten of each.",
-    chapter="21-left-open",
-    figure="fig-left-open",
+    page="21-left-open#fig-left-open",
 )
 def left_open(results: Results) -> Iterator[Finding]:
     for (architecture, dataset, depth), rows in results.rows.by(*SETTING):
@@ -261,6 +262,6 @@ def _gains(rows: Rows, num_chains: int) -> list[Measure]:
     for width in sorted(rows.values("width")):
         pair = [rows.one(width=width, sampler=name) for name in ("pCNL", "pCN")]
         if all((row["ess_potential"] or 0.0) * row["num_steps"] * num_chains >= LEAST_ESS for row in pair):
-            pcnl, pcn = (Measure(row["ess_potential"], row["ess_potential_error"]) for row in pair)
+            pcnl, pcn = (Measure.of(row, "ess_potential") for row in pair)
             gains.append(pcnl / pcn)
     return gains

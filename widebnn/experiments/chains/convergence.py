@@ -165,8 +165,7 @@ WAVES = 0.25  # at U = 0, two runs of a dozen correlation times differ in it by 
     "weights and over predictions: that of pCN is smaller at the widest network than at the narrowest "
     "and below 1.2 there, that of pCNL is below 1.2 at every width, and that of LMC, of the weights, is "
     "greater at the widest than at the narrowest. Of predictions there is no standard error.",
-    chapter="18-convergence",
-    figure="fig-rhat",
+    page="18-convergence#fig-rhat",
 )
 def disagreement(results: Results) -> Iterator[Finding]:
     for quantity in ("weights", "predictions"):
@@ -208,8 +207,7 @@ def _at_the_end(rows: Rows, sampler: str) -> list[Row]:
     rule="The share of the variance of the first two principal components that is between chains is "
     "greater at the widest network than at the narrowest, by a quarter at least: almost so much of it "
     "there can be where nothing is wrong.",
-    chapter="18-convergence",
-    figure="fig-traces-langevin",
+    page="18-convergence#fig-traces-langevin",
 )
 def langevin_traces(rows: Rows) -> Iterator[Finding]:
     between = _between(rows, "Langevin")
@@ -223,8 +221,7 @@ def langevin_traces(rows: Rows) -> Iterator[Finding]:
     paper="traces",
     rule="The share of the variance of the first two principal components that is between chains is "
     "smaller at the widest network than at the narrowest, by a quarter at least.",
-    chapter="18-convergence",
-    figure="fig-traces-pcn",
+    page="18-convergence#fig-traces-pcn",
 )
 def pcn_traces(rows: Rows) -> Iterator[Finding]:
     between = _between(rows, "pCN")
@@ -238,8 +235,7 @@ def pcn_traces(rows: Rows) -> Iterator[Finding]:
     paper="traces",
     rule="At the narrowest network less than a quarter of the variance of the first two principal "
     "components is between chains, and less than under pCN by a quarter at least.",
-    chapter="18-convergence",
-    figure="fig-traces-pcnl",
+    page="18-convergence#fig-traces-pcnl",
 )
 def pcnl_traces(rows: Rows) -> Iterator[Finding]:
     pcnl, pcn = _between(rows, "pCNL")[0], _between(rows, "pCN")[0]

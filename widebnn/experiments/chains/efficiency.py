@@ -211,7 +211,6 @@ def _summary(run: _Run) -> Row:
         for i in range(num_chains)
     ]
     u = draws["potential"].astype(np.float64)
-    mean, mean_error = (float(x) for x in estimates.mean_and_mcse(u))
     return {
         "dimension": sum(leaf.size for leaf in jax.tree.leaves(run.start)),
         "step_size": draws.step_size,
@@ -221,8 +220,7 @@ def _summary(run: _Run) -> Row:
         "worst": worst,
         "ess_per_step": ess / (num_chains * num_steps),
         "ess_per_step_error": float(np.std(left_out)) / math.sqrt(num_chains - 1) / num_steps,
-        "potential": mean,
-        "potential_error": mean_error,
+        **Measure(*estimates.mean_and_mcse(u)).columns("potential"),
         "potential_std": float(u.std()),
     }
 
@@ -244,8 +242,7 @@ PAPERS = ("pCN", "pCNL", "Langevin")
     rule="By the least effective samples per second of U, projections of the weights and predictions, on "
     "one target: at each width function-space HMC and the unit-wise sampler each have more than the "
     "best of pCN, pCNL and Langevin.",
-    chapter="12-faster",
-    figure="fig-efficiency",
+    page="12-faster#fig-efficiency",
 )
 def faster(rows: Rows) -> Iterator[Finding]:
     for width in rows.where(sampler="unit-wise").values("width"):
@@ -262,14 +259,13 @@ def faster(rows: Rows) -> Iterator[Finding]:
     rule="Of HMC on all of φ, without the readout, and with inputs rotated too: the mean of U is that on "
     "all of φ (to half of its deviation), and there are more effective samples per step and per "
     "second.",
-    chapter="12-faster",
-    figure="fig-cifar10",
+    page="12-faster#fig-cifar10",
 )
 def targets_agree(rows: Rows) -> Iterator[Finding]:
     whole = rows.one(sampler="HMC", target="repriorised")
-    potential = Measure(whole["potential"], whole["potential_error"])
+    potential = Measure.of(whole, "potential")
     for row in (row for row in rows.where(sampler="HMC") if row is not whole):
-        shift = (Measure(row["potential"], row["potential_error"]) - potential) / whole["potential_std"]
+        shift = (Measure.of(row, "potential") - potential) / whole["potential_std"]
         what = f"{row['target']} against {whole['target']}"
         yield Finding(f"{what}: shift of U in its deviations", shift, above=-0.5, below=0.5)
         for column, words in (("ess_per_step", "step"), ("ess_per_second", "second")):

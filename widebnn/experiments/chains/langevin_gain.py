@@ -205,7 +205,7 @@ def _worth(draws: Float[np.ndarray, "chain draw entry"], thin: int) -> dict[str,
     left_out = [_pooled(np.delete(draws, chain, axis=0)) for chain in range(num_chains)]
     per_draw = {
         "ess": mean,
-        "ess_error": alone.mean(axis=1).std(ddof=1) / math.sqrt(num_chains),
+        "ess_error": Measure.mean(alone.mean(axis=1)).error,
         "ess_low": low,
         "ess_high": high,
         "pooled": _pooled(draws),
@@ -359,8 +359,7 @@ LEAST_ACCEPTANCE = 0.98  # of the protocol
     "for each: more in φ at each width, and the gain is larger at the widest than at the narrowest. "
     "A gain is not resolved where the acceptance in θ or in φ is not above 0.98, nor its change where "
     "pooled chains have fewer than ten effective samples.",
-    chapter="19-width-data-architecture",
-    figure="fig-gain-width",
+    page="19-width-data-architecture#fig-gain-width",
 )
 def grows_with_width(results: Results) -> Iterator[Finding]:
     found = _gains(results.rows, "width")
@@ -375,8 +374,7 @@ def grows_with_width(results: Results) -> Iterator[Finding]:
     paper="higher effective sample size in φ at every n, width 512",
     rule="By the same measure as over width: more in φ at each number of images, and the gain is smaller "
     "at the most than at the fewest.",
-    chapter="19-width-data-architecture",
-    figure="fig-gain-data",
+    page="19-width-data-architecture#fig-gain-data",
 )
 def shrinks_with_data(results: Results) -> Iterator[Finding]:
     found = _gains(results.rows, "num_train")
@@ -391,8 +389,7 @@ def shrinks_with_data(results: Results) -> Iterator[Finding]:
     paper="about 10 times at n = 1,024 to 40,960",
     rule="By the same measure as over width: more in φ at each number of images, from one a unit to "
     "forty. Below paper scale units and images are fewer, and their ratio is the same.",
-    chapter="19-width-data-architecture",
-    figure="fig-gain-architecture",
+    page="19-width-data-architecture#fig-gain-architecture",
 )
 def stays(rows: Rows) -> list[Finding]:
     return _gains(rows, "num_train")
@@ -406,8 +403,7 @@ def stays(rows: Rows) -> list[Finding]:
     rule="By the same measure as over width: more in φ at the fewest images, and a smaller gain at the "
     "most. At paper scale images outnumber the channels of the top group; at laptop and colab scale they "
     "do not.",
-    chapter="19-width-data-architecture",
-    figure="fig-gain-architecture",
+    page="19-width-data-architecture#fig-gain-architecture",
 )
 def gains_where_wide(results: Results) -> Iterator[Finding]:
     found = _gains(results.rows, "num_train")
@@ -423,8 +419,7 @@ def gains_where_wide(results: Results) -> Iterator[Finding]:
     rule="R̂² − 1 of three chains of a dense network, started at the same parameters in φ and in θ, mean "
     "over random projections of θ at the end of the run: smaller in φ at each number of images. Its "
     "standard error counts projections, not chains.",
-    chapter="19-width-data-architecture",
-    figure="fig-gain-rhat",
+    page="19-width-data-architecture#fig-gain-rhat",
 )
 def chains_agree(results: Results) -> Iterator[Finding]:
     def excess(row: Row) -> Measure:

@@ -201,8 +201,7 @@ PAPERS = ("pCN", "pCNL", "Langevin")
     rule="At each β pCN and pCNL accept more at the widest network than at the narrowest, and the gap "
     "between them is smaller there than at its greatest. At β = 0.2 and 0.1 LMC accepts less there"
     " than at the narrowest, and than at its best.",
-    chapter="05-cifar10-over-width",
-    figure="fig-acceptance",
+    page="05-cifar10-over-width#fig-acceptance",
 )
 def acceptance(rows: Rows) -> Iterator[Finding]:
     for beta, at in rows.by("step_size"):
@@ -230,8 +229,7 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
     "resolved, for pCN and pCNL, and at the widest LMC is below pCN. An effective sample size "
     "below ten counts as not resolved, and as ten of LMC at the widest. One chain each; the error of a "
     "mean over projections is from their range.",
-    chapter="05-cifar10-over-width",
-    figure="fig-ess",
+    page="05-cifar10-over-width#fig-ess",
 )
 def mixing(results: Results) -> Iterator[Finding]:
     for beta, rows in results.rows.by("step_size"):

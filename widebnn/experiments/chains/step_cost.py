@@ -142,8 +142,7 @@ MODERATE = 1_024  # a width at which the papers still see next to no cost
     "width 1,024. In feature space, where the published code always is, it is greater in the widest "
     "dense network than in the narrowest, and in the widest convolutional network than in the dense one "
     "nearest in width.",
-    chapter="20-step-cost",
-    figure="fig-step-cost",
+    page="20-step-cost#fig-step-cost",
 )
 def step_takes(rows: Rows) -> Iterator[Finding]:
     for width, found in _ratios(rows, "dense", "φ").items():

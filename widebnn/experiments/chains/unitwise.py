@@ -8,11 +8,12 @@ import numpy as np
 
 from widebnn import data, estimates, samplers
 from widebnn.diagnostics import effective_sample_size, random_projections
+from widebnn.experiments.settings.chain_summaries import ess_per_step
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTrain, Seed
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import one_layer
 from widebnn.sampling import sample
-from widebnn.study import Cost, Finding, Row, Rows, experiment, vanishing
+from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment, vanishing
 from widebnn.study.configuration import Configuration, Count, Counts, NonNegative
 
 __all__ = ["Unitwise", "unitwise"]
@@ -88,13 +89,9 @@ def _run(config: Unitwise, dataset: data.Dataset, width: int) -> Row:
             "weights": random_projections(keys[1], target.template, num=config.num_projections),
         },
     )
-    rejection = estimates.mean_and_mcse(1 - draws.stats["acceptance_rate"])
-    row = {"rejection": float(rejection.value), "rejection_error": float(rejection.error)}
+    row: Row = Measure(*estimates.mean_and_mcse(1 - draws.stats["acceptance_rate"])).columns("rejection")
     for name in ("potential", "weights"):
-        each = [effective_sample_size(chain[None]) for chain in draws[name]]
-        per_chain = np.array([float(np.mean(ess)) for ess in each]) / config.num_sweeps
-        row[f"ess_{name}"] = float(per_chain.mean())
-        row[f"ess_{name}_error"] = float(per_chain.std(ddof=1) / np.sqrt(config.num_chains))
+        row |= ess_per_step(draws[name], config.num_sweeps).columns(f"ess_{name}")
     least = np.min(effective_sample_size(draws["weights"]))
     row["ess_least"] = float(least) / (config.num_chains * config.num_sweeps)
     sweeps = config.num_chains * (config.num_sweeps + config.burn_in)
@@ -108,8 +105,7 @@ def _run(config: Unitwise, dataset: data.Dataset, width: int) -> Row:
     rule="The share that is rejected falls as a power of the width (exponent below 0, with a first "
     "correction for finite width), to less than half from the narrowest network to the widest; "
     "effective samples per sweep, of U and of the mean projection, rise, and to above three quarters.",
-    chapter="11-unitwise",
-    figure="fig-unitwise",
+    page="11-unitwise#fig-unitwise",
 )
 def fresh(rows: Rows) -> Iterator[Finding]:
     rejected = rows.over("width", "rejection", "rejection_error")

@@ -25,7 +25,6 @@ from widebnn.tree import half_square_difference, inner_product, normal_like
 __all__ = ["Algorithms", "algorithms"]
 
 CASES = ("pCN", "pCNL", "pCNL, U = 0")
-Moment = tuple[float, float]
 
 
 class Algorithms(Configuration):
@@ -85,20 +84,16 @@ def printed_is_off(algorithm: str) -> Callable[[Rows], Iterator[Finding]]:
         for target, found in rows.where(algorithm=algorithm).by("target"):
             printed, right = found.one(acceptance="printed"), found.one(acceptance="right")
             what = f"{target}: mean {printed['quantity']}"
-            off = _measure(printed, "posterior") - _measure(printed, "chain")
+            off = Measure.of(printed, "posterior") - Measure.of(printed, "chain")
             yield Finding(f"{what}, posterior less chain as printed", off, above=0)
             against = [(right, "posterior", "right chain less posterior")]
             if printed["law"] is not None:
                 against.append((printed, "law", "chain as printed less its law"))
             for row, wanted, words in against:
-                share = (_measure(row, "chain") - _measure(row, wanted)) / abs(off.value)
+                share = (Measure.of(row, "chain") - Measure.of(row, wanted)) / abs(off.value)
                 yield Finding(f"{what}, {words}, of that", share, above=-0.2, below=0.2)
 
     return summary
-
-
-def _measure(row: Row, name: str) -> Measure:
-    return Measure(row[name], row[f"{name}_error"])
 
 
 algorithms.claim(
@@ -110,8 +105,7 @@ algorithms.claim(
     "that of the law in which the likelihood counts twice (to a fifth of the difference); accepted by −U it "
     "is that of the posterior.",
     errs=True,
-    chapter="10-errata",
-    figure="fig-two-laws",
+    page="10-errata#fig-two-laws",
 )(printed_is_off("pCN"))
 
 algorithms.claim(
@@ -123,8 +117,7 @@ algorithms.claim(
     "small, at U = 0 one half (to a fifth of the difference); with the ratio of pCNL it is that of the "
     "posterior.",
     errs=True,
-    chapter="10-errata",
-    figure="fig-rules",
+    page="10-errata#fig-rules",
 )(printed_is_off("pCNL"))
 
 
@@ -159,17 +152,17 @@ def _flat(config: Algorithms) -> Iterator[Row]:
     target = targets.from_potential(lambda u: jnp.zeros(()), jnp.zeros(config.dimension))
     square, beta = _mean_square(target), config.step_size
     chains = {
-        "printed": (_printed_pcnl(target, beta), (0.5, 0.0)),
+        "printed": (_printed_pcnl(target, beta), Measure(0.5, 0.0)),
         "right": (samplers.pcnl(target.potential, beta), None),
     }
     for acceptance, (sampler, law) in chains.items():
         named = {"algorithm": "pCNL", "acceptance": acceptance, "target": "U = 0", "quantity": "square"}
-        yield named | _moments(_chain(config, sampler, target, square), (1.0, 0.0), law)
+        yield named | _moments(_chain(config, sampler, target, square), Measure(1.0, 0.0), law)
 
 
-def _moments(chain: Moment, posterior: Moment, law: Moment | None) -> dict[str, float | None]:
-    found = {"chain": chain, "posterior": posterior, "law": law or (None, None)}
-    return {f"{name}{end}": of[i] for name, of in found.items() for i, end in enumerate(("", "_error"))}
+def _moments(chain: Measure, posterior: Measure, law: Measure | None) -> dict[str, float | None]:
+    unknown = {"law": None, "law_error": None}
+    return chain.columns("chain") | posterior.columns("posterior") | (law.columns("law") if law else unknown)
 
 
 def _mean_square(target: Target) -> Collector:
@@ -195,7 +188,7 @@ def _printed_pcnl(target: Target, step_size: float) -> Sampler:
     return Sampler(init, step)
 
 
-def _chain(config: Algorithms, sampler: Sampler, target: Target, function: Collector) -> Moment:
+def _chain(config: Algorithms, sampler: Sampler, target: Target, function: Collector) -> Measure:
     draws = sample(
         jax.random.key(config.seed),
         sampler,
@@ -206,11 +199,10 @@ def _chain(config: Algorithms, sampler: Sampler, target: Target, function: Colle
         num_chains=config.num_chains,
         collect={"value": function},
     )
-    means = draws["value"].astype(np.float64).mean(axis=1)
-    return float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means)))
+    return Measure.mean(draws["value"].astype(np.float64).mean(axis=1))
 
 
-def _exact(config: Algorithms, target: targets.NetworkTarget) -> tuple[dict[str, Moment], Moment]:
+def _exact(config: Algorithms, target: targets.NetworkTarget) -> tuple[dict[str, Measure], Measure]:
     """Means under the posterior, and of the misfit under the law ∝ exp(−½‖φ‖² − Φ(φ)).
 
     Prior draws of the inner parameters are weighted; the readout has its Gaussian law given them, at noise
@@ -238,8 +230,8 @@ def _exact(config: Algorithms, target: targets.NetworkTarget) -> tuple[dict[str,
     return posterior, _weighted(u_published, wrong)
 
 
-def _weighted(potential: np.ndarray, values: np.ndarray) -> Moment:
+def _weighted(potential: np.ndarray, values: np.ndarray) -> Measure:
     weight = np.exp(potential.min() - potential)
     weight /= weight.sum()
     mean = weight @ values
-    return float(mean), float(np.sqrt(weight**2 @ (values - mean) ** 2))
+    return Measure(float(mean), float(np.sqrt(weight**2 @ (values - mean) ** 2)))

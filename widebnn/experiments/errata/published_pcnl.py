@@ -188,8 +188,7 @@ def published_pcnl(config: PublishedPCNL) -> Iterator[Row]:
     "closed-form law says (to a fifth of the difference), the potential is shifted, and the deviation of f "
     "is too small at training images.",
     errs=True,
-    chapter="10-errata",
-    figure="fig-misfit",
+    page="10-errata#fig-misfit",
 )
 def samples_another_law(rows: Rows) -> Iterator[Finding]:
     """The misfit of the published chain against both laws, and how these differ."""

@@ -69,8 +69,7 @@ def counterexample(config: Counterexample) -> Iterator[Row]:
     "posterior stays above ½ E[sign Σv/√d | D]² (Pinsker): above 0.1 nats at the widest network and no less "
     "than nine tenths of that at the narrowest; the mean of Σv/√d has the limit that the paper's formula "
     "gives.",
-    chapter="09-other-maps",
-    figure="fig-counter",
+    page="09-other-maps#fig-counter",
 )
 def divergence_stays(rows: Rows) -> Iterator[Finding]:
     """The bound on the divergence over width, and the limit of the mean."""
@@ -82,9 +81,7 @@ def divergence_stays(rows: Rows) -> Iterator[Finding]:
     yield Finding("E[s | D] at the widest ÷ limit", mean / rows[0]["limit"], above=0.9, below=1.1)
 
 
-def _posterior(
-    config: Counterexample, x: Float[Array, "n 1"], y: Float[Array, "n 1"], width: int
-) -> dict[str, float]:
+def _posterior(config: Counterexample, x: Float[Array, "n 1"], y: Float[Array, "n 1"], width: int) -> Row:
     features = Embedding(
         lambda u, x: jax.nn.sigmoid(x * u[None, :]), jax.ShapeDtypeStruct((width,), jnp.float32)
     )
@@ -102,10 +99,10 @@ def _posterior(
     potential, *found = np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=BATCH))(keys))
     weight = np.exp(potential.min() - potential.astype(np.float64))
     weight /= weight.sum()
-    row = {}
+    row: Row = {}
     for name, values in zip(("mean", "sign"), found, strict=True):
-        row[name] = float(weight @ values)
-        row[f"{name}_error"] = float(np.sqrt(weight**2 @ (values - row[name]) ** 2))
+        mean = weight @ values
+        row |= Measure(float(mean), float(np.sqrt(weight**2 @ (values - mean) ** 2))).columns(name)
     return row | {"effective_draws": float(1 / np.sum(weight**2))}
 
 

@@ -99,8 +99,7 @@ identities.claim(
     paper="exact",
     rule="How much the potential of φ varies over prior draws, in units of how much that of θ does. On "
     "random problems in float64: below 1e-9.",
-    chapter="01-linear-models",
-    figure="fig-ridge",
+    page="01-linear-models#fig-ridge",
 )(exact("prior", "variation of U in φ ÷ in θ"))
 
 identities.claim(
@@ -110,8 +109,7 @@ identities.claim(
     paper="exact",
     rule="The largest difference over prior draws, in units of how much the potential varies. On random "
     "problems in float64: below 1e-9.",
-    chapter="03-repriorisation",
-    figure="fig-roots",
+    page="03-repriorisation#fig-roots",
 )(exact("spaces", "data space against feature space"))
 
 identities.claim(
@@ -121,7 +119,7 @@ identities.claim(
     paper="exact",
     rule="The largest difference over prior draws, in units of how much the potential varies. On random "
     "problems in float64: below 1e-9.",
-    chapter="07-theorems",
+    page="07-theorems",
 )(exact("outputs", "whole against columns"))
 
 identities.claim(
@@ -131,8 +129,7 @@ identities.claim(
     paper="exact",
     rule="The largest stable step is found by bisection on the eigenvalues of a leapfrog step; its gain "
     "differs from the formula by less than 1e-9 of itself, on random problems in float64.",
-    chapter="01-linear-models",
-    figure="fig-gains",
+    page="01-linear-models#fig-gains",
 )(exact("stable step", "gain measured against formula"))
 
 identities.claim(
@@ -142,7 +139,7 @@ identities.claim(
     paper="Bayes by Backprop",
     rule="The larger relative difference of two ways to share the KL divergence, equal and geometric shares. "
     "On random problems in float64: below 1e-9.",
-    chapter="14-plain-elbo",
+    page="14-plain-elbo",
 )(exact("minibatches", "sum of minibatches against the ELBO"))
 
 

@@ -12,7 +12,8 @@ from jaxtyping import Float
 
 from widebnn import data, samplers, targets
 from widebnn._check import one_of, proper_fraction
-from widebnn.diagnostics import effective_sample_size, random_projections
+from widebnn.diagnostics import random_projections
+from widebnn.experiments.settings.chain_summaries import ess_per_step
 from widebnn.experiments.settings.fields import Noise, NumChains, Seed, Thin
 from widebnn.models import BNN, FCN
 from widebnn.sampling import Collector, sample
@@ -136,8 +137,7 @@ def over_reg(config: OverReg) -> Iterator[Row]:
     rule="The best T has more effective samples per step than the best R and than the identity, of "
     "projections and of the squared norm. On eight diabetes patients and width 8, where determinants are "
     "exact.",
-    chapter="09-other-maps",
-    figure="fig-reg",
+    page="09-other-maps#fig-reg",
 )
 def readout_map_is_best(rows: Rows) -> Iterator[Finding]:
     """Each map at its best regulariser."""
@@ -191,8 +191,7 @@ def over_maps(config: OverMaps) -> Iterator[Row]:
             row = {"width": width, "map": name} | _run(keys[1], target, config, quantities)
             prior = jax.vmap(target.draw_prior)(jax.random.split(keys[2], config.num_prior))
             potentials = jax.jit(partial(jax.lax.map, target.potential))(prior)
-            row["potential_std"], row["potential_std_error"] = _std(np.asarray(potentials, np.float64))
-            yield row
+            yield row | _std(np.asarray(potentials, np.float64)).columns("potential_std")
 
 
 @over_maps.claim(
@@ -203,8 +202,7 @@ def over_maps(config: OverMaps) -> Iterator[Row]:
     rule="The better of two Gaussian maps has more effective samples per step than the identity at the "
     "narrowest and the widest network, the gain grows, and the Laplace map beats it at the widest. On 64 "
     "digits of two classes, at an acceptance of 0.9.",
-    chapter="09-other-maps",
-    figure="fig-maps",
+    page="09-other-maps#fig-maps",
 )
 def gaussian_map_helps(rows: Rows) -> Iterator[Finding]:
     """Gains over the identity at the narrowest and the widest network."""
@@ -225,7 +223,7 @@ def gaussian_map_helps(rows: Rows) -> Iterator[Finding]:
 
 
 def _ess(rows: Rows, column: str) -> list[Measure]:
-    return [Measure(row[column], row[f"{column}_error"]) for row in rows]
+    return [Measure.of(row, column) for row in rows]
 
 
 def _best(measures: Iterable[Measure]) -> Measure:
@@ -250,24 +248,21 @@ def _run(rng_key, target, config: _Chains, quantities: Mapping[str, Collector]) 
         num_chains=config.num_chains,
         collect={name: of_parameters(function) for name, function in quantities.items()},
     )
-    row = {
+    row: Row = {
         "acceptance": draws.acceptance_rate,
         "step_size": draws.step_size,
         "ms_per_step": 1e3 * draws.seconds / (config.num_chains * (config.num_steps + config.burn_in)),
     }
     for name in quantities:
-        per_chain = np.array([effective_sample_size(chain[None]).mean() for chain in draws[name]])
-        per_chain /= config.num_steps
-        row[f"ess_{name}"] = float(per_chain.mean())
-        row[f"ess_{name}_error"] = float(per_chain.std(ddof=1) / np.sqrt(config.num_chains))
+        row |= ess_per_step(draws[name], config.num_steps).columns(f"ess_{name}")
     return row
 
 
-def _std(values: Float[np.ndarray, " draw"]) -> tuple[float, float]:
+def _std(values: Float[np.ndarray, " draw"]) -> Measure:
     """Standard deviation of independent values, and its standard error by the delta method."""
     square = (values - values.mean()) ** 2
     std = np.sqrt(square.mean())
-    return float(std), float(square.std() / (2 * std * np.sqrt(len(values))))
+    return Measure(float(std), float(square.std() / (2 * std * np.sqrt(len(values)))))
 
 
 BODY_MASS, TRIGLYCERIDES = 2, 8

@@ -142,8 +142,7 @@ theorems.claim(
     rule="The second Wasserstein distance of the law of f(x) from the NNGP posterior, root mean square over "
     "x, has a bound that falls as a power of the width (exponent below 0), to less than half from the "
     "narrowest network to the widest.",
-    chapter="06-infinite-width",
-    figure="fig-approach",
+    page="06-infinite-width#fig-approach",
 )(vanish("Wasserstein"))
 
 theorems.claim(
@@ -153,8 +152,7 @@ theorems.claim(
     paper="→ 0, without a rate",
     rule="It falls as a power of the width (exponent below 0, with a first correction for finite width), to "
     "less than half from the narrowest network to the widest.",
-    chapter="07-theorems",
-    figure="fig-theorem-kl",
+    page="07-theorems#fig-theorem-kl",
 )(vanish("KL in φ"))
 
 theorems.claim(
@@ -164,8 +162,7 @@ theorems.claim(
     paper="→ 0, without a rate",
     rule="The Kolmogorov distance of the law of f(x) at the worst x falls as a power of the width (exponent "
     "below 0), to less than half from the narrowest network to the widest.",
-    chapter="07-theorems",
-    figure="fig-theorem-functions",
+    page="07-theorems#fig-theorem-functions",
 )(vanish("Kolmogorov"))
 
 
@@ -176,8 +173,7 @@ theorems.claim(
     paper="a closed form, above 0",
     rule="At the widest network it is within a hundredth of the closed form and ten times that of φ or more; "
     "the distance from the closed form falls to less than half from the narrowest.",
-    chapter="07-theorems",
-    figure="fig-theorem-kl",
+    page="07-theorems#fig-theorem-kl",
 )
 def divergence_in_theta(rows: Rows) -> Iterator[Finding]:
     """The divergence in θ against its closed form and that in φ."""
@@ -199,8 +195,7 @@ theorems.claim(
     paper="→ 0 in probability",
     rule="Three quantiles of its norm fall as powers of the width (exponent below 0), to less than half from "
     "the narrowest network to the widest.",
-    chapter="07-theorems",
-    figure="fig-theorem-gradient",
+    page="07-theorems#fig-theorem-gradient",
 )(vanish(*(f"gradient, {name}" for name in QUANTILES)))
 
 for _number, _chain, _words in (
@@ -220,8 +215,7 @@ for _number, _chain, _words in (
         rule="What is missing from an acceptance of one falls as a power of the width (exponent below 0, "
         "with a first correction for finite width), to less than half from the narrowest network to the "
         "widest. At β = 0.5.",
-        chapter="07-theorems",
-        figure="fig-theorem-acceptance",
+        page="07-theorems#fig-theorem-acceptance",
     )(vanish(f"rejection, {_chain}"))
 
 

@@ -180,8 +180,7 @@ def approximations(config: Approximations) -> Iterator[Row]:
     rule="By total variation of class probabilities from those of MCMC: φ ~ N(0, I) is within twice the "
     "distance of a second chain; the infinite width, every VI and the ensemble are farther than it; and the "
     "ensemble's predictive deviation is too small.",
-    chapter="17-approximations",
-    figure="fig-approximations",
+    page="17-approximations#fig-approximations",
 )
 def distances(rows: Rows) -> Iterator[Finding]:
     """Total variation from MCMC of every method, against that of φ ~ N(0, I)."""

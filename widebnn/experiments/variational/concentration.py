@@ -80,8 +80,7 @@ def concentration(config: Concentration) -> Iterator[Row]:
     rule="The corrected bound is exceeded by a share below δ at all p, and the deviation falls as one over "
     "√p (exponent within a tenth of −½). The printed root, of a negative number, has no real value.",
     errs=True,
-    chapter="14-plain-elbo",
-    figure="fig-hoeffding",
+    page="14-plain-elbo#fig-hoeffding",
 )
 def keeps_the_corrected_bound(results: Results) -> Iterator[Finding]:
     """Shares beyond the bound, and the exponent of the deviation."""

@@ -14,7 +14,7 @@ from widebnn import data, vi
 from widebnn._check import one_of
 from widebnn.experiments.settings.fields import Scalings, Seed
 from widebnn.experiments.settings.images import PIXELS
-from widebnn.study import Cost, Finding, Results, Row, experiment, exponent
+from widebnn.study import Cost, Finding, Measure, Results, Row, experiment, exponent
 from widebnn.study.configuration import Configuration, Counts, Positive, Positives, Several
 
 __all__ = ["ElboRatio", "elbo_ratio"]
@@ -81,13 +81,8 @@ def elbo_ratio(config: ElboRatio) -> Iterator[Row]:
                 draws = _log_likelihoods(
                     jax.random.key(config.seed), start, q, x, y, loss, config.num_samples
                 )
-                row = {
-                    "dataset": name,
-                    "scaling": scaling,
-                    "width": width,
-                    "log_likelihood": float(draws.mean()),
-                    "log_likelihood_error": float(draws.std(ddof=1) / np.sqrt(len(draws))),
-                }
+                row = {"dataset": name, "scaling": scaling, "width": width}
+                row |= Measure.mean(draws).columns("log_likelihood")
                 for variance in config.prior_variances:
                     kl = float(vi.kl_divergence(q, variance))
                     for tau in (None, *config.taus):
@@ -124,8 +119,7 @@ for _id, _figure, _name in (("V-F3", "Figure 3", "MNIST"), ("V-F4", "Figure 4", 
         paper="the ratio falls with N at η = 1 and is level otherwise",
         rule="At η = 1 the ratio falls as 1/N (exponent within a tenth of −1); with η = τp/N it stays "
         "within a tenth of itself over all N. Scaling 1/N, prior variance 1/5.",
-        chapter="14-plain-elbo",
-        figure="fig-elbo-ratio",
+        page="14-plain-elbo#fig-elbo-ratio",
     )(partial(_balance, dataset=_name.lower()))
 
 

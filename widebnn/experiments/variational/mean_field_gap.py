@@ -92,8 +92,7 @@ def mean_field_gap(config: MeanFieldGap) -> Iterator[Row]:
     claim="The ELBO and its mean-field limit differ by at most C p/N.",
     paper="a bound, slope −1 in N",
     rule="The exponent of the gap in N lies within 0.15 of −1 for both losses. Scaling 1/N.",
-    chapter="14-plain-elbo",
-    figure="fig-mean-field-gap",
+    page="14-plain-elbo#fig-mean-field-gap",
 )
 def falls_as_one_over_the_width(rows: Rows) -> Iterator[Finding]:
     """The exponent of the gap, mean over random q."""

@@ -119,8 +119,7 @@ def resnet(config: ResNet) -> Iterator[Row]:
     claim="So does ResNet-20, with augmentation and batch normalisation.",
     paper="CIFAR-10: the same trends",
     rule=RULE_OF_CURVES,
-    chapter="16-resnet",
-    figure="fig-resnet-curves",
+    page="16-resnet#fig-resnet-curves",
 )
 def curves_of_the_first_normaliser(results: Results) -> Iterator[Finding]:
     """As in the paper, where it is batch normalisation."""
@@ -133,8 +132,7 @@ def curves_of_the_first_normaliser(results: Results) -> Iterator[Finding]:
     claim="Predictive entropies rise with τ inside and outside the distribution (CIFAR-10 against SVHN).",
     paper="confident inside and diffuse outside at small τ, spiky at high values at large τ",
     rule=RULE_OF_ENTROPIES,
-    chapter="16-resnet",
-    figure="fig-resnet-entropy",
+    page="16-resnet#fig-resnet-entropy",
 )
 def entropies_of_the_first_normaliser(results: Results) -> Iterator[Finding]:
     """As in the paper, where it is batch normalisation."""

@@ -115,8 +115,7 @@ tempering.claim(
     "between.",
     paper="MNIST: accuracy falls and NLL rises at large τ, ECE is low at both ends",
     rule=RULE_OF_CURVES,
-    chapter="15-tempering",
-    figure="fig-tempering-curves",
+    page="15-tempering#fig-tempering-curves",
 )(curves)
 
 
@@ -129,8 +128,7 @@ tempering.claim(
     rule="At the largest τ the mean deviation is within a twentieth of the prior's, the means are below a "
     "twentieth of it and hardly a deviation lies below half of it; at the smallest τ most do, and the means "
     "are larger.",
-    chapter="15-tempering",
-    figure="fig-tempering-weights",
+    page="15-tempering#fig-tempering-weights",
 )
 def weights_over_tau(results: Results) -> Iterator[Finding]:
     """Means and deviations of q at both ends."""
@@ -154,8 +152,7 @@ tempering.claim(
     "Fashion-MNIST).",
     paper="the same, on data that the paper does not use",
     rule=RULE_OF_ENTROPIES,
-    chapter="15-tempering",
-    figure="fig-tempering-entropy",
+    page="15-tempering#fig-tempering-entropy",
 )(entropies)
 
 
