@@ -85,6 +85,9 @@ class Experiment[C]:
         ------
         TypeError
             If it is a configuration of something else.
+        ValueError, OSError
+            Where rows are computed, if it observes more than the data at hand hold, or they cannot be
+            downloaded.
         """
         kind = type(next(iter(self.scales.values())))
         if not isinstance(config, kind):

@@ -191,7 +191,6 @@ def published_pcnl(config: PublishedPCNL) -> Iterator[Row]:
     page="10-errata#fig-misfit",
 )
 def samples_another_law(rows: Rows) -> Iterator[Finding]:
-    """The misfit of the published chain against both laws, and how these differ."""
     for width, found in rows.by("width"):
         chain, exact, published = (
             found.measure(f"misfit_{name}", f"misfit_{name}_error")

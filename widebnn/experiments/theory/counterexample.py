@@ -72,7 +72,6 @@ def counterexample(config: Counterexample) -> Iterator[Row]:
     page="09-other-maps#fig-counter",
 )
 def divergence_stays(rows: Rows) -> Iterator[Finding]:
-    """The bound on the divergence over width, and the limit of the mean."""
     signs = rows.over("width", "sign", "sign_error")
     narrow, wide = (Measure(s.value**2 / 2, abs(s.value) * (s.error or 0.0)) for s in (signs[0], signs[-1]))
     mean = rows.over("width", "mean", "mean_error")[-1]

@@ -87,11 +87,6 @@ def landscape(config: Landscape) -> Iterator[Row]:
     and of the energy; (mean, least, largest) over three corners the curvature, and the largest of its
     residuals; standard deviations of U and of the energy over the slice; and U over the slice less its least
     value, on the points of `widebnn.landscape.simplex_grid`.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many images.
     """
     dataset = images(config.dataset, max(num_train for _, num_train in config.problems), num_test=1)
     for width, num_train in config.problems:

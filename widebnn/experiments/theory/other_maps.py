@@ -140,7 +140,6 @@ def over_reg(config: OverReg) -> Iterator[Row]:
     page="09-other-maps#fig-reg",
 )
 def readout_map_is_best(rows: Rows) -> Iterator[Finding]:
-    """Each map at its best regulariser."""
     for column, name in (("ess_projections", "projections"), ("ess_norm", "‖θ‖²")):
         best = {of: _best(_ess(found, column)) for of, found in rows.by("map")}
         yield Finding(f"ESS of {name}, best T ÷ best R", best["T"] / best["R"], above=1)
@@ -205,7 +204,6 @@ def over_maps(config: OverMaps) -> Iterator[Row]:
     page="09-other-maps#fig-maps",
 )
 def gaussian_map_helps(rows: Rows) -> Iterator[Finding]:
-    """Gains over the identity at the narrowest and the widest network."""
     widths = min(rows.values("width")), max(rows.values("width"))
     for column, name in (("ess_projections", "projections of θ"), ("ess_predictions", "predictions")):
         by_map = [

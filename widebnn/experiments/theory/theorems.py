@@ -176,7 +176,6 @@ theorems.claim(
     page="07-theorems#fig-theorem-kl",
 )
 def divergence_in_theta(rows: Rows) -> Iterator[Finding]:
-    """The divergence in θ against its closed form and that in φ."""
     of_theta = rows.where(quantity="KL in θ")
     limit = of_theta.where(width=max(of_theta.values("width")))[0]["limit"]
     gaps = of_theta.over("width", "value", "error")

@@ -152,13 +152,6 @@ def approximations(config: Approximations) -> Iterator[Row]:
     there and on the others, AUROC and FPR95 of the entropy as a detector of those; total variation from the
     class probabilities of MCMC, root mean square distance from its mean relative to its predictive deviation,
     and the ratio of predictive deviations (all over both kinds of inputs); seconds, compilation included.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many images.
-    OSError
-        If the images have to be downloaded and cannot be.
     """
     numbers = count()  # of rows: methods of all repeats have keys of their own
     for repeat in range(config.num_repeats):
@@ -183,7 +176,6 @@ def approximations(config: Approximations) -> Iterator[Row]:
     page="17-approximations#fig-approximations",
 )
 def distances(rows: Rows) -> Iterator[Finding]:
-    """Total variation from MCMC of every method, against that of φ ~ N(0, I)."""
     distance = {name: of.measure("total_variation") for name, of in rows.by("method")}
     near = distance["φ ~ N(0, I)"]
     yield Finding("φ ~ N(0, I) ÷ a second chain", near / distance["MCMC again"], below=2)

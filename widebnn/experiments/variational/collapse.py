@@ -83,7 +83,6 @@ def collapse(config: Collapse) -> Iterator[Row]:
     page="14-plain-elbo#fig-collapse",
 )
 def tends_to_the_prior(rows: Rows) -> Iterator[Finding]:
-    """The divergence and the mean outputs over width."""
     for loss, fits in rows.where(scaling="mean-field").by("loss"):
         for column, name in (("kl_divergence", "KL(q* ‖ P₀)"), ("output_rms", "E f, root mean square")):
             found = fits.over("width", column)

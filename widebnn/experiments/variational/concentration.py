@@ -83,7 +83,6 @@ def concentration(config: Concentration) -> Iterator[Row]:
     page="14-plain-elbo#fig-hoeffding",
 )
 def keeps_the_corrected_bound(results: Results) -> Iterator[Finding]:
-    """Shares beyond the bound, and the exponent of the deviation."""
     replicates, rows = results.config["num_replicates"], results.rows
     for delta, of_delta in rows.by("delta"):
         beyond = float(max(of_delta.column("exceedance")))

@@ -95,7 +95,6 @@ def mean_field_gap(config: MeanFieldGap) -> Iterator[Row]:
     page="14-plain-elbo#fig-mean-field-gap",
 )
 def falls_as_one_over_the_width(rows: Rows) -> Iterator[Finding]:
-    """The exponent of the gap, mean over random q."""
     for loss, gaps in rows.where(scaling="mean-field").by("loss"):
         slope = exponent(sorted(gaps.values("width")), gaps.over("width", "gap"))
         yield Finding(f"{loss}: exponent of F̃ − ELBO in N", slope, above=-1.15, below=-0.85)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Annotated
 
-import jax
 from flax import nnx
 
 from widebnn import data, vi
@@ -87,30 +86,17 @@ def resnet(config: ResNet) -> Iterator[Row]:
     Yields
     ------
     Rows with norm, and all that `widebnn.experiments.tempering` has but `weights`.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many images.
-    OSError
-        If the images have to be downloaded and cannot be.
     """
     images = config.images(colour=True)
+    augment = partial(data.flip_and_crop, fill=images.black) if config.augment else None
     for norm in config.norms:
-        for tau in config.taus:
-            for repeat in range(config.num_repeats):
-                fit_key, predict_key = config.keys(repeat)
-                rngs = nnx.Rngs(jax.random.fold_in(fit_key, 0))
-                fitted = config.fit(
-                    fit_key,
-                    vi.ResNet20(images.x_train.shape[3], images.num_classes, norm=norm, rngs=rngs),
-                    images,
-                    temperature=vi.temperature(tau, len(images.x_train), TOP_CHANNELS),
-                    prior_variance=PRIOR_VARIANCES[norm],
-                    augment=partial(data.flip_and_crop, fill=images.black) if config.augment else None,
-                )
-                row = config.row(predict_key, fitted, images)
-                yield {"norm": norm, "tau": tau, "repeat": repeat} | row
+
+        def model(rngs: nnx.Rngs, norm=norm) -> vi.ResNet20:
+            return vi.ResNet20(images.x_train.shape[3], images.num_classes, norm=norm, rngs=rngs)
+
+        options = {"prior_variance": PRIOR_VARIANCES[norm], "augment": augment}
+        for row, _ in config.fits(images, model, TOP_CHANNELS, **options):
+            yield {"norm": norm} | row
 
 
 @resnet.claim(

@@ -114,7 +114,6 @@ def suprema(config: Suprema) -> Iterator[Row]:
     page="14-plain-elbo#fig-suprema",
 )
 def differ_by_the_variance(rows: Rows) -> Iterator[Finding]:
-    """The gap against its first order, and what the search leaves open."""
     for tau, of_tau in rows.by("tau"):
         gap, of = of_tau.column("gap"), f"τ = {tau:g}"
         against, uncertain = max(gap / of_tau.column("predicted")), max(of_tau.column("certificate") / gap)

@@ -1,6 +1,6 @@
 """What the experiments on temperatures of the ELBO share: fits, their rows, and trends over τ."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from typing import Annotated, Any
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import jax
 import numpy as np
 import optax
+from flax import nnx
 from jaxtyping import Array, Float, Key
 
 from widebnn import vi
@@ -70,38 +71,34 @@ class TemperedFits(Configuration):
         """The images, flat or in colour, as `ood_split` has them."""
         return ood_split(self.dataset, self.outside, self.num_train, self.num_test, colour=colour)
 
-    def keys(self, repeat: int) -> Key[Array, " 2"]:
-        """Randomness of a fit, the same at every τ, and of its predictions."""
-        return jax.random.split(jax.random.fold_in(jax.random.key(self.seed), repeat))
+    def fits(
+        self, images: InAndOut, model: Callable[[nnx.Rngs], Any], width: int, **options: Any
+    ) -> Iterator[tuple[Row, vi.Fit]]:
+        """A row and the fit that it is of, for each τ and repeat, whose randomness is the same at every τ.
 
-    def fit(
-        self,
-        rng_key: Key[Array, ""],
-        model: Any,
-        images: InAndOut,
-        *,
-        temperature: Float[Array, ""] | float,
-        prior_variance: float,
-        **options: Any,
-    ) -> vi.Fit:
-        """Fit q by Adam, with steps that fall to 0 along a cosine."""
-        return vi.fit(
-            rng_key,
-            model,
-            images.x_train,
-            images.labels_train,
-            vi.cross_entropy,
-            optax.adam(optax.cosine_decay_schedule(self.learning_rate, self._steps)),
-            num_epochs=self.num_epochs,
-            batch_size=self.batch_size,
-            temperature=temperature,
-            prior_variance=prior_variance,
-            initial_std=self.initial_std,
-            progress=False,
-            **options,
-        )
+        `model` makes a network of N = `width`, and `options` go to `widebnn.vi.fit`.
+        """
+        for tau in self.taus:
+            for repeat in range(self.num_repeats):
+                rng_key = jax.random.fold_in(jax.random.key(self.seed), repeat)
+                fit_key, predict_key = jax.random.split(rng_key)
+                fitted = vi.fit(
+                    fit_key,
+                    model(nnx.Rngs(jax.random.fold_in(fit_key, 0))),
+                    images.x_train,
+                    images.labels_train,
+                    vi.cross_entropy,
+                    optax.adam(optax.cosine_decay_schedule(self.learning_rate, self._steps)),
+                    num_epochs=self.num_epochs,
+                    batch_size=self.batch_size,
+                    temperature=vi.temperature(tau, len(images.x_train), width),
+                    initial_std=self.initial_std,
+                    progress=False,
+                    **options,
+                )
+                yield {"tau": tau, "repeat": repeat} | self._row(predict_key, fitted, images), fitted
 
-    def row(self, rng_key: Key[Array, ""], fitted: vi.Fit, images: InAndOut) -> Row:
+    def _row(self, rng_key: Key[Array, ""], fitted: vi.Fit, images: InAndOut) -> Row:
         """What a fit predicts, and where its weights are."""
         x = np.concatenate([images.x_test, images.x_outside])
         probabilities = vi.predict(rng_key, fitted, x, num_samples=self.num_draws)

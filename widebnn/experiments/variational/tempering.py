@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from typing import Annotated
 
-import jax
 import numpy as np
 from flax import nnx
 
@@ -83,29 +82,15 @@ def tempering(config: Tempering) -> Iterator[Row]:
     what `widebnn.experiments.classification_summary` says; `mean_norm` and `std`, the root mean square of μ
     and the mean of σ; seconds. The first repeat also has `weights`: edges and shares of histograms of μ and
     σ, and ‖μ‖ and the mean of σ of the weights into and out of each of some hidden units.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many images.
-    OSError
-        If the images have to be downloaded and cannot be.
     """
     images = config.images(colour=False)
-    for tau in config.taus:
-        for repeat in range(config.num_repeats):
-            fit_key, predict_key = config.keys(repeat)
-            rngs = nnx.Rngs(jax.random.fold_in(fit_key, 0))
-            fitted = config.fit(
-                fit_key,
-                vi.TwoLayer(images.x_train.shape[1], config.width, images.num_classes, rngs=rngs),
-                images,
-                temperature=vi.temperature(tau, len(images.x_train), config.width),
-                prior_variance=config.prior_variance,
-                local=config.local,
-            )
-            row = {"tau": tau, "repeat": repeat} | config.row(predict_key, fitted, images)
-            yield row | ({"weights": _weights(fitted.posterior)} if repeat == 0 else {})
+
+    def model(rngs: nnx.Rngs) -> vi.TwoLayer:
+        return vi.TwoLayer(images.x_train.shape[1], config.width, images.num_classes, rngs=rngs)
+
+    options = {"prior_variance": config.prior_variance, "local": config.local}
+    for row, fitted in config.fits(images, model, config.width, **options):
+        yield row | ({"weights": _weights(fitted.posterior)} if row["repeat"] == 0 else {})
 
 
 tempering.claim(
@@ -131,7 +116,6 @@ tempering.claim(
     page="15-tempering#fig-tempering-weights",
 )
 def weights_over_tau(results: Results) -> Iterator[Finding]:
-    """Means and deviations of q at both ends."""
     rows, prior = results.rows, math.sqrt(results.config["prior_variance"])
     std, norm = rows.over("tau", "std"), rows.over("tau", "mean_norm")
     yield Finding("mean σ ÷ the prior's, largest τ", std[-1] / prior, above=0.95, below=1.05)
