@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from widebnn.experiments import CLAIMS, OverWidth, over_width, series
-from widebnn.experiments.chains.over_width import SAMPLERS, _standard_error
+from widebnn.experiments.chains.over_width import SAMPLERS
+from widebnn.experiments.settings.chain_summaries import mean_of_chains
 from widebnn.study import Results, Rows
 from widebnn.study.speed import operations
 
@@ -51,10 +52,10 @@ def test_standard_error_knows_the_autocorrelation():
     x[:, 0] = noise[:, 0]
     for t in range(1, n):
         x[:, t] = rho * x[:, t - 1] + np.sqrt(1 - rho**2) * noise[:, t]
-    errors = [_standard_error(chain[None]) for chain in x]
+    errors = [mean_of_chains(chain[None]).error for chain in x]
     true = x.mean(axis=1).std()
     assert abs(np.mean(errors) / true - 1) < 0.15  # the deviation of 400 means is known to 3.5 %
-    assert _standard_error(np.ones((1, 10))) == 0
+    assert mean_of_chains(np.ones((1, 10))) == (1, 0)
 
 
 @pytest.mark.parametrize(

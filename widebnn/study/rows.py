@@ -105,7 +105,7 @@ class Rows(list[Row]):
         """
         if not self:
             raise ValueError(f"rows must hold at least one row to measure {quantity!r}; got none")
-        found = np.array([_number(value) for value in self.column(quantity)])
+        found = np.asarray(self.column(quantity), float)
         if len(found) > 1:
             return Measure.mean(found)
         return Measure(float(found[0]), None if error is None else self[0][error])
@@ -139,7 +139,7 @@ class Rows(list[Row]):
             for column in _columns(source):
                 self._check(column)
         found = [[_entry(row, source) for source in columns.values()] for row in self]
-        is_name = [any(isinstance(value, str) for value in column) for column in zip(*found)]
+        is_name = [any(type(value) is str for value in column) for column in zip(*found)]
         return Table(
             tuple(columns),
             tuple(tuple(map(shown, entries)) for entries in found),
@@ -230,18 +230,8 @@ def _entry(row: Row, source: "str | Callable[[Row], Any]") -> Any:
     return _Digits(_Format().vformat(source, (), row)) if "{" in source else row.get(source)
 
 
-class _Digits:
+class _Digits(str):
     """Formatted numbers, which are no name."""
-
-    def __init__(self, words: str):
-        self.words = words
-
-    def __str__(self) -> str:
-        return self.words
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)
 
 
 def _width(words: str) -> int:

@@ -1,7 +1,7 @@
 """Four samplers over width: more layers, other architectures and other data (Pezzetti et al. 2025, §5)."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
@@ -9,7 +9,7 @@ import arviz
 import jax
 import numpy as np
 
-from widebnn import estimates, samplers, targets
+from widebnn import samplers
 from widebnn._check import at_least, fraction
 from widebnn.experiments.settings.chain_summaries import (
     LEAST_DRAWS,
@@ -17,36 +17,16 @@ from widebnn.experiments.settings.chain_summaries import (
     bulk_and_tail,
     ess_per_step,
     finite,
+    mean_of_chains,
 )
 from widebnn.experiments.settings.fields import Noise, NumTest, Seed
 from widebnn.experiments.settings.networks import Network, network, observed, observes, over_widths
-from widebnn.experiments.settings.posterior import Posterior, size
+from widebnn.experiments.settings.posterior import SAMPLERS, Posterior, size
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Count, Several
 
 __all__ = ["Architectures", "Case", "architectures"]
-
-
-class Sampled(NamedTuple):
-    """What is sampled, the coordinates of φ that it leaves out, and the angle of function-space HMC there."""
-
-    target: targets.NetworkTarget
-    num_rest: int
-    angle: Any
-
-
-SAMPLERS: Mapping[str, Callable[[Sampled, "Architectures", "Case"], samplers.Sampler]] = {
-    "pCN": lambda of, config, case: samplers.pcn(of.target.potential, case.step_size),
-    "pCNL": lambda of, config, case: samplers.pcnl(of.target.potential, case.step_size),
-    "Langevin": lambda of, config, case: samplers.langevin(
-        of.target.potential, case.step_size, 1.0, num_flat=of.num_rest
-    ),
-    "HMC": lambda of, config, case: samplers.function_space_hmc(
-        of.target.potential, of.angle, config.num_kicks
-    ),
-}
-"""By name: all with the same coefficient of the noise, and function-space HMC with an angle that is tuned."""
 
 
 class Case(NamedTuple):
@@ -158,14 +138,11 @@ def architectures(config: Architectures) -> Iterator[Row]:
 
 
 def _rows(config: Architectures, case: Case) -> Iterator[Row]:
-    architecture, name, depth, num_train, width = case.network
-    dataset = observed(architecture, name, num_train, config.num_test)
-    posterior = Posterior(
-        network(architecture, dataset, width, depth, config.noise_std, config.seed), dataset
-    )
-    is_dense = architecture == "dense"
-    target = posterior.rotated if is_dense else posterior.marginal
-    seen = posterior.seen if is_dense else dataset.x_test
+    one = case.network
+    dataset = observed(one.architecture, one.dataset, one.num_train, config.num_test)
+    bnn = network(one.architecture, dataset, one.width, one.depth, config.noise_std, config.seed)
+    posterior = Posterior(bnn, dataset)
+    target = posterior.informed
     burn_in_key, rng_key = jax.random.split(jax.random.key(config.seed))
     hmc = partial(samplers.function_space_hmc, target.potential, num_steps=config.num_kicks)
     equilibrium = sample(
@@ -176,23 +153,24 @@ def _rows(config: Architectures, case: Case) -> Iterator[Row]:
         burn_in=case.num_steps // config.num_kicks,
         num_chains=config.num_chains,
     )
-    of = Sampled(target, posterior.num_rest(target), equilibrium.step_size)
-    for name, make in SAMPLERS.items():
+    angle: Any = equilibrium.step_size  # a number, since it was tuned
+    made = {name: make(posterior, case.step_size) for name, make in SAMPLERS.items()}
+    for name, sampler in (made | {"HMC": hmc(angle)}).items():
         draws = sample(
             rng_key,
-            make(of, config, case),
+            sampler,
             target,
             num_samples=case.num_steps // config.thin,
             thin=config.thin // (config.num_kicks if name == "HMC" else 1),
             num_chains=config.num_chains,
             initial=equilibrium.position,
-            collect={"potential": target.potential, "predictions": target.predictive_mean(seen)},
+            collect={"potential": target.potential, "predictions": target.predictive_mean(posterior.seen)},
         )
         yield (
             case.network._asdict()
             | {
                 "sampler": name,
-                "step_size": of.angle if name == "HMC" else case.step_size,
+                "step_size": angle if name == "HMC" else case.step_size,
                 "num_test": draws["predictions"].shape[2],
                 "num_steps": draws["potential"].shape[1] * draws.thin,
                 "dimension": size(posterior.repriorised),
@@ -211,8 +189,8 @@ def _summary(draws: Draws) -> Row:
     ranked |= {name: ess / total_steps for name, ess in bulk_and_tail(potential).items()}
     found = {f"{name}_potential": finite(value) if has_moved else None for name, value in ranked.items()}
     measures = {
-        "acceptance": Measure(*estimates.mean_and_mcse(draws.stats["acceptance_rate"])),
-        "potential": Measure(*estimates.mean_and_mcse(potential)),
+        "acceptance": mean_of_chains(draws.stats["acceptance_rate"]),
+        "potential": mean_of_chains(potential),
     }
     measures |= {f"ess_{name}": ess_per_step(values, num_steps) for name, values in draws.collected.items()}
     for name, measure in measures.items():

@@ -1,13 +1,12 @@
 """R̂ and traces of three chains from the prior, over width (Pezzetti et al. 2025, Figures 3 to 6)."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Annotated
 
 import jax
 
-from widebnn import samplers
 from widebnn._check import one_of
 from widebnn.diagnostics import random_projections
 from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, convergence_summary, trace_summary
@@ -22,23 +21,12 @@ from widebnn.experiments.settings.fields import (
     Thin,
 )
 from widebnn.experiments.settings.images import images
-from widebnn.experiments.settings.posterior import Posterior, one_layer
-from widebnn.samplers import Sampler
+from widebnn.experiments.settings.posterior import SAMPLERS, one_layer
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Count, Counts, Fraction
 
-__all__ = ["SAMPLERS", "Convergence", "convergence"]
-
-
-SAMPLERS: Mapping[str, Callable[[Posterior, float], Sampler]] = {
-    "Langevin": lambda posterior, step_size: samplers.langevin(
-        posterior.rotated.potential, step_size, 1.0, num_flat=posterior.num_rest(posterior.rotated)
-    ),
-    "pCN": lambda posterior, step_size: samplers.pcn(posterior.rotated.potential, step_size),
-    "pCNL": lambda posterior, step_size: samplers.pcnl(posterior.rotated.potential, step_size),
-}
-"""By name; `step_size` is the coefficient of the noise for each."""
+__all__ = ["Convergence", "convergence"]
 
 
 class Convergence(Configuration):
@@ -48,8 +36,12 @@ class Convergence(Configuration):
     num_train: NumTrain = 256
     num_test: NumTest = 10
     widths: Annotated[Counts, "Of the hidden layer: part of the grid."] = (512, 1_024, 2_048, 4_096)
-    samplers: Annotated[tuple[str, ...], partial(one_of, SAMPLERS), "Part of the grid."] = tuple(SAMPLERS)
-    num_steps: Annotated[Counts, "Of a chain of each of `samplers`."] = (20_000,) * len(SAMPLERS)
+    samplers: Annotated[tuple[str, ...], partial(one_of, SAMPLERS), "Part of the grid."] = (
+        "Langevin",
+        "pCN",
+        "pCNL",
+    )
+    num_steps: Annotated[Counts, "Of a chain of each of `samplers`."] = (20_000,) * 3
     num_checkpoints: Annotated[Count, "Times at which chains are compared, evenly spaced."] = 4
     step_size: Annotated[Fraction, "The coefficient of the noise, of all samplers."] = 0.1
     num_chains: Annotated[NumChains, "Chains, each from a prior draw; the same for all samplers."] = 3
@@ -112,24 +104,20 @@ def convergence(config: Convergence) -> Iterator[Row]:
     dataset = images(config.dataset, config.num_train, config.num_test)
     for width in config.widths:
         posterior = one_layer(dataset, width, config.noise_std, config.seed)
+        projection_key, rng_key = jax.random.split(jax.random.key(config.seed))
+        project = random_projections(projection_key, posterior.rotated.template, num=config.num_projections)
         for name, num_steps in zip(config.samplers, config.num_steps, strict=True):
-            draws = _run(config, posterior, name, num_steps)
+            draws = sample(
+                rng_key,
+                SAMPLERS[name](posterior, config.step_size),
+                posterior.rotated,
+                num_samples=num_steps // config.thin,
+                thin=config.thin,
+                num_chains=config.num_chains,
+                collect=posterior.collect(posterior.rotated, project),
+            )
             for row in _compared(config, draws):
                 yield {"width": width, "num_test": len(dataset.x_test), "sampler": name} | row
-
-
-def _run(config: Convergence, posterior: Posterior, name: str, num_steps: int) -> Draws:
-    projection_key, rng_key = jax.random.split(jax.random.key(config.seed))
-    project = random_projections(projection_key, posterior.rotated.template, num=config.num_projections)
-    return sample(
-        rng_key,
-        SAMPLERS[name](posterior, config.step_size),
-        posterior.rotated,
-        num_samples=num_steps // config.thin,
-        thin=config.thin,
-        num_chains=config.num_chains,
-        collect=posterior.collect(posterior.rotated, project),
-    )
 
 
 def _compared(config: Convergence, draws: Draws) -> Rows:

@@ -8,9 +8,10 @@ from typing import Annotated, Any, NamedTuple
 import jax
 import numpy as np
 
-from widebnn import estimates, samplers
+from widebnn import samplers
 from widebnn._check import one_of
 from widebnn.diagnostics import effective_sample_size, random_projections
+from widebnn.experiments.settings.chain_summaries import mean_of_chains
 from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import Posterior, one_layer
@@ -220,7 +221,7 @@ def _summary(run: _Run) -> Row:
         "worst": worst,
         "ess_per_step": ess / (num_chains * num_steps),
         "ess_per_step_error": float(np.std(left_out)) / math.sqrt(num_chains - 1) / num_steps,
-        **Measure(*estimates.mean_and_mcse(u)).columns("potential"),
+        **mean_of_chains(u).columns("potential"),
         "potential_std": float(u.std()),
     }
 

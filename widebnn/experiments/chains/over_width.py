@@ -16,10 +16,10 @@ from widebnn import samplers
 from widebnn._check import one_of
 from widebnn._failures import ChainWarning
 from widebnn.diagnostics import band, effective_sample_size, random_projections
-from widebnn.experiments.chains.convergence import SAMPLERS as FROM_THE_PRIOR
-from widebnn.experiments.settings.chain_summaries import LEAST_ESS, bulk_and_tail
+from widebnn.experiments.settings.chain_summaries import LEAST_ESS, bulk_and_tail, mean_of_chains
 from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed, Thin
 from widebnn.experiments.settings.images import INPUTS, images
+from widebnn.experiments.settings.posterior import SAMPLERS as ON_INFORMED
 from widebnn.experiments.settings.posterior import Posterior, one_layer, size
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
@@ -29,7 +29,7 @@ from widebnn.study.speed import operations
 __all__ = ["SAMPLERS", "OverWidth", "over_width", "series"]
 
 SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
-    **{name: FROM_THE_PRIOR[name] for name in ("pCN", "pCNL", "Langevin")},
+    **ON_INFORMED,
     "random walk": lambda posterior, step_size: samplers.rwm(posterior.repriorised.potential, step_size),
 }
 """By name; `step_size` is the coefficient of the noise for each."""
@@ -153,8 +153,7 @@ def over_width(config: OverWidth) -> Iterator[Row]:
 
 def _summary(draws: Draws, num_steps: int) -> Row:
     row: Row = {
-        "acceptance": draws.acceptance_rate,
-        "acceptance_error": _standard_error(draws.stats["acceptance_rate"]),
+        **mean_of_chains(draws.stats["acceptance_rate"]).columns("acceptance"),
         "ms_per_step": 1e3 * draws.seconds / num_steps,
     }
     for quantity, values in draws.collected.items():
@@ -166,11 +165,6 @@ def _summary(draws: Draws, num_steps: int) -> Row:
         for kind, value in found.items():
             row[f"{kind}_{quantity}"] = float(value) / num_steps if has_moved else None
     return row
-
-
-def _standard_error(rates: np.ndarray) -> float:
-    """Of the mean of an autocorrelated series (chain, draw)."""
-    return float(rates.std() / math.sqrt(effective_sample_size(rates))) if rates.std() > 0 else 0.0
 
 
 def series(

@@ -6,14 +6,14 @@ from typing import Annotated
 import jax
 import numpy as np
 
-from widebnn import data, estimates, samplers
+from widebnn import samplers
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.experiments.settings.chain_summaries import ess_per_step
+from widebnn.experiments.settings.chain_summaries import ess_per_step, mean_of_chains
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTrain, Seed
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import one_layer
 from widebnn.sampling import sample
-from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment, vanishing
+from widebnn.study import Cost, Finding, Row, Rows, experiment, vanishing
 from widebnn.study.configuration import Configuration, Count, Counts, NonNegative
 
 __all__ = ["Unitwise", "unitwise"]
@@ -71,31 +71,28 @@ def unitwise(config: Unitwise) -> Iterator[Row]:
     """
     dataset = images(config.dataset, config.num_train, 1)
     for width in config.widths:
-        yield {"width": width} | _run(config, dataset, width)
-
-
-def _run(config: Unitwise, dataset: data.Dataset, width: int) -> Row:
-    target = one_layer(dataset, width, config.noise_std, config.seed).rotated
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), width))
-    draws = sample(
-        keys[0],
-        samplers.unitwise(target),
-        target,
-        num_samples=config.num_sweeps,
-        burn_in=config.burn_in,
-        num_chains=config.num_chains,
-        collect={
-            "potential": target.potential,
-            "weights": random_projections(keys[1], target.template, num=config.num_projections),
-        },
-    )
-    row: Row = Measure(*estimates.mean_and_mcse(1 - draws.stats["acceptance_rate"])).columns("rejection")
-    for name in ("potential", "weights"):
-        row |= ess_per_step(draws[name], config.num_sweeps).columns(f"ess_{name}")
-    least = np.min(effective_sample_size(draws["weights"]))
-    row["ess_least"] = float(least) / (config.num_chains * config.num_sweeps)
-    sweeps = config.num_chains * (config.num_sweeps + config.burn_in)
-    return row | {"ms_per_sweep": 1e3 * draws.seconds / sweeps}
+        target = one_layer(dataset, width, config.noise_std, config.seed).rotated
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), width))
+        draws = sample(
+            keys[0],
+            samplers.unitwise(target),
+            target,
+            num_samples=config.num_sweeps,
+            burn_in=config.burn_in,
+            num_chains=config.num_chains,
+            collect={
+                "potential": target.potential,
+                "weights": random_projections(keys[1], target.template, num=config.num_projections),
+            },
+        )
+        row = {"width": width} | mean_of_chains(1 - draws.stats["acceptance_rate"]).columns("rejection")
+        for name in ("potential", "weights"):
+            row |= ess_per_step(draws[name], config.num_sweeps).columns(f"ess_{name}")
+        least = float(np.min(effective_sample_size(draws["weights"])))
+        yield row | {
+            "ess_least": least / (config.num_chains * config.num_sweeps),
+            "ms_per_sweep": 1e3 * draws.seconds / (config.num_chains * (config.num_sweeps + config.burn_in)),
+        }
 
 
 @unitwise.claim(

@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from widebnn._check import at_least
 from widebnn.diagnostics import effective_sample_size, principal_components, rhat_squared
+from widebnn.estimates import mean_and_mcse
 from widebnn.study import Measure
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "convergence_summary",
     "ess_per_step",
     "finite",
+    "mean_of_chains",
     "trace_summary",
 ]
 
@@ -90,6 +92,14 @@ def bulk_and_tail(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, fl
         "ess_bulk": float(np.mean(arviz.ess(exact, method="bulk"))),
         "ess_tail": float(np.mean(arviz.ess(exact, method="tail", prob=(0.05, 0.95)))),
     }
+
+
+def mean_of_chains(series: Float[np.ndarray, "chain draw"]) -> Measure:
+    """The mean of a quantity, its error from effective samples; 0 where nothing moves."""
+    if not series.std():
+        return Measure(float(series.mean()), 0.0)
+    value, error = mean_and_mcse(series)
+    return Measure(float(value), float(error))
 
 
 def ess_per_step(draws: Float[np.ndarray, "chain draw *event"], num_steps: int) -> Measure:

@@ -12,7 +12,7 @@ from flax import nnx
 from widebnn import data, vi
 from widebnn._check import proper_fraction
 from widebnn.experiments.settings.fields import PriorVariance, Seed
-from widebnn.experiments.variational.random_posterior import random_posterior
+from widebnn.experiments.variational.ascent import random_posterior
 from widebnn.study import Cost, Finding, Measure, Results, Row, experiment, exponent
 from widebnn.study.configuration import Configuration, Count, Counts, Several
 

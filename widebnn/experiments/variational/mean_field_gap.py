@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Key
 
 from widebnn import data, vi
 from widebnn.experiments.settings.fields import Losses, PriorVariance, Scalings, Seed
-from widebnn.experiments.variational.random_posterior import random_posterior
+from widebnn.experiments.variational.ascent import random_posterior
 from widebnn.study import Cost, Finding, Row, Rows, experiment, exponent
 from widebnn.study.configuration import Configuration, Count, Counts, Several
 
