@@ -14,7 +14,7 @@ from widebnn.diagnostics import effective_sample_size, random_projections
 from widebnn.experiments.settings.chain_summaries import mean_of_chains
 from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed
 from widebnn.experiments.settings.images import images
-from widebnn.experiments.settings.posterior import Posterior, one_layer
+from widebnn.experiments.settings.posterior import Posterior, one_layer, size
 from widebnn.experiments.settings.step_times import step_times
 from widebnn.samplers import tuned
 from widebnn.sampling import Draws, sample
@@ -49,6 +49,7 @@ METHODS: Mapping[str, Method] = {
 }
 """By name. Those of the papers have the settings that `python -m benchmarks` finds best at width 1,024."""
 
+GRID = ("pCN", "pCNL", "Langevin", "function-space HMC", "unit-wise")
 TARGETS = ("repriorised", "marginal", "rotated")
 """All of φ; without the readout; and without the weights that no image sees."""
 
@@ -63,13 +64,7 @@ class Efficiency(Configuration):
     num_train: NumTrain = 32
     num_test: NumTest = 20
     widths: Annotated[Counts, "Part of the grid, all on the rotated marginal target."] = (16, 64, 256, 1_024)
-    samplers: Annotated[tuple[str, ...], partial(one_of, METHODS), "Part of the grid."] = (
-        "pCN",
-        "pCNL",
-        "Langevin",
-        "function-space HMC",
-        "unit-wise",
-    )
+    samplers: Annotated[tuple[str, ...], partial(one_of, METHODS), "Part of the grid."] = GRID
     work: Annotated[Count, "Of each chain of the grid, in potentials times width."] = 1_000_000
     compared_width: Annotated[Count, "Where HMC runs on each of three targets."] = 64
     compared_steps: Annotated[Count, "Its proposals there."] = 200
@@ -147,24 +142,16 @@ def efficiency(config: Efficiency) -> Iterator[Row]:
     """
     dataset = images(config.dataset, config.num_train, config.num_test)
     for width in dict.fromkeys((config.compared_width, *config.widths)):
-        runs = list(_runs(config, one_layer(dataset, width, config.noise_std, config.seed), width))
-        rounds = step_times([(run.made, run.start) for run in runs], config.timed_seconds, ROUNDS)
-        for run, ms in zip(runs, np.median(rounds, axis=0), strict=True):
-            row = {"width": width, "target": run.target, "sampler": run.sampler} | _summary(run)
-            yield row | {"ms_per_step": float(ms), "ess_per_second": 1e3 * row["ess_per_step"] / float(ms)}
+        posterior = one_layer(dataset, width, config.noise_std, config.seed)
+        rows, cases = zip(*_runs(config, posterior, width), strict=True)
+        rounds = step_times(cases, config.timed_seconds, ROUNDS)
+        for row, ms in zip(rows, np.median(rounds, axis=0), strict=True):
+            speed = {"ms_per_step": float(ms), "ess_per_second": 1e3 * row["ess_per_step"] / float(ms)}
+            yield {"width": width} | row | speed
 
 
-class _Run(NamedTuple):
-    """Draws by a sampler on a target, the sampler as tuned, and where one chain of it starts."""
-
-    sampler: str
-    target: str
-    draws: Draws
-    made: Any
-    start: Position
-
-
-def _runs(config: Efficiency, posterior: Posterior, width: int) -> Iterator[_Run]:
+def _runs(config: Efficiency, posterior: Posterior, width: int) -> Iterator[tuple[Row, tuple[Any, Position]]]:
+    """What is said of each run, and the sampler as tuned with where one chain of it starts."""
     rng_key = jax.random.fold_in(jax.random.key(config.seed), width)
     projection_key, start_key, unseen_key, rng_key = jax.random.split(rng_key, 4)
     rotated = posterior.rotated
@@ -188,8 +175,9 @@ def _runs(config: Efficiency, posterior: Posterior, width: int) -> Iterator[_Run
             initial=initial,
             collect=posterior.collect(target, project),
         )
+        row = {"target": kind, "sampler": name, "dimension": size(target)} | _summary(draws)
         made = sampler.make(draws.step_size) if is_tuned else sampler
-        yield _Run(name, kind, draws, made, jax.tree.map(lambda leaf: leaf[0], initial))
+        yield row, (made, jax.tree.map(lambda leaf: leaf[0], initial))
 
 
 def _cases(config: Efficiency, width: int) -> Iterator[tuple[str, str, int]]:
@@ -201,8 +189,7 @@ def _cases(config: Efficiency, width: int) -> Iterator[tuple[str, str, int]]:
             yield name, "rotated", max(config.burn_in, config.work // (width * METHODS[name].cost))
 
 
-def _summary(run: _Run) -> Row:
-    draws = run.draws
+def _summary(draws: Draws) -> Row:
     num_chains, num_draws = draws["potential"].shape
     num_steps = num_draws * draws.thin
     ess, worst = _least(draws.collected)
@@ -213,7 +200,6 @@ def _summary(run: _Run) -> Row:
     ]
     u = draws["potential"].astype(np.float64)
     return {
-        "dimension": sum(leaf.size for leaf in jax.tree.leaves(run.start)),
         "step_size": draws.step_size,
         "acceptance": draws.acceptance_rate,
         "num_steps": num_steps,

@@ -17,6 +17,7 @@ from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, LEAST_ESS, convergence_summary
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTest, Seed, Thin
 from widebnn.experiments.settings.networks import NETWORKS, Network, in_span, network, observed, observes
+from widebnn.experiments.settings.posterior import of_parameters
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Experiment, Finding, Measure, Results, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Count, Counts, Positives
@@ -103,48 +104,45 @@ def langevin_gain(config: LangevinGain) -> Iterator[Row]:
     disagreeing chains lower, and its standard error (jackknife over chains); and what
     `widebnn.experiments.convergence_summary` says. At last `ess_per_second`, pooled, of projections.
     """
-    for width in config.widths:
-        for num_train in config.num_train:
-            start = _Start(config, width, num_train)
-            for name in config.parametrisations:
-                point = {"width": width, "num_train": num_train, "num_test": start.num_test}
-                for row in start.rows(name):
-                    yield point | {"parametrisation": name} | row
+    for one in config.networks:
+        start = _Start(config, one)
+        point = {"width": one.width, "num_train": one.num_train, "num_test": start.num_test}
+        for name in config.parametrisations:
+            for row in start.rows(name):
+                yield point | {"parametrisation": name} | row
 
 
 class _Start:
     """Where the chains of both parametrisations start, and what is collected of their parameters."""
 
-    def __init__(self, config: LangevinGain, width: int, num_train: int):
+    def __init__(self, config: LangevinGain, one: Network):
         self.config = config
-        dataset = observed(config.architecture, config.dataset, num_train, config.num_test)
+        dataset = observed(one.architecture, one.dataset, one.num_train, config.num_test)
         self.num_test = len(dataset.x_test)
-        if config.architecture == "dense":
+        if one.architecture == "dense":
             dataset = in_span(dataset)
-        bnn = network(config.architecture, dataset, width, config.depth, config.noise_std, config.seed)
-        reg = config.noise_std**2 * (num_train if config.reg_grows else 1)
+        bnn = network(one.architecture, dataset, one.width, one.depth, config.noise_std, config.seed)
+        reg = config.noise_std**2 * (one.num_train if config.reg_grows else 1)
         x, y, x_new = dataset.x_train, dataset.y_train, jnp.asarray(dataset.x_test)
         labels = jnp.argmax(dataset.y_test, axis=1, keepdims=True)
         self.targets = {name: make(bnn, x, y, reg) for name, make in TARGETS.items()}
-        keys = jax.random.split(jax.random.key(config.seed), 3)
+        projection_key, start_key, self.rng_key = jax.random.split(jax.random.key(config.seed), 3)
         self.quantities = {
-            "projections": random_projections(keys[0], bnn.template(x), num=config.num_projections),
+            "projections": random_projections(projection_key, bnn.template(x), num=config.num_projections),
             "predictions": lambda parameters: jnp.take_along_axis(bnn(parameters, x_new), labels, axis=1),
         }
-        start_key, self.rng_key = keys[1:]
         prior = jax.vmap(self.targets["φ"].draw_prior)(jax.random.split(start_key, config.num_chains))
         self.starts = {"θ": jax.jit(jax.vmap(self.targets["φ"].to_parameters))(prior), "φ": prior}
 
     def rows(self, name: str) -> list[Row]:
-        config = self.config
-        goal, least = config.target_acceptance, config.least_acceptance
+        config, goal, least = self.config, self.config.target_acceptance, self.config.least_acceptance
         make = partial(samplers.langevin, self.targets[name].potential, metropolis=False)
-        tuned = {
-            damping: samplers.tuned(partial(make, damping=damping), goal, FIRST_STEP_SIZE)
-            for damping in config.dampings
-        }
         runs = (  # of which two at a time are in memory
-            (damping, self._sample(name, sampler)) for damping, sampler in tuned.items()
+            (
+                damping,
+                self._sample(name, samplers.tuned(partial(make, damping=damping), goal, FIRST_STEP_SIZE)),
+            )
+            for damping in config.dampings
         )
         damping, draws = max(runs, key=lambda run: _pooled(run[1]["projections"]))
         step_size: Any = draws.step_size  # a number, since it was tuned
@@ -159,10 +157,6 @@ class _Start:
 
     def _sample(self, name: str, sampler: Any) -> Draws:
         config, target = self.config, self.targets[name]
-
-        def of_parameters(function):
-            return lambda position: function(target.to_parameters(position))
-
         return sample(
             self.rng_key,
             sampler,
@@ -172,7 +166,7 @@ class _Start:
             burn_in=config.burn_in,
             num_chains=config.num_chains,
             initial=self.starts[name],
-            collect={name: of_parameters(function) for name, function in self.quantities.items()},
+            collect=of_parameters(target, self.quantities),
         )
 
 
@@ -246,6 +240,7 @@ LAPTOP = LangevinGain(
 )
 COLAB = LangevinGain(num_test=1_000, dampings=(0.01, 0.03, 0.1), burn_in=5_000, num_steps=20_000)
 PAPER = LangevinGain()
+RESIDUAL: dict[str, Any] = {"architecture": "residual", "reg_grows": True}
 
 
 def _declared(title: str, **scales: LangevinGain) -> Callable[[Callable[..., Iterator[Row]]], Experiment]:
@@ -314,33 +309,17 @@ def gain_dense(config: LangevinGain) -> Iterator[Row]:
     smoke=replace(  # twenty layers take minutes to compile
         SMOKE, architecture="convolutional", reg_grows=True, widths=(8,), num_train=(4, 16), num_steps=200
     ),
-    laptop=replace(
-        LAPTOP,
-        architecture="residual",
-        reg_grows=True,
-        widths=(16,),
-        num_train=(2, 8),
-        burn_in=300,
-        num_steps=2_400,
-    ),
+    laptop=replace(LAPTOP, **RESIDUAL, widths=(16,), num_train=(2, 8), burn_in=300, num_steps=2_400),
     colab=replace(
         COLAB,
-        architecture="residual",
-        reg_grows=True,
+        **RESIDUAL,
         widths=(32,),
         num_train=(8, 32),
         dampings=(0.01, 0.1),
         burn_in=500,
         num_steps=3_000,
     ),
-    paper=replace(
-        PAPER,
-        architecture="residual",
-        reg_grows=True,
-        widths=(512,),
-        num_train=(1_024, 10_240),
-        thin=100,
-    ),
+    paper=replace(PAPER, **RESIDUAL, widths=(512,), num_train=(1_024, 10_240), thin=100),
 )
 def gain_resnet(config: LangevinGain) -> Iterator[Row]:
     """The gain of a Wide ResNet-20 (Figure 8)."""

@@ -152,10 +152,9 @@ def over_width(config: OverWidth) -> Iterator[Row]:
 
 
 def _summary(draws: Draws, num_steps: int) -> Row:
-    row: Row = {
-        **mean_of_chains(draws.stats["acceptance_rate"]).columns("acceptance"),
-        "ms_per_step": 1e3 * draws.seconds / num_steps,
-    }
+    rates = draws.stats["acceptance_rate"]
+    rate = mean_of_chains(rates) if rates.std() else Measure(draws.acceptance_rate, 0.0)
+    row: Row = rate.columns("acceptance") | {"ms_per_step": 1e3 * draws.seconds / num_steps}
     for quantity, values in draws.collected.items():
         ess = effective_sample_size(values)
         found = dict(zip(("ess", "ess_low", "ess_high"), band(jnp.ravel(ess)), strict=True))

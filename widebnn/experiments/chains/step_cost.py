@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import jax
 import numpy as np
 
-from widebnn import data, samplers, targets
+from widebnn import samplers, targets
 from widebnn.experiments.settings.fields import Noise, Seed
 from widebnn.experiments.settings.images import INPUTS
 from widebnn.experiments.settings.networks import Network, network, observed, observes, over_widths
@@ -92,33 +92,25 @@ def step_cost(config: StepCost) -> Iterator[Row]:
     """
     for one in config.networks:
         dataset = observed(one.architecture, one.dataset, one.num_train, num_test=1)
-        for row in _timed(config, one, dataset):
-            yield one._asdict() | row
-
-
-def _timed(config: StepCost, one: Network, dataset: data.Dataset) -> list[Row]:
-    bnn = network(one.architecture, dataset, one.width, one.depth, config.noise_std, config.seed)
-    made = [make(bnn, dataset.x_train, dataset.y_train) for make in TARGETS.values()]
-    cases = [
-        (
-            samplers.langevin(target.potential, step_size=1e-4, damping=0.1),
-            target.draw_prior(jax.random.key(config.seed)),
-        )
-        for target in made
-    ]
-    rounds = step_times(cases, config.timed_seconds, config.num_rounds)
-    ratios = rounds / rounds[:, :1]
-    return [
-        {
-            "target": name,
-            "dimension": size(target),
-            "ms_per_step": float(np.median(rounds[:, i])),
-            "ms_least": float(rounds[:, i].min()),
-            "ratio": float(np.median(ratios[:, i])),
-            "ratio_error": median_error(ratios[:, i]),
-        }
-        for i, (name, target) in enumerate(zip(TARGETS, made, strict=True))
-    ]
+        bnn = network(one.architecture, dataset, one.width, one.depth, config.noise_std, config.seed)
+        made = [make(bnn, dataset.x_train, dataset.y_train) for make in TARGETS.values()]
+        cases = [
+            (
+                samplers.langevin(target.potential, step_size=1e-4, damping=0.1),
+                target.draw_prior(jax.random.key(config.seed)),
+            )
+            for target in made
+        ]
+        rounds = step_times(cases, config.timed_seconds, config.num_rounds)
+        for name, target, ms, ratio in zip(TARGETS, made, rounds.T, (rounds / rounds[:, :1]).T, strict=True):
+            yield one._asdict() | {
+                "target": name,
+                "dimension": size(target),
+                "ms_per_step": float(np.median(ms)),
+                "ms_least": float(ms.min()),
+                "ratio": float(np.median(ratio)),
+                "ratio_error": median_error(ratio),
+            }
 
 
 def median_error(values: np.ndarray) -> float:

@@ -17,7 +17,6 @@ from typing import Annotated, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import nnx
 from jaxtyping import Array, Float, Key
 
 from widebnn import data, samplers, targets
@@ -25,7 +24,7 @@ from widebnn._check import at_least
 from widebnn.diagnostics import effective_sample_size, rhat
 from widebnn.experiments.settings.fields import Images, Noise, NumTest, NumTrain, Seed
 from widebnn.experiments.settings.images import INPUTS, images
-from widebnn.models import BNN, FCN
+from widebnn.experiments.settings.posterior import one_layer
 from widebnn.samplers._base import Potential
 from widebnn.sampling import Collector, Draws, sample
 from widebnn.study import Cost, Finding, Row, Rows, experiment
@@ -210,10 +209,8 @@ def samples_another_law(rows: Rows) -> Iterator[Finding]:
 def _compare(
     config: PublishedPCNL, dataset: data.Dataset, width: int, leapfrog_steps: int, pcnl_steps: int
 ) -> Row:
-    features = FCN(dataset.x_train.shape[1], width, depth=1, rngs=nnx.Rngs(config.seed))
-    bnn = BNN(features, dataset.y_train.shape[1], config.noise_std)
-    exact = targets.rotated(targets.marginal(bnn, dataset.x_train, dataset.y_train))
-    whole = targets.repriorised(exact.bnn, exact.x, exact.y)
+    posterior = one_layer(dataset, width, config.noise_std, config.seed)
+    exact, whole = posterior.rotated, posterior.repriorised
     x = jnp.concatenate([dataset.x_test, dataset.x_train])
     keys = jax.random.split(jax.random.key(config.seed), 4)
     potentials = {"exact": exact.potential, "published": published_marginal(exact)}

@@ -95,9 +95,7 @@ def bulk_and_tail(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, fl
 
 
 def mean_of_chains(series: Float[np.ndarray, "chain draw"]) -> Measure:
-    """The mean of a quantity, its error from effective samples; 0 where nothing moves."""
-    if not series.std():
-        return Measure(float(series.mean()), 0.0)
+    """The mean of a quantity, its error from effective samples; NaN where nothing moves."""
     value, error = mean_and_mcse(series)
     return Measure(float(value), float(error))
 

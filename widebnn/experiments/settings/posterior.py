@@ -14,8 +14,9 @@ from widebnn import data, samplers, targets
 from widebnn.experiments.settings.networks import network
 from widebnn.models import BNN, Parameters
 from widebnn.sampling import Collector, Draws, sample
+from widebnn.targets._repriorised import Repriorised
 
-__all__ = ["SAMPLERS", "Posterior", "one_layer", "size"]
+__all__ = ["SAMPLERS", "Posterior", "of_parameters", "one_layer", "size"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Posterior:
     dataset: data.Dataset
 
     @cached_property
-    def repriorised(self) -> targets.NetworkTarget:
+    def repriorised(self) -> Repriorised:
         """The target on all of φ."""
         return targets.repriorised(self.bnn, self.dataset.x_train, self.dataset.y_train)
 
@@ -99,6 +100,14 @@ SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
     ),
 }
 """By name, on `informed`; `step_size` is the coefficient of the noise for each."""
+
+
+def of_parameters(target: targets.NetworkTarget, functions: Mapping[str, Collector]) -> dict[str, Collector]:
+    """Functions of θ as functions of positions of a target."""
+    return {
+        name: lambda position, function=function: function(target.to_parameters(position))
+        for name, function in functions.items()
+    }
 
 
 def one_layer(dataset: data.Dataset, width: int, noise_std: float, seed: int) -> Posterior:

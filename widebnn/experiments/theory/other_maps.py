@@ -15,6 +15,7 @@ from widebnn._check import one_of, proper_fraction
 from widebnn.diagnostics import random_projections
 from widebnn.experiments.settings.chain_summaries import ess_per_step
 from widebnn.experiments.settings.fields import Noise, NumChains, Seed, Thin
+from widebnn.experiments.settings.posterior import of_parameters
 from widebnn.models import BNN, FCN
 from widebnn.sampling import Collector, sample
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
@@ -33,6 +34,7 @@ SOFTMAX_MAPS: Mapping[str, Mapping[str, Any]] = {
 NUM_NEW = 20
 """Images that are predicted."""
 NUM_PIXELS = 64
+BODY_MASS, TRIGLYCERIDES = 2, 8
 
 
 class _Chains(Configuration):
@@ -109,7 +111,9 @@ def over_reg(config: OverReg) -> Iterator[Row]:
     the scatter over chains; for R the share of prior draws with det ∂R/∂φ < 0, where R is no bijection and
     its chain does not sample the posterior.
     """
-    x, y = _diabetes(config.num_train)
+    patients = data.diabetes()
+    x = jnp.asarray(patients.x_train[: config.num_train, (BODY_MASS, TRIGLYCERIDES)])
+    y = jnp.asarray(patients.y_train[: config.num_train])
     bnn = BNN(FCN(x.shape[1], config.width, rngs=nnx.Rngs(config.seed)), 1, config.noise_std)
     keys = jax.random.split(jax.random.key(config.seed), 3)
     project = random_projections(keys[0], bnn.template(x), num=config.num_projections)
@@ -230,10 +234,6 @@ def _best(measures: Iterable[Measure]) -> Measure:
 
 def _run(rng_key, target, config: _Chains, quantities: Mapping[str, Collector]) -> Row:
     """Effective samples per step of the tuned sampler on one target, for functions of θ."""
-
-    def of_parameters(function):
-        return lambda position: function(target.to_parameters(position))
-
     draws = sample(
         rng_key,
         samplers.tuned(
@@ -244,7 +244,7 @@ def _run(rng_key, target, config: _Chains, quantities: Mapping[str, Collector]) 
         thin=config.thin,
         burn_in=config.burn_in,
         num_chains=config.num_chains,
-        collect={name: of_parameters(function) for name, function in quantities.items()},
+        collect=of_parameters(target, quantities),
     )
     row: Row = {
         "acceptance": draws.acceptance_rate,
@@ -261,15 +261,6 @@ def _std(values: Float[np.ndarray, " draw"]) -> Measure:
     square = (values - values.mean()) ** 2
     std = np.sqrt(square.mean())
     return Measure(float(std), float(square.std() / (2 * std * np.sqrt(len(values)))))
-
-
-BODY_MASS, TRIGLYCERIDES = 2, 8
-
-
-def _diabetes(num_train: int):
-    dataset = data.diabetes()
-    x = dataset.x_train[:num_train, (BODY_MASS, TRIGLYCERIDES)]
-    return jnp.asarray(x), jnp.asarray(dataset.y_train[:num_train])
 
 
 def _two_digits(num_train: int, num_inputs: int):

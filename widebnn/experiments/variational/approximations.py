@@ -239,9 +239,13 @@ def _row(problem: Problem, found: Predictions, reference: Predictions) -> dict[s
 def _mcmc(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> Predictions:
     """The unit-wise sampler on the rotated marginal target; the readout is integrated out."""
     target = targets.rotated(targets.marginal(problem.bnn, problem.x, problem.y))
+    sampler = samplers.unitwise(target)
+    if config.depth > 1:
+        below = samplers.function_space_hmc(target.potential, step_size=0.1, num_steps=4)
+        sampler = samplers.alternate(sampler, below)
     draws = sample(
         rng_key,
-        _sampler(target, config),
+        sampler,
         target,
         num_samples=config.num_draws // config.num_chains,
         num_chains=config.num_chains,
@@ -251,13 +255,6 @@ def _mcmc(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> 
         progress=False,
     )
     return _unpacked(draws["predictions"].reshape(-1, *draws["predictions"].shape[2:]))
-
-
-def _sampler(target, config: Approximations):
-    if config.depth == 1:
-        return samplers.unitwise(target)
-    below = samplers.function_space_hmc(target.potential, step_size=0.1, num_steps=4)
-    return samplers.alternate(samplers.unitwise(target), below)
 
 
 def _reparametrised_prior(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> Predictions:

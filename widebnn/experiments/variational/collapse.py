@@ -92,7 +92,10 @@ def tends_to_the_prior(rows: Rows) -> Iterator[Finding]:
 def _square(config: Collapse, scaling: str, width: int) -> Row:
     x, y = curve(config.num_points)
     options = {"prior_variance": config.prior_variance, "scaling": scaling}
-    start = _start(config, x, 1, scaling, width)
+    model = vi.TwoLayer(x.shape[1], width, 1, scaling=scaling, rngs=nnx.Rngs(config.seed))
+    weights = vi.network(model, x, jax.random.key(0)).weights
+    weights = jax.tree.map(lambda w: jnp.asarray(w, x.dtype), weights)
+    start = vi.mean_field(weights, config.prior_variance**0.5)
     q, _ = maximise(lambda q: vi.square_elbo(q, x, y, **options).value, start)
     return _row(config, q, x, scaling) | {"predicted": _predicted(config, x, 2 * y, scaling, width, 2.0)}
 
@@ -123,13 +126,6 @@ def _cross_entropy(config: Collapse, scaling: str, width: int) -> Row:
     # in the other scaling the outputs are of order one, and the softmax is no longer that of zero
     predicted = _predicted(config, x, residual, scaling, width, 0.0) if scaling == "mean-field" else None
     return _row(config, fitted.posterior, x, scaling) | {"predicted": predicted}
-
-
-def _start(config: Collapse, x: Float[Array, "n d_in"], d_out: int, scaling: str, width: int) -> vi.MeanField:
-    model = vi.TwoLayer(x.shape[1], width, d_out, scaling=scaling, rngs=nnx.Rngs(config.seed))
-    weights = vi.network(model, x, jax.random.key(0)).weights
-    weights = jax.tree.map(lambda w: jnp.asarray(w, x.dtype), weights)
-    return vi.mean_field(weights, config.prior_variance**0.5)
 
 
 def _predicted(
