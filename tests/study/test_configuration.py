@@ -42,10 +42,12 @@ class LongWalk(Walk):
         ({"law": "Cauchy"}, ValueError, "law must be one of 'normal', 'uniform'; got 'Cauchy'"),
         ({"num_steps": (10, 0)}, ValueError, "num_steps must be at least 1; got 0"),
         ({"num_steps": (10, 1.5)}, TypeError, "num_steps must be an integer; got 1.5"),
+        ({"num_steps": [10, 20]}, TypeError, "num_steps must be a tuple; got [10, 20]"),
         ({"num_steps": ()}, ValueError, "num_steps must have at least one entry; got ()"),
         ({"spans": (1.0, -1.0)}, ValueError, "spans must be a finite number above 0; got -1.0"),
         ({"spans": (1.0,)}, ValueError, "spans must have one entry for each of num_steps, ("),
         ({"places": ((1, 1), (0, 2))}, ValueError, "places must be at least 1; got 0"),
+        ({"places": ((1, 1), (1, 2, 3))}, ValueError, "places must hold 2 numbers together; got (1, 2, 3)"),
         ({"places": ((1, 1), ())}, ValueError, "places must have at least one entry; got ()"),
     ],
 )

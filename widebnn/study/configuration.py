@@ -56,7 +56,7 @@ class Configuration:
 
     def __post_init__(self):
         for one in fields(self):  # type: ignore[arg-type]
-            for entry in _entries(one.name, getattr(self, one.name)):
+            for entry in _entries(one.name, getattr(self, one.name), one.type):
                 for check in filter(callable, one.metadata["marks"]):
                     check(**{one.name: entry})
         self.check()
@@ -78,14 +78,19 @@ def _marks(annotation: Any) -> tuple[Any, ...]:
     return (*inner, *getattr(annotation, "__metadata__", ()))
 
 
-def _entries(name: str, value: Any) -> Iterator[Any]:
-    if not isinstance(value, tuple) or hasattr(value, "_fields"):
+def _entries(name: str, value: Any, kind: Any) -> Iterator[Any]:
+    parts = get_args(kind)  # of a tuple, with ... where it may have any length
+    if not parts:
         yield value
         return
+    if not isinstance(value, tuple):
+        raise TypeError(f"{name} must be a tuple; got {value!r}")
     if not value:
         raise ValueError(f"{name} must have at least one entry; got {value}")
+    if ... not in parts and len(value) != len(parts):
+        raise ValueError(f"{name} must hold {len(parts)} numbers together; got {value}")
     for entry in value:
-        yield from _entries(name, entry)
+        yield from _entries(name, entry, parts[0])
 
 
 def _documented(cls: type) -> str:

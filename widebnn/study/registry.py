@@ -32,13 +32,6 @@ class Registry:
     shipped
         Gives the folder of the results that ship with the book, whether or not it is there.
 
-    Attributes
-    ----------
-    experiments
-        By name.
-    order, shipped
-        As given.
-
     Raises
     ------
     ValueError
@@ -211,10 +204,8 @@ class Registry:
 
         Raises
         ------
-        FileNotFoundError, NotADirectoryError
-            If there is no such folder.
-        ValueError
-            If the folder is not ours, or results in it are damaged or of another configuration.
+        FileNotFoundError, NotADirectoryError, ValueError
+            As `summarise`, but that no results are no error.
         """
         folder = check_folder(results, must_exist=True)
         found = {}

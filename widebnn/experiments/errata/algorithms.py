@@ -30,9 +30,7 @@ CASES = ("pCN", "pCNL", "pCNL, U = 0")
 class Algorithms(Configuration):
     """Algorithms, chains, and the small network that they sample, which observes six points of a curve."""
 
-    cases: Annotated[
-        tuple[str, ...], partial(one_of, CASES), "Algorithms on the network's posterior, and where U = 0."
-    ] = CASES
+    cases: Annotated[tuple[str, ...], partial(one_of, CASES), "Algorithms, and what they sample."] = CASES
     num_chains: Annotated[NumChains, "Chains per algorithm, each from a prior draw."] = 64
     num_samples: Annotated[Count, "Draws that are kept of each."] = 500
     thin: Thin = 10

@@ -222,7 +222,9 @@ def _network(config: Theorems, in_features: int, width: int, depth: int) -> BNN:
     return BNN(FCN(in_features, width, depth, rngs=nnx.Rngs(config.seed)), 1, config.noise_std)
 
 
-def _row(quantity: str, width: int, estimate: estimates.Estimate, **more: float) -> Row:
+def _row(
+    quantity: str, width: int, estimate: estimates.Estimate | estimates.Divergence, **more: float
+) -> Row:
     value, error = float(estimate.value), float(estimate.error)
     return {"quantity": quantity, "width": width, "value": value, "error": error} | more
 
@@ -243,14 +245,14 @@ def _over_prior(
     }
     draws = estimates.prior_draws(_key(config, width, 0), target, collect, config.num_draws)
     u = draws["potential"].astype(np.float64)
-    yield _row("KL in φ", width, _estimate(estimates.kl_from_prior(u)))
+    yield _row("KL in φ", width, estimates.kl_from_prior(u))
 
     gp = nngp.gaussian_process(nngp.nngp_kernel(bnn), x, y, config.noise_std)
     limit, trace = float(gp.kl_from_prior()), float(jnp.trace(gp.prior))
     energy = (float(np.sum(y.astype(np.float64) ** 2)) + trace) / (2 * config.noise_std**2)
     of_readout = energy - u + len(x) * np.log(config.noise_std)
-    value, error = _estimate(estimates.kl_from_prior(u, of_readout))
-    yield _row("KL in θ", width, estimates.Estimate(value - limit, error), limit=limit)
+    theta = estimates.kl_from_prior(u, of_readout)
+    yield _row("KL in θ", width, estimates.Estimate(theta.value - limit, theta.error), limit=limit)
 
     weights = np.exp(u.min() - u)
     for name, prob in QUANTILES.items():
@@ -259,10 +261,6 @@ def _over_prior(
             return np.quantile(gradient, prob, weights=weights, method="inverted_cdf")
 
         yield _row(f"gradient, {name}", width, estimates.by_groups(weighted, draws["gradient"], weights))
-
-
-def _estimate(divergence: estimates.Divergence) -> estimates.Estimate:
-    return estimates.Estimate(divergence.value, divergence.error)
 
 
 def _rejections(

@@ -29,26 +29,22 @@ __all__ = ["RULE_OF_CURVES", "RULE_OF_ENTROPIES", "TemperedFits", "curves", "ent
 
 
 class TemperedFits(Configuration):
-    """How q is fitted at each temperature, and what its predictions are made with; η = τp/N."""
+    """How q is fitted at each temperature, and what its predictions are made with; η = τp/N.
+
+    The way of σ to the prior's deviation is long in ρ, and a fit at a large τ that stops short of it shows
+    the start and not the optimum.
+    """
 
     dataset: Annotated[str, partial(one_of, PAIRS), "In distribution, as `ood_split` has it."] = "mnist"
     outside: Annotated[str, "Out of distribution, likewise."] = "fashion_mnist"
     num_train: Annotated[Count, "p."] = 60_000
-    num_test: Annotated[
-        int,
-        partial(at_least, NUM_BINS),  # one image for each bin of the calibration error
-        "Images to test on; as many are taken outside.",
-    ] = 10_000
+    num_test: Annotated[int, partial(at_least, NUM_BINS), "To test on; as many lie outside."] = 10_000
     taus: Annotated[tuple[float, ...], non_negative, "τ."] = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
     num_repeats: Annotated[Count, "Fits at each τ, each with randomness of its own."] = 5
     num_epochs: Annotated[Count, "Epochs of each fit."] = 100
     batch_size: Annotated[Count, "Observations per step."] = 128
     learning_rate: Annotated[Positive, "Of Adam at the start; it falls to 0 along a cosine."] = 1e-3
-    initial_std: Annotated[
-        Positive,
-        "Where every σ starts. The way to the prior's deviation is long in ρ, and a fit at a large τ that "
-        "stops short of it shows the start and not the optimum.",
-    ] = 1e-3
+    initial_std: Annotated[Positive, "Where every σ starts."] = 1e-3
     num_draws: Annotated[Count, "m, draws of the weights per prediction."] = 50
     seed: Seed = 0
 
