@@ -23,7 +23,7 @@ from widebnn.experiments import (
     summarise,
 )
 from widebnn.scale import SCALES, current_scale
-from widebnn.study import Claim, Row
+from widebnn.study import Row
 from widebnn.study.ledger import PAPERS, page, text
 from widebnn.study.results import duration
 
@@ -100,7 +100,13 @@ def _show(options: argparse.Namespace) -> None:
     name = options.id
     claims = [claim for claim in CLAIMS if name in (claim.id, claim.experiment)]
     for claim in claims:
-        _show_claim(claim)
+        source = ", ".join(part for part in (PAPERS[claim.id[0]][2], claim.where) if part)
+        print(f"{claim.id}  {source}".rstrip())
+        lines = {"claim": claim.claim, "paper": claim.paper, "rule": claim.rule}
+        lines |= {"experiment": claim.experiment, "chapter": f"{claim.chapter} {claim.figure}".strip()}
+        for what, words in lines.items():
+            print(f"  {what + ':':12}{words or '—'}")
+        print()
     names = dict.fromkeys(claim.experiment for claim in claims) or [find(name).name]
     for experiment in map(EXPERIMENTS.__getitem__, names):
         print(f"{experiment.name}: {experiment.title}")
@@ -108,16 +114,6 @@ def _show(options: argparse.Namespace) -> None:
             print(f"  {scale}, in {_counted(len(experiment.parts(config)), 'part')}")
             for field in dataclasses.fields(config):
                 print(f"    {field.name} = {getattr(config, field.name)!r}")
-
-
-def _show_claim(claim: Claim) -> None:
-    source = ", ".join(part for part in (PAPERS[claim.id[0]][2], claim.where) if part)
-    print(f"{claim.id}  {source}".rstrip())
-    lines = {"claim": claim.claim, "paper": claim.paper, "rule": claim.rule, "experiment": claim.experiment}
-    lines["chapter"] = " ".join(part for part in (claim.chapter, claim.figure) if part)
-    for name, words in lines.items():
-        print(f"  {name + ':':12}{words or '—'}")
-    print()
 
 
 def _counted(number: int, what: str) -> str:

@@ -23,7 +23,7 @@ from widebnn.experiments.settings.fields import Noise, NumTest, Seed
 from widebnn.experiments.settings.networks import Network, network, observed, observes, over_widths
 from widebnn.experiments.settings.posterior import SAMPLERS, Posterior, size
 from widebnn.sampling import Draws, sample
-from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
+from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Configuration, Count, Several
 
 __all__ = ["Architectures", "Case", "architectures"]
@@ -227,19 +227,13 @@ def left_open(results: Results) -> Iterator[Finding]:
         yield Finding(f"{what}: pCNL less pCN, widest", above, above=0)
         gaps = [a - b for a, b in zip(rates["pCNL"], rates["Langevin"], strict=True)]
         yield Finding(f"{what}: pCNL less LMC, widest less narrowest", gaps[-1] - gaps[0], above=0)
-    longest = max((rows for _, rows in results.rows.by(*SETTING)), key=len)
-    gains = _gains(longest, results.config["num_chains"])
+    longest, gains = max((rows for _, rows in results.rows.by(*SETTING)), key=len), []
+    for width in sorted(longest.values("width")):
+        pair = [longest.one(width=width, sampler=name) for name in ("pCNL", "pCN")]
+        steps = [row["num_steps"] * results.config["num_chains"] for row in pair]
+        if all((row["ess_potential"] or 0.0) * num >= LEAST_ESS for row, num in zip(pair, steps)):
+            pcnl, pcn = (Measure.of(row, "ess_potential") for row in pair)
+            gains.append(pcnl / pcn)
     widens = gains[-1] / gains[0] if len(gains) > 1 else math.nan
     what = "ESS of U, pCNL ÷ pCN, over most widths: widest ÷ narrowest that is resolved"
     yield Finding(what, widens, above=1)
-
-
-def _gains(rows: Rows, num_chains: int) -> list[Measure]:
-    """Effective samples per step of pCNL over those of pCN, in the order of width, where both are known."""
-    gains = []
-    for width in sorted(rows.values("width")):
-        pair = [rows.one(width=width, sampler=name) for name in ("pCNL", "pCN")]
-        if all((row["ess_potential"] or 0.0) * row["num_steps"] * num_chains >= LEAST_ESS for row in pair):
-            pcnl, pcn = (Measure.of(row, "ess_potential") for row in pair)
-            gains.append(pcnl / pcn)
-    return gains

@@ -158,7 +158,13 @@ def _runs(config: Efficiency, posterior: Posterior, width: int) -> Iterator[tupl
     project = random_projections(projection_key, rotated.template, num=config.num_projections)
     start = posterior.equilibrium(start_key, config.burn_in, config.num_chains).position
     parameters = jax.vmap(rotated.to_parameters)(start, jax.random.split(unseen_key, config.num_chains))
-    for name, kind, num_steps in _cases(config, width):
+    runs = []
+    if width == config.compared_width:
+        runs += [("HMC", kind, config.compared_steps) for kind in TARGETS]
+    if width in config.widths:
+        steps = {name: config.work // (width * METHODS[name].cost) for name in config.samplers}
+        runs += [(name, "rotated", max(config.burn_in, num_steps)) for name, num_steps in steps.items()]
+    for name, kind, num_steps in runs:
         target = getattr(posterior, kind)
         sampler = METHODS[name].make(target)
         is_tuned = isinstance(sampler, samplers.Tuned)
@@ -178,15 +184,6 @@ def _runs(config: Efficiency, posterior: Posterior, width: int) -> Iterator[tupl
         row = {"target": kind, "sampler": name, "dimension": size(target)} | _summary(draws)
         made = sampler.make(draws.step_size) if is_tuned else sampler
         yield row, (made, jax.tree.map(lambda leaf: leaf[0], initial))
-
-
-def _cases(config: Efficiency, width: int) -> Iterator[tuple[str, str, int]]:
-    """Sampler, target and steps of the runs at a width."""
-    if width == config.compared_width:
-        yield from (("HMC", kind, config.compared_steps) for kind in TARGETS)
-    if width in config.widths:
-        for name in config.samplers:
-            yield name, "rotated", max(config.burn_in, config.work // (width * METHODS[name].cost))
 
 
 def _summary(draws: Draws) -> Row:

@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from operator import attrgetter
 from typing import Annotated
 
 import jax
@@ -205,11 +206,11 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
             rise = rates[name][-1] - rates[name][0]
             yield Finding(f"{name}, β = {beta:g}: widest less narrowest", rise, above=0)
         gaps = [a - b for a, b in zip(rates["pCNL"], rates["pCN"], strict=True)]
-        closing = gaps[-1] - max(gaps, key=_value)
+        closing = gaps[-1] - max(gaps, key=attrgetter("value"))
         yield Finding(f"pCNL less pCN, β = {beta:g}: widest less greatest", closing, below=0)
         if beta >= 0.1:  # a small step makes up for the width
             lmc = rates["Langevin"]
-            for other, name in ((lmc[0], "narrowest"), (max(lmc, key=_value), "greatest")):
+            for other, name in ((lmc[0], "narrowest"), (max(lmc, key=attrgetter("value")), "greatest")):
                 yield Finding(f"LMC, β = {beta:g}: widest less {name}", lmc[-1] - other, below=0)
 
 
@@ -238,10 +239,6 @@ def mixing(results: Results) -> Iterator[Finding]:
         if math.isnan(langevin.value):  # what it has is below what would be resolved
             langevin, what = Measure(LEAST_ESS / _steps(results, "Langevin")), f"{what}, at most"
         yield Finding(what, langevin / ess["pCN"][-1], below=1)
-
-
-def _value(measure: Measure) -> float:
-    return measure.value
 
 
 def _resolved(results: Results, rows: Rows) -> list[Measure]:

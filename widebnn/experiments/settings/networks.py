@@ -16,14 +16,12 @@ from widebnn.models import BNN, CNN, FCN, WideResNet20
 __all__ = ["NETWORKS", "Network", "in_span", "network", "observed", "observes", "over_widths"]
 
 
-def _residual(shape: tuple[int, ...], width: int, depth: int, rngs: nnx.Rngs) -> nnx.Module:
-    return WideResNet20(shape[-1], (width // 4, width // 2, width), rngs=rngs)
-
-
 NETWORKS: Mapping[str, Callable[[tuple[int, ...], int, int, nnx.Rngs], nnx.Module]] = {
     "dense": lambda shape, width, depth, rngs: FCN(shape[-1], width, depth, rngs=rngs),
     "convolutional": lambda shape, width, depth, rngs: CNN(shape[-1], width, depth, rngs=rngs),
-    "residual": _residual,
+    "residual": lambda shape, width, depth, rngs: WideResNet20(
+        shape[-1], (width // 4, width // 2, width), rngs=rngs
+    ),
 }
 """Features from the shape of an input, d_L, L and random numbers; "residual" has 20 layers at any `depth`."""
 

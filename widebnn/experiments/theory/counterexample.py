@@ -55,7 +55,11 @@ def counterexample(config: Counterexample) -> Iterator[Row]:
     """
     x = jnp.linspace(-2, 2, config.num_train)[:, None]
     y = 1 + jnp.sin(x) / 2
-    limit = _limit(config, x, y)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    weights /= weights.sum()
+    h = 1 / (1 + np.exp(-np.asarray(x, np.float64) * nodes[None, :]))
+    kernel = (h * weights) @ h.T + config.noise_std**2 * np.eye(len(h))
+    limit = float(h @ weights @ np.linalg.solve(kernel, np.asarray(y, np.float64)[:, 0]))
     for width in config.widths:
         yield {"width": width, "limit": limit} | _posterior(config, x, y, width)
 
@@ -103,11 +107,3 @@ def _posterior(config: Counterexample, x: Float[Array, "n 1"], y: Float[Array, "
         mean = weight @ values
         row |= Measure(float(mean), float(np.sqrt(weight**2 @ (values - mean) ** 2))).columns(name)
     return row | {"effective_draws": float(1 / np.sum(weight**2))}
-
-
-def _limit(config: Counterexample, x: Float[Array, "n 1"], y: Float[Array, "n 1"]) -> float:
-    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
-    weights /= weights.sum()
-    h = 1 / (1 + np.exp(-np.asarray(x, np.float64) * nodes[None, :]))
-    kernel = (h * weights) @ h.T + config.noise_std**2 * np.eye(len(h))
-    return float(h @ weights @ np.linalg.solve(kernel, np.asarray(y, np.float64)[:, 0]))

@@ -1,7 +1,8 @@
 """Other maps and another likelihood: effective samples per step (Hron et al. 2022, Figures 10 and 11)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
+from operator import attrgetter
 from typing import Annotated, Any
 
 import jax
@@ -145,7 +146,7 @@ def over_reg(config: OverReg) -> Iterator[Row]:
 )
 def readout_map_is_best(rows: Rows) -> Iterator[Finding]:
     for column, name in (("ess_projections", "projections"), ("ess_norm", "‖θ‖²")):
-        best = {of: _best(_ess(found, column)) for of, found in rows.by("map")}
+        best = {of: max(_ess(found, column), key=attrgetter("value")) for of, found in rows.by("map")}
         yield Finding(f"ESS of {name}, best T ÷ best R", best["T"] / best["R"], above=1)
         yield Finding(f"ESS of {name}, best T ÷ identity", best["T"] / best["identity"], above=1)
 
@@ -214,7 +215,10 @@ def gaussian_map_helps(rows: Rows) -> Iterator[Finding]:
             {of: _ess(found, column)[0] for of, found in rows.where(width=width).by("map")}
             for width in widths
         ]
-        best = [_best([m for of, m in found.items() if of.startswith("Gaussian")]) for found in by_map]
+        best = [
+            max((m for of, m in found.items() if "Gaussian" in of), key=attrgetter("value"))
+            for found in by_map
+        ]
         gains = [gaussian / found["identity"] for gaussian, found in zip(best, by_map)]
         for width, gain in zip(widths, gains):
             what = f"ESS of {name}, best Gaussian map ÷ identity, width {width:,}"
@@ -226,10 +230,6 @@ def gaussian_map_helps(rows: Rows) -> Iterator[Finding]:
 
 def _ess(rows: Rows, column: str) -> list[Measure]:
     return [Measure.of(row, column) for row in rows]
-
-
-def _best(measures: Iterable[Measure]) -> Measure:
-    return max(measures, key=lambda measure: measure.value)
 
 
 def _run(rng_key, target, config: _Chains, quantities: Mapping[str, Collector]) -> Row:

@@ -121,10 +121,9 @@ def weights_over_tau(results: Results) -> Iterator[Finding]:
     yield Finding("mean σ ÷ the prior's, largest τ", std[-1] / prior, above=0.95, below=1.05)
     yield Finding("root mean square of μ ÷ the prior's σ, largest τ", norm[-1] / prior, below=0.05)
     yield Finding("root mean square of μ, smallest τ ÷ largest", norm[0] / norm[-1], above=1)
-    cold, warm = (
-        _share_below(prior / 2, rows.one(tau=tau, repeat=0)["weights"])
-        for tau in (min(rows.values("tau")), max(rows.values("tau")))
-    )
+    taus = min(rows.values("tau")), max(rows.values("tau"))
+    histograms = (rows.one(tau=tau, repeat=0)["weights"] for tau in taus)
+    cold, warm = (sum(np.array(h["std"])[np.array(h["std_edges"])[1:] <= prior / 2]) for h in histograms)
     yield Finding("share of σ below half the prior's, smallest τ", cold, above=0.5)
     yield Finding("share of σ below half the prior's, largest τ", warm, below=0.01)
 
@@ -138,11 +137,6 @@ tempering.claim(
     rule=RULE_OF_ENTROPIES,
     page="15-tempering#fig-tempering-entropy",
 )(entropies)
-
-
-def _share_below(level: float, histogram: Row) -> float:
-    upper = np.array(histogram["std_edges"])[1:]
-    return float(np.sum(np.array(histogram["std"])[upper <= level]))
 
 
 def _weights(posterior: vi.MeanField) -> Row:
