@@ -209,8 +209,8 @@ def samples_another_law(rows: Rows) -> Iterator[Finding]:
 def _compare(
     config: PublishedPCNL, dataset: data.Dataset, width: int, leapfrog_steps: int, pcnl_steps: int
 ) -> Row:
-    posterior = one_layer(dataset, width, config.noise_std, config.seed)
-    exact, whole = posterior.rotated, posterior.repriorised
+    exact = one_layer(dataset, width, config.noise_std, config.seed).rotated
+    whole = targets.repriorised(exact.bnn, exact.x, exact.y)
     x = jnp.concatenate([dataset.x_test, dataset.x_train])
     keys = jax.random.split(jax.random.key(config.seed), 4)
     potentials = {"exact": exact.potential, "published": published_marginal(exact)}

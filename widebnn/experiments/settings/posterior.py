@@ -14,7 +14,6 @@ from widebnn import data, samplers, targets
 from widebnn.experiments.settings.networks import network
 from widebnn.models import BNN, Parameters
 from widebnn.sampling import Collector, Draws, sample
-from widebnn.targets._repriorised import Repriorised
 
 __all__ = ["SAMPLERS", "Posterior", "of_parameters", "one_layer", "size"]
 
@@ -27,7 +26,7 @@ class Posterior:
     dataset: data.Dataset
 
     @cached_property
-    def repriorised(self) -> Repriorised:
+    def repriorised(self) -> targets.NetworkTarget:
         """The target on all of φ."""
         return targets.repriorised(self.bnn, self.dataset.x_train, self.dataset.y_train)
 
@@ -102,7 +101,7 @@ SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
 """By name, on `informed`; `step_size` is the coefficient of the noise for each."""
 
 
-def of_parameters(target: targets.NetworkTarget, functions: Mapping[str, Collector]) -> dict[str, Collector]:
+def of_parameters(target: Any, functions: Mapping[str, Collector]) -> dict[str, Collector]:
     """Functions of θ as functions of positions of a target."""
     return {
         name: lambda position, function=function: function(target.to_parameters(position))
