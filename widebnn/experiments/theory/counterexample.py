@@ -104,6 +104,6 @@ def _posterior(config: Counterexample, x: Float[Array, "n 1"], y: Float[Array, "
     weight /= weight.sum()
     row: Row = {}
     for name, values in zip(("mean", "sign"), found, strict=True):
-        mean = weight @ values
-        row |= Measure(float(mean), float(np.sqrt(weight**2 @ (values - mean) ** 2))).columns(name)
+        mean = float(weight @ values)
+        row |= Measure(mean, float(np.sqrt(weight**2 @ (values - mean) ** 2))).columns(name)
     return row | {"effective_draws": float(1 / np.sum(weight**2))}
