@@ -7,8 +7,8 @@ Arguments are passed by keyword so that the name in the message is the caller's 
 import math
 import numbers
 import operator
-from collections.abc import Callable, Iterable
-from typing import Any, SupportsIndex
+from collections.abc import Iterable
+from typing import SupportsIndex
 
 import jax
 import jax.core
@@ -19,14 +19,13 @@ from jaxtyping import Array, Float
 __all__ = [
     "Number",
     "at_least",
-    "check_fields",
     "finite",
     "fraction",
     "is_known_to_be",
     "non_negative",
     "one_of",
-    "open_fraction",
     "positive",
+    "proper_fraction",
     "quarter_turn",
 ]
 
@@ -92,13 +91,9 @@ def fraction(**named: Number) -> Number:
     return _number(0, True, 1, "a number in (0, 1]", named)
 
 
-def open_fraction(**named: Number) -> Number:
+def proper_fraction(**named: Number) -> Number:
     """A number in (0, 1)."""
-    wanted = "a number in (0, 1)"
-    value = _number(0, True, 1, wanted, named)
-    if is_known_to_be(1, value):
-        raise ValueError(f"{next(iter(named))} must be {wanted}; got {value}")
-    return value
+    return _number(0, True, math.nextafter(1, 0), "a number in (0, 1)", named)
 
 
 def quarter_turn(**named: Number) -> Number:
@@ -107,7 +102,7 @@ def quarter_turn(**named: Number) -> Number:
 
 
 def one_of(known: Iterable[str], **named: str) -> str:
-    """One of the names in `known`."""
+    """One of `known`."""
     name, value = _only(named)
     if value not in (names := sorted(known)):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}; got {value!r}")
@@ -121,14 +116,3 @@ def finite[T: jax.Array | np.ndarray](**named: T) -> T:
     if not isinstance(value, jax.core.Tracer) and not np.isfinite(value).all():
         raise ValueError(f"{name} must be finite; it has NaN or infinite entries")
     return value
-
-
-def check_fields(config: Any, check: Callable[..., Any], *names: str) -> None:
-    """Check fields of a configuration: a value, or every entry of a tuple, which must have at least one."""
-    for name in names:
-        given = getattr(config, name)
-        entries = given if isinstance(given, tuple) else (given,)
-        if not entries:
-            raise ValueError(f"{name} must have at least one entry; got {given}")
-        for entry in entries:
-            check(**{name: entry})

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from widebnn._check import Number, at_least, open_fraction, positive
+from widebnn._check import Number, at_least, positive, proper_fraction
 from widebnn._interrupts import raised_at_once
 from widebnn.diagnostics import effective_sample_size
 from widebnn.samplers._base import AnySampler
@@ -181,7 +181,7 @@ def tune_block_size(
     ValueError
         If `target_acceptance` lies outside (0, 1), or a number is below 1.
     """
-    open_fraction(target_acceptance=target_acceptance)
+    proper_fraction(target_acceptance=target_acceptance)
     at_least(1, num_sweeps=num_sweeps)
     at_least(1, num_chains=num_chains)
     if not isinstance(target, HasUnits):

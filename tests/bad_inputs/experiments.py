@@ -15,26 +15,6 @@ RECURRENT = CASE.network._replace(architecture="recurrent")
 
 
 ROWS = [
-    *refused("experiments.config_hash", ({"n": 3}, TypeError, "config…dataclass")),
-    *refused(
-        "experiments.save",
-        (
-            "no such folder/rows.json",
-            experiments.OverWidth(),
-            Rows(),
-            0.0,
-            FileNotFoundError,
-            "no such folder",
-        ),
-    ),
-    *refused(
-        "experiments.load",
-        ("nothing.json", experiments.OverWidth(), FileNotFoundError, "path…nothing.json…run the experiment"),
-    ),
-    *refused(
-        "experiments.load_or_run",
-        ("rows.json", "laptop", lambda config: [], TypeError, "config…dataclass…'laptop'"),
-    ),
     *refused(
         "experiments.find",
         ("P-F99", "name…'P-F1'…'suprema'…'P-F99'"),
@@ -122,7 +102,7 @@ ROWS = [
     *refused(
         "experiments.LangevinGain",
         (kw(parametrisations=("ψ",)), "parametrisations…'θ'…'ψ'"),
-        (kw(dampings=()), "dampings…at least 1…0"),
+        (kw(dampings=()), "dampings…at least one entry…()"),
         (
             kw(least_acceptance=0.99),
             "least_acceptance…below target_acceptance…0.99 and 0.985",
@@ -136,11 +116,15 @@ ROWS = [
         ),
         (kw(cases=(CASE,), thin=3), "thin…a multiple of num_kicks=4…3"),
     ),
-    *refused("experiments.StepCost", (kw(networks=(), num_rounds=1), "num_rounds…at least 2…1")),
+    *refused(
+        "experiments.StepCost",
+        (kw(networks=(CASE.network,), num_rounds=1), "num_rounds…at least 2…1"),
+        (kw(networks=()), "networks…at least one entry…()"),
+    ),
     *refused("experiments.Theorems", (kw(num_chains=1), "num_chains…at least 2…1")),
     *refused(
         "experiments.Identities",
-        (kw(sizes=((8, 0, 1),)), "width…at least 1…0"),
+        (kw(sizes=((8, 0, 1),)), "sizes…at least 1…0"),
         (kw(noise_stds=(0.0,)), "noise_std…above 0…0.0"),
     ),
     *refused("experiments.Counterexample", (kw(num_draws=1), "num_draws…at least 2…1")),
@@ -164,7 +148,7 @@ ROWS = [
         "experiments.PublishedPCNL",
         (kw(dataset="imagenet"), "dataset…'digits'…'imagenet'"),
         (kw(num_chains=1), "num_chains…at least 2…1"),
-        (kw(leapfrog_steps=(10,)), "leapfrog_steps…one entry for each width…(10,)"),
+        (kw(leapfrog_steps=(10,)), "leapfrog_steps…one entry for each of widths…(10,)"),
     ),
     *refused(
         "experiments.published_potential",

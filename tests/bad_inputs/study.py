@@ -50,6 +50,27 @@ ROWS = [
         (lambda: declared(scales={"huge": CONFIGS[0]}), "scale…'smoke'…got 'huge'"),
         (lambda: declared(parts="depths"), "parts…'widths'…got 'depths'"),
     ),
+    *refused("study.config_hash", ({"n": 3}, TypeError, "config…dataclass")),
+    *refused(
+        "study.save",
+        (
+            "no such folder/rows.json",
+            experiments.OverWidth(),
+            study.Rows(),
+            0.0,
+            FileNotFoundError,
+            "no such folder",
+        ),
+    ),
+    *refused(
+        "study.load",
+        ("nothing.json", experiments.OverWidth(), FileNotFoundError, "path…nothing.json…run the experiment"),
+    ),
+    *refused(
+        "study.load_or_run",
+        ("rows.json", "laptop", lambda config: [], TypeError, "config…dataclass…'laptop'"),
+    ),
+    *refused("study.Configuration", (lambda: experiments.Suprema(taus=()), "taus…at least one entry…()")),
     *refused("study.Experiment", (lambda: declared()(3), TypeError, "config…OverMaps…got 3")),
     *refused(
         "study.Rows",

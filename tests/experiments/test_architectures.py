@@ -59,7 +59,7 @@ def test_chains_are_in_the_posterior(monkeypatch):
     monkeypatch.setattr(MODULE, "SAMPLERS", some)  # compiling is what takes time here
     rows = list(architectures(TINY))
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows
-    assert [row["sampler"] for row in rows] == ["pCN", "Langevin"]
+    assert [row["sampler"] for row in rows] == ["pCN", "Langevin", "HMC"]
     potential, acceptance, effective = weighted(CASE)
     assert effective > 400
     for row in rows:

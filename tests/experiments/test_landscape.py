@@ -46,7 +46,7 @@ def test_repriorisation_flattens_what_it_meets(rows):
     [
         ({"dataset": "imagenet"}, "dataset must be one of 'cifar10', 'digits', 'mnist'; got 'imagenet'"),
         ({"problems": ()}, "problems must have at least one entry"),
-        ({"problems": ((8, 0),)}, "num_train must be at least 1; got 0"),
+        ({"problems": ((8, 0),)}, "problems must be at least 1; got 0"),
         ({"momentum": 1.0}, r"momentum must lie in \[0, 1\); got 1.0"),
         ({"resolution": 1}, "resolution must be at least 2; got 1"),
     ],

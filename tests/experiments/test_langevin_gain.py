@@ -218,7 +218,7 @@ def test_the_gain_that_is_reported_is_that_at_the_last_checkpoint():
         ({"parametrisations": ("ψ",)}, ["parametrisations", "'ψ'", "'φ'"]),
         ({"dataset": "imagenet"}, ["dataset", "imagenet", "cifar10"]),
         ({"num_chains": 1}, ["num_chains", "at least 2"]),
-        ({"dampings": ()}, ["dampings", "at least 1"]),
+        ({"dampings": ()}, ["dampings", "at least one entry"]),
         ({"burn_in": 0}, ["burn_in", "at least 1"]),
         ({"num_checkpoints": 0}, ["num_checkpoints", "at least 1"]),
         ({"num_steps": 31}, ["num_steps", "at least 32", "31"]),

@@ -10,8 +10,8 @@ import nbformat
 import pytest
 
 from widebnn import experiments
-from widebnn.experiments import CLAIMS, EXPERIMENTS, VERDICTS, ledger, load
-from widebnn.study import verdict
+from widebnn.experiments import CLAIMS, EXPERIMENTS, ledger
+from widebnn.study import VERDICTS, load, save, verdict
 from widebnn.study.ledger import page, text
 
 ROOT = Path(__file__).parents[2]
@@ -110,16 +110,14 @@ def test_results_of_another_configuration_or_damaged_are_refused(tmp_path):
 
 def test_smoke_scale_gives_no_verdict(tmp_path, entries):
     stored = load(RESULTS / "over_reg_laptop.json", EXPERIMENTS["over_reg"].scales["laptop"])
-    experiments.save(
-        tmp_path / "over_reg_smoke.json", EXPERIMENTS["over_reg"].scales["smoke"], stored.rows, 1.0
-    )
+    save(tmp_path / "over_reg_smoke.json", EXPERIMENTS["over_reg"].scales["smoke"], stored.rows, 1.0)
     assert {entry.verdict for entry in ledger(tmp_path)} == {"not yet run"}
     (one,) = experiments.summarise("H-F10", results=tmp_path)
     assert one.findings == next(entry.findings for entry in entries if entry.claim.id == "H-F10")
 
 
 def test_text_has_every_claim_and_counts_verdicts(entries):
-    lines = text(entries, width=80)
+    lines = text(entries)
     for entry in entries:
         assert re.search(rf"^{re.escape(entry.claim.id)} +{entry.verdict}\b", lines, re.MULTILINE)
     total = sum(int(number) for number in re.findall(r"(\d+) (?:re|not|cor)", lines.splitlines()[-1]))

@@ -44,7 +44,7 @@ def test_rows_over_maps():
         (MAPS, {"maps": ("identity", "probit")}, "maps must be one of 'Gaussian, .*; got 'probit'"),
         (MAPS, {"num_inputs": 7}, "num_inputs must be 1 to 6, .*; got 7"),
         (REG, {"num_steps": 3}, "num_steps must be at least 2 · thin = 4; got 3"),
-        (REG, {"target_acceptance": 1.0}, r"target_acceptance must lie in \(0, 1\); got 1.0"),
+        (REG, {"target_acceptance": 1.0}, r"target_acceptance must be a number in \(0, 1\); got 1.0"),
         (REG, {"num_chains": 1}, "num_chains must be at least 2; got 1"),
     ],
 )

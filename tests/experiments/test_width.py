@@ -5,8 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+import widebnn as wb
 from widebnn.experiments import CLAIMS, OverWidth, over_width, series
-from widebnn.experiments.chains.over_width import SAMPLERS, _standard_error
+from widebnn.experiments.chains.over_width import SAMPLERS, _summary
+from widebnn.experiments.settings.chain_summaries import mean_of_chains
 from widebnn.study import Results, Rows
 from widebnn.study.speed import operations
 
@@ -51,10 +53,15 @@ def test_standard_error_knows_the_autocorrelation():
     x[:, 0] = noise[:, 0]
     for t in range(1, n):
         x[:, t] = rho * x[:, t - 1] + np.sqrt(1 - rho**2) * noise[:, t]
-    errors = [_standard_error(chain[None]) for chain in x]
+    errors = [mean_of_chains(chain[None]).error for chain in x]
     true = x.mean(axis=1).std()
     assert abs(np.mean(errors) / true - 1) < 0.15  # the deviation of 400 means is known to 3.5 %
-    assert _standard_error(np.ones((1, 10))) == 0
+
+
+def test_a_chain_that_always_accepts_has_an_acceptance_without_error():
+    stats = {"acceptance_rate": np.ones((1, 10))}
+    draws = wb.Draws({}, stats, {}, None, 0.1, 1, 0, seconds=1.0)
+    assert _summary(draws, 10) == {"acceptance": 1, "acceptance_error": 0, "ms_per_step": 100}
 
 
 @pytest.mark.parametrize(

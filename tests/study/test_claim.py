@@ -49,8 +49,8 @@ def test_findings_hold_by_three_standard_errors(finding, holds, wanted, shown):
 def test_verdicts_follow_from_what_holds():
     yes, no = Finding("", 1.0, above=0), Finding("", -1.0, above=0)
     options = {"experiment": "grid", "summarise": lambda results: [], "rule": "Above 0."}
-    claim = Claim("H-F1", "Figure 1", "a claim", **options)
-    erratum = Claim("P-A1", "Algorithm 1", "an error", **options, errs=True)
+    claim = Claim("H-F1", where="Figure 1", claim="a claim", **options)
+    erratum = Claim("P-A1", where="Algorithm 1", claim="an error", **options, errs=True)
     cases = {
         (): "not yet run",
         (yes, yes): "reproduced",

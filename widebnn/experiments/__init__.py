@@ -40,17 +40,7 @@ from widebnn.experiments.variational.resnet import ResNet, resnet
 from widebnn.experiments.variational.suprema import Suprema, suprema
 from widebnn.experiments.variational.tempered_fits import TemperedFits
 from widebnn.experiments.variational.tempering import Tempering, tempering
-from widebnn.study import (
-    VERDICTS,
-    Claim,
-    Finding,
-    Results,
-    config_hash,
-    device,
-    load,
-    load_or_run,
-    save,
-)
+from widebnn.study import device
 from widebnn.study.forecast import Forecast
 from widebnn.study.ledger import Entry
 from widebnn.study.registry import Registry
@@ -61,12 +51,10 @@ __all__ = [
     "EXPERIMENTS",
     "SOFTMAX_MAPS",
     "T4",
-    "VERDICTS",
     "Algorithms",
     "Approximations",
     "Architectures",
     "Case",
-    "Claim",
     "Collapse",
     "Concentration",
     "Convergence",
@@ -74,7 +62,6 @@ __all__ = [
     "Efficiency",
     "ElboRatio",
     "Entry",
-    "Finding",
     "Forecast",
     "Identities",
     "InAndOut",
@@ -88,7 +75,6 @@ __all__ = [
     "Predictions",
     "PublishedPCNL",
     "ResNet",
-    "Results",
     "Speed",
     "StepCost",
     "Suprema",
@@ -102,7 +88,6 @@ __all__ = [
     "classification_summary",
     "collapse",
     "concentration",
-    "config_hash",
     "convergence",
     "convergence_summary",
     "counterexample",
@@ -119,8 +104,6 @@ __all__ = [
     "identities",
     "landscape",
     "ledger",
-    "load",
-    "load_or_run",
     "maximise",
     "mean_field_gap",
     "measured_speed",
@@ -135,7 +118,6 @@ __all__ = [
     "resnet",
     "results_folder",
     "run",
-    "save",
     "series",
     "shipped",
     "step_cost",

@@ -23,7 +23,7 @@ from widebnn.experiments import (
     summarise,
 )
 from widebnn.scale import SCALES, current_scale
-from widebnn.study import Claim, Row
+from widebnn.study import Row
 from widebnn.study.ledger import PAPERS, page, text
 from widebnn.study.results import duration
 
@@ -89,14 +89,10 @@ def _parser() -> argparse.ArgumentParser:
 def _list(options: argparse.Namespace) -> None:
     """list experiments, the rows that they serve, their scales, and which have results (*)"""
     for name, experiment in EXPERIMENTS.items():
-        stored = [s for s in SCALES if (Path(options.results) / f"{name}_{s}.json").exists()]
+        stored = experiment.files(options.results)
         scales = " ".join(f"{s}*" if s in stored else s for s in SCALES if s in experiment.scales)
-        rows = ", ".join(_rows_of(name))
+        rows = ", ".join(claim.id for claim in experiment.claims)
         print(f"{name:16}{rows:18}{scales:28}{experiment.title}")
-
-
-def _rows_of(name: str) -> list[str]:
-    return [claim.id for claim in CLAIMS if claim.experiment == name]
 
 
 def _show(options: argparse.Namespace) -> None:
@@ -104,7 +100,13 @@ def _show(options: argparse.Namespace) -> None:
     name = options.id
     claims = [claim for claim in CLAIMS if name in (claim.id, claim.experiment)]
     for claim in claims:
-        _show_claim(claim)
+        source = ", ".join(part for part in (PAPERS[claim.id[0]][2], claim.where) if part)
+        print(f"{claim.id}  {source}".rstrip())
+        lines = {"claim": claim.claim, "paper": claim.paper, "rule": claim.rule}
+        lines |= {"experiment": claim.experiment, "chapter": f"{claim.chapter} {claim.figure}".strip()}
+        for what, words in lines.items():
+            print(f"  {what + ':':12}{words or '—'}")
+        print()
     names = dict.fromkeys(claim.experiment for claim in claims) or [find(name).name]
     for experiment in map(EXPERIMENTS.__getitem__, names):
         print(f"{experiment.name}: {experiment.title}")
@@ -112,16 +114,6 @@ def _show(options: argparse.Namespace) -> None:
             print(f"  {scale}, in {_counted(len(experiment.parts(config)), 'part')}")
             for field in dataclasses.fields(config):
                 print(f"    {field.name} = {getattr(config, field.name)!r}")
-
-
-def _show_claim(claim: Claim) -> None:
-    source = ", ".join(part for part in (PAPERS[claim.id[0]][2], claim.where) if part)
-    print(f"{claim.id}  {source}".rstrip())
-    lines = {"claim": claim.claim, "paper": claim.paper, "rule": claim.rule, "experiment": claim.experiment}
-    lines["chapter"] = " ".join(part for part in (claim.chapter, claim.figure) if part)
-    for name, words in lines.items():
-        print(f"  {name + ':':12}{words or '—'}")
-    print()
 
 
 def _counted(number: int, what: str) -> str:
@@ -182,18 +174,11 @@ def _executor(wanted: str | None) -> Iterator[Executor | None]:
 
 def _summarise(options: argparse.Namespace) -> None:
     """say what stored results say of the claims that rest on them"""
-    names = (
-        [options.id]
-        if options.id
-        else [n for n in EXPERIMENTS if _has_results(n, options.scale, options.results)]
-    )
-    for name in names:
+    every = {name: experiment.files(options.results) for name, experiment in EXPERIMENTS.items()}
+    found = [name for name, files in every.items() if (options.scale in files if options.scale else files)]
+    for name in [options.id] if options.id else found:
         for entry in summarise(name, options.scale, options.results):
             print(entry, end="\n\n")
-
-
-def _has_results(name: str, scale: str | None, results: str) -> bool:
-    return any((Path(results) / f"{name}_{s}.json").exists() for s in ([scale] if scale else SCALES))
 
 
 def _ledger(options: argparse.Namespace) -> None:

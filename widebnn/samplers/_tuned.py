@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from widebnn._check import Number, open_fraction, positive
+from widebnn._check import Number, positive, proper_fraction
 from widebnn.samplers._base import AnySampler, is_sampler
 
 __all__ = ["StepSize", "Tuned", "tuned"]
@@ -93,7 +93,7 @@ def tuned(
     """
     if not callable(make):
         raise TypeError(f"make must be a function from a step size to a sampler; got {make!r}")
-    open_fraction(target_acceptance=target_acceptance)
+    proper_fraction(target_acceptance=target_acceptance)
     positive(max_step_size=max_step_size)
     if positive(step_size=step_size) > max_step_size:
         raise ValueError(f"step_size must not exceed max_step_size={max_step_size}; got {step_size}")

@@ -2,6 +2,7 @@
 
 from widebnn.study._sweep import place, sweep
 from widebnn.study.claim import VERDICTS, Claim, Finding, verdict
+from widebnn.study.configuration import Configuration
 from widebnn.study.experiment import Cost, Experiment, experiment
 from widebnn.study.measure import Measure
 from widebnn.study.results import Results, config_hash, device, load, load_or_run, save
@@ -11,6 +12,7 @@ from widebnn.study.trends import exponent, vanishing
 __all__ = [
     "VERDICTS",
     "Claim",
+    "Configuration",
     "Cost",
     "Experiment",
     "Finding",

@@ -49,9 +49,8 @@ def sweep[C](
     ----------
     function
         Takes a configuration and yields or returns rows, dictionaries of numbers and names; an experiment is
-        one. Where an executor runs it, it goes there by its name: it must be a function of a module that
-        workers can import, and they have this package in the same version. One of a notebook is none;
-        `%%writefile` makes a module of a cell.
+        one. To an executor it goes by its name: it must be of a module that workers can import, with this
+        package in the same version. A notebook is none; `%%writefile` makes a module of a cell.
     configs
         Instances of frozen dataclasses of numbers, names and tuples of them, no two alike. To an executor
         they go as JSON and the name of their class.

@@ -82,21 +82,30 @@ class Claim:
         What is asked of the results, in words.
     errs
         Whether it is the paper or its code that errs: a claim that holds then corrects it.
-    chapter, figure
-        The page of the book, without its ending, and the name of the figure or section there.
+    page
+        Of the book, without its ending, and, after a #, the name of the figure or section there.
     """
 
     id: str
-    where: str
+    _: KW_ONLY
+    where: str = ""
     claim: str
     paper: str = ""
-    _: KW_ONLY
     experiment: str
     summarise: Callable[[Results], list[Finding]]
     rule: str
     errs: bool = False
-    chapter: str = ""
-    figure: str = ""
+    page: str = ""
+
+    @property
+    def chapter(self) -> str:
+        """The page alone."""
+        return self.page.partition("#")[0]
+
+    @property
+    def figure(self) -> str:
+        """The name of the figure or section."""
+        return self.page.partition("#")[2]
 
 
 def verdict(claim: Claim, findings: Sequence[Finding]) -> str:

@@ -4,8 +4,10 @@ import dataclasses
 import functools
 import inspect
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from widebnn._check import one_of
 from widebnn.scale import SCALES
@@ -46,17 +48,8 @@ class Experiment[C]:
     ----------
     name
         That of the function. Results are stored as `<name>_<scale>.json`.
-    title
-        What it looks at, in a phrase.
-    scales
-        A configuration for each scale, all of one frozen dataclass.
-    cost
-        What a configuration takes, as a guess.
-    observes
-        Loaders of `widebnn.data` by name, each with the number of records to observe.
-    flops
-        What its results tell of the device: operations per second (``widebnn.study.speed``). None where they
-        tell nothing.
+    title, scales, cost, observes, flops
+        As `experiment` was given them.
     claims
         The rows of the ledger that rest on it.
     """
@@ -92,6 +85,9 @@ class Experiment[C]:
         ------
         TypeError
             If it is a configuration of something else.
+        ValueError, OSError
+            Where rows are computed, if it observes more than the data at hand hold, or they cannot be
+            downloaded.
         """
         kind = type(next(iter(self.scales.values())))
         if not isinstance(config, kind):
@@ -111,6 +107,11 @@ class Experiment[C]:
         """
         return self.scales[one_of(self.scales, scale=scale)]
 
+    def files(self, folder: str | os.PathLike) -> dict[str, Path]:
+        """Its results in a folder, by scale, from the smallest that there is."""
+        paths = {scale: Path(folder) / f"{self.name}_{scale}.json" for scale in SCALES}
+        return {scale: path for scale, path in paths.items() if path.exists()}
+
     def parts(self, config: C) -> list[C]:
         """Configurations whose rows together are those of `config`, in some order."""
         parts = [config]
@@ -120,18 +121,7 @@ class Experiment[C]:
             parts = [dataclasses.replace(part, **change) for part in parts for change in changes]  # type: ignore[type-var]
         return parts
 
-    def claim(
-        self,
-        id: str,
-        *,
-        where: str = "",
-        claim: str,
-        paper: str = "",
-        rule: str,
-        chapter: str = "",
-        figure: str = "",
-        errs: bool = False,
-    ) -> Callable[[Summary], Summary]:
+    def claim(self, id: str, **words: Any) -> Callable[[Summary], Summary]:
         """Decorate what summarises rows as findings, and register the claim that they decide.
 
         The function takes `Rows`, or all `Results` where its parameter is called `results`, and yields
@@ -140,8 +130,10 @@ class Experiment[C]:
 
         Parameters
         ----------
-        id, where, claim, paper, rule, chapter, figure, errs
-            As in `widebnn.study.Claim`.
+        id
+            Of the row of the ledger.
+        words
+            The other fields of `widebnn.study.Claim`, but for those that are known here.
         """
 
         def register(summary: Summary) -> Summary:
@@ -150,20 +142,7 @@ class Experiment[C]:
             def summarise(results: Results) -> list[Finding]:
                 return list(summary(results if takes_all else results.rows))
 
-            self.claims.append(
-                Claim(
-                    id,
-                    where,
-                    claim,
-                    paper,
-                    experiment=self.name,
-                    summarise=summarise,
-                    rule=rule,
-                    errs=errs,
-                    chapter=chapter,
-                    figure=figure,
-                )
-            )
+            self.claims.append(Claim(id, experiment=self.name, summarise=summarise, **words))
             return summary
 
         return register
@@ -185,8 +164,8 @@ def experiment[C](
     title
         What it looks at, in a phrase.
     scales
-        By scale, its configuration: a frozen dataclass of numbers, names and tuples of them, which raises
-        an error where it is made with values that cannot run.
+        By scale, its configuration: all are of one `widebnn.study.Configuration`, or of another frozen
+        dataclass of numbers, names and tuples of them.
     cost
         What a configuration takes, as a guess.
     parts

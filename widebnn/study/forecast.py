@@ -1,7 +1,7 @@
 """What a run will probably take, by the runs that are on record."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,23 +34,13 @@ class Forecast(NamedTuple):
 def forecast(
     experiment: Experiment,
     scale: str | None,
-    places: Iterable[Path],
-    speed: Speed | None = None,
-    others: Iterable[Experiment] = (),
+    places: Sequence[Path],
+    speed: Speed | None,
+    others: Iterable[Experiment],
 ) -> Forecast | None:
-    """What a run will probably take: by a run of the same scale that is on record, or else by one of another.
-
-    Parameters
-    ----------
-    experiment, scale, speed
-        As for `widebnn.experiments.forecast`.
-    places
-        Folders of results, which are what is on record.
-    others
-        Experiments whose results may tell how fast a device is.
-    """
+    """What `widebnn.experiments.forecast` does, by results in `places`, also those of `others`."""
     scale = current_scale() if scale is None else scale
-    config, places = experiment.config(scale), list(places)
+    config = experiment.config(scale)
     known = {found.scale: found.provenance for found in _recorded(experiment, places)}
     # the nearest in operations, whose time has the least to be multiplied by
     wanted = experiment.cost(config)
@@ -96,7 +86,6 @@ def _kind(device: str) -> str:
 
 def _recorded(experiment: Experiment[Any], places: Iterable[Path]) -> Iterator[Results]:
     for place in places:
-        for scale, config in experiment.scales.items():
-            # a forecast makes do without what is damaged
-            with contextlib.suppress(FileNotFoundError, ValueError):
-                yield load(place / f"{experiment.name}_{scale}.json", config)
+        for scale, path in experiment.files(place).items():
+            with contextlib.suppress(ValueError):  # a forecast makes do without what is damaged
+                yield load(path, experiment.config(scale))

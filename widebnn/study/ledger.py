@@ -2,8 +2,9 @@
 
 import html
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from widebnn.scale import SCALES
 from widebnn.study.claim import VERDICTS, Claim, Finding, verdict
@@ -11,7 +12,7 @@ from widebnn.study.experiment import Experiment
 from widebnn.study.results import Results
 from widebnn.study.rows import Rows, Table
 
-__all__ = ["Entry", "entry", "page", "text"]
+__all__ = ["Entry", "page", "text"]
 
 PAPERS = {
     "H": ("Repriorisation", "hron2022", "Hron et al. (2022)"),
@@ -36,14 +37,16 @@ class Entry:
         What the row rests on.
     results
         Of one run; None where there is none.
-    findings
-        The numbers, each with the interval that the claim puts it in.
     """
 
     claim: Claim
     experiment: Experiment
     results: Results | None
-    findings: list[Finding]
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """The numbers, each with the interval that the claim puts it in; none without results."""
+        return [] if self.results is None else self.claim.summarise(self.results)
 
     @property
     def verdict(self) -> str:
@@ -83,35 +86,14 @@ class Entry:
         return f"<p>{heading}</p>\n{self.table._repr_html_()}\n<p>{html.escape(source)}</p>"
 
 
-def entry(claim: Claim, experiment: Experiment, results: Results | None) -> Entry:
-    """What results, if there are any, say of a claim."""
-    return Entry(claim, experiment, results, [] if results is None else claim.summarise(results))
-
-
-def text(entries: Iterable[Entry], width: int = 110) -> str:
-    """The ledger for a terminal.
-
-    Parameters
-    ----------
-    entries
-        From `ledger`.
-    width
-        Of a line.
-
-    Raises
-    ------
-    ValueError
-        If lines are too short for the indent.
-    """
-    if width < 40:
-        raise ValueError(f"width must be at least 40; got {width}")
-    entries = list(entries)
+def text(entries: Sequence[Entry]) -> str:
+    """The ledger for a terminal."""
     lines = []
     for entry in entries:
         claim = entry.claim
         made = entry.command if entry.results is None else entry.results.source
         lines.append(f"{claim.id:8}{entry.verdict:24}{made}".rstrip())
-        lines += textwrap.wrap(claim.claim, width, initial_indent=" " * 8, subsequent_indent=" " * 8)
+        lines += textwrap.wrap(claim.claim, 110, initial_indent=" " * 8, subsequent_indent=" " * 8)
         for f in entry.findings:
             mark = " " if f.holds else "!"
             lines.append(f"      {mark} {f.what}: {f} (wanted: {f.wanted})")
@@ -124,15 +106,8 @@ def _counts(entries: Sequence[Entry]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
-def page(entries: Iterable[Entry]) -> str:
-    """The ledger as a page of the book, in MyST markdown.
-
-    Parameters
-    ----------
-    entries
-        From `ledger`.
-    """
-    entries = list(entries)
+def page(entries: Sequence[Entry]) -> str:
+    """The ledger as a page of the book, in MyST markdown."""
     parts = [_HEAD.format(counts=_counts(entries))]
     for letter, (heading, key, _) in PAPERS.items():
         own = [entry for entry in entries if entry.claim.id.startswith(letter)]

@@ -1,7 +1,10 @@
 """A measured number with its standard error, and what differences and ratios make of it."""
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 __all__ = ["Measure"]
 
@@ -22,6 +25,20 @@ class Measure(NamedTuple):
 
     value: float
     error: float | None = None
+
+    @classmethod
+    def mean(cls, values: Sequence[float] | np.ndarray) -> "Measure":
+        """The mean of independent values, two or more, and its standard error from their scatter."""
+        return cls(float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values))))
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], name: str) -> "Measure":
+        """What a row has in the columns `<name>` and `<name>_error`."""
+        return cls(row[name], row[f"{name}_error"])
+
+    def columns(self, name: str) -> dict[str, float | None]:
+        """The columns that `of` reads."""
+        return {name: self.value, f"{name}_error": self.error}
 
     def __sub__(self, other: "Measure | float | int") -> "Measure":
         other = measured(other)

@@ -6,16 +6,15 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from widebnn._check import one_of
-from widebnn.scale import SCALES
 from widebnn.study import forecast as forecasts
 from widebnn.study import run as runs
 from widebnn.study.claim import Claim
 from widebnn.study.experiment import Experiment
 from widebnn.study.forecast import Forecast
-from widebnn.study.ledger import Entry, entry
+from widebnn.study.ledger import Entry
 from widebnn.study.results import Results, load
 from widebnn.study.rows import Row
-from widebnn.study.run import check_folder, largest
+from widebnn.study.run import check_folder
 from widebnn.study.speed import Speed
 
 __all__ = ["Registry"]
@@ -32,13 +31,6 @@ class Registry:
         The ids of the rows of the ledger.
     shipped
         Gives the folder of the results that ship with the book, whether or not it is there.
-
-    Attributes
-    ----------
-    experiments
-        By name.
-    order, shipped
-        As given.
 
     Raises
     ------
@@ -136,15 +128,7 @@ class Registry:
         >>> results = experiments.run("tempering", scale="smoke")  # doctest: +SKIP
         >>> experiments.summarise("tempering", scale="smoke")  # doctest: +SKIP
         """
-        return runs.run(
-            self.find(name),
-            scale,
-            results,
-            resume=resume,
-            executor=executor,
-            on_row=on_row,
-            progress=progress,
-        )
+        return runs.run(self.find(name), scale, results, resume, executor, on_row, progress)
 
     def forecast(
         self,
@@ -179,8 +163,7 @@ class Registry:
             If there is no such experiment or scale.
         """
         places = (self.shipped_folder(), Path(results))
-        others = self.experiments.values()
-        return forecasts.forecast(self.find(name), scale, places, speed, others)
+        return forecasts.forecast(self.find(name), scale, places, speed, self.experiments.values())
 
     def summarise(
         self, name: str, scale: str | None = None, results: str | os.PathLike = "results"
@@ -207,7 +190,7 @@ class Registry:
         experiment = self.find(name)
         found = self._load(experiment, scale, check_folder(results, must_exist=True))
         claims = (one for one in experiment.claims if name in (one.id, experiment.name))
-        return [entry(one, experiment, found) for one in claims]
+        return [Entry(one, experiment, found) for one in claims]
 
     def ledger(self, results: str | os.PathLike = "results") -> list[Entry]:
         """Every claim with the verdict that stored results give it.
@@ -221,18 +204,16 @@ class Registry:
 
         Raises
         ------
-        FileNotFoundError, NotADirectoryError
-            If there is no such folder.
-        ValueError
-            If the folder is not ours, or results in it are damaged or of another configuration.
+        FileNotFoundError, NotADirectoryError, ValueError
+            As `summarise`, but that no results are no error.
         """
         folder = check_folder(results, must_exist=True)
         found = {}
         for name, experiment in self.experiments.items():
-            if (scale := largest(experiment, folder)) not in (None, "smoke"):
-                found[name] = self._load(experiment, scale, folder)
+            if scales := [scale for scale in experiment.files(folder) if scale != "smoke"]:
+                found[name] = self._load(experiment, scales[-1], folder)
         return [
-            entry(claim, self.experiments[claim.experiment], found.get(claim.experiment))
+            Entry(claim, self.experiments[claim.experiment], found.get(claim.experiment))
             for claim in self.claims
         ]
 
@@ -280,16 +261,16 @@ class Registry:
         name = results.name or wanted
         if name not in claims:
             raise ValueError(f"results must be those of {wanted}, on which {row} rests; got {results.name!r}")
-        return entry(claims[name], self.experiments[name], results)
+        return Entry(claims[name], self.experiments[name], results)
 
     def _load(self, experiment: Experiment, scale: str | None, folder: Path) -> Results:
-        scale = largest(experiment, folder) if scale is None else one_of(experiment.scales, scale=scale)
-        path = folder / f"{experiment.name}_{scale}.json"
-        if scale is None or not path.exists():
-            stems = (f"{name}_{one}" for name in self.experiments for one in SCALES)
-            held = ", ".join(stem for stem in stems if (folder / f"{stem}.json").exists())
-            wanted = path.stem if scale else experiment.name
+        files = experiment.files(folder)
+        scale = next(reversed(files), None) if scale is None else one_of(experiment.scales, scale=scale)
+        if scale not in files:
+            every = (one.files(folder).values() for one in self.experiments.values())
+            held = ", ".join(path.stem for paths in every for path in paths)
+            wanted = f"{experiment.name}_{scale}" if scale else experiment.name
             raise FileNotFoundError(
                 f"results hold none of {wanted}: run it first; {folder} holds {held or 'none at all'}"
             )
-        return load(path, experiment.config(scale))
+        return load(files[scale], experiment.config(scale))

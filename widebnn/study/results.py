@@ -125,22 +125,10 @@ def save(path: str | os.PathLike, config: Any, rows: Iterable[Row], seconds: flo
 
 
 def gather(path: str | os.PathLike, config: Any, rows: Iterable[Row], parts: Sequence[Results]) -> Results:
-    """Write rows that were computed in parts as the results of one configuration.
+    """As `save`, of rows that were computed in parts.
 
-    Parameters
-    ----------
-    path, config, rows
-        As for `save`.
-    parts
-        The results that the rows come from. Their seconds are added up, the largest of their peaks is kept,
-        and where device, commit or versions differ, all of them are named.
-
-    Raises
-    ------
-    ValueError
-        If there are no parts.
-    FileExistsError, OSError
-        As `save`.
+    Seconds of the parts are added up, the largest of their peaks is kept, and where device, commit or
+    versions differ, all of them are named.
     """
     if not parts:
         raise ValueError("parts must hold at least one of Results; got none")

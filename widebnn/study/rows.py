@@ -23,7 +23,12 @@ ABSENT = "—"
 class Rows(list[Row]):
     """A list of rows, each a dictionary.
 
-    Rows may differ in their columns. A column that no row has is an error in every method.
+    Rows may differ in their columns.
+
+    Raises
+    ------
+    ValueError
+        From every method, if no row has a column that it is asked for.
 
     Examples
     --------
@@ -35,13 +40,7 @@ class Rows(list[Row]):
     """
 
     def where(self, **wanted: Any) -> "Rows":
-        """The rows that have these entries.
-
-        Raises
-        ------
-        ValueError
-            If no row has such a column.
-        """
+        """The rows that have these entries."""
         for column in wanted:
             self._check(column)
         return Rows(row for row in self if all(n in row and row[n] == value for n, value in wanted.items()))
@@ -52,7 +51,7 @@ class Rows(list[Row]):
         Raises
         ------
         ValueError
-            If no row has such a column, there are several such rows, or none.
+            If there are several such rows, or none.
         """
         found = self.where(**wanted)
         if len(found) != 1:
@@ -63,11 +62,6 @@ class Rows(list[Row]):
         """Each distinct entry of a column, in the order of the rows, and the rows that have it.
 
         With several columns the entries come as a tuple. Rows without these columns are left out.
-
-        Raises
-        ------
-        ValueError
-            If no row has such a column.
         """
         groups: dict[Any, Rows] = {}
         for column in columns:
@@ -78,13 +72,7 @@ class Rows(list[Row]):
         return ((key[0] if len(columns) == 1 else key, rows) for key, rows in groups.items())
 
     def values(self, column: str) -> list[Any]:
-        """The distinct entries of a column, in the order of the rows.
-
-        Raises
-        ------
-        ValueError
-            If no row has such a column.
-        """
+        """The distinct entries of a column, in the order of the rows."""
         return [value for value, _ in self.by(column)]
 
     def column(self, name: str) -> np.ndarray:
@@ -92,7 +80,7 @@ class Rows(list[Row]):
 
         Raises
         ------
-        KeyError, ValueError
+        KeyError
             If a row has no such column.
         """
         self._check(name)
@@ -113,13 +101,13 @@ class Rows(list[Row]):
         Raises
         ------
         ValueError
-            If no row has such a column, or there are no rows.
+            If there are no rows.
         """
         if not self:
             raise ValueError(f"rows must hold at least one row to measure {quantity!r}; got none")
-        found = np.array([_number(value) for value in self.column(quantity)])
+        found = np.asarray(self.column(quantity), float)
         if len(found) > 1:
-            return Measure(float(found.mean()), float(found.std(ddof=1) / math.sqrt(len(found))))
+            return Measure.mean(found)
         return Measure(float(found[0]), None if error is None else self[0][error])
 
     def over(self, column: str, quantity: str, error: str | None = None) -> list[Measure]:
@@ -131,11 +119,6 @@ class Rows(list[Row]):
             What the quantity is looked at over, such as the width.
         quantity, error
             As for `measure`, over the rows that share an entry.
-
-        Raises
-        ------
-        ValueError
-            If no row has such a column.
         """
         groups = dict(self.by(column))
         return [groups[value].measure(quantity, error) for value in sorted(groups)]
@@ -148,12 +131,7 @@ class Rows(list[Row]):
         columns
             What stands under each header: the name of a column; a format string of several, such as
             "{ess_bulk:.0f} ({ess_tail:.0f})"; or a function of a row. An iterable of names has them as
-            headers too. Numbers are rounded to three digits, measures by their error; None and NaN are "—".
-
-        Raises
-        ------
-        ValueError
-            If no row has such a column.
+            headers too. Numbers have three digits, measures what their error leaves; None and NaN are "—".
         """
         if not isinstance(columns, Mapping):
             columns = {name: name for name in columns}
@@ -161,7 +139,7 @@ class Rows(list[Row]):
             for column in _columns(source):
                 self._check(column)
         found = [[_entry(row, source) for source in columns.values()] for row in self]
-        is_name = [any(isinstance(value, str) for value in column) for column in zip(*found)]
+        is_name = [any(type(value) is str for value in column) for column in zip(*found)]
         return Table(
             tuple(columns),
             tuple(tuple(map(shown, entries)) for entries in found),
@@ -252,18 +230,8 @@ def _entry(row: Row, source: "str | Callable[[Row], Any]") -> Any:
     return _Digits(_Format().vformat(source, (), row)) if "{" in source else row.get(source)
 
 
-class _Digits:
+class _Digits(str):
     """Formatted numbers, which are no name."""
-
-    def __init__(self, words: str):
-        self.words = words
-
-    def __str__(self) -> str:
-        return self.words
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)
 
 
 def _width(words: str) -> int:

@@ -15,24 +15,19 @@ from widebnn.study.experiment import Experiment
 from widebnn.study.results import Results, config_hash, gather, load
 from widebnn.study.rows import Row, Rows
 
-__all__ = ["check_folder", "largest", "run"]
+__all__ = ["check_folder", "run"]
 
 
 def run(
     experiment: Experiment,
-    scale: str | None = None,
-    results: str | os.PathLike = "results",
-    *,
-    resume: bool = False,
-    executor: Executor | None = None,
-    on_row: Callable[[Row], None] | None = None,
-    progress: bool = True,
+    scale: str | None,
+    results: str | os.PathLike,
+    resume: bool,
+    executor: Executor | None,
+    on_row: Callable[[Row], None] | None,
+    progress: bool,
 ) -> Results:
-    """The results of an experiment at a scale: those stored, or else computed and stored.
-
-    Until all is computed, every part that is finished lies in a folder beside them that has the
-    configuration's hash in its name. Parameters and errors are those of `widebnn.experiments.run`.
-    """
+    """What `widebnn.experiments.run` does."""
     scale = current_scale() if scale is None else scale
     config = experiment.config(scale)
     folder = check_folder(results)
@@ -94,9 +89,3 @@ def check_folder(results: str | os.PathLike, *, must_exist: bool = False) -> Pat
             f"{folder.name} holds {sorted(held)[0]} and none of these"
         )
     return folder
-
-
-def largest(experiment: Experiment, folder: Path) -> str | None:
-    """The largest scale that has results in the folder."""
-    stored = (s for s in reversed(SCALES) if (folder / f"{experiment.name}_{s}.json").exists())
-    return next(stored, None)

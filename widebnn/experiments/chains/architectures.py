@@ -1,46 +1,32 @@
 """Four samplers over width: more layers, other architectures and other data (Pezzetti et al. 2025, §5)."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import arviz
 import jax
 import numpy as np
 
-from widebnn import estimates, samplers, targets
+from widebnn import samplers
 from widebnn._check import at_least, fraction
-from widebnn.diagnostics import effective_sample_size
-from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, LEAST_ESS, bulk_and_tail, finite
+from widebnn.experiments.settings.chain_summaries import (
+    LEAST_DRAWS,
+    LEAST_ESS,
+    bulk_and_tail,
+    ess_per_step,
+    finite,
+    mean_of_chains,
+)
+from widebnn.experiments.settings.fields import Noise, NumTest, Seed
 from widebnn.experiments.settings.networks import Network, network, observed, observes, over_widths
-from widebnn.experiments.settings.posterior import Posterior, size
+from widebnn.experiments.settings.posterior import SAMPLERS, Posterior, size
 from widebnn.sampling import Draws, sample
-from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
+from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
+from widebnn.study.configuration import Configuration, Count, Several
 
 __all__ = ["Architectures", "Case", "architectures"]
-
-
-class Sampled(NamedTuple):
-    """What is sampled, the coordinates of φ that it leaves out, and the angle of function-space HMC there."""
-
-    target: targets.NetworkTarget
-    num_rest: int
-    angle: Any
-
-
-SAMPLERS: Mapping[str, Callable[[Sampled, "Architectures", "Case"], samplers.Sampler]] = {
-    "pCN": lambda of, config, case: samplers.pcn(of.target.potential, case.step_size),
-    "pCNL": lambda of, config, case: samplers.pcnl(of.target.potential, case.step_size),
-    "Langevin": lambda of, config, case: samplers.langevin(
-        of.target.potential, case.step_size, 1.0, num_flat=of.num_rest
-    ),
-    "HMC": lambda of, config, case: samplers.function_space_hmc(
-        of.target.potential, of.angle, config.num_kicks
-    ),
-}
-"""By name: all with the same coefficient of the noise, and function-space HMC with an angle that is tuned."""
 
 
 class Case(NamedTuple):
@@ -61,45 +47,20 @@ class Case(NamedTuple):
     num_steps: int
 
 
-@dataclass(frozen=True)
-class Architectures:
-    """The posteriors, and how chains run.
+class Architectures(Configuration):
+    """The posteriors, and how chains run."""
 
-    Attributes
-    ----------
-    cases
-        The posteriors; those that differ in width alone are compared.
-    num_test
-        Images that are predicted, capped at the number available.
-    num_kicks
-        Gradients of a proposal of HMC.
-    num_chains
-        Chains, which all samplers start at the same places.
-    thin
-        Steps from one draw to the next; gradients of HMC.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
+    cases: Annotated[tuple[Case, ...], "The posteriors; those that differ in width alone are compared."]
+    num_test: NumTest = 10
+    num_kicks: Annotated[Count, "Gradients of a proposal of HMC."] = 4
+    num_chains: Annotated[Several, "Chains, which all samplers start at the same places."] = 3
+    thin: Annotated[Count, "Steps from one draw to the next; gradients of HMC."] = 8
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
-    Raises
-    ------
-    ValueError
-        If a name is unknown, a number out of range, there are fewer than two chains or eight draws of each,
-        or `thin` is no multiple of `num_kicks`.
-    """
-
-    cases: tuple[Case, ...]
-    num_test: int = 10
-    num_kicks: int = 4
-    num_chains: int = 3
-    thin: int = 8
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        at_least(2, num_chains=self.num_chains)
-        if at_least(1, thin=self.thin) % at_least(1, num_kicks=self.num_kicks):
+    def check(self):
+        """`thin` is a multiple of `num_kicks` and each case has known names and eight draws of a chain."""
+        if self.thin % self.num_kicks:
             raise ValueError(f"thin must be a multiple of num_kicks={self.num_kicks}; got {self.thin}")
         for case in self.cases:
             case.network.check()
@@ -177,14 +138,11 @@ def architectures(config: Architectures) -> Iterator[Row]:
 
 
 def _rows(config: Architectures, case: Case) -> Iterator[Row]:
-    architecture, name, depth, num_train, width = case.network
-    dataset = observed(architecture, name, num_train, config.num_test)
-    posterior = Posterior(
-        network(architecture, dataset, width, depth, config.noise_std, config.seed), dataset
-    )
-    is_dense = architecture == "dense"
-    target = posterior.rotated if is_dense else posterior.marginal
-    seen = posterior.seen if is_dense else dataset.x_test
+    one = case.network
+    dataset = observed(one.architecture, one.dataset, one.num_train, config.num_test)
+    bnn = network(one.architecture, dataset, one.width, one.depth, config.noise_std, config.seed)
+    posterior = Posterior(bnn, dataset)
+    target = posterior.informed
     burn_in_key, rng_key = jax.random.split(jax.random.key(config.seed))
     hmc = partial(samplers.function_space_hmc, target.potential, num_steps=config.num_kicks)
     equilibrium = sample(
@@ -195,23 +153,24 @@ def _rows(config: Architectures, case: Case) -> Iterator[Row]:
         burn_in=case.num_steps // config.num_kicks,
         num_chains=config.num_chains,
     )
-    of = Sampled(target, posterior.num_rest(target), equilibrium.step_size)
-    for name, make in SAMPLERS.items():
+    angle: Any = equilibrium.step_size  # a number, since it was tuned
+    made = {name: make(posterior, case.step_size) for name, make in SAMPLERS.items()}
+    for name, sampler in (made | {"HMC": hmc(angle)}).items():
         draws = sample(
             rng_key,
-            make(of, config, case),
+            sampler,
             target,
             num_samples=case.num_steps // config.thin,
             thin=config.thin // (config.num_kicks if name == "HMC" else 1),
             num_chains=config.num_chains,
             initial=equilibrium.position,
-            collect={"potential": target.potential, "predictions": target.predictive_mean(seen)},
+            collect={"potential": target.potential, "predictions": target.predictive_mean(posterior.seen)},
         )
         yield (
             case.network._asdict()
             | {
                 "sampler": name,
-                "step_size": of.angle if name == "HMC" else case.step_size,
+                "step_size": angle if name == "HMC" else case.step_size,
                 "num_test": draws["predictions"].shape[2],
                 "num_steps": draws["potential"].shape[1] * draws.thin,
                 "dimension": size(posterior.repriorised),
@@ -229,16 +188,13 @@ def _summary(draws: Draws) -> Row:
         ranked = {"rhat": arviz.rhat(potential)}
     ranked |= {name: ess / total_steps for name, ess in bulk_and_tail(potential).items()}
     found = {f"{name}_potential": finite(value) if has_moved else None for name, value in ranked.items()}
-    for name, series in {"acceptance": draws.stats["acceptance_rate"], "potential": potential}.items():
-        mean, error = estimates.mean_and_mcse(series)
-        found |= {name: mean, f"{name}_error": finite(error)}
-    for name, values in draws.collected.items():
-        each = np.stack([effective_sample_size(chain[None]) for chain in values]) / num_steps
-        chains = each.reshape(len(each), -1).mean(axis=1)
-        found |= {
-            f"ess_{name}": finite(chains.mean()),
-            f"ess_{name}_error": finite(chains.std(ddof=1) / math.sqrt(len(chains))),
-        }
+    measures = {
+        "acceptance": mean_of_chains(draws.stats["acceptance_rate"]),
+        "potential": mean_of_chains(potential),
+    }
+    measures |= {f"ess_{name}": ess_per_step(values, num_steps) for name, values in draws.collected.items()}
+    for name, measure in measures.items():
+        found |= {column: finite(value) for column, value in measure.columns(name).items()}
     return found | {"ms_per_step": 1e3 * draws.seconds / total_steps}
 
 
@@ -255,8 +211,7 @@ SETTING = ("architecture", "dataset", "depth")
     "narrowest, pCNL accepts more than pCN at the widest, and its lead over LMC is greater there than at "
     "the narrowest. With one hidden layer on CIFAR-10, up to width 16,384, the ratio of its effective "
     "samples of U to those of pCN grows too, over the widths at which there are ten of each.",
-    chapter="21-left-open",
-    figure="fig-left-open",
+    page="21-left-open#fig-left-open",
 )
 def left_open(results: Results) -> Iterator[Finding]:
     for (architecture, dataset, depth), rows in results.rows.by(*SETTING):
@@ -272,19 +227,13 @@ def left_open(results: Results) -> Iterator[Finding]:
         yield Finding(f"{what}: pCNL less pCN, widest", above, above=0)
         gaps = [a - b for a, b in zip(rates["pCNL"], rates["Langevin"], strict=True)]
         yield Finding(f"{what}: pCNL less LMC, widest less narrowest", gaps[-1] - gaps[0], above=0)
-    longest = max((rows for _, rows in results.rows.by(*SETTING)), key=len)
-    gains = _gains(longest, results.config["num_chains"])
+    longest, gains = max((rows for _, rows in results.rows.by(*SETTING)), key=len), []
+    for width in sorted(longest.values("width")):
+        pair = [longest.one(width=width, sampler=name) for name in ("pCNL", "pCN")]
+        steps = [row["num_steps"] * results.config["num_chains"] for row in pair]
+        if all((row["ess_potential"] or 0.0) * num >= LEAST_ESS for row, num in zip(pair, steps)):
+            pcnl, pcn = (Measure.of(row, "ess_potential") for row in pair)
+            gains.append(pcnl / pcn)
     widens = gains[-1] / gains[0] if len(gains) > 1 else math.nan
     what = "ESS of U, pCNL ÷ pCN, over most widths: widest ÷ narrowest that is resolved"
     yield Finding(what, widens, above=1)
-
-
-def _gains(rows: Rows, num_chains: int) -> list[Measure]:
-    """Effective samples per step of pCNL over those of pCN, in the order of width, where both are known."""
-    gains = []
-    for width in sorted(rows.values("width")):
-        pair = [rows.one(width=width, sampler=name) for name in ("pCNL", "pCN")]
-        if all((row["ess_potential"] or 0.0) * row["num_steps"] * num_chains >= LEAST_ESS for row in pair):
-            pcnl, pcn = (Measure(row["ess_potential"], row["ess_potential_error"]) for row in pair)
-            gains.append(pcnl / pcn)
-    return gains

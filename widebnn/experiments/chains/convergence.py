@@ -1,95 +1,59 @@
 """R̂ and traces of three chains from the prior, over width (Pezzetti et al. 2025, Figures 3 to 6)."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated
 
 import jax
 
-from widebnn import samplers
-from widebnn._check import at_least, one_of
+from widebnn._check import one_of
 from widebnn.diagnostics import random_projections
 from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, convergence_summary, trace_summary
-from widebnn.experiments.settings.images import LOADERS, images
-from widebnn.experiments.settings.posterior import Posterior, one_layer
-from widebnn.samplers import Sampler
+from widebnn.experiments.settings.fields import (
+    Images,
+    Noise,
+    NumChains,
+    NumProjections,
+    NumTest,
+    NumTrain,
+    Seed,
+    Thin,
+)
+from widebnn.experiments.settings.images import images
+from widebnn.experiments.settings.posterior import SAMPLERS, one_layer
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Counts, Fraction
 
-__all__ = ["SAMPLERS", "Convergence", "convergence"]
-
-
-SAMPLERS: Mapping[str, Callable[[Posterior, float], Sampler]] = {
-    "Langevin": lambda posterior, step_size: samplers.langevin(
-        posterior.rotated.potential, step_size, 1.0, num_flat=posterior.num_rest(posterior.rotated)
-    ),
-    "pCN": lambda posterior, step_size: samplers.pcn(posterior.rotated.potential, step_size),
-    "pCNL": lambda posterior, step_size: samplers.pcnl(posterior.rotated.potential, step_size),
-}
-"""By name; `step_size` is the coefficient of the noise for each."""
+__all__ = ["Convergence", "convergence"]
 
 
-@dataclass(frozen=True)
-class Convergence:
-    """The grid, and how long chains run.
+class Convergence(Configuration):
+    """The grid, and how long chains run."""
 
-    Attributes
-    ----------
-    dataset
-        "cifar10" or "digits".
-    num_train, num_test
-        Images that are observed, and images that are predicted, capped at the number available.
-    widths, samplers
-        The grid.
-    num_steps
-        Steps of a chain, one number for each of `samplers`.
-    num_checkpoints
-        Times, evenly spaced over the steps, at which the chains are compared.
-    step_size
-        The coefficient of the noise, of all samplers.
-    num_chains
-        Chains, each of which starts at a draw of its own from the prior; the same for all samplers.
-    thin
-        Steps from one draw to the next.
-    num_projections
-        Random directions in the space of the weights that the data inform.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
+    dataset: Images = "cifar10"
+    num_train: NumTrain = 256
+    num_test: NumTest = 10
+    widths: Annotated[Counts, "Of the hidden layer: part of the grid."] = (512, 1_024, 2_048, 4_096)
+    samplers: Annotated[tuple[str, ...], partial(one_of, SAMPLERS), "Part of the grid."] = (
+        "Langevin",
+        "pCN",
+        "pCNL",
+    )
+    num_steps: Annotated[Counts, "Of a chain of each of `samplers`."] = (20_000,) * 3
+    num_checkpoints: Annotated[Count, "Times at which chains are compared, evenly spaced."] = 4
+    step_size: Annotated[Fraction, "The coefficient of the noise, of all samplers."] = 0.1
+    num_chains: Annotated[NumChains, "Chains, each from a prior draw; the same for all samplers."] = 3
+    thin: Thin = 25
+    num_projections: NumProjections = 100
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
-    Raises
-    ------
-    ValueError
-        If a name is unknown, `num_steps` and `samplers` differ in length, there are fewer than two chains,
-        two projections or one checkpoint, or fewer than eight draws before the first of them.
-    """
-
-    dataset: str = "cifar10"
-    num_train: int = 256
-    num_test: int = 10
-    widths: tuple[int, ...] = (512, 1_024, 2_048, 4_096)
-    samplers: tuple[str, ...] = tuple(SAMPLERS)
-    num_steps: tuple[int, ...] = (20_000,) * len(SAMPLERS)
-    num_checkpoints: int = 4
-    step_size: float = 0.1
-    num_chains: int = 3
-    thin: int = 25
-    num_projections: int = 100
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        one_of(LOADERS, dataset=self.dataset)
-        for name in self.samplers:
-            one_of(SAMPLERS, samplers=name)
-        if len(self.num_steps) != len(self.samplers):
-            raise ValueError(
-                f"num_steps must have one entry for each of {self.samplers}; got {self.num_steps}"
-            )
-        at_least(2, num_chains=self.num_chains)
-        at_least(2, num_projections=self.num_projections)
-        least = LEAST_DRAWS * at_least(1, num_checkpoints=self.num_checkpoints) * at_least(1, thin=self.thin)
+    def check(self):
+        """`num_steps` has an entry for each of `samplers`, eight draws per checkpoint or more."""
+        self.one_each("samplers", "num_steps")
+        least = LEAST_DRAWS * self.num_checkpoints * self.thin
         if min(self.num_steps) < least:
             raise ValueError(
                 f"num_steps must be at least {least}, {LEAST_DRAWS} draws per checkpoint; "
@@ -140,24 +104,20 @@ def convergence(config: Convergence) -> Iterator[Row]:
     dataset = images(config.dataset, config.num_train, config.num_test)
     for width in config.widths:
         posterior = one_layer(dataset, width, config.noise_std, config.seed)
+        projection_key, rng_key = jax.random.split(jax.random.key(config.seed))
+        project = random_projections(projection_key, posterior.rotated.template, num=config.num_projections)
         for name, num_steps in zip(config.samplers, config.num_steps, strict=True):
-            draws = _run(config, posterior, name, num_steps)
+            draws = sample(
+                rng_key,
+                SAMPLERS[name](posterior, config.step_size),
+                posterior.rotated,
+                num_samples=num_steps // config.thin,
+                thin=config.thin,
+                num_chains=config.num_chains,
+                collect=posterior.collect(posterior.rotated, project),
+            )
             for row in _compared(config, draws):
                 yield {"width": width, "num_test": len(dataset.x_test), "sampler": name} | row
-
-
-def _run(config: Convergence, posterior: Posterior, name: str, num_steps: int) -> Draws:
-    projection_key, rng_key = jax.random.split(jax.random.key(config.seed))
-    project = random_projections(projection_key, posterior.rotated.template, num=config.num_projections)
-    return sample(
-        rng_key,
-        SAMPLERS[name](posterior, config.step_size),
-        posterior.rotated,
-        num_samples=num_steps // config.thin,
-        thin=config.thin,
-        num_chains=config.num_chains,
-        collect=posterior.collect(posterior.rotated, project),
-    )
 
 
 def _compared(config: Convergence, draws: Draws) -> Rows:
@@ -193,8 +153,7 @@ WAVES = 0.25  # at U = 0, two runs of a dozen correlation times differ in it by 
     "weights and over predictions: that of pCN is smaller at the widest network than at the narrowest "
     "and below 1.2 there, that of pCNL is below 1.2 at every width, and that of LMC, of the weights, is "
     "greater at the widest than at the narrowest. Of predictions there is no standard error.",
-    chapter="18-convergence",
-    figure="fig-rhat",
+    page="18-convergence#fig-rhat",
 )
 def disagreement(results: Results) -> Iterator[Finding]:
     for quantity in ("weights", "predictions"):
@@ -236,8 +195,7 @@ def _at_the_end(rows: Rows, sampler: str) -> list[Row]:
     rule="The share of the variance of the first two principal components that is between chains is "
     "greater at the widest network than at the narrowest, by a quarter at least: almost so much of it "
     "there can be where nothing is wrong.",
-    chapter="18-convergence",
-    figure="fig-traces-langevin",
+    page="18-convergence#fig-traces-langevin",
 )
 def langevin_traces(rows: Rows) -> Iterator[Finding]:
     between = _between(rows, "Langevin")
@@ -251,8 +209,7 @@ def langevin_traces(rows: Rows) -> Iterator[Finding]:
     paper="traces",
     rule="The share of the variance of the first two principal components that is between chains is "
     "smaller at the widest network than at the narrowest, by a quarter at least.",
-    chapter="18-convergence",
-    figure="fig-traces-pcn",
+    page="18-convergence#fig-traces-pcn",
 )
 def pcn_traces(rows: Rows) -> Iterator[Finding]:
     between = _between(rows, "pCN")
@@ -266,8 +223,7 @@ def pcn_traces(rows: Rows) -> Iterator[Finding]:
     paper="traces",
     rule="At the narrowest network less than a quarter of the variance of the first two principal "
     "components is between chains, and less than under pCN by a quarter at least.",
-    chapter="18-convergence",
-    figure="fig-traces-pcnl",
+    page="18-convergence#fig-traces-pcnl",
 )
 def pcnl_traces(rows: Rows) -> Iterator[Finding]:
     pcnl, pcn = _between(rows, "pCNL")[0], _between(rows, "pCN")[0]

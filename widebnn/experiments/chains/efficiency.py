@@ -2,22 +2,24 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import numpy as np
 
-from widebnn import estimates, samplers
-from widebnn._check import at_least, one_of
+from widebnn import samplers
+from widebnn._check import one_of
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.experiments.settings.images import LOADERS, images
-from widebnn.experiments.settings.posterior import Posterior, one_layer
+from widebnn.experiments.settings.chain_summaries import mean_of_chains
+from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed
+from widebnn.experiments.settings.images import images
+from widebnn.experiments.settings.posterior import Posterior, one_layer, size
 from widebnn.experiments.settings.step_times import step_times
 from widebnn.samplers import tuned
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Counts, Positive, Several
 from widebnn.tree import Position
 
 __all__ = ["METHODS", "Efficiency", "efficiency"]
@@ -47,6 +49,7 @@ METHODS: Mapping[str, Method] = {
 }
 """By name. Those of the papers have the settings that `python -m benchmarks` finds best at width 1,024."""
 
+GRID = ("pCN", "pCNL", "Langevin", "function-space HMC", "unit-wise")
 TARGETS = ("repriorised", "marginal", "rotated")
 """All of φ; without the readout; and without the weights that no image sees."""
 
@@ -54,60 +57,23 @@ ROUNDS = 5  # of timings
 MAX_DRAWS = 2_000  # that are kept of a chain; longer runs are thinned
 
 
-@dataclass(frozen=True)
-class Efficiency:
-    """The grid of samplers, and where three targets are compared.
+class Efficiency(Configuration):
+    """The grid of samplers, and where three targets are compared."""
 
-    Attributes
-    ----------
-    dataset, num_train, num_test
-        "cifar10" or "digits", images that are observed, and images that are predicted,
-        capped at the number available.
-    widths, samplers
-        The grid of samplers, all on the rotated marginal target.
-    work
-        Of each chain of it, in potentials times width: the same for all samplers.
-    compared_width, compared_steps
-        Where HMC runs on each of three targets, and its proposals.
-    num_chains
-        Chains, all from the posterior.
-    burn_in
-        HMC proposals that lead there from the prior, and the least steps in which step sizes are tuned.
-    num_projections
-        Random directions in the space of the weights that the data inform.
-    timed_seconds
-        Of one of five timings of a sampler's steps.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or there are fewer than two chains.
-    """
-
-    dataset: str = "cifar10"
-    num_train: int = 32
-    num_test: int = 20
-    widths: tuple[int, ...] = (16, 64, 256, 1_024)
-    samplers: tuple[str, ...] = ("pCN", "pCNL", "Langevin", "function-space HMC", "unit-wise")
-    work: int = 1_000_000
-    compared_width: int = 64
-    compared_steps: int = 200
-    num_chains: int = 4
-    burn_in: int = 200
-    num_projections: int = 50
-    timed_seconds: float = 0.3
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        one_of(LOADERS, dataset=self.dataset)
-        for name in self.samplers:
-            one_of(METHODS, samplers=name)
-        at_least(2, num_chains=self.num_chains)
+    dataset: Images = "cifar10"
+    num_train: NumTrain = 32
+    num_test: NumTest = 20
+    widths: Annotated[Counts, "Part of the grid, all on the rotated marginal target."] = (16, 64, 256, 1_024)
+    samplers: Annotated[tuple[str, ...], partial(one_of, METHODS), "Part of the grid."] = GRID
+    work: Annotated[Count, "Of each chain of the grid, in potentials times width."] = 1_000_000
+    compared_width: Annotated[Count, "Where HMC runs on each of three targets."] = 64
+    compared_steps: Annotated[Count, "Its proposals there."] = 200
+    num_chains: Annotated[Several, "Chains, all from the posterior."] = 4
+    burn_in: Annotated[Count, "HMC proposals that lead there, and the least steps for tuning."] = 200
+    num_projections: NumProjections = 50
+    timed_seconds: Annotated[Positive, "Of one of five timings of a sampler's steps."] = 0.3
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
 
 def _cost(config: Efficiency) -> Cost:
@@ -176,31 +142,29 @@ def efficiency(config: Efficiency) -> Iterator[Row]:
     """
     dataset = images(config.dataset, config.num_train, config.num_test)
     for width in dict.fromkeys((config.compared_width, *config.widths)):
-        runs = list(_runs(config, one_layer(dataset, width, config.noise_std, config.seed), width))
-        rounds = step_times([(run.made, run.start) for run in runs], config.timed_seconds, ROUNDS)
-        for run, ms in zip(runs, np.median(rounds, axis=0), strict=True):
-            row = {"width": width, "target": run.target, "sampler": run.sampler} | _summary(run)
-            yield row | {"ms_per_step": float(ms), "ess_per_second": 1e3 * row["ess_per_step"] / float(ms)}
+        posterior = one_layer(dataset, width, config.noise_std, config.seed)
+        rows, cases = zip(*_runs(config, posterior, width), strict=True)
+        rounds = step_times(cases, config.timed_seconds, ROUNDS)
+        for row, ms in zip(rows, np.median(rounds, axis=0), strict=True):
+            speed = {"ms_per_step": float(ms), "ess_per_second": 1e3 * row["ess_per_step"] / float(ms)}
+            yield {"width": width} | row | speed
 
 
-class _Run(NamedTuple):
-    """Draws by a sampler on a target, the sampler as tuned, and where one chain of it starts."""
-
-    sampler: str
-    target: str
-    draws: Draws
-    made: Any
-    start: Position
-
-
-def _runs(config: Efficiency, posterior: Posterior, width: int) -> Iterator[_Run]:
+def _runs(config: Efficiency, posterior: Posterior, width: int) -> Iterator[tuple[Row, tuple[Any, Position]]]:
+    """What is said of each run, and the sampler as tuned with where one chain of it starts."""
     rng_key = jax.random.fold_in(jax.random.key(config.seed), width)
     projection_key, start_key, unseen_key, rng_key = jax.random.split(rng_key, 4)
     rotated = posterior.rotated
     project = random_projections(projection_key, rotated.template, num=config.num_projections)
     start = posterior.equilibrium(start_key, config.burn_in, config.num_chains).position
     parameters = jax.vmap(rotated.to_parameters)(start, jax.random.split(unseen_key, config.num_chains))
-    for name, kind, num_steps in _cases(config, width):
+    runs = []
+    if width == config.compared_width:
+        runs += [("HMC", kind, config.compared_steps) for kind in TARGETS]
+    if width in config.widths:
+        steps = {name: config.work // (width * METHODS[name].cost) for name in config.samplers}
+        runs += [(name, "rotated", max(config.burn_in, num_steps)) for name, num_steps in steps.items()]
+    for name, kind, num_steps in runs:
         target = getattr(posterior, kind)
         sampler = METHODS[name].make(target)
         is_tuned = isinstance(sampler, samplers.Tuned)
@@ -217,21 +181,12 @@ def _runs(config: Efficiency, posterior: Posterior, width: int) -> Iterator[_Run
             initial=initial,
             collect=posterior.collect(target, project),
         )
+        row = {"target": kind, "sampler": name, "dimension": size(target)} | _summary(draws)
         made = sampler.make(draws.step_size) if is_tuned else sampler
-        yield _Run(name, kind, draws, made, jax.tree.map(lambda leaf: leaf[0], initial))
+        yield row, (made, jax.tree.map(lambda leaf: leaf[0], initial))
 
 
-def _cases(config: Efficiency, width: int) -> Iterator[tuple[str, str, int]]:
-    """Sampler, target and steps of the runs at a width."""
-    if width == config.compared_width:
-        yield from (("HMC", kind, config.compared_steps) for kind in TARGETS)
-    if width in config.widths:
-        for name in config.samplers:
-            yield name, "rotated", max(config.burn_in, config.work // (width * METHODS[name].cost))
-
-
-def _summary(run: _Run) -> Row:
-    draws = run.draws
+def _summary(draws: Draws) -> Row:
     num_chains, num_draws = draws["potential"].shape
     num_steps = num_draws * draws.thin
     ess, worst = _least(draws.collected)
@@ -241,9 +196,7 @@ def _summary(run: _Run) -> Row:
         for i in range(num_chains)
     ]
     u = draws["potential"].astype(np.float64)
-    mean, mean_error = (float(x) for x in estimates.mean_and_mcse(u))
     return {
-        "dimension": sum(leaf.size for leaf in jax.tree.leaves(run.start)),
         "step_size": draws.step_size,
         "acceptance": draws.acceptance_rate,
         "num_steps": num_steps,
@@ -251,8 +204,7 @@ def _summary(run: _Run) -> Row:
         "worst": worst,
         "ess_per_step": ess / (num_chains * num_steps),
         "ess_per_step_error": float(np.std(left_out)) / math.sqrt(num_chains - 1) / num_steps,
-        "potential": mean,
-        "potential_error": mean_error,
+        **mean_of_chains(u).columns("potential"),
         "potential_std": float(u.std()),
     }
 
@@ -274,8 +226,7 @@ PAPERS = ("pCN", "pCNL", "Langevin")
     rule="By the least effective samples per second of U, projections of the weights and predictions, on "
     "one target: at each width function-space HMC and the unit-wise sampler each have more than the "
     "best of pCN, pCNL and Langevin.",
-    chapter="12-faster",
-    figure="fig-efficiency",
+    page="12-faster#fig-efficiency",
 )
 def faster(rows: Rows) -> Iterator[Finding]:
     for width in rows.where(sampler="unit-wise").values("width"):
@@ -292,14 +243,13 @@ def faster(rows: Rows) -> Iterator[Finding]:
     rule="Of HMC on all of φ, without the readout, and with inputs rotated too: the mean of U is that on "
     "all of φ (to half of its deviation), and there are more effective samples per step and per "
     "second.",
-    chapter="12-faster",
-    figure="fig-cifar10",
+    page="12-faster#fig-cifar10",
 )
 def targets_agree(rows: Rows) -> Iterator[Finding]:
     whole = rows.one(sampler="HMC", target="repriorised")
-    potential = Measure(whole["potential"], whole["potential_error"])
+    potential = Measure.of(whole, "potential")
     for row in (row for row in rows.where(sampler="HMC") if row is not whole):
-        shift = (Measure(row["potential"], row["potential_error"]) - potential) / whole["potential_std"]
+        shift = (Measure.of(row, "potential") - potential) / whole["potential_std"]
         what = f"{row['target']} against {whole['target']}"
         yield Finding(f"{what}: shift of U in its deviations", shift, above=-0.5, below=0.5)
         for column, words in (("ess_per_step", "step"), ("ess_per_second", "second")):

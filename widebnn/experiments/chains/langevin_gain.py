@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -12,16 +12,19 @@ import numpy as np
 from jaxtyping import Float
 
 from widebnn import samplers, targets
-from widebnn._check import at_least, one_of, positive
+from widebnn._check import at_least, one_of, proper_fraction
 from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, LEAST_ESS, convergence_summary
-from widebnn.experiments.settings.networks import Network, in_span, network, observed, observes
+from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTest, Seed, Thin
+from widebnn.experiments.settings.networks import NETWORKS, Network, in_span, network, observed, observes
+from widebnn.experiments.settings.posterior import of_parameters
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Experiment, Finding, Measure, Results, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Counts, Positives
 
 __all__ = ["LangevinGain", "gain_dense", "gain_over_data", "gain_over_width", "gain_resnet", "langevin_gain"]
 
-PARAMETRISATIONS: Mapping[str, Callable[..., targets.NetworkTarget]] = {
+TARGETS: Mapping[str, Callable[..., targets.NetworkTarget]] = {
     "θ": lambda bnn, x, y, reg: targets.standard(bnn, x, y),
     "φ": targets.repriorised,
 }
@@ -31,83 +34,41 @@ FIRST_STEP_SIZE = 1e-3  # stable in θ: where an uncorrected chain is carried aw
 MAX_RUNS = 5  # after the first, until one has the acceptance
 
 
-@dataclass(frozen=True)
-class LangevinGain:
+class LangevinGain(Configuration):
     """The grid, how a step is tuned, and how long chains run.
 
-    Attributes
-    ----------
-    dataset
-        "cifar10", "mnist" or "digits".
-    architecture, depth
-        "dense", "convolutional" or "residual", and L of the first two.
-    widths, num_train, parametrisations
-        The grid: d_L, images that are observed, and "θ" or "φ".
-    num_test
-        Images that are predicted, capped at the number available.
-    dampings
-        γ, of which the one with the most effective samples is taken.
-    target_acceptance, least_acceptance
-        Of the correction that is left out: ε is tuned to the first, and anew where a run does not keep the
-        second, or exceeds it by twice what it should.
-    burn_in, num_steps, thin
-        Steps during which ε is tuned, steps from then on, and steps from one draw to the next.
-    num_checkpoints
-        Times, evenly spaced over the steps, at which the chains are looked at.
-    num_chains
-        Chains, each of which starts at T of a prior draw of its own.
-    num_projections
-        Random directions in the space of all parameters.
-    reg_grows
-        Whether λ is nσ², as the paper has it for residual networks, or σ².
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, there are fewer than two chains, no γ, burn-in or checkpoint, a number is out of
-        range, or there are fewer than eight draws before the first checkpoint.
+    Acceptances are those of the correction that is left out. ε is tuned anew, too, where a run exceeds the
+    least of them by twice what it should. Of `dampings` that with the most effective samples is taken.
     """
 
-    dataset: str = "cifar10"
-    architecture: str = "dense"
-    depth: int = 3
-    widths: tuple[int, ...] = (32, 64, 128, 384, 512, 768, 1_024)
-    num_train: tuple[int, ...] = (256,)
-    parametrisations: tuple[str, ...] = tuple(PARAMETRISATIONS)
-    num_test: int = 5_000
-    dampings: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1)
-    target_acceptance: float = 0.985
-    least_acceptance: float = 0.98
-    burn_in: int = 20_000
-    num_steps: int = 3_000_000
-    thin: int = 25
-    num_checkpoints: int = 6
-    num_chains: int = 3
-    num_projections: int = 100
-    reg_grows: bool = False
-    noise_std: float = 0.1
-    seed: int = 0
+    dataset: Images = "cifar10"
+    architecture: Annotated[str, partial(one_of, NETWORKS), "Of the networks."] = "dense"
+    depth: Annotated[Count, "L; a residual network has 20 layers at any."] = 3
+    widths: Annotated[Counts, "d_L: part of the grid."] = (32, 64, 128, 384, 512, 768, 1_024)
+    num_train: Annotated[Counts, "Images that are observed: part of the grid."] = (256,)
+    parametrisations: Annotated[tuple[str, ...], partial(one_of, TARGETS), "Part of the grid."] = ("θ", "φ")
+    num_test: NumTest = 5_000
+    dampings: Annotated[Positives, "γ, of which the best is taken."] = (0.003, 0.01, 0.03, 0.1)
+    target_acceptance: Annotated[float, proper_fraction, "What ε is tuned to."] = 0.985
+    least_acceptance: Annotated[float, "Where a run does not keep this, ε is tuned anew."] = 0.98
+    burn_in: Annotated[Count, "Steps during which ε is tuned."] = 20_000
+    num_steps: Annotated[Count, "Steps from then on."] = 3_000_000
+    thin: Thin = 25
+    num_checkpoints: Annotated[Count, "Times, evenly spaced over the steps, at which chains are seen."] = 6
+    num_chains: Annotated[NumChains, "Chains, each from T of a prior draw of its own."] = 3
+    num_projections: Annotated[NumProjections, "Random directions in the space of all parameters."] = 100
+    reg_grows: Annotated[bool, "Whether λ is nσ², as the paper has it for residual networks, or σ²."] = False
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
-    def __post_init__(self):
-        for one in self.networks:
-            one.check()
-        for name in self.parametrisations:
-            one_of(PARAMETRISATIONS, parametrisations=name)
-        at_least(2, num_chains=self.num_chains)
-        at_least(1, dampings=len(self.dampings))
-        positive(noise_std=self.noise_std)
-        if not 0 <= self.least_acceptance < self.target_acceptance < 1:
+    def check(self):
+        """0 ≤ `least_acceptance` < `target_acceptance` and there are eight draws per checkpoint."""
+        if not 0 <= self.least_acceptance < self.target_acceptance:
             raise ValueError(
                 "least_acceptance must be below target_acceptance, and both in [0, 1); "
                 f"got {self.least_acceptance} and {self.target_acceptance}"
             )
-        least = LEAST_DRAWS * at_least(1, num_checkpoints=self.num_checkpoints) * at_least(1, thin=self.thin)
-        at_least(least, num_steps=self.num_steps)
-        at_least(1, burn_in=self.burn_in)
+        at_least(LEAST_DRAWS * self.num_checkpoints * self.thin, num_steps=self.num_steps)
 
     @property
     def networks(self) -> list[Network]:
@@ -143,48 +104,45 @@ def langevin_gain(config: LangevinGain) -> Iterator[Row]:
     disagreeing chains lower, and its standard error (jackknife over chains); and what
     `widebnn.experiments.convergence_summary` says. At last `ess_per_second`, pooled, of projections.
     """
-    for width in config.widths:
-        for num_train in config.num_train:
-            start = _Start(config, width, num_train)
-            for name in config.parametrisations:
-                point = {"width": width, "num_train": num_train, "num_test": start.num_test}
-                for row in start.rows(name):
-                    yield point | {"parametrisation": name} | row
+    for one in config.networks:
+        start = _Start(config, one)
+        point = {"width": one.width, "num_train": one.num_train, "num_test": start.num_test}
+        for name in config.parametrisations:
+            for row in start.rows(name):
+                yield point | {"parametrisation": name} | row
 
 
 class _Start:
     """Where the chains of both parametrisations start, and what is collected of their parameters."""
 
-    def __init__(self, config: LangevinGain, width: int, num_train: int):
+    def __init__(self, config: LangevinGain, one: Network):
         self.config = config
-        dataset = observed(config.architecture, config.dataset, num_train, config.num_test)
+        dataset = observed(one.architecture, one.dataset, one.num_train, config.num_test)
         self.num_test = len(dataset.x_test)
-        if config.architecture == "dense":
+        if one.architecture == "dense":
             dataset = in_span(dataset)
-        bnn = network(config.architecture, dataset, width, config.depth, config.noise_std, config.seed)
-        reg = config.noise_std**2 * (num_train if config.reg_grows else 1)
+        bnn = network(one.architecture, dataset, one.width, one.depth, config.noise_std, config.seed)
+        reg = config.noise_std**2 * (one.num_train if config.reg_grows else 1)
         x, y, x_new = dataset.x_train, dataset.y_train, jnp.asarray(dataset.x_test)
         labels = jnp.argmax(dataset.y_test, axis=1, keepdims=True)
-        self.targets = {name: make(bnn, x, y, reg) for name, make in PARAMETRISATIONS.items()}
-        keys = jax.random.split(jax.random.key(config.seed), 3)
+        self.targets = {name: make(bnn, x, y, reg) for name, make in TARGETS.items()}
+        projection_key, start_key, self.rng_key = jax.random.split(jax.random.key(config.seed), 3)
         self.quantities = {
-            "projections": random_projections(keys[0], bnn.template(x), num=config.num_projections),
+            "projections": random_projections(projection_key, bnn.template(x), num=config.num_projections),
             "predictions": lambda parameters: jnp.take_along_axis(bnn(parameters, x_new), labels, axis=1),
         }
-        start_key, self.rng_key = keys[1:]
         prior = jax.vmap(self.targets["φ"].draw_prior)(jax.random.split(start_key, config.num_chains))
         self.starts = {"θ": jax.jit(jax.vmap(self.targets["φ"].to_parameters))(prior), "φ": prior}
 
     def rows(self, name: str) -> list[Row]:
-        config = self.config
-        goal, least = config.target_acceptance, config.least_acceptance
+        config, goal, least = self.config, self.config.target_acceptance, self.config.least_acceptance
         make = partial(samplers.langevin, self.targets[name].potential, metropolis=False)
-        tuned = {
-            damping: samplers.tuned(partial(make, damping=damping), goal, FIRST_STEP_SIZE)
-            for damping in config.dampings
-        }
         runs = (  # of which two at a time are in memory
-            (damping, self._sample(name, sampler)) for damping, sampler in tuned.items()
+            (
+                damping,
+                self._sample(name, samplers.tuned(partial(make, damping=damping), goal, FIRST_STEP_SIZE)),
+            )
+            for damping in config.dampings
         )
         damping, draws = max(runs, key=lambda run: _pooled(run[1]["projections"]))
         step_size: Any = draws.step_size  # a number, since it was tuned
@@ -199,10 +157,6 @@ class _Start:
 
     def _sample(self, name: str, sampler: Any) -> Draws:
         config, target = self.config, self.targets[name]
-
-        def of_parameters(function):
-            return lambda position: function(target.to_parameters(position))
-
         return sample(
             self.rng_key,
             sampler,
@@ -212,7 +166,7 @@ class _Start:
             burn_in=config.burn_in,
             num_chains=config.num_chains,
             initial=self.starts[name],
-            collect={name: of_parameters(function) for name, function in self.quantities.items()},
+            collect=of_parameters(target, self.quantities),
         )
 
 
@@ -245,7 +199,7 @@ def _worth(draws: Float[np.ndarray, "chain draw entry"], thin: int) -> dict[str,
     left_out = [_pooled(np.delete(draws, chain, axis=0)) for chain in range(num_chains)]
     per_draw = {
         "ess": mean,
-        "ess_error": alone.mean(axis=1).std(ddof=1) / math.sqrt(num_chains),
+        "ess_error": Measure.mean(alone.mean(axis=1)).error,
         "ess_low": low,
         "ess_high": high,
         "pooled": _pooled(draws),
@@ -286,6 +240,7 @@ LAPTOP = LangevinGain(
 )
 COLAB = LangevinGain(num_test=1_000, dampings=(0.01, 0.03, 0.1), burn_in=5_000, num_steps=20_000)
 PAPER = LangevinGain()
+RESIDUAL: dict[str, Any] = {"architecture": "residual", "reg_grows": True}
 
 
 def _declared(title: str, **scales: LangevinGain) -> Callable[[Callable[..., Iterator[Row]]], Experiment]:
@@ -354,33 +309,17 @@ def gain_dense(config: LangevinGain) -> Iterator[Row]:
     smoke=replace(  # twenty layers take minutes to compile
         SMOKE, architecture="convolutional", reg_grows=True, widths=(8,), num_train=(4, 16), num_steps=200
     ),
-    laptop=replace(
-        LAPTOP,
-        architecture="residual",
-        reg_grows=True,
-        widths=(16,),
-        num_train=(2, 8),
-        burn_in=300,
-        num_steps=2_400,
-    ),
+    laptop=replace(LAPTOP, **RESIDUAL, widths=(16,), num_train=(2, 8), burn_in=300, num_steps=2_400),
     colab=replace(
         COLAB,
-        architecture="residual",
-        reg_grows=True,
+        **RESIDUAL,
         widths=(32,),
         num_train=(8, 32),
         dampings=(0.01, 0.1),
         burn_in=500,
         num_steps=3_000,
     ),
-    paper=replace(
-        PAPER,
-        architecture="residual",
-        reg_grows=True,
-        widths=(512,),
-        num_train=(1_024, 10_240),
-        thin=100,
-    ),
+    paper=replace(PAPER, **RESIDUAL, widths=(512,), num_train=(1_024, 10_240), thin=100),
 )
 def gain_resnet(config: LangevinGain) -> Iterator[Row]:
     """The gain of a Wide ResNet-20 (Figure 8)."""
@@ -399,8 +338,7 @@ LEAST_ACCEPTANCE = 0.98  # of the protocol
     "for each: more in φ at each width, and the gain is larger at the widest than at the narrowest. "
     "A gain is not resolved where the acceptance in θ or in φ is not above 0.98, nor its change where "
     "pooled chains have fewer than ten effective samples.",
-    chapter="19-width-data-architecture",
-    figure="fig-gain-width",
+    page="19-width-data-architecture#fig-gain-width",
 )
 def grows_with_width(results: Results) -> Iterator[Finding]:
     found = _gains(results.rows, "width")
@@ -415,8 +353,7 @@ def grows_with_width(results: Results) -> Iterator[Finding]:
     paper="higher effective sample size in φ at every n, width 512",
     rule="By the same measure as over width: more in φ at each number of images, and the gain is smaller "
     "at the most than at the fewest.",
-    chapter="19-width-data-architecture",
-    figure="fig-gain-data",
+    page="19-width-data-architecture#fig-gain-data",
 )
 def shrinks_with_data(results: Results) -> Iterator[Finding]:
     found = _gains(results.rows, "num_train")
@@ -431,8 +368,7 @@ def shrinks_with_data(results: Results) -> Iterator[Finding]:
     paper="about 10 times at n = 1,024 to 40,960",
     rule="By the same measure as over width: more in φ at each number of images, from one a unit to "
     "forty. Below paper scale units and images are fewer, and their ratio is the same.",
-    chapter="19-width-data-architecture",
-    figure="fig-gain-architecture",
+    page="19-width-data-architecture#fig-gain-architecture",
 )
 def stays(rows: Rows) -> list[Finding]:
     return _gains(rows, "num_train")
@@ -446,8 +382,7 @@ def stays(rows: Rows) -> list[Finding]:
     rule="By the same measure as over width: more in φ at the fewest images, and a smaller gain at the "
     "most. At paper scale images outnumber the channels of the top group; at laptop and colab scale they "
     "do not.",
-    chapter="19-width-data-architecture",
-    figure="fig-gain-architecture",
+    page="19-width-data-architecture#fig-gain-architecture",
 )
 def gains_where_wide(results: Results) -> Iterator[Finding]:
     found = _gains(results.rows, "num_train")
@@ -463,8 +398,7 @@ def gains_where_wide(results: Results) -> Iterator[Finding]:
     rule="R̂² − 1 of three chains of a dense network, started at the same parameters in φ and in θ, mean "
     "over random projections of θ at the end of the run: smaller in φ at each number of images. Its "
     "standard error counts projections, not chains.",
-    chapter="19-width-data-architecture",
-    figure="fig-gain-rhat",
+    page="19-width-data-architecture#fig-gain-rhat",
 )
 def chains_agree(results: Results) -> Iterator[Finding]:
     def excess(row: Row) -> Measure:

@@ -3,7 +3,9 @@
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -15,76 +17,48 @@ from widebnn import samplers
 from widebnn._check import one_of
 from widebnn._failures import ChainWarning
 from widebnn.diagnostics import band, effective_sample_size, random_projections
-from widebnn.experiments.chains.convergence import SAMPLERS as FROM_THE_PRIOR
-from widebnn.experiments.settings.chain_summaries import LEAST_ESS, bulk_and_tail
-from widebnn.experiments.settings.images import INPUTS, LOADERS, images
+from widebnn.experiments.settings.chain_summaries import LEAST_ESS, bulk_and_tail, mean_of_chains
+from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed, Thin
+from widebnn.experiments.settings.images import INPUTS, images
+from widebnn.experiments.settings.posterior import SAMPLERS as ON_INFORMED
 from widebnn.experiments.settings.posterior import Posterior, one_layer, size
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Counts, Fraction
 from widebnn.study.speed import operations
 
 __all__ = ["SAMPLERS", "OverWidth", "over_width", "series"]
 
 SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
-    **{name: FROM_THE_PRIOR[name] for name in ("pCN", "pCNL", "Langevin")},
+    **ON_INFORMED,
     "random walk": lambda posterior, step_size: samplers.rwm(posterior.repriorised.potential, step_size),
 }
 """By name; `step_size` is the coefficient of the noise for each."""
 
 
-@dataclass(frozen=True)
-class OverWidth:
-    """The grid, and how long a chain runs.
+class OverWidth(Configuration):
+    """The grid, and how long a chain runs."""
 
-    Attributes
-    ----------
-    dataset
-        "cifar10" or "digits".
-    num_train, num_test
-        Images that are observed, and images that are predicted, capped at the number available.
-    widths, step_sizes, samplers
-        The grid.
-    num_steps
-        Steps of a chain, one number for each of `samplers`.
-    burn_in
-        HMC proposals, of ten leapfrog steps tuned to an acceptance of 0.8, that bring a chain from the prior
-        to where all samplers start.
-    thin
-        Steps from one draw to the next.
-    num_projections
-        Random directions in the space of the weights that the data inform.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
+    dataset: Images = "cifar10"
+    num_train: NumTrain = 256
+    num_test: NumTest = 100
+    widths: Annotated[Counts, "Of the hidden layer: part of the grid."] = (128, 512, 1_024, 2_048, 4_096)
+    step_sizes: Annotated[tuple[Fraction, ...], "Coefficients of the noise: part of it."] = (0.2, 0.1, 0.01)
+    samplers: Annotated[tuple[str, ...], partial(one_of, SAMPLERS), "Part of the grid."] = tuple(SAMPLERS)
+    num_steps: Annotated[Counts, "Of a chain of each of `samplers`."] = (1_000_000,) * len(SAMPLERS)
+    burn_in: Annotated[
+        Count,
+        "HMC proposals, of ten leapfrog steps tuned to an acceptance of 0.8, that bring a chain from the "
+        "prior to where all samplers start.",
+    ] = 500
+    thin: Thin = 25
+    num_projections: NumProjections = 100
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or `num_steps` and `samplers` differ in length.
-    """
-
-    dataset: str = "cifar10"
-    num_train: int = 256
-    num_test: int = 100
-    widths: tuple[int, ...] = (128, 512, 1_024, 2_048, 4_096)
-    step_sizes: tuple[float, ...] = (0.2, 0.1, 0.01)
-    samplers: tuple[str, ...] = tuple(SAMPLERS)
-    num_steps: tuple[int, ...] = (1_000_000,) * len(SAMPLERS)
-    burn_in: int = 500
-    thin: int = 25
-    num_projections: int = 100
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        one_of(LOADERS, dataset=self.dataset)
-        for name in self.samplers:
-            one_of(SAMPLERS, samplers=name)
-        if len(self.num_steps) != len(self.samplers):
-            raise ValueError(
-                f"num_steps must have one entry for each of {self.samplers}; got {self.num_steps}"
-            )
+    def check(self):
+        """`num_steps` has an entry for each of `samplers`."""
+        self.one_each("samplers", "num_steps")
 
 
 def _cost(config: OverWidth) -> Cost:
@@ -179,11 +153,9 @@ def over_width(config: OverWidth) -> Iterator[Row]:
 
 
 def _summary(draws: Draws, num_steps: int) -> Row:
-    row: Row = {
-        "acceptance": draws.acceptance_rate,
-        "acceptance_error": _standard_error(draws.stats["acceptance_rate"]),
-        "ms_per_step": 1e3 * draws.seconds / num_steps,
-    }
+    rates = draws.stats["acceptance_rate"]
+    rate = mean_of_chains(rates) if rates.std() else Measure(draws.acceptance_rate, 0.0)
+    row: Row = rate.columns("acceptance") | {"ms_per_step": 1e3 * draws.seconds / num_steps}
     for quantity, values in draws.collected.items():
         ess = effective_sample_size(values)
         found = dict(zip(("ess", "ess_low", "ess_high"), band(jnp.ravel(ess)), strict=True))
@@ -193,11 +165,6 @@ def _summary(draws: Draws, num_steps: int) -> Row:
         for kind, value in found.items():
             row[f"{kind}_{quantity}"] = float(value) / num_steps if has_moved else None
     return row
-
-
-def _standard_error(rates: np.ndarray) -> float:
-    """Of the mean of an autocorrelated series (chain, draw)."""
-    return float(rates.std() / math.sqrt(effective_sample_size(rates))) if rates.std() > 0 else 0.0
 
 
 def series(
@@ -228,8 +195,7 @@ PAPERS = ("pCN", "pCNL", "Langevin")
     rule="At each β pCN and pCNL accept more at the widest network than at the narrowest, and the gap "
     "between them is smaller there than at its greatest. At β = 0.2 and 0.1 LMC accepts less there"
     " than at the narrowest, and than at its best.",
-    chapter="05-cifar10-over-width",
-    figure="fig-acceptance",
+    page="05-cifar10-over-width#fig-acceptance",
 )
 def acceptance(rows: Rows) -> Iterator[Finding]:
     for beta, at in rows.by("step_size"):
@@ -240,11 +206,11 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
             rise = rates[name][-1] - rates[name][0]
             yield Finding(f"{name}, β = {beta:g}: widest less narrowest", rise, above=0)
         gaps = [a - b for a, b in zip(rates["pCNL"], rates["pCN"], strict=True)]
-        closing = gaps[-1] - max(gaps, key=_value)
+        closing = gaps[-1] - max(gaps, key=attrgetter("value"))
         yield Finding(f"pCNL less pCN, β = {beta:g}: widest less greatest", closing, below=0)
         if beta >= 0.1:  # a small step makes up for the width
             lmc = rates["Langevin"]
-            for other, name in ((lmc[0], "narrowest"), (max(lmc, key=_value), "greatest")):
+            for other, name in ((lmc[0], "narrowest"), (max(lmc, key=attrgetter("value")), "greatest")):
                 yield Finding(f"LMC, β = {beta:g}: widest less {name}", lmc[-1] - other, below=0)
 
 
@@ -257,8 +223,7 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
     "resolved, for pCN and pCNL, and at the widest LMC is below pCN. An effective sample size "
     "below ten counts as not resolved, and as ten of LMC at the widest. One chain each; the error of a "
     "mean over projections is from their range.",
-    chapter="05-cifar10-over-width",
-    figure="fig-ess",
+    page="05-cifar10-over-width#fig-ess",
 )
 def mixing(results: Results) -> Iterator[Finding]:
     for beta, rows in results.rows.by("step_size"):
@@ -274,10 +239,6 @@ def mixing(results: Results) -> Iterator[Finding]:
         if math.isnan(langevin.value):  # what it has is below what would be resolved
             langevin, what = Measure(LEAST_ESS / _steps(results, "Langevin")), f"{what}, at most"
         yield Finding(what, langevin / ess["pCN"][-1], below=1)
-
-
-def _value(measure: Measure) -> float:
-    return measure.value
 
 
 def _resolved(results: Results, rows: Rows) -> list[Measure]:

@@ -2,20 +2,20 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import numpy as np
 
-from widebnn import data, samplers, targets
-from widebnn._check import at_least, positive
+from widebnn import samplers, targets
+from widebnn.experiments.settings.fields import Noise, Seed
 from widebnn.experiments.settings.images import INPUTS
 from widebnn.experiments.settings.networks import Network, network, observed, observes, over_widths
 from widebnn.experiments.settings.posterior import size
 from widebnn.experiments.settings.step_times import step_times
 from widebnn.models import BNN
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Positive, Several
 
 __all__ = ["StepCost", "step_cost"]
 
@@ -28,38 +28,17 @@ TARGETS: Mapping[str, Callable[[BNN, Any, Any], targets.Target]] = {
 """By name; φ factorises the smaller of a matrix of images and one of units, the published code the latter."""
 
 
-@dataclass(frozen=True)
-class StepCost:
-    """The networks, and how long their steps are timed.
+class StepCost(Configuration):
+    """The networks, and how long their steps are timed."""
 
-    Attributes
-    ----------
-    networks
-        The networks; those that differ in width alone are compared.
-    num_rounds
-        Times that each step is timed, all in turn.
-    timed_seconds
-        Of one timing, about.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
+    networks: Annotated[tuple[Network, ...], "The networks; those that differ in width alone are compared."]
+    num_rounds: Annotated[Several, "Times that each step is timed, all in turn."] = 7
+    timed_seconds: Annotated[Positive, "Of one timing, about."] = 0.3
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
-    Raises
-    ------
-    ValueError
-        If a name is unknown or a number out of range, or there are fewer than two rounds.
-    """
-
-    networks: tuple[Network, ...]
-    num_rounds: int = 7
-    timed_seconds: float = 0.3
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        at_least(2, num_rounds=self.num_rounds)
-        positive(timed_seconds=self.timed_seconds)
+    def check(self):
+        """networks have known names."""
         for one in self.networks:
             one.check()
 
@@ -113,33 +92,25 @@ def step_cost(config: StepCost) -> Iterator[Row]:
     """
     for one in config.networks:
         dataset = observed(one.architecture, one.dataset, one.num_train, num_test=1)
-        for row in _timed(config, one, dataset):
-            yield one._asdict() | row
-
-
-def _timed(config: StepCost, one: Network, dataset: data.Dataset) -> list[Row]:
-    bnn = network(one.architecture, dataset, one.width, one.depth, config.noise_std, config.seed)
-    made = [make(bnn, dataset.x_train, dataset.y_train) for make in TARGETS.values()]
-    cases = [
-        (
-            samplers.langevin(target.potential, step_size=1e-4, damping=0.1),
-            target.draw_prior(jax.random.key(config.seed)),
-        )
-        for target in made
-    ]
-    rounds = step_times(cases, config.timed_seconds, config.num_rounds)
-    ratios = rounds / rounds[:, :1]
-    return [
-        {
-            "target": name,
-            "dimension": size(target),
-            "ms_per_step": float(np.median(rounds[:, i])),
-            "ms_least": float(rounds[:, i].min()),
-            "ratio": float(np.median(ratios[:, i])),
-            "ratio_error": median_error(ratios[:, i]),
-        }
-        for i, (name, target) in enumerate(zip(TARGETS, made, strict=True))
-    ]
+        bnn = network(one.architecture, dataset, one.width, one.depth, config.noise_std, config.seed)
+        made = [make(bnn, dataset.x_train, dataset.y_train) for make in TARGETS.values()]
+        cases = [
+            (
+                samplers.langevin(target.potential, step_size=1e-4, damping=0.1),
+                target.draw_prior(jax.random.key(config.seed)),
+            )
+            for target in made
+        ]
+        rounds = step_times(cases, config.timed_seconds, config.num_rounds)
+        for name, target, ms, ratio in zip(TARGETS, made, rounds.T, (rounds / rounds[:, :1]).T, strict=True):
+            yield one._asdict() | {
+                "target": name,
+                "dimension": size(target),
+                "ms_per_step": float(np.median(ms)),
+                "ms_least": float(ms.min()),
+                "ratio": float(np.median(ratio)),
+                "ratio_error": median_error(ratio),
+            }
 
 
 def median_error(values: np.ndarray) -> float:
@@ -163,8 +134,7 @@ MODERATE = 1_024  # a width at which the papers still see next to no cost
     "width 1,024. In feature space, where the published code always is, it is greater in the widest "
     "dense network than in the narrowest, and in the widest convolutional network than in the dense one "
     "nearest in width.",
-    chapter="20-step-cost",
-    figure="fig-step-cost",
+    page="20-step-cost#fig-step-cost",
 )
 def step_takes(rows: Rows) -> Iterator[Finding]:
     for width, found in _ratios(rows, "dense", "φ").items():

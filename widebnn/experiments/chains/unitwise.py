@@ -1,60 +1,36 @@
 """Fresh prior draws of single units: how often they are accepted, and what a sweep is worth, over width."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Annotated
 
 import jax
 import numpy as np
 
-from widebnn import data, estimates, samplers
-from widebnn._check import at_least, one_of
+from widebnn import samplers
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.experiments.settings.images import LOADERS, images
+from widebnn.experiments.settings.chain_summaries import ess_per_step, mean_of_chains
+from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTrain, Seed
+from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import one_layer
 from widebnn.sampling import sample
 from widebnn.study import Cost, Finding, Row, Rows, experiment, vanishing
+from widebnn.study.configuration import Configuration, Count, Counts, NonNegative
 
 __all__ = ["Unitwise", "unitwise"]
 
 
-@dataclass(frozen=True)
-class Unitwise:
-    """The widths, and how long chains run.
+class Unitwise(Configuration):
+    """The widths, and how long chains run."""
 
-    Attributes
-    ----------
-    dataset, num_train
-        "cifar10" or "digits", and how many images are observed.
-    widths
-        Of the one hidden layer.
-    num_chains, num_sweeps, burn_in
-        Chains from prior draws, sweeps of each that count, and sweeps before them.
-    num_projections
-        Random directions in the space of the weights that the data inform.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If the data set is unknown, or there are fewer than two chains.
-    """
-
-    dataset: str = "cifar10"
-    num_train: int = 128
-    widths: tuple[int, ...] = (256, 512, 1_024, 2_048, 4_096, 8_192)
-    num_chains: int = 4
-    num_sweeps: int = 300
-    burn_in: int = 100
-    num_projections: int = 100
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        one_of(LOADERS, dataset=self.dataset)
-        at_least(2, num_chains=self.num_chains)
+    dataset: Images = "cifar10"
+    num_train: NumTrain = 128
+    widths: Annotated[Counts, "Of the one hidden layer."] = (256, 512, 1_024, 2_048, 4_096, 8_192)
+    num_chains: NumChains = 4
+    num_sweeps: Annotated[Count, "Sweeps of each chain that count."] = 300
+    burn_in: Annotated[NonNegative, "Sweeps before them."] = 100
+    num_projections: NumProjections = 100
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
 
 @experiment(
@@ -95,35 +71,28 @@ def unitwise(config: Unitwise) -> Iterator[Row]:
     """
     dataset = images(config.dataset, config.num_train, 1)
     for width in config.widths:
-        yield {"width": width} | _run(config, dataset, width)
-
-
-def _run(config: Unitwise, dataset: data.Dataset, width: int) -> Row:
-    target = one_layer(dataset, width, config.noise_std, config.seed).rotated
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), width))
-    draws = sample(
-        keys[0],
-        samplers.unitwise(target),
-        target,
-        num_samples=config.num_sweeps,
-        burn_in=config.burn_in,
-        num_chains=config.num_chains,
-        collect={
-            "potential": target.potential,
-            "weights": random_projections(keys[1], target.template, num=config.num_projections),
-        },
-    )
-    rejection = estimates.mean_and_mcse(1 - draws.stats["acceptance_rate"])
-    row = {"rejection": float(rejection.value), "rejection_error": float(rejection.error)}
-    for name in ("potential", "weights"):
-        each = [effective_sample_size(chain[None]) for chain in draws[name]]
-        per_chain = np.array([float(np.mean(ess)) for ess in each]) / config.num_sweeps
-        row[f"ess_{name}"] = float(per_chain.mean())
-        row[f"ess_{name}_error"] = float(per_chain.std(ddof=1) / np.sqrt(config.num_chains))
-    least = np.min(effective_sample_size(draws["weights"]))
-    row["ess_least"] = float(least) / (config.num_chains * config.num_sweeps)
-    sweeps = config.num_chains * (config.num_sweeps + config.burn_in)
-    return row | {"ms_per_sweep": 1e3 * draws.seconds / sweeps}
+        target = one_layer(dataset, width, config.noise_std, config.seed).rotated
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), width))
+        draws = sample(
+            keys[0],
+            samplers.unitwise(target),
+            target,
+            num_samples=config.num_sweeps,
+            burn_in=config.burn_in,
+            num_chains=config.num_chains,
+            collect={
+                "potential": target.potential,
+                "weights": random_projections(keys[1], target.template, num=config.num_projections),
+            },
+        )
+        row = {"width": width} | mean_of_chains(1 - draws.stats["acceptance_rate"]).columns("rejection")
+        for name in ("potential", "weights"):
+            row |= ess_per_step(draws[name], config.num_sweeps).columns(f"ess_{name}")
+        least = float(np.min(effective_sample_size(draws["weights"])))
+        yield row | {
+            "ess_least": least / (config.num_chains * config.num_sweeps),
+            "ms_per_sweep": 1e3 * draws.seconds / (config.num_chains * (config.num_sweeps + config.burn_in)),
+        }
 
 
 @unitwise.claim(
@@ -133,8 +102,7 @@ def _run(config: Unitwise, dataset: data.Dataset, width: int) -> Row:
     rule="The share that is rejected falls as a power of the width (exponent below 0, with a first "
     "correction for finite width), to less than half from the narrowest network to the widest; "
     "effective samples per sweep, of U and of the mean projection, rise, and to above three quarters.",
-    chapter="11-unitwise",
-    figure="fig-unitwise",
+    page="11-unitwise#fig-unitwise",
 )
 def fresh(rows: Rows) -> Iterator[Finding]:
     rejected = rows.over("width", "rejection", "rejection_error")

@@ -1,9 +1,8 @@
 """Two algorithms as printed, against what they should sample (Pezzetti et al. 2025, Algorithms 1 and 2)."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -11,69 +10,37 @@ import numpy as np
 from flax import nnx
 
 from widebnn import samplers, targets
-from widebnn._check import at_least, check_fields, fraction, one_of, positive
+from widebnn._check import one_of
 from widebnn.experiments.errata.published_pcnl import published_marginal, published_potential
+from widebnn.experiments.settings.fields import Noise, NumChains, Seed, Thin
 from widebnn.models import BNN, FCN
 from widebnn.samplers import GradientState
 from widebnn.samplers._base import Sampler, accept
 from widebnn.sampling import Collector, sample
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Fraction, NonNegative, Several
 from widebnn.targets._base import Target
 from widebnn.tree import half_square_difference, inner_product, normal_like
 
 __all__ = ["Algorithms", "algorithms"]
 
 CASES = ("pCN", "pCNL", "pCNL, U = 0")
-Moment = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Algorithms:
-    """Algorithms, chains, and the small network that they sample.
+class Algorithms(Configuration):
+    """Algorithms, chains, and the small network that they sample, which observes six points of a curve."""
 
-    Attributes
-    ----------
-    cases
-        "pCN" and "pCNL" on the posterior of a network, and "pCNL, U = 0".
-    num_chains, num_samples, thin, burn_in
-        Chains per algorithm, each from a prior draw; draws kept of each, steps from one draw to the next, and
-        steps before the first.
-    num_draws
-        Weighted prior draws that the exact values come from.
-    width, noise_std
-        Units of the one hidden layer and σ; the network observes six points of a curve.
-    dimension
-        Size of the position where U = 0, the limit of infinite width.
-    step_size
-        β.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a case is unknown or a number is out of range.
-    """
-
-    cases: tuple[str, ...] = CASES
-    num_chains: int = 64
-    num_samples: int = 500
-    thin: int = 10
-    burn_in: int = 200
-    num_draws: int = 300_000
-    width: int = 4
-    noise_std: float = 0.3
-    dimension: int = 20
-    step_size: float = 0.5
-    seed: int = 0
-
-    def __post_init__(self):
-        check_fields(self, partial(one_of, CASES), "cases")
-        check_fields(self, partial(at_least, 2), "num_chains", "num_draws")
-        check_fields(self, partial(at_least, 1), "num_samples", "thin", "width", "dimension")
-        at_least(0, burn_in=self.burn_in)
-        fraction(step_size=self.step_size)
-        positive(noise_std=self.noise_std)
+    cases: Annotated[tuple[str, ...], partial(one_of, CASES), "Algorithms, and what they sample."] = CASES
+    num_chains: Annotated[NumChains, "Chains per algorithm, each from a prior draw."] = 64
+    num_samples: Annotated[Count, "Draws that are kept of each."] = 500
+    thin: Thin = 10
+    burn_in: Annotated[NonNegative, "Steps before the first draw."] = 200
+    num_draws: Annotated[Several, "Weighted prior draws that the exact values come from."] = 300_000
+    width: Annotated[Count, "Units of the one hidden layer."] = 4
+    noise_std: Noise = 0.3
+    dimension: Annotated[Count, "Of the position where U = 0, the limit of infinite width."] = 20
+    step_size: Annotated[Fraction, "β."] = 0.5
+    seed: Seed = 0
 
 
 @experiment(
@@ -115,20 +82,16 @@ def printed_is_off(algorithm: str) -> Callable[[Rows], Iterator[Finding]]:
         for target, found in rows.where(algorithm=algorithm).by("target"):
             printed, right = found.one(acceptance="printed"), found.one(acceptance="right")
             what = f"{target}: mean {printed['quantity']}"
-            off = _measure(printed, "posterior") - _measure(printed, "chain")
+            off = Measure.of(printed, "posterior") - Measure.of(printed, "chain")
             yield Finding(f"{what}, posterior less chain as printed", off, above=0)
             against = [(right, "posterior", "right chain less posterior")]
             if printed["law"] is not None:
                 against.append((printed, "law", "chain as printed less its law"))
             for row, wanted, words in against:
-                share = (_measure(row, "chain") - _measure(row, wanted)) / abs(off.value)
+                share = (Measure.of(row, "chain") - Measure.of(row, wanted)) / abs(off.value)
                 yield Finding(f"{what}, {words}, of that", share, above=-0.2, below=0.2)
 
     return summary
-
-
-def _measure(row: Row, name: str) -> Measure:
-    return Measure(row[name], row[f"{name}_error"])
 
 
 algorithms.claim(
@@ -140,8 +103,7 @@ algorithms.claim(
     "that of the law in which the likelihood counts twice (to a fifth of the difference); accepted by −U it "
     "is that of the posterior.",
     errs=True,
-    chapter="10-errata",
-    figure="fig-two-laws",
+    page="10-errata#fig-two-laws",
 )(printed_is_off("pCN"))
 
 algorithms.claim(
@@ -153,8 +115,7 @@ algorithms.claim(
     "small, at U = 0 one half (to a fifth of the difference); with the ratio of pCNL it is that of the "
     "posterior.",
     errs=True,
-    chapter="10-errata",
-    figure="fig-rules",
+    page="10-errata#fig-rules",
 )(printed_is_off("pCNL"))
 
 
@@ -189,17 +150,17 @@ def _flat(config: Algorithms) -> Iterator[Row]:
     target = targets.from_potential(lambda u: jnp.zeros(()), jnp.zeros(config.dimension))
     square, beta = _mean_square(target), config.step_size
     chains = {
-        "printed": (_printed_pcnl(target, beta), (0.5, 0.0)),
+        "printed": (_printed_pcnl(target, beta), Measure(0.5, 0.0)),
         "right": (samplers.pcnl(target.potential, beta), None),
     }
     for acceptance, (sampler, law) in chains.items():
         named = {"algorithm": "pCNL", "acceptance": acceptance, "target": "U = 0", "quantity": "square"}
-        yield named | _moments(_chain(config, sampler, target, square), (1.0, 0.0), law)
+        yield named | _moments(_chain(config, sampler, target, square), Measure(1.0, 0.0), law)
 
 
-def _moments(chain: Moment, posterior: Moment, law: Moment | None) -> dict[str, float | None]:
-    found = {"chain": chain, "posterior": posterior, "law": law or (None, None)}
-    return {f"{name}{end}": of[i] for name, of in found.items() for i, end in enumerate(("", "_error"))}
+def _moments(chain: Measure, posterior: Measure, law: Measure | None) -> dict[str, float | None]:
+    unknown = {"law": None, "law_error": None}
+    return chain.columns("chain") | posterior.columns("posterior") | (law.columns("law") if law else unknown)
 
 
 def _mean_square(target: Target) -> Collector:
@@ -225,7 +186,7 @@ def _printed_pcnl(target: Target, step_size: float) -> Sampler:
     return Sampler(init, step)
 
 
-def _chain(config: Algorithms, sampler: Sampler, target: Target, function: Collector) -> Moment:
+def _chain(config: Algorithms, sampler: Sampler, target: Target, function: Collector) -> Measure:
     draws = sample(
         jax.random.key(config.seed),
         sampler,
@@ -236,11 +197,10 @@ def _chain(config: Algorithms, sampler: Sampler, target: Target, function: Colle
         num_chains=config.num_chains,
         collect={"value": function},
     )
-    means = draws["value"].astype(np.float64).mean(axis=1)
-    return float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means)))
+    return Measure.mean(draws["value"].astype(np.float64).mean(axis=1))
 
 
-def _exact(config: Algorithms, target: targets.NetworkTarget) -> tuple[dict[str, Moment], Moment]:
+def _exact(config: Algorithms, target: targets.NetworkTarget) -> tuple[dict[str, Measure], Measure]:
     """Means under the posterior, and of the misfit under the law ∝ exp(−½‖φ‖² − Φ(φ)).
 
     Prior draws of the inner parameters are weighted; the readout has its Gaussian law given them, at noise
@@ -268,8 +228,8 @@ def _exact(config: Algorithms, target: targets.NetworkTarget) -> tuple[dict[str,
     return posterior, _weighted(u_published, wrong)
 
 
-def _weighted(potential: np.ndarray, values: np.ndarray) -> Moment:
+def _weighted(potential: np.ndarray, values: np.ndarray) -> Measure:
     weight = np.exp(potential.min() - potential)
     weight /= weight.sum()
     mean = weight @ values
-    return float(mean), float(np.sqrt(weight**2 @ (values - mean) ** 2))
+    return Measure(float(mean), float(np.sqrt(weight**2 @ (values - mean) ** 2)))

@@ -11,24 +11,24 @@ noise variance s and up to a constant:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import nnx
 from jaxtyping import Array, Float, Key
 
 from widebnn import data, samplers, targets
-from widebnn._check import at_least, check_fields, one_of, positive
+from widebnn._check import at_least
 from widebnn.diagnostics import effective_sample_size, rhat
-from widebnn.experiments.settings.images import INPUTS, LOADERS, images
-from widebnn.models import BNN, FCN
+from widebnn.experiments.settings.fields import Images, Noise, NumTest, NumTrain, Seed
+from widebnn.experiments.settings.images import INPUTS, images
+from widebnn.experiments.settings.posterior import one_layer
 from widebnn.samplers._base import Potential
 from widebnn.sampling import Collector, Draws, sample
 from widebnn.study import Cost, Finding, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Counts, Several
 from widebnn.targets._readout import readout_posterior
 from widebnn.targets._repriorised import Repriorised
 from widebnn.tree import Position, normal_like
@@ -89,58 +89,29 @@ def published_marginal(target: targets.NetworkTarget) -> Potential:
     return potential
 
 
-@dataclass(frozen=True)
-class PublishedPCNL:
-    """Networks, chains on both laws, and the published chain.
+class PublishedPCNL(Configuration):
+    """Networks, HMC chains on the inner parameters of both laws, and the published chain."""
 
-    Attributes
-    ----------
-    dataset
-        The images, by name.
-    num_train, num_test
-        Images that are observed, and images that are predicted, capped at the number available.
-    widths
-        Widths of the hidden layer.
-    num_chains, num_samples, burn_in
-        HMC chains on the inner parameters of each law, tuned to an acceptance of 0.8.
-    leapfrog_steps
-        Leapfrog steps per HMC proposal, one number for each of `widths`.
-    pcnl_steps
-        Steps of the published pCNL on all of φ, tuned to an acceptance of 0.6, one number for each of
-        `widths`; the first third is burn-in.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
+    dataset: Images = "cifar10"
+    num_train: NumTrain = 256
+    num_test: NumTest = 100
+    widths: Annotated[Counts, "Of the hidden layer."] = (128, 1_024)
+    num_chains: Annotated[Several, "HMC chains of each law, tuned to an acceptance of 0.8."] = 2
+    num_samples: Annotated[Several, "Draws of each."] = 1_000
+    burn_in: Annotated[Count, "Proposals of each before them."] = 300
+    leapfrog_steps: Annotated[Counts, "Of a proposal, for each of `widths`."] = (30, 10)
+    pcnl_steps: Annotated[
+        tuple[int, ...],
+        partial(at_least, THIN * BURN_IN),
+        "Of the published pCNL on all of φ, tuned to an acceptance of 0.6, for each of `widths`; the first "
+        "third is burn-in.",
+    ] = (30_000, 6_000)
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
-    Raises
-    ------
-    ValueError
-        If the data set is unknown, a number is out of range, or `leapfrog_steps` or `pcnl_steps` differ in
-        length from `widths`.
-    """
-
-    dataset: str = "cifar10"
-    num_train: int = 256
-    num_test: int = 100
-    widths: tuple[int, ...] = (128, 1_024)
-    num_chains: int = 2
-    num_samples: int = 1_000
-    burn_in: int = 300
-    leapfrog_steps: tuple[int, ...] = (30, 10)
-    pcnl_steps: tuple[int, ...] = (30_000, 6_000)
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        one_of(LOADERS, dataset=self.dataset)
-        check_fields(self, partial(at_least, 1), "num_train", "num_test", "widths", "burn_in")
-        check_fields(self, partial(at_least, 2), "num_chains", "num_samples")
-        for name, least in (("leapfrog_steps", 1), ("pcnl_steps", THIN * BURN_IN)):
-            if len(given := getattr(self, name)) != len(self.widths):
-                raise ValueError(f"{name} must have one entry for each width of {self.widths}; got {given}")
-            check_fields(self, partial(at_least, least), name)
-        positive(noise_std=self.noise_std)
+    def check(self):
+        """`leapfrog_steps` and `pcnl_steps` have an entry for each of `widths`."""
+        self.one_each("widths", "leapfrog_steps", "pcnl_steps")
 
 
 def _cost(c: PublishedPCNL) -> Cost:
@@ -216,11 +187,9 @@ def published_pcnl(config: PublishedPCNL) -> Iterator[Row]:
     "closed-form law says (to a fifth of the difference), the potential is shifted, and the deviation of f "
     "is too small at training images.",
     errs=True,
-    chapter="10-errata",
-    figure="fig-misfit",
+    page="10-errata#fig-misfit",
 )
 def samples_another_law(rows: Rows) -> Iterator[Finding]:
-    """The misfit of the published chain against both laws, and how these differ."""
     for width, found in rows.by("width"):
         chain, exact, published = (
             found.measure(f"misfit_{name}", f"misfit_{name}_error")
@@ -240,9 +209,7 @@ def samples_another_law(rows: Rows) -> Iterator[Finding]:
 def _compare(
     config: PublishedPCNL, dataset: data.Dataset, width: int, leapfrog_steps: int, pcnl_steps: int
 ) -> Row:
-    features = FCN(dataset.x_train.shape[1], width, depth=1, rngs=nnx.Rngs(config.seed))
-    bnn = BNN(features, dataset.y_train.shape[1], config.noise_std)
-    exact = targets.rotated(targets.marginal(bnn, dataset.x_train, dataset.y_train))
+    exact = one_layer(dataset, width, config.noise_std, config.seed).rotated
     whole = targets.repriorised(exact.bnn, exact.x, exact.y)
     x = jnp.concatenate([dataset.x_test, dataset.x_train])
     keys = jax.random.split(jax.random.key(config.seed), 4)

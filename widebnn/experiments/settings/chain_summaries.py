@@ -7,8 +7,19 @@ from jaxtyping import Float
 
 from widebnn._check import at_least
 from widebnn.diagnostics import effective_sample_size, principal_components, rhat_squared
+from widebnn.estimates import mean_and_mcse
+from widebnn.study import Measure
 
-__all__ = ["LEAST_DRAWS", "LEAST_ESS", "bulk_and_tail", "convergence_summary", "finite", "trace_summary"]
+__all__ = [
+    "LEAST_DRAWS",
+    "LEAST_ESS",
+    "bulk_and_tail",
+    "convergence_summary",
+    "ess_per_step",
+    "finite",
+    "mean_of_chains",
+    "trace_summary",
+]
 
 LEAST_DRAWS = 8  # a chain is split in two, and half of it in two again
 LEAST_ESS = 10  # fewer effective samples are a guess, whatever their decimals
@@ -83,6 +94,18 @@ def bulk_and_tail(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, fl
     }
 
 
+def mean_of_chains(series: Float[np.ndarray, "chain draw"]) -> Measure:
+    """The mean of a quantity, its error from effective samples; NaN where nothing moves."""
+    value, error = mean_and_mcse(series)
+    return Measure(float(value), float(error))
+
+
+def ess_per_step(draws: Float[np.ndarray, "chain draw *event"], num_steps: int) -> Measure:
+    """Effective samples per step of chains so long, each by itself: mean over entries, and over chains."""
+    each = [float(np.mean(effective_sample_size(chain[None]))) for chain in draws]
+    return Measure.mean(np.array(each) / num_steps)
+
+
 def trace_summary(draws: Float[np.ndarray, "chain draw feature"], *, thin: int = 1) -> dict[str, Any]:
     """How steady the traces of the first two principal components are.
 
@@ -123,8 +146,7 @@ def trace_summary(draws: Float[np.ndarray, "chain draw feature"], *, thin: int =
         drift = np.abs(scores[:, -half:].mean(axis=1) - scores[:, :half].mean(axis=1)) / scores.std(axis=1)
         between = scores.mean(axis=1).var(axis=0) / scores.var(axis=(0, 1))
     found: dict[str, Any] = {
-        "pc_drift": drift.mean(),
-        "pc_drift_error": drift.std(ddof=1) / np.sqrt(drift.size),
+        **Measure.mean(drift.ravel()).columns("pc_drift"),
         "pc_between": between.mean(),
         "pc_time": np.mean(thin * num_chains * num_draws / ess),
     }

@@ -15,25 +15,10 @@ TEST_FILES = {"cifar10": "test_batch.bin", "mnist": "t10k-images-idx3-ubyte"}
 
 
 def images(dataset: str, num_train: int, num_test: int, *, flatten: bool = True) -> data.Dataset:
-    """The data set "cifar10", "digits" or "mnist", so many images to observe and so many to predict.
+    """Images of a data set, so many to observe and so many to predict.
 
-    Parameters
-    ----------
-    dataset
-        Its name.
-    num_train
-        Number of images to observe.
-    num_test
-        Number of images to predict; all that there are where the files at hand hold fewer.
-    flatten
-        Whether an image is a vector, as dense layers take it, or (height, width, channels).
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, a number is not positive, or there are not so many images to observe.
-    OSError
-        If the images have to be downloaded and cannot be.
+    Where the files at hand hold fewer than `num_test`, all are predicted. An image is a vector, as dense
+    layers take it, or (height, width, channels).
     """
     load = partial(LOADERS[one_of(LOADERS, dataset=dataset)], num_train, flatten=flatten)
     if dataset in TEST_FILES:

@@ -16,14 +16,12 @@ from widebnn.models import BNN, CNN, FCN, WideResNet20
 __all__ = ["NETWORKS", "Network", "in_span", "network", "observed", "observes", "over_widths"]
 
 
-def _residual(shape: tuple[int, ...], width: int, depth: int, rngs: nnx.Rngs) -> nnx.Module:
-    return WideResNet20(shape[-1], (width // 4, width // 2, width), rngs=rngs)
-
-
 NETWORKS: Mapping[str, Callable[[tuple[int, ...], int, int, nnx.Rngs], nnx.Module]] = {
     "dense": lambda shape, width, depth, rngs: FCN(shape[-1], width, depth, rngs=rngs),
     "convolutional": lambda shape, width, depth, rngs: CNN(shape[-1], width, depth, rngs=rngs),
-    "residual": _residual,
+    "residual": lambda shape, width, depth, rngs: WideResNet20(
+        shape[-1], (width // 4, width // 2, width), rngs=rngs
+    ),
 }
 """Features from the shape of an input, d_L, L and random numbers; "residual" has 20 layers at any `depth`."""
 
@@ -51,17 +49,10 @@ class Network(NamedTuple):
     num_train: int
     width: int
 
-    def check(self) -> "Network":
-        """The network itself.
-
-        Raises
-        ------
-        ValueError
-            If its architecture or its data set is unknown.
-        """
+    def check(self) -> None:
+        """Raise an error if the architecture or the data set is unknown."""
         one_of(NETWORKS, architecture=self.architecture)
         one_of(LOADERS, dataset=self.dataset)
-        return self
 
     @property
     def num_weights(self) -> int:
@@ -109,13 +100,7 @@ def over_widths(
 
 
 def observed(architecture: str, dataset: str, num_train: int, num_test: int) -> data.Dataset:
-    """The images as this architecture takes them: vectors for dense layers, pixels × channels for others.
-
-    Raises
-    ------
-    ValueError, OSError
-        As `images`, and if the architecture is unknown.
-    """
+    """The images as this architecture takes them: vectors for dense layers, pixels × channels for others."""
     flatten = one_of(NETWORKS, architecture=architecture) == "dense"
     return images(dataset, num_train, num_test, flatten=flatten)
 
@@ -127,11 +112,6 @@ def in_span(dataset: data.Dataset) -> data.Dataset:
     root of the number of inputs, so that the coordinates XQ come multiplied by √(r/d_in): then the network on
     r inputs has the law of that on d_in. Of test images that is the part in the span; `x_scale` stays that of
     the pixels.
-
-    Parameters
-    ----------
-    dataset
-        With images (n, d_in).
     """
     _, singular, basis = np.linalg.svd(dataset.x_train.astype(float), full_matrices=False)
     basis = basis[singular > singular[0] * max(dataset.x_train.shape) * np.finfo(np.float32).eps]
@@ -145,26 +125,8 @@ def network(
 ) -> BNN:
     """A network for the images of `observed`, in the papers' setting (theory in `widebnn.models`).
 
-    Parameters
-    ----------
-    architecture
-        One of `NETWORKS`.
-    dataset
-        What it shall observe.
-    width
-        d_L, of all hidden layers of "dense" and "convolutional"; the three groups of "residual" have a
-        quarter, a half and all of it.
-    depth
-        L of "dense" and "convolutional".
-    noise_std
-        σ.
-    seed
-        Seed for its first parameters.
-
-    Raises
-    ------
-    ValueError
-        If the architecture is unknown, a size is too small, or `noise_std` is not positive.
+    All its hidden layers are as wide as `width` says, but that the three groups of a residual network have a
+    quarter, a half and all of it.
     """
     at_least(4 if one_of(NETWORKS, architecture=architecture) == "residual" else 1, width=width)
     features = NETWORKS[architecture](dataset.x_train.shape[1:], width, depth, nnx.Rngs(seed))

@@ -120,8 +120,6 @@ def classification_summary(
     inside: Float[Array | np.ndarray, "n k"],
     labels: Int[Array | np.ndarray, " n"],
     outside: Float[Array | np.ndarray, "m _class"],
-    *,
-    num_bins: int = NUM_BINS,
 ) -> dict[str, Any]:
     """Everything that `widebnn.metrics` says of probabilities in and out of distribution, as a row.
 
@@ -131,8 +129,6 @@ def classification_summary(
         Probabilities of test images, one row an image, and their classes.
     outside
         Probabilities of images of another distribution.
-    num_bins
-        Of the calibration errors and of the reliability diagram.
 
     Returns
     -------
@@ -149,15 +145,15 @@ def classification_summary(
         raise ValueError(
             f"outside must have the {inside.shape[-1]} classes of inside; got {outside.shape[-1]}"
         )
-    bins = metrics.reliability(inside, labels, num_bins)
+    bins = metrics.reliability(inside, labels, NUM_BINS)
     held = bins.num_inputs > 0
     entropies = metrics.predictive_entropy(inside), metrics.predictive_entropy(outside)
     edges = np.linspace(0, np.log(inside.shape[-1]), 26)
     return {
         "accuracy": rounded(metrics.accuracy(inside, labels)),
         "nll": rounded(metrics.nll(inside, labels)),
-        "ece": rounded(metrics.ece(inside, labels, num_bins)),
-        "ece_adaptive": rounded(metrics.ece(inside, labels, num_bins, adaptive=True)),
+        "ece": rounded(metrics.ece(inside, labels, NUM_BINS)),
+        "ece_adaptive": rounded(metrics.ece(inside, labels, NUM_BINS, adaptive=True)),
         "confidence": rounded(metrics.confidence(inside).mean()),
         "confidence_outside": rounded(metrics.confidence(outside).mean()),
         "entropy": rounded(entropies[0].mean()),

@@ -1,6 +1,6 @@
 """The posterior of one network given images: as a whole, and as far as the data inform it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -15,20 +15,12 @@ from widebnn.experiments.settings.networks import network
 from widebnn.models import BNN, Parameters
 from widebnn.sampling import Collector, Draws, sample
 
-__all__ = ["Posterior", "one_layer", "size"]
+__all__ = ["SAMPLERS", "Posterior", "of_parameters", "one_layer", "size"]
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """One posterior in all targets that sample it; each is made when it is asked for.
-
-    Attributes
-    ----------
-    bnn
-        The network.
-    dataset
-        What it observes, and new images.
-    """
+    """The posterior of a network given images in all targets that sample it, each made when it is wanted."""
 
     bnn: BNN
     dataset: data.Dataset
@@ -48,10 +40,18 @@ class Posterior:
         """The target on QᵀW¹ and all other inner parameters, for networks whose first layer is dense."""
         return targets.rotated(self.marginal)
 
+    @property
+    def informed(self) -> Any:
+        """The target on the least that the data inform: rotated where the first layer is dense."""
+        return self.rotated if self.dataset.x_train.ndim == 2 else self.marginal
+
     @cached_property
-    def seen(self) -> Float[np.ndarray, "test d_in"]:
-        """The part of new images that lies in the span of the data, and sees no fresh weights."""
-        x, basis = self.dataset.x_test, self.rotated.basis
+    def seen(self) -> Float[np.ndarray, "test ..."]:
+        """New images; of flat ones the part that lies in the span of the data, and sees no fresh weights."""
+        x = self.dataset.x_test
+        if self.informed is self.marginal:
+            return x
+        basis = self.rotated.basis
         return (x @ basis @ basis.T).astype(x.dtype)
 
     def num_rest(self, target: targets.Target) -> int:
@@ -61,18 +61,9 @@ class Posterior:
     def collect(
         self, target: targets.NetworkTarget, project: Callable[..., Float[Array, " num"]]
     ) -> dict[str, Collector]:
-        """The same functions of a posterior, whichever target is sampled.
+        """The potential, projections of the rotated weights and Rao–Blackwellised predictions at `seen`.
 
-        Parameters
-        ----------
-        target
-            Any of the targets.
-        project
-            Of positions of `rotated`.
-
-        Returns
-        -------
-        The potential, projections of the rotated weights and Rao–Blackwellised predictions at `seen`.
+        They are the same functions of a posterior, whichever target is sampled; `project` is of `rotated`.
         """
         unused = jnp.zeros((0, 0))  # the weights below it do not depend on the readout
 
@@ -98,6 +89,24 @@ class Posterior:
             burn_in=burn_in,
             num_chains=num_chains,
         )
+
+
+SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
+    "pCN": lambda posterior, step_size: samplers.pcn(posterior.informed.potential, step_size),
+    "pCNL": lambda posterior, step_size: samplers.pcnl(posterior.informed.potential, step_size),
+    "Langevin": lambda posterior, step_size: samplers.langevin(
+        posterior.informed.potential, step_size, 1.0, num_flat=posterior.num_rest(posterior.informed)
+    ),
+}
+"""By name, on `informed`; `step_size` is the coefficient of the noise for each."""
+
+
+def of_parameters(target: Any, functions: Mapping[str, Collector]) -> dict[str, Collector]:
+    """Functions of θ as functions of positions of a target."""
+    return {
+        name: lambda position, function=function: function(target.to_parameters(position))
+        for name, function in functions.items()
+    }
 
 
 def one_layer(dataset: data.Dataset, width: int, noise_std: float, seed: int) -> Posterior:

@@ -19,18 +19,9 @@ __all__ = ["step_times"]
 def step_times(
     cases: Sequence[tuple[Sampler, Position]], timed_seconds: float, num_rounds: int
 ) -> Float[np.ndarray, "round case"]:
-    """Milliseconds a step of each sampler on one chain, in rounds in which each is timed once.
+    """Milliseconds a step of each sampler from a start, in rounds in which each is timed once.
 
-    Steps run in a compiled loop that has been run before it is timed.
-
-    Parameters
-    ----------
-    cases
-        Samplers, and where a chain of each starts.
-    timed_seconds
-        Of one timing, about; at least one step.
-    num_rounds
-        Timings of each.
+    Steps run for about `timed_seconds` in a compiled loop that has been run before it is timed.
     """
     with threadpool_limits(1, user_api="blas"):  # as in `widebnn.sample`
         clocks = [_clock(*case) for case in cases]

@@ -1,8 +1,7 @@
 """Mapping another layer than the readout: what is left of the divergence (Hron et al. 2022, Appendix E.1)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +9,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widebnn import targets
-from widebnn._check import at_least, check_fields, positive
+from widebnn.experiments.settings.fields import Noise, Seed
 from widebnn.models import BNN, Embedding
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Counts, Several
 
 __all__ = ["Counterexample", "counterexample"]
 
@@ -20,39 +20,14 @@ BATCH = 500
 """Draws that are made at once."""
 
 
-@dataclass(frozen=True)
-class Counterexample:
-    """A regression on one input.
+class Counterexample(Configuration):
+    """A regression on one input."""
 
-    Attributes
-    ----------
-    widths
-        d of f(x) = Σ_j v_j sigmoid(x u_j)/√d.
-    num_train
-        Observations of 1 + sin(x)/2, evenly spaced from −2 to 2.
-    num_draws
-        Prior draws of u, weighted by their evidence.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
-    """
-
-    widths: tuple[int, ...] = (16, 64, 256, 1_024, 4_096)
-    num_train: int = 6
-    num_draws: int = 40_000
-    noise_std: float = 0.5
-    seed: int = 0
-
-    def __post_init__(self):
-        check_fields(self, partial(at_least, 1), "widths", "num_train")
-        at_least(2, num_draws=self.num_draws)
-        positive(noise_std=self.noise_std)
+    widths: Annotated[Counts, "d of f(x) = Σ_j v_j sigmoid(x u_j)/√d."] = (16, 64, 256, 1_024, 4_096)
+    num_train: Annotated[Count, "Observations of 1 + sin(x)/2, evenly spaced from −2 to 2."] = 6
+    num_draws: Annotated[Several, "Prior draws of u, weighted by their evidence."] = 40_000
+    noise_std: Noise = 0.5
+    seed: Seed = 0
 
 
 @experiment(
@@ -80,7 +55,11 @@ def counterexample(config: Counterexample) -> Iterator[Row]:
     """
     x = jnp.linspace(-2, 2, config.num_train)[:, None]
     y = 1 + jnp.sin(x) / 2
-    limit = _limit(config, x, y)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    weights /= weights.sum()
+    h = 1 / (1 + np.exp(-np.asarray(x, np.float64) * nodes[None, :]))
+    kernel = (h * weights) @ h.T + config.noise_std**2 * np.eye(len(h))
+    limit = float(h @ weights @ np.linalg.solve(kernel, np.asarray(y, np.float64)[:, 0]))
     for width in config.widths:
         yield {"width": width, "limit": limit} | _posterior(config, x, y, width)
 
@@ -94,11 +73,9 @@ def counterexample(config: Counterexample) -> Iterator[Row]:
     "posterior stays above ½ E[sign Σv/√d | D]² (Pinsker): above 0.1 nats at the widest network and no less "
     "than nine tenths of that at the narrowest; the mean of Σv/√d has the limit that the paper's formula "
     "gives.",
-    chapter="09-other-maps",
-    figure="fig-counter",
+    page="09-other-maps#fig-counter",
 )
 def divergence_stays(rows: Rows) -> Iterator[Finding]:
-    """The bound on the divergence over width, and the limit of the mean."""
     signs = rows.over("width", "sign", "sign_error")
     narrow, wide = (Measure(s.value**2 / 2, abs(s.value) * (s.error or 0.0)) for s in (signs[0], signs[-1]))
     mean = rows.over("width", "mean", "mean_error")[-1]
@@ -107,9 +84,7 @@ def divergence_stays(rows: Rows) -> Iterator[Finding]:
     yield Finding("E[s | D] at the widest ÷ limit", mean / rows[0]["limit"], above=0.9, below=1.1)
 
 
-def _posterior(
-    config: Counterexample, x: Float[Array, "n 1"], y: Float[Array, "n 1"], width: int
-) -> dict[str, float]:
+def _posterior(config: Counterexample, x: Float[Array, "n 1"], y: Float[Array, "n 1"], width: int) -> Row:
     features = Embedding(
         lambda u, x: jax.nn.sigmoid(x * u[None, :]), jax.ShapeDtypeStruct((width,), jnp.float32)
     )
@@ -127,16 +102,8 @@ def _posterior(
     potential, *found = np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=BATCH))(keys))
     weight = np.exp(potential.min() - potential.astype(np.float64))
     weight /= weight.sum()
-    row = {}
+    row: Row = {}
     for name, values in zip(("mean", "sign"), found, strict=True):
-        row[name] = float(weight @ values)
-        row[f"{name}_error"] = float(np.sqrt(weight**2 @ (values - row[name]) ** 2))
+        mean = float(weight @ values)
+        row |= Measure(mean, float(np.sqrt(weight**2 @ (values - mean) ** 2))).columns(name)
     return row | {"effective_draws": float(1 / np.sum(weight**2))}
-
-
-def _limit(config: Counterexample, x: Float[Array, "n 1"], y: Float[Array, "n 1"]) -> float:
-    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
-    weights /= weights.sum()
-    h = 1 / (1 + np.exp(-np.asarray(x, np.float64) * nodes[None, :]))
-    kernel = (h * weights) @ h.T + config.noise_std**2 * np.eye(len(h))
-    return float(h @ weights @ np.linalg.solve(kernel, np.asarray(y, np.float64)[:, 0]))

@@ -1,8 +1,7 @@
 """Exact statements of the papers, on random problems in float64."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +11,11 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from widebnn import targets, vi
-from widebnn._check import at_least, check_fields, positive
+from widebnn.experiments.settings.fields import Seed
 from widebnn.models import BNN, FCN
 from widebnn.samplers._hmc import hmc, leapfrog
 from widebnn.study import Cost, Finding, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Positives
 from widebnn.targets._base import Target
 
 __all__ = ["Identities", "identities"]
@@ -27,34 +27,15 @@ TOLERANCE = 1e-9
 SIZE = ("num_train", "width", "out_features")
 
 
-@dataclass(frozen=True)
-class Identities:
-    """Random problems.
+class Identities(Configuration):
+    """Random problems."""
 
-    Attributes
-    ----------
-    sizes
-        (observations, inputs of a linear model or units of a network, outputs) of each problem.
-    noise_stds
-        σ; each goes with each size.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a size is below 1 or a noise level is not positive.
-    """
-
-    sizes: tuple[tuple[int, int, int], ...] = ((1, 2, 1), (8, 32, 3), (32, 8, 2), (16, 16, 1))
-    noise_stds: tuple[float, ...] = (1.0, 0.3, 0.1)
-    seed: int = 0
-
-    def __post_init__(self):
-        check_fields(self, positive, "noise_stds")
-        for size in self.sizes:
-            for name, number in zip(SIZE, size, strict=True):
-                at_least(1, **{name: number})
+    sizes: Annotated[
+        tuple[tuple[Count, Count, Count], ...],
+        "(observations, inputs of a linear model or units of a network, outputs) of each problem.",
+    ] = ((1, 2, 1), (8, 32, 3), (32, 8, 2), (16, 16, 1))
+    noise_stds: Annotated[Positives, "σ; each goes with each size."] = (1.0, 0.3, 0.1)
+    seed: Seed = 0
 
 
 @experiment(
@@ -101,68 +82,19 @@ def identities(config: Identities) -> Iterator[Row]:
                 yield {"identity": name} | problem | {"error": found}
 
 
-def exact(name: str, what: str) -> Callable[[Rows], Iterator[Finding]]:
-    """What says that an identity holds: its largest error over all problems."""
+IDENTITY: dict[str, Callable[..., float]] = {}
+"""By name, what measures how far it is from holding."""
+
+
+def identity(name: str, what: str, id: str, **words: str) -> Callable:
+    """Register an identity, and the claim that it holds: by its largest error over all problems."""
 
     def summary(rows: Rows) -> Iterator[Finding]:
         errors = rows.where(identity=name).column("error")
         yield Finding(f"{what}, largest of {len(errors)} problems", max(errors), below=TOLERANCE)
 
-    return summary
-
-
-identities.claim(
-    "H-F2",
-    where="Figure 2",
-    claim="In a linear model the posterior of φ is the prior.",
-    paper="exact",
-    rule="How much the potential of φ varies over prior draws, in units of how much that of θ does. On "
-    "random problems in float64: below 1e-9.",
-    chapter="01-linear-models",
-    figure="fig-ridge",
-)(exact("prior", "variation of U in φ ÷ in θ"))
-
-identities.claim(
-    "H-AB",
-    where="Appendix B",
-    claim="The potential is the same in data space and in feature space.",
-    paper="exact",
-    rule="The largest difference over prior draws, in units of how much the potential varies. On random "
-    "problems in float64: below 1e-9.",
-    chapter="03-repriorisation",
-    figure="fig-roots",
-)(exact("spaces", "data space against feature space"))
-
-identities.claim(
-    "H-AC",
-    where="Appendix C",
-    claim="With several outputs the potential is a sum over columns of y.",
-    paper="exact",
-    rule="The largest difference over prior draws, in units of how much the potential varies. On random "
-    "problems in float64: below 1e-9.",
-    chapter="07-theorems",
-)(exact("outputs", "whole against columns"))
-
-identities.claim(
-    "H-AD",
-    where="Appendix D",
-    claim="In a linear model the stable step of Langevin grows by √(1 + ‖XᵀX‖/σ²).",
-    paper="exact",
-    rule="The largest stable step is found by bisection on the eigenvalues of a leapfrog step; its gain "
-    "differs from the formula by less than 1e-9 of itself, on random problems in float64.",
-    chapter="01-linear-models",
-    figure="fig-gains",
-)(exact("stable step", "gain measured against formula"))
-
-identities.claim(
-    "V-A1",
-    where="Algorithm 1",
-    claim="Minibatch objectives whose shares of the KL term sum to one sum to the ELBO.",
-    paper="Bayes by Backprop",
-    rule="The larger relative difference of two ways to share the KL divergence, equal and geometric shares. "
-    "On random problems in float64: below 1e-9.",
-    chapter="14-plain-elbo",
-)(exact("minibatches", "sum of minibatches against the ELBO"))
+    identities.claim(id, **words)(summary)
+    return lambda error: IDENTITY.setdefault(name, error)
 
 
 def _linear(rng_key, n: int, d: int, d_out: int, noise_std: float):
@@ -188,18 +120,51 @@ def _at_draws(rng_key, target: Target, *potentials: Callable) -> tuple[Float[np.
     return tuple(np.asarray(u) for u in jax.lax.map(at_draw, jax.random.split(rng_key, NUM_DRAWS)))
 
 
+@identity(
+    "prior",
+    "variation of U in φ ÷ in θ",
+    "H-F2",
+    where="Figure 2",
+    claim="In a linear model the posterior of φ is the prior.",
+    paper="exact",
+    rule="How much the potential of φ varies over prior draws, in units of how much that of θ does. On "
+    "random problems in float64: below 1e-9.",
+    page="01-linear-models#fig-ridge",
+)
 def _prior(rng_key, *problem) -> float:
     target = _linear(rng_key, *problem)
     before, after = _at_draws(rng_key, target, target.potential, target.repriorised().potential)
     return float(np.ptp(after) / np.ptp(before))
 
 
+@identity(
+    "spaces",
+    "data space against feature space",
+    "H-AB",
+    where="Appendix B",
+    claim="The potential is the same in data space and in feature space.",
+    paper="exact",
+    rule="The largest difference over prior draws, in units of how much the potential varies. On random "
+    "problems in float64: below 1e-9.",
+    page="03-repriorisation#fig-roots",
+)
 def _spaces(rng_key, *problem) -> float:
     bnn, x, y = _network(rng_key, *problem)
     by_data, by_features = (targets.marginal(bnn(), x, y, space=space) for space in ("data", "feature"))
     return _difference(*_at_draws(rng_key, by_data, by_data.potential, by_features.potential))
 
 
+@identity(
+    "outputs",
+    "whole against columns",
+    "H-AC",
+    where="Appendix C",
+    claim="With several outputs the potential is a sum over columns of y.",
+    paper="exact",
+    rule="The largest difference over prior draws, in units of how much the potential varies. On random "
+    "problems in float64: below 1e-9.",
+    page="07-theorems",
+)
 def _outputs(rng_key, *problem) -> float:
     bnn, x, y = _network(rng_key, *problem)
     whole = targets.marginal(bnn(), x, y)
@@ -215,6 +180,17 @@ def _difference(a: Float[np.ndarray, " draw"], b: Float[np.ndarray, " draw"]) ->
     return float(np.abs(a - b).max() / np.ptp(a))
 
 
+@identity(
+    "stable step",
+    "gain measured against formula",
+    "H-AD",
+    where="Appendix D",
+    claim="In a linear model the stable step of Langevin grows by √(1 + ‖XᵀX‖/σ²).",
+    paper="exact",
+    rule="The largest stable step is found by bisection on the eigenvalues of a leapfrog step; its gain "
+    "differs from the formula by less than 1e-9 of itself, on random problems in float64.",
+    page="01-linear-models#fig-gains",
+)
 def _stable_step(rng_key, *problem) -> float:
     target = _linear(rng_key, *problem)
     measured = _largest_stable_step(target.repriorised()) / _largest_stable_step(target)
@@ -250,6 +226,17 @@ def _largest_stable_step(target: Target) -> float:
     return low
 
 
+@identity(
+    "minibatches",
+    "sum of minibatches against the ELBO",
+    "V-A1",
+    where="Algorithm 1",
+    claim="Minibatch objectives whose shares of the KL term sum to one sum to the ELBO.",
+    paper="Bayes by Backprop",
+    rule="The larger relative difference of two ways to share the KL divergence, equal and geometric shares. "
+    "On random problems in float64: below 1e-9.",
+    page="14-plain-elbo",
+)
 def _minibatches(rng_key, n: int, width: int, d_out: int, noise_std: float) -> float:
     _, x, y = _network(rng_key, n, width, d_out, noise_std)
     net = vi.network(vi.TwoLayer(3, width, d_out, rngs=nnx.Rngs(0)), x, jax.random.key(0))
@@ -266,12 +253,3 @@ def _minibatches(rng_key, n: int, width: int, d_out: int, noise_std: float) -> f
         for kind in ("uniform", "geometric")
     ]
     return max(abs(total / whole - 1) for total in sums)
-
-
-IDENTITY: Mapping[str, Callable[..., float]] = {
-    "prior": _prior,
-    "spaces": _spaces,
-    "outputs": _outputs,
-    "stable step": _stable_step,
-    "minibatches": _minibatches,
-}

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +13,13 @@ from flax import nnx
 from jaxtyping import Array, Float
 
 from widebnn import targets
-from widebnn._check import at_least, one_of, positive
-from widebnn.experiments.settings.images import INPUTS, LOADERS, images
+from widebnn.experiments.settings.fields import Images, Noise, Seed
+from widebnn.experiments.settings.images import INPUTS, images
 from widebnn.experiments.settings.ood_split import rounded
 from widebnn.landscape import curvature, slice_through, train
 from widebnn.models import BNN, FCN
 from widebnn.study import Cost, Finding, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Positive, Several
 
 __all__ = ["Landscape", "landscape"]
 
@@ -26,64 +27,29 @@ PARAMETRISATIONS = {"θ": targets.standard, "φ": targets.repriorised}
 EDGES = ((0, 1), (0, 2), (1, 2))
 
 
-@dataclass(frozen=True)
-class Landscape:
+class Landscape(Configuration):
     """Networks, their training, and the slice through what it finds.
 
-    Attributes
-    ----------
-    dataset
-        The images, by name.
-    problems
-        (width, number of training images) of each network with one hidden layer.
-    training_time, momentum
-        Gradient descent starts at three draws of the prior, in steps of 1/Λ that sum to the time; Λ is the
-        largest curvature at any of the three. Equal times shrink the prior's part alike in all problems.
-    resolution
-        Steps along an edge of the slice.
-    num_products
-        Hessian–vector products per curvature.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If the data set is unknown or a number is out of range.
+    Gradient descent starts at three draws of the prior, in steps of 1/Λ; Λ is the largest curvature at any of
+    the three. Equal times shrink the prior's part alike in all problems.
     """
 
-    dataset: str = "cifar10"
-    problems: tuple[tuple[int, int], ...] = (
-        (32, 128),
-        (128, 128),
-        (512, 128),
-        (2_048, 128),
-        (128, 32),
-        (128, 512),
-        (128, 1_024),
-    )
-    training_time: float = 1 / 64
-    momentum: float = 0.9
-    resolution: int = 20
-    num_products: int = 30
-    noise_std: float = 0.1
-    seed: int = 0
+    dataset: Images = "cifar10"
+    problems: Annotated[
+        tuple[tuple[Count, Count], ...],
+        "(width, number of training images) of each network with one hidden layer.",
+    ] = ((32, 128), (128, 128), (512, 128), (2_048, 128), (128, 32), (128, 512), (128, 1_024))
+    training_time: Annotated[Positive, "What the steps of gradient descent sum to."] = 1 / 64
+    momentum: Annotated[float, "Of gradient descent, in [0, 1)."] = 0.9
+    resolution: Annotated[Several, "Steps along an edge of the slice."] = 20
+    num_products: Annotated[Count, "Hessian–vector products per curvature."] = 30
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
-    def __post_init__(self):
-        one_of(LOADERS, dataset=self.dataset)
-        for width, num_train in self.problems:
-            at_least(1, width=width)
-            at_least(1, num_train=num_train)
-        if not self.problems:
-            raise ValueError(f"problems must have at least one entry; got {self.problems}")
+    def check(self):
+        """`momentum` lies in [0, 1)."""
         if not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must lie in [0, 1); got {self.momentum}")
-        positive(training_time=self.training_time)
-        at_least(2, resolution=self.resolution)
-        at_least(1, num_products=self.num_products)
-        positive(noise_std=self.noise_std)
 
 
 @experiment(
@@ -121,11 +87,6 @@ def landscape(config: Landscape) -> Iterator[Row]:
     and of the energy; (mean, least, largest) over three corners the curvature, and the largest of its
     residuals; standard deviations of U and of the energy over the slice; and U over the slice less its least
     value, on the points of `widebnn.landscape.simplex_grid`.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many images.
     """
     dataset = images(config.dataset, max(num_train for _, num_train in config.problems), num_test=1)
     for width, num_train in config.problems:
@@ -142,8 +103,7 @@ def landscape(config: Landscape) -> Iterator[Row]:
     rule="In φ the potential's deviation over the slice and its curvature fall from each width to the next; "
     "at the widest they and the barrier are below those in θ; over n the deviation grows faster than n. "
     "There is one triple of networks at each point, and no standard error.",
-    chapter="08-landscape",
-    figure="fig-landscape-numbers",
+    page="08-landscape#fig-landscape-numbers",
 )
 def smoother_in_phi(rows: Rows) -> Iterator[Finding]:
     """Over width at the number of images with the most widths, and over images at the width with the most."""

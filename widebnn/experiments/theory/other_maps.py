@@ -1,9 +1,9 @@
 """Other maps and another likelihood: effective samples per step (Hron et al. 2022, Figures 10 and 11)."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from operator import attrgetter
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +12,15 @@ from flax import nnx
 from jaxtyping import Float
 
 from widebnn import data, samplers, targets
-from widebnn._check import at_least, check_fields, fraction, one_of, positive
-from widebnn.diagnostics import effective_sample_size, random_projections
+from widebnn._check import one_of, proper_fraction
+from widebnn.diagnostics import random_projections
+from widebnn.experiments.settings.chain_summaries import ess_per_step
+from widebnn.experiments.settings.fields import Noise, NumChains, Seed, Thin
+from widebnn.experiments.settings.posterior import of_parameters
 from widebnn.models import BNN, FCN
 from widebnn.sampling import Collector, sample
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Counts, Fraction, Positives, Several
 from widebnn.tree import inner_product
 
 __all__ = ["SOFTMAX_MAPS", "OverMaps", "OverReg", "over_maps", "over_reg"]
@@ -31,114 +35,55 @@ SOFTMAX_MAPS: Mapping[str, Mapping[str, Any]] = {
 NUM_NEW = 20
 """Images that are predicted."""
 NUM_PIXELS = 64
+BODY_MASS, TRIGLYCERIDES = 2, 8
 
 
-@dataclass(frozen=True)
-class _Chains:
-    """How chains are run: all by Langevin, its step size tuned to one mean acceptance rate.
+class _Chains(Configuration):
+    """How chains are run: all by Langevin, its step size tuned to one mean acceptance rate."""
 
-    Attributes
-    ----------
-    num_chains, num_steps
-        Chains, each from a prior draw, and steps of each that count.
-    burn_in
-        Steps before those, during which the step size is tuned.
-    thin
-        Steps from one draw to the next.
-    target_acceptance
-        The rate that the step size is tuned to.
-    damping
-        γ of the Langevin sampler.
-    num_projections
-        Random directions in the space of θ.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
+    num_chains: NumChains = 8
+    num_steps: Annotated[Count, "Steps of each chain that count."] = 20_000
+    burn_in: Annotated[Count, "Steps before those, during which the step size is tuned."] = 5_000
+    thin: Thin = 10
+    target_acceptance: Annotated[float, proper_fraction, "What the step size is tuned to."] = 0.98
+    damping: Annotated[Fraction, "γ of the Langevin sampler."] = 0.1
+    num_projections: Annotated[Count, "Random directions in the space of θ."] = 100
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
-    Raises
-    ------
-    ValueError
-        If a name is unknown or a number is out of range.
-    """
-
-    num_chains: int = 8
-    num_steps: int = 20_000
-    burn_in: int = 5_000
-    thin: int = 10
-    target_acceptance: float = 0.98
-    damping: float = 0.1
-    num_projections: int = 100
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        check_fields(self, partial(at_least, 2), "num_chains")
-        check_fields(self, partial(at_least, 1), "thin", "num_projections", "burn_in")
+    def check(self):
+        """`num_steps` is 2 · `thin` or more."""
         if self.num_steps < 2 * self.thin:
             raise ValueError(f"num_steps must be at least 2 · thin = {2 * self.thin}; got {self.num_steps}")
-        if not 0 < self.target_acceptance < 1:
-            raise ValueError(f"target_acceptance must lie in (0, 1); got {self.target_acceptance}")
-        fraction(damping=self.damping)
-        positive(noise_std=self.noise_std)
 
 
-@dataclass(frozen=True)
 class OverReg(_Chains):
-    """T and R over λ, on two measurements (body mass, triglycerides) of the diabetes data.
+    """T and R over λ, on two measurements (body mass, triglycerides) of the diabetes data."""
 
-    Attributes
-    ----------
-    num_train, width
-        Patients, and units of the one hidden layer.
-    regs
-        λ.
-    num_prior
-        Prior draws at which the sign of det ∂R/∂φ is computed.
-    """
-
-    num_train: int = 8
-    width: int = 8
-    regs: tuple[float, ...] = (1e-2, 1e-1, 1.0, 10.0, 100.0)
-    num_prior: int = 2_000
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_fields(self, partial(at_least, 1), "num_train", "width", "num_prior")
-        check_fields(self, positive, "regs")
+    num_train: Annotated[Count, "Patients."] = 8
+    width: Annotated[Count, "Units of the one hidden layer."] = 8
+    regs: Annotated[Positives, "λ."] = (1e-2, 1e-1, 1.0, 10.0, 100.0)
+    num_prior: Annotated[Count, "Prior draws at which the sign of det ∂R/∂φ is computed."] = 2_000
 
 
-@dataclass(frozen=True)
 class OverMaps(_Chains):
-    """The softmax likelihood under several maps over width, on the digits 3 and 8.
-
-    Attributes
-    ----------
-    num_train, num_inputs
-        Images, and how many of their leading principal components the network sees.
-    widths, maps
-        The grid.
-    num_prior
-        Prior draws over which the standard deviation of U is taken.
-    """
+    """The softmax likelihood under several maps over width, on the digits 3 and 8."""
 
     thin: int = 2  # effective samples per step cannot exceed 1/thin
     target_acceptance: float = 0.9
-    num_train: int = 64
-    num_inputs: int = 4
-    widths: tuple[int, ...] = (8, 32, 128, 512)
-    maps: tuple[str, ...] = tuple(SOFTMAX_MAPS)
-    num_prior: int = 2_000
+    num_train: Annotated[Several, "Images."] = 64
+    num_inputs: Annotated[Count, "How many of their leading principal components the network sees."] = 4
+    widths: Annotated[Counts, "Part of the grid."] = (8, 32, 128, 512)
+    maps: Annotated[tuple[str, ...], partial(one_of, SOFTMAX_MAPS), "Part of the grid."] = tuple(SOFTMAX_MAPS)
+    num_prior: Annotated[Several, "Prior draws over which the deviation of U is taken."] = 2_000
 
-    def __post_init__(self):
-        super().__post_init__()
-        check_fields(self, partial(at_least, 1), "widths")
-        check_fields(self, partial(at_least, 2), "num_train", "num_prior")
-        check_fields(self, partial(one_of, SOFTMAX_MAPS), "maps")
-        if not 1 <= self.num_inputs <= min(self.num_train, NUM_PIXELS):
+    def check(self):
+        """`num_steps` is 2 · `thin` or more and there are `num_inputs` principal components."""
+        super().check()
+        if self.num_inputs > (most := min(self.num_train, NUM_PIXELS)):
             raise ValueError(
-                f"num_inputs must be 1 to {min(self.num_train, NUM_PIXELS)}, the principal components that "
-                f"there are; got {self.num_inputs}"
+                f"num_inputs must be 1 to {most}, the principal components that there are; "
+                f"got {self.num_inputs}"
             )
 
 
@@ -167,7 +112,9 @@ def over_reg(config: OverReg) -> Iterator[Row]:
     the scatter over chains; for R the share of prior draws with det ∂R/∂φ < 0, where R is no bijection and
     its chain does not sample the posterior.
     """
-    x, y = _diabetes(config.num_train)
+    patients = data.diabetes()
+    x = jnp.asarray(patients.x_train[: config.num_train, (BODY_MASS, TRIGLYCERIDES)])
+    y = jnp.asarray(patients.y_train[: config.num_train])
     bnn = BNN(FCN(x.shape[1], config.width, rngs=nnx.Rngs(config.seed)), 1, config.noise_std)
     keys = jax.random.split(jax.random.key(config.seed), 3)
     project = random_projections(keys[0], bnn.template(x), num=config.num_projections)
@@ -195,13 +142,11 @@ def over_reg(config: OverReg) -> Iterator[Row]:
     rule="The best T has more effective samples per step than the best R and than the identity, of "
     "projections and of the squared norm. On eight diabetes patients and width 8, where determinants are "
     "exact.",
-    chapter="09-other-maps",
-    figure="fig-reg",
+    page="09-other-maps#fig-reg",
 )
 def readout_map_is_best(rows: Rows) -> Iterator[Finding]:
-    """Each map at its best regulariser."""
     for column, name in (("ess_projections", "projections"), ("ess_norm", "‖θ‖²")):
-        best = {of: _best(_ess(found, column)) for of, found in rows.by("map")}
+        best = {of: max(_ess(found, column), key=attrgetter("value")) for of, found in rows.by("map")}
         yield Finding(f"ESS of {name}, best T ÷ best R", best["T"] / best["R"], above=1)
         yield Finding(f"ESS of {name}, best T ÷ identity", best["T"] / best["identity"], above=1)
 
@@ -250,8 +195,7 @@ def over_maps(config: OverMaps) -> Iterator[Row]:
             row = {"width": width, "map": name} | _run(keys[1], target, config, quantities)
             prior = jax.vmap(target.draw_prior)(jax.random.split(keys[2], config.num_prior))
             potentials = jax.jit(partial(jax.lax.map, target.potential))(prior)
-            row["potential_std"], row["potential_std_error"] = _std(np.asarray(potentials, np.float64))
-            yield row
+            yield row | _std(np.asarray(potentials, np.float64)).columns("potential_std")
 
 
 @over_maps.claim(
@@ -262,18 +206,19 @@ def over_maps(config: OverMaps) -> Iterator[Row]:
     rule="The better of two Gaussian maps has more effective samples per step than the identity at the "
     "narrowest and the widest network, the gain grows, and the Laplace map beats it at the widest. On 64 "
     "digits of two classes, at an acceptance of 0.9.",
-    chapter="09-other-maps",
-    figure="fig-maps",
+    page="09-other-maps#fig-maps",
 )
 def gaussian_map_helps(rows: Rows) -> Iterator[Finding]:
-    """Gains over the identity at the narrowest and the widest network."""
     widths = min(rows.values("width")), max(rows.values("width"))
     for column, name in (("ess_projections", "projections of θ"), ("ess_predictions", "predictions")):
         by_map = [
             {of: _ess(found, column)[0] for of, found in rows.where(width=width).by("map")}
             for width in widths
         ]
-        best = [_best([m for of, m in found.items() if of.startswith("Gaussian")]) for found in by_map]
+        best = [
+            max((m for of, m in found.items() if "Gaussian" in of), key=attrgetter("value"))
+            for found in by_map
+        ]
         gains = [gaussian / found["identity"] for gaussian, found in zip(best, by_map)]
         for width, gain in zip(widths, gains):
             what = f"ESS of {name}, best Gaussian map ÷ identity, width {width:,}"
@@ -284,19 +229,11 @@ def gaussian_map_helps(rows: Rows) -> Iterator[Finding]:
 
 
 def _ess(rows: Rows, column: str) -> list[Measure]:
-    return [Measure(row[column], row[f"{column}_error"]) for row in rows]
-
-
-def _best(measures: Iterable[Measure]) -> Measure:
-    return max(measures, key=lambda measure: measure.value)
+    return [Measure.of(row, column) for row in rows]
 
 
 def _run(rng_key, target, config: _Chains, quantities: Mapping[str, Collector]) -> Row:
     """Effective samples per step of the tuned sampler on one target, for functions of θ."""
-
-    def of_parameters(function):
-        return lambda position: function(target.to_parameters(position))
-
     draws = sample(
         rng_key,
         samplers.tuned(
@@ -307,35 +244,23 @@ def _run(rng_key, target, config: _Chains, quantities: Mapping[str, Collector]) 
         thin=config.thin,
         burn_in=config.burn_in,
         num_chains=config.num_chains,
-        collect={name: of_parameters(function) for name, function in quantities.items()},
+        collect=of_parameters(target, quantities),
     )
-    row = {
+    row: Row = {
         "acceptance": draws.acceptance_rate,
         "step_size": draws.step_size,
         "ms_per_step": 1e3 * draws.seconds / (config.num_chains * (config.num_steps + config.burn_in)),
     }
     for name in quantities:
-        per_chain = np.array([effective_sample_size(chain[None]).mean() for chain in draws[name]])
-        per_chain /= config.num_steps
-        row[f"ess_{name}"] = float(per_chain.mean())
-        row[f"ess_{name}_error"] = float(per_chain.std(ddof=1) / np.sqrt(config.num_chains))
+        row |= ess_per_step(draws[name], config.num_steps).columns(f"ess_{name}")
     return row
 
 
-def _std(values: Float[np.ndarray, " draw"]) -> tuple[float, float]:
+def _std(values: Float[np.ndarray, " draw"]) -> Measure:
     """Standard deviation of independent values, and its standard error by the delta method."""
     square = (values - values.mean()) ** 2
     std = np.sqrt(square.mean())
-    return float(std), float(square.std() / (2 * std * np.sqrt(len(values))))
-
-
-BODY_MASS, TRIGLYCERIDES = 2, 8
-
-
-def _diabetes(num_train: int):
-    dataset = data.diabetes()
-    x = dataset.x_train[:num_train, (BODY_MASS, TRIGLYCERIDES)]
-    return jnp.asarray(x), jnp.asarray(dataset.y_train[:num_train])
+    return Measure(float(std), float(square.std() / (2 * std * np.sqrt(len(values)))))
 
 
 def _two_digits(num_train: int, num_inputs: int):

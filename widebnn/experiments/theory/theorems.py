@@ -1,9 +1,8 @@
 """What the limit theorems say vanishes, estimated over width (Hron et al. 2022; Pezzetti et al. 2025)."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +12,14 @@ from flax import nnx
 from jaxtyping import Array, Float
 
 from widebnn import estimates, nngp, samplers, targets
-from widebnn._check import at_least, check_fields, fraction, one_of, positive
+from widebnn._check import at_least
 from widebnn.diagnostics import rhat
-from widebnn.experiments.settings.images import LOADERS, images
+from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumTrain, Seed
+from widebnn.experiments.settings.images import images
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment, vanishing
+from widebnn.study.configuration import Configuration, Count, Counts, Fraction, NonNegative
 
 __all__ = ["Theorems", "theorems"]
 
@@ -34,57 +35,21 @@ GROUPS = 20
 """Groups of draws that `estimates.by_groups` takes an error from, none of them empty."""
 
 
-@dataclass(frozen=True)
-class Theorems:
-    """Networks, prior draws and chains.
+class Theorems(Configuration):
+    """Networks, prior draws and chains; the output says whether the class of an image is even or odd."""
 
-    Attributes
-    ----------
-    dataset, num_train
-        The images, by name, and their number; the output says whether the class is even or odd.
-    widths
-        Widths of one hidden layer, for divergences, gradients and chains.
-    num_draws
-        Prior draws at each width.
-    function_widths, num_functions
-        Widths of three hidden layers, for functions of one input given three observations, and the number of
-        functions drawn.
-    step_size
-        β of all chains.
-    num_chains, num_steps, burn_in
-        Chains, each from a prior draw; steps of each chain that count, and steps before them.
-    noise_std
-        σ.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If the data set is unknown or a number is out of range.
-    """
-
-    dataset: str = "cifar10"
-    num_train: int = 16
-    widths: tuple[int, ...] = (128, 256, 512, 1_024, 2_048)
-    num_draws: int = 10_000
-    function_widths: tuple[int, ...] = (16, 32, 64, 128, 256)
-    num_functions: int = 5_000
-    step_size: float = 0.5
-    num_chains: int = 4
-    num_steps: int = 2_000
-    burn_in: int = 300
-    noise_std: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self):
-        one_of(LOADERS, dataset=self.dataset)
-        check_fields(self, partial(at_least, 1), "num_train", "widths", "function_widths", "num_steps")
-        check_fields(self, partial(at_least, 2), "num_chains")
-        check_fields(self, partial(at_least, GROUPS), "num_draws", "num_functions")
-        at_least(0, burn_in=self.burn_in)
-        fraction(step_size=self.step_size)
-        positive(noise_std=self.noise_std)
+    dataset: Images = "cifar10"
+    num_train: NumTrain = 16
+    widths: Annotated[Counts, "Of one hidden layer, for all but functions."] = (128, 256, 512, 1_024, 2_048)
+    num_draws: Annotated[int, partial(at_least, GROUPS), "Prior draws at each width."] = 10_000
+    function_widths: Annotated[Counts, "Of three, for functions of one input."] = (16, 32, 64, 128, 256)
+    num_functions: Annotated[int, partial(at_least, GROUPS), "Functions given three observations."] = 5_000
+    step_size: Annotated[Fraction, "β of all chains."] = 0.5
+    num_chains: NumChains = 4
+    num_steps: Annotated[Count, "Steps of each chain that count."] = 2_000
+    burn_in: Annotated[NonNegative, "Steps before them."] = 300
+    noise_std: Noise = 0.1
+    seed: Seed = 0
 
 
 def _cost(c: Theorems) -> Cost:
@@ -177,8 +142,7 @@ theorems.claim(
     rule="The second Wasserstein distance of the law of f(x) from the NNGP posterior, root mean square over "
     "x, has a bound that falls as a power of the width (exponent below 0), to less than half from the "
     "narrowest network to the widest.",
-    chapter="06-infinite-width",
-    figure="fig-approach",
+    page="06-infinite-width#fig-approach",
 )(vanish("Wasserstein"))
 
 theorems.claim(
@@ -188,8 +152,7 @@ theorems.claim(
     paper="→ 0, without a rate",
     rule="It falls as a power of the width (exponent below 0, with a first correction for finite width), to "
     "less than half from the narrowest network to the widest.",
-    chapter="07-theorems",
-    figure="fig-theorem-kl",
+    page="07-theorems#fig-theorem-kl",
 )(vanish("KL in φ"))
 
 theorems.claim(
@@ -199,8 +162,7 @@ theorems.claim(
     paper="→ 0, without a rate",
     rule="The Kolmogorov distance of the law of f(x) at the worst x falls as a power of the width (exponent "
     "below 0), to less than half from the narrowest network to the widest.",
-    chapter="07-theorems",
-    figure="fig-theorem-functions",
+    page="07-theorems#fig-theorem-functions",
 )(vanish("Kolmogorov"))
 
 
@@ -211,11 +173,9 @@ theorems.claim(
     paper="a closed form, above 0",
     rule="At the widest network it is within a hundredth of the closed form and ten times that of φ or more; "
     "the distance from the closed form falls to less than half from the narrowest.",
-    chapter="07-theorems",
-    figure="fig-theorem-kl",
+    page="07-theorems#fig-theorem-kl",
 )
 def divergence_in_theta(rows: Rows) -> Iterator[Finding]:
-    """The divergence in θ against its closed form and that in φ."""
     of_theta = rows.where(quantity="KL in θ")
     limit = of_theta.where(width=max(of_theta.values("width")))[0]["limit"]
     gaps = of_theta.over("width", "value", "error")
@@ -234,8 +194,7 @@ theorems.claim(
     paper="→ 0 in probability",
     rule="Three quantiles of its norm fall as powers of the width (exponent below 0), to less than half from "
     "the narrowest network to the widest.",
-    chapter="07-theorems",
-    figure="fig-theorem-gradient",
+    page="07-theorems#fig-theorem-gradient",
 )(vanish(*(f"gradient, {name}" for name in QUANTILES)))
 
 for _number, _chain, _words in (
@@ -255,8 +214,7 @@ for _number, _chain, _words in (
         rule="What is missing from an acceptance of one falls as a power of the width (exponent below 0, "
         "with a first correction for finite width), to less than half from the narrowest network to the "
         "widest. At β = 0.5.",
-        chapter="07-theorems",
-        figure="fig-theorem-acceptance",
+        page="07-theorems#fig-theorem-acceptance",
     )(vanish(f"rejection, {_chain}"))
 
 
@@ -264,7 +222,9 @@ def _network(config: Theorems, in_features: int, width: int, depth: int) -> BNN:
     return BNN(FCN(in_features, width, depth, rngs=nnx.Rngs(config.seed)), 1, config.noise_std)
 
 
-def _row(quantity: str, width: int, estimate: estimates.Estimate, **more: float) -> Row:
+def _row(
+    quantity: str, width: int, estimate: estimates.Estimate | estimates.Divergence, **more: float
+) -> Row:
     value, error = float(estimate.value), float(estimate.error)
     return {"quantity": quantity, "width": width, "value": value, "error": error} | more
 
@@ -285,14 +245,14 @@ def _over_prior(
     }
     draws = estimates.prior_draws(_key(config, width, 0), target, collect, config.num_draws)
     u = draws["potential"].astype(np.float64)
-    yield _row("KL in φ", width, _estimate(estimates.kl_from_prior(u)))
+    yield _row("KL in φ", width, estimates.kl_from_prior(u))
 
     gp = nngp.gaussian_process(nngp.nngp_kernel(bnn), x, y, config.noise_std)
     limit, trace = float(gp.kl_from_prior()), float(jnp.trace(gp.prior))
     energy = (float(np.sum(y.astype(np.float64) ** 2)) + trace) / (2 * config.noise_std**2)
     of_readout = energy - u + len(x) * np.log(config.noise_std)
-    value, error = _estimate(estimates.kl_from_prior(u, of_readout))
-    yield _row("KL in θ", width, estimates.Estimate(value - limit, error), limit=limit)
+    theta = estimates.kl_from_prior(u, of_readout)
+    yield _row("KL in θ", width, estimates.Estimate(theta.value - limit, theta.error), limit=limit)
 
     weights = np.exp(u.min() - u)
     for name, prob in QUANTILES.items():
@@ -301,10 +261,6 @@ def _over_prior(
             return np.quantile(gradient, prob, weights=weights, method="inverted_cdf")
 
         yield _row(f"gradient, {name}", width, estimates.by_groups(weighted, draws["gradient"], weights))
-
-
-def _estimate(divergence: estimates.Divergence) -> estimates.Estimate:
-    return estimates.Estimate(divergence.value, divergence.error)
 
 
 def _rejections(

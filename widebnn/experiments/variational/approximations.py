@@ -7,10 +7,9 @@ Gaussians for y: all are judged by the same rule.
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,80 +20,44 @@ from jaxtyping import Array, Float, Int, Key
 from scipy.special import logsumexp, softmax
 
 from widebnn import metrics, nngp, samplers, targets, vi
-from widebnn._check import at_least, check_fields, one_of, positive
-from widebnn.experiments.settings.images import INPUTS, LOADERS, images
+from widebnn._check import at_least
+from widebnn.experiments.settings.fields import Images, Noise, NumTest
+from widebnn.experiments.settings.images import INPUTS, images
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
 from widebnn.study import Cost, Finding, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, NonNegative, Positive, Positives
 from widebnn.tree import normal_like
 
 __all__ = ["Approximations", "Predictions", "approximations"]
 
 
-@dataclass(frozen=True)
-class Approximations:
-    """Images, a network, and how each method approximates its posterior.
+class Approximations(Configuration):
+    """Images, a network, and how each method approximates its posterior."""
 
-    Attributes
-    ----------
-    dataset
-        The images, by name.
-    num_classes
-        Classes that are seen, the first of ten; the others are out of distribution.
-    num_train, num_test
-        Images of all classes; those of `num_train` whose class is seen are observed.
-    width, depth, noise_std
-        d, L and σ.
-    num_draws
-        Draws of functions per method.
-    num_chains, num_sweeps, burn_in
-        MCMC chains that share the draws; sweeps of the unit-wise sampler from one draw to the next, and
-        before the first.
-    taus
-        τ of variational inference, η = τ p/N; η = 1 is added.
-    num_epochs, learning_rate
-        Steps of Adam, each on all images, for variational inference and the ensemble; the rate falls to zero
-        along a cosine.
-    initial_std
-        Where every σ of variational inference starts.
-    num_members
-        Members of the ensemble.
-    num_repeats
-        Repetitions, each with other images, seeds and initial weights.
+    dataset: Images = "cifar10"
+    num_classes: Annotated[int, "Classes that are seen, 2 to 9; the others are out of distribution."] = 7
+    num_train: Annotated[Count, "Images of all classes; those whose class is seen are observed."] = 360
+    num_test: NumTest = 1_000
+    width: Annotated[Count, "d."] = 512
+    depth: Annotated[Count, "L."] = 1
+    noise_std: Noise = 0.1
+    num_draws: Annotated[Count, "Draws of functions per method."] = 100
+    num_chains: Annotated[Count, "MCMC chains that share the draws."] = 4
+    num_sweeps: Annotated[Count, "Of the unit-wise sampler from one draw to the next."] = 5
+    burn_in: Annotated[NonNegative, "Sweeps before the first draw."] = 100
+    taus: Annotated[Positives, "τ of variational inference, η = τ p/N; η = 1 is added."] = (0.01, 0.1, 10.0)
+    num_epochs: Annotated[Count, "Steps of Adam, each on all images, for VI and the ensemble."] = 600
+    learning_rate: Annotated[Positive, "Of Adam; it falls to zero along a cosine."] = 0.02
+    initial_std: Annotated[Positive, "Where every σ of variational inference starts."] = 0.1
+    num_members: Annotated[Count, "Members of the ensemble."] = 5
+    num_repeats: Annotated[Count, "Repetitions, each with other images, seeds and initial weights."] = 3
 
-    Raises
-    ------
-    ValueError
-        If the data set is unknown or a number is out of range.
-    """
-
-    dataset: str = "cifar10"
-    num_classes: int = 7
-    num_train: int = 360
-    num_test: int = 1_000
-    width: int = 512
-    depth: int = 1
-    noise_std: float = 0.1
-    num_draws: int = 100
-    num_chains: int = 4
-    num_sweeps: int = 5
-    burn_in: int = 100
-    taus: tuple[float, ...] = (0.01, 0.1, 10.0)
-    num_epochs: int = 600
-    learning_rate: float = 0.02
-    initial_std: float = 0.1
-    num_members: int = 5
-    num_repeats: int = 3
-
-    def __post_init__(self):
-        one_of(LOADERS, dataset=self.dataset)
+    def check(self):
+        """`num_classes` is 2 to 9 and there is a draw of each chain."""
         if not 2 <= self.num_classes < 10:
             raise ValueError(f"num_classes must be 2 to 9, so that others are unseen; got {self.num_classes}")
-        check_fields(self, partial(at_least, 1), "num_train", "num_test", "width", "depth", "num_chains")
-        check_fields(self, partial(at_least, 1), "num_sweeps", "num_epochs", "num_members", "num_repeats")
         at_least(self.num_chains, num_draws=self.num_draws)
-        at_least(0, burn_in=self.burn_in)
-        check_fields(self, positive, "taus", "noise_std", "learning_rate", "initial_std")
 
 
 class Predictions(NamedTuple):
@@ -189,13 +152,6 @@ def approximations(config: Approximations) -> Iterator[Row]:
     there and on the others, AUROC and FPR95 of the entropy as a detector of those; total variation from the
     class probabilities of MCMC, root mean square distance from its mean relative to its predictive deviation,
     and the ratio of predictive deviations (all over both kinds of inputs); seconds, compilation included.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many images.
-    OSError
-        If the images have to be downloaded and cannot be.
     """
     numbers = count()  # of rows: methods of all repeats have keys of their own
     for repeat in range(config.num_repeats):
@@ -217,11 +173,9 @@ def approximations(config: Approximations) -> Iterator[Row]:
     rule="By total variation of class probabilities from those of MCMC: φ ~ N(0, I) is within twice the "
     "distance of a second chain; the infinite width, every VI and the ensemble are farther than it; and the "
     "ensemble's predictive deviation is too small.",
-    chapter="17-approximations",
-    figure="fig-approximations",
+    page="17-approximations#fig-approximations",
 )
 def distances(rows: Rows) -> Iterator[Finding]:
-    """Total variation from MCMC of every method, against that of φ ~ N(0, I)."""
     distance = {name: of.measure("total_variation") for name, of in rows.by("method")}
     near = distance["φ ~ N(0, I)"]
     yield Finding("φ ~ N(0, I) ÷ a second chain", near / distance["MCMC again"], below=2)
@@ -285,9 +239,13 @@ def _row(problem: Problem, found: Predictions, reference: Predictions) -> dict[s
 def _mcmc(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> Predictions:
     """The unit-wise sampler on the rotated marginal target; the readout is integrated out."""
     target = targets.rotated(targets.marginal(problem.bnn, problem.x, problem.y))
+    sampler = samplers.unitwise(target)
+    if config.depth > 1:
+        below = samplers.function_space_hmc(target.potential, step_size=0.1, num_steps=4)
+        sampler = samplers.alternate(sampler, below)
     draws = sample(
         rng_key,
-        _sampler(target, config),
+        sampler,
         target,
         num_samples=config.num_draws // config.num_chains,
         num_chains=config.num_chains,
@@ -297,13 +255,6 @@ def _mcmc(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> 
         progress=False,
     )
     return _unpacked(draws["predictions"].reshape(-1, *draws["predictions"].shape[2:]))
-
-
-def _sampler(target, config: Approximations):
-    if config.depth == 1:
-        return samplers.unitwise(target)
-    below = samplers.function_space_hmc(target.potential, step_size=0.1, num_steps=4)
-    return samplers.alternate(samplers.unitwise(target), below)
 
 
 def _reparametrised_prior(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> Predictions:

@@ -1,4 +1,4 @@
-"""What experiments on variational inference without noise share: a curve to fit, and an exact ascent."""
+"""What experiments on variational inference share: a curve to fit, an exact ascent, and a random q."""
 
 from collections.abc import Callable
 
@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Key, PyTree
 from scipy.optimize import minimize
 
+from widebnn import vi
 from widebnn._check import at_least
 
 __all__ = ["curve", "maximise"]
@@ -29,6 +30,14 @@ def curve(num_train: int) -> tuple[Float[Array, "n 2"], Float[Array, "n 1"]]:
     """
     t = jnp.linspace(-2, 2, at_least(1, num_train=num_train))
     return jnp.stack([t, jnp.ones(num_train)], axis=1), jnp.sin(2 * t)[:, None] + 0.5
+
+
+def random_posterior(
+    rng_key: Key[Array, ""], net: vi.Network, mean_std: float, prior_variance: float
+) -> vi.MeanField:
+    """A mean-field Gaussian whose means are from N(0, mean_std²), all its deviations √v."""
+    centred = vi.mean_field(jax.tree.map(jnp.zeros_like, net.weights), mean_std)
+    return vi.mean_field(centred.draw(rng_key), prior_variance**0.5)
 
 
 def maximise(

@@ -1,8 +1,7 @@
 """Without cooling the best mean-field q is the prior, in the limit (Huix et al. 2022, §2)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -12,56 +11,27 @@ from flax import nnx
 from jaxtyping import Array, Float
 
 from widebnn import data, vi
-from widebnn._check import at_least, check_fields, one_of, positive
+from widebnn.experiments.settings.fields import Losses, PriorVariance, Scalings, Seed
 from widebnn.experiments.variational.ascent import curve, maximise
 from widebnn.study import Cost, Finding, Row, Rows, experiment
+from widebnn.study.configuration import Configuration, Count, Counts
 from widebnn.vi.models import SCALINGS
 
 __all__ = ["Collapse", "collapse"]
 
-LOSSES = ("square", "cross-entropy")
 
+class Collapse(Configuration):
+    """Fits over width at η = 1: the square loss on a curve, the cross-entropy on digits."""
 
-@dataclass(frozen=True)
-class Collapse:
-    """Fits over width at η = 1: the square loss on a curve, the cross-entropy on digits.
-
-    Attributes
-    ----------
-    losses, scalings, widths
-        The grid.
-    num_points, num_digits
-        Observations of the curve, and of the digits.
-    prior_variance
-        v.
-    num_steps, num_samples
-        Steps of Bayes by Backprop and draws per step, for the cross-entropy alone.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown or a number is out of range.
-    """
-
-    losses: tuple[str, ...] = LOSSES
-    scalings: tuple[str, ...] = ("mean-field", "ntk")
-    widths: tuple[int, ...] = (16, 64, 256, 1_024, 4_096)
-    num_points: int = 20
-    num_digits: int = 100
-    prior_variance: float = 1 / 5
-    num_steps: int = 1_000
-    num_samples: int = 8
-    seed: int = 0
-
-    def __post_init__(self):
-        check_fields(self, partial(one_of, LOSSES), "losses")
-        check_fields(self, partial(one_of, SCALINGS), "scalings")
-        check_fields(
-            self, partial(at_least, 1), "widths", "num_points", "num_digits", "num_steps", "num_samples"
-        )
-        positive(prior_variance=self.prior_variance)
+    losses: Losses = ("square", "cross-entropy")
+    scalings: Scalings = ("mean-field", "ntk")
+    widths: Annotated[Counts, "Part of the grid."] = (16, 64, 256, 1_024, 4_096)
+    num_points: Annotated[Count, "Observations of the curve."] = 20
+    num_digits: Annotated[Count, "Observations of the digits."] = 100
+    prior_variance: PriorVariance = 1 / 5
+    num_steps: Annotated[Count, "Steps of Bayes by Backprop, for the cross-entropy alone."] = 1_000
+    num_samples: Annotated[Count, "Draws per step."] = 8
+    seed: Seed = 0
 
 
 @experiment(
@@ -110,11 +80,9 @@ def collapse(config: Collapse) -> Iterator[Row]:
     paper="KL → 0, without a rate",
     rule="For both losses the divergence and the mean outputs are at the widest network below a tenth of "
     "those at the narrowest. Scaling 1/N; one fit each, and no standard error.",
-    chapter="14-plain-elbo",
-    figure="fig-collapse",
+    page="14-plain-elbo#fig-collapse",
 )
 def tends_to_the_prior(rows: Rows) -> Iterator[Finding]:
-    """The divergence and the mean outputs over width."""
     for loss, fits in rows.where(scaling="mean-field").by("loss"):
         for column, name in (("kl_divergence", "KL(q* ‖ P₀)"), ("output_rms", "E f, root mean square")):
             found = fits.over("width", column)
@@ -124,7 +92,10 @@ def tends_to_the_prior(rows: Rows) -> Iterator[Finding]:
 def _square(config: Collapse, scaling: str, width: int) -> Row:
     x, y = curve(config.num_points)
     options = {"prior_variance": config.prior_variance, "scaling": scaling}
-    start = _start(config, x, 1, scaling, width)
+    model = vi.TwoLayer(x.shape[1], width, 1, scaling=scaling, rngs=nnx.Rngs(config.seed))
+    weights = vi.network(model, x, jax.random.key(0)).weights
+    weights = jax.tree.map(lambda w: jnp.asarray(w, x.dtype), weights)
+    start = vi.mean_field(weights, config.prior_variance**0.5)
     q, _ = maximise(lambda q: vi.square_elbo(q, x, y, **options).value, start)
     return _row(config, q, x, scaling) | {"predicted": _predicted(config, x, 2 * y, scaling, width, 2.0)}
 
@@ -155,13 +126,6 @@ def _cross_entropy(config: Collapse, scaling: str, width: int) -> Row:
     # in the other scaling the outputs are of order one, and the softmax is no longer that of zero
     predicted = _predicted(config, x, residual, scaling, width, 0.0) if scaling == "mean-field" else None
     return _row(config, fitted.posterior, x, scaling) | {"predicted": predicted}
-
-
-def _start(config: Collapse, x: Float[Array, "n d_in"], d_out: int, scaling: str, width: int) -> vi.MeanField:
-    model = vi.TwoLayer(x.shape[1], width, d_out, scaling=scaling, rngs=nnx.Rngs(config.seed))
-    weights = vi.network(model, x, jax.random.key(0)).weights
-    weights = jax.tree.map(lambda w: jnp.asarray(w, x.dtype), weights)
-    return vi.mean_field(weights, config.prior_variance**0.5)
 
 
 def _predicted(

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -11,51 +10,24 @@ import numpy as np
 from flax import nnx
 
 from widebnn import data, vi
-from widebnn._check import at_least, check_fields, positive
-from widebnn.experiments.variational.random_posterior import random_posterior
+from widebnn._check import proper_fraction
+from widebnn.experiments.settings.fields import PriorVariance, Seed
+from widebnn.experiments.variational.ascent import random_posterior
 from widebnn.study import Cost, Finding, Measure, Results, Row, experiment, exponent
+from widebnn.study.configuration import Configuration, Count, Counts, Several
 
 __all__ = ["Concentration", "concentration"]
 
 
-@dataclass(frozen=True)
-class Concentration:
-    """F̃/p at one ν over p images drawn from all 1,797 digits, with replacement.
+class Concentration(Configuration):
+    """F̃/p at one ν over p images drawn from all 1,797 digits, with replacement."""
 
-    Attributes
-    ----------
-    num_train
-        Several p.
-    deltas
-        δ.
-    num_replicates
-        Independent samples of p images.
-    width
-        Neurons of ν, whose means are drawn from N(0, 1).
-    prior_variance
-        v; all deviations are √v.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
-    """
-
-    num_train: tuple[int, ...] = (16, 64, 256, 1_024, 4_096)
-    deltas: tuple[float, ...] = (0.5, 0.1, 0.01)
-    num_replicates: int = 10_000
-    width: int = 16
-    prior_variance: float = 1 / 5
-    seed: int = 0
-
-    def __post_init__(self):
-        check_fields(self, partial(at_least, 1), "num_train", "width")
-        check_fields(self, positive, "deltas", "prior_variance")
-        if max(self.deltas) >= 1:
-            raise ValueError(f"deltas must lie in (0, 1); got {max(self.deltas)}")
-        at_least(2, num_replicates=self.num_replicates)
+    num_train: Annotated[Counts, "Several p."] = (16, 64, 256, 1_024, 4_096)
+    deltas: Annotated[tuple[float, ...], proper_fraction, "δ."] = (0.5, 0.1, 0.01)
+    num_replicates: Annotated[Several, "Independent samples of p images."] = 10_000
+    width: Annotated[Count, "Neurons of ν, whose means are drawn from N(0, 1)."] = 16
+    prior_variance: Annotated[PriorVariance, "v; all deviations are √v."] = 1 / 5
+    seed: Seed = 0
 
 
 @experiment(
@@ -108,11 +80,9 @@ def concentration(config: Concentration) -> Iterator[Row]:
     rule="The corrected bound is exceeded by a share below δ at all p, and the deviation falls as one over "
     "√p (exponent within a tenth of −½). The printed root, of a negative number, has no real value.",
     errs=True,
-    chapter="14-plain-elbo",
-    figure="fig-hoeffding",
+    page="14-plain-elbo#fig-hoeffding",
 )
 def keeps_the_corrected_bound(results: Results) -> Iterator[Finding]:
-    """Shares beyond the bound, and the exponent of the deviation."""
     replicates, rows = results.config["num_replicates"], results.rows
     for delta, of_delta in rows.by("delta"):
         beyond = float(max(of_delta.column("exceedance")))

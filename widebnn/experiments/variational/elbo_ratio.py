@@ -1,8 +1,8 @@
 """The two terms of the ELBO before any training, over width (Huix et al. 2022, Figures 3 and 4)."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +11,11 @@ from flax import nnx
 from jaxtyping import Array, Float, Key, Shaped
 
 from widebnn import data, vi
-from widebnn._check import at_least, check_fields, one_of, positive
+from widebnn._check import one_of
+from widebnn.experiments.settings.fields import Scalings, Seed
 from widebnn.experiments.settings.images import PIXELS
-from widebnn.study import Cost, Finding, Results, Row, experiment, exponent
-from widebnn.vi.models import SCALINGS
+from widebnn.study import Cost, Finding, Measure, Results, Row, experiment, exponent
+from widebnn.study.configuration import Configuration, Counts, Positive, Positives, Several
 
 __all__ = ["ElboRatio", "elbo_ratio"]
 
@@ -23,51 +24,22 @@ BLOCK = 2_000
 """Observations whose likelihoods are computed at once."""
 
 
-@dataclass(frozen=True)
-class ElboRatio:
-    """Where q starts: means of deviation 0.01, all σ = `initial_std`.
+class ElboRatio(Configuration):
+    """Where q starts: means of deviation 0.01, all σ = `initial_std`."""
 
-    Attributes
-    ----------
-    datasets, num_train
-        Names, and the number of observations of each.
-    widths, prior_variances, scalings
-        The grid.
-    taus
-        τ of η = τ p/N, each next to η = 1.
-    initial_std
-        σ.
-    num_samples
-        Draws from q for the expected log likelihood.
-    seed
-        Seed for all randomness.
+    datasets: Annotated[tuple[str, ...], partial(one_of, DATASETS), "By name."] = ("mnist", "boston")
+    num_train: Annotated[Counts, "Observations of each of `datasets`."] = (60_000, 400)
+    widths: Annotated[Counts, "Part of the grid."] = (16, 64, 256, 1_024, 4_096)
+    prior_variances: Annotated[Positives, "Part of the grid."] = (1 / 5, 1 / 25)
+    scalings: Scalings = ("mean-field", "ntk")
+    taus: Annotated[Positives, "τ of η = τ p/N, each next to η = 1."] = (1e-6, 1e-4, 1e-2, 1.0)
+    initial_std: Annotated[Positive, "σ."] = 1e-3
+    num_samples: Annotated[Several, "Draws from q for the expected log likelihood."] = 4
+    seed: Seed = 0
 
-    Raises
-    ------
-    ValueError
-        If a name is unknown, `num_train` has not one entry for each data set, or a number is out of range.
-    """
-
-    datasets: tuple[str, ...] = ("mnist", "boston")
-    num_train: tuple[int, ...] = (60_000, 400)
-    widths: tuple[int, ...] = (16, 64, 256, 1_024, 4_096)
-    prior_variances: tuple[float, ...] = (1 / 5, 1 / 25)
-    scalings: tuple[str, ...] = ("mean-field", "ntk")
-    taus: tuple[float, ...] = (1e-6, 1e-4, 1e-2, 1.0)
-    initial_std: float = 1e-3
-    num_samples: int = 4
-    seed: int = 0
-
-    def __post_init__(self):
-        check_fields(self, partial(one_of, DATASETS), "datasets")
-        if len(self.num_train) != len(self.datasets):
-            raise ValueError(
-                f"num_train must have one entry for each of {self.datasets}; got {self.num_train}"
-            )
-        check_fields(self, partial(one_of, SCALINGS), "scalings")
-        check_fields(self, partial(at_least, 1), "num_train", "widths")
-        check_fields(self, positive, "taus", "prior_variances", "initial_std")
-        at_least(2, num_samples=self.num_samples)
+    def check(self):
+        """`num_train` has an entry for each of `datasets`."""
+        self.one_each("datasets", "num_train")
 
 
 @experiment(
@@ -109,13 +81,8 @@ def elbo_ratio(config: ElboRatio) -> Iterator[Row]:
                 draws = _log_likelihoods(
                     jax.random.key(config.seed), start, q, x, y, loss, config.num_samples
                 )
-                row = {
-                    "dataset": name,
-                    "scaling": scaling,
-                    "width": width,
-                    "log_likelihood": float(draws.mean()),
-                    "log_likelihood_error": float(draws.std(ddof=1) / np.sqrt(len(draws))),
-                }
+                row = {"dataset": name, "scaling": scaling, "width": width}
+                row |= Measure.mean(draws).columns("log_likelihood")
                 for variance in config.prior_variances:
                     kl = float(vi.kl_divergence(q, variance))
                     for tau in (None, *config.taus):
@@ -152,8 +119,7 @@ for _id, _figure, _name in (("V-F3", "Figure 3", "MNIST"), ("V-F4", "Figure 4", 
         paper="the ratio falls with N at η = 1 and is level otherwise",
         rule="At η = 1 the ratio falls as 1/N (exponent within a tenth of −1); with η = τp/N it stays "
         "within a tenth of itself over all N. Scaling 1/N, prior variance 1/5.",
-        chapter="14-plain-elbo",
-        figure="fig-elbo-ratio",
+        page="14-plain-elbo#fig-elbo-ratio",
     )(partial(_balance, dataset=_name.lower()))
 
 

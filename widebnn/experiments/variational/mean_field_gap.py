@@ -5,8 +5,7 @@ variational parameters alone.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -15,56 +14,27 @@ from flax import nnx
 from jaxtyping import Array, Float, Key
 
 from widebnn import data, vi
-from widebnn._check import at_least, check_fields, one_of, positive
-from widebnn.experiments.variational.random_posterior import random_posterior
+from widebnn.experiments.settings.fields import Losses, PriorVariance, Scalings, Seed
+from widebnn.experiments.variational.ascent import random_posterior
 from widebnn.study import Cost, Finding, Row, Rows, experiment, exponent
-from widebnn.vi.models import SCALINGS
+from widebnn.study.configuration import Configuration, Count, Counts, Several
 
 __all__ = ["MeanFieldGap", "mean_field_gap"]
 
 Gap = Callable[[Key[Array, ""], vi.MeanField], tuple[Float[Array, ""], Float[Array, ""] | float]]
 
 
-@dataclass(frozen=True)
-class MeanFieldGap:
-    """F̃ − ELBO at random q, over width: the square loss on diabetes, the cross-entropy on digits.
+class MeanFieldGap(Configuration):
+    """F̃ − ELBO at random q, over width: the square loss on diabetes, the cross-entropy on digits."""
 
-    Attributes
-    ----------
-    losses, scalings, widths
-        The grid, whose losses are "square" and "cross-entropy".
-    num_train
-        p.
-    num_posteriors
-        Random q per width: means from N(0, v), all deviations √v.
-    prior_variance
-        v.
-    num_samples
-        Draws of the weights for the cross-entropy.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown or a number is out of range.
-    """
-
-    losses: tuple[str, ...] = ("square", "cross-entropy")
-    scalings: tuple[str, ...] = ("mean-field", "ntk")
-    widths: tuple[int, ...] = (16, 64, 256, 1_024, 4_096)
-    num_train: int = 100
-    num_posteriors: int = 10
-    prior_variance: float = 1 / 5
-    num_samples: int = 400
-    seed: int = 0
-
-    def __post_init__(self):
-        check_fields(self, partial(one_of, ("square", "cross-entropy")), "losses")
-        check_fields(self, partial(one_of, SCALINGS), "scalings")
-        check_fields(self, partial(at_least, 1), "widths", "num_train", "num_posteriors")
-        at_least(2, num_samples=self.num_samples)
-        positive(prior_variance=self.prior_variance)
+    losses: Losses = ("square", "cross-entropy")
+    scalings: Scalings = ("mean-field", "ntk")
+    widths: Annotated[Counts, "Part of the grid."] = (16, 64, 256, 1_024, 4_096)
+    num_train: Annotated[Count, "p."] = 100
+    num_posteriors: Annotated[Count, "Random q per width: means from N(0, v), all deviations √v."] = 10
+    prior_variance: PriorVariance = 1 / 5
+    num_samples: Annotated[Several, "Draws of the weights for the cross-entropy."] = 400
+    seed: Seed = 0
 
 
 @experiment(
@@ -122,11 +92,9 @@ def mean_field_gap(config: MeanFieldGap) -> Iterator[Row]:
     claim="The ELBO and its mean-field limit differ by at most C p/N.",
     paper="a bound, slope −1 in N",
     rule="The exponent of the gap in N lies within 0.15 of −1 for both losses. Scaling 1/N.",
-    chapter="14-plain-elbo",
-    figure="fig-mean-field-gap",
+    page="14-plain-elbo#fig-mean-field-gap",
 )
 def falls_as_one_over_the_width(rows: Rows) -> Iterator[Finding]:
-    """The exponent of the gap, mean over random q."""
     for loss, gaps in rows.where(scaling="mean-field").by("loss"):
         slope = exponent(sorted(gaps.values("width")), gaps.over("width", "gap"))
         yield Finding(f"{loss}: exponent of F̃ − ELBO in N", slope, above=-1.15, below=-0.85)

@@ -1,14 +1,13 @@
 """ResNet-20 over the temperature of the ELBO, in and out of distribution (Huix et al. 2022, Figs. 2, 6)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
-import jax
 from flax import nnx
 
 from widebnn import data, vi
-from widebnn._check import check_fields, one_of
+from widebnn._check import one_of
 from widebnn.experiments.settings.images import INPUTS
 from widebnn.experiments.variational.tempered_fits import (
     RULE_OF_CURVES,
@@ -26,17 +25,8 @@ PRIOR_VARIANCES = {"batch": 0.2, "none": 1.0}
 """By normaliser: that of the paper, and the one that scaled convolutions are made for."""
 
 
-@dataclass(frozen=True)
 class ResNet(TemperedFits):
-    """`widebnn.vi.ResNet20` in 1/N scaling; N = 64, its top channels, in η = τp/N.
-
-    Attributes
-    ----------
-    norms
-        "batch", "none" or both, as `widebnn.vi.ResNet20` has them.
-    augment
-        Whether images are flipped and cropped at each step.
-    """
+    """`widebnn.vi.ResNet20` in 1/N scaling; N = 64, its top channels, in η = τp/N."""
 
     dataset: str = "cifar10"
     outside: str = "svhn"
@@ -44,12 +34,10 @@ class ResNet(TemperedFits):
     num_test: int = 5_000
     taus: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2, 0.1)
     num_epochs: int = 200
-    norms: tuple[str, ...] = ("batch",)
-    augment: bool = True
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_fields(self, partial(one_of, PRIOR_VARIANCES), "norms")
+    norms: Annotated[tuple[str, ...], partial(one_of, PRIOR_VARIANCES), "Normalisers of the network."] = (
+        "batch",
+    )
+    augment: Annotated[bool, "Whether images are flipped and cropped at each step."] = True
 
 
 @experiment(
@@ -98,30 +86,17 @@ def resnet(config: ResNet) -> Iterator[Row]:
     Yields
     ------
     Rows with norm, and all that `widebnn.experiments.tempering` has but `weights`.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many images.
-    OSError
-        If the images have to be downloaded and cannot be.
     """
     images = config.images(colour=True)
+    augment = partial(data.flip_and_crop, fill=images.black) if config.augment else None
     for norm in config.norms:
-        for tau in config.taus:
-            for repeat in range(config.num_repeats):
-                fit_key, predict_key = config.keys(repeat)
-                rngs = nnx.Rngs(jax.random.fold_in(fit_key, 0))
-                fitted = config.fit(
-                    fit_key,
-                    vi.ResNet20(images.x_train.shape[3], images.num_classes, norm=norm, rngs=rngs),
-                    images,
-                    temperature=vi.temperature(tau, len(images.x_train), TOP_CHANNELS),
-                    prior_variance=PRIOR_VARIANCES[norm],
-                    augment=partial(data.flip_and_crop, fill=images.black) if config.augment else None,
-                )
-                row = config.row(predict_key, fitted, images)
-                yield {"norm": norm, "tau": tau, "repeat": repeat} | row
+
+        def model(rngs: nnx.Rngs, norm=norm) -> vi.ResNet20:
+            return vi.ResNet20(images.x_train.shape[3], images.num_classes, norm=norm, rngs=rngs)
+
+        options = {"prior_variance": PRIOR_VARIANCES[norm], "augment": augment}
+        for row, _ in config.fits(images, model, TOP_CHANNELS, **options):
+            yield {"norm": norm} | row
 
 
 @resnet.claim(
@@ -130,8 +105,7 @@ def resnet(config: ResNet) -> Iterator[Row]:
     claim="So does ResNet-20, with augmentation and batch normalisation.",
     paper="CIFAR-10: the same trends",
     rule=RULE_OF_CURVES,
-    chapter="16-resnet",
-    figure="fig-resnet-curves",
+    page="16-resnet#fig-resnet-curves",
 )
 def curves_of_the_first_normaliser(results: Results) -> Iterator[Finding]:
     """As in the paper, where it is batch normalisation."""
@@ -144,8 +118,7 @@ def curves_of_the_first_normaliser(results: Results) -> Iterator[Finding]:
     claim="Predictive entropies rise with τ inside and outside the distribution (CIFAR-10 against SVHN).",
     paper="confident inside and diffuse outside at small τ, spiky at high values at large τ",
     rule=RULE_OF_ENTROPIES,
-    chapter="16-resnet",
-    figure="fig-resnet-entropy",
+    page="16-resnet#fig-resnet-entropy",
 )
 def entropies_of_the_first_normaliser(results: Results) -> Iterator[Finding]:
     """As in the paper, where it is batch normalisation."""

@@ -1,8 +1,8 @@
 """The best ELBO of N neurons against the best of its mean-field limit (Huix et al. 2022, Theorem 2)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -10,56 +10,41 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widebnn import vi
-from widebnn._check import at_least, check_fields, positive
+from widebnn.experiments.settings.fields import PriorVariance, Seed
 from widebnn.experiments.variational.ascent import climb, curve, maximise
 from widebnn.study import Cost, Finding, Row, Rows, experiment
+from widebnn.study.configuration import (
+    Configuration,
+    Count,
+    Counts,
+    NonNegative,
+    Positive,
+    Positives,
+    Several,
+)
 
 __all__ = ["Suprema", "suprema"]
 
 
-@dataclass(frozen=True)
-class Suprema:
+class Suprema(Configuration):
     """The best ELBO of N neurons against the best F̃, on a curve, with η = τ p/N.
 
-    Attributes
-    ----------
-    taus, widths
-        The grid.
-    num_train
-        p.
-    prior_variance
-        v.
-    max_mean, min_std, max_std
-        Ξ, compact as the theorem asks: |μ| ≤ `max_mean`, `min_std` ≤ σ ≤ `max_std`.
-    max_atoms
-        The largest number of atoms of ν*.
-    num_starts
-        Random starts of the best ELBO, next to one at ν*.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+    Ξ is compact, as the theorem asks: |μ| ≤ `max_mean`, `min_std` ≤ σ ≤ `max_std`.
     """
 
-    taus: tuple[float, ...] = (0.01, 0.02)
-    widths: tuple[int, ...] = (8, 16, 32, 64, 128, 256, 512)
-    num_train: int = 20
-    prior_variance: float = 1 / 5
-    max_mean: float = 2.0
-    min_std: float = 0.01
-    max_std: float = 1.0
-    max_atoms: int = 12
-    num_starts: int = 3
-    seed: int = 0
+    taus: Annotated[Positives, "Part of the grid."] = (0.01, 0.02)
+    widths: Annotated[Counts, "Part of the grid."] = (8, 16, 32, 64, 128, 256, 512)
+    num_train: Annotated[Count, "p."] = 20
+    prior_variance: PriorVariance = 1 / 5
+    max_mean: Annotated[Positive, "Of Ξ."] = 2.0
+    min_std: Annotated[Positive, "Of Ξ."] = 0.01
+    max_std: Annotated[Positive, "Of Ξ."] = 1.0
+    max_atoms: Annotated[Several, "The largest number of atoms of ν*; with one there is no certificate."] = 12
+    num_starts: Annotated[NonNegative, "Random starts of the best ELBO, next to one at ν*."] = 3
+    seed: Seed = 0
 
-    def __post_init__(self):
-        check_fields(self, positive, "taus", "prior_variance", "max_mean", "min_std", "max_std")
-        check_fields(self, partial(at_least, 1), "widths", "num_train")
-        at_least(2, max_atoms=self.max_atoms)  # with one there is no certificate
-        at_least(0, num_starts=self.num_starts)
+    def check(self):
+        """`max_std` is above `min_std`."""
         if self.max_std <= self.min_std:
             raise ValueError(f"max_std must be above min_std={self.min_std}; got {self.max_std}")
 
@@ -126,11 +111,9 @@ def suprema(config: Suprema) -> Iterator[Row]:
     paper="a bound",
     rule="The gap is at all N below 1.5 times the outputs' variance under the best limit, which is a "
     "constant over N, and the search for that limit is certified to a twentieth of the gap.",
-    chapter="14-plain-elbo",
-    figure="fig-suprema",
+    page="14-plain-elbo#fig-suprema",
 )
 def differ_by_the_variance(rows: Rows) -> Iterator[Finding]:
-    """The gap against its first order, and what the search leaves open."""
     for tau, of_tau in rows.by("tau"):
         gap, of = of_tau.column("gap"), f"τ = {tau:g}"
         against, uncertain = max(gap / of_tau.column("predicted")), max(of_tau.column("certificate") / gap)

@@ -1,18 +1,19 @@
 """What the experiments on temperatures of the ELBO share: fits, their rows, and trends over τ."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import numpy as np
 import optax
+from flax import nnx
 from jaxtyping import Array, Float, Key
 
 from widebnn import vi
-from widebnn._check import at_least, check_fields, non_negative, one_of, positive
+from widebnn._check import at_least, non_negative, one_of
+from widebnn.experiments.settings.fields import Seed
 from widebnn.experiments.settings.ood_split import (
     NUM_BINS,
     PAIRS,
@@ -22,63 +23,35 @@ from widebnn.experiments.settings.ood_split import (
     rounded,
 )
 from widebnn.study import Finding, Row, Rows
+from widebnn.study.configuration import Configuration, Count, Positive
 
 __all__ = ["RULE_OF_CURVES", "RULE_OF_ENTROPIES", "TemperedFits", "curves", "entropies", "flat"]
 
 
-@dataclass(frozen=True)
-class TemperedFits:
-    """How q is fitted at each temperature, and what its predictions are made with.
+class TemperedFits(Configuration):
+    """How q is fitted at each temperature, and what its predictions are made with; η = τp/N.
 
-    Attributes
-    ----------
-    dataset, outside
-        In and out of distribution, as `widebnn.experiments.ood_split` has them.
-    num_train, num_test
-        p, and images to test on; as many are taken outside.
-    taus
-        τ; η = τp/N.
-    num_repeats
-        Fits at each τ, each with an initialisation and a randomness of its own.
-    num_epochs, batch_size
-        Epochs of each fit, and observations per step.
-    learning_rate
-        Rate of Adam at the start; it falls to 0 along a cosine.
-    initial_std
-        Where every σ starts. The way to the prior's deviation is long in ρ, and a fit at a large τ that stops
-        short of it shows the start and not the optimum.
-    num_draws
-        m, draws of the weights per prediction.
-    seed
-        Seed for all randomness.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown or a number is out of range.
+    The way of σ to the prior's deviation is long in ρ, and a fit at a large τ that stops short of it shows
+    the start and not the optimum.
     """
 
-    dataset: str = "mnist"
-    outside: str = "fashion_mnist"
-    num_train: int = 60_000
-    num_test: int = 10_000
-    taus: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
-    num_repeats: int = 5
-    num_epochs: int = 100
-    batch_size: int = 128
-    learning_rate: float = 1e-3
-    initial_std: float = 1e-3
-    num_draws: int = 50
-    seed: int = 0
+    dataset: Annotated[str, partial(one_of, PAIRS), "In distribution, as `ood_split` has it."] = "mnist"
+    outside: Annotated[str, "Out of distribution, likewise."] = "fashion_mnist"
+    num_train: Annotated[Count, "p."] = 60_000
+    num_test: Annotated[int, partial(at_least, NUM_BINS), "To test on; as many lie outside."] = 10_000
+    taus: Annotated[tuple[float, ...], non_negative, "τ."] = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
+    num_repeats: Annotated[Count, "Fits at each τ, each with randomness of its own."] = 5
+    num_epochs: Annotated[Count, "Epochs of each fit."] = 100
+    batch_size: Annotated[Count, "Observations per step."] = 128
+    learning_rate: Annotated[Positive, "Of Adam at the start; it falls to 0 along a cosine."] = 1e-3
+    initial_std: Annotated[Positive, "Where every σ starts."] = 1e-3
+    num_draws: Annotated[Count, "m, draws of the weights per prediction."] = 50
+    seed: Seed = 0
 
-    def __post_init__(self):
-        one_of(PAIRS, dataset=self.dataset)
+    def check(self):
+        """`outside` goes with `dataset` and a batch is no larger than the data."""
         one_of(PAIRS[self.dataset], outside=self.outside)
-        check_fields(self, partial(at_least, 1), "num_train", "num_repeats", "num_epochs", "num_draws")
-        at_least(NUM_BINS, num_test=self.num_test)  # one image for each bin of the calibration error
-        check_fields(self, non_negative, "taus")
-        check_fields(self, positive, "learning_rate", "initial_std")
-        if not 1 <= self.batch_size <= self.num_train:
+        if self.batch_size > self.num_train:
             raise ValueError(f"batch_size must be 1 to {self.num_train}; got {self.batch_size}")
 
     @property
@@ -94,38 +67,34 @@ class TemperedFits:
         """The images, flat or in colour, as `ood_split` has them."""
         return ood_split(self.dataset, self.outside, self.num_train, self.num_test, colour=colour)
 
-    def keys(self, repeat: int) -> Key[Array, " 2"]:
-        """Randomness of a fit, the same at every τ, and of its predictions."""
-        return jax.random.split(jax.random.fold_in(jax.random.key(self.seed), repeat))
+    def fits(
+        self, images: InAndOut, model: Callable[[nnx.Rngs], Any], width: int, **options: Any
+    ) -> Iterator[tuple[Row, vi.Fit]]:
+        """A row and the fit that it is of, for each τ and repeat, whose randomness is the same at every τ.
 
-    def fit(
-        self,
-        rng_key: Key[Array, ""],
-        model: Any,
-        images: InAndOut,
-        *,
-        temperature: Float[Array, ""] | float,
-        prior_variance: float,
-        **options: Any,
-    ) -> vi.Fit:
-        """Fit q by Adam, with steps that fall to 0 along a cosine."""
-        return vi.fit(
-            rng_key,
-            model,
-            images.x_train,
-            images.labels_train,
-            vi.cross_entropy,
-            optax.adam(optax.cosine_decay_schedule(self.learning_rate, self._steps)),
-            num_epochs=self.num_epochs,
-            batch_size=self.batch_size,
-            temperature=temperature,
-            prior_variance=prior_variance,
-            initial_std=self.initial_std,
-            progress=False,
-            **options,
-        )
+        `model` makes a network of N = `width`, and `options` go to `widebnn.vi.fit`.
+        """
+        for tau in self.taus:
+            for repeat in range(self.num_repeats):
+                rng_key = jax.random.fold_in(jax.random.key(self.seed), repeat)
+                fit_key, predict_key = jax.random.split(rng_key)
+                fitted = vi.fit(
+                    fit_key,
+                    model(nnx.Rngs(jax.random.fold_in(fit_key, 0))),
+                    images.x_train,
+                    images.labels_train,
+                    vi.cross_entropy,
+                    optax.adam(optax.cosine_decay_schedule(self.learning_rate, self._steps)),
+                    num_epochs=self.num_epochs,
+                    batch_size=self.batch_size,
+                    temperature=vi.temperature(tau, len(images.x_train), width),
+                    initial_std=self.initial_std,
+                    progress=False,
+                    **options,
+                )
+                yield {"tau": tau, "repeat": repeat} | self._row(predict_key, fitted, images), fitted
 
-    def row(self, rng_key: Key[Array, ""], fitted: vi.Fit, images: InAndOut) -> Row:
+    def _row(self, rng_key: Key[Array, ""], fitted: vi.Fit, images: InAndOut) -> Row:
         """What a fit predicts, and where its weights are."""
         x = np.concatenate([images.x_test, images.x_outside])
         probabilities = vi.predict(rng_key, fitted, x, num_samples=self.num_draws)

@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Annotated
 
-import jax
 import numpy as np
 from flax import nnx
 
 from widebnn import vi
-from widebnn._check import at_least, positive
+from widebnn.experiments.settings.fields import PriorVariance
 from widebnn.experiments.settings.images import PIXELS
 from widebnn.experiments.settings.ood_split import rounded, shares
 from widebnn.experiments.variational.tempered_fits import (
@@ -21,6 +20,7 @@ from widebnn.experiments.variational.tempered_fits import (
     flat,
 )
 from widebnn.study import Cost, Finding, Results, Row, experiment
+from widebnn.study.configuration import Count
 
 __all__ = ["Tempering", "tempering"]
 
@@ -29,28 +29,15 @@ STD_EDGES = np.linspace(0, 0.6, 61)
 NUM_UNITS = 60
 
 
-@dataclass(frozen=True)
 class Tempering(TemperedFits):
     """The two-layer ReLU network in 1/N scaling, with a prior N(0, `prior_variance`) and cross-entropy.
 
-    Attributes
-    ----------
-    width
-        N.
-    prior_variance
-        Prior variance of a weight; means start at N(0, 0.01²), as in `widebnn.vi.TwoLayer`.
-    local
-        Whether steps use local reparametrisation.
+    Means start at N(0, 0.01²), as in `widebnn.vi.TwoLayer`.
     """
 
-    width: int = 400
-    prior_variance: float = 0.2
-    local: bool = True
-
-    def __post_init__(self):
-        super().__post_init__()
-        at_least(1, width=self.width)
-        positive(prior_variance=self.prior_variance)
+    width: Annotated[Count, "N."] = 400
+    prior_variance: PriorVariance = 0.2
+    local: Annotated[bool, "Whether steps use local reparametrisation."] = True
 
 
 @experiment(
@@ -95,29 +82,15 @@ def tempering(config: Tempering) -> Iterator[Row]:
     what `widebnn.experiments.classification_summary` says; `mean_norm` and `std`, the root mean square of μ
     and the mean of σ; seconds. The first repeat also has `weights`: edges and shares of histograms of μ and
     σ, and ‖μ‖ and the mean of σ of the weights into and out of each of some hidden units.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many images.
-    OSError
-        If the images have to be downloaded and cannot be.
     """
     images = config.images(colour=False)
-    for tau in config.taus:
-        for repeat in range(config.num_repeats):
-            fit_key, predict_key = config.keys(repeat)
-            rngs = nnx.Rngs(jax.random.fold_in(fit_key, 0))
-            fitted = config.fit(
-                fit_key,
-                vi.TwoLayer(images.x_train.shape[1], config.width, images.num_classes, rngs=rngs),
-                images,
-                temperature=vi.temperature(tau, len(images.x_train), config.width),
-                prior_variance=config.prior_variance,
-                local=config.local,
-            )
-            row = {"tau": tau, "repeat": repeat} | config.row(predict_key, fitted, images)
-            yield row | ({"weights": _weights(fitted.posterior)} if repeat == 0 else {})
+
+    def model(rngs: nnx.Rngs) -> vi.TwoLayer:
+        return vi.TwoLayer(images.x_train.shape[1], config.width, images.num_classes, rngs=rngs)
+
+    options = {"prior_variance": config.prior_variance, "local": config.local}
+    for row, fitted in config.fits(images, model, config.width, **options):
+        yield row | ({"weights": _weights(fitted.posterior)} if row["repeat"] == 0 else {})
 
 
 tempering.claim(
@@ -127,8 +100,7 @@ tempering.claim(
     "between.",
     paper="MNIST: accuracy falls and NLL rises at large τ, ECE is low at both ends",
     rule=RULE_OF_CURVES,
-    chapter="15-tempering",
-    figure="fig-tempering-curves",
+    page="15-tempering#fig-tempering-curves",
 )(curves)
 
 
@@ -141,20 +113,17 @@ tempering.claim(
     rule="At the largest τ the mean deviation is within a twentieth of the prior's, the means are below a "
     "twentieth of it and hardly a deviation lies below half of it; at the smallest τ most do, and the means "
     "are larger.",
-    chapter="15-tempering",
-    figure="fig-tempering-weights",
+    page="15-tempering#fig-tempering-weights",
 )
 def weights_over_tau(results: Results) -> Iterator[Finding]:
-    """Means and deviations of q at both ends."""
     rows, prior = results.rows, math.sqrt(results.config["prior_variance"])
     std, norm = rows.over("tau", "std"), rows.over("tau", "mean_norm")
     yield Finding("mean σ ÷ the prior's, largest τ", std[-1] / prior, above=0.95, below=1.05)
     yield Finding("root mean square of μ ÷ the prior's σ, largest τ", norm[-1] / prior, below=0.05)
     yield Finding("root mean square of μ, smallest τ ÷ largest", norm[0] / norm[-1], above=1)
-    cold, warm = (
-        _share_below(prior / 2, rows.one(tau=tau, repeat=0)["weights"])
-        for tau in (min(rows.values("tau")), max(rows.values("tau")))
-    )
+    taus = min(rows.values("tau")), max(rows.values("tau"))
+    histograms = (rows.one(tau=tau, repeat=0)["weights"] for tau in taus)
+    cold, warm = (sum(np.array(h["std"])[np.array(h["std_edges"])[1:] <= prior / 2]) for h in histograms)
     yield Finding("share of σ below half the prior's, smallest τ", cold, above=0.5)
     yield Finding("share of σ below half the prior's, largest τ", warm, below=0.01)
 
@@ -166,14 +135,8 @@ tempering.claim(
     "Fashion-MNIST).",
     paper="the same, on data that the paper does not use",
     rule=RULE_OF_ENTROPIES,
-    chapter="15-tempering",
-    figure="fig-tempering-entropy",
+    page="15-tempering#fig-tempering-entropy",
 )(entropies)
-
-
-def _share_below(level: float, histogram: Row) -> float:
-    upper = np.array(histogram["std_edges"])[1:]
-    return float(np.sum(np.array(histogram["std"])[upper <= level]))
 
 
 def _weights(posterior: vi.MeanField) -> Row:

@@ -1,0 +1,118 @@
+"""Configurations: frozen dataclasses whose fields say what they mean and what they must be."""
+
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
+from typing import Annotated, Any, dataclass_transform, get_args, get_type_hints
+
+from widebnn._check import at_least, fraction, positive
+
+__all__ = ["Configuration", "Count", "Counts", "Fraction", "NonNegative", "Positive", "Positives", "Several"]
+
+NonNegative = Annotated[int, partial(at_least, 0)]
+Count = Annotated[int, partial(at_least, 1)]
+Several = Annotated[int, partial(at_least, 2)]
+Positive = Annotated[float, positive]
+Fraction = Annotated[float, fraction]
+Counts = tuple[Count, ...]
+Positives = tuple[Positive, ...]
+
+
+@dataclass_transform(frozen_default=True)
+class Configuration:
+    """What an experiment is run with. A subclass is a frozen dataclass of numbers, names and tuples of them.
+
+    The annotation of a field says what it is, what it must be and what it means. What it must be is said by
+    functions that take a value under the name of the field and raise an error. They see each entry of a
+    tuple, which must have at least one. The docstring of the class gets sections that say all of this.
+
+    Examples
+    --------
+    >>> from widebnn.study.configuration import Count
+    >>> class Walk(Configuration):
+    ...     "A walk in one dimension."
+    ...
+    ...     num_steps: Annotated[Count, "Steps from the start to the end."] = 10
+    >>> Walk(num_steps=0)
+    Traceback (most recent call last):
+        ...
+    ValueError: num_steps must be at least 1; got 0
+    """
+
+    def __init_subclass__(cls):
+        plain, inherited = get_type_hints(cls), getattr(cls, "__dataclass_fields__", {})
+        own = inspect.get_annotations(cls)
+        for name, annotation in own.items():
+            marks = _marks(annotation)
+            if not marks and name in inherited:  # with another default
+                marks = inherited[name].metadata["marks"]
+            setattr(cls, name, field(default=cls.__dict__.get(name, MISSING), metadata={"marks": marks}))
+        cls.__annotations__ = {name: plain[name] for name in own}
+        dataclass(frozen=True)(cls)
+        cls.__doc__ = _documented(cls)
+
+    def __post_init__(self):
+        for one in fields(self):  # type: ignore[arg-type]
+            for entry in _entries(one.name, getattr(self, one.name), one.type):
+                for check in filter(callable, one.metadata["marks"]):
+                    check(**{one.name: entry})
+        self.check()
+
+    def check(self) -> None:
+        """Raise an error where fields do not go together."""
+
+    def one_each(self, of: str, *names: str) -> None:
+        """Raise an error where the fields `names` have more or fewer entries than the field `of`."""
+        wanted = getattr(self, of)
+        for name in names:
+            if len(given := getattr(self, name)) != len(wanted):
+                raise ValueError(f"{name} must have one entry for each of {of}, {wanted}; got {given}")
+
+
+def _marks(annotation: Any) -> tuple[Any, ...]:
+    """What `Annotated` adds to a type and to those that it is made of, from the inside out."""
+    inner = (mark for part in get_args(annotation) for mark in _marks(part))
+    return (*inner, *getattr(annotation, "__metadata__", ()))
+
+
+def _entries(name: str, value: Any, kind: Any) -> Iterator[Any]:
+    parts = get_args(kind)  # of a tuple, with ... where it may have any length
+    if not parts:
+        yield value
+        return
+    if not isinstance(value, tuple):
+        raise TypeError(f"{name} must be a tuple; got {value!r}")
+    if not value:
+        raise ValueError(f"{name} must have at least one entry; got {value}")
+    if ... not in parts and len(value) != len(parts):
+        raise ValueError(f"{name} must hold {len(parts)} numbers together; got {value}")
+    for entry in value:
+        yield from _entries(name, entry, parts[0])
+
+
+def _documented(cls: type) -> str:
+    lines = [inspect.cleandoc(cls.__doc__ or ""), "", "Attributes", "----------"]
+    for one in fields(cls):
+        meaning = [mark for mark in one.metadata["marks"] if isinstance(mark, str)]
+        wanted = [_wanted(mark) for mark in one.metadata["marks"] if callable(mark)]
+        lines += [one.name, _indented(" ".join(meaning[-1:] + wanted))]
+    lines += ["", "Raises", "------", "TypeError, ValueError"]
+    rule = cls.check.__doc__ if cls.check is not Configuration.check else None  # type: ignore[attr-defined]
+    together = f", and unless {inspect.cleandoc(rule)}" if rule else "."
+    return "\n".join([*lines, _indented(f"If a field is not what stands above{together}")])
+
+
+def _wanted(check: Any) -> str:
+    """What a check asks for: its docstring, with the values of the arguments that it has been given."""
+    if not isinstance(check, partial):
+        return inspect.getdoc(check) or ""
+    (given,) = check.args
+    words = str(given) if isinstance(given, int) else ", ".join(map(repr, sorted(given)))
+    return re.sub("`.*`", lambda _: words, inspect.getdoc(check.func) or "")
+
+
+def _indented(words: str) -> str:
+    return textwrap.fill(words, 88, initial_indent=" " * 4, subsequent_indent=" " * 4)
