@@ -40,8 +40,8 @@ if "google.colab" in sys.modules:
     if not importlib.util.find_spec("widebnn"):  # nothing fits this NumPy
         %pip install -q "{jax_spec}" "{widebnn_spec}"
     if importlib.metadata.version("numpy") != numpy.__version__:
-        print("NumPy was replaced. The kernel restarts; run all cells again.")
         get_ipython().kernel.do_shutdown(restart=True)
+        raise SystemExit("NumPy is another one now: run all cells again.")
 """.replace("REPOSITORY", CONFIG["repository"]["url"]).rstrip()
 
 
