@@ -19,12 +19,20 @@ lightly := XLA_FLAGS='--xla_backend_optimization_level=1 --xla_llvm_disable_expe
 cached := _build/.jupyter_cache
 
 suite = $(compiled) $(lightly) $(bin)/python -m pytest -n auto --dist worksteal \
-  --jaxtyping-packages=widebnn,beartype.beartype --ignore tests/browser
+  --jaxtyping-packages=widebnn,beartype.beartype --ignore tests/browser --ignore tests/colab
+
+# The page of a tour; without a display there is nothing to open it in.
+tour := $(wildcard book/$(or $(CHAPTER),01)-*.ipynb)
+page := _build/tour/_build/html/$(tour:.ipynb=.html)
+has_display := [ -n "$${DISPLAY:-}$${WAYLAND_DISPLAY:-}" ] || [ "$$(uname)" = Darwin ]
+
+# The same pages on every machine: left alone, the scale would follow the device.
+export WIDEBNN_SCALE ?= smoke
 
 # Progress bars are for readers who wait, not for pages and logs.
 export TQDM_DISABLE := 1
 
-.PHONY: help setup lint check test book browser bench times dist lock clean
+.PHONY: help setup lint check test tour book browser colab bench times dist lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -47,7 +55,7 @@ ifdef uv
 	uv pip install --quiet --python $(bin)/python --no-deps -r requirements.txt
 	uv pip install --quiet --python $(bin)/python --no-deps --no-build-isolation -e .
 else
-	$(bin)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.txt
+	$(bin)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r requirements.txt
 	$(bin)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 endif
 	@touch $@
@@ -65,18 +73,31 @@ check: lint ## Lint, type-check and run the fast tests
 
 test: lint ## Lint, type-check, run the test suite and every chapter at smoke scale
 	$(suite) --durations=30 tests
-	rm -rf _build/executed
-	$(compiled) $(bin)/python -m book.executed $(cached) $(chapters)
+	@rm -rf _build/executed
+	@$(compiled) $(bin)/python -m book.executed $(cached) $(chapters)
 
 book: $(installed) ## Build the book into _build/html, from chapters run since they changed; a warning is an error
-	rm -rf _build/html $(cached)
-	$(compiled) $(bin)/python -m book.executed $(cached) $(chapters)
-	$(compiled) $(bin)/jupyter-book build . -W -n --keep-going --all
+	@rm -rf _build/html $(cached)
+	@$(compiled) $(bin)/python -m book.executed $(cached) $(chapters)
+	@echo 'Building the pages, in about a minute:'
+	@$(compiled) $(bin)/jupyter-book build . -q -W -n --keep-going --all
 	@# The page that leads to the first one: without an icon a browser asks for one that is not there.
 	@echo '<link rel="icon" href="_static/favicon.svg">' >> _build/html/index.html
 
+tour: $(installed) ## Run a chapter and open its page (another: CHAPTER=05)
+	@rm -rf _build/tour && mkdir -p _build/tour
+	@$(compiled) $(bin)/python -m book.executed _build/tour/_build/.jupyter_cache $(tour)
+	@printf 'format: jb-article\nroot: %s\n' $(tour:.ipynb=) > _build/tour/_toc.yml
+	@# Its links to other chapters lead nowhere yet, of which Sphinx need not warn.
+	@$(bin)/jupyter-book build . -qq --toc _build/tour/_toc.yml --path-output _build/tour
+	@echo 'The page is $(page)'
+	@if $(has_display); then $(bin)/python -m webbrowser '$(CURDIR)/$(page)'; fi
+
 browser: $(installed) ## Test the built book in Chromium
 	$(bin)/python -m pytest -n 2 tests/browser
+
+colab: $(installed) ## Run chapters as Colab opens them (some: CHAPTER='01- or 02-')
+	$(compiled) $(bin)/python -m pytest -n 2 tests/colab $(if $(CHAPTER),-k '$(CHAPTER)')
 
 bench: $(installed) ## Time the package against its peers, into _build/bench.json
 	$(bin)/python -m benchmarks

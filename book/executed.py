@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,19 +48,49 @@ def digest(chapter: Path) -> str:
     found = hashlib.sha256(sys.version.encode())
     for part in parts:
         found.update(part.read_bytes())
-    for variable, default in {
-        "WIDEBNN_SCALE": "smoke",
-        "WIDEBNN_DATA": "",
-    }.items():
-        found.update(
-            f"{variable}={os.environ.get(variable) or default}".encode()
-        )
+    for variable in ("WIDEBNN_SCALE", "WIDEBNN_DATA"):
+        found.update(f"{variable}={os.environ.get(variable, '')}".encode())
     return found.hexdigest()
 
 
 def place(chapter: Path) -> Path:
     """The file that holds the outputs of a chapter as it is now."""
     return KEPT / f"{chapter.stem}-{digest(chapter)[:16]}.ipynb"
+
+
+class Progress:
+    """In place of a dot per cell, a line per chapter when it ends."""
+
+    def __init__(self) -> None:
+        self.left: Counter[str] = Counter()
+        self.seconds: Counter[str] = Counter()
+
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Count the cells of each chapter, which every worker has collected."""
+        self.left = Counter(cell.split("::")[0] for cell in ids)
+
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> tuple[str, str, str] | None:
+        """Show nothing for a cell that passed."""
+        return ("passed", "", "") if report.passed else None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add up the seconds of cells; the last cell ends its chapter."""
+        chapter = report.nodeid.split("::")[0]
+        self.seconds[chapter] += report.duration
+        self.left[chapter] -= report.when == "teardown"
+        if not self.left[chapter]:
+            print(
+                f"{self.seconds[chapter]:5.0f} s  {Path(chapter).stem}",
+                flush=True,
+            )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Report progress from the process that hears of all chapters."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Progress())
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -120,10 +151,14 @@ def main() -> int:
     folder, *names = sys.argv[1:]
     chapters = [Path(name).resolve() for name in names]
     start = time.perf_counter()
-    if stale := [
-        str(chapter) for chapter in chapters if not place(chapter).exists()
-    ]:
-        print(f"running {len(stale)} of {len(chapters)} chapters", flush=True)
+    stale = [str(path) for path in chapters if not place(path).exists()]
+    scale = os.environ.get("WIDEBNN_SCALE", "the device's")
+    print(
+        f"{len(stale)} of {len(chapters)} chapters are to be run, two at a time,"
+        f" at {scale} scale:",
+        flush=True,
+    )
+    if stale:
         command = [
             sys.executable,
             "-m",
@@ -134,20 +169,23 @@ def main() -> int:
             *NBVAL,
             *stale,
         ]
-        if rc := subprocess.run(command, cwd=ROOT).returncode:
+        # Without it, each kernel's debugger warns of frozen modules.
+        quiet = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+        if rc := subprocess.run(
+            command, cwd=ROOT, env=os.environ | quiet
+        ).returncode:
             return rc
     cache = get_cache(folder)
     for chapter in chapters:
         notebook = nbformat.read(place(chapter), 4)
         seconds = notebook.metadata.pop("execution_seconds")
-        print(f"{seconds:7.1f} s  {chapter.stem}")
         data = {"execution_seconds": seconds}
         cache.cache_notebook_bundle(
             CacheBundleIn(notebook, str(chapter), data=data),
             check_validity=False,
             overwrite=True,
         )
-    print(f"{time.perf_counter() - start:7.1f} s  altogether")
+    print(f"{time.perf_counter() - start:5.0f} s  altogether", flush=True)
     return 0
 
 

@@ -36,7 +36,7 @@ def test_the_papers_density_is_ours():
 
 def test_the_papers_steps_accept_as_ours_do():
     data = wb.data.digits(20, 5)
-    bnn = network(data, width=512)
+    bnn = network(data, width=128)
     theirs = pcn_steps(bnn, data.x_train, data.y_train, 0.2)
     theirs(500)
     target = wb.targets.rotated(wb.targets.marginal(bnn, data.x_train, data.y_train))

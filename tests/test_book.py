@@ -23,12 +23,25 @@ MAX_LINES = 25
 
 INSTALL = """\
 # In Colab, install the package; elsewhere this cell does nothing.
+# A CPU runs at smoke scale and a GPU at colab scale; to choose another:
+# %env WIDEBNN_SCALE=laptop
+import importlib.metadata
+import importlib.util
 import shutil
 import sys
 
 if "google.colab" in sys.modules:
+    import numpy  # loaded from the start, so it must not be replaced
+
     jax_spec = "jax[cuda12]" if shutil.which("nvidia-smi") else "jax"
-    %pip install -q {jax_spec} "widebnn @ git+REPOSITORY"
+    widebnn_spec = "widebnn @ git+REPOSITORY"
+    numpy_spec = f"numpy=={numpy.__version__}"
+    %pip install -q "{jax_spec}" "{widebnn_spec}" "{numpy_spec}"
+    if not importlib.util.find_spec("widebnn"):  # nothing fits this NumPy
+        %pip install -q "{jax_spec}" "{widebnn_spec}"
+    if importlib.metadata.version("numpy") != numpy.__version__:
+        get_ipython().kernel.do_shutdown(restart=True)
+        raise SystemExit("NumPy is another one now: run all cells again.")
 """.replace("REPOSITORY", CONFIG["repository"]["url"]).rstrip()
 
 

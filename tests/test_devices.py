@@ -1,6 +1,7 @@
 """Chains and data over eight simulated devices, or over two processes, give what one device gives."""
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -11,11 +12,15 @@ import pytest
 
 from widebnn._devices import Devices
 
+# As in this process: where compiled programs are kept, keep the small ones too.
+ENVIRONMENT = os.environ | {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+
 
 @pytest.mark.slow
 def test_eight_devices_give_what_one_gives():
     script = Path(__file__).with_name("devices_check.py")
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=500)
+    options = {"capture_output": True, "text": True, "timeout": 500, "env": ENVIRONMENT}
+    done = subprocess.run([sys.executable, script], **options)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("all equal\n")
 
@@ -27,7 +32,7 @@ def test_two_processes_give_what_one_gives():
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
     command = [sys.executable, script, str(port)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": ENVIRONMENT}
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(subprocess.Popen([*command, number], **pipes)) for number in "01"]
         for process in processes:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import widebnn as wb
+
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -13,9 +15,12 @@ def test_quickstart(capsys):
     (program,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
     space: dict = {}
     exec(compile(program, "README.md", "exec"), space)
-    assert space["draws"].acceptance_rate > 0.1
-    assert space["accuracy"] > 0.5  # ten classes
-    assert "test accuracy" in capsys.readouterr().out
+    draws = space["draws"]
+    assert wb.rhat(draws["potential"]) < 1.01
+    assert wb.effective_sample_size(draws["potential"]) >= 400
+    assert wb.effective_sample_size(draws["prediction"]).min() >= 400
+    assert space["accuracy"] > 0.8  # ten classes
+    assert re.search(r"test accuracy 0\.\d\d; potential: ESS \d+, R-hat \d\.\d+", capsys.readouterr().out)
 
 
 def test_local_links_exist():

@@ -2,6 +2,8 @@
 
 import os
 
+import jax
+
 __all__ = ["SCALES", "at_scale", "current_scale"]
 
 SCALES = ("smoke", "laptop", "colab", "paper")
@@ -9,14 +11,19 @@ SCALES = ("smoke", "laptop", "colab", "paper")
 
 
 def current_scale() -> str:
-    """The value of the environment variable `WIDEBNN_SCALE`, or "smoke" where it is unset.
+    """The value of the environment variable `WIDEBNN_SCALE`; if it is unset, what suits JAX's default device.
+
+    On a CPU that is "smoke", on a GPU "colab". Asking for the device starts JAX's backend, so a process that
+    calls `jax.distributed.initialize` does so first.
 
     Raises
     ------
     ValueError
         If the variable names no scale.
     """
-    scale = os.environ.get("WIDEBNN_SCALE", "smoke")
+    scale = os.environ.get("WIDEBNN_SCALE")
+    if scale is None:
+        return "smoke" if jax.default_backend() == "cpu" else "colab"
     if scale not in SCALES:
         raise ValueError(f"WIDEBNN_SCALE must be one of {', '.join(SCALES)}; got {scale!r}")
     return scale

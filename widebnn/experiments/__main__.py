@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     default = SHIPPED if Path(SHIPPED).is_dir() else "results"
     words = f"folder of results (default: {default})"
     folder: dict[str, Any] = {"default": default, "metavar": "DIR", "help": words}
-    scale: dict[str, Any] = {"choices": SCALES, "help": "default: WIDEBNN_SCALE, or smoke"}
+    scale: dict[str, Any] = {"choices": SCALES, "help": "default: WIDEBNN_SCALE, or what suits the device"}
     command(_list).add_argument("--results", **folder)
     of: dict[str, Any] = {"metavar": "ID", "help": "an experiment, or a row of the ledger"}
     command(_show).add_argument("id", **of)
