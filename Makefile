@@ -32,7 +32,7 @@ export WIDEBNN_SCALE ?= smoke
 # Progress bars are for readers who wait, not for pages and logs.
 export TQDM_DISABLE := 1
 
-.PHONY: help setup lint check test tour book browser colab bench times dist lock clean
+.PHONY: help setup lint check test tour book browser nightly colab bench times dist lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -69,10 +69,10 @@ check test: export WIDEBNN_SCALE := smoke
 check test: export NPROC := 1  # one XLA thread for each worker
 
 check: lint ## Lint, type-check and run the fast tests
-	$(suite) -m "not slow" tests
+	$(suite) -m "not slow and not nightly" tests
 
 test: lint ## Lint, type-check, run the test suite and every chapter at smoke scale
-	$(suite) --durations=30 tests
+	$(suite) --durations=30 -m "not nightly" tests
 	@rm -rf _build/executed
 	@$(compiled) $(bin)/python -m book.executed $(cached) $(chapters)
 
@@ -95,6 +95,9 @@ tour: $(installed) ## Run a chapter and open its page (another: CHAPTER=05)
 
 browser: $(installed) ## Test the built book in Chromium
 	$(bin)/python -m pytest -n 2 tests/browser
+
+nightly: $(installed) ## Run the tests that take minutes
+	$(suite) -m nightly tests
 
 colab: $(installed) ## Run chapters as Colab opens them (some: CHAPTER='01- or 02-')
 	$(compiled) $(bin)/python -m pytest -n 2 tests/colab $(if $(CHAPTER),-k '$(CHAPTER)')

@@ -27,10 +27,14 @@ pytestmark = [
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
-    [BNNRegressor(**SHORT), BNNClassifier(**SHORT), BNNClassifier(likelihood="gaussian", **SHORT)]
-)
+@parametrize_with_checks([BNNRegressor(**SHORT)])
 def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.nightly
+@parametrize_with_checks([BNNClassifier(**SHORT), BNNClassifier(likelihood="gaussian", **SHORT)])
+def test_checks_of_scikit_learn_for_classifiers(estimator, check):
     check(estimator)
 
 

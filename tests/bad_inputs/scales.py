@@ -44,7 +44,7 @@ def classified(x=XS, y=YS > 0.5, **options):
 ROWS = [
     *refused(
         "targets.scaled",
-        (lambda: scaled(make), "priors…a scale…got none"),
+        (lambda: scaled(make), "priors…at least one scale…got none"),
         (lambda: scaled(make, noise_std=0.3), TypeError, "noise_std…LogNormal(median, spread)…0.3"),
         (lambda: scaled(make, noise_std=LogNormal(-1.0, 1.0)), "noise_std.median…above 0…-1.0"),
         (lambda: scaled(make, noise_std=LogNormal(1.0, 0.0)), "noise_std.spread…above 0…0.0"),
