@@ -314,7 +314,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
 
     def _mixture(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Means and deviations of y* per draw, (draw, m, d_out), in the units of y."""
-        posterior = self._posterior
+        x, posterior = self._checked_inputs(X), self._posterior
 
         def moments(position, x, key):
             target: Any = posterior.at(position)
@@ -323,7 +323,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
             variance = target.predictive_variance(x)(network, key) + target.bnn.noise_std**2
             return mean, jnp.broadcast_to(jnp.sqrt(variance)[:, None], mean.shape)
 
-        mean, std = self._over_draws(moments, self._checked_inputs(X))
+        mean, std = self._over_draws(moments, x)
         centre, unit = self._target_scaler.mean_, self._target_scaler.scale_
         return centre + unit * mean.astype(np.float64), unit * std.astype(np.float64)
 
@@ -361,7 +361,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         return mean
 
     def _covariance(self, X: Any, means: np.ndarray) -> np.ndarray:
-        posterior, x = self._posterior, self._checked_inputs(X)
+        x, posterior = self._checked_inputs(X), self._posterior
         inputs = jnp.asarray(self._scaler.transform(x), posterior.median.x.dtype)
 
         def covariance(position, _, key):
