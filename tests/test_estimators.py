@@ -1,4 +1,4 @@
-"""scikit-learn estimators: its own checks, and what their users expect."""
+"""Estimators behind scikit-learn's interface: what their users expect."""
 
 import pickle
 
@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import widebnn as wb
 from widebnn.estimators import BNNClassifier, BNNRegressor, _largest, _quantile
@@ -24,18 +23,6 @@ pytestmark = [
     pytest.mark.usefixtures("float32"),
     pytest.mark.filterwarnings("ignore:the run ended after"),
 ]
-
-
-@pytest.mark.slow
-@parametrize_with_checks([BNNRegressor(**SHORT)])
-def test_checks_of_scikit_learn(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.nightly
-@parametrize_with_checks([BNNClassifier(**SHORT), BNNClassifier(likelihood="gaussian", **SHORT)])
-def test_checks_of_scikit_learn_for_classifiers(estimator, check):
-    check(estimator)
 
 
 def curve(n=60, seed=0):
