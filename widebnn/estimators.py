@@ -41,7 +41,10 @@ SCALES: Mapping[str, LogNormal] = {
     "weight_std": LogNormal(math.sqrt(2), 0.7),
     "bias_std": LogNormal(0.5, 0.7),
 }
-"""Priors of the scales, for inputs and targets of mean 0 and standard deviation 1."""
+"""Priors of the scales, for inputs and targets of mean 0 and standard deviation 1.
+
+:meta hide-value:
+"""
 
 READOUT_BIAS = 0.1
 """σ_b of the readout in units of its σ_W."""
@@ -253,7 +256,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         Chains, the most draws of each, steps from one to the next, and first steps, which tune and are left
         out.
     until
-        When sampling may end before that, a `widebnn.Until`: unless given, with 400 effective samples and an
+        When sampling may end before that, a `widebnn.until.Until`: unless given, with 400 effective samples and an
         R̂ of at most 1.01 of every scale and of the predictions.
     random_state
         Seed, or what scikit-learn takes in its place.

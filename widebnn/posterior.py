@@ -125,7 +125,7 @@ class Posterior:
         Shape of one input, such as `x_train.shape[1:]`.
     scales
         By name, a scale of the network for each draw, (chain, draw): the arguments of `network`. With a
-        `widebnn.BNN` for `network`, its `noise_std`, `weight_std` or `bias_std`.
+        `widebnn.models.BNN` for `network`, its `noise_std`, `weight_std` or `bias_std`.
 
     Raises
     ------
