@@ -266,7 +266,8 @@ class Convergence(NamedTuple):
 def convergence(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Convergence:
     """Rank-normalised effective sample sizes and R̂ by ArviZ, which need no finite variance.
 
-    They are what `widebnn.until.Until` looks at. Unlike `effective_sample_size` they see chains that disagree.
+    They are what `widebnn.until.Until` looks at. Unlike `effective_sample_size` they see chains that
+    disagree.
 
     Parameters
     ----------

@@ -256,7 +256,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         Chains, the most draws of each, steps from one to the next, and first steps, which tune and are left
         out.
     until
-        When sampling may end before that, a `widebnn.until.Until`: unless given, with 400 effective samples and an
+        When sampling may end before that, a `widebnn.until.Until`: unless given, with 400 effective samples
+        and an
         R̂ of at most 1.01 of every scale and of the predictions.
     random_state
         Seed, or what scikit-learn takes in its place.

@@ -17,7 +17,8 @@ class Until:
     It ends when every entry of all that is collected or streamed has reached both the effective sample size
     and R̂, or when the seconds are spent. Of what is collected, that is the smaller of bulk and tail effective
     sample size and the rank-normalised split R̂ (`widebnn.diagnostics.convergence`); of what is streamed, the
-    effective sample size by batch means and the split R̂ of `widebnn.streaming.Streamed`. Entries that never change are
+    effective sample size by batch means and the split R̂ of `widebnn.streaming.Streamed`. Entries that never
+    change are
     left out. A run that ends when its estimates look good favours those that happen to be too high: where 400
     effective samples were wanted of autoregressive chains, there were 490 on average, as looks are some draws
     apart, and 300 at the least (60 runs).

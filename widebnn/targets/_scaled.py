@@ -257,18 +257,18 @@ def scaled(make: Callable[..., NetworkPosterior | Categorical], **priors: LogNor
     alike. Given the layers below, their exact conditional costs one eigendecomposition, which
     `widebnn.samplers.readout_scales` draws on.
 
+    `make` builds the network anew::
+
+        def make(noise_std, readout_std, weight_std):
+            features = wb.models.FCN(d_in, 128, weight_std=weight_std, rngs=nnx.Rngs(0))
+            readout = {"weight_std": readout_std, "bias_std": 0.1 * readout_std}
+            bnn = wb.BNN(features, 1, noise_std, **readout)
+            return wb.targets.marginal(bnn, x, y)
+
     Parameters
     ----------
     make
-        Function of the scales, by keyword, to a target; it is traced with them::
-
-            def make(noise_std, readout_std, weight_std):
-                features = wb.models.FCN(d_in, 128, weight_std=weight_std, rngs=nnx.Rngs(0))
-                bnn = wb.BNN(
-                    features, 1, noise_std, weight_std=readout_std, bias_std=0.1 * readout_std
-                )
-                return wb.targets.marginal(bnn, x, y)
-
+        Function of the scales, by keyword, to a target; it is traced with them.
     **priors
         By name, `LogNormal(median, spread)`.
 
