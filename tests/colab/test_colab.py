@@ -4,6 +4,7 @@ The environment is made from `pins.txt`; the first cell of a chapter brings it u
 thing differs: the package's address is a wheel of this checkout.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -58,16 +59,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fresh() -> Path:
     """An environment as Colab starts with it, made once per list of pins; copy it before use."""
     made = ROOT / "_build" / "colab" / hashlib.sha256(PINS.read_bytes()).hexdigest()[:16]
-    if not made.exists():
-        folder = tmp_path_factory.mktemp("fresh") / "env"
-        run(python_of_colab(), "-m", "venv", "--without-pip", folder)
-        options = ("--quiet", "--no-deps", "--no-compile", "--only-binary=:all:")
-        run(*PIP, "--python", folder / "bin" / "python", "install", *options, "-r", PINS)
-        made.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(folder, made)
+    made.parent.mkdir(parents=True, exist_ok=True)
+    with made.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # workers want it at the same time: one makes it, the others wait
+        if not made.exists():
+            folder = made.with_suffix(".partial")  # left behind where pip was stopped
+            run(python_of_colab(), "-m", "venv", "--clear", "--without-pip", folder)
+            options = ("--quiet", "--no-deps", "--no-compile", "--only-binary=:all:")
+            run(*PIP, "--python", folder / "bin" / "python", "install", *options, "-r", PINS)
+            folder.rename(made)
     return made
 
 
