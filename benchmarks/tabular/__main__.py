@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.tabular.data_sets import DATA_SETS
-from benchmarks.tabular.methods import METHODS
+from benchmarks.tabular.methods import METHODS, OURS
 from benchmarks.tabular.rows import NUM_SPLITS, Row, read, run
 from benchmarks.tabular.summary import SCORES, summaries
 
@@ -61,7 +61,8 @@ def _table(options: argparse.Namespace) -> None:
         lines.append([s.data, s.method, s.num_splits, *s.scores.values(), *seconds, s.num_converged])
     _print([*header, "seconds", "first", "converged"], lines)
     print("\nless ours, on the splits that both have; below 0 the method is better than ours")
-    _print(header, [[s.data, s.method, s.num_common, *s.differences.values()] for s in found])
+    others = [s for s in found if s.method != OURS and s.num_common]
+    _print(header, [[s.data, s.method, s.num_common, *s.differences.values()] for s in others])
     if options.write:
         options.write.write_text(_shipped(rows))
 
