@@ -20,18 +20,26 @@ from benchmarks.tabular.methods import ard_process
 from benchmarks.tabular.units import Units
 from benchmarks.timing import Comparison, compare
 
-__all__ = ["ROUNDS", "regressor_fit_vs_gpr", "regressor_fits"]
+__all__ = ["ROUNDS", "NotConvergedError", "regressor_fit_vs_gpr", "regressor_fits"]
 
 ROUNDS = {442: 3, 5_000: 1}
 """Pairs of timings, by the number of rows."""
 MAX_DRAWS = 20_000
 """Of each chain: convergence ends the run."""
+UNTIL = wb.Until(ess=400, rhat=1.01, seconds=3_600)
+
+
+class NotConvergedError(RuntimeError):
+    """A fit of ours ended before it had converged: its seconds would say nothing."""
 
 
 def regressor_fits() -> Iterator[Comparison]:
-    """A row for each number of rows."""
+    """A row for each number of rows; none, and why, where a fit of ours does not converge in an hour."""
     for num_rows, rounds in ROUNDS.items():
-        yield regressor_fit_vs_gpr(num_rows, rounds)
+        try:
+            yield regressor_fit_vs_gpr(num_rows, rounds)
+        except NotConvergedError as error:
+            print(f"skipped regressor_fit_vs_gpr_{num_rows}: {error}", flush=True)
 
 
 def regressor_fit_vs_gpr(num_rows: int, rounds: int) -> Comparison:
@@ -39,18 +47,16 @@ def regressor_fit_vs_gpr(num_rows: int, rounds: int) -> Comparison:
 
     Raises
     ------
-    RuntimeError
-        If a fit of ours has not converged: its seconds would say nothing.
+    NotConvergedError
+        If a fit of ours does not get there in an hour.
     """
     table = diabetes() if num_rows == 442 else friedman(num_rows)
     seeds = iter(range(rounds))
 
     def ours() -> None:
-        model = wb.BNNRegressor(num_samples=MAX_DRAWS, random_state=next(seeds)).fit(*table)
+        model = wb.BNNRegressor(num_samples=MAX_DRAWS, until=UNTIL, random_state=next(seeds)).fit(*table)
         if model.stopped_ != "converged":
-            raise RuntimeError(
-                f"num_rows = {num_rows}: the fit ended by {model.stopped_} before it converged"
-            )
+            raise NotConvergedError(f"ours ended by {model.stopped_} before it had converged")
 
     def peer() -> None:
         with threadpool_limits(os.cpu_count(), user_api="blas"), warnings.catch_warnings():
