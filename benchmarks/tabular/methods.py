@@ -1,5 +1,6 @@
 """The methods: each fits a table and returns how it predicts."""
 
+import subprocess
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
@@ -44,7 +45,10 @@ class Method(NamedTuple):
 
     @property
     def version(self) -> str:
-        return f"{self.package} {version(self.package)}"
+        """Of the package; of this one with the commit, where there is a checkout."""
+        found = f"{self.package} {version(self.package)}"
+        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+        return f"{found} {commit.stdout.strip()}".strip() if self.package == "widebnn" else found
 
 
 def bnn(table: Table, seed: int) -> Fitted:
