@@ -90,6 +90,26 @@ def test_constants_are_told_apart(compiled, make, kind):
     assert len(compiled) <= 2
 
 
+@pytest.fixture
+def constants_stay():
+    """JAX leaves constants in what it traces, and hands them over at a place of its own."""
+    name = "jax_use_simplified_jaxpr_constants"
+    before = getattr(jax.config, name)
+    jax.config.update(name, True)
+    yield
+    jax.config.update(name, before)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, jnp.asarray], ids=["numpy", "jax"])
+def test_constants_that_would_not_be_told_apart_are_refused(compiled, constants_stay, kind):
+    constant = kind(np.arange(40, dtype=np.float32))
+    with pytest.raises(RuntimeError, match="jax_use_simplified_jaxpr_constants must be off"):
+        Program(lambda u: u * constant, jnp.ones(40))
+    with pytest.raises(RuntimeError, match="jax_use_simplified_jaxpr_constants must be off"):
+        run(target(DATA[0]))
+    assert not compiled
+
+
 def test_trees_are_told_apart(compiled):
     for name in "ab":
         function = {"a": lambda u: {"a": u}, "b": lambda u: {"b": u}}[name]

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.core
 import jax.numpy as jnp
+import numpy as np
 
 from widebnn._devices import Devices
 
@@ -47,6 +48,12 @@ class Program:
     ----------
     constants
         The arrays that were lifted out, in the order in which the program meets them.
+
+    Raises
+    ------
+    RuntimeError
+        If JAX is set to leave constants in traced functions (`jax_use_simplified_jaxpr_constants`), where
+        nothing would be lifted and programs of other data would be taken for the same.
     """
 
     def __init__(
@@ -57,6 +64,12 @@ class Program:
         devices: Devices | None = None,
         out: Any = None,
     ):
+        if not _constants_are_lifted():
+            raise RuntimeError(
+                "JAX's setting jax_use_simplified_jaxpr_constants must be off, as it is by default: widebnn "
+                f"takes constants out of traced functions, and JAX {jax.__version__} leaves them there; "
+                "jax.config.update('jax_use_simplified_jaxpr_constants', False) turns it off"
+            )
         closed, result = jax.make_jaxpr(function, return_shape=True)(*args)
         treedef = jax.tree.structure(result)
 
@@ -110,3 +123,9 @@ class Program:
         leaves, treedef = jax.tree.flatten(args)
         cast = [jnp.asarray(leaf, dtype) for leaf, dtype in zip(leaves, self._dtypes, strict=True)]
         return self._compiled(self.constants, *treedef.unflatten(cast))
+
+
+def _constants_are_lifted() -> bool:
+    # What JAX does, and not what it is set to: it announces to change the one and to drop the other.
+    constant = np.zeros(2)
+    return bool(jax.make_jaxpr(lambda u: u + constant)(constant).consts)

@@ -7,8 +7,8 @@ scales into `widebnn.targets.scaled`, start at the scales of the infinitely wide
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar
 
 import jax
@@ -35,7 +35,7 @@ from widebnn.until import Until
 
 __all__ = ["SCALES", "BNNClassifier", "BNNRegressor"]
 
-SCALES: Mapping[str, LogNormal] = {
+SCALES: dict[str, LogNormal] = {
     "noise_std": LogNormal(0.3, 1.0),
     "readout_std": LogNormal(1.0, 0.7),
     "weight_std": LogNormal(math.sqrt(2), 0.7),
@@ -46,8 +46,13 @@ SCALES: Mapping[str, LogNormal] = {
 :meta hide-value:
 """
 
+LABEL_NOISE = LogNormal(0.3, 0.3)
+"""Prior of σ where targets are labels, which a network can meet exactly: σ² must not go to 0."""
+
 READOUT_BIAS = 0.1
 """σ_b of the readout in units of its σ_W."""
+MULTIPLIES = {"weight_std": "kernel", "bias_std": "bias"}
+"""The leaves of a dense network that a scale multiplies."""
 TARGET_ACCEPTANCE = 0.8
 NUM_KICKS = 8
 NUM_WATCHED = 16
@@ -56,47 +61,51 @@ MAX_POSITIONS = 1_000
 """Draws that are kept for predictions, evenly spaced."""
 MAX_ROWS = 1_024
 """Rows that are predicted at a time."""
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
+"""Of Gauss–Hermite quadrature."""
+
+Function = Callable[[Any, jax.Array, jax.Array], Any]
+"""Of a position, inputs and a key."""
 
 
-class _BNNEstimator(BaseEstimator):
-    """What regression and classification share: the network, its chains, and what is said of them."""
+class _Fitted:
+    """What `fit` finds out."""
 
-    learns: ClassVar[tuple[str, ...]]
-    """Names of the scales."""
     n_features_in_: int
     _scaler: Any
+    _target_scaler: Any
+    _labels: Any
     _num_outputs: int
     _x: np.ndarray
     _y: np.ndarray
+    _scales: tuple[dict[str, LogNormal], dict[str, float]]
 
-    def __init__(
-        self,
-        width=128,
-        depth=1,
-        *,
-        activation="gelu",
-        features=None,
-        scales=None,
-        num_chains=4,
-        num_samples=1_000,
-        thin=2,
-        burn_in=300,
-        until=None,
-        random_state=None,
-        progress=False,
-    ):
-        self.width = width
-        self.depth = depth
-        self.activation = activation
-        self.features = features
-        self.scales = scales
-        self.num_chains = num_chains
-        self.num_samples = num_samples
-        self.thin = thin
-        self.burn_in = burn_in
-        self.until = until
-        self.random_state = random_state
-        self.progress = progress
+
+@dataclass(eq=False, repr=False)
+class _BNNEstimator(_Fitted, BaseEstimator):
+    """What regression and classification share: the network, its chains, and what is said of them."""
+
+    width: int | Sequence[int] = 128
+    depth: int = 1
+    _: KW_ONLY
+    activation: str = "gelu"
+    features: Any = None
+    scales: Mapping[str, Any] | None = None
+    num_chains: int = 4
+    num_samples: int = 1_000
+    thin: int = 2
+    burn_in: int = 300
+    until: Until | None = None
+    random_state: Any = None
+    progress: bool = False
+
+    priors: ClassVar[Mapping[str, LogNormal]] = SCALES
+    """Of the scales that are not given."""
+
+    @property
+    @abstractmethod
+    def _names(self) -> tuple[str, ...]:
+        """Names of the scales."""
 
     @abstractmethod
     def _target(self, bnn: BNN) -> targets.NetworkTarget | Any:
@@ -142,13 +151,13 @@ class _BNNEstimator(BaseEstimator):
         at_least(4, num_samples=self.num_samples)
         at_least(1, thin=self.thin)
         at_least(1, burn_in=self.burn_in)
-        names = [name for name in self.learns if self.features is None or name in targets.READOUT_SCALES]
+        names = [name for name in self._names if self.features is None or name in targets.READOUT_SCALES]
         given = {} if self.scales is None else dict(self.scales)
         for name, scale in given.items():
             one_of(names, scales=name)
             if not isinstance(scale, LogNormal):
                 positive(**{f"scales[{name!r}]": scale})
-        both = {name: given.get(name, SCALES[name]) for name in names}
+        both = {name: given.get(name, self.priors[name]) for name in names}
         learned = {name: scale for name, scale in both.items() if isinstance(scale, LogNormal)}
         self._scales = learned, {name: scale for name, scale in both.items() if name not in learned}
 
@@ -157,8 +166,9 @@ class _BNNEstimator(BaseEstimator):
         posterior = self._posterior
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         start_key, run_key = jax.random.split(jax.random.key(seed))
-        limit = dict.fromkeys(posterior.priors, 0.0)
-        if limit and self.features is None and posterior.has_exact_scales:
+        limit = None
+        multiplies = {name: leaf for name, leaf in MULTIPLIES.items() if name in posterior.priors}
+        if posterior.priors and self.features is None and posterior.has_exact_scales:
             limit = posterior.limiting_scales()
         keys = jax.random.split(start_key, self.num_chains)
 
@@ -166,7 +176,7 @@ class _BNNEstimator(BaseEstimator):
             def move(potential):
                 return samplers.function_space_hmc(potential, step_size, NUM_KICKS, jitter=True)
 
-            return samplers.with_scales(posterior, move)
+            return samplers.with_scales(posterior, move, limit, multiplies)
 
         rows = posterior.median.x[:: -(-len(posterior.median.x) // NUM_WATCHED)]
         watched = {name: posterior.scale(name) for name in posterior.priors}
@@ -201,18 +211,12 @@ class _BNNEstimator(BaseEstimator):
         learned, known = self._scales
         self.scales_ = known | {name: float(draws[name].mean()) for name in learned}
 
-    def _over_draws(self, function: Callable[[Any, Any, Any], Any], x: np.ndarray, seed: int = 0) -> Any:
-        """`function(position, inputs, key)` at every draw, leaves (draw, row, ...), on the host."""
-        posterior = self._posterior
-        unravel = ravel_pytree(
-            jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), posterior.template)
-        )[1]
-        keys = jax.random.split(jax.random.key(seed), len(self.positions_))
-        inputs = jnp.asarray(self._scaler.transform(x), posterior.median.x.dtype)
-        size = min(len(x), MAX_ROWS)
-        padded = jnp.concatenate([inputs, jnp.repeat(inputs[-1:], -len(x) % size, axis=0)])
+    def _over_draws(self, function: Function, *batches: jax.Array, seed: int = 0) -> list[Any]:
+        """`function(position, inputs, key)` at every draw, per batch of inputs, leaves (draw, ...)."""
+        template = self._posterior.template
+        unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), template))[1]
 
-        def of_batch(positions, keys, inputs):
+        def of_all(positions, keys, inputs):
             def of_draw(draw):
                 position, key = draw
                 return function(unravel(position), inputs, key)
@@ -220,18 +224,33 @@ class _BNNEstimator(BaseEstimator):
             return jax.lax.map(of_draw, (positions, keys))
 
         positions = jnp.asarray(self.positions_)
-        run = Program(of_batch, positions, keys, padded[:size])
-        parts = [
-            jax.device_get(run(positions, keys, padded[start : start + size]))
-            for start in range(0, len(padded), size)
-        ]
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1)[:, : len(x)], *parts)
+        keys = jax.random.split(jax.random.key(seed), len(positions))
+        run = Program(of_all, positions, keys, batches[0])
+        return [jax.device_get(run(positions, keys, inputs)) for inputs in batches]
 
-    def _checked_inputs(self, x: Any) -> np.ndarray:
+    def _over_rows(self, function: Function, X: Any) -> Any:
+        """The same where rows know nothing of one another, in batches of them, leaves (draw, m, ...)."""
+        inputs = self._inputs(X)
+        size = min(len(inputs), MAX_ROWS)
+        padded = jnp.concatenate([inputs, jnp.repeat(inputs[-1:], -len(inputs) % size, axis=0)])
+        parts = self._over_draws(function, *jnp.split(padded, len(padded) // size))
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1)[:, : len(inputs)], *parts)
+
+    def _moments(self, position: Any, inputs: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Mean (m, d_out) and variance (m,) of an observation at one draw, the readout integrated out."""
+        target: Any = self._posterior.at(position)
+        mean = target.predictive_mean(inputs)(position.network, key)
+        variance = target.predictive_variance(inputs)(position.network, key)
+        return mean, variance + target.bnn.noise_std**2
+
+    def _inputs(self, X: Any) -> jax.Array:
+        """Standardised."""
         check_is_fitted(self)
-        return _checked(self, x, reset=False)
+        x = _checked(self, X, reset=False)
+        return jnp.asarray(self._scaler.transform(x), self._posterior.median.x.dtype)
 
 
+@dataclass(eq=False, repr=False)
 class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     """Regression with a wide Bayesian neural network whose scales the data choose.
 
@@ -257,8 +276,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         out.
     until
         When sampling may end before that, a `widebnn.until.Until`: unless given, with 400 effective samples
-        and an
-        R̂ of at most 1.01 of every scale and of the predictions.
+        and an R̂ of at most 1.01 of every scale and of the predictions.
     random_state
         Seed, or what scikit-learn takes in its place.
     progress
@@ -282,8 +300,9 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         If the run ended before the chains had converged.
     """
 
-    learns = ("noise_std", "readout_std", "weight_std", "bias_std")
-    _target_scaler: Any
+    @property
+    def _names(self):
+        return tuple(SCALES)
 
     def fit(self, X: Any, y: Any) -> "BNNRegressor":
         """Sample the posterior.
@@ -318,18 +337,10 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
 
     def _mixture(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Means and deviations of y* per draw, (draw, m, d_out), in the units of y."""
-        x, posterior = self._checked_inputs(X), self._posterior
-
-        def moments(position, x, key):
-            target: Any = posterior.at(position)
-            network = position.network
-            mean = target.predictive_mean(x)(network, key)
-            variance = target.predictive_variance(x)(network, key) + target.bnn.noise_std**2
-            return mean, jnp.broadcast_to(jnp.sqrt(variance)[:, None], mean.shape)
-
-        mean, std = self._over_draws(moments, x)
+        mean, variance = self._over_rows(self._moments, X)
         centre, unit = self._target_scaler.mean_, self._target_scaler.scale_
-        return centre + unit * mean.astype(np.float64), unit * std.astype(np.float64)
+        std = np.sqrt(variance.astype(np.float64))[:, :, None]
+        return centre + unit * mean.astype(np.float64), unit * std
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """The mean of an observation at new inputs, and its standard deviation or covariance.
@@ -365,16 +376,13 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         return mean
 
     def _covariance(self, X: Any, means: np.ndarray) -> np.ndarray:
-        x, posterior = self._checked_inputs(X), self._posterior
-        inputs = jnp.asarray(self._scaler.transform(x), posterior.median.x.dtype)
-
-        def covariance(position, _, key):
-            target: Any = posterior.at(position)
+        def covariance(position, inputs, key):
+            target: Any = self._posterior.at(position)
             given = target.predictive_covariance(inputs)(position.network, key)
-            return (given + target.bnn.noise_std**2 * jnp.eye(len(inputs), dtype=given.dtype))[None]
+            return given + target.bnn.noise_std**2 * jnp.eye(len(inputs), dtype=given.dtype)
 
-        within = self._over_draws(covariance, x[:1])[:, 0].mean(axis=0)
-        within = within[:, :, None] * self._target_scaler.scale_**2
+        (within,) = self._over_draws(covariance, self._inputs(X))
+        within = within.mean(axis=0)[:, :, None] * self._target_scaler.scale_**2
         centred = means - means.mean(axis=0)
         between = np.einsum("sij,skj->ikj", centred, centred) / len(means)
         return (within + between)[:, :, 0] if self._is_flat else within + between
@@ -429,18 +437,14 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
             (m, n_samples), or (m, d_out, n_samples) where y had columns.
         """
         at_least(1, n_samples=n_samples)
-        x = self._checked_inputs(X)
-        posterior, random = self._posterior, check_random_state(random_state)
-        inputs = jnp.asarray(self._scaler.transform(x), posterior.median.x.dtype)
+        inputs, random = self._inputs(X), check_random_state(random_state)
 
-        def draw(position, _, key):
-            return posterior.predictive_draw(inputs)(position, key)[None]
+        def draw(position, inputs, key):
+            return self._posterior.predictive_draw(inputs)(position, key)
 
-        chosen = random.permutation(-(-n_samples // len(self.positions_)) * len(self.positions_))[:n_samples]
-        rounds = [
-            self._over_draws(draw, x[:1], seed=random.randint(2**31))[:, 0]
-            for _ in range(-(-n_samples // len(self.positions_)))
-        ]
+        num_rounds = -(-n_samples // len(self.positions_))
+        rounds = [self._over_draws(draw, inputs, seed=random.randint(2**31))[0] for _ in range(num_rounds)]
+        chosen = random.permutation(num_rounds * len(self.positions_))[:n_samples]
         draws = np.concatenate(rounds)[chosen]
         draws = self._target_scaler.mean_ + self._target_scaler.scale_ * draws.astype(np.float64)
         return draws[:, :, 0].T if self._is_flat else np.moveaxis(draws, 0, -1)
@@ -449,22 +453,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         return values[:, 0] if self._is_flat else values
 
 
-def _checked(estimator: Any, *arrays: Any, **options: Any) -> Any:
-    """Finite numbers in float64, by scikit-learn's rules."""
-    return validate_data(estimator, *arrays, dtype=np.float64, **options)
-
-
-def _quantile(q: float, means: np.ndarray, stds: np.ndarray) -> np.ndarray:
-    """Quantile of a mixture of Gaussians over the first axis, by bisection."""
-    edges = means + norm.ppf(q) * stds
-    low, high = edges.min(axis=0), edges.max(axis=0)
-    for _ in range(50):
-        middle = (low + high) / 2
-        is_below = ndtr((middle - means) / stds).mean(axis=0) < q
-        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
-    return (low + high) / 2
-
-
+@dataclass(eq=False, repr=False)
 class BNNClassifier(ClassifierMixin, _BNNEstimator):
     """Classification with a wide Bayesian neural network whose scales the data choose.
 
@@ -492,46 +481,13 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         If the run ended before the chains had converged.
     """
 
-    classes_: Any
-    _labels: Any
+    likelihood: str = field(default="softmax", kw_only=True)
 
-    def __init__(
-        self,
-        width=128,
-        depth=1,
-        *,
-        likelihood="softmax",
-        activation="gelu",
-        features=None,
-        scales=None,
-        num_chains=4,
-        num_samples=1_000,
-        thin=2,
-        burn_in=300,
-        until=None,
-        random_state=None,
-        progress=False,
-    ):
-        super().__init__(
-            width,
-            depth,
-            activation=activation,
-            features=features,
-            scales=scales,
-            num_chains=num_chains,
-            num_samples=num_samples,
-            thin=thin,
-            burn_in=burn_in,
-            until=until,
-            random_state=random_state,
-            progress=progress,
-        )
-        self.likelihood = likelihood
+    priors = SCALES | {"noise_std": LABEL_NOISE}
 
     @property
-    def learns(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Names of the scales."""
-        return ("readout_std", "weight_std", "bias_std") + ("noise_std",) * (self.likelihood == "gaussian")
+    def _names(self):
+        return tuple(name for name in SCALES if name != "noise_std" or self.likelihood == "gaussian")
 
     def fit(self, X: Any, y: Any) -> "BNNClassifier":
         """Sample the posterior.
@@ -575,17 +531,14 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, (m, number of classes), in the order of `classes_`."""
-        x, posterior = self._checked_inputs(X), self._posterior
 
-        def probabilities(position, x, key):
+        def probabilities(position, inputs, key):
             if self.likelihood == "softmax":
-                return posterior.predictive_probabilities(x)(position, key)
-            target: Any = posterior.at(position)
-            network = position.network
-            variance = target.predictive_variance(x)(network, key) + target.bnn.noise_std**2
-            return _largest(target.predictive_mean(x)(network, key) / jnp.sqrt(variance)[:, None])
+                return self._posterior.predictive_probabilities(inputs)(position, key)
+            mean, variance = self._moments(position, inputs, key)
+            return _largest(mean / jnp.sqrt(variance)[:, None])
 
-        p = self._over_draws(probabilities, x).astype(np.float64).mean(axis=0)
+        p = self._over_rows(probabilities, X).astype(np.float64).mean(axis=0)
         return p / p.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -593,7 +546,20 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
+def _checked(estimator: Any, *arrays: Any, **options: Any) -> Any:
+    """Finite numbers in float64, by scikit-learn's rules."""
+    return validate_data(estimator, *arrays, dtype=np.float64, **options)
+
+
+def _quantile(q: float, means: np.ndarray, stds: np.ndarray) -> np.ndarray:
+    """Quantile of a mixture of Gaussians over the first axis, by bisection."""
+    edges = means + norm.ppf(q) * stds
+    low, high = edges.min(axis=0), edges.max(axis=0)
+    for _ in range(50):
+        middle = (low + high) / 2
+        is_below = ndtr((middle - means) / stds).mean(axis=0) < q
+        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    return (low + high) / 2
 
 
 def _largest(means: jax.Array) -> jax.Array:

@@ -18,10 +18,9 @@ class Until:
     and R̂, or when the seconds are spent. Of what is collected, that is the smaller of bulk and tail effective
     sample size and the rank-normalised split R̂ (`widebnn.diagnostics.convergence`); of what is streamed, the
     effective sample size by batch means and the split R̂ of `widebnn.streaming.Streamed`. Entries that never
-    change are
-    left out. A run that ends when its estimates look good favours those that happen to be too high: where 400
-    effective samples were wanted of autoregressive chains, there were 490 on average, as looks are some draws
-    apart, and 300 at the least (60 runs).
+    change are left out. A run that ends when its estimates look good favours those that happen to be too
+    high: where 400 effective samples were wanted of autoregressive chains, there were 490 on average, as
+    looks are some draws apart, and 300 at the least (60 runs).
 
     The draws are looked at when there are 100 of each chain and whenever they have grown by a quarter. A look
     begins with the entries that stood worst and ends with the first that fall short, so that only the last
@@ -39,7 +38,6 @@ class Until:
     seconds
         Wall time of burn-in and sampling, compilation left out, of all calls together where there is a
         checkpoint; None for no limit. It is read between chunks, of about half a second.
-
     names
         Of what is collected or streamed, what is looked at; all unless given.
 

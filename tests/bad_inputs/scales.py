@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
 
 import widebnn as wb
 from widebnn.targets import LogNormal, scaled
@@ -10,6 +11,7 @@ from widebnn.targets import LogNormal, scaled
 from .rows import X, Y, bnn, fcn, flat, kw, refused, target
 
 NOISE = LogNormal(0.3, 1.0)
+LIMIT = wb.samplers.Gaussian({"a": jnp.zeros(2)}, jnp.eye(2))
 
 
 def make(noise_std=0.3, readout_std=1.0):
@@ -28,6 +30,14 @@ def by_noise(noise_std):
 
 def whole():
     return scaled(make, noise_std=NOISE)
+
+
+def layered():
+    def make(weight_std):
+        features = wb.models.FCN(3, 4, weight_std=weight_std, bias_std=0.5, rngs=nnx.Rngs(0))
+        return wb.targets.marginal(wb.BNN(features, 2, 0.3), X, Y)
+
+    return scaled(make, weight_std=LogNormal(1.0, 1.0))
 
 
 XS, YS = np.linspace(-1, 1, 12)[:, None], np.linspace(0, 1, 12)
@@ -70,6 +80,34 @@ ROWS = [
                 whole().draw_prior(jax.random.key(0))
             ),
             "part…one of ('network', 'scales', 'readout_scales')…'layers'",
+        ),
+    ),
+    *refused(
+        "samplers.preconditioned",
+        (None, LIMIT, wb.samplers.elliptical_slice, TypeError, "potential…None"),
+        (flat, LIMIT, 3, TypeError, "make…a function…3"),
+        (
+            flat,
+            LIMIT._replace(factor=jnp.eye(3)),
+            wb.samplers.elliptical_slice,
+            "gaussian.factor must have shape (2, 2), as the mean has 2 coordinates; got (3, 3)",
+        ),
+    ),
+    *refused(
+        "samplers.rescaled",
+        (lambda: wb.samplers.rescaled(target(), {}), TypeError, "target…scaled…Marginal"),
+        (lambda: wb.samplers.rescaled(layered(), {}, num_updates=0), "num_updates…at least 1…0"),
+        (
+            lambda: wb.samplers.rescaled(layered(), {"noise_std": "kernel"}),
+            "multiplies…below the readout, ['weight_std']; got 'noise_std'",
+        ),
+        (
+            lambda: wb.samplers.rescaled(layered(), {"weight_std": "weight"}),
+            "multiplies…none has the key 'weight'",
+        ),
+        (
+            lambda: wb.samplers.rescaled(layered(), {"weight_std": "bias"}),
+            "multiplies…leaves that weight_std multiplies…the potential went from",
         ),
     ),
     *refused(

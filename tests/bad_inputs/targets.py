@@ -93,7 +93,9 @@ ROWS = [
             ]
         ],
         (lambda: classifier(map="probit"), "map…'laplace'…'probit'"),
-        (lambda: classifier(reg=-1.0), "reg…above 0…-1.0"),
+        (lambda: classifier(map="gaussian", reg=-1.0), "reg…above 0…-1.0"),
+        (lambda: classifier(reg=0.1), "reg…unless map is 'gaussian'…reg=0.1 and map='laplace'"),
+        (lambda: classifier(map="identity", reg=0.1), "reg…unless map is 'gaussian'…map='identity'"),
         (lambda: classifier(num_newton=0), "num_newton…at least 1…0"),
         (lambda: classifier(bnn=fcn()), TypeError, "bnn…widebnn.BNN…FCN"),
         (lambda: classifier(X[:, :2]), "x…(4, 2)…does not fit"),

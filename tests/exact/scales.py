@@ -45,9 +45,12 @@ def target_of(x, y, priors=PRIORS, space="auto"):
     return targets.scaled(make, **priors)
 
 
-def sampler_of(target, step_size=0.25):
+def sampler_of(target, step_size=0.25, limit=None):
     return samplers.with_scales(
-        target, lambda potential: samplers.function_space_hmc(potential, step_size, num_steps=4)
+        target,
+        lambda potential: samplers.function_space_hmc(potential, step_size, num_steps=4),
+        limit,
+        multiplies={name: "kernel" for name in target.template.scales},
     )
 
 

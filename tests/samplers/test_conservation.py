@@ -1,15 +1,18 @@
 """Each sampler leaves an exact target invariant, at step sizes that reject some moves."""
 
 import functools
+from typing import NamedTuple
 from unittest import mock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 from scipy import stats
 
 from widebnn.samplers import (
+    Gaussian,
     _function_space_hmc,
     _hmc,
     _langevin,
@@ -24,8 +27,12 @@ from widebnn.samplers import (
     mala,
     pcn,
     pcnl,
+    preconditioned,
+    rescaled,
     rwm,
 )
+from widebnn.targets import LogNormal, Target
+from widebnn.tree import normal_like
 
 from ..exact import laws
 from ..exact.conservation import NUM_DRAWS, assert_conserved, with_rule
@@ -111,6 +118,94 @@ def test_elliptical_slice_conserves_the_target_and_always_moves(density):
     assert not np.any(np.asarray(jax.tree.leaves(states.position)[0]) == np.asarray(first))
 
 
+def off_centre(density):
+    """A Gaussian that is far from the density."""
+    mean = jax.tree.map(lambda leaf: jnp.full_like(leaf[0], 0.4), density().draw(np.random.default_rng(0), 1))
+    size = ravel_pytree(mean)[0].size
+    return Gaussian(mean, jnp.asarray(np.linalg.cholesky(0.3 * np.eye(size) + 0.2)))
+
+
+@functools.cache
+def preconditioned_by(density, gaussian=Gaussian, prior=1.0):
+    """An elliptical slice about a Gaussian; `prior` times the term of the prior."""
+    centred = gaussian(*off_centre(density))
+
+    def build(level):
+        potential = density().target.potential
+
+        def wrong_by(position):
+            u, v = ravel_pytree(position)[0], centred.coordinates(position)
+            return potential(position) + (prior - 1) * (u @ u - v @ v) / 2
+
+        return preconditioned(potential if prior == 1.0 else wrong_by, centred, elliptical_slice)
+
+    return build
+
+
+@pytest.mark.parametrize("density", [regression, logistic])
+def test_slice_about_a_gaussian_conserves_the_target(density):
+    always = (1 - 1e-9, 1 + 1e-9)
+    assert_conserved(preconditioned_by(density), density, acceptance=always, level=1.0)
+
+
+class CentreForgotten(Gaussian):
+    def coordinates(self, position):
+        return jax.scipy.linalg.solve_triangular(self.factor, ravel_pytree(position)[0], lower=True)
+
+
+class FactorForgotten(Gaussian):
+    def at(self, v):
+        mean, unravel = ravel_pytree(self.mean)
+        return unravel(mean + v)
+
+
+class Layered(NamedTuple):
+    """A scale s and weights that the data say nothing of: the prior has to stay."""
+
+    network: dict
+    scales: dict
+
+
+class WithoutData(Target):
+    has_exact_scales = False
+    template = Layered(
+        {"kernel": jax.ShapeDtypeStruct((3, 2), float), "bias": jax.ShapeDtypeStruct((2,), float)},
+        {"s": jax.ShapeDtypeStruct((), float)},
+    )
+
+    def scale(self, name):
+        return lambda position: LogNormal(1.3, 0.6).at(position.scales[name])
+
+    def readout_conditional(self, position):
+        raise NotImplementedError
+
+    def potential(self, position):
+        return jnp.zeros((), float)
+
+
+def conserved_by_rescaling(log=jnp.log):
+    kernel = rescaled(WithoutData(), {"s": "kernel"}, num_updates=3)
+
+    def moved(key):
+        draw_key, step_key = jax.random.split(key)
+        start = normal_like(draw_key, WithoutData.template)
+        with mock.patch.object(jnp, "log", log):
+            return start, kernel.step(step_key, kernel.init(start))[0].position
+
+    start, end = jax.jit(jax.vmap(moved))(jax.random.split(jax.random.key(0), NUM_DRAWS))
+    s = jax.vmap(WithoutData().scale("s"))
+    weights = [s(p)[:, None, None] * p.network["kernel"] for p in (start, end)]
+    np.testing.assert_allclose(*weights, rtol=1e-9)
+    np.testing.assert_array_equal(start.network["bias"], end.network["bias"])
+    assert not np.any(start.scales["s"] == end.scales["s"])
+    assert_distributed("scale", end.scales["s"], stats.norm.cdf)
+    assert_distributed("norm", np.sum(end.network["kernel"] ** 2, axis=(1, 2)), stats.chi2(6).cdf)
+
+
+def test_rescaling_conserves_the_prior_and_the_weights():
+    conserved_by_rescaling()
+
+
 # Bugs. Whether a branch of the acceptance stays unexercised is no matter where it is wrong.
 
 ANY = (0, 1.1)
@@ -169,6 +264,16 @@ BUGS = {
     "kicks whose work is not counted": lambda: broken(without_work, step_size=0.6, damping=1.0),
     "slice at the height of the state": lambda: broken(slice_at_level(logistic), level=0.0),
     "slice at half the depth": lambda: broken(slice_at_level(logistic), level=0.5),
+    "Gaussian whose centre is forgotten on the way in": lambda: broken(
+        preconditioned_by(logistic, CentreForgotten), level=1.0
+    ),
+    "Gaussian whose factor is forgotten on the way out": lambda: broken(
+        preconditioned_by(logistic, FactorForgotten), level=1.0
+    ),
+    "prior left as it is in other coordinates": lambda: broken(
+        preconditioned_by(logistic, prior=0.0), level=1.0
+    ),
+    "scale that moves without the volume of its weights": lambda: conserved_by_rescaling(jnp.zeros_like),
     "Langevin uncorrected": lambda: broken(uncorrected, step_size=0.8, damping=0.3),
     **{
         f"{name} {bug}": lambda name=name, scale=scale: conserved(name, scale=scale, acceptance=ANY)

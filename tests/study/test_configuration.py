@@ -1,17 +1,19 @@
 """Configurations: what fields must be, what is said of them, and that they are frozen dataclasses."""
 
+import copy
 import dataclasses
 import inspect
-import pickle
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Annotated
 
 import jaxtyping
 import pytest
+from measured import shown
 
 from widebnn import experiments
 from widebnn._check import one_of
-from widebnn.study import Configuration, config_hash
+from widebnn.study import Configuration, config_hash, sweep
 from widebnn.study.configuration import Count, Counts, Positive
 
 
@@ -112,6 +114,16 @@ def test_every_field_of_the_book_has_a_meaning():
             assert meanings and meanings[-1].endswith("."), f"{kind.__name__}.{field.name}"
 
 
-def test_workers_get_it_whole():
-    config = experiments.EXPERIMENTS["architectures"].scales["smoke"]
-    assert pickle.loads(pickle.dumps(config)) == config
+def test_copies_are_equal():
+    config = LongWalk(law="uniform")
+    for again in (copy.copy(config), copy.deepcopy(config), dataclasses.replace(config)):
+        assert again == config and again is not config and config_hash(again) == config_hash(config)
+
+
+def test_workers_get_those_of_the_book_whole(tmp_path):
+    """As a sweep sends them: by names and numbers, from which each is built anew and checked again."""
+    configs = [config for one in experiments.EXPERIMENTS.values() for config in one.scales.values()]
+    unlike = list({config_hash(config): config for config in configs}.values())
+    with ThreadPoolExecutor(1) as executor:
+        results = sweep(shown, unlike, tmp_path / "results", executor)
+    assert [result.rows for result in results] == [[{"seen": str(config)}] for config in unlike]

@@ -6,7 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 from jax.flatten_util import ravel_pytree
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import scale
 
 import widebnn as wb
 from widebnn.targets._categorical import Laplace
@@ -173,3 +176,28 @@ def test_probabilities_have_exact_moments(which):
     )
     assert_moments(by_chains(draws["p"]), exact.moments)
     assert 0.1 < draws.acceptance_rate < 0.98
+
+
+@pytest.mark.slow
+def test_chains_mix_under_the_default_map():
+    """Under the paper's map at λ = σ² they are stuck, although nothing but coordinates differs."""
+    wine = load_wine()
+    rows = np.random.default_rng(0).permutation(len(wine.target))[:30]
+    x, y = scale(wine.data)[rows], wine.target[rows]
+    bnn = wb.BNN(wb.models.FCN(13, 16, rngs=nnx.Rngs(0)), 3, noise_std=0.1)
+
+    def least_effective(**options):
+        target = wb.targets.categorical(bnn, x, y, **options)
+        draws = wb.sample(
+            jax.random.key(0),
+            wb.samplers.tuned(functools.partial(wb.samplers.pcn, target.potential), 0.4),
+            target,
+            num_samples=150,
+            thin=10,
+            burn_in=500,
+            num_chains=4,
+            collect={"p": target.predictive_probabilities(x[:5])},
+        )
+        return wb.diagnostics.convergence(draws["p"]).ess.min()
+
+    assert least_effective() > 4 * least_effective(map="gaussian")

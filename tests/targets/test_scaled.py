@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import multivariate_normal
 
 import widebnn as wb
@@ -121,14 +122,56 @@ def test_limiting_scales_maximise_the_evidence(observed):
 
     grid = np.linspace(-3, 3, 601)
     best = grid[np.argmin([loss(u) for u in grid])]
-    assert abs(found["noise_std"] - best) < 0.02
+    assert abs(found.mean["readout_scales"]["noise_std"] - best) < 0.02
     start = target.draw_start(jax.random.key(0), found)
     assert jnp.isfinite(target.potential(start))
 
 
+def test_limit_has_the_curvature_of_the_evidence(observed):
+    """The covariance is the inverse of the Hessian at the mode, and nowhere wider than the prior."""
+    target = scales.target_of(observed.x, observed.y)
+    found = target.limiting_scales()
+
+    def loss(u):
+        position = targets.ScaledPosition(None, **unravel(u))
+        bnn = target.make(**target.scales(position)).bnn
+        process = wb.nngp.gaussian_process(wb.nngp.nngp_kernel(bnn), observed.x, observed.y, bnn.noise_std)
+        return jnp.sum(u**2) / 2 - process.log_marginal_likelihood()
+
+    mode, unravel = ravel_pytree(found.mean)
+    assert jnp.abs(jax.grad(loss)(mode)).max() < 1e-3
+    values, vectors = jnp.linalg.eigh(jax.hessian(loss)(mode))
+    wanted = vectors / jnp.maximum(values, 1.0)[None, :] @ vectors.T
+    np.testing.assert_allclose(found.factor @ found.factor.T, wanted, rtol=0.02, atol=0.01)
+    assert jnp.linalg.eigvalsh(found.factor @ found.factor.T).max() < 1 + 1e-6
+
+
+def test_scales_at_which_the_potential_fails_are_left_alone(observed):
+    """Eigenvalues hold where a Cholesky factor does not: predictions there would not be numbers."""
+
+    class Failing(targets.Scaled):
+        def potential(self, position):
+            return jnp.where(self.scale("noise_std")(position) < 0.4, jnp.nan, super().potential(position))
+
+    right = scales.target_of(observed.x, observed.y)
+    target = Failing(right.make, right.priors)
+    kernel = samplers.readout_scales(target)
+    start = right.draw_start(jax.random.key(0))
+    start = start._replace(readout_scales=start.readout_scales | {"noise_std": jnp.asarray(0.1)})
+
+    def step(state, key):
+        state, _ = kernel.step(key, state)
+        return state, target.scale("noise_std")(state.position)
+
+    _, found = jax.lax.scan(step, kernel.init(start), jax.random.split(jax.random.key(1), 100))
+    assert found.min() >= 0.4
+    assert len(np.unique(found)) > 20
+
+
 def test_evidence_of_many_rows_takes_some_of_them(observed, monkeypatch):
     monkeypatch.setattr("widebnn.targets._scaled.MAX_ROWS", 3)
-    assert set(scales.target_of(observed.x, observed.y).limiting_scales()) == set(scales.PRIORS)
+    found = scales.target_of(observed.x, observed.y).limiting_scales().mean
+    assert {*found["scales"], *found["readout_scales"]} == set(scales.PRIORS)
 
 
 @pytest.mark.slow
@@ -136,7 +179,8 @@ def test_exact_answers(observed):
     target = scales.target_of(observed.x, observed.y)
     exact = scales.reference(observed)
     assert exact.effective_draws > 10_000
-    scales.assert_exact(target, scales.sampler_of(target), observed, exact.moments)
+    sampler = scales.sampler_of(target, limit=target.limiting_scales())
+    scales.assert_exact(target, sampler, observed, exact.moments)
 
 
 @pytest.mark.slow

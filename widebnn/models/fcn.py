@@ -44,8 +44,8 @@ class FCN(nnx.Module):
     Raises
     ------
     ValueError
-        If a size is too small, `depth` and `width` disagree, `activation` is unknown or a scale is
-        out of range.
+        If a size is too small, `depth` and `width` disagree, `activation` is unknown or a scale is out of
+        range.
     """
 
     def __init__(

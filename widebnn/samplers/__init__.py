@@ -10,7 +10,9 @@ from widebnn.samplers._langevin import langevin
 from widebnn.samplers._mala import mala
 from widebnn.samplers._pcn import pcn
 from widebnn.samplers._pcnl import pcnl
+from widebnn.samplers._preconditioned import Gaussian, preconditioned
 from widebnn.samplers._readout_scales import readout_scales
+from widebnn.samplers._rescaled import rescaled
 from widebnn.samplers._rwm import rwm
 from widebnn.samplers._states import GradientState, MomentumState, PotentialState
 from widebnn.samplers._tuned import Tuned, tuned
@@ -18,6 +20,7 @@ from widebnn.samplers._unitwise import Units, unitwise
 from widebnn.samplers._with_scales import with_scales
 
 __all__ = [
+    "Gaussian",
     "GradientState",
     "Info",
     "MomentumState",
@@ -38,7 +41,9 @@ __all__ = [
     "mala",
     "pcn",
     "pcnl",
+    "preconditioned",
     "readout_scales",
+    "rescaled",
     "rwm",
     "tuned",
     "unitwise",

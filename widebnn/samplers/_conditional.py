@@ -1,4 +1,4 @@
-"""A kernel on one part of the position, the rest held: Metropolis within Gibbs."""
+"""A kernel on some parts of the position, the rest held: Metropolis within Gibbs."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,17 +15,20 @@ class ConditionalState(NamedTuple):
     position: Position
 
 
-def conditional(potential: Potential, part: str, make: Callable[[Potential], AnySampler]) -> Sampler:
-    """A step of a sampler of the conditional density of one part of the position.
+def conditional(
+    potential: Potential, part: str | tuple[str, ...], make: Callable[[Potential], AnySampler]
+) -> Sampler:
+    """A step of a sampler of the conditional density of one part of the position, or of several.
 
     Parameters
     ----------
     potential
         U of the whole position, a named tuple.
     part
-        Field that moves.
+        Field that moves, or a tuple of fields that move together.
     make
-        Function from a potential of that field to a sampler, such as `elliptical_slice`.
+        Function from a potential of that field, or of a dictionary of those fields, to a sampler, such as
+        `elliptical_slice`.
 
     Raises
     ------
@@ -38,20 +41,27 @@ def conditional(potential: Potential, part: str, make: Callable[[Potential], Any
         if not callable(function):
             raise TypeError(f"{name} must be a function; got {function!r}")
 
+    parts = (part,) if isinstance(part, str) else part
+
     def init(position: Any, rng_key=None):
         fields = getattr(position, "_fields", ())
-        if part not in fields:
-            raise ValueError(f"part must be a field of the position, one of {fields}; got {part!r}")
+        for name in parts:
+            if name not in fields:
+                raise ValueError(f"part must be a field of the position, one of {fields}; got {name!r}")
         return ConditionalState(position)
 
     def step(rng_key, state):
-        def of_part(value):
-            return potential(state.position._replace(**{part: value}))
+        def replaced(value):
+            return state.position._replace(**({part: value} if isinstance(part, str) else value))
+
+        def of_parts(value):
+            return potential(replaced(value))
 
         init_key, step_key = jax.random.split(rng_key)
-        sampler = make(of_part)
-        inside = sampler.init(getattr(state.position, part), rng_key=init_key)
+        sampler = make(of_parts)
+        values = {name: getattr(state.position, name) for name in parts}
+        inside = sampler.init(values[part] if isinstance(part, str) else values, rng_key=init_key)
         inside, info = sampler.step(step_key, inside)
-        return ConditionalState(state.position._replace(**{part: inside.position})), info
+        return ConditionalState(replaced(inside.position)), info
 
     return Sampler(init, step, (potential,))

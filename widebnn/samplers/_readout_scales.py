@@ -8,6 +8,7 @@ network.
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from widebnn._check import at_least
@@ -18,14 +19,16 @@ __all__ = ["readout_scales"]
 
 
 @runtime_checkable
-class HasReadoutScales(Protocol):
-    """A target that knows the conditional of its readout's scales."""
+class HasScales(Protocol):
+    """A target with scales in its position, which knows the conditional of its readout's."""
 
     @property
     def template(self) -> Any: ...
 
     @property
     def has_exact_scales(self) -> bool: ...
+
+    def scale(self, name: str, /) -> Any: ...
 
     def readout_conditional(self, position: Any, /) -> Potential: ...
 
@@ -36,7 +39,7 @@ class _Updates(NamedTuple):
     position: Any
 
 
-def readout_scales(target: HasReadoutScales, num_updates: int = 10) -> Sampler:
+def readout_scales(target: HasScales, num_updates: int = 10) -> Sampler:
     """A step is several updates of σ and of the readout's scale by elliptical slices, all else held.
 
     Parameters
@@ -53,7 +56,7 @@ def readout_scales(target: HasReadoutScales, num_updates: int = 10) -> Sampler:
     ValueError
         If `num_updates` is below 1.
     """
-    if not isinstance(target, HasReadoutScales):
+    if not isinstance(target, HasScales):
         raise TypeError(f"target must know its readout's scales, as scaled does; got {type(target).__name__}")
     at_least(1, num_updates=num_updates)
 
@@ -69,6 +72,10 @@ def readout_scales(target: HasReadoutScales, num_updates: int = 10) -> Sampler:
         first = slices.init(state.position.readout_scales)
         last, info = jax.lax.scan(update, first, jax.random.split(rng_key, num_updates))
         moved = state.position._replace(readout_scales=last.position)
-        return _Updates(moved), jax.tree.map(lambda leaf: leaf[-1], info)
+        # Eigenvalues stand rounding that a Cholesky factor does not: where the potential is not a number,
+        # every other move and every prediction would fail, so that such an outcome is rejected.
+        holds = jnp.isfinite(target.potential(moved))
+        kept = jax.tree.map(lambda new, old: jnp.where(holds, new, old), moved, state.position)
+        return _Updates(kept), jax.tree.map(lambda leaf: leaf[-1], info)
 
     return Sampler(init, step, (target.potential,))

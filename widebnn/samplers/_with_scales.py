@@ -1,22 +1,34 @@
 """A network's sampler on a posterior whose scales are learned: what moves the network, then every scale."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from widebnn.samplers._alternate import alternate
 from widebnn.samplers._base import AnySampler, Potential, Sampler
 from widebnn.samplers._conditional import conditional
 from widebnn.samplers._elliptical_slice import elliptical_slice
-from widebnn.samplers._readout_scales import HasReadoutScales, readout_scales
+from widebnn.samplers._preconditioned import Gaussian, preconditioned
+from widebnn.samplers._readout_scales import HasScales, readout_scales
+from widebnn.samplers._rescaled import rescaled
 
 __all__ = ["with_scales"]
 
 
-def with_scales(target: HasReadoutScales, make: Callable[[Potential], AnySampler]) -> Sampler:
+def with_scales(
+    target: HasScales,
+    make: Callable[[Potential], AnySampler],
+    limit: Gaussian | None = None,
+    multiplies: Mapping[str, str] | None = None,
+) -> Sampler:
     """A step on the network at its scales, then updates of all scales at that network.
 
     σ and the readout's scale come from their exact conditional where the readout is integrated out
-    (`readout_scales`), every other scale by an elliptical slice. The report is that of the network's step, so
-    that its step size can be tuned::
+    (`readout_scales`), the layers' scales by an elliptical slice. Given the `limit`, one elliptical slice
+    about it comes first, and moves all scales together: readout and layers make up for one another, so that
+    each alone goes slowly. In a wide network that slice is nearly an independent draw. Given what each scale
+    `multiplies`, it also moves with the weights themselves held (`rescaled`), which helps where the data say
+    much of them.
+
+    The report is that of the network's step, so that its step size can be tuned::
 
         samplers.tuned(
             lambda h: samplers.with_scales(
@@ -31,15 +43,27 @@ def with_scales(target: HasReadoutScales, make: Callable[[Potential], AnySampler
         `widebnn.targets.scaled`.
     make
         Function from a potential of the network's position to a sampler of it.
+    limit
+        The posterior of the scales at infinite width, `target.limiting_scales()`.
+    multiplies
+        As in `rescaled`.
 
     Raises
     ------
     TypeError
         If the target has no scales, or `make` is not callable.
     """
-    if not isinstance(target, HasReadoutScales):
+    if not isinstance(target, HasScales):
         raise TypeError(f"target must be made by targets.scaled; got {type(target).__name__}")
     sampler = conditional(target.potential, "network", make)
+    if limit is not None:
+
+        def about_limit(potential):
+            return preconditioned(potential, limit, elliptical_slice)
+
+        sampler = alternate(sampler, conditional(target.potential, tuple(limit.mean), about_limit))
+    if multiplies:
+        sampler = alternate(sampler, rescaled(target, multiplies))
     for part in ("scales", "readout_scales"):
         if not getattr(target.template, part):
             continue

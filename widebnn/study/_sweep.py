@@ -42,8 +42,8 @@ def sweep[C](
     """The results of `function(config)` for every configuration: those stored are loaded, the others run.
 
     Whoever runs a configuration writes its results as soon as they are there, in one piece. A sweep that was
-    stopped, or lost a worker, goes on by the same call, and nothing runs again that was stored.
-    A configuration that fails costs no other.
+    stopped, or lost a worker, goes on by the same call, and nothing runs again that was stored. A
+    configuration that fails costs no other.
 
     Parameters
     ----------

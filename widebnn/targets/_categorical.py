@@ -170,7 +170,7 @@ def categorical(
     bnn: BNN,
     x: Inputs | Table,
     labels: Labels | Table,
-    map: str = "gaussian",
+    map: str = "laplace",
     reg: Number | None = None,
     num_newton: int = 3,
 ) -> Categorical:
@@ -187,11 +187,13 @@ def categorical(
     labels
         Class numbers (n,) from 0 to d_out − 1, or one-hot rows (n, d_out).
     map
-        "identity": φ = θ. "gaussian": the T of regression on one-hot targets less 1/d_out, what the paper
-        does. "laplace": the Gaussian approximation that the softmax likelihood itself gives to the readout's
-        posterior, by Newton's method.
+        "laplace": the Gaussian approximation that the softmax likelihood itself gives to the readout's
+        posterior, by Newton's method. The only one whose potential varies less as the network grows wider;
+        each step factorises a matrix of min(n, p) d_out rows, p the columns of Ψ. "identity": φ = θ, which
+        costs nothing. "gaussian": the T of regression on one-hot targets less 1/d_out, what the paper does;
+        it takes labels for outputs with noise of variance λ, and chains mix badly where λ is small.
     reg
-        λ > 0 of the map "gaussian"; σ² of the network unless given.
+        λ > 0 of the map "gaussian", and of no other; σ² of the network unless given.
     num_newton
         Steps of the map "laplace", at least 1.
 
@@ -199,11 +201,14 @@ def categorical(
     ------
     TypeError, ValueError
         If x is empty, not finite or does not fit the network, `labels` are neither class numbers nor one-hot
-        rows, `map` is unknown, `reg` is not positive or `num_newton` below 1.
+        rows, `map` is unknown, `reg` is not positive or is given with another map than "gaussian", or
+        `num_newton` is below 1.
     """
     x = check_inputs(bnn, x)
     dtype = bnn.template(x).readout.dtype
     onehot = jnp.asarray(_one_hot(labels, len(x), bnn.out_features), dtype)
+    if reg is not None and map != "gaussian":
+        raise ValueError(f"reg must be left out unless map is 'gaussian'; got reg={reg} and map={map!r}")
     reg = bnn.noise_std**2 if reg is None else positive(reg=reg)
     at_least(1, num_newton=num_newton)
     maps: Mapping[str, Callable[[Float[Array, "n p"]], AffineMap]] = {

@@ -13,6 +13,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import NewInputs
@@ -20,6 +21,7 @@ from widebnn._check import Number, positive
 from widebnn.models import Parameters
 from widebnn.nngp import gaussian_process, nngp_kernel
 from widebnn.samplers._base import Potential
+from widebnn.samplers._preconditioned import Gaussian
 from widebnn.targets._base import Target
 from widebnn.targets._categorical import Categorical
 from widebnn.targets._marginal import Marginal
@@ -40,7 +42,10 @@ REACH = 3.0
 """Largest |u|: a scale stays within m e^{±3τ}, so that noiseless data do not drive σ to 0."""
 
 SPREAD = 0.3
-"""Standard deviation of the scales' coordinates at the start, about the most probable ones of the limit."""
+"""Standard deviation of the scales' coordinates at the start, where no limit is known."""
+
+CURVATURE_STEP = 0.1
+"""Half the difference of two u whose slopes give the evidence's curvature; a smaller one meets rounding."""
 
 
 class LogNormal(NamedTuple):
@@ -200,11 +205,17 @@ class Scaled(Target):
     def _at(self, name: str, x: NewInputs) -> Function:
         return lambda position, rng_key=None: getattr(self.at(position), name)(x)(position.network, rng_key)
 
-    def limiting_scales(self) -> dict[str, float]:
-        """By name, the most probable coordinates u of the scales in the limit of infinite width.
+    def limiting_scales(self) -> Gaussian:
+        """Posterior of the scales' coordinates u at infinite width, Gaussian about its mode.
 
-        They maximise the evidence of the network's Gaussian process times the prior of the scales, on at most
-        1,000 observations, evenly spaced.
+        The mode maximises the evidence of the network's Gaussian process times the prior of the scales, on at
+        most 1,000 observations, evenly spaced. The covariance is the inverse of the curvature there, for all
+        observations, and in no direction wider than the prior.
+
+        Returns
+        -------
+        limit
+            Its mean is {"scales": ..., "readout_scales": ...}, as in a `ScaledPosition`.
 
         Raises
         ------
@@ -216,37 +227,48 @@ class Scaled(Target):
 
         if isinstance(self.median, Categorical):
             raise TypeError("make must return a target with Gaussian noise: of classes there is no evidence")
-        names = list(self.priors)
+        template = self.template
+        parts = {"scales": template.scales, "readout_scales": template.readout_scales}
+        origin, unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), parts))
         x, y = self.median.x, self.median.y
         rows = np.linspace(0, len(x) - 1, min(len(x), MAX_ROWS)).astype(int)
-        x, y = x[rows], y[rows]
 
-        def loss(u: Float[Array, " scale"]) -> Float[Array, ""]:
-            s = {name: self.priors[name].at(value) for name, value in zip(names, u, strict=True)}
-            bnn = self.make(**s).bnn
-            process = gaussian_process(nngp_kernel(bnn), x, y, bnn.noise_std)
-            return jnp.sum(u**2) / 2 - process.log_marginal_likelihood()
+        def minus_log_evidence(u: Float[Array, " scale"]) -> Float[Array, ""]:
+            at = ScaledPosition(None, **unravel(u))
+            bnn = self.make(**self.scales(at)).bnn
+            process = gaussian_process(nngp_kernel(bnn), x[rows], y[rows], bnn.noise_std)
+            return -process.log_marginal_likelihood()
 
-        found = scipy.optimize.minimize(
-            jax.jit(jax.value_and_grad(loss)), np.zeros(len(names), x.dtype), jac=True, method="L-BFGS-B"
-        )
-        return dict(zip(names, found.x.tolist(), strict=True))
+        value_and_gradient = jax.jit(jax.value_and_grad(minus_log_evidence))
 
-    def draw_start(self, rng_key: Key[Array, ""], limit: Mapping[str, float]) -> ScaledPosition:
-        """A position to start from: the network from its prior, the scales near those of the limit.
+        def loss(u: np.ndarray) -> tuple[float, Any]:
+            value, gradient = value_and_gradient(jnp.asarray(u, origin.dtype))
+            return float(value) + float(u @ u) / 2, np.asarray(gradient, np.float64) + u
+
+        mode = scipy.optimize.minimize(loss, np.zeros(origin.size), jac=True, method="L-BFGS-B").x
+        steps = CURVATURE_STEP * np.eye(mode.size)
+        slopes = [(loss(mode + step)[1] - loss(mode - step)[1]) / (2 * CURVATURE_STEP) for step in steps]
+        curvature = np.eye(mode.size) + (np.array(slopes) - np.eye(mode.size)) * len(x) / len(rows)
+        values, vectors = np.linalg.eigh((curvature + curvature.T) / 2)
+        covariance = vectors / np.maximum(values, 1.0) @ vectors.T
+        mode, factor = (jnp.asarray(a, origin.dtype) for a in (mode, np.linalg.cholesky(covariance)))
+        return Gaussian(unravel(mode), factor)
+
+    def draw_start(self, rng_key: Key[Array, ""], limit: Gaussian | None = None) -> ScaledPosition:
+        """A position to start from: the network from its prior, the scales from the limit.
 
         Parameters
         ----------
         rng_key
             Seed.
         limit
-            What `limiting_scales` returned.
+            What `limiting_scales` returned; without it, the scales are near their medians.
         """
-        start = normal_like(rng_key, self.template)
-        near = [
-            {name: limit[name] + SPREAD * u for name, u in part.items()}
-            for part in (start.scales, start.readout_scales)
-        ]
+        network_key, scales_key = jax.random.split(rng_key)
+        start = normal_like(network_key, self.template)
+        if limit is not None:
+            return start._replace(**limit.draw(scales_key))
+        near = jax.tree.map(lambda u: SPREAD * u, (start.scales, start.readout_scales))
         return ScaledPosition(start.network, *near)
 
 

@@ -60,8 +60,8 @@ def network(model: nnx.Module | nn.Module | BNN | Embedding, x: Inputs, rng_key:
         and Dropout are allowed here, though with them the outputs are no function of one input and the
         weights: the batch or chance has a part, there is no likelihood, and what is maximised is no lower
         bound on any evidence. Huix et al. (2022) train so; MCMC, whose targets refuse such modules, could
-        not.
-        Or a Linen module without them, a `widebnn.models.BNN` or an `Embedding`, which are initialised here.
+        not. Or a Linen module without them, a `widebnn.models.BNN` or an `Embedding`, which are initialised
+        here.
     x
         Inputs, of which only shape and dtype are used.
     rng_key

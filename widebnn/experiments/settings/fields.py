@@ -5,7 +5,7 @@ from typing import Annotated
 
 from widebnn._check import one_of
 from widebnn.experiments.settings.images import LOADERS
-from widebnn.study.configuration import Count, Positive, Several
+from widebnn.study.configuration import Count, Counts, Positive, Several
 from widebnn.vi.models import SCALINGS
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Scalings",
     "Seed",
     "Thin",
+    "Widths",
 ]
 
 Images = Annotated[str, partial(one_of, LOADERS), "Images, by name."]
@@ -28,6 +29,7 @@ NumTest = Annotated[Count, "Images that are predicted, capped at the number avai
 NumChains = Annotated[Several, "Chains, each from a prior draw of its own."]
 Thin = Annotated[Count, "Steps from one draw to the next."]
 NumProjections = Annotated[Several, "Random directions in the space of the weights that the data inform."]
+Widths = Annotated[Counts, "Part of the grid."]
 Losses = Annotated[tuple[str, ...], partial(one_of, ("square", "cross-entropy")), "Part of the grid."]
 Scalings = Annotated[tuple[str, ...], partial(one_of, SCALINGS), "Of outputs: part of the grid."]
 PriorVariance = Annotated[Positive, "v, the prior variance of a weight."]

@@ -15,12 +15,12 @@ from widebnn import data, samplers, targets
 from widebnn._check import one_of, proper_fraction
 from widebnn.diagnostics import random_projections
 from widebnn.experiments.settings.chain_summaries import ess_per_step
-from widebnn.experiments.settings.fields import Noise, NumChains, Seed, Thin
+from widebnn.experiments.settings.fields import Noise, NumChains, Seed, Thin, Widths
 from widebnn.experiments.settings.posterior import of_parameters
 from widebnn.models import BNN, FCN
 from widebnn.sampling import Collector, sample
 from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
-from widebnn.study.configuration import Configuration, Count, Counts, Fraction, Positives, Several
+from widebnn.study.configuration import Configuration, Count, Fraction, Positives, Several
 from widebnn.tree import inner_product
 
 __all__ = ["SOFTMAX_MAPS", "OverMaps", "OverReg", "over_maps", "over_reg"]
@@ -73,7 +73,7 @@ class OverMaps(_Chains):
     target_acceptance: float = 0.9
     num_train: Annotated[Several, "Images."] = 64
     num_inputs: Annotated[Count, "How many of their leading principal components the network sees."] = 4
-    widths: Annotated[Counts, "Part of the grid."] = (8, 32, 128, 512)
+    widths: Widths = (8, 32, 128, 512)
     maps: Annotated[tuple[str, ...], partial(one_of, SOFTMAX_MAPS), "Part of the grid."] = tuple(SOFTMAX_MAPS)
     num_prior: Annotated[Several, "Prior draws over which the deviation of U is taken."] = 2_000
 

@@ -11,10 +11,10 @@ from flax import nnx
 from jaxtyping import Array, Float
 
 from widebnn import data, vi
-from widebnn.experiments.settings.fields import Losses, PriorVariance, Scalings, Seed
+from widebnn.experiments.settings.fields import Losses, PriorVariance, Scalings, Seed, Widths
 from widebnn.experiments.variational.ascent import curve, maximise
 from widebnn.study import Cost, Finding, Row, Rows, experiment
-from widebnn.study.configuration import Configuration, Count, Counts
+from widebnn.study.configuration import Configuration, Count
 from widebnn.vi.models import SCALINGS
 
 __all__ = ["Collapse", "collapse"]
@@ -25,7 +25,7 @@ class Collapse(Configuration):
 
     losses: Losses = ("square", "cross-entropy")
     scalings: Scalings = ("mean-field", "ntk")
-    widths: Annotated[Counts, "Part of the grid."] = (16, 64, 256, 1_024, 4_096)
+    widths: Widths = (16, 64, 256, 1_024, 4_096)
     num_points: Annotated[Count, "Observations of the curve."] = 20
     num_digits: Annotated[Count, "Observations of the digits."] = 100
     prior_variance: PriorVariance = 1 / 5

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Key, Shaped
 
 from widebnn import data, vi
 from widebnn._check import one_of
-from widebnn.experiments.settings.fields import Scalings, Seed
+from widebnn.experiments.settings.fields import Scalings, Seed, Widths
 from widebnn.experiments.settings.images import PIXELS
 from widebnn.study import Cost, Finding, Measure, Results, Row, experiment, exponent
 from widebnn.study.configuration import Configuration, Counts, Positive, Positives, Several
@@ -29,7 +29,7 @@ class ElboRatio(Configuration):
 
     datasets: Annotated[tuple[str, ...], partial(one_of, DATASETS), "By name."] = ("mnist", "boston")
     num_train: Annotated[Counts, "Observations of each of `datasets`."] = (60_000, 400)
-    widths: Annotated[Counts, "Part of the grid."] = (16, 64, 256, 1_024, 4_096)
+    widths: Widths = (16, 64, 256, 1_024, 4_096)
     prior_variances: Annotated[Positives, "Part of the grid."] = (1 / 5, 1 / 25)
     scalings: Scalings = ("mean-field", "ntk")
     taus: Annotated[Positives, "τ of η = τ p/N, each next to η = 1."] = (1e-6, 1e-4, 1e-2, 1.0)

@@ -14,10 +14,10 @@ from flax import nnx
 from jaxtyping import Array, Float, Key
 
 from widebnn import data, vi
-from widebnn.experiments.settings.fields import Losses, PriorVariance, Scalings, Seed
+from widebnn.experiments.settings.fields import Losses, PriorVariance, Scalings, Seed, Widths
 from widebnn.experiments.variational.ascent import random_posterior
 from widebnn.study import Cost, Finding, Row, Rows, experiment, exponent
-from widebnn.study.configuration import Configuration, Count, Counts, Several
+from widebnn.study.configuration import Configuration, Count, Several
 
 __all__ = ["MeanFieldGap", "mean_field_gap"]
 
@@ -29,7 +29,7 @@ class MeanFieldGap(Configuration):
 
     losses: Losses = ("square", "cross-entropy")
     scalings: Scalings = ("mean-field", "ntk")
-    widths: Annotated[Counts, "Part of the grid."] = (16, 64, 256, 1_024, 4_096)
+    widths: Widths = (16, 64, 256, 1_024, 4_096)
     num_train: Annotated[Count, "p."] = 100
     num_posteriors: Annotated[Count, "Random q per width: means from N(0, v), all deviations √v."] = 10
     prior_variance: PriorVariance = 1 / 5

@@ -10,13 +10,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widebnn import vi
-from widebnn.experiments.settings.fields import PriorVariance, Seed
+from widebnn.experiments.settings.fields import PriorVariance, Seed, Widths
 from widebnn.experiments.variational.ascent import climb, curve, maximise
 from widebnn.study import Cost, Finding, Row, Rows, experiment
 from widebnn.study.configuration import (
     Configuration,
     Count,
-    Counts,
     NonNegative,
     Positive,
     Positives,
@@ -33,7 +32,7 @@ class Suprema(Configuration):
     """
 
     taus: Annotated[Positives, "Part of the grid."] = (0.01, 0.02)
-    widths: Annotated[Counts, "Part of the grid."] = (8, 16, 32, 64, 128, 256, 512)
+    widths: Widths = (8, 16, 32, 64, 128, 256, 512)
     num_train: Annotated[Count, "p."] = 20
     prior_variance: PriorVariance = 1 / 5
     max_mean: Annotated[Positive, "Of Ξ."] = 2.0
