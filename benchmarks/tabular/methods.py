@@ -20,6 +20,7 @@ from benchmarks.tabular.scores import Mixture
 from benchmarks.tabular.units import Units
 from widebnn.estimators import READOUT_BIAS, SCALES
 from widebnn.nngp import gaussian_process, nngp_kernel
+from widebnn.targets import ScaledPosition
 
 __all__ = ["METHODS", "OURS", "UNTIL", "Fitted", "Method", "ard_process"]
 
@@ -102,8 +103,9 @@ def nngp(table: Table, seed: int) -> Fitted:
     with jax.enable_x64(True):
         x, y = (jnp.asarray(part) for part in units.table(table))
         posterior = wb.targets.scaled(make, **SCALES)
-        found = posterior.limiting_scales()
-        scales = {name: float(SCALES[name].at(jnp.asarray(u))) for name, u in found.items()}
+        mode = posterior.limiting_scales().mean
+        found = posterior.scales(ScaledPosition(None, **mode))
+        scales = {name: float(value) for name, value in found.items()}
         process = gaussian_process(nngp_kernel(make(**scales).bnn), x, y[:, None], scales["noise_std"])
 
     def predict(new: np.ndarray) -> Mixture:
