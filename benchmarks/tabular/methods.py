@@ -24,8 +24,10 @@ from widebnn.targets import ScaledPosition
 
 __all__ = ["METHODS", "OURS", "UNTIL", "Fitted", "Method", "ard_process"]
 
-UNTIL = wb.Until(ess=200, rhat=1.02, seconds=12)
-"""When a run of ours ends; seconds are without compilation."""
+UNTIL = wb.Until(ess=200, rhat=1.02)
+"""When a run of ours ends."""
+NUM_SAMPLES = 500
+"""Of each chain, at most."""
 NUM_RESTARTS = 2
 """Of the Gaussian process, besides the start at unit scales."""
 
@@ -53,8 +55,8 @@ class Method(NamedTuple):
 
 
 def bnn(table: Table, seed: int) -> Fitted:
-    """`BNNRegressor` with its defaults, until 200 effective samples and R̂ ≤ 1.02, or for 12 seconds."""
-    model = wb.BNNRegressor(until=UNTIL, random_state=seed)
+    """`BNNRegressor` with its defaults, until 200 effective samples and R̂ ≤ 1.02, or 500 draws of each chain."""
+    model = wb.BNNRegressor(num_samples=NUM_SAMPLES, until=UNTIL, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", wb.ChainWarning)  # `said` tells of it
         model.fit(*table)

@@ -41,6 +41,8 @@ class Row:
         Package and version of the method.
     device
         What it was computed on.
+    cpu_seconds
+        Of the fit, on all cores; None where it was not measured.
     load
         Processes that were running or waiting on the machine, this one among them: the mean of a minute.
     """
@@ -58,6 +60,7 @@ class Row:
     version: str
     device: str
     load: float
+    cpu_seconds: float | None = None
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -107,10 +110,13 @@ def _run(path: Path, data: Sequence[str], methods: Sequence[str], splits: Sequen
                 if (name, method, seed) in made or seed >= METHODS[method].num_splits:
                     continue
                 train, test = split(table, seed)
-                start = time.perf_counter()
+                start, cpu_start = time.perf_counter(), time.process_time()
                 fitted = METHODS[method].fit(train, seed)
-                seconds = time.perf_counter() - start
-                numbers = scores(fitted.predict(test.x), test.y)._asdict() | {"seconds": seconds}
+                times = {
+                    "seconds": time.perf_counter() - start,
+                    "cpu_seconds": time.process_time() - cpu_start,
+                }
+                numbers = scores(fitted.predict(test.x), test.y)._asdict() | times
                 row = Row(
                     data=name,
                     method=method,
