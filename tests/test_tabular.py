@@ -208,13 +208,14 @@ def row(method, split, rmse, said="", place=1, seconds=1.0):
 def test_differences_are_paired():
     ours = [row("BNNRegressor", i, rmse, "converged, ESS 201") for i, rmse in enumerate((1.0, 2.0, 4.0))]
     theirs = [row("NNGP", 0, 1.5, seconds=9.0, place=0), row("NNGP", 2, 3.5), row("NNGP", 5, 8.0)]
-    ours[0] = dataclasses.replace(ours[0], place=0)
+    ours = [dataclasses.replace(row, cpu_seconds=0.5, place=row.split) for row in ours]
     mine, other = summaries([*theirs, *ours])
     assert (mine.method, mine.num_converged, other.num_converged) == ("BNNRegressor", 3, 0)
     assert mine.scores["rmse"] == pytest.approx((7 / 3, np.std([1, 2, 4], ddof=1) / math.sqrt(3)))
     assert (other.num_splits, other.num_common) == (3, 2)
     assert other.differences["rmse"] == pytest.approx((0.0, 0.5))
     assert (other.median_seconds, other.first_seconds) == (1.0, 9.0)
+    assert mine.cpu_seconds == 0.5 and math.isnan(other.cpu_seconds)
 
 
 def test_one_split_has_no_error():

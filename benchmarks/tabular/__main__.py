@@ -57,9 +57,9 @@ def _table(options: argparse.Namespace) -> None:
     header = ["set", "method", "splits", *SCORES]
     lines = []
     for s in found:
-        seconds = [f"{s.median_seconds:.1f}", f"{s.first_seconds:.1f}"]
+        seconds = [f"{value:.1f}" for value in (s.median_seconds, s.first_seconds, s.cpu_seconds)]
         lines.append([s.data, s.method, s.num_splits, *s.scores.values(), *seconds, s.num_converged])
-    _print([*header, "seconds", "first", "converged"], lines)
+    _print([*header, "seconds", "first", "of CPU", "converged"], lines)
     print("\nless ours, on the splits that both have; below 0 the method is better than ours")
     others = [s for s in found if s.method != OURS and s.num_common]
     _print(header, [[s.data, s.method, s.num_common, *s.differences.values()] for s in others])

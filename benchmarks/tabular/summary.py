@@ -43,6 +43,8 @@ class Summary(NamedTuple):
         How many splits there are of it, and with ours.
     median_seconds, first_seconds
         Of a fit, and of the first in its process, which compiles.
+    cpu_seconds
+        Median of a fit, where they were measured, else NaN.
     num_converged
         Of how many fits it was said.
     """
@@ -55,6 +57,7 @@ class Summary(NamedTuple):
     num_common: int
     median_seconds: float
     first_seconds: float
+    cpu_seconds: float
     num_converged: int
 
 
@@ -86,6 +89,7 @@ def _summary(rows: dict[int, Row], ours: dict[int, Row]) -> Summary:
         num_common=len(common),
         median_seconds=float(np.median([row.seconds for row in rows.values()])),
         first_seconds=next(row.seconds for row in rows.values() if row.place == 0),
+        cpu_seconds=float(np.median([row.cpu_seconds or math.nan for row in rows.values()])),
         num_converged=sum(row.said.startswith("converged") for row in rows.values()),
     )
 
