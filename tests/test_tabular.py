@@ -16,11 +16,12 @@ import widebnn as wb
 from benchmarks.tabular import ensemble, rows
 from benchmarks.tabular.__main__ import main
 from benchmarks.tabular.data_sets import DATA_SETS, Table, split
-from benchmarks.tabular.methods import METHODS, Fitted, Method
+from benchmarks.tabular.methods import METHODS, OURS, Fitted, Method
 from benchmarks.tabular.rows import Row, read, run
 from benchmarks.tabular.scores import Mixture, coverage, crps, log_density, scores
 from benchmarks.tabular.summary import Estimate, summaries
 from benchmarks.tabular.units import Units
+from widebnn.experiments import results_folder
 
 SHAPES = {
     "diabetes": (442, 10),
@@ -251,3 +252,17 @@ def test_what_is_refused(arguments, message, tmp_path, capsys):
     assert main([*arguments, *paths]) == 1
     assert not (tmp_path / "rows.jsonl").exists()
     assert re.search(message, capsys.readouterr().err)
+
+
+def test_shipped_rows_are_whole():
+    content = json.loads((results_folder() / "tabular.json").read_text())
+    fits = [
+        Row(**{name: value[i] if isinstance(value, list) else value for name, value in part.items()})
+        for part in content["fits"]
+        for i in range(len(part["split"]))
+    ]
+    assert len({row.key for row in fits}) == len(fits)
+    assert {(row.data, row.method) for row in fits} == {(d, m) for d in DATA_SETS for m in METHODS}
+    for row in fits:
+        assert min(row.rmse, row.crps, row.seconds) > 0 and math.isfinite(row.nll) and 0 <= row.coverage <= 1
+        assert row.method != OURS or row.said
