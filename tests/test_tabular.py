@@ -224,6 +224,7 @@ def test_one_split_has_no_error():
     assert str(Estimate(1.23456, math.nan)) == "1.23"
     assert str(Estimate(1.23456, 0.0123)) == "1.235 ± 0.012"
     assert str(Estimate(54.321, 4.2)) == "54.3 ± 4.2"
+    assert str(Estimate(0.09, 1e-17)) == "0.090 ± 0.000"  # rounding alone
 
 
 def test_the_table_is_printed_and_stored(fits, tmp_path, capsys):

@@ -58,7 +58,7 @@ def _table(options: argparse.Namespace) -> None:
     lines = []
     for s in found:
         seconds = [f"{value:.1f}" for value in (s.median_seconds, s.first_seconds, s.cpu_seconds)]
-        lines.append([s.data, s.method, s.num_splits, *s.scores.values(), *seconds, s.num_converged])
+        lines.append([s.data, s.method, s.num_splits, *s.scores.values(), *seconds, s.num_converged or "–"])
     _print([*header, "seconds", "first", "of CPU", "converged"], lines)
     print("\nless ours, on the splits that both have; below 0 the method is better than ours")
     others = [s for s in found if s.method != OURS and s.num_common]

@@ -27,7 +27,7 @@ class Estimate(NamedTuple):
     def __str__(self) -> str:
         if not math.isfinite(self.error):
             return f"{self.value:.3g}"
-        digits = max(0, 1 - math.floor(math.log10(self.error))) if self.error else 3
+        digits = max(0, 1 - math.floor(math.log10(self.error))) if self.error > 1e-9 else 3
         return f"{self.value:.{digits}f} ± {self.error:.{digits}f}"
 
 
