@@ -35,6 +35,8 @@ from benchmarks.effective_samples import (
     mixing,
     paper_pcn,
 )
+from benchmarks.peak_memory import peak_memory
+from benchmarks.regressor_fit import regressor_fits
 from benchmarks.steps import (
     gradient_vs_potential,
     pcn_step_vs_paper,
@@ -130,11 +132,13 @@ def main(samplers: Sequence[str] = ()) -> None:
 
 
 def costs(data: wb.data.Dataset) -> Iterator[Comparison]:
-    """What a step costs, and an epoch."""
+    """What a step costs, and an epoch; what a fit costs, and a chain in memory."""
     for benchmark, widths in STEPS:
         for width in widths:
             yield benchmark(data, width)
     yield from vi_epoch()
+    yield from regressor_fits()
+    yield from peak_memory()
 
 
 def follow(posterior: Posterior, names: Iterable[str]) -> Followed:

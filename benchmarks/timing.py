@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypedDict
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from widebnn.experiments import device
@@ -47,7 +48,7 @@ def compare(id: str, ours: Callable[[], float], peer: Callable[[], float], round
     with on_one_thread():
         times = [(ours(), peer()) for _ in range(rounds)]
     ratios = [theirs / mine for mine, theirs in times]
-    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75]).tolist()
     return Comparison(
         id=id,
         ours=statistics.median(mine for mine, _ in times),

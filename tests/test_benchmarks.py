@@ -11,9 +11,12 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
+from benchmarks import regressor_fit
 from benchmarks.__main__ import EFFICIENCY, STEPS
+from benchmarks.numpyro_hmc import peak_mib
 from benchmarks.paper_lmc import lmc_steps
 from benchmarks.paper_pcn import log_density, pcn_steps
+from benchmarks.peak_memory import peak_memory
 from benchmarks.steps import network
 from benchmarks.timing import compare
 from benchmarks.vi_epoch import has_torch, our_epochs, torch_epochs, vi_epoch
@@ -95,13 +98,48 @@ def test_shipped_tables_are_whole():
     assert len(bench["waterfall"]) == 6
 
 
-def test_vi_is_not_timed_without_pytorch(monkeypatch, capsys, tmp_path):
+@pytest.mark.parametrize(
+    ("interpreter", "rows", "said"),
+    [
+        ("vi_epoch.TORCH_PYTHON", vi_epoch, "skipped vi_epoch_vs_torch: {} has no PyTorch"),
+        ("peak_memory.NUMPYRO_PYTHON", peak_memory, "skipped peak_memory_vs_numpyro: {} has no NumPyro"),
+    ],
+)
+def test_rows_without_their_peer_are_skipped(interpreter, rows, said, monkeypatch, capsys, tmp_path):
     empty = tmp_path / "python"
     empty.write_text("#!/bin/sh\nexit 1\n")
     empty.chmod(0o755)
-    monkeypatch.setattr("benchmarks.vi_epoch.TORCH_PYTHON", str(empty))
-    assert list(vi_epoch()) == []
-    assert f"skipped vi_epoch_vs_torch: {empty} has no PyTorch" in capsys.readouterr().out
+    monkeypatch.setattr(f"benchmarks.{interpreter}", str(empty))
+    assert list(rows()) == []
+    assert said.format(empty) in capsys.readouterr().out
+
+
+def test_peak_memory_is_that_of_the_process():
+    before = peak_mib()
+    held = np.ones(2**24)  # 128 MiB
+    assert 100 < peak_mib() - before < 200
+    del held
+    assert peak_mib() - before > 100  # the peak stays
+
+
+class Fitted:
+    """In place of an estimator."""
+
+    def __init__(self, num_samples, until, random_state):
+        self.stopped_ = "converged" if random_state == 0 else "draws"
+
+    def fit(self, x, y):
+        assert x.shape == (len(y), 5) and len(y) in (30, 31)
+        return self
+
+
+def test_seconds_of_a_fit_that_did_not_converge_are_not_reported(monkeypatch, capsys):
+    monkeypatch.setattr(wb, "BNNRegressor", Fitted)
+    monkeypatch.setattr(regressor_fit, "ROUNDS", {30: 1, 31: 2})
+    (row,) = regressor_fit.regressor_fits()
+    assert (row["id"], row["unit"]) == ("regressor_fit_vs_gpr_30", "s/fit")
+    assert row["ratio"] == row["peer"] / row["ours"] > 1  # nothing was fitted by ours
+    assert "skipped regressor_fit_vs_gpr_31: ours ended by draws" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(not has_torch(), reason="PyTorch, of the optional extra `bench`, is not installed")
