@@ -15,6 +15,7 @@ from sklearn.preprocessing import PolynomialFeatures
 import widebnn as wb
 from widebnn.estimators import BNNClassifier, BNNRegressor, _largest, _quantile
 from widebnn.models import FCN
+from widebnn.sampling import Draws
 from widebnn.targets import LogNormal
 
 SHORT = {"width": 8, "num_chains": 2, "num_samples": 8, "thin": 1, "burn_in": 20, "random_state": 0}
@@ -78,6 +79,22 @@ def test_convergence_is_reported(regressor):
 def test_a_fit_that_is_too_short_says_so():
     with pytest.warns(wb.ChainWarning, match="ended after 8 of 8 draws .* without an ESS of 400"):
         BNNRegressor(**SHORT | {"burn_in": 1}).fit(*curve())
+
+
+def test_draws_that_do_not_predict_are_left_out(regressor):
+    """As when σ is held so low that float32 cannot tell K̂ from singular; the fit is not called converged."""
+    watched = ("noise_std", "predictions")
+    found = {name: np.random.default_rng(0).normal(size=(2, 8, 1)) for name in watched}
+    found |= {"positions": np.arange(16.0).reshape(2, 8, 1)}
+    found["predictions"][1, 3] = np.nan
+    stats = {"acceptance_rate": np.full((2, 8), 0.5)}
+    draws = Draws(found, stats, {}, None, 0.1, thin=1, burn_in=0, seconds=1.0)
+    kept = copy.deepcopy(regressor)
+    kept._scales = {}, {}
+    kept._keep(draws, dict.fromkeys(watched))
+    assert 11.0 not in kept.positions_ and len(kept.positions_) == 15
+    assert kept.ess_["predictions"] == 0 and kept.rhat_["predictions"] == np.inf
+    assert kept.ess_["noise_std"] > 0
 
 
 def test_a_copy_predicts_the_same(regressor):

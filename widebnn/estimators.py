@@ -197,17 +197,20 @@ class _BNNEstimator(_Fitted, BaseEstimator):
         self._keep(draws, watched)
 
     def _keep(self, draws: Draws, watched: Mapping[str, Any]) -> None:
-        positions = draws["positions"].reshape(-1, draws["positions"].shape[-1])
+        # Where a scale is held so low that float32 cannot tell K̂ from singular, a draw may not predict.
+        predicts = np.isfinite(draws["predictions"]).all(axis=tuple(range(2, draws["predictions"].ndim)))
+        positions = draws["positions"][predicts]
         self.positions_ = positions[:: -(-len(positions) // MAX_POSITIONS)]
         self.acceptance_rate_, self.seconds_, self.stopped_ = (
             draws.acceptance_rate,
             draws.seconds,
             draws.stopped,
         )
-        self.ess_ = {
-            name: float(np.nan_to_num(np.min(effective_sample_size(draws[name])))) for name in watched
-        }
-        self.rhat_ = {name: float(np.max(rhat(draws[name]))) for name in watched}
+        self.ess_, self.rhat_ = dict.fromkeys(watched, 0.0), dict.fromkeys(watched, math.inf)
+        for name in watched:
+            if np.isfinite(draws[name]).all():
+                self.ess_[name] = float(np.nan_to_num(np.min(effective_sample_size(draws[name]))))
+                self.rhat_[name] = float(np.max(rhat(draws[name])))
         learned, known = self._scales
         self.scales_ = known | {name: float(draws[name].mean()) for name in learned}
 
@@ -460,9 +463,9 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
     Parameters
     ----------
     likelihood
-        "softmax": p(c | x) ∝ exp f_c(x), sampled in the coordinates of the Laplace map (Hron et al. 2022,
-        Appendix F). "gaussian": regression on one-hot targets less 1/k, as in the papers' experiments, with
-        the readout integrated out; the probability of a class is that of its observation being the largest.
+        "softmax": p(c | x) ∝ exp f_c(x), sampled in the weights as they are. "gaussian": regression on
+        one-hot targets less 1/k, as in the papers' experiments, with the readout integrated out; the
+        probability of a class is that of its observation being the largest.
     width, depth, activation, features, scales, num_chains, num_samples, thin, burn_in, until
         As in `BNNRegressor`; "noise_std" belongs to "gaussian" alone.
     random_state, progress
@@ -521,7 +524,7 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
     def _target(self, bnn):
         x = jnp.asarray(self._x)
         if self.likelihood == "softmax":
-            return targets.categorical(bnn, x, self._y, map="laplace")
+            return targets.categorical(bnn, x, self._y, map="identity")
         return targets.marginal(bnn, x, jax.nn.one_hot(self._y, self._num_outputs) - 1 / self._num_outputs)
 
     def _watched(self, posterior, rows):
