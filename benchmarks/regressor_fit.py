@@ -52,6 +52,8 @@ def regressor_fit_vs_gpr(num_rows: int, rounds: int) -> Comparison:
     """
     table = diabetes() if num_rows == 442 else friedman(num_rows)
     seeds = iter(range(rounds))
+    # more threads than cores would wait for one another
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
     def ours() -> None:
         model = wb.BNNRegressor(num_samples=MAX_DRAWS, until=UNTIL, random_state=next(seeds)).fit(*table)
@@ -59,7 +61,7 @@ def regressor_fit_vs_gpr(num_rows: int, rounds: int) -> Comparison:
             raise NotConvergedError(f"ours ended by {model.stopped_} before it had converged")
 
     def peer() -> None:
-        with threadpool_limits(os.cpu_count(), user_api="blas"), warnings.catch_warnings():
+        with threadpool_limits(cores, user_api="blas"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # length scales at their bounds
             ard_process(table.x.shape[1], 0, seed=0).fit(Units.of(table).inputs(table.x), table.y)
 
