@@ -27,7 +27,7 @@ labels = np.argmax(data.y_train, axis=1)
 
 def targets(dtype):
     x, y = jnp.asarray(data.x_train, dtype), jnp.asarray(data.y_train, dtype)
-    yield "categorical", wb.targets.categorical(bnn, x, labels)
+    yield "categorical", wb.targets.categorical(bnn, x, labels, map="gaussian")
     yield "marginal", wb.targets.marginal(bnn, x, y)
     yield "data space", wb.targets.marginal(bnn, x, y, space="data")
     yield "repriorised", wb.targets.repriorised(bnn, x, y)
