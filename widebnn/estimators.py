@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from widebnn import samplers, targets
 from widebnn._check import at_least, one_of, positive
 from widebnn._compile import Program
-from widebnn.diagnostics import effective_sample_size, rhat
+from widebnn.diagnostics import convergence
 from widebnn.models import BNN, FCN
 from widebnn.sampling import Draws, sample
 from widebnn.targets import LogNormal
@@ -148,7 +148,7 @@ class _BNNEstimator(_Fitted, BaseEstimator):
 
     def _check_options(self) -> None:
         at_least(2, num_chains=self.num_chains)
-        at_least(4, num_samples=self.num_samples)
+        at_least(8, num_samples=self.num_samples)
         at_least(1, thin=self.thin)
         at_least(1, burn_in=self.burn_in)
         names = [name for name in self._names if self.features is None or name in targets.READOUT_SCALES]
@@ -209,8 +209,9 @@ class _BNNEstimator(_Fitted, BaseEstimator):
         self.ess_, self.rhat_ = dict.fromkeys(watched, 0.0), dict.fromkeys(watched, math.inf)
         for name in watched:
             if np.isfinite(draws[name]).all():
-                self.ess_[name] = float(np.nan_to_num(np.min(effective_sample_size(draws[name]))))
-                self.rhat_[name] = float(np.max(rhat(draws[name])))
+                found = convergence(draws[name])
+                self.ess_[name] = float(np.nan_to_num(found.ess.min()))
+                self.rhat_[name] = float(np.nan_to_num(found.rhat.max(), nan=math.inf))
         learned, known = self._scales
         self.scales_ = known | {name: float(draws[name].mean()) for name in learned}
 
@@ -291,7 +292,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         By name, posterior mean of each scale.
     ess_, rhat_
         By name, the least effective sample size and the largest R̂ of each scale and of "predictions", at up
-        to 16 rows of the training inputs.
+        to 16 rows of the training inputs: what `until` looks at, by `widebnn.diagnostics.convergence`.
     acceptance_rate_, seconds_, stopped_
         Of the chains; compilation is left out of the seconds. "converged", or what else ended the run.
     positions_

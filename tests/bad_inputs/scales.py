@@ -44,11 +44,11 @@ XS, YS = np.linspace(-1, 1, 12)[:, None], np.linspace(0, 1, 12)
 
 
 def regressed(x=XS, y=YS, **options):
-    return wb.BNNRegressor(**{"width": 4, "num_samples": 4, "burn_in": 1} | options).fit(x, y)
+    return wb.BNNRegressor(**{"width": 4, "num_samples": 8, "burn_in": 1} | options).fit(x, y)
 
 
 def classified(x=XS, y=YS > 0.5, **options):
-    return wb.BNNClassifier(**{"width": 4, "num_samples": 4, "burn_in": 1} | options).fit(x, y)
+    return wb.BNNClassifier(**{"width": 4, "num_samples": 8, "burn_in": 1} | options).fit(x, y)
 
 
 ROWS = [
@@ -96,7 +96,11 @@ ROWS = [
     *refused(
         "samplers.rescaled",
         (lambda: wb.samplers.rescaled(target(), {}), TypeError, "target…scaled…Marginal"),
-        (lambda: wb.samplers.rescaled(layered(), {}, num_updates=0), "num_updates…at least 1…0"),
+        (lambda: wb.samplers.rescaled(layered(), {}), "multiplies…at least one scale…none"),
+        (
+            lambda: wb.samplers.rescaled(layered(), {"weight_std": "kernel"}, num_updates=0),
+            "num_updates…at least 1…0",
+        ),
         (
             lambda: wb.samplers.rescaled(layered(), {"noise_std": "kernel"}),
             "multiplies…below the readout, ['weight_std']; got 'noise_std'",
@@ -123,7 +127,7 @@ ROWS = [
     *refused(
         "widebnn.BNNRegressor",
         (kw(num_chains=1), "num_chains…at least 2…1"),
-        (kw(num_samples=2), "num_samples…at least 4…2"),
+        (kw(num_samples=2), "num_samples…at least 8…2"),
         (kw(thin=0), "thin…at least 1…0"),
         (kw(burn_in=0), "burn_in…at least 1…0"),
         (kw(width=0), "width…at least 1…0"),

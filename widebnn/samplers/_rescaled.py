@@ -48,12 +48,14 @@ def rescaled(target: HasScales, multiplies: Mapping[str, str], num_updates: int 
     TypeError
         If the target has no scales.
     ValueError
-        If a name is not one of the scales, no leaf has such a key, `num_updates` is below 1, or the
-        potential changes although sφ does not.
+        If there is no name, a name is not one of the scales, no leaf has such a key, `num_updates` is below
+        1, or the potential changes although sφ does not.
     """
     if not isinstance(target, HasScales):
         raise TypeError(f"target must be made by targets.scaled; got {type(target).__name__}")
     at_least(1, num_updates=num_updates)
+    if not multiplies:
+        raise ValueError("multiplies must name at least one scale; got none")
     for name, key in multiplies.items():
         if name not in target.template.scales:
             raise ValueError(
