@@ -29,6 +29,9 @@ has_display := [ -n "$${DISPLAY:-}$${WAYLAND_DISPLAY:-}" ] || [ "$$(uname)" = Da
 # The same pages on every machine: left alone, the scale would follow the device.
 export WIDEBNN_SCALE ?= smoke
 
+# Python keeps its bytecode, which some machines tell it not to: without, every import takes 5 to 10 s.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Progress bars are for readers who wait, not for pages and logs.
 export TQDM_DISABLE := 1
 

@@ -106,6 +106,7 @@ def test_posterior_predictive_check_is_drawn(run):
     plt.close("all")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("space", ["data", "feature"])
 @pytest.mark.parametrize("n", [3, 9])
@@ -161,7 +162,7 @@ def test_classes_are_drawn_by_their_probabilities():
     p = np.asarray(target.predictive_probabilities(x)(position))
     shares = np.stack([np.asarray(draws == k).mean(axis=0) for k in range(3)], axis=1)
     assert np.all(np.abs(shares - p) < 5 * np.sqrt(p * (1 - p) / 5_000) + 1e-3)
-    with pytest.raises(TypeError, match="rng_key is required: the class"):
+    with pytest.raises(TypeError, match="rng_key is required: an observation"):
         target.predictive_draw(x)(position)
 
 

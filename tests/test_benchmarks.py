@@ -24,6 +24,7 @@ from benchmarks.vi_epoch import has_torch, our_epochs, torch_epochs, vi_epoch
 SHIPPED = Path(__file__).parents[1] / "book" / "results" / "bench.json"
 
 
+@pytest.mark.slow
 def test_the_papers_density_is_ours():
     with jax.enable_x64(True):
         data = wb.data.digits(20, 5)
@@ -37,6 +38,7 @@ def test_the_papers_density_is_ours():
     np.testing.assert_allclose(theirs, ours, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_papers_steps_accept_as_ours_do():
     data = wb.data.digits(20, 5)
     bnn = network(data, width=128)
@@ -59,6 +61,7 @@ def acceptance(sampler, target, num_samples=4_000):
     return rates.mean(), rates.std() / np.sqrt(float(wb.effective_sample_size(rates)))
 
 
+@pytest.mark.slow
 def test_the_papers_langevin_steps_accept_as_those_we_follow():
     data = wb.data.digits(20, 5)
     bnn = network(data, width=64)

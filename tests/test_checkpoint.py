@@ -56,12 +56,14 @@ def test_streamed_run_resumes_and_writes_no_draws(tmp_path):
     assert not (tmp_path / "run" / "draws").exists()
 
 
+@pytest.mark.slow
 def test_finished_run_is_not_even_compiled(tmp_path, monkeypatch):
     expected = run(tmp_path)
     monkeypatch.setattr(_compile.Program, "compile", None)
     assert_same_bits(run(tmp_path), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collect", [None, {}])
 def test_run_is_extended(tmp_path, collect):
     options = {} if collect is None else {"collect": collect}
@@ -71,6 +73,7 @@ def test_run_is_extended(tmp_path, collect):
     assert before.items() <= contents(tmp_path / "draws").items()  # what was written is not written again
 
 
+@pytest.mark.slow
 def test_run_cannot_be_shortened(tmp_path):
     run(tmp_path)
     before = contents(tmp_path)
@@ -81,6 +84,7 @@ def test_run_cannot_be_shortened(tmp_path):
     assert contents(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_intervals(tmp_path, monkeypatch):
     saved = []
     save = checkpoint.Store._save
@@ -100,6 +104,7 @@ def test_intervals(tmp_path, monkeypatch):
     assert saved == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_arrays_without_entries_are_kept(tmp_path):
     options = {"collect": {"nothing": lambda u: u["a"][:0], "a": lambda u: u["a"]}}
     interrupted(tmp_path, 12, **options)
@@ -144,6 +149,7 @@ def stopped(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_another_run_is_refused_and_told_what_differs(stopped, change):
     before = contents(stopped)
@@ -153,6 +159,7 @@ def test_another_run_is_refused_and_told_what_differs(stopped, change):
     assert contents(stopped) == before
 
 
+@pytest.mark.slow
 def test_changed_data_model_and_versions_are_told_apart(tmp_path, monkeypatch):
     def go(data, power=2):
         target = wb.targets.from_potential(lambda u: jnp.sum((data @ u) ** power) / 1e3, jnp.zeros(3))
@@ -173,6 +180,7 @@ def test_changed_data_model_and_versions_are_told_apart(tmp_path, monkeypatch):
         go(data)
 
 
+@pytest.mark.slow
 def test_foreign_folders_are_left_alone(tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(ValueError, match="holds something else than a run"):
@@ -240,6 +248,7 @@ def damages(path: Path):
         yield file, "gone", None
 
 
+@pytest.mark.slow
 def test_damage_is_told_or_harmless_and_nothing_is_deleted(stored, tmp_path):
     newest, told, saved_by_older = restored(stored), set(), 0
     for i, (file, how, damaged) in enumerate(damages(stored)):
@@ -274,6 +283,7 @@ def test_a_checkpoint_of_another_run_is_told(stored, tmp_path):
         restored(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_full_disk_keeps_the_last_whole_checkpoint(tmp_path, caplog):
     """The size of files is limited for a while, so that arrays can no longer be written."""
     interrupted(tmp_path, 12)
@@ -289,6 +299,7 @@ def test_full_disk_keeps_the_last_whole_checkpoint(tmp_path, caplog):
     assert_same_bits(run(tmp_path), run())
 
 
+@pytest.mark.slow
 def test_full_disk_from_the_beginning(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
@@ -300,6 +311,7 @@ def test_full_disk_from_the_beginning(tmp_path):
     assert_same_bits(run(tmp_path / "run"), run())
 
 
+@pytest.mark.slow
 def test_a_run_killed_while_it_wrote_goes_on(tmp_path):
     """Aside lies what Orbax had not yet renamed; a segment of draws came without its state."""
     interrupted(tmp_path, 12)
@@ -312,6 +324,7 @@ def test_a_run_killed_while_it_wrote_goes_on(tmp_path):
     assert not list(tmp_path.rglob("*tmp*"))
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_its_first_checkpoint_was_whole_begins_anew(tmp_path):
     options = {"burn_in": 0, "sampler": pcn(TARGET.potential, 0.5)}
     interrupted(tmp_path, 2, **options)
@@ -320,6 +333,7 @@ def test_a_run_killed_before_its_first_checkpoint_was_whole_begins_anew(tmp_path
     assert_same_bits(run(tmp_path, **options), run(**options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["state", "state/*"])
 def test_draws_are_not_dropped_where_their_state_is_lost(tmp_path, lost):
     interrupted(tmp_path, 12)
@@ -344,6 +358,7 @@ FOREIGN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", FOREIGN.values(), ids=FOREIGN)
 def test_what_is_foreign_among_the_draws_is_refused_and_kept(tmp_path, make):
     interrupted(tmp_path, 12)
@@ -356,6 +371,7 @@ def test_what_is_foreign_among_the_draws_is_refused_and_kept(tmp_path, make):
     assert_same_bits(run(tmp_path), run())
 
 
+@pytest.mark.slow
 def test_a_link_to_nothing_is_no_folder(tmp_path):
     (tmp_path / "run").symlink_to("nowhere")
     with pytest.raises(ValueError, match="checkpoint must be a folder; .* or a link to nothing"):

@@ -41,6 +41,7 @@ def run(problem, sampler=None, **options):
 DATA = np.random.default_rng(0).normal(size=(2, 5, 3))
 
 
+@pytest.mark.slow
 def test_second_call_compiles_nothing_and_computes_its_own(compiled):
     first = run(target(DATA[0]))
     assert len(compiled) == 3, "where chains start is checked, they start, and they run"
@@ -53,6 +54,7 @@ def test_second_call_compiles_nothing_and_computes_its_own(compiled):
     assert len(compiled) == 6 and not np.array_equal(first["potential"], other["potential"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -133,6 +135,7 @@ def test_the_last_ones_are_kept(compiled, monkeypatch):
     assert [add(n) for n in (1, 2, 1, 3, 1, 2)] == [1, 2, 2, 3, 3, 4]
 
 
+@pytest.mark.slow
 def test_no_data_are_kept(compiled):
     class Data:
         def __init__(self):

@@ -83,6 +83,7 @@ def test_ess_of_ar1(x64, rho):
     assert abs(ess.mean() - exact) < 4 * ess.std(ddof=1) / np.sqrt(50) + 0.03 * exact
 
 
+@pytest.mark.slow
 def test_float32_sees_small_changes_of_a_large_value(x64):
     """A potential near 10⁴ that moves by 0.1: single precision stores it in steps of 0.001."""
     x = 1e4 + 0.1 * ar1(0.8, (4, 1_000))
@@ -98,6 +99,7 @@ def test_ess_keeps_its_value_at_any_scale():
         np.testing.assert_allclose(effective_sample_size(scale * x), effective_sample_size(x), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_ess_of_many_series_is_that_of_each(x64):
     x = np.moveaxis(ar1(0.5, (600, 2, 40)), 0, 2)  # in blocks of 256, and what is left
     each = [effective_sample_size(x[:, :, i]) for i in (0, 255, 256, 511, 512, 599)]
@@ -111,6 +113,7 @@ def test_ess_of_many_series_takes_little_more_memory_than_they():
     assert memory.temp_size_in_bytes < 2 * memory.argument_size_in_bytes
 
 
+@pytest.mark.slow
 def test_a_chain_that_never_moves_has_no_ess_or_rhat():
     stuck = jnp.full((2, 50), 1e4 + 0.3)
     assert jnp.isnan(effective_sample_size(stuck)) and jnp.isnan(rhat(stuck))
@@ -150,6 +153,7 @@ def test_rhat_sees_chains_that_disagree(x64):
     assert rhat(x + np.arange(4)[:, None]) > 1.5
 
 
+@pytest.mark.slow
 def test_arviz_agrees_on_chains_that_mix(x64):
     """Rank-normalised and ours differ in their estimators, not in what they estimate: means over 30 series
     agree within 5 % (ESS) and 0.002 (R̂). The printed numbers of one series need not."""
@@ -159,6 +163,7 @@ def test_arviz_agrees_on_chains_that_mix(x64):
     assert abs(np.asarray(rhat(x)).mean() - arviz.rhat(x).mean()) < 0.002
 
 
+@pytest.mark.slow
 def test_statistics_take_arrays_of_both_kinds_and_may_be_compiled():
     x = jax.random.normal(jax.random.key(0), (2, 100, 3))
     for statistic in [effective_sample_size, rhat_squared, rhat]:
@@ -216,6 +221,7 @@ def test_nested_rhat_of_independent_draws_is_near_one(x64, num_draws):
     assert abs(excess.mean() / expected - 1) < 0.1
 
 
+@pytest.mark.slow
 def test_nested_rhat_of_superchains_that_remember_their_start(x64):
     """Starts of variance 4 beside draws of variance 1: the excess is near 4, by few chains or many."""
     rng = np.random.default_rng(0)
@@ -232,6 +238,7 @@ def test_nested_rhat_where_nothing_moves():
     assert jnp.isnan(nested_rhat(stuck, 2)) and nested_rhat(stuck.at[2:].add(1), 2) == jnp.inf
 
 
+@pytest.mark.slow
 def test_many_short_chains_of_a_run_agree():
     """64 chains of four starts and ten draws, after burn-in and before it."""
     target = wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(2))
@@ -276,6 +283,7 @@ def test_convergence_where_nothing_moves_and_of_one_chain():
     assert convergence(np.arange(16).reshape(2, 8) % 3).ess.shape == ()
 
 
+@pytest.mark.slow
 def test_layers_are_projected_and_told_apart(x64):
     """The slow one of three leaves comes first."""
     template = {"a": {"weight": jnp.zeros((4, 3)), "bias": jnp.zeros(3)}, "b": jnp.zeros(5)}
@@ -300,6 +308,7 @@ def test_layers_are_projected_and_told_apart(x64):
     }
 
 
+@pytest.mark.slow
 def test_layers_of_a_network():
     bnn = wb.BNN(wb.models.FCN(2, width=4, depth=2, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
     target = wb.targets.standard(bnn, np.ones((3, 2)), np.ones((3, 1)))
@@ -326,6 +335,7 @@ TEMPLATE = {
 }
 
 
+@pytest.mark.slow
 def test_projections_are_inner_products_with_unit_vectors(x64):
     template = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.float64), TEMPLATE)
     project = random_projections(jax.random.key(1), template, num=7)
@@ -340,6 +350,7 @@ def test_projections_are_inner_products_with_unit_vectors(x64):
     np.testing.assert_allclose(jax.jit(project)(position), directions @ flat, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_projections_of_the_prior_are_standard_normal():
     """Variances of 4,000 draws on 20 lines: each within five of its standard errors √(2/4,000) of 1."""
     project = random_projections(jax.random.key(3), TEMPLATE, num=20)

@@ -32,6 +32,7 @@ def test_kl_of_a_quadratic_potential():
     assert_kl_of_quadratic_potential(estimates.kl_from_prior)
 
 
+@pytest.mark.slow
 def test_bias_of_the_log_mean_is_shown_and_removed():
     """−Var(w)/(2N E[w]²) = −(e^{a²} − 1)/2N in the mean over repetitions; without its removal all is off."""
     a, n = 0.6, 300
@@ -85,6 +86,7 @@ def test_prior_draws_are_functions_of_draws_from_the_prior(x64):
     assert stats.kstest(draws["bias"].ravel(), "norm").pvalue > FALSE_FAILURE
 
 
+@pytest.mark.slow
 def test_readouts_divergence_joins_by_the_chain_rule(x64):
     """All of θ by brute force, U = −log L, against the marginal chain rule of Proposition 2.3."""
     tiny = problem(noise_std=1.5)
@@ -126,6 +128,7 @@ def test_kolmogorov_distance_of_equal_normals_is_the_exact_one():
     assert abs(found.value - (2 * stats.norm.cdf(0.25) - 1)) < 1e-3 and found.error == 0
 
 
+@pytest.mark.slow
 def test_kolmogorov_distance_of_a_mixture():
     assert_distance_of_mixture(estimates.kolmogorov_distance)
 

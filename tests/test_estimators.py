@@ -37,6 +37,7 @@ def regressor():
     return BNNRegressor(width=64, num_samples=150, burn_in=200, random_state=0).fit(*curve())
 
 
+@pytest.mark.slow
 def test_a_curve_and_its_noise(regressor):
     """The noise is 1, and nine in ten new targets lie in their interval."""
     x, y = curve(400, seed=1)
@@ -49,11 +50,13 @@ def test_a_curve_and_its_noise(regressor):
     assert 1.35 < -regressor.log_predictive_density(x, y).mean() < 1.65
 
 
+@pytest.mark.slow
 def test_deviations_grow_where_there_are_no_data(regressor):
     _, std = regressor.predict([[0.0], [6.0]], return_std=True)
     assert std[1] > 1.5 * std[0]
 
 
+@pytest.mark.slow
 def test_moments_of_predictions_agree(regressor):
     x = curve(7, seed=2)[0]
     mean, std = regressor.predict(x, return_std=True)
@@ -76,6 +79,7 @@ def test_convergence_is_reported(regressor):
     assert 0.5 < regressor.acceptance_rate_ < 1
 
 
+@pytest.mark.slow
 def test_a_fit_that_is_too_short_says_so():
     with pytest.warns(wb.ChainWarning, match="ended after 8 of 8 draws .* without an ESS of 400"):
         BNNRegressor(**SHORT | {"burn_in": 1}).fit(*curve())
@@ -97,12 +101,14 @@ def test_draws_that_do_not_predict_are_left_out(regressor):
     assert kept.ess_["noise_std"] > 0
 
 
+@pytest.mark.slow
 def test_a_copy_predicts_the_same(regressor):
     x = curve(5, seed=3)[0]
     again = copy.deepcopy(regressor)
     np.testing.assert_array_equal(again.predict(x), regressor.predict(x))
 
 
+@pytest.mark.slow
 def test_more_inputs_than_a_batch(regressor, monkeypatch):
     x = curve(10, seed=4)[0]
     whole = regressor.predict(x)
@@ -117,6 +123,7 @@ def test_quantiles_of_a_mixture():
         np.testing.assert_allclose(stats.norm.cdf(found, means, stds).mean(axis=0), q, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_several_outputs_and_a_module_of_ones_own():
     x, y = curve()
     both = np.stack([y, -y], axis=1)
@@ -131,6 +138,7 @@ def test_several_outputs_and_a_module_of_ones_own():
         clone(model).set_params(scales={"weight_std": 1.0}).fit(x, both)
 
 
+@pytest.mark.slow
 def test_scales_can_be_held():
     x, y = curve()
     held = {"noise_std": 0.25, "readout_std": 1.0, "weight_std": 1.4, "bias_std": LogNormal(0.3, 0.1)}
@@ -149,6 +157,7 @@ def two_moons(n=120):
     return x + 0.15 * rng.normal(size=x.shape), np.where(label, "lower", "upper")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("likelihood", ["softmax", "gaussian"])
 def test_classes(likelihood):
     x, y = two_moons()
@@ -163,6 +172,7 @@ def test_classes(likelihood):
     assert np.isfinite(model.predict_proba([[40.0, -40.0]])).all()
 
 
+@pytest.mark.slow
 def test_chance_of_the_largest():
     means = np.array([[0.0, 0.0, 0.0], [0.3, -1.0, 0.8]], np.float32)
     found = np.asarray(_largest(jnp.asarray(means)))
@@ -172,6 +182,7 @@ def test_chance_of_the_largest():
     assert np.abs(found - counted).max() < 5 * 0.5 / np.sqrt(400_000)
 
 
+@pytest.mark.slow
 def test_in_a_pipeline_and_under_cross_validation():
     x, y = curve(30)
     pipeline = make_pipeline(PolynomialFeatures(2), BNNRegressor(**SHORT))
@@ -192,6 +203,7 @@ def test_bad_requests(regressor):
         regressor.predict([[0.0, 1.0]])
 
 
+@pytest.mark.slow
 def test_constant_columns_and_equal_rows():
     x, y = curve(20)
     x = np.repeat(np.concatenate([x, np.ones_like(x)], axis=1), 2, axis=0)

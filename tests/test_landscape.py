@@ -45,6 +45,7 @@ def round_the_circle(height, slope=0.0):
 # Paths.
 
 
+@pytest.mark.slow
 def test_slerp_follows_the_great_circle(x64):
     assert_spherical(landscape.slerp)
 
@@ -71,6 +72,7 @@ def test_slerp_of_nearly_parallel_directions_is_their_straight_line(x64, apart):
 # Slices.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["standard", "repriorised", "marginal"])
 def test_slice_holds_the_energy_of_its_points(x64, kind):
     target = network(kind)
@@ -103,6 +105,7 @@ def test_a_path_runs_from_the_first_to_the_second(x64):
     np.testing.assert_allclose(path.half_square, (np.array([1, 1.5, 2, 2.5, 3]) ** 2 - 1) / 2, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_half_square_holds_in_float32():
     """Of a million numbers, ½‖u‖² is 500,000, which float32 knows to 0.03; the slice knows it to 0.001."""
     nothing = wb.targets.from_potential(lambda u: 0.0 * u[0], jnp.zeros(1_000_000))
@@ -123,6 +126,7 @@ def test_barrier_is_the_height_of_the_bump(x64):
     np.testing.assert_allclose(path.barrier(), [3.0, 3.0], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_barrier_is_measured_from_the_higher_end_and_never_negative(x64):
     corners = jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])
     t = np.linspace(0, 1, 201)
@@ -138,6 +142,7 @@ def test_slope_of_the_prior_hides_a_bump_of_the_energy(x64):
     np.testing.assert_allclose(path.barrier(), [0.0, 1.0], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_edges_of_a_triangle_are_the_paths_between_its_corners(x64):
     target = network("standard")
     corners = draws(target, 3)
@@ -151,6 +156,7 @@ def test_edges_of_a_triangle_are_the_paths_between_its_corners(x64):
 # Curvature.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["standard", "repriorised", "marginal"])
 def test_curvature_is_the_largest_eigenvalue_of_the_hessian(x64, kind):
     target = network(kind)
@@ -158,6 +164,7 @@ def test_curvature_is_the_largest_eigenvalue_of_the_hessian(x64, kind):
     assert found.residual < 1e-3 * found.largest
 
 
+@pytest.mark.slow
 def test_curvature_of_a_convolutional_network(x64):
     images = jnp.asarray(np.random.default_rng(3).normal(size=(2, 3, 3, 1)))
     bnn = wb.BNN(wb.models.CNN(1, 2, rngs=nnx.Rngs(0)), 1, 0.2)
@@ -187,6 +194,7 @@ def test_curvature_of_a_flat_potential_is_one(x64):
     assert tuple(map(float, found)) == (1.0, 0.0)
 
 
+@pytest.mark.slow
 def test_curvature_of_linear_regression(x64):
     """1 + ‖XᵀX‖₂/σ² in θ, and 1 in φ, where repriorisation is exact (Hron et al. 2022, App. D)."""
     rng = np.random.default_rng(2)
@@ -199,6 +207,7 @@ def test_curvature_of_linear_regression(x64):
     assert jnp.allclose(flat_one.largest, 1, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_curvature_can_be_mapped_over_positions(x64):
     target = network("repriorised")
     stacked = jax.vmap(target.draw_prior)(jax.random.split(KEY, 3))
@@ -210,6 +219,7 @@ def test_curvature_can_be_mapped_over_positions(x64):
 # Training.
 
 
+@pytest.mark.slow
 def test_a_step_of_training_descends_the_energy(x64):
     target = network("standard")
     start = draws(target, 1)[0]

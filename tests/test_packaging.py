@@ -40,6 +40,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
+@pytest.mark.slow
 def test_wheel_holds_the_package_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -96,6 +97,7 @@ def test_wheel_works_with_core_dependencies_alone(wheel, tmp_path):
     assert Path(file).is_relative_to(tmp_path)
 
 
+@pytest.mark.slow
 def test_import_leaves_out_what_a_chain_does_not_need():
     program = "import sys, widebnn as wb; print(*sys.modules); wb.plots; assert 'matplotlib' in sys.modules"
     loaded = set(run(sys.executable, "-c", program, cwd=ROOT).split())

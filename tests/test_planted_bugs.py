@@ -223,7 +223,6 @@ test_bug_is_caught = caught(
     ("estimate", "mean z-score|coverage", ESTIMATES),
     ("stream", "long stream is off|quantiles|is biased|R-hat of the halves is off", STREAMS),
     ("checkpoint", "not the bits of the other run", CHECKPOINTS),
-    slow=("checkpoint",),
 )
 
 test_right_one_of_the_same_make_passes = passed(

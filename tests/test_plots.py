@@ -142,6 +142,7 @@ def test_equal_values_share_a_rank():
     np.testing.assert_array_equal(counts[0], counts[1])
 
 
+@pytest.mark.slow
 def test_rank_band_holds_independent_draws():
     """Two standard deviations hold 95.4 % of counts of independent draws: 4,000 of them within 93 to 97 %."""
     rng = np.random.default_rng(1)

@@ -56,6 +56,7 @@ def direct(theta, bnn=BNN, x=X_NEW):
     return np.stack([[np.asarray(bnn(unravel(jnp.asarray(row)), x)) for row in chain] for chain in theta])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["standard", "repriorised"])
 def test_predictions_are_those_of_the_run(kind):
     f = kept(kind).outputs(X_NEW)
@@ -80,6 +81,7 @@ def test_weights_that_no_position_holds_are_drawn(kind):
     assert np.all(np.abs(many.mean(axis=0) - posterior.mean().ravel()) < 5 * error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 100])
 def test_batches_do_not_change_predictions(batch_size, monkeypatch):
     expected = direct(drawn()["theta"])
@@ -106,6 +108,7 @@ def test_a_program_is_compiled_once():
     assert predicted._program._cache_size() == 1
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_a_batch(monkeypatch):
     """Neither all inputs nor all draws: the program's own memory knows only of a batch and a chunk."""
     monkeypatch.setattr(posterior, "MAX_DRAWS_BYTES", 4 * drawn()["theta"][0, 0].nbytes)
@@ -127,6 +130,7 @@ def test_memory_is_that_of_a_batch(monkeypatch):
     assert len(set(shapes)) == 1 and shapes[0][:2] == (4, 4)
 
 
+@pytest.mark.slow
 def test_noise_of_an_observation():
     scales = {"noise_std": np.array([[0.1] * 6, [3.0] * 6], np.float32)}
     noisy = Posterior(BNN, drawn()["theta"], (3,), scales)
@@ -237,6 +241,7 @@ def own_posterior():
     return Posterior(own(), drawn()["theta"][:, :, : 3 * 5 + 6], (3,))
 
 
+@pytest.mark.slow
 def test_users_own_network_is_handed_over_again(tmp_path):
     folder = tmp_path / "posterior"
     own_posterior().save(folder)
@@ -347,6 +352,7 @@ def test_missing_file_is_named(tmp_path):
         Posterior.load(tmp_path / "posterior")
 
 
+@pytest.mark.slow
 def test_nothing_foreign_is_written_over(tmp_path):
     folder = tmp_path / "thesis"
     folder.mkdir()
@@ -397,6 +403,7 @@ def test_full_disk_changes_nothing(succeeds_before, tmp_path, monkeypatch):
     assert [entry.name for entry in tmp_path.iterdir()] == ["posterior"]
 
 
+@pytest.mark.slow
 def test_continued_chains_extend_a_posterior():
     target = wb.targets.standard(BNN, X, Y)
     run = wb.sample(

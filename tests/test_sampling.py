@@ -34,6 +34,7 @@ def same(first, second):
     )
 
 
+@pytest.mark.slow
 def test_shapes():
     draws = run(num_chains=3, thin=2, burn_in=5)
     assert draws["a"].shape == (3, 12, 2) and draws["b"].shape == (3, 12, 1, 3)
@@ -47,11 +48,13 @@ def test_shapes():
     assert (draws.stopped, draws.reason) == ("num_samples", "num_samples: 12 of 12 draws of each chain")
 
 
+@pytest.mark.slow
 def test_potential_is_collected_unless_told_otherwise():
     draws = run(collect=None)
     assert list(draws.collected) == ["potential"] and draws["potential"].shape == (1, 12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("thin", [1, 3])
 def test_result_does_not_know_the_chunks(monkeypatch, thin):
     """However many steps or draws are compiled together, and whether a bar is shown."""
@@ -65,6 +68,7 @@ def test_result_does_not_know_the_chunks(monkeypatch, thin):
     assert same(run(**options, progress=True), expected)
 
 
+@pytest.mark.slow
 def test_another_key_gives_another_result():
     draws = wb.sample(
         jax.random.key(1), pcn(TARGET.potential, 0.5), TARGET, num_samples=12, progress=False, collect=None
@@ -72,6 +76,7 @@ def test_another_key_gives_another_result():
     assert not np.array_equal(draws["potential"], run(collect=None)["potential"])
 
 
+@pytest.mark.slow
 def test_thinning_keeps_every_third_step():
     every, third = run(num_samples=12), run(num_samples=4, thin=3)
     assert np.array_equal(third["a"], every["a"][:, 2::3])
@@ -88,6 +93,7 @@ def test_chains_differ_and_each_is_reproducible():
     assert len({values.tobytes() for values in draws["a"]}) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", ["bare", "alternate", "tuned"])
 def test_sampler_of_another_target_is_refused(wrap):
     """Same shapes, another density: the draws would be taken for this target's."""
@@ -122,6 +128,7 @@ def failing(target, sampler, **options):
     return wb.sample(jax.random.key(0), sampler, target, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collect", [None, {}])
 def test_chains_that_never_moved_are_counted_in_a_warning(collect):
     """One starts where the gradient throws every proposal of MALA far out."""
@@ -132,6 +139,7 @@ def test_chains_that_never_moved_are_counted_in_a_warning(collect):
     assert draws.acceptance_rate > 0.6
 
 
+@pytest.mark.slow
 def test_acceptance_of_nothing_is_a_warning():
     with pytest.warns(wb.ChainWarning, match="^4 of 4 chains accepted none of their 50 proposals"):
         failing(GAUSSIAN, hmc(GAUSSIAN.potential, 50.0, num_steps=5), num_samples=50)
@@ -172,6 +180,7 @@ def test_few_rejections_in_a_row_are_no_warning():
     assert draws.acceptance_rate == 0
 
 
+@pytest.mark.slow
 def test_initial_positions_are_where_chains_start():
     start = {"a": jnp.asarray([[5.0, -5.0], [3.0, 3.0]]), "b": jnp.full((2, 1, 3), 2.0)}
     draws = run(num_chains=2, initial=start, num_samples=1, sampler=rwm(TARGET.potential, 1e-4))
@@ -180,6 +189,7 @@ def test_initial_positions_are_where_chains_start():
     assert np.allclose(again["a"], draws["a"], atol=0.01)
 
 
+@pytest.mark.slow
 def test_functions_that_want_a_key_get_a_fresh_one():
     collect = {
         "first": lambda u, rng_key: jax.random.normal(rng_key),
@@ -194,6 +204,7 @@ def test_functions_that_want_a_key_get_a_fresh_one():
     assert np.array_equal(draws["a"], run(num_chains=2, num_samples=2_000)["a"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make, wanted, start",
     [(pcn, 0.4, 0.02), (pcn, 0.7, 0.9), (rwm, 0.25, 0.05)],
@@ -269,6 +280,7 @@ def test_langevin_gets_its_momentum_from_the_key():
     assert not np.array_equal(draws["a"][0], draws["a"][1])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_blackjax_nuts_on_logdensity_gives_the_exact_posterior():
     rng = np.random.default_rng(3)
@@ -301,6 +313,7 @@ def test_blackjax_nuts_on_logdensity_gives_the_exact_posterior():
     assert tree["sample_stats"]["diverging"].dtype == bool
 
 
+@pytest.mark.slow
 def test_sampler_that_reports_no_acceptance_accepts_every_move():
     mclmc = blackjax.mclmc(TARGET.logdensity, L=1.0, step_size=0.2)
     with jax.numpy_rank_promotion("allow"):  # BlackJAX broadcasts freely
@@ -320,6 +333,7 @@ def test_our_sampler_runs_in_a_loop_of_blackjax():
     assert 0 < infos.acceptance_rate.mean() < 1
 
 
+@pytest.mark.slow
 def test_bar_shows_acceptance_of_many_chains(capsys, monkeypatch):
     monkeypatch.delenv("TQDM_DISABLE", raising=False)  # which make sets
     run(num_samples=30, burn_in=20, num_chains=3, progress=True)
@@ -346,6 +360,7 @@ def test_diagnostics_take_draws():
     assert np.all((ess > 1) & (ess <= 100))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_positions_may_be_float64():
     target = wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(2, jnp.float64))

@@ -40,6 +40,7 @@ def test_moments_are_those_of_the_stored_values(num):
     assert np.allclose(found.std, values.std(axis=(0, 1), ddof=1), rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_float32_counts_beyond_its_own_digits():
     streams.assert_moments_of_long_float32_stream()
 
@@ -55,12 +56,14 @@ def test_batches_are_equally_long_and_at_most_64(num):
     assert np.allclose(batches.means[:whole], means, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, -0.5])
 def test_effective_sample_size_by_batch_means(rho):
     streams.assert_effective_sample_size(rho)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_effective_sample_size_agrees_with_that_of_the_stored_draws():
     values = autoregressive(np.random.default_rng(1), 0.8, (2**14, 4, 50))
@@ -100,6 +103,7 @@ def test_quantiles_of_few_values_are_exact(num):
     assert np.array_equal(summarised(values).quantile(0.3), found[0, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_quantiles_within_the_stated_error():
     streams.assert_quantiles()
@@ -127,6 +131,7 @@ def test_weights_of_the_sketch_count_every_value():
     assert sum(64 * 2**h for h in in_use) + 7 == found.count
 
 
+@pytest.mark.slow
 def test_integers_and_truth_values_may_be_streamed():
     found = run(stream={"is_left": lambda u: u < 0, "rounded": lambda u: jnp.round(u).astype(int)})
     shares = found.streamed["is_left"].mean
@@ -135,6 +140,7 @@ def test_integers_and_truth_values_may_be_streamed():
     assert np.all(low < 0) and np.all(high > 0) and np.array_equal(np.r_[low, high] % 1, np.zeros(6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("thin", [1, 3])
 def test_what_is_streamed_is_what_would_have_been_kept(thin):
     options = {"thin": thin, "burn_in": 7, "num_chains": 3}
@@ -150,12 +156,14 @@ def test_what_is_streamed_is_what_would_have_been_kept(thin):
     assert np.array_equal(streamed.position, kept.position)
 
 
+@pytest.mark.slow
 def test_collecting_and_streaming_side_by_side():
     draws = run(collect={"u": lambda u: u}, num_samples=50)
     assert draws["u"].shape == (2, 50, 3) and draws.stats["acceptance_rate"].shape == (2, 50)
     assert np.allclose(draws.streamed["u"].mean, draws["u"].mean(axis=(0, 1)), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_functions_that_want_a_key_get_a_fresh_one():
     draws = run(stream={"noise": lambda u, rng_key: jax.random.normal(rng_key)}, num_samples=4_000)
     noise = draws.streamed["noise"]
@@ -190,6 +198,7 @@ def memory(monkeypatch):
     return of
 
 
+@pytest.mark.slow
 def test_memory_does_not_know_the_length(memory):
     sampler = pcn(TARGET.potential, 0.5)
     short, long = (memory(TARGET, sampler, stream=FUNCTIONS, num_samples=n) for n in (1_000, 10**7))
@@ -202,6 +211,7 @@ def test_memory_does_not_know_the_length(memory):
     assert sizes[0] == sizes[1]
 
 
+@pytest.mark.slow
 def test_ten_million_parameters_need_their_state_and_what_is_asked_for(float32, memory):
     """The posterior mean of every weight costs five more of them, and the chain is updated in place."""
     size = 10**7

@@ -50,6 +50,7 @@ def test_long_trajectories_win_where_scales_differ():
     assert choice.efficiency[choice.name] > 2 * choice.efficiency["1"] > 0
 
 
+@pytest.mark.slow
 def test_what_is_chosen_can_be_run_on():
     choice = choose({"timid": walk(0.99), "bold": walk(0.4)})
     assert choice.name == "bold"
@@ -60,6 +61,7 @@ def test_what_is_chosen_can_be_run_on():
     assert abs(draws.acceptance_rate - 0.4) < 0.1
 
 
+@pytest.mark.slow
 def test_a_sampler_that_never_moves_has_no_efficiency():
     def stuck(step_size):
         right = pcn(TARGET.potential, step_size)
@@ -70,6 +72,7 @@ def test_a_sampler_that_never_moves_has_no_efficiency():
     assert choice.name == "walk"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "options", "max_step_size"),
     [
@@ -92,6 +95,7 @@ def test_every_sampler_with_a_step_size_can_be_tuned(make, options, max_step_siz
     assert abs(draws.acceptance_rate - 0.7) < 0.1 or choice.step_size == pytest.approx(max_step_size)
 
 
+@pytest.mark.slow
 def test_step_size_stays_below_its_bound():
     choice = choose({"walk": walk(0.4, step_size=0.01, max_step_size=0.05)})
     assert choice.step_size <= 0.05 * (1 + 1e-6)

@@ -61,6 +61,7 @@ def test_looks_are_at_a_hundred_draws_and_when_they_grew_by_a_quarter():
     ]
 
 
+@pytest.mark.slow
 def test_run_ends_at_the_first_look_at_which_everything_is_reached(whole):
     draws = run()
     first = next(num for num in looks() if reaches(whole, num, SLOW))
@@ -80,6 +81,7 @@ def test_run_ends_at_the_first_look_at_which_everything_is_reached(whole):
     assert attributes["stopped"] == "converged" and attributes["reason"] == draws.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws, seconds", [(4, 1e-9), (7, 100.0), (100, 1e-9)])
 def test_end_does_not_know_the_chunks(monkeypatch, draws, seconds):
     expected = run()
@@ -105,6 +107,7 @@ def test_end_of_the_draws_before_what_is_wanted_is_a_warning():
     assert draws.stopped == "num_samples" and draws["u"].shape == (4, 130, 3)
 
 
+@pytest.mark.slow
 def test_end_of_the_draws_with_what_is_wanted_is_none():
     """130 is no look, but the last draws are looked at in any case."""
     draws = run(num_samples=130, until=wb.Until(ess=2, rhat=3), step_size=1.0)
@@ -112,6 +115,7 @@ def test_end_of_the_draws_with_what_is_wanted_is_none():
     assert run(num_samples=60, until=wb.Until(ess=2, rhat=3), step_size=1.0).stopped == "converged"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collect", [{}, {"U": TARGET.potential}])
 def test_what_is_streamed_is_looked_at_too(collect):
     until = wb.Until(ess=600, rhat=1.1)
@@ -126,6 +130,7 @@ def test_what_is_streamed_is_looked_at_too(collect):
     assert earlier.streamed["u"].effective_sample_size.min() < 600
 
 
+@pytest.mark.slow
 def test_entries_that_never_change_are_left_out(whole):
     collect = {"u": lambda u: jnp.append(u, 3.0), "U": TARGET.potential, "one": lambda u: 1}
     assert run(collect=collect)["u"].shape[1] == run()["u"].shape[1]
@@ -137,6 +142,7 @@ def test_where_nothing_changes_nothing_has_converged():
         assert run(num_samples=130, collect={"one": lambda u: 1}).stopped == "num_samples"
 
 
+@pytest.mark.slow
 def test_what_is_not_a_number_has_not_converged():
     with (
         pytest.warns(wb.ChainWarning, match="values of 'log' in 4 of 4 chains are NaN"),
@@ -146,6 +152,7 @@ def test_what_is_not_a_number_has_not_converged():
         assert run(num_samples=130, collect=collect, until=wb.Until(2, 3)).stopped == "num_samples"
 
 
+@pytest.mark.slow
 def test_chains_that_stand_apart_have_not_converged():
     two = wb.targets.from_potential(
         lambda u: 40 * jnp.minimum((u[0] - 2) ** 2, (u[0] + 2) ** 2), jnp.zeros(1)
@@ -165,6 +172,7 @@ def test_chains_that_stand_apart_have_not_converged():
     assert wb.effective_sample_size(draws["u"]).min() > 20, "the chains by themselves look well"
 
 
+@pytest.mark.slow
 def test_entries_that_stood_worst_are_looked_at_first(monkeypatch):
     """Of 100 entries in four blocks, one of the last never gets there."""
     rng = np.random.default_rng(0)
@@ -206,6 +214,7 @@ def test_chains_that_end_when_they_look_well_have_nearly_what_they_claim():
     assert np.min(true) > 0.5 * 400
 
 
+@pytest.mark.slow
 def test_bar_shows_where_the_chains_stand(capsys, monkeypatch):
     monkeypatch.delenv("TQDM_DISABLE", raising=False)  # which make sets
     monkeypatch.setattr(sampling, "CHUNK_SECONDS", 1e-9)
@@ -217,6 +226,7 @@ def test_bar_shows_where_the_chains_stand(capsys, monkeypatch):
 # Seconds.
 
 
+@pytest.mark.slow
 def test_seconds_end_a_run(monkeypatch):
     monkeypatch.setattr(sampling, "CHUNK_SECONDS", 1e-9)
     draws = run(until=wb.Until(None, None, seconds=1e-9))
@@ -227,6 +237,7 @@ def test_seconds_end_a_run(monkeypatch):
         assert run(until=wb.Until(seconds=1e-9)).stopped == "seconds"
 
 
+@pytest.mark.slow
 def test_seconds_that_are_spent_before_the_first_draw_are_an_error(tmp_path):
     every = wb.Checkpoint(tmp_path / "run")
     options = {"burn_in": 200, "until": wb.Until(seconds=1e-9)}
@@ -237,6 +248,7 @@ def test_seconds_that_are_spent_before_the_first_draw_are_an_error(tmp_path):
     assert_same_bits(run(checkpoint=every, burn_in=200), run(burn_in=200))
 
 
+@pytest.mark.slow
 def test_seconds_are_those_of_all_calls(tmp_path):
     every = wb.Checkpoint(tmp_path / "run")
     first = run(checkpoint=every, until=wb.Until(None, None, seconds=1e-9))
@@ -264,6 +276,7 @@ def test_resumed_run_ends_at_the_same_draw(tmp_path, monkeypatch, chunks):
         assert (draws.stopped, draws.reason) == (expected.stopped, expected.reason)
 
 
+@pytest.mark.slow
 def test_a_run_that_has_converged_is_extended_by_wanting_more(tmp_path):
     every = wb.Checkpoint(tmp_path / "run")
     run(checkpoint=every)
@@ -299,6 +312,7 @@ def control_c(monkeypatch):
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collect", [{"u": lambda u: u}, {}])
 def test_interrupted_run_returns_its_draws(whole, control_c, collect):
     control_c(7)
@@ -312,6 +326,7 @@ def test_interrupted_run_returns_its_draws(whole, control_c, collect):
         assert np.array_equal(draws["u"], whole["u"][:, :7])
 
 
+@pytest.mark.slow
 def test_interrupt_during_burn_in_is_raised_and_the_checkpoint_goes_on(tmp_path, control_c):
     control_c(5)
     with pytest.raises(KeyboardInterrupt, match="interrupted after 5 of 8 steps of burn-in"):
@@ -365,6 +380,7 @@ def test_results_of_an_interrupted_run_are_not_stored(tmp_path, control_c):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["tune", "tune_block_size"])
 def test_tuning_does_not_choose_by_an_interrupted_run(what, control_c):
     control_c(3)

@@ -14,6 +14,7 @@ def row_numbers(rows: np.ndarray, table: np.ndarray) -> list[int]:
     return distances.argmin(axis=1).tolist()
 
 
+@pytest.mark.slow
 def test_digits_are_scikit_learns_with_their_labels():
     data = digits(num_train=100, num_test=50)
     table, labels = load_digits(return_X_y=True)

@@ -16,7 +16,7 @@ from scipy import stats
 import widebnn as wb
 
 from .dkwm import FALSE_FAILURE
-from .networks import embedding, labels, problem
+from .networks import embedding, problem
 
 NUM_DRAWS = 500_000
 NUM_CHAINS = 512
@@ -70,16 +70,15 @@ def solved(which):
         return tiny, reference(tiny, options["widths"], options["activation"])
 
 
-def reference_categorical(problem, widths, activation, num_draws=NUM_DRAWS):
-    """The same for the class probabilities under the softmax likelihood: all of θ from the prior."""
+def reference_of_means(problem, likelihood, widths, activation, num_draws=NUM_DRAWS):
+    """The same for E[y | θ] under a likelihood that is not Gaussian: all of θ from the prior."""
 
     def one(key):
         inner_key, readout_key = jax.random.split(key)
         psi, new = _prior_embeddings(problem, widths, activation, inner_key)
         w = jax.random.normal(readout_key, (psi.shape[1], problem.y.shape[1]))
-        log_p = jax.nn.log_softmax(psi @ w)
-        p = jax.nn.softmax(new @ w)
-        return jnp.sum(log_p[jnp.arange(len(psi)), labels(problem)]), p, p**2
+        mean = likelihood.mean(new @ w)
+        return jnp.sum(likelihood.log_prob(problem, psi @ w)), mean, mean**2
 
     return _weighted(one, num_draws)
 

@@ -64,14 +64,6 @@ def labels(problem):
     return jnp.argmax(problem.y, axis=1)
 
 
-def log_joint_categorical(problem, parameters: Parameters):
-    """log p(labels | θ) + log N(θ; 0, I) with the softmax likelihood, up to the prior's constant."""
-    f = problem.bnn.embedding(parameters.inner, problem.x) @ parameters.readout
-    likelihood = jnp.exp(f) / jnp.exp(f).sum(axis=1, keepdims=True)
-    true_class = likelihood[jnp.arange(len(f)), labels(problem)]
-    return jnp.sum(jnp.log(true_class)) - sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(parameters)) / 2
-
-
 def log_evidence(problem, inner):
     """log p(y | θ^{≤L}) = Σ_j log N(y_j; 0, ΨΨᵀ + σ²I), by the dense density."""
     psi = problem.bnn.embedding(inner, problem.x)

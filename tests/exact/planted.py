@@ -12,18 +12,14 @@ import pytest
 Bugs = dict[str, Callable[[], None]]
 
 
-def caught(*groups: tuple[str, str, Bugs], slow: tuple[str, ...] = ()):
-    """The test of all bugs, in groups of (kind, what the check must complain of, bugs).
+def caught(*groups: tuple[str, str, Bugs]):
+    """The test of all bugs, in groups of (kind, what the check must complain of, bugs)."""
 
-    `slow` names kinds whose checks take seconds.
-    """
-
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("check", "complaint"),
         [
-            pytest.param(
-                check, complaint, id=f"{kind}: {bug}", marks=[pytest.mark.slow] if kind in slow else []
-            )
+            pytest.param(check, complaint, id=f"{kind}: {bug}")
             for kind, complaint, bugs in groups
             for bug, check in bugs.items()
         ],
@@ -38,6 +34,7 @@ def caught(*groups: tuple[str, str, Bugs], slow: tuple[str, ...] = ()):
 def passed(**checks: Callable[[], None]):
     """The positive control: checks of right objects that are made as the broken ones are."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("check", [pytest.param(check, id=name) for name, check in checks.items()])
     def test_right_one_of_the_same_make_passes(check):
         check()

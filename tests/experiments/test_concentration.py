@@ -3,10 +3,12 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 from widebnn.experiments import concentration
 
 
+@pytest.mark.slow
 def test_bound_holds_and_deviations_are_those_of_means():
     config = dataclasses.replace(concentration.config("smoke"), num_train=(10, 40))
     for row in concentration(config):

@@ -48,6 +48,7 @@ def test_rows_cover_the_grid_and_can_be_saved():
     assert np.shape(rows[-1]["pc_traces"]) == (2, TINY.num_chains, 40)
 
 
+@pytest.mark.slow
 def test_samplers_start_from_the_same_draws_of_the_prior(monkeypatch):
     keys = []
 
@@ -90,6 +91,7 @@ def test_chains_that_do_not_move_have_no_number():
     assert still["pc_drift"] is still["pc_time"] is None
 
 
+@pytest.mark.slow
 def test_steadiness_of_noise_and_of_a_trend():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(3, 1_000, 4))

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import pytest
+
 from widebnn.experiments import counterexample
 
 from .judging import claim_of, findings, judged
@@ -9,6 +11,7 @@ from .judging import claim_of, findings, judged
 CLAIM = claim_of(counterexample, "H-AE1")
 
 
+@pytest.mark.slow
 def test_mean_has_the_limit_of_the_formula_and_the_bound_stays():
     rows = list(counterexample(counterexample.config("smoke")))
     assert [row["width"] for row in rows] == [16, 64]

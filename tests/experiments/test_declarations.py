@@ -10,6 +10,7 @@ from widebnn.experiments import CLAIMS, EXPERIMENTS
 from widebnn.scale import SCALES
 
 
+@pytest.mark.slow
 def test_parts_of_a_real_experiment_give_the_rows_of_the_whole():
     one = EXPERIMENTS["elbo_ratio"]
     config = dataclasses.replace(one.config("smoke"), num_train=(20, 10), widths=(4, 8), scalings=("ntk",))

@@ -27,6 +27,7 @@ def test_terms_are_what_small_weights_make_them():
         np.testing.assert_allclose(row["ratio"] * eta * row["kl_divergence"], -row["log_likelihood"])
 
 
+@pytest.mark.slow
 def test_cooling_takes_the_width_out():
     rows = [r for r in elbo_ratio(TINY) if r["prior_variance"] == 0.2 and r["scaling"] == "mean-field"]
     for dataset in TINY.datasets:

@@ -30,6 +30,7 @@ def test_rows_cover_the_grid(rows):
         assert row["curvature_residual"] < 0.2 * row["curvature_high"]
 
 
+@pytest.mark.slow
 def test_both_parametrisations_have_the_same_trained_networks(rows):
     for theta, phi in zip(rows[::2], rows[1::2], strict=True):
         assert (theta["misfit"], theta["norm"]) == (phi["misfit"], phi["norm"])

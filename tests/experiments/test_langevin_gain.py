@@ -112,6 +112,7 @@ def test_parts_give_the_rows_of_the_whole_and_the_best_damping_wins(calls):
     assert {row["damping"] for row in whole} == {1.0}
 
 
+@pytest.mark.slow
 def test_both_parametrisations_start_at_the_same_parameters(calls):
     list(langevin_gain(dataclasses.replace(TINY, widths=(3,), num_train=(4,), dampings=(1.0,))))
     (_, theta, _), (target, phi, _) = calls
@@ -121,6 +122,7 @@ def test_both_parametrisations_start_at_the_same_parameters(calls):
     assert not np.allclose(phi.readout, theta.readout)
 
 
+@pytest.mark.slow
 def test_the_regulariser_grows_with_the_images_where_it_should(calls):
     for reg_grows in (False, True):
         one = dataclasses.replace(TINY, widths=(2,), parametrisations=("φ",), reg_grows=reg_grows)

@@ -77,6 +77,7 @@ def test_links_lead_to_figures_that_there_are(claim):
         assert claim.experiment in source  # that chapter draws it
 
 
+@pytest.mark.slow
 def test_another_number_changes_the_page_and_the_verdict(tmp_path, entries):
     folder = tmp_path / "results"
     shutil.copytree(RESULTS, folder)

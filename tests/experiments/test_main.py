@@ -75,6 +75,7 @@ def test_a_stopped_run_goes_on(capsys, tmp_path, monkeypatch):
     assert "width 4" in printed and "width 2" not in printed
 
 
+@pytest.mark.slow
 def test_ledger_prints_or_writes_the_page(capsys, tmp_path):
     assert __main__.main(["ledger", "--results", str(RESULTS)]) == 0
     assert capsys.readouterr().out == text(ledger(RESULTS)) + "\n"

@@ -26,6 +26,7 @@ def test_a_network_takes_its_images_and_has_the_size_that_its_width_says(archite
     assert bnn.noise_std == 0.1
 
 
+@pytest.mark.slow
 def test_in_the_span_a_dense_network_is_the_same_function(x64, mixed_dtypes):
     whole = observed("dense", "digits", num_train=5, num_test=3)
     span = in_span(whole)

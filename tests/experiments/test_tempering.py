@@ -41,6 +41,7 @@ def test_rows_cover_the_grid_and_can_be_saved(rows):
         assert len(row["weights"]["unit_norm"]) == len(row["weights"]["unit_std"]) == 16
 
 
+@pytest.mark.slow
 def test_large_temperature_leads_to_the_prior_and_small_to_the_data(rows):
     cold, warm = rows
     assert warm["std"] == pytest.approx(math.sqrt(0.2), rel=0.01)

@@ -39,6 +39,7 @@ def test_rows_cover_the_grid(rows):
             assert min(row["ess_bulk_weights"], row["ess_tail_weights"]) > 0
 
 
+@pytest.mark.slow
 def test_a_part_of_the_grid_has_the_same_rows(rows):
     (again,) = over_width(dataclasses.replace(TINY, samplers=("pCN",), num_steps=(50,)))
     (before,) = (row for row in rows if row["sampler"] == "pCN")

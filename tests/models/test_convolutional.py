@@ -128,6 +128,7 @@ def in_float64(position):
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), position)
 
 
+@pytest.mark.slow
 def test_the_jacobian_map_of_a_convolutional_network(x64):
     """θ = R(φ) and log |det ∂R/∂φ| by brute force."""
     target = wb.targets.jacobian(*small_cnn(), 5.0)
@@ -166,12 +167,14 @@ def assert_slope(function, position, direction, forward=False):
     np.testing.assert_allclose(slope, (up - down) / 2e-4, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_estimated_jacobian_map_has_a_gradient(x64):
     target = wb.targets.jacobian(*small_cnn(), 5.0, num_probes=2, rng_key=jax.random.key(5))
     position, direction = (in_float64(target.draw_prior(jax.random.key(i))) for i in range(2))
     assert_slope(target.potential, position, direction)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "features",
     [lambda: CNN(1, 2, 2, rngs=nnx.Rngs(0)), lambda: WideResNet20(1, (1, 1, 1), rngs=nnx.Rngs(0))],

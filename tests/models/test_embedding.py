@@ -132,6 +132,7 @@ class Fourier(nnx.Module):
         return jnp.tanh(self.readin(jnp.cos(x @ self.frequencies[...] + self.shift)))
 
 
+@pytest.mark.slow
 def test_constants_are_no_parameters():
     embedding = from_nnx(module := Fourier())
     assert set(embedding.template) == {"readin"}
@@ -171,6 +172,7 @@ def test_linen_module_that_draws_noise_is_refused():
         wb.targets.marginal(BNN(from_linen(Noisy(), X), 1, 0.1), X, X[:, :1])
 
 
+@pytest.mark.slow
 def test_unscaled_layers_are_warned_of():
     class Wide(nnx.Module):
         def __init__(self, layer):
@@ -191,6 +193,7 @@ class Layer(NamedTuple):
     activation: Callable
 
 
+@pytest.mark.slow
 def test_function_of_any_pytree_is_an_embedding():
     """The recipe for Equinox, with a partition like its own: the arrays, and None in place of the rest."""
     network = [Layer(jnp.ones((3, 5)), jnp.tanh), Layer(jnp.ones((5, 4)), jnp.sin)]

@@ -43,6 +43,7 @@ def test_layer_may_have_another_scale_and_start_elsewhere():
     assert jnp.allclose(layer(h) - 2 * h @ kernel, 0.5, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_variance_of_pre_activations_does_not_know_the_width():
     """E f² = σ_W² ‖x‖²/d_in + σ_b² at any width, over the prior."""
     for width in (4, 64):

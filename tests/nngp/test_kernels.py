@@ -88,6 +88,7 @@ def test_expectations_are_continuous_where_inputs_meet(x64, activation, sign):
         assert jnp.all(jnp.isfinite(at)) and jnp.allclose(at, close, rtol=0, atol=gap)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["erf", "gelu"])
 def test_expectations_are_their_integrals(x64, activation):
     """Gauss–Hermite quadrature in two dimensions; what a third fewer nodes change is its error."""
@@ -108,6 +109,7 @@ def test_expectations_are_their_integrals(x64, activation):
         assert jnp.all(jnp.abs(found - exact) <= 2 * error + 1e-12)
 
 
+@pytest.mark.slow
 def test_relu_expectations_are_their_integrals(x64):
     """In polar coordinates the radius is integrated exactly (E r² = 2); the angle by the trapezoidal rule."""
     a, c, b = covariances()
@@ -122,11 +124,13 @@ def test_relu_expectations_are_their_integrals(x64):
     assert jnp.allclose(both, second, rtol=0, atol=2 / 200_000)  # one node at either end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", EXPECTATIONS)
 def test_kernel_is_the_mean_over_finite_networks(x64, activation):
     assert_kernel(activation)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", EXPECTATIONS)
 def test_tangent_kernel_is_the_mean_over_finite_networks(x64, activation):
     assert_tangent_kernel(activation)
@@ -191,11 +195,13 @@ def test_network_on_rotated_inputs_has_the_same_kernel(x64):
         assert jnp.allclose(make(rotated.bnn)(rotated.x), make(bnn)(x), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_widths_do_not_matter():
     narrow, wide = (wb.nngp.nngp_kernel(network(width, 2)) for width in (1, 30))
     assert jnp.array_equal(narrow(inputs()), wide(inputs()))
 
 
+@pytest.mark.slow
 def test_bytes_are_numbers(float32, monkeypatch):
     """Images as they are read: squares of bytes would overflow."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)

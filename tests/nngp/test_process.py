@@ -40,6 +40,7 @@ def test_moments_are_those_of_the_conditional_gaussian(x64):
     assert jnp.allclose(gp.covariance(x_new), new - weights @ cross, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_log_marginal_likelihood_is_the_log_density_of_the_observations(x64):
     gp, _, k, *_ = problem()
     law = stats.multivariate_normal(np.zeros(len(k)), k + NOISE**2 * np.eye(len(k)))
@@ -58,6 +59,7 @@ def test_log_marginal_likelihood_is_the_sum_of_predictions_one_by_one(x64):
     assert jnp.allclose(gp.log_marginal_likelihood(), total, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_noise_can_be_learnt_by_its_gradient(x64):
     gp, *_ = problem()
 
@@ -82,6 +84,7 @@ def test_kl_from_prior_is_that_of_two_gaussians(x64):
     assert jnp.allclose(gp.kl_from_prior(), sum(each), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_kl_from_prior_is_a_mean_over_the_prior(x64):
     """KL = E[log p(f) − log p(f | D)], and log p(f | D) = log p(f) + log p(y | f) − log p(y)."""
     gp, _, k, *_ = problem()
@@ -109,6 +112,7 @@ def assert_moments(draws, mean, covariance):
     assert (np.abs(between) < limit * np.outer(std, std) / math.sqrt(num)).all()
 
 
+@pytest.mark.slow
 def test_draws_have_the_posterior_moments(x64):
     gp, x_new, *_ = problem()
     draws = gp.sample(jax.random.key(0), x_new, 100_000)
@@ -126,6 +130,7 @@ def test_equal_inputs_get_equal_values(x64):
     assert jnp.allclose(draws[:, 0], draws[:, 1], atol=1e-6)  # the square root of float64's rounding
 
 
+@pytest.mark.slow
 def test_without_noise_it_interpolates(x64):
     gp, x_new, *_ = problem(noise_std=0.0)
     assert jnp.allclose(gp.mean(gp.x), gp.y, atol=1e-10)

@@ -83,6 +83,7 @@ def test_power():
     assert detectable(NUM_DRAWS, FALSE_FAILURE / 7) < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("density", [regression, logistic])
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_target_is_conserved(sampler, density):
@@ -110,6 +111,7 @@ def slice_at_level(density):
     return build
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("density", [regression, logistic])
 def test_elliptical_slice_conserves_the_target_and_always_moves(density):
     always = (1 - 1e-9, 1 + 1e-9)
@@ -142,6 +144,7 @@ def preconditioned_by(density, gaussian=Gaussian, prior=1.0):
     return build
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("density", [regression, logistic])
 def test_slice_about_a_gaussian_conserves_the_target(density):
     always = (1 - 1e-9, 1 + 1e-9)
@@ -202,6 +205,7 @@ def conserved_by_rescaling(log=jnp.log):
     assert_distributed("norm", np.sum(end.network["kernel"] ** 2, axis=(1, 2)), stats.chi2(6).cdf)
 
 
+@pytest.mark.slow
 def test_rescaling_conserves_the_prior_and_the_weights():
     conserved_by_rescaling()
 

@@ -61,6 +61,7 @@ def stationary_std(step_size):
     return 1 / np.sqrt(PRECISION * (1 - step_size**2 * PRECISION / 4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step_size", [0.2, 0.4])
 @pytest.mark.parametrize("damping", [0.1, 1.0])
 def test_uncorrected_chain_has_the_known_bias(step_size, damping):
@@ -126,6 +127,7 @@ def test_flat_directions_make_the_leapfrog_step_of_all_their_coordinates():
 NUM_FLAT = 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("damping", "metropolis"), [(1.0, True), (0.3, True), (0.1, False)])
 def test_carrying_the_norm_is_langevin_on_all_coordinates(damping, metropolis):
     """From equilibrium the same acceptance; where the chain is corrected, ‖x‖² stays χ²."""

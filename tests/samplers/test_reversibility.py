@@ -98,6 +98,7 @@ def test_leapfrog_runs_back(num_steps):
         assert jnp.allclose(change, -change_back, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_leapfrog_preserves_volume():
     integrate = leapfrog(potential, 0.3, 3)
     (u,) = positions(1)
@@ -143,6 +144,7 @@ def test_rotations_run_back(num_steps):
         assert jnp.allclose(change, -change_back, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_rotations_preserve_volume_and_report_the_change_of_energy():
     integrate = rotations(potential, 0.3)
     (u,) = positions(1)
@@ -185,6 +187,7 @@ def path(sampler, num_steps=60):
     return jax.lax.scan(step, sampler.init(u, rng_key=jax.random.key(9)), keys)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [samplers.hmc, samplers.langevin])
 def test_mala_is_one_leapfrog_step(other):
     points, rates = path(samplers.mala(potential, 0.6))

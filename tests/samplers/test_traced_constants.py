@@ -34,6 +34,7 @@ def run(make, step_size):
     return jax.lax.scan(lambda state, key: sampler.step(key, state), state, keys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKE)
 def test_one_program_serves_many_step_sizes(name):
     make, traces = MAKE[name], 0

@@ -120,6 +120,7 @@ def test_copies_are_equal():
         assert again == config and again is not config and config_hash(again) == config_hash(config)
 
 
+@pytest.mark.slow
 def test_workers_get_those_of_the_book_whole(tmp_path):
     """As a sweep sends them: by names and numbers, from which each is built anew and checked again."""
     configs = [config for one in experiments.EXPERIMENTS.values() for config in one.scales.values()]

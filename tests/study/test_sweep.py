@@ -35,6 +35,7 @@ def configs(log):
     return [Config(seed, str(log), num_samples=3 if seed == 1 else 0) for seed in range(6)]
 
 
+@pytest.mark.slow
 def test_results_come_in_order_and_are_stored(tmp_path, log, configs):
     folder = tmp_path / "new" / "results"
     results = sweep(measure, configs, folder)

@@ -56,12 +56,14 @@ def assert_close(one, other):
     assert jnp.linalg.norm(one - other) <= 1e-10 * jnp.linalg.norm(other)
 
 
+@pytest.mark.slow
 def test_value_and_gradient_are_those_of_all_rows(tiny, make):
     whole, *blocked = values_and_gradients(make, tiny, BLOCK_SIZES if make is wb.targets.marginal else (5,))
     for found in blocked:
         assert_close(found, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"widths": (4,)}, {"out_features": 3, "bias_std": 0.0}], ids=str)
 def test_other_networks(x64, options):
     whole, blocked = values_and_gradients(wb.targets.marginal, problem(n=7, **options), (3,))
@@ -81,6 +83,7 @@ def test_the_value_alone_and_several_chains(tiny, kind):
         assert_close(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["standard", "repriorised at another λ", "rotated"])
 def test_everything_a_target_offers_is_the_same(tiny, kind):
     def answers(target, position, key):
@@ -96,6 +99,7 @@ def test_everything_a_target_offers_is_the_same(tiny, kind):
         assert_close(one, other)
 
 
+@pytest.mark.slow
 def test_derivatives_beyond_the_gradient(tiny):
     """Of a prediction, through ΨᵀΨ and Ψᵀy, and of the gradient: μ and S are then not constant."""
     whole, blocked = (in_feature_space(wb.targets.marginal, tiny, size) for size in (None, 5))
@@ -135,6 +139,7 @@ def compiled_gradient(n, d_in, width, depth, block_size):
     return jax.jit(value_and_gradient).lower(x, y, bnn.features.template).compile()
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_data():
     few, many, whole = (
         compiled_gradient(n, 64, 128, 2, block_size).memory_analysis().temp_size_in_bytes
@@ -144,6 +149,7 @@ def test_memory_does_not_grow_with_the_data():
     assert whole > 8 * many, "what is saved"
 
 
+@pytest.mark.slow
 def test_the_gradient_of_50_000_images_fits_in_16_gib():
     memory = compiled_gradient(50_000, 3_072, 1_024, 3, 2_048).memory_analysis()
     used = memory.argument_size_in_bytes + memory.temp_size_in_bytes + memory.output_size_in_bytes
@@ -184,6 +190,7 @@ def test_a_step_at_10_000_images_takes_less_than_4_gib():
     assert 0 < int(run.stdout) < 4 * 2**20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_size", [None, 100])
 def test_compilation_embeds_no_data(block_size, monkeypatch):
     """None of the driver's programs holds an array of the size of the data; such arrays are arguments."""

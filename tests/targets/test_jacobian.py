@@ -118,6 +118,7 @@ def test_estimate_and_its_gradient_are_those_of_the_naive_sum(order):
     assert jnp.allclose(ravel_pytree(gradient)[0], ravel_pytree(exact_gradient)[0], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_gradient_of_the_estimated_potential_by_finite_differences(tiny):
     target = jacobian(tiny, 2.0, num_probes=2, rng_key=KEY)
     flat, unravel = ravel_pytree(tiny.draw_parameters())
@@ -132,6 +133,7 @@ def test_gradient_of_the_estimated_potential_by_finite_differences(tiny):
     assert jnp.allclose(jax.grad(along)(0.0), slope, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_many_probes_of_high_order_find_the_determinant():
     """Within five standard errors, known for Rademacher probes: Var sᵀAs = 2 Σ_{i≠j} A_ij²."""
     tiny = problem(widths=(4,), n=3)
@@ -149,6 +151,7 @@ def test_many_probes_of_high_order_find_the_determinant():
     assert 5 * error + remainder < 0.2 * jnp.abs(log).max() + 0.05  # the bound itself says something
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_probes(tiny):
     def temporary(num_probes):
         target = jacobian(tiny, num_probes=num_probes, rng_key=KEY)
@@ -158,6 +161,7 @@ def test_memory_does_not_grow_with_probes(tiny):
     assert temporary(4) == temporary(256) > 0
 
 
+@pytest.mark.slow
 def test_linear_model_has_its_known_law():
     """Without hidden layers R is affine: W = μ_λ + Σ_λφ, so that φ is Gaussian with precision Σ_λΣ⁻¹Σ_λ."""
     tiny, reg = problem(widths=(), out_features=2), 0.7
@@ -181,6 +185,7 @@ def test_linear_model_has_its_known_law():
         assert jnp.allclose(jax.grad(energy)(mode), 0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_chain_on_an_injective_map_has_the_exact_moments():
     tiny, reg = problem(widths=(3,), n=2), 2.0
     target = jacobian(tiny, reg)
@@ -199,6 +204,7 @@ def test_no_inverse_is_offered(tiny):
     assert {field.name for field in dataclasses.fields(jacobian(tiny))}.isdisjoint({"space", "block_size"})
 
 
+@pytest.mark.slow
 def test_large_reg_gives_the_standard_parametrisation(tiny):
     phi = tiny.draw_parameters()
     reg = 1e9

@@ -39,6 +39,7 @@ def repriorised(tiny, reg=None, space="auto"):
     return wb.targets.repriorised(tiny.bnn, tiny.x, tiny.y, reg, space)
 
 
+@pytest.mark.slow
 def test_embedding_is_the_one_of_the_theory():
     for activation in ("gelu", "erf"):
         tiny = problem(widths=(3, 4), activation=activation)
@@ -58,6 +59,7 @@ def test_standard_is_minus_the_log_likelihood(tiny):
     assert_density(tiny, standard(tiny), log_density_of_map)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", ["data", "feature"])
 @pytest.mark.parametrize("reg", [None, 0.01, 40.0])
 def test_repriorised_is_the_change_of_variables(tiny, reg, space):
@@ -139,6 +141,7 @@ def assert_moments(draws, mean, variance):
     assert jnp.all(jnp.abs(draws.var(axis=0) / variance - 1) < 5 * np.sqrt(2 / n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", ["data", "feature"])
 def test_drawn_readouts_have_the_exact_posterior(tiny, space):
     """Moments of `output` and of posterior-predictive draws are the Rao–Blackwellised ones."""
@@ -155,6 +158,7 @@ def test_drawn_readouts_have_the_exact_posterior(tiny, space):
     assert_moments(draws, mean, variance + tiny.bnn.noise_std**2)
 
 
+@pytest.mark.slow
 def test_posterior_of_the_readout_by_its_moments(tiny):
     """`marginal.readout` against the joint density: at λ = σ² minus the Hessian's inverse is Σ."""
     target, parameters = marginal(tiny), tiny.draw_parameters()
@@ -181,6 +185,7 @@ def test_auto_factorises_the_smaller_matrix():
     assert isinstance(marginal(many).readout_posterior(many.draw_parameters().inner), wb.targets.FeatureSpace)
 
 
+@pytest.mark.slow
 def test_gradient_is_finite_where_eigenvalues_meet():
     """Equal rows of data make eigenvalues of K̂ coincide; the Cholesky forms differentiate through them."""
     tiny = problem(n=4)

@@ -127,7 +127,6 @@ test_bug_is_caught = caught(
             "rest of the observations forgotten": same(RestForgotten),
         },
     ),
-    slow=("ranks",),
 )
 
 test_right_one_of_the_same_make_passes = passed(spectrum=same(Spectrum))

@@ -35,6 +35,7 @@ def pair(request, x64):
     return tiny, wb.targets.rotated(base), base
 
 
+@pytest.mark.slow
 def test_chain_is_as_large_as_the_rank(pair):
     _, rotated, base = pair
     shapes = [
@@ -93,6 +94,7 @@ def test_new_inputs_see_the_prior_of_the_complement():
     assert_new_inputs_see_the_prior(rotated, tiny, lambda u, key: rotated.embedding_at(tiny.x_new)(u, key))
 
 
+@pytest.mark.slow
 def test_whole_parameters_hold_the_prior_of_the_complement():
     tiny, rotated = one_layer()
 

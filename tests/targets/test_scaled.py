@@ -40,6 +40,7 @@ def test_spectrum_of_equal_rows_and_columns(x64):
         np.testing.assert_allclose(targets.spectrum(psi, y, space).potential(1.0, 0.1), exact, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_spectrum_in_float32(float32):
     """Many observations of few features, where a difference of squares would cancel."""
     rng = np.random.default_rng(0)
@@ -78,6 +79,7 @@ def test_conditional_of_readout_scales_is_the_potential(observed, space):
     scales.assert_conditional(scales.target_of(observed.x, observed.y, space=space))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("noise_std",), ("readout_std",), ("weight_std",)])
 def test_one_scale_alone(observed, names):
     """The others keep their values: noise 0.4, readout 1 and layer 1.4."""
@@ -96,6 +98,7 @@ def test_one_scale_alone(observed, names):
     assert target.scale(names[0])(state.position) != target.scale(names[0])(position)
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_the_target_at_the_scales(observed):
     target = scales.target_of(observed.x, observed.y)
     position, key = target.draw_prior(jax.random.key(0)), jax.random.key(1)
@@ -107,6 +110,7 @@ def test_predictions_are_those_of_the_target_at_the_scales(observed):
     assert theta.readout.shape == (4, 1)
 
 
+@pytest.mark.slow
 def test_limiting_scales_maximise_the_evidence(observed):
     """σ of the limit against a grid, all other scales held by their narrow priors."""
     fixed = targets.LogNormal(1.0, 1e-4)
@@ -127,6 +131,7 @@ def test_limiting_scales_maximise_the_evidence(observed):
     assert jnp.isfinite(target.potential(start))
 
 
+@pytest.mark.slow
 def test_limit_has_the_curvature_of_the_evidence(observed):
     """The covariance is the inverse of the Hessian at the mode, and nowhere wider than the prior."""
     target = scales.target_of(observed.x, observed.y)
@@ -146,6 +151,7 @@ def test_limit_has_the_curvature_of_the_evidence(observed):
     assert jnp.linalg.eigvalsh(found.factor @ found.factor.T).max() < 1 + 1e-6
 
 
+@pytest.mark.slow
 def test_scales_at_which_the_potential_fails_are_left_alone(observed):
     """Eigenvalues hold where a Cholesky factor does not: predictions there would not be numbers."""
 
@@ -168,6 +174,7 @@ def test_scales_at_which_the_potential_fails_are_left_alone(observed):
     assert len(np.unique(found)) > 20
 
 
+@pytest.mark.slow
 def test_evidence_of_many_rows_takes_some_of_them(observed, monkeypatch):
     monkeypatch.setattr("widebnn.targets._scaled.MAX_ROWS", 3)
     found = scales.target_of(observed.x, observed.y).limiting_scales().mean
@@ -189,6 +196,7 @@ def test_ranks_of_the_truth_are_uniform(x64):
     scales.assert_uniform(found)
 
 
+@pytest.mark.slow
 def test_a_classifier_learns_its_scales(float32):
     rng = np.random.default_rng(0)
     x, labels = rng.normal(size=(12, 2)), rng.integers(3, size=12)

@@ -65,6 +65,9 @@ TARGETS = {
     "categorical, gaussian": classifier("gaussian"),
     "categorical, gaussian at λ": classifier("gaussian", reg=True),
     "categorical, laplace": classifier("laplace"),
+    "binary": lambda s: targets.binary(network(s), X, Y > 0),
+    "Student": lambda s: targets.student_t(network(s), X, Y, degrees=3.0),
+    "Student, identity": lambda s: targets.student_t(network(s), X, Y, 3.0, "identity"),
     "linear": lambda s: targets.linear(X, Y, s["noise_std"]),
     "linear, repriorised": lambda s: targets.linear(X, Y, s["noise_std"]).repriorised(),
     "linear, repriorised at λ": lambda s: targets.linear(X, Y, s["noise_std"]).repriorised(s["reg"]),
@@ -107,6 +110,7 @@ def test_tangent_kernel_has_derivatives_in_all_scales():
     assert_derivatives(lambda s: jnp.sum(jnp.sin(wb.nngp.ntk_kernel(network(s, "relu"))(X))), least=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "features",
     [

@@ -75,7 +75,7 @@ def test_new_inputs_may_be_a_table():
 
 def test_classes_may_be_a_column():
     target = wb.targets.categorical(network(3), FRAME, pd.Series([0, 1, 2, 1]))
-    assert jnp.array_equal(target.onehot.argmax(axis=1), jnp.array([0, 1, 2, 1]))
+    assert jnp.array_equal(target.likelihood.onehot.argmax(axis=1), jnp.array([0, 1, 2, 1]))
 
 
 def test_missing_entry_is_named(monkeypatch):

@@ -26,17 +26,20 @@ def fit(model, num_epochs, optimiser=STAY, **options):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"local": True}, {"weighting": "geometric", "temperature": 10.0}])
 def test_fit_of_a_linear_model_is_the_known_optimum(x64, options):
     assert_optimum(**options)
 
 
+@pytest.mark.slow
 def test_hot_posterior_is_the_prior(x64):
     found = fitted(1e6)
     np.testing.assert_allclose(found.mean, 0, atol=1e-3)
     np.testing.assert_allclose(found.std, VARIANCE**0.5, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_cold_posterior_is_the_least_squares_fit(x64):
     found = fitted(0.0)
     np.testing.assert_allclose(found.mean, np.linalg.lstsq(X, Y)[0][:, 0], atol=0.01)
@@ -49,6 +52,7 @@ def expected_log_likelihood(mean, std):
     return -np.sum(squares / (2 * 0.5**2) + np.log(0.5 * np.sqrt(2 * np.pi)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighting", ["uniform", "geometric"])
 @pytest.mark.parametrize("local", [False, True])
 def test_minibatches_add_up_to_the_elbo(x64, weighting, local):
@@ -101,6 +105,7 @@ def test_interrupted_fit_ends_with_the_same_bits(tmp_path):
         of_classes(Everything(), 3, checkpoint=checkpoint)
 
 
+@pytest.mark.slow
 def test_checkpoint_of_other_data_or_another_temperature_is_refused(tmp_path):
     checkpoint = wb.Checkpoint(tmp_path / "run")
     of_classes(Everything(), 1, checkpoint=checkpoint)
@@ -121,6 +126,7 @@ def test_state_and_point_estimates_move_with_training_and_have_no_divergence():
     assert same(before, nnx.to_pure_dict(nnx.state(module))), "the user's own module must stay as it was"
 
 
+@pytest.mark.slow
 def test_training_raises_the_elbo_and_predicts_the_labels():
     labels = (X[:, 0] > 0).astype(np.int32)
     found = of_classes(wb.vi.TwoLayer(3, 16, 2, rngs=nnx.Rngs(0)), 200, y=labels, temperature=0.01)

@@ -54,6 +54,7 @@ def only_kernel(draw):
     return kernel
 
 
+@pytest.mark.slow
 def test_undrawn_convolution_has_its_moments():
     conv = wb.models.Conv(3, 2, scale=1, bias_std=0, initial_std=0.01, rngs=rngs())
     taken = wb.vi.network(nnx.Sequential(conv, lambda h: h.mean(axis=(1, 2))), IMAGES, KEY)
@@ -104,11 +105,13 @@ def test_resnet_has_the_papers_weights_and_leaves_batchnorm_without_a_posterior(
     assert not jax.tree.leaves(wb.vi.network(models.ResNet20(norm="none", rngs=rngs()), IMAGES, KEY).point)
 
 
+@pytest.mark.slow
 def test_batchnorm_is_refused_by_mcmc():
     with pytest.raises(ValueError, match="features must be a function of one input.*BatchNorm at blocks"):
         wb.BNN(models.ResNet20(rngs=rngs()), 1, 0.1)
 
 
+@pytest.mark.slow
 def test_signals_of_the_normaliser_free_resnet_stay_of_order_one():
     outputs = jnp.stack(
         [models.ResNet20(norm="none", scaling="ntk", rngs=nnx.Rngs(seed))(IMAGES) for seed in range(5)]

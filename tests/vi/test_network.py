@@ -84,6 +84,7 @@ def fitted():
     )
 
 
+@pytest.mark.slow
 def test_predictive_is_the_mean_over_draws_in_any_blocks(fitted):
     found = wb.vi.predict(KEY, fitted, X32, num_samples=7, block_size=9)
     draws = [fitted.posterior.draw(key) for key in jax.random.split(KEY, 7)]

@@ -51,6 +51,7 @@ def test_moments_of_outputs_agree_with_draws(x64, scaling):
     assert (5 * variance_error < 0.2 * moments.variance).all()  # the check is a sharp one
 
 
+@pytest.mark.slow
 def test_exact_elbo_agrees_with_its_estimate(x64):
     net, q = two_layer()
     exact = wb.vi.square_elbo(q, X, Y, temperature=0.3)
@@ -63,6 +64,7 @@ def test_exact_elbo_agrees_with_its_estimate(x64):
     assert 5 * error < 0.05 * abs(exact.value)
 
 
+@pytest.mark.slow
 def test_an_input_of_zeros_has_a_gradient():
     _, q = two_layer()
     gradient = jax.grad(lambda q: wb.vi.square_elbo(q, jnp.zeros((1, 3)), jnp.ones((1, 2))).value)(q)

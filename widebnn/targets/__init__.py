@@ -1,11 +1,11 @@
 """Targets: potentials over N(0, I), one for each parametrisation of a posterior."""
 
 from widebnn.targets._base import Target, from_potential
-from widebnn.targets._categorical import categorical
 from widebnn.targets._jacobian import jacobian
 from widebnn.targets._linear import linear
 from widebnn.targets._marginal import marginal
 from widebnn.targets._network import NetworkTarget
+from widebnn.targets._non_gaussian import binary, categorical, student_t
 from widebnn.targets._readout import DataSpace, FeatureSpace, ReadoutPosterior, readout_posterior
 from widebnn.targets._repriorised import repriorised
 from widebnn.targets._rotated import rotated
@@ -24,6 +24,7 @@ __all__ = [
     "ScaledPosition",
     "Spectrum",
     "Target",
+    "binary",
     "categorical",
     "from_potential",
     "jacobian",
@@ -35,4 +36,5 @@ __all__ = [
     "scaled",
     "spectrum",
     "standard",
+    "student_t",
 ]

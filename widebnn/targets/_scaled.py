@@ -23,9 +23,9 @@ from widebnn.nngp import gaussian_process, nngp_kernel
 from widebnn.samplers._base import Potential
 from widebnn.samplers._preconditioned import Gaussian
 from widebnn.targets._base import Target
-from widebnn.targets._categorical import Categorical
 from widebnn.targets._marginal import Marginal
 from widebnn.targets._network import Function, NetworkPosterior, NetworkTarget
+from widebnn.targets._non_gaussian import NonGaussian
 from widebnn.targets._rotated import Rotated
 from widebnn.targets._spectrum import spectrum
 from widebnn.tree import Position, normal_like
@@ -99,11 +99,11 @@ class Scaled(Target):
         By name, the prior of each scale.
     """
 
-    make: Callable[..., NetworkPosterior | Categorical]
+    make: Callable[..., NetworkPosterior | NonGaussian]
     priors: Mapping[str, LogNormal]
 
     @functools.cached_property
-    def median(self) -> NetworkPosterior | Categorical:
+    def median(self) -> NetworkPosterior | NonGaussian:
         """The target at the medians of the scales."""
         return self.make(**{name: prior.median for name, prior in self.priors.items()})
 
@@ -132,7 +132,7 @@ class Scaled(Target):
             raise ValueError(f"name must be one of {', '.join(map(repr, self.priors))}; got {name!r}")
         return lambda position: self.scales(position)[name]
 
-    def at(self, position: ScaledPosition) -> NetworkPosterior | Categorical:
+    def at(self, position: ScaledPosition) -> NetworkPosterior | NonGaussian:
         """The network's target at the scales of a position, of which `position.network` is a position."""
         return self.make(**self.scales(position))
 
@@ -225,8 +225,8 @@ class Scaled(Target):
         """
         import scipy.optimize
 
-        if isinstance(self.median, Categorical):
-            raise TypeError("make must return a target with Gaussian noise: of classes there is no evidence")
+        if isinstance(self.median, NonGaussian):
+            raise TypeError("make must return a target with Gaussian noise, whose evidence is known")
         template = self.template
         parts = {"scales": template.scales, "readout_scales": template.readout_scales}
         origin, unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), parts))
@@ -272,7 +272,7 @@ class Scaled(Target):
         return ScaledPosition(start.network, *near)
 
 
-def scaled(make: Callable[..., NetworkPosterior | Categorical], **priors: LogNormal) -> Scaled:
+def scaled(make: Callable[..., NetworkPosterior | NonGaussian], **priors: LogNormal) -> Scaled:
     """A network's posterior together with that of its scales.
 
     Two names have a meaning. "noise_std" is σ. "readout_std" multiplies Ψ, weights and bias of the readout
@@ -312,7 +312,7 @@ def scaled(make: Callable[..., NetworkPosterior | Categorical], **priors: LogNor
         positive(**{f"{name}.median": prior.median})
         positive(**{f"{name}.spread": prior.spread})
     target = Scaled(make, dict(priors))
-    if not isinstance(median := target.median, NetworkPosterior | Categorical):
+    if not isinstance(median := target.median, NetworkPosterior | NonGaussian):
         raise TypeError(f"make must return a target of a network's posterior; got {type(median).__name__}")
     _check_readout_scales(target)
     return target

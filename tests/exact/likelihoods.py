@@ -1,0 +1,69 @@
+"""Likelihoods that are not Gaussian, written out densely, on the observations of a tiny problem."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+
+import widebnn as wb
+
+from .networks import labels
+
+DEGREES = 3.0
+
+
+class Likelihood(NamedTuple):
+    """How the package is asked for it, log p(y_i | F_i) of each row, and E[y | F]."""
+
+    target: Callable
+    log_prob: Callable
+    mean: Callable
+
+    def log_joint(self, problem, parameters):
+        """log p(y | θ) + log N(θ; 0, I), up to the prior's constant."""
+        f = problem.bnn.embedding(parameters.inner, problem.x) @ parameters.readout
+        prior = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(parameters)) / 2
+        return jnp.sum(self.log_prob(problem, f)) - prior
+
+
+def _probabilities(f):
+    return jnp.exp(f) / jnp.exp(f).sum(axis=1, keepdims=True)
+
+
+def _of_class(problem, f):
+    return jnp.log(_probabilities(f)[jnp.arange(len(f)), labels(problem)])
+
+
+def _yes(f):
+    return 1 / (1 + jnp.exp(-f))
+
+
+def _of_answer(problem, f):
+    return jnp.sum(jnp.log(jnp.where(problem.y > 0, _yes(f), 1 - _yes(f))), axis=1)
+
+
+def _of_student(problem, f):
+    t, half = (problem.y - f) / problem.bnn.noise_std, (DEGREES + 1) / 2
+    log_c = gammaln(half) - gammaln(DEGREES / 2) - jnp.log(jnp.pi * DEGREES) / 2
+    return jnp.sum(log_c - jnp.log(problem.bnn.noise_std) - half * jnp.log(1 + t**2 / DEGREES), axis=1)
+
+
+LIKELIHOODS = {
+    "softmax": Likelihood(
+        lambda tiny, **options: wb.targets.categorical(tiny.bnn, tiny.x, labels(tiny), **options),
+        _of_class,
+        _probabilities,
+    ),
+    "bernoulli": Likelihood(
+        lambda tiny, **options: wb.targets.binary(tiny.bnn, tiny.x, tiny.y > 0, **options),
+        _of_answer,
+        _yes,
+    ),
+    "student": Likelihood(
+        lambda tiny, **options: wb.targets.student_t(tiny.bnn, tiny.x, tiny.y, DEGREES, **options),
+        _of_student,
+        lambda f: f,
+    ),
+}

@@ -1,0 +1,241 @@
+"""Posteriors of networks whose likelihood is not Gaussian, under three affine maps of the readout."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key, Real
+
+from widebnn._arrays import Inputs, NewInputs, Observations, Table, column
+from widebnn._check import Number, positive
+from widebnn.models import BNN, Parameters
+from widebnn.targets._affine_maps import AffineMap, affine_map
+from widebnn.targets._base import Target
+from widebnn.targets._likelihoods import Bernoulli, Likelihood, Softmax, StudentT
+from widebnn.targets._network import Function, check_inputs, check_new_inputs, required
+from widebnn.tree import half_square_difference
+
+__all__ = ["Classifier", "NonGaussian", "binary", "categorical", "student_t"]
+
+Labels = Real[Array | np.ndarray, " n"] | Real[Array | np.ndarray, "n d_out"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NonGaussian(Target):
+    """p(y | θ) = p(y | F) at F = ΨW, with the readout written as W = μ + Σ^{1/2}φ_W.
+
+    U(φ) = −log p(y | ΨW) + ½‖W‖² − ½‖φ_W‖² − log |∂W/∂φ_W|.
+    """
+
+    bnn: BNN
+    x: Float[Array, "n ..."]
+    likelihood: Likelihood
+    affine: Callable[[Float[Array, "n p"]], AffineMap]
+    """Ψ ↦ the map of the readout."""
+
+    @property
+    def template(self):
+        return self.bnn.template(self.x)
+
+    @property
+    def num_observations(self) -> int:
+        return len(self.x)
+
+    def potential(self, position: Parameters) -> Float[Array, ""]:
+        psi = self.bnn.embedding(position.inner, self.x)
+        affine = self.affine(psi)
+        w = affine.transform(position.readout)
+        log_likelihood = jnp.sum(self.likelihood.log_prob(psi @ w))
+        return half_square_difference(w, position.readout) - log_likelihood - affine.log_jacobian()
+
+    def log_normaliser(self) -> Float[Array, ""]:
+        """0: the potential leaves nothing out."""
+        return jnp.zeros((), self.template.readout.dtype)
+
+    def to_parameters(self, position: Parameters, rng_key=None) -> Parameters:
+        """θ: the inner parameters as they are, the readout W = μ + Σ^{1/2}φ_W."""
+        affine = self.affine(self.bnn.embedding(position.inner, self.x))
+        return Parameters(position.inner, affine.transform(position.readout))
+
+    def from_parameters(self, parameters: Parameters) -> Parameters:
+        """φ of θ."""
+        affine = self.affine(self.bnn.embedding(parameters.inner, self.x))
+        return Parameters(parameters.inner, affine.inverse(parameters.readout))
+
+    def output(self, x: NewInputs | Table) -> Function:
+        """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`; logits where y is a class."""
+        x = check_new_inputs(x, self.x.shape[1:], self.x.dtype)
+        return lambda position, rng_key=None: self.bnn(self.to_parameters(position), x)
+
+    def predictive_mean(self, x: NewInputs | Table) -> Function:
+        """E[y | θ] at new inputs, (m, d_out), as a function of `(position, rng_key=None)`."""
+        output = self.output(x)
+        return lambda position, rng_key=None: self.likelihood.mean(output(position))
+
+    def predictive_draw(self, x: NewInputs | Table) -> Callable[..., Any]:
+        """Observations y* drawn at θ, a function of `(position, rng_key)`.
+
+        (m, d_out); class numbers (m,) under a softmax.
+        """
+        output = self.output(x)
+
+        def draw(position, rng_key=None):
+            return self.likelihood.draw(required(rng_key, "an observation"), output(position))
+
+        return draw
+
+    def log_likelihood(
+        self, position: Parameters, rng_key: Key[Array, ""] | None = None
+    ) -> Float[Array, " n"]:
+        """log p(y_i | θ) of each observation i: collected as "log_likelihood", what `arviz.loo` takes."""
+        psi = self.bnn.embedding(position.inner, self.x)
+        return self.likelihood.log_prob(psi @ self.affine(psi).transform(position.readout))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Classifier(NonGaussian):
+    """The same where y is a class, or several that are in or out."""
+
+    def predictive_probabilities(self, x: NewInputs | Table) -> Function:
+        """Probabilities of the classes, (m, d_out), as a function of `(position, rng_key=None)`."""
+        return self.predictive_mean(x)
+
+
+def categorical(
+    bnn: BNN,
+    x: Inputs | Table,
+    labels: Labels | Table,
+    map: str = "laplace",
+    reg: Number | None = None,
+    num_steps: int = 3,
+) -> Classifier:
+    """The posterior of a network that classifies, with a softmax likelihood (Hron et al. 2022, App. F).
+
+    Whatever the map, the change of variables is exact and `to_parameters` follows the same posterior.
+
+    Parameters
+    ----------
+    bnn
+        The network, one output per class. Its `noise_std` is no part of this likelihood.
+    x
+        Inputs (n, ...).
+    labels
+        Class numbers (n,) from 0 to d_out − 1, or one-hot rows (n, d_out).
+    map
+        "laplace": the Gaussian approximation that the softmax likelihood itself gives to the readout's
+        posterior, by Newton's method. The only one whose potential varies less as the network grows wider;
+        each step factorises a matrix of min(n, p) d_out rows, p the columns of Ψ. "identity": φ = θ, which
+        costs nothing. "gaussian": the T of regression on one-hot targets less 1/d_out, what the paper does;
+        it takes labels for outputs with noise of variance λ, and chains mix badly where λ is small.
+    reg
+        λ > 0 of the map "gaussian", and of no other; σ² of the network unless given.
+    num_steps
+        Steps of the map "laplace", at least 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If x is empty, not finite or does not fit the network, `labels` are neither class numbers nor one-hot
+        rows, `map` is unknown, `reg` is not positive or is given with another map than "gaussian", or
+        `num_steps` is below 1.
+    """
+    x = check_inputs(bnn, x)
+    onehot = _one_hot(labels, len(x), bnn.out_features)
+    likelihood = Softmax(jnp.asarray(onehot, bnn.template(x).readout.dtype))
+    return Classifier(bnn, x, likelihood, affine_map(map, likelihood, reg, bnn.noise_std, num_steps))
+
+
+def binary(
+    bnn: BNN,
+    x: Inputs | Table,
+    y: Observations | Table,
+    map: str = "laplace",
+    reg: Number | None = None,
+    num_steps: int = 3,
+) -> Classifier:
+    """The posterior of a network that says yes or no: y_ij is 1 with probability 1/(1 + e^{−f_j(x_i)}).
+
+    Parameters
+    ----------
+    bnn
+        The network, one output per question. Its `noise_std` is no part of this likelihood.
+    x
+        Inputs (n, ...).
+    y
+        Zeros and ones (n, d_out), or (n,) where there is one output.
+    map, reg, num_steps
+        As in `categorical`; the map "gaussian" regresses on y − ½.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If x is empty, not finite or does not fit the network, y is not of that shape or holds other numbers
+        than 0 and 1, or an option is one that `categorical` refuses.
+    """
+    x = check_inputs(bnn, x)
+    y = _observations(bnn, x, y)
+    if len(others := np.setdiff1d(np.asarray(y), (0, 1))):
+        raise ValueError(f"y must hold zeros and ones; got {others[0]}")
+    likelihood = Bernoulli(y)
+    return Classifier(bnn, x, likelihood, affine_map(map, likelihood, reg, bnn.noise_std, num_steps))
+
+
+def student_t(
+    bnn: BNN,
+    x: Inputs | Table,
+    y: Observations | Table,
+    degrees: Number = 4.0,
+    map: str = "laplace",
+    reg: Number | None = None,
+    num_steps: int = 3,
+) -> NonGaussian:
+    """The posterior of a network for data with outliers: y_ij = f_j(x_i) + σ t, t of Student's distribution.
+
+    σ is the `noise_std` of the network. Regression on the same data is the limit of many degrees of freedom.
+
+    Parameters
+    ----------
+    bnn
+        The network.
+    x
+        Inputs (n, ...).
+    y
+        Observations (n, d_out), or (n,) where there is one output.
+    degrees
+        ν > 0 of Student's distribution; the variance of the noise is σ²ν/(ν − 2) from ν > 2.
+    map, reg, num_steps
+        As in `categorical`; "laplace" takes steps of EM, and "gaussian" is the T of regression on y.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If x or y is empty, not finite or of the wrong shape, `degrees` is not positive, or an option is one
+        that `categorical` refuses.
+    """
+    x = check_inputs(bnn, x)
+    likelihood = StudentT(_observations(bnn, x, y), positive(degrees=degrees), bnn.noise_std)
+    return NonGaussian(bnn, x, likelihood, affine_map(map, likelihood, reg, bnn.noise_std, num_steps))
+
+
+def _observations(bnn: BNN, x: Float[Array, "n ..."], y: Observations | Table) -> Float[Array, "n d_out"]:
+    y = column(y=y).astype(bnn.template(x).readout.dtype)
+    if y.shape != (len(x), bnn.out_features):
+        raise ValueError(f"y must have shape (n, d_out) = ({len(x)}, {bnn.out_features}); got {y.shape}")
+    return y
+
+
+def _one_hot(labels: Labels | Table, n: int, num_classes: int) -> np.ndarray:
+    labels = np.asarray(labels)
+    classes = np.arange(num_classes)
+    if labels.shape == (n,) and np.issubdtype(labels.dtype, np.integer) and np.isin(labels, classes).all():
+        return labels[:, None] == classes
+    is_one_hot = labels.shape == (n, num_classes) and np.isin(labels, (0, 1)).all()
+    if is_one_hot and (labels.sum(axis=1) == 1).all():
+        return labels
+    raise ValueError(
+        f"labels must be integers ({n},) from 0 to {num_classes - 1} or one-hot rows ({n}, {num_classes}); "
+        f"got {labels.dtype} of shape {labels.shape} with values "
+        f"{', '.join(str(value) for value in sorted(set(labels.flat))[:5])}"
+    )
