@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import jax
 
 import widebnn as wb
+from benchmarks.depth import gradients_whitened_vs_weights
 from benchmarks.effective_samples import (
     BLACKJAX,
     OURS,
@@ -136,6 +137,7 @@ def costs(data: wb.data.Dataset) -> Iterator[Comparison]:
     for benchmark, widths in STEPS:
         for width in widths:
             yield benchmark(data, width)
+    yield from gradients_whitened_vs_weights(data)
     yield from vi_epoch()
     yield from regressor_fits()
     yield from peak_memory()

@@ -20,6 +20,7 @@ from widebnn._devices import Devices
 assert len(jax.devices()) == 8
 data = wb.data.digits(num_train=48, num_test=1)
 bnn = wb.BNN(wb.models.FCN(64, 20, depth=2, rngs=nnx.Rngs(0)), out_features=10, noise_std=0.1)
+wide = wb.BNN(wb.models.FCN(64, 60, depth=2, rngs=nnx.Rngs(0)), out_features=10, noise_std=0.1)
 
 
 labels = np.argmax(data.y_train, axis=1)
@@ -32,6 +33,7 @@ def targets(dtype):
     yield "data space", wb.targets.marginal(bnn, x, y, space="data")
     yield "repriorised", wb.targets.repriorised(bnn, x, y)
     yield "rotated", wb.targets.rotated(wb.targets.marginal(bnn, x, y))
+    yield "whitened", wb.targets.whitened(wb.targets.marginal(wide, x, y))
 
 
 jax.config.update("jax_enable_x64", True)  # sums in another order then differ by nothing but rounding

@@ -104,6 +104,21 @@ ROWS = [
         (lambda: classifier().output(X[:, :2]), "x…(m, 3,)…(4, 2)"),
     ),
     *refused(
+        "targets.whitened",
+        (lambda: wb.targets.whitened(target("jacobian")), TypeError, "target…with an inverse…Jacobian"),
+        (
+            lambda: wb.targets.whitened(wb.targets.whitened(wb.targets.marginal(bnn(), X, Y))),
+            TypeError,
+            "target…not yet whitened; got Whitened",
+        ),
+        (
+            lambda: wb.targets.whitened(wb.targets.marginal(bnn(), X, Y, "feature", 2)),
+            "target must have block_size=None…2",
+        ),
+        (lambda: wb.targets.whitened(fcn()), TypeError, "target…FCN"),
+        (lambda: wb.targets.whitened(target("marginal")).output(X[:, :2]), "x…(m, 3,)…(4, 2)"),
+    ),
+    *refused(
         "targets.binary",
         (X, [0, 1, 2, 0], {}, "y must hold zeros and ones; got 2.0"),
         (X, [0, 1, 0.5, 0], {}, "y must hold zeros and ones; got 0.5"),

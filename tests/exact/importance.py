@@ -58,6 +58,7 @@ def reference(problem, widths, activation, num_draws=NUM_DRAWS):
 PROBLEMS = {
     "one layer": {"widths": (3,), "activation": "gelu"},
     "two layers": {"widths": (4, 2), "activation": "erf", "out_features": 2, "n": 4},
+    "three layers": {"widths": (5, 4, 2), "activation": "gelu", "n": 3, "noise_std": 0.8},
 }
 
 

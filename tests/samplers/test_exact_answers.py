@@ -33,7 +33,7 @@ def marginal(tiny, space="auto"):
     return wb.targets.marginal(tiny.bnn, tiny.x, tiny.y, space)
 
 
-rotated = wb.targets.rotated
+rotated, whitened = wb.targets.rotated, wb.targets.whitened
 
 CASES = {
     "one layer, standard, pcn": (standard, lambda u: pcn(u, 0.3)),
@@ -78,6 +78,19 @@ CASES = {
     "two layers, rotated standard, pcn": (lambda tiny: rotated(standard(tiny)), lambda u: pcn(u, 0.2)),
     "two layers, rotated repriorised, rwm": (lambda tiny: rotated(repriorised(tiny)), lambda u: rwm(u, 0.3)),
     "two layers, rotated marginal, mala": (lambda tiny: rotated(marginal(tiny)), lambda u: mala(u, 0.25)),
+    "two layers, whitened standard, pcn": (lambda tiny: whitened(standard(tiny)), lambda u: pcn(u, 0.2)),
+    "two layers, whitened marginal, function-space hmc": (
+        lambda tiny: whitened(marginal(tiny)),
+        lambda u: function_space_hmc(u, 0.25, 4, damping=0.4),
+    ),
+    "three layers, whitened repriorised, hmc": (
+        lambda tiny: whitened(repriorised(tiny, 0.5)),
+        lambda u: hmc(u, 0.25, 5),
+    ),
+    "three layers, whitened marginal, function-space hmc": (
+        lambda tiny: whitened(marginal(tiny)),
+        lambda u: function_space_hmc(u, 0.5, 4, jitter=True),
+    ),
 }
 
 
@@ -86,7 +99,7 @@ SHORT = {"thin": 3, "burn_in": 200}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", ["one layer", "two layers"])
+@pytest.mark.parametrize("which", ["one layer", "two layers", "three layers"])
 def test_reference_rests_on_many_draws(which):
     assert solved(which)[1].effective_draws > 10_000
 
@@ -114,6 +127,6 @@ def test_elliptical_slice_has_exact_moments():
 @pytest.mark.slow
 def test_unitwise_alternated_with_a_sampler_of_the_layers_below_has_exact_moments():
     tiny, exact = solved("two layers")
-    target = rotated(marginal(tiny))
+    target = whitened(marginal(tiny))
     below = function_space_hmc(target.potential, 0.25, 4)
     assert_exact(target, alternate(below, unitwise(target)), tiny, exact.moments, **SHORT)

@@ -20,15 +20,15 @@ WANTED = 1e-3
 
 
 @functools.cache
-def potential(dtype):
-    """The rotated marginal target on real images: CIFAR-10 where it is at hand, else digits."""
+def potential(dtype, reduced, depth):
+    """The marginal target, reduced, on real images: CIFAR-10 where it is at hand, else digits."""
     load = wb.data.cifar10 if os.environ.get("WIDEBNN_DATA") else wb.data.digits
     data = load(num_train=256, num_test=1)
-    features = wb.models.FCN(data.x_train.shape[1], 1_024, rngs=nnx.Rngs(0))
+    features = wb.models.FCN(data.x_train.shape[1], 1_024, depth, rngs=nnx.Rngs(0))
     graph, state = nnx.split(features)
     features = nnx.merge(graph, jax.tree.map(lambda leaf: leaf.astype(dtype), state))
     x, y = (jnp.asarray(a, dtype) for a in (data.x_train, data.y_train))
-    target = wb.targets.rotated(wb.targets.marginal(wb.BNN(features, 10, noise_std=0.1), x, y))
+    target = reduced(wb.targets.marginal(wb.BNN(features, 10, noise_std=0.1), x, y))
     return target, jax.jit(target.potential)
 
 
@@ -43,13 +43,20 @@ def float32_noise(rng_key, position):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module, name", [(_pcn, "pcn"), (_pcnl, "pcnl")], ids=["pcn", "pcnl"])
-def test_acceptance_agrees_with_float64(module, name):
+@pytest.mark.parametrize(
+    "module, name, beta, reduced, depth",
+    [
+        pytest.param(_pcn, "pcn", 0.2, wb.targets.rotated, 1, id="pcn"),
+        pytest.param(_pcnl, "pcnl", 0.2, wb.targets.rotated, 1, id="pcnl"),
+        pytest.param(_pcn, "pcn", 0.05, wb.targets.whitened, 2, id="pcn, two whitened layers"),
+    ],
+)
+def test_acceptance_agrees_with_float64(module, name, beta, reduced, depth):
     """Along a float32 chain: each proposal's acceptance rate, in both precisions, from the same position."""
     rates = {jnp.float32: [], jnp.float64: []}
     with jax.enable_x64(True), mock.patch.object(module, "normal_like", float32_noise):
-        targets = {dtype: potential(dtype) for dtype in rates}
-        samplers = {dtype: getattr(module, name)(evaluate, 0.2) for dtype, (_, evaluate) in targets.items()}
+        targets = {dtype: potential(dtype, reduced, depth) for dtype in rates}
+        samplers = {dtype: getattr(module, name)(evaluate, beta) for dtype, (_, evaluate) in targets.items()}
         init = {dtype: jax.jit(sampler.init) for dtype, sampler in samplers.items()}
         step = {dtype: jax.jit(sampler.step) for dtype, sampler in samplers.items()}
         state = init[jnp.float32](targets[jnp.float32][0].draw_prior(jax.random.key(0)))

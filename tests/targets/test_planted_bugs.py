@@ -5,9 +5,12 @@ from unittest import mock
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import widebnn as wb
+from widebnn.models import _whitened_dense
+from widebnn.models._whitened_dense import WhitenedDense
 from widebnn.targets import _blocks as blocks
 from widebnn.targets import _rotated
 from widebnn.targets._affine_maps import Laplace
@@ -16,6 +19,7 @@ from widebnn.targets._likelihoods import Bernoulli, StudentT
 from widebnn.targets._marginal import Marginal
 from widebnn.targets._non_gaussian import NonGaussian
 from widebnn.targets._repriorised import Repriorised
+from widebnn.targets._whitened import Whitened
 from widebnn.tree import half_square_difference, normal_like
 
 from ..exact.change_of_variables import assert_density, log_density_of_inner, log_density_of_map
@@ -24,6 +28,11 @@ from ..exact.importance import assert_exact, solved
 from ..exact.likelihoods import LIKELIHOODS
 from ..exact.networks import problem
 from ..exact.planted import caught, passed
+from ..exact.whitening import (
+    assert_batches_share_a_draw,
+    assert_new_inputs_see_the_prior_of_the_complement,
+    assert_orthogonal_change_of_variables,
+)
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -211,6 +220,41 @@ def last_block_left_out(rows, of_block):
 
 RIGHT_SUM = blocks.Rows.sum
 
+
+ROOT, RESTORE, EMBEDDING_AT = _whitened_dense.root, WhitenedDense.restore, Whitened.embedding_at
+
+
+def factor(change):
+    """The check of whitened layers with another Cholesky factor L of (scaled activations, σ_b)."""
+    return lambda: assert_orthogonal_change_of_variables(root=change)
+
+
+def stale(scaled, bias_std):
+    """K at other activations than the layer is applied to."""
+    other = jnp.asarray(np.random.default_rng(0).normal(size=scaled.shape), scaled.dtype)
+    return ROOT(0.3 * other, bias_std)
+
+
+def prior_added(layer, h, rng_key):
+    """Z not projected: the part that the data see gets the prior's draw besides."""
+    right = RESTORE(layer, h, rng_key)
+    names = sorted(right)
+    return {name: right[name] + 0.3 * jax.random.normal(rng_key, right[name].shape) for name in names}
+
+
+def other_draw_per_batch(target, x):
+    """A key per number of rows."""
+    embedding = EMBEDDING_AT(target, x)
+    return lambda position, rng_key: embedding(position, jax.random.fold_in(rng_key, len(x)))
+
+
+def draw_per_batch(embedding_at=EMBEDDING_AT):
+    tiny = problem(widths=(6, 5), n=4)
+    target = wb.targets.whitened(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
+    with mock.patch.object(Whitened, "embedding_at", embedding_at):
+        assert_batches_share_a_draw(target, tiny.x_new)
+
+
 POTENTIALS = {
     "blocks: rows of the last one counted twice": lambda: in_blocks(last_block_counted_twice),
     "blocks: the last one left out": lambda: in_blocks(last_block_left_out),
@@ -230,6 +274,9 @@ POTENTIALS = {
     "R: log-determinant of the wrong sign": lambda: change_of_variables(DeterminantOfRWrongSign, reg=0.5),
     "R: prior term missing": lambda: change_of_variables(WithoutPriorOfR, reg=0.5),
     "R: determinant as if f were linear": lambda: change_of_variables(DeterminantOfFirstFactor, reg=0.5),
+    "whitened: factor transposed": factor(lambda *of: ROOT(*of).T),
+    "whitened: bias forgotten in K": factor(lambda scaled, bias_std: ROOT(scaled, 0.0)),
+    "whitened: K of other activations": factor(stale),
     "softmax: log-Jacobian missing": lambda: non_gaussian(kind=MapWithoutLogJacobian),
     "softmax: prior term missing": lambda: non_gaussian(kind=MapWithoutPriorOfW),
     "softmax: Jacobian of an earlier Newton step": lambda: non_gaussian(affine=JacobianOfAnEarlierStep),
@@ -299,14 +346,24 @@ PREDICTIONS = {
 }
 
 
+RESTORED = {
+    "whitened: Z not projected": lambda: assert_new_inputs_see_the_prior_of_the_complement(prior_added),
+    "whitened: another draw per batch": lambda: draw_per_batch(other_draw_per_batch),
+}
+
+
 test_bug_is_caught = caught(
     ("potential", "where .* is right", POTENTIALS),
+    ("restored", "law of new inputs is another|batches see different networks", RESTORED),
     ("prediction", "CDFs differ by|off by .* standard errors", PREDICTIONS),
 )
 
 test_right_one_of_the_same_make_passes = passed(
     repriorised=lambda: change_of_variables(Repriorised, reg=0.5),
     jacobian=lambda: change_of_variables(JacobianMapWithout, reg=0.5),
+    whitened=factor(ROOT),
+    restored=assert_new_inputs_see_the_prior_of_the_complement,
+    batches=draw_per_batch,
     softmax=non_gaussian,
     bernoulli=lambda: non_gaussian("bernoulli"),
     student=lambda: non_gaussian("student"),

@@ -40,6 +40,10 @@ def network(s, activation="gelu", width=3):
     return wb.BNN(features, 2, s["noise_std"], weight_std=s["weight_std"], bias_std=s["bias_std"])
 
 
+def deep(s):
+    return network(s, width=(4, 3))
+
+
 def probed(s):
     return targets.jacobian(network(s, width=2), X, Y, s["reg"], num_probes=2, rng_key=jax.random.key(1))
 
@@ -59,6 +63,7 @@ TARGETS = {
     "repriorised at λ, feature space": lambda s: targets.repriorised(network(s), X, Y, s["reg"], "feature"),
     "repriorised at λ, blocks": lambda s: targets.repriorised(network(s), X, Y, s["reg"], "feature", 2),
     "rotated": lambda s: targets.rotated(targets.repriorised(network(s), X, Y, s["reg"])),
+    "whitened": lambda s: targets.whitened(targets.marginal(deep(s), X[:3], Y[:3])),
     "jacobian": lambda s: targets.jacobian(network(s, width=1), X[:2], Y[:2], s["reg"]),
     "jacobian, probes": probed,
     "categorical, identity": classifier("identity"),

@@ -30,11 +30,15 @@ class Embedding(NamedTuple):
     module
         The NNX module it was split from, with shapes in place of its parameters: `widebnn.nngp` reads the
         architecture off it. None where there is none.
+    num_rows
+        The number of inputs that its parameters belong to, as those of `widebnn.targets.whitened` do; None
+        for a network of any inputs.
     """
 
     apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]]
     template: PyTree[jax.ShapeDtypeStruct]
     module: nnx.Module | None = None
+    num_rows: int | None = None
 
 
 class FeaturesError(ValueError):

@@ -12,6 +12,7 @@ from widebnn.targets._rotated import rotated
 from widebnn.targets._scaled import READOUT_SCALES, LogNormal, Scaled, ScaledPosition, scaled
 from widebnn.targets._spectrum import Spectrum, spectrum
 from widebnn.targets._standard import standard
+from widebnn.targets._whitened import whitened
 
 __all__ = [
     "READOUT_SCALES",
@@ -37,4 +38,5 @@ __all__ = [
     "spectrum",
     "standard",
     "student_t",
+    "whitened",
 ]

@@ -28,6 +28,7 @@ from widebnn.targets._network import Function, NetworkPosterior, NetworkTarget
 from widebnn.targets._non_gaussian import NonGaussian
 from widebnn.targets._rotated import Rotated
 from widebnn.targets._spectrum import spectrum
+from widebnn.targets._whitened import Whitened
 from widebnn.tree import Position, normal_like
 
 __all__ = ["READOUT_SCALES", "LogNormal", "Scaled", "ScaledPosition", "scaled"]
@@ -345,4 +346,4 @@ def _check_readout_scales(target: Scaled) -> None:
 
 
 def _is_marginal(target: Target) -> TypeGuard[NetworkTarget]:
-    return isinstance(target.base if isinstance(target, Rotated) else target, Marginal)
+    return isinstance(target.base if isinstance(target, Rotated | Whitened) else target, Marginal)
