@@ -18,8 +18,8 @@ lightly := XLA_FLAGS='--xla_backend_optimization_level=1 --xla_llvm_disable_expe
 # Where jupyter-book looks for the outputs of chapters; it knows neither WIDEBNN_SCALE nor the package's code.
 cached := _build/.jupyter_cache
 
-suite = $(compiled) $(lightly) $(bin)/python -m pytest -n auto --dist worksteal \
-  --jaxtyping-packages=widebnn,beartype.beartype --ignore tests/browser --ignore tests/colab
+untyped = $(compiled) $(lightly) $(bin)/python -m pytest -n auto --dist worksteal
+suite = $(untyped) --jaxtyping-packages=widebnn,beartype.beartype --ignore tests/browser --ignore tests/colab
 
 # The page of a tour; without a display there is nothing to open it in.
 tour := $(wildcard book/$(or $(CHAPTER),01)-*.ipynb)
@@ -100,7 +100,9 @@ browser: $(installed) ## Test the built book in Chromium
 	$(bin)/python -m pytest -n 2 tests/browser
 
 nightly: $(installed) ## Run the tests that take minutes
-	$(suite) -m nightly tests
+	$(suite) -m nightly --ignore tests/test_scikit_learn.py tests
+	@# An estimator must take any option until it is fitted, of any type.
+	$(untyped) -m nightly tests/test_scikit_learn.py
 
 colab: $(installed) ## Run chapters as Colab opens them (some: CHAPTER='01- or 02-')
 	$(compiled) $(bin)/python -m pytest -n 2 tests/colab $(if $(CHAPTER),-k '$(CHAPTER)')

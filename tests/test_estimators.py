@@ -8,6 +8,7 @@ import pytest
 from flax import nnx
 from scipy import stats
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
@@ -188,6 +189,14 @@ def test_in_a_pipeline_and_under_cross_validation():
     pipeline = make_pipeline(PolynomialFeatures(2), BNNRegressor(**SHORT))
     scores = cross_val_score(pipeline, x, y, cv=2)
     assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("estimator", [BNNRegressor(), BNNClassifier()])
+def test_nothing_is_predicted_before_a_fit(estimator):
+    for method in ("predict", "predict_proba", "predict_interval", "sample_y", "score"):
+        if hasattr(estimator, method):
+            with pytest.raises(NotFittedError):
+                getattr(estimator, method)(*(([[0.0]], [0.0]) if method == "score" else ([[0.0]],)))
 
 
 def test_bad_requests(regressor):

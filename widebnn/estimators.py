@@ -547,7 +547,8 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each input, (m,)."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
 
 
 def _checked(estimator: Any, *arrays: Any, **options: Any) -> Any:
