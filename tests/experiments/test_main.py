@@ -1,5 +1,7 @@
 """The command line: what it prints, and that what is wrong is said in a line."""
 
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -92,6 +94,23 @@ def test_summarise_says_what_results_say(capsys):
     assert one in capsys.readouterr().out
 
 
+def test_columns_of_the_list_do_not_meet(capsys):
+    assert __main__.main(["list", "--results", str(RESULTS)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len({line.index("smoke") for line in lines}) == 1
+    assert all(line[line.index("smoke") - 1] == " " for line in lines)
+
+
+@pytest.mark.slow
+def test_a_reader_may_stop_reading():
+    """Where the other end of a pipe is closed there is nothing to complain of."""
+    program = "from widebnn.experiments import __main__; __main__.main(['ledger'])"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -101,6 +120,8 @@ def test_summarise_says_what_results_say(capsys):
         (["run", "V-C", "--executor", "processes:0"], ["executor", "'processes:0'"]),
         (["ledger", "--results", "nowhere"], ["results", "there is no 'nowhere'"]),
         (["summarise", "V-C", "--results", "nowhere"], ["results", "there is no 'nowhere'"]),
+        (["summarise", "--results", "."], ["results must be a folder that holds results; got '.'"]),
+        (["summarise", "--scale", "paper", "--results", "."], ["holds results at scale paper; got '.'"]),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(capsys, tmp_path, monkeypatch, arguments, words):

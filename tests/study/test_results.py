@@ -73,6 +73,15 @@ def test_without_git_there_is_no_commit(tmp_path, monkeypatch):
     assert results_module._commit() is None
 
 
+def test_a_config_that_was_edited_is_refused(tmp_path):
+    path = tmp_path / "edited.json"
+    save(path, Config(width=4), [{"width": 4}], 1.0)
+    path.write_text(path.read_text().replace('"width": 4,', '"width": 8,', 1))
+    assert '"width": 8' in path.read_text()
+    with pytest.raises(ValueError, match=r"edited\.json states another config than its hash"):
+        load(path, Config(width=4))
+
+
 def test_the_hash_sees_every_field_and_the_experiment():
     @dataclasses.dataclass(frozen=True)
     class Other:

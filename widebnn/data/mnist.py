@@ -135,13 +135,13 @@ def _load(
             for file in FILES[part]:
                 download_file([mirror + file for mirror in mirrors], sha256[file], folder)
         image_file, label_file = (find(folder, file) for file in FILES[part])
-        num_records = read_header(image_file, 3)[0]
+        num_records, *size = read_header(image_file, 3)
+        if size != [SIZE, SIZE]:
+            raise ValueError(f"{image_file}: wanted images of 28 × 28; got {size[0]} × {size[1]}")
         remedy = f"put the official {image_file.name} into {folder}"
         check_count(num_records, remedy, **{f"num_{part}": count})
         images.append(read_idx(image_file, 3, count))
         labels.append(read_idx(label_file, 1, count).astype(np.int64))
-        if images[-1].shape[1:] != (SIZE, SIZE):
-            raise ValueError(f"{image_file}: wanted images of 28 × 28; got {images[-1].shape[1:]}")
         if labels[-1].max() >= len(classes):
             raise ValueError(f"{label_file}: labels are 0 to 9; got {labels[-1].max()}")
         records[image_file.name] = num_records

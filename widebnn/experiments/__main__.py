@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import dataclasses
 import multiprocessing
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -36,6 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.command(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads on, as after `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt:
         print("stopped; what was finished is stored, and a run goes on with --resume", file=sys.stderr)
         return 130
@@ -88,11 +93,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _list(options: argparse.Namespace) -> None:
     """list experiments, the rows that they serve, their scales, and which have results (*)"""
+    lines = []
     for name, experiment in EXPERIMENTS.items():
         stored = experiment.files(options.results)
         scales = " ".join(f"{s}*" if s in stored else s for s in SCALES if s in experiment.scales)
         rows = ", ".join(claim.id for claim in experiment.claims)
-        print(f"{name:16}{rows:18}{scales:28}{experiment.title}")
+        lines.append((name, rows, scales, experiment.title))
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    for line in lines:
+        print("  ".join(entry.ljust(width) for entry, width in zip(line, widths)).rstrip())
 
 
 def _show(options: argparse.Namespace) -> None:
@@ -176,6 +185,9 @@ def _summarise(options: argparse.Namespace) -> None:
     """say what stored results say of the claims that rest on them"""
     every = {name: experiment.files(options.results) for name, experiment in EXPERIMENTS.items()}
     found = [name for name, files in every.items() if (options.scale in files if options.scale else files)]
+    if not options.id and not found:
+        at = f" at scale {options.scale}" if options.scale else ""
+        raise ValueError(f"results must be a folder that holds results{at}; got {str(options.results)!r}")
     for name in [options.id] if options.id else found:
         for entry in summarise(name, options.scale, options.results):
             print(entry, end="\n\n")

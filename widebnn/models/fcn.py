@@ -43,6 +43,8 @@ class FCN(nnx.Module):
 
     Raises
     ------
+    TypeError
+        If a size is no integer.
     ValueError
         If a size is too small, `depth` and `width` disagree, `activation` is unknown or a scale is out of
         range.
@@ -60,6 +62,8 @@ class FCN(nnx.Module):
         rngs: nnx.Rngs,
     ):
         self.in_features = at_least(1, in_features=in_features)
+        if isinstance(width, str):
+            raise TypeError(f"width must be an integer, or one for each layer; got {width!r}")
         if isinstance(width, Sequence):
             widths = [at_least(1, width=d) for d in width]
             if depth not in (None, len(widths)):

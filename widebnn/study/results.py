@@ -190,6 +190,11 @@ def load(path: str | os.PathLike, config: Any) -> Results:
         raise ValueError(f"path {path.name} is no results file of widebnn, or a damaged one")
     if content["config_hash"] != config_hash(config):
         raise ValueError(f"path {path.name} was made with another configuration: run the experiment again")
+    if content["config"] != _as_dict(config):
+        raise ValueError(
+            f"path {path.name} states another config than its hash, that of its rows: it was edited; run the "
+            "experiment again"
+        )
     return Results(Rows(content["rows"]), content["config"], content["provenance"], *_name_and_scale(path))
 
 
