@@ -152,3 +152,11 @@ def test_no_data_are_kept(compiled):
     jax.clear_caches()  # JAX's own, of what was traced
     gc.collect()
     assert [reference() for reference in held] == [None, None]
+
+
+def test_arrays_without_a_say_in_the_result_may_have_any_shape():
+    """As training inputs have in predictions; the lowered program does not mention them."""
+    u = jnp.zeros(3)
+    for size in (2, 5):
+        data = jnp.ones(size)
+        assert jnp.array_equal(Program(lambda u, data=data: (jnp.sum(data), u + 1)[1], u)(u), u + 1)

@@ -84,10 +84,11 @@ class Program:
         )
         leaves = jax.tree.leaves(args)
         self._dtypes = [leaf.dtype for leaf in leaves]
+        # Shapes and types besides: the text leaves out an argument that has no say in the result.
         self._placed = (
             jax.config.jax_default_device,
             *[
-                (getattr(leaf, "sharding", None), getattr(leaf, "committed", None))
+                (leaf.shape, leaf.dtype, getattr(leaf, "sharding", None), getattr(leaf, "committed", None))
                 for leaf in [*self.constants, *leaves]
             ],
             *jax.tree.leaves(out_shardings),
