@@ -12,14 +12,19 @@ import pytest
 Bugs = dict[str, Callable[[], None]]
 
 
-def caught(*groups: tuple[str, str, Bugs]):
-    """The test of all bugs, in groups of (kind, what the check must complain of, bugs)."""
+def caught(*groups: tuple[str, str, Bugs], nightly: tuple[str, ...] = ()):
+    """The test of all bugs, in groups of (kind, what the check must complain of, bugs).
+
+    `nightly` names kinds whose checks take a minute; that on a right object runs before every change.
+    """
 
     @pytest.mark.slow
     @pytest.mark.parametrize(
         ("check", "complaint"),
         [
-            pytest.param(check, complaint, id=f"{kind}: {bug}")
+            pytest.param(
+                check, complaint, id=f"{kind}: {bug}", marks=[pytest.mark.nightly] if kind in nightly else []
+            )
             for kind, complaint, bugs in groups
             for bug, check in bugs.items()
         ],
