@@ -23,7 +23,7 @@ def x64() -> Iterator[None]:
 
 @pytest.fixture
 def float32() -> Iterator[None]:
-    """The test computes in float32, whose bytes it counts."""
+    """The test computes in float32: it counts bytes, or has running means, of which Flax has no others."""
     with jax.enable_x64(False):
         yield
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.stats
+from scipy import integrate
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score, roc_curve
 
@@ -115,3 +116,59 @@ def test_perfect_and_useless_detection():
     assert (metrics.auroc(low, high), metrics.fpr95(low, high)) == (1.0, 0.0)
     assert (metrics.auroc(low, low), metrics.fpr95(low, low)) == (0.5, 1.0)
     assert (metrics.auroc(high, low), metrics.fpr95(high, low)) == (0.0, 1.0)
+
+
+def test_crps_is_over_pairs_of_different_draws():
+    """A loop over all pairs; ties, and observations of several outputs."""
+    draws, y = RNG.normal(size=(7, 3, 2)).round(1), RNG.normal(size=(3, 2))
+    pairs = [abs(a - b) for i, a in enumerate(draws) for j, b in enumerate(draws) if i != j]
+    wanted = np.mean(np.abs(draws - y)) - np.mean(pairs) / 2
+    np.testing.assert_allclose(metrics.crps(draws, y), wanted, rtol=1e-12)
+    np.testing.assert_allclose(metrics.crps(draws + 1e6, y + 1e6), wanted, rtol=1e-8)
+
+
+def test_crps_and_that_of_the_empirical_distribution_differ_by_the_pairs_of_one_draw_twice():
+    draws, y = np.array([[0.0], [1.0], [4.0]]), np.array([2.0])
+    steps = np.array([0, 1, 2, 4])
+    cdf = np.array([1 / 3, 2 / 3, 2 / 3])  # between them, and the observation's is 0, 0, 1
+    integral = np.sum(np.diff(steps) * (cdf - [0, 0, 1]) ** 2)
+    mean_pair = (1 + 4 + 3) / 3
+    assert metrics.crps(draws, y) == pytest.approx(integral - mean_pair / 2 / 3)
+
+
+@pytest.mark.parametrize("num_draws", [2, 20])
+def test_crps_is_unbiased_however_few_draws_there_are(num_draws):
+    """Of N(0, 1) and y = 0.7, in closed form (Gneiting & Raftery 2007, §4.2)."""
+    y, num = 0.7, 200_000 // num_draws
+    wanted = y * (2 * scipy.stats.norm.cdf(y) - 1) + 2 * scipy.stats.norm.pdf(y) - 1 / np.sqrt(np.pi)
+    draws = np.random.default_rng(1).normal(size=(num_draws, num))
+    found = [metrics.crps(part, np.full(part.shape[1], y)) for part in np.array_split(draws, 50, axis=1)]
+    assert abs(np.mean(found) - wanted) < 4 * np.std(found, ddof=1) / np.sqrt(50)
+
+
+def test_coverage_counts_the_ends_in():
+    y = np.array([-1.0, 0.0, 0.5, 1.0, 2.0])
+    assert metrics.coverage(np.zeros(5), np.ones(5), y) == 0.6
+    assert metrics.coverage(np.full(5, -np.inf), np.full(5, np.inf), y) == 1.0
+
+
+def mixture(num_components, num_inputs=3):
+    shape = (num_components, num_inputs)
+    return RNG.normal(2, 3, size=shape), RNG.uniform(0.3, 2, size=shape)
+
+
+def test_likelihood_of_a_mixture_is_that_of_its_density():
+    (means, stds), y = mixture(4), np.array([0.0, 1.0, 3.0])
+    density = scipy.stats.norm.pdf(y, means, stds).mean(axis=0)
+    np.testing.assert_allclose(
+        metrics.gaussian_mixture_nll(means, stds, y), -np.log(density).mean(), rtol=1e-12
+    )
+    assert metrics.gaussian_mixture_nll(means, 0.5, y) == pytest.approx(
+        -np.log(scipy.stats.norm.pdf(y, means, 0.5).mean(axis=0)).mean()
+    )
+    assert 500 < metrics.gaussian_mixture_nll(means, stds, y + 200.0) < np.inf  # where it underflows
+    one = means[:, :1], stds[:, :1]
+    whole = integrate.quad(
+        lambda z: np.exp(-metrics.gaussian_mixture_nll(*one, np.array([z]))), -40, 40, limit=200
+    )[0]
+    assert whole == pytest.approx(1, rel=1e-6)

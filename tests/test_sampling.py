@@ -164,7 +164,7 @@ def test_draws_that_diverged_are_a_warning(kept):
     name = "norm" if kept == "collect" else "streamed norm"
     words = f"values of '{name}' in 4 of 4 chains are NaN: if they diverged, take a smaller step size"
     with pytest.warns(wb.ChainWarning, match=words):
-        failing(GAUSSIAN, langevin(GAUSSIAN.potential, 3.0, 0.5, metropolis=False), **options)
+        failing(GAUSSIAN, langevin(GAUSSIAN.potential, 100.0, 0.5, metropolis=False), **options)
 
 
 def test_function_that_is_undefined_somewhere_is_a_warning():

@@ -1,24 +1,28 @@
-"""How good probabilities of classes are: accuracy, likelihood, calibration, and a sense of the unknown.
+"""How good predictions are, of classes and of numbers.
 
-All take predictive probabilities (one row an input, one column a class) as NumPy or JAX arrays, and compute
-on the host in float64.
+Those of classes, with calibration and a sense of the unknown, take predictive probabilities: one row per
+input, one column per class. Those of numbers take draws, intervals or Gaussians. All take NumPy or JAX
+arrays, and compute on the host in float64.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Float, Int
-from scipy.special import entr
+from scipy.special import entr, logsumexp
 
-from widebnn._check import at_least
+from widebnn._check import Number, at_least, finite
 
 __all__ = [
     "Reliability",
     "accuracy",
     "auroc",
     "confidence",
+    "coverage",
+    "crps",
     "ece",
     "fpr95",
+    "gaussian_mixture_nll",
     "nll",
     "predictive_entropy",
     "reliability",
@@ -27,6 +31,8 @@ __all__ = [
 Probabilities = Float[Array | np.ndarray, "n k"]
 Labels = Int[Array | np.ndarray, " n"]
 Scores = Float[Array | np.ndarray, "..."]
+Numbers = Float[Array | np.ndarray, "n ..."]
+Predictions = Float[Array | np.ndarray, "draw n ..."]
 
 
 class Reliability(NamedTuple):
@@ -182,6 +188,120 @@ def fpr95(inside: Scores, outside: Scores) -> float:
     x, y = _scores(inside=inside), _scores(outside=outside)
     threshold = np.sort(x)[-(-95 * len(x) // 100) - 1]
     return float((y <= threshold).mean())
+
+
+def crps(draws: Predictions, y: Numbers) -> float:
+    """Continuous ranked probability score E|Y − y| − ½ E|Y − Y′|, mean over observations, in units of y.
+
+    The expectations are means over draws, and over pairs of two different ones. That is the fair form: with
+    independent draws it is unbiased for the score of the distribution that they come from, however few they
+    are. It may be below 0 for single observations. The score of the draws' empirical distribution, whose
+    pairs may be one draw twice, is larger by ½ E|Y − Y′| over the number of draws.
+
+    Parameters
+    ----------
+    draws
+        Predictive draws Y of each observation with its noise, two or more; of several chains
+        `draws.reshape(-1, *y.shape)`.
+    y
+        Observations.
+
+    Raises
+    ------
+    ValueError
+        If either is not finite, there are fewer than two draws, or they do not have the shape of `y`.
+
+    References
+    ----------
+    Gneiting & Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102 (2007), §4.2;
+    Ferro, "Fair scores for ensemble forecasts", Q. J. R. Meteorol. Soc. 140 (2014).
+    """
+    draws, y = _of_observations(y, draws=draws)
+    if (m := len(draws)) < 2:
+        raise ValueError(f"draws must be at least 2; got {m}")
+    errors = np.sort(draws - y, axis=0)
+    # the sum of |Y − Y′| over pairs, in which the i-th smallest is the larger one i − 1 times
+    signs = np.arange(1 - m, m, 2)
+    return float((np.abs(errors).mean(axis=0) - np.tensordot(signs, errors, 1) / (m * (m - 1))).mean())
+
+
+def coverage(lower: Numbers, upper: Numbers, y: Numbers) -> float:
+    """Share of observations within their intervals, ends included.
+
+    Of central 90 % intervals that are calibrated it is 0.9, up to chance.
+
+    Parameters
+    ----------
+    lower, upper
+        Ends of the interval of each observation, such as `np.quantile(draws, [0.05, 0.95], axis=0)`.
+    y
+        Observations.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, there are no observations, `y` is not finite or an interval ends before it begins.
+
+    References
+    ----------
+    Gneiting, Balabdaoui & Raftery, "Probabilistic forecasts, calibration and sharpness", JRSS B 69 (2007).
+    """
+    lower, upper, y = (np.asarray(x, np.float64) for x in (lower, upper, y))
+    if y.size == 0 or not lower.shape == upper.shape == y.shape:
+        raise ValueError(
+            "lower, upper and y must have one shape, not empty; "
+            f"got {lower.shape}, {upper.shape} and {y.shape}"
+        )
+    finite(y=y)
+    if not (lower <= upper).all():  # NaN fails too
+        raise ValueError("lower must be at most upper, for every observation; it is not")
+    return float(((lower <= y) & (y <= upper)).mean())
+
+
+def gaussian_mixture_nll(means: Predictions, stds: Predictions | Number, y: Numbers) -> float:
+    """Minus the log predictive density of equally weighted Gaussians, in nats, mean over observations.
+
+    The predictive density of a regression is such a mixture, of N(f(x), σ²) for every draw.
+
+    Parameters
+    ----------
+    means, stds
+        Of each Gaussian at each observation, (draw, *y.shape); `stds` may be one number.
+    y
+        Observations.
+
+    Raises
+    ------
+    ValueError
+        If something is not finite, `stds` are not above 0, or the shapes do not fit.
+
+    References
+    ----------
+    Gneiting & Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102 (2007), §4.1.
+    """
+    means, y = _of_observations(y, means=means)
+    stds = finite(stds=np.asarray(stds, np.float64))
+    if stds.shape not in ((), means.shape):
+        raise ValueError(
+            f"stds must be one number or have the shape {means.shape} of means; got {stds.shape}"
+        )
+    if not (stds > 0).all():
+        raise ValueError(f"stds must be above 0; got {stds.min()}")
+    log_p = -(((y - means) / stds) ** 2) / 2 - np.log(stds) - np.log(2 * np.pi) / 2
+    return float(-(logsumexp(log_p, axis=0) - np.log(len(log_p))).mean())
+
+
+def _of_observations(
+    y: Numbers, **named: Predictions
+) -> tuple[Float[np.ndarray, "draw n ..."], Float[np.ndarray, "n ..."]]:
+    """Finite numbers, some for each observation."""
+    ((name, values),) = named.items()
+    values, y = np.asarray(values, np.float64), finite(y=np.asarray(y, np.float64))
+    if values.size == 0 or values.shape[1:] != y.shape:
+        raise ValueError(
+            f"{name} must have shape (draw, *y.shape) = (draw, {str(y.shape)[1:]}; got {values.shape}"
+        )
+    return finite(**{name: values}), y
 
 
 def _probabilities(probabilities: Probabilities) -> Float[np.ndarray, "n k"]:

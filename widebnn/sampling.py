@@ -5,7 +5,8 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -21,19 +22,21 @@ from widebnn._compile import Program
 from widebnn._devices import Devices
 from widebnn._end import End, Stopped, on_host
 from widebnn._failures import warn_of_failures
+from widebnn._folder import Folder
 from widebnn._interrupts import Interrupts
 from widebnn.checkpoint import Checkpoint, Kept, Store, digest, identity
 from widebnn.samplers._base import AnySampler, is_sampler
 from widebnn.samplers._tuned import Tuned
-from widebnn.streaming import Stream, Streamed
+from widebnn.streaming import MOMENTS, Stream, Streamed, start
 from widebnn.targets._base import Target
-from widebnn.tree import Position
 from widebnn.until import Until
 
 if TYPE_CHECKING:
     from xarray import DataTree
 
 __all__ = ["Draws", "sample"]
+
+FOLDER = Folder("run", version=1)
 
 Collector = Callable[..., Float[Array, "..."]]
 
@@ -141,6 +144,100 @@ class Draws:
         tree["posterior"].attrs |= {name: getattr(self, name) for name in told}
         return tree
 
+    def save(self, folder: str | os.PathLike, overwrite: bool = False) -> None:
+        """Put all of it away in a folder, of which `load` makes it again, bit for bit.
+
+        The folder holds `run.json`, with all numbers, names and a SHA-256 of every file, and one `.npy` per
+        array, such as `collected.0.npy`, the first of `names` there; of `position` and `streamed` these are
+        the leaves. It is written aside and moved into place when it is whole.
+
+        Parameters
+        ----------
+        folder
+            A new or empty folder.
+        overwrite
+            Whether draws that lie there may be replaced; anything else never is.
+
+        Raises
+        ------
+        FileExistsError
+            If something else is there.
+        OSError
+            If it cannot be written; what was there before is left as it was.
+        """
+        summaries = {name: streamed.summary for name, streamed in self.streamed.items()}
+        groups = {
+            "collected": self.collected,
+            "stats": self.stats,
+            "position": _by_name(self.position),
+            "streamed": _by_name(summaries),
+        }
+        record = {
+            "step_size": None if self.step_size is None else float(self.step_size),
+            "thin": int(self.thin),
+            "burn_in": int(self.burn_in),
+            "seconds": float(self.seconds),
+            "stopped": self.stopped,
+            "reason": self.reason,
+            "names": {group: list(members) for group, members in groups.items()},
+            "streams": [[name, s.batches is not None, s.sketch is not None] for name, s in summaries.items()],
+        }
+        arrays = {
+            f"{group}.{i}": np.asarray(array)
+            for group, members in groups.items()
+            for i, array in enumerate(members.values())
+        }
+        FOLDER.write(Path(folder), record, arrays, overwrite)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike, target: Target | None = None) -> "Draws":
+        """What `save` put away; arrays are mapped from disk, and read when they are wanted.
+
+        Parameters
+        ----------
+        folder
+            Where it lies.
+        target
+            The target that was sampled, which says how positions are built of their arrays: chains go on
+            from `position` with it. Without it, `position` is a dict from the path of each leaf to its array.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the folder or one of its files is missing.
+        ValueError
+            If the folder holds something else, was written by a newer version, is damaged, or positions of
+            `target` are others.
+        """
+        record, arrays = FOLDER.read(Path(folder))
+        collected, stats, position, summaries = (
+            {name: arrays[f"{group}.{i}"] for i, name in enumerate(record["names"][group])}
+            for group in ("collected", "stats", "position", "streamed")
+        )
+        if target is not None:
+            wanted = {name: leaf.shape for name, leaf in _by_name(target.template).items()}
+            if (found := {name: leaf.shape[1:] for name, leaf in position.items()}) != wanted:
+                raise ValueError(
+                    f"target must have positions as those in {folder}, of shapes {found}; got {wanted}"
+                )
+            position = jax.tree.unflatten(jax.tree.structure(target.template), position.values())
+        kinds = {
+            name: MOMENTS._replace(batches=batches, quantiles=quantiles)
+            for name, batches, quantiles in record["streams"]
+        }
+        likes = jax.eval_shape(
+            lambda: {name: start(jax.ShapeDtypeStruct((), np.float32), kind) for name, kind in kinds.items()}
+        )
+        built = jax.tree.unflatten(jax.tree.structure(likes), summaries.values())
+        told = ("step_size", "thin", "burn_in", "seconds", "stopped", "reason")
+        return cls(
+            collected=collected,
+            stats=stats,
+            streamed={name: Streamed(built[name]) for name in kinds},
+            position=position,
+            **{name: record[name] for name in told},
+        )
+
 
 def sample(
     rng_key: Key[Array, ""],
@@ -153,7 +250,7 @@ def sample(
     num_chains: int = 1,
     collect: Mapping[str, Collector] | None = None,
     stream: Mapping[str, Collector | Stream] | None = None,
-    initial: Position | None = None,
+    initial: PyTree[Float[Array | np.ndarray, "..."]] | None = None,
     until: Until | None = None,
     checkpoint: Checkpoint | None = None,
     mesh: Mesh | None = None,
@@ -403,6 +500,11 @@ class _Pace:
         phase = "burn-in" if is_burn_in else "sampling"
         self.bar.set_postfix_str(f"{phase}, acceptance {acceptance:.3f}{self.note}", refresh=False)
         self.bar.update(num_steps)
+
+
+def _by_name(tree: PyTree) -> dict[str, Any]:
+    """Leaves by their paths, in their order."""
+    return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree.leaves_with_path(tree)}
 
 
 def _check_functions(argument, target, functions):

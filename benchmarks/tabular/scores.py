@@ -3,10 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, ndtr
-from scipy.stats import norm
+from scipy.special import ndtr
 
-__all__ = ["Mixture", "Scores", "coverage", "crps", "log_density", "scores"]
+from widebnn.metrics import gaussian_mixture_nll
+
+__all__ = ["Mixture", "Scores", "coverage", "crps", "scores"]
 
 MAX_COMPONENTS = 500
 """Of a mixture over draws, evenly spaced: the cost of the CRPS grows with their square."""
@@ -49,16 +50,10 @@ def scores(mixture: Mixture, y: np.ndarray) -> Scores:
     """All of them."""
     return Scores(
         rmse=float(np.sqrt(np.mean((mixture.means.mean(axis=0) - y) ** 2))),
-        nll=float(-log_density(mixture, y).mean()),
+        nll=gaussian_mixture_nll(mixture.means, mixture.stds, y),
         crps=float(crps(mixture, y).mean()),
         coverage=coverage(mixture, y),
     )
-
-
-def log_density(mixture: Mixture, y: np.ndarray) -> np.ndarray:
-    """log p(y), (m,)."""
-    log_p = norm.logpdf(y, mixture.means, mixture.stds)
-    return logsumexp(log_p, axis=0) - np.log(len(log_p))
 
 
 def coverage(mixture: Mixture, y: np.ndarray, level: float = 0.9) -> float:

@@ -176,4 +176,30 @@ ROWS = [
             call=lambda args, f=f: f(*args),
         )
     ],
+    *refused(
+        "metrics.crps",
+        (np.ones((1, 3)), np.ones(3), "draws…at least 2; got 1"),
+        (np.ones((3, 2)), np.ones(3), "draws…(draw, 3,)…(3, 2)"),
+        (np.ones((3, 0)), np.ones(0), "draws…(draw, 0,)…(3, 0)"),
+        (np.ones((2, 4, 3)), np.ones(3), "draws…(draw, 3,)…(2, 4, 3)"),
+        (np.full((2, 1), np.nan), np.ones(1), "draws must be finite"),
+        (np.ones((2, 1)), np.array([np.inf]), "y must be finite"),
+    ),
+    *refused(
+        "metrics.coverage",
+        (np.zeros(2), np.ones(3), np.ones(2), "lower, upper and y…(2,), (3,) and (2,)"),
+        (np.zeros(0), np.ones(0), np.ones(0), "lower, upper and y…not empty"),
+        (np.ones(2), np.zeros(2), np.ones(2), "lower must be at most upper"),
+        (np.array([np.nan]), np.ones(1), np.ones(1), "lower must be at most upper"),
+        (np.zeros(1), np.ones(1), np.array([np.nan]), "y must be finite"),
+    ),
+    *refused(
+        "metrics.gaussian_mixture_nll",
+        (np.ones((2, 3)), np.zeros((2, 3)), np.ones(3), "stds must be above 0; got 0.0"),
+        (np.ones((2, 3)), -0.1, np.ones(3), "stds must be above 0; got -0.1"),
+        (np.ones((2, 3)), np.ones((1, 3)), np.ones(3), "stds…(2, 3) of means; got (1, 3)"),
+        (np.ones((2, 3)), np.ones(3), np.ones(3), "stds…(2, 3) of means; got (3,)"),
+        (np.ones((2, 2)), 1.0, np.ones(3), "means…(draw, 3,)…(2, 2)"),
+        (np.full((2, 3), np.nan), 1.0, np.ones(3), "means must be finite"),
+    ),
 ]

@@ -72,7 +72,7 @@ ROWS = [
     ),
     *refused(
         "nngp.gaussian_process",
-        (lambda: gaussian_process(x=X, noise_std=0.0), "noise_std…larger…0.0…singular in float32"),
+        (lambda: gaussian_process(x=X, noise_std=0.0), "noise_std…larger…0.0…singular in float"),
     ),
     *refused(
         "nngp.GaussianProcess",

@@ -68,7 +68,7 @@ ROWS = [
         (
             lambda: sample(until=wb.Until(), collect={"u": lambda u: jax.lax.complex(u, u)}),
             TypeError,
-            "until…real numbers; collect['u'] returns complex64",
+            "until…real numbers; collect['u'] returns complex",
         ),
         (lambda: sample(thin=0), "thin…at least 1…0"),
         (lambda: sample(burn_in=-1), "burn_in…at least 0…-1"),
@@ -88,7 +88,7 @@ ROWS = [
         (
             lambda: sample(stream={"u": lambda u: jax.lax.complex(u, u)}),
             TypeError,
-            "stream…real numbers…complex64",
+            "stream…real numbers…complex",
         ),
         (lambda: sample(num_samples=2**30, thin=2), "num_samples…at most 2147483647…2147483648"),
         (lambda: sample(checkpoint="runs/a"), TypeError, "checkpoint…runs/a"),
@@ -133,7 +133,7 @@ ROWS = [
         (
             lambda: streaming.start(jax.ShapeDtypeStruct((2,), jnp.complex64), wb.Stream(jnp.sum)),
             TypeError,
-            "streamed…real numbers…complex64",
+            "streamed…real numbers…complex",
         ),
     ),
 ]

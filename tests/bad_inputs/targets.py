@@ -15,6 +15,13 @@ def classifier(x=X, labels=(0, 1, 1, 0), **options):
     return wb.targets.categorical(options.pop("bnn", bnn()), x, np.asarray(labels), **options)
 
 
+def of_lists():
+    """A target of a network whose parameters stand in lists."""
+    parameters = [[jnp.ones((3, 4))], [jnp.ones((4, 4))]]
+    features = wb.models.from_function(lambda p, x: jnp.tanh(x @ p[0][0]) @ p[1][0] / 2, parameters)
+    return wb.targets.marginal(bnn(features=features), X, Y)
+
+
 ROWS = [
     *[
         row
@@ -153,7 +160,9 @@ ROWS = [
             TypeError,
             "target…not yet rotated…Rotated",
         ),
-        (lambda: wb.targets.rotated(target(), ("layers", 5, "kernel")), "kernel…(3, d_1)…5"),
+        (lambda: wb.targets.rotated(target(), ("layers", 5, "kernel")), "kernel…(3, d_1)…'layers', 0…5"),
+        (lambda: wb.targets.rotated(target(), "kernel"), "kernel…path…'layers', 0…got kernel"),
+        (lambda: wb.targets.rotated(of_lists()), "kernel…path…(3, d_1)…[(0, 0)]; got None…named 'kernel'"),
         (lambda: wb.targets.rotated(wb.targets.marginal(bnn(), 0 * X, Y)), "target…zeros"),
     ),
     *refused(

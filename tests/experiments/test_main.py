@@ -55,7 +55,7 @@ def test_run_forecasts_computes_and_loads(capsys, tmp_path, monkeypatch):
     assert "width 2, steps 30, repeat 0, tau 0.1" in printed and "4 rows: 0 s on " in printed
     assert __main__.main(arguments) == 0
     printed = capsys.readouterr().out
-    assert "about 0 s" in printed and "GiB (host): as it took on" in printed
+    assert "about 0 s, 0 s of it to compile, " in printed and "GiB (host): as it took on" in printed
     assert calls == list(CONFIG.widths)
 
 

@@ -223,6 +223,27 @@ def test_function_of_any_pytree_is_an_embedding():
     assert whole.inner[0].kernel.shape == (3, 5)
 
 
+def test_network_of_equinox_is_an_embedding():
+    """By the recipe in the docstring of `from_function`."""
+    import equinox as eqx
+    network = eqx.nn.MLP(3, 4, width_size=5, depth=2, activation=jnp.tanh, key=jax.random.key(0))
+    params, static = eqx.partition(network, eqx.is_inexact_array)
+
+    def apply(params, x):
+        return jax.vmap(eqx.combine(params, static))(x)
+
+    features = from_function(apply, params)
+    assert jnp.allclose(features.apply(params, X), jnp.stack([network(row) for row in X]), atol=1e-6)
+    target = wb.targets.marginal(BNN(features, 2, 0.3), X, jnp.ones((4, 2)))
+    position = target.draw_prior(jax.random.key(1))
+    drawn = eqx.combine(position, static)
+    psi = jnp.stack([drawn(row) for row in X])
+    assert jnp.allclose(target.embedding(position)[:, :-1], psi / 2, atol=1e-6)
+    assert jax.tree.structure(jax.grad(target.potential)(position)) == jax.tree.structure(params)
+    with pytest.raises(ValueError, match="kernel must be the path of the first layer's kernel"):
+        wb.targets.rotated(target)  # Equinox keeps its weights the other way round
+
+
 class LinenWith(nn.Module):
     kind: str
 

@@ -2,15 +2,19 @@
 
 import errno
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
 from study import grids
 from study.grids import CONFIG, LAPTOP, declared, registry, rows_of
 
 from widebnn import data
 from widebnn.study import Results, Rows, config_hash, load, place
+from widebnn.study.compiling import compiling
 from widebnn.study.results import gather
 
 SMOKE_ROWS, LAPTOP_ROWS = list(rows_of(CONFIG)), list(rows_of(LAPTOP))
@@ -192,19 +196,62 @@ def test_a_folder_of_other_things_is_left_alone(calls, grid, tmp_path):
     assert not calls and names(tmp_path) == ["letter.txt"]
 
 
-def test_a_forecast_is_of_the_same_scale_or_scaled_by_operations(grid, tmp_path):
+def record(folder, **provenance):
+    """What the run at smoke scale is said to have taken."""
+    path = folder / "grid_smoke.json"
+    content = json.loads(path.read_text())
+    content["provenance"] |= {"device": "a slow one", "peak_bytes": {"host": 7}} | provenance
+    path.write_text(json.dumps(content))
+
+
+def test_a_forecast_is_of_the_same_scale_or_scaled_by_operations_and_parts(grid, tmp_path):
     assert grid.forecast("grid", "smoke", tmp_path) is None
     grid.run("grid", "smoke", tmp_path)
-    path = tmp_path / "grid_smoke.json"
-    content = json.loads(path.read_text())
-    content["provenance"] |= {"seconds": 30.0, "device": "a slow one", "peak_bytes": {"host": 7}}
-    path.write_text(json.dumps(content))
-    assert grid.forecast("grid", "smoke", tmp_path) == (30.0, {"host": 7}, "as it took on a slow one")
-    seconds, peak, basis = grid.forecast("grid", "laptop", tmp_path)
-    assert seconds == pytest.approx(30 * (2 + 4 + 8) / (2 + 4)) and peak == {}
-    assert "an estimate" in basis and "30 s at smoke scale on a slow one" in basis
+    record(tmp_path, seconds=30.0, compile_seconds=24.0)
+    found = grid.forecast("grid", "smoke", tmp_path)
+    assert found[:3] == (30.0, 24.0, {"host": 7})
+    assert found.basis == "as it took on a slow one; 24 s to compile 2 parts, measured there"
+    found = grid.forecast("grid", "laptop", tmp_path)
+    work, compiles = 6 * (2 + 4 + 8) / (2 + 4), 24 * 3 / 2
+    assert found[:2] == pytest.approx((work + compiles, compiles)) and found.peak_bytes == {}
+    assert found.basis == (
+        "an estimate, from 30 s at smoke scale on a slow one: "
+        "14 s by operations, and 36 s to compile 3 parts, measured there"
+    )
     shipped = registry(declared(), folder=tmp_path)  # on record there too
-    assert shipped.forecast("grid", "laptop", "elsewhere") == (seconds, peak, basis)
+    assert shipped.forecast("grid", "laptop", "elsewhere") == found
+
+
+@pytest.mark.parametrize(("seconds", "compiled"), [(100.0, 30.0), (7.0, 7.0)])
+def test_compiling_is_guessed_where_it_is_not_on_record(grid, tmp_path, seconds, compiled):
+    """15 s a part, and no more than all."""
+    grid.run("grid", "smoke", tmp_path)
+    record(tmp_path, seconds=seconds, compile_seconds=None)
+    found = grid.forecast("grid", "laptop", tmp_path)
+    assert found.compile_seconds == pytest.approx(compiled * 3 / 2)
+    assert found.seconds == pytest.approx((seconds - compiled) * 14 / 6 + compiled * 3 / 2)
+    assert "to compile 3 parts, a guess, 15 s for a part" in found.basis
+
+
+def test_what_a_run_takes_to_compile_is_on_record(tmp_path):
+    def compiles(config):
+        @jax.jit
+        def program(x):
+            return jnp.sin(x) * config.widths[0]
+
+        yield {"value": float(program(1.0))}
+
+    grid = registry(declared(compiles))
+    start = time.perf_counter()
+    made = grid.run("grid", "smoke", tmp_path).provenance
+    assert 0 <= made["compile_seconds"] <= made["seconds"] <= time.perf_counter() - start + 0.1
+    with compiling() as noted:
+        list(compiles(CONFIG))
+    assert noted and all(0 < seconds < 10 for seconds in noted)
+    with compiling() as nothing:
+        pass
+    list(compiles(CONFIG))
+    assert not nothing
 
 
 def test_summaries_are_of_the_largest_scale_unless_told(grid, tmp_path):
@@ -250,6 +297,7 @@ def test_gathered_results_name_all_that_made_them(tmp_path):
     for seconds, device, peak in ((1.0, "a", {"host": 5}), (2.0, "b", {"host": 3, "device": 9})):
         made = {
             "seconds": seconds,
+            "compile_seconds": seconds / 4,
             "device": device,
             "commit": None,
             "versions": {"jax": "1"},
@@ -259,6 +307,7 @@ def test_gathered_results_name_all_that_made_them(tmp_path):
     found = gather(tmp_path / "r.json", CONFIG, [], parts)
     assert found.provenance == {
         "seconds": 3.0,
+        "compile_seconds": 0.8,
         "device": "a; b",
         "commit": None,
         "versions": {"jax": "1"},

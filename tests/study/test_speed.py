@@ -37,8 +37,8 @@ def of_device(cost, flops=None):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A run of 30 s."""
-    save(tmp_path / "grid_laptop.json", CONFIG, rows_of(CONFIG), 30.0)
+    """A run of 30 s, 10 s of which took compiling."""
+    save(tmp_path / "grid_laptop.json", CONFIG, rows_of(CONFIG), 30.0, 10.0)
     return tmp_path
 
 
@@ -48,10 +48,11 @@ TELLING = registry(of_device(COST, flops=lambda results: 1e9 * len(results.rows)
 
 def test_another_device_has_its_own_arithmetic_and_its_own_latency(folder):
     card = Speed("a card", flops=10e9, latency=0.01, basis="a guess")
-    seconds, peak, basis = TELLING.forecast("grid", "colab", folder, speed=card)
-    assert seconds == pytest.approx(30 / 10 + 1_000 * 0.01)
+    seconds, compiles, peak, basis = TELLING.forecast("grid", "colab", folder, speed=card)
+    assert seconds == pytest.approx(10 + 20 / 10 + 1_000 * 0.01) and compiles == 10  # on the same host
     assert peak == {"device": 2_000}
     assert basis.startswith("an estimate from 30 s on ") and basis.endswith("; a guess")
+    assert "10 s to compile 2 parts, measured there" in basis
     assert "arithmetic 10 times as fast, 10 s to start steps" in basis
     assert "not measured on this card" in TELLING.forecast("grid", "colab", folder, speed=T4).basis
 

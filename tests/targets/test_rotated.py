@@ -151,7 +151,7 @@ def test_float32_data_of_full_rank_keep_it():
 def test_kernel_is_named_where_two_would_do():
     tiny = problem(widths=(3, 4))
     base = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y)
-    with pytest.raises(ValueError, match="kernel must name the first layer's kernel"):
+    with pytest.raises(ValueError, match="kernel must be the path of the first layer's kernel"):
         wb.targets.rotated(base)
     assert wb.targets.rotated(base, FIRST).basis.shape == (3, 2)
     with pytest.raises(ValueError, match="embedding changed under the rotation"):
@@ -170,4 +170,18 @@ def test_linen_network_rotates():
     rotated = wb.targets.rotated(base)
     position = rotated.draw_prior(jax.random.key(0))
     theta = rotated.to_parameters(position, jax.random.key(1))
+    assert jnp.allclose(rotated.potential(position), base.potential(theta.inner), rtol=1e-11)
+
+
+def test_parameters_in_lists_rotate_by_the_path():
+    def apply(layers, x):
+        return jnp.tanh(x @ layers[0][0])
+
+    tiny = problem()
+    features = wb.models.from_function(apply, [[jnp.ones((3, 4))]])
+    base = wb.targets.marginal(wb.BNN(features, 1, 0.3), tiny.x, tiny.y)
+    rotated = wb.targets.rotated(base, (0, 0))
+    position = rotated.draw_prior(jax.random.key(0))
+    theta = rotated.to_parameters(position, jax.random.key(1))
+    assert position[0][0].shape == (2, 4)
     assert jnp.allclose(rotated.potential(position), base.potential(theta.inner), rtol=1e-11)

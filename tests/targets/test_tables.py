@@ -28,8 +28,8 @@ class Polars:
         return self.array
 
 
-def network(out_features=1):
-    return wb.BNN(wb.models.FCN(2, 4, rngs=nnx.Rngs(0)), out_features, noise_std=0.3)
+def network(out_features=1, in_features=2):
+    return wb.BNN(wb.models.FCN(in_features, 4, rngs=nnx.Rngs(0)), out_features, noise_std=0.3)
 
 
 FRAME = pd.DataFrame({"a": X[:, 0], "b": X[:, 1].astype(int)})
@@ -59,6 +59,26 @@ def test_tables_are_arrays(kind, x, y):
 
     expected = potential(jnp.asarray(X), jnp.asarray(Y)[:, None])
     assert jnp.allclose(potential(x, y), expected, atol=1e-6)
+
+
+def test_frames_of_polars_are_arrays():
+    """Columns of three types, y as a column, missing entries."""
+    import polars
+    frame = polars.DataFrame({"a": X[:, 0], "b": X[:, 1].astype(int), "c": X[:, 0] > 0.4})
+    x = np.column_stack([X[:, 0], X[:, 1], X[:, 0] > 0.4])
+    for y in (polars.Series("y", Y), polars.DataFrame({"y": Y})):
+        target = wb.targets.marginal(network(in_features=3), frame, y)
+        assert jnp.allclose(target.x, x) and jnp.allclose(target.y, Y[:, None])
+    position = target.draw_prior(jax.random.key(0))
+    mean = target.predictive_mean
+    assert jnp.array_equal(mean(frame.head(2))(position), mean(x[:2])(position))
+    labels = wb.targets.categorical(network(3, in_features=3), frame, polars.Series([0, 1, 2, 1]))
+    assert jnp.array_equal(labels.likelihood.onehot.argmax(axis=1), jnp.array([0, 1, 2, 1]))
+    missing = polars.DataFrame({"a": [1.0, None], "b": [1, 2], "c": [True, False]})
+    with pytest.raises(ValueError, match="x must be finite"):
+        mean(missing)
+    with pytest.raises(TypeError, match="x must hold real numbers; got 'red'"):
+        mean(missing.with_columns(b=polars.lit("red")))
 
 
 def test_columns_of_booleans_beside_numbers():

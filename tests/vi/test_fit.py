@@ -92,6 +92,7 @@ def same(a, b):
     return all(bool(jnp.all(x == y)) for x, y in leaves)
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.slow
 def test_interrupted_fit_ends_with_the_same_bits(tmp_path):
     checkpoint = wb.Checkpoint(tmp_path / "run", every_steps=1)
@@ -105,6 +106,7 @@ def test_interrupted_fit_ends_with_the_same_bits(tmp_path):
         of_classes(Everything(), 3, checkpoint=checkpoint)
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.slow
 def test_checkpoint_of_other_data_or_another_temperature_is_refused(tmp_path):
     checkpoint = wb.Checkpoint(tmp_path / "run")
@@ -115,6 +117,7 @@ def test_checkpoint_of_other_data_or_another_temperature_is_refused(tmp_path):
         of_classes(Everything(), 1, checkpoint=checkpoint, temperature=0.5)
 
 
+@pytest.mark.usefixtures("float32")
 def test_state_and_point_estimates_move_with_training_and_have_no_divergence():
     module = Everything()
     before = nnx.to_pure_dict(nnx.state(module))

@@ -142,7 +142,8 @@ def _run(options: argparse.Namespace) -> None:
     else:
         sizes = [f"{size / 2**30:.1f} GiB ({kind})" for kind, size in expected.peak_bytes.items()]
         memory = " and ".join(sizes) or "memory not on record"
-        print(f"about {duration(expected.seconds)}, {memory}: {expected.basis}", flush=True)
+        times = f"{duration(expected.seconds)}, {duration(expected.compile_seconds)} of it to compile"
+        print(f"about {times}, {memory}: {expected.basis}", flush=True)
     with _executor(options.executor) as executor:
         found = run(
             name,

@@ -10,7 +10,10 @@ from widebnn.study.experiment import Experiment
 from widebnn.study.results import Results, load
 from widebnn.study.speed import Speed
 
-__all__ = ["Forecast", "forecast"]
+__all__ = ["COMPILE_SECONDS", "Forecast", "forecast"]
+
+COMPILE_SECONDS = 15.0
+"""A guess of what a part takes to compile, where no record tells: 6 to 20 s in four experiments on a CPU."""
 
 
 class Forecast(NamedTuple):
@@ -20,6 +23,8 @@ class Forecast(NamedTuple):
     ----------
     seconds
         Wall time, without an executor.
+    compile_seconds
+        Those of them that compiling will take, in proportion to the number of parts.
     peak_bytes
         The most memory, by "host" and "device"; empty where that is not on record.
     basis
@@ -27,6 +32,7 @@ class Forecast(NamedTuple):
     """
 
     seconds: float
+    compile_seconds: float
     peak_bytes: dict[str, int]
     basis: str
 
@@ -52,19 +58,28 @@ def forecast(
     if nearest is None:
         return None
     made, ratio = known[nearest], ratios[nearest]
+    parts, parts_before = (len(experiment.parts(one)) for one in (config, experiment.scales[nearest]))
+    compiled, compiling = made.get("compile_seconds"), "measured there"
+    if compiled is None:
+        compiled = min(parts_before * COMPILE_SECONDS, made["seconds"])
+        compiling = f"a guess, {COMPILE_SECONDS:.0f} s for a part"
+    work, compiles = (made["seconds"] - compiled) * ratio, compiled * parts / parts_before
+    compiling = f"{compiles:,.0f} s to compile {parts} parts, {compiling}"
     if speed is None or made["device"] == speed.device:
         if nearest == scale:
-            return Forecast(made["seconds"], made.get("peak_bytes", {}), f"as it took on {made['device']}")
+            basis, peak = f"as it took on {made['device']}; {compiling}", made.get("peak_bytes", {})
+            return Forecast(made["seconds"], compiled, peak, basis)
         basis = (
-            "an estimate, by operations and without compiling, "
-            f"from {made['seconds']:,.0f} s at {nearest} scale on {made['device']}"
+            f"an estimate, from {made['seconds']:,.0f} s at {nearest} scale on {made['device']}: "
+            f"{work:,.0f} s by operations, and {compiling}"
         )
-        return Forecast(made["seconds"] * ratio, {}, basis)
-    # on another device than the one that made the record
+        return Forecast(work + compiles, compiles, {}, basis)
+    # on another device than the one that made the record; the host compiles, there as here
     peak = {} if wanted.floats is None else {"device": int(4 * wanted.floats)}
-    of = f"an estimate from {made['seconds']:,.0f} s on {made['device']}"
+    of = f"an estimate from {made['seconds']:,.0f} s on {made['device']}: {compiling}"
     if wanted.steps is None:
-        return Forecast(made["seconds"] * ratio, peak, f"{of}, as the host computes it there too")
+        basis = f"{of}; {work:,.0f} s as the host computes it there too"
+        return Forecast(work + compiles, compiles, peak, basis)
     flops = [
         other.flops(found)
         for other in others
@@ -75,8 +90,8 @@ def forecast(
     if not flops:
         return None
     faster, starts = speed.flops / max(flops), wanted.steps * speed.latency
-    basis = f"{of}: arithmetic {faster:.2g} times as fast, {starts:,.0f} s to start steps; {speed.basis}"
-    return Forecast(made["seconds"] * ratio / faster + starts, peak, basis)
+    basis = f"{of}; arithmetic {faster:.2g} times as fast, {starts:,.0f} s to start steps; {speed.basis}"
+    return Forecast(compiles + work / faster + starts, compiles, peak, basis)
 
 
 def _kind(device: str) -> str:

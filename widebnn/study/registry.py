@@ -140,10 +140,11 @@ class Registry:
     ) -> Forecast | None:
         """What a run will probably take: by one of the same scale that is on record, or else of another.
 
-        Results in the folder and those shipped with the book are what is on record. Those of another scale
-        are multiplied by the ratio of the numbers of operations, a guess that knows nothing of the time to
-        compile; those of another device than that of `speed` by the ratio of speeds besides, and what its
-        steps take to start is added.
+        Results in the folder and those shipped with the book are what is on record. Of those of another scale
+        the time to compile is multiplied by the ratio of the numbers of parts, the rest by that of the
+        numbers of operations; on another device than the one that made them the rest also by the ratio of
+        speeds, and what steps take to start there is added. Where a record does not tell the time to compile,
+        15 s for a part are taken.
 
         Parameters
         ----------

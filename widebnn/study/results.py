@@ -20,6 +20,7 @@ import jax
 
 from widebnn._interrupts import raised_at_once
 from widebnn.scale import SCALES
+from widebnn.study.compiling import compiling
 from widebnn.study.rows import Row, Rows
 
 try:
@@ -43,8 +44,9 @@ class Results:
     config
         The configuration, as a dictionary; seeds are part of it.
     provenance
-        Seconds, device, commit and versions; and `peak_bytes`, the most memory that the process had taken
-        until the results were stored, of the host and, where there is one, of the accelerator.
+        Seconds, and of them `compile_seconds`, those of compiling, where they are known; device, commit and
+        versions; and `peak_bytes`, the most memory that the process had taken until the results were stored,
+        of the host and, where there is one, of the accelerator.
     name, scale
         Of the experiment, as the name of the file has them; empty where it has none.
     """
@@ -90,10 +92,16 @@ def config_hash(config: Any) -> str:
     TypeError
         If `config` is no dataclass instance, or holds what JSON cannot.
     """
-    return hashlib.sha256(json.dumps(_as_dict(config), sort_keys=True).encode()).hexdigest()
+    return _hash(_as_dict(config))
 
 
-def save(path: str | os.PathLike, config: Any, rows: Iterable[Row], seconds: float) -> Results:
+def save(
+    path: str | os.PathLike,
+    config: Any,
+    rows: Iterable[Row],
+    seconds: float,
+    compile_seconds: float | None = None,
+) -> Results:
     """Write results with their provenance; an older file is replaced only once the new one is whole.
 
     Parameters
@@ -106,6 +114,8 @@ def save(path: str | os.PathLike, config: Any, rows: Iterable[Row], seconds: flo
         What was measured.
     seconds
         Wall time of the whole experiment.
+    compile_seconds
+        Those of them that compiling took, if that is known.
 
     Raises
     ------
@@ -116,6 +126,7 @@ def save(path: str | os.PathLike, config: Any, rows: Iterable[Row], seconds: flo
     """
     provenance = {
         "seconds": round(seconds, 1),
+        "compile_seconds": None if compile_seconds is None else round(compile_seconds, 1),
         "device": device(),
         "commit": _commit(),
         "versions": {name: version(name) for name in ("widebnn", "jax", "jaxlib", "flax", "numpy")},
@@ -127,16 +138,18 @@ def save(path: str | os.PathLike, config: Any, rows: Iterable[Row], seconds: flo
 def gather(path: str | os.PathLike, config: Any, rows: Iterable[Row], parts: Sequence[Results]) -> Results:
     """As `save`, of rows that were computed in parts.
 
-    Seconds of the parts are added up, the largest of their peaks is kept, and where device, commit or
-    versions differ, all of them are named.
+    Seconds of the parts are added up, those of compiling where all know them; the largest of their peaks is
+    kept, and where device, commit or versions differ, all of them are named.
     """
     if not parts:
         raise ValueError("parts must hold at least one of Results; got none")
     made = [part.provenance for part in parts]
     names = dict.fromkeys(name for one in made for name in one["versions"])
+    compiled = [one["compile_seconds"] for one in made if one.get("compile_seconds") is not None]
     peaks = [peak for one in made for peak in one.get("peak_bytes", {}).items()]
     provenance = {
         "seconds": round(sum(one["seconds"] for one in made), 1),
+        "compile_seconds": round(sum(compiled), 1) if len(compiled) == len(made) else None,
         "device": _joined(one["device"] for one in made),
         "commit": _joined(one["commit"] for one in made),
         "versions": {name: _joined(one["versions"].get(name) for one in made) for name in names},
@@ -179,7 +192,7 @@ def load(path: str | os.PathLike, config: Any) -> Results:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not ours, is damaged, or was made with another configuration.
+        If it is not ours, is damaged, was made with another configuration, or its own was edited since.
     """
     path = Path(path)
     if not path.exists():
@@ -209,9 +222,9 @@ def load_or_run[C](path: str | os.PathLike, config: C, run: Callable[[C], Iterab
     if Path(path).exists():
         return load(path, config)
     start = time.perf_counter()
-    with raised_at_once():
+    with raised_at_once(), compiling() as compiled:
         rows = Rows(run(config))
-    return save(path, config, rows, time.perf_counter() - start)
+    return save(path, config, rows, time.perf_counter() - start, sum(compiled, 0.0))
 
 
 def device() -> str:
@@ -227,6 +240,10 @@ def _as_dict(config: Any) -> dict[str, Any]:
     if not dataclasses.is_dataclass(config) or isinstance(config, type):
         raise TypeError(f"config must be an instance of a dataclass; got {config!r}")
     return {"experiment": type(config).__name__} | json.loads(json.dumps(dataclasses.asdict(config)))
+
+
+def _hash(config: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
 
 
 def _read(path: Path) -> dict[str, Any]:

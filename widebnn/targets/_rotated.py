@@ -123,8 +123,9 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     target
         A target of this package on inputs of shape (n, d_in).
     kernel
-        Path of the first layer's kernel in the pytree of inner parameters, such as ("layers", 0, "kernel");
-        found without help where only one leaf named "kernel" has d_in rows.
+        Path of the first layer's kernel (d_in, d_1) in the pytree of inner parameters, such as
+        ("layers", 0, "kernel"), or (0, 0) in a list of lists; found without help where only one leaf of that
+        shape is named "kernel".
 
     Raises
     ------
@@ -143,14 +144,16 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
         raise ValueError(f"target must have inputs of shape (n, d_in); got {target.x.shape}")
     bnn, d_in = target.bnn, target.x.shape[1]
     shapes = _by_path(bnn.features.template)
-    kernels = [
-        path for path, leaf in shapes.items() if path[-1:] == ("kernel",) and leaf.shape[:1] == (d_in,)
-    ]
-    if kernel is None and len(kernels) != 1:
-        raise ValueError(f"kernel must name the first layer's kernel; those with {d_in} rows: {kernels}")
-    kernel = kernels[0] if kernel is None else tuple(kernel)
-    if kernel not in shapes or shapes[kernel].shape[:-1] != (d_in,):
-        raise ValueError(f"kernel must be the path of a leaf of shape ({d_in}, d_1); got {kernel}")
+    fitting = [path for path, leaf in shapes.items() if leaf.ndim == 2 and leaf.shape[0] == d_in]
+    named = [path for path in fitting if path[-1:] == ("kernel",)]
+    if kernel is None and len(named) == 1:
+        kernel = named[0]
+    if not isinstance(kernel, tuple | list) or (kernel := tuple(kernel)) not in fitting:
+        got = "None, which finds it where one of these alone is named 'kernel'" if kernel is None else kernel
+        raise ValueError(
+            f"kernel must be the path of the first layer's kernel, a leaf of shape ({d_in}, d_1) among the "
+            f"inner parameters, where such leaves are at {fitting or 'no path'}; got {got}"
+        )
 
     exact = np.asarray(target.x, np.float64)
     basis = _row_space(exact, target.x)
