@@ -19,7 +19,7 @@ TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
 REPOSITORY = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
 PAGES = [TOC["root"], *(entry["file"] for part in TOC["parts"] for entry in part["chapters"])]
 CHAPTERS = [page for page in PAGES if (ROOT / f"{page}.ipynb").exists()]
-SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 pytestmark = [
@@ -91,34 +91,26 @@ class Visit:
         return self.page
 
 
-@pytest.fixture(params=SIZES)
-def visit(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iterator[Visit]:
-    width, height = SIZES[request.param]
-    with browser.new_context(viewport={"width": width, "height": height}) as context:
-        visit = Visit(context.new_page(), address)
-        visit.size = request.param
-        yield visit
-    assert not visit.errors
-
-
 @pytest.fixture
 def desktop(browser: Browser, address: str) -> Iterator[Visit]:
-    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+    with browser.new_context(viewport=SIZES["desktop"]) as context:
         visit = Visit(context.new_page(), address)
         yield visit
     assert not visit.errors
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_page_renders(visit: Visit, name: str):
-    page = visit.open(name)
-    SCREENSHOTS.mkdir(exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"{Path(name).name}_{visit.size}.png", full_page=True)
+def test_page_renders(desktop: Visit, name: str):
+    """At both sizes, of one visit: a page takes seconds to set its equations."""
+    page = desktop.open(name)
     assert page.locator("article h1").count() == 1
-
-    equations = page.locator(".math").count()
-    assert page.locator("mjx-container").count() >= equations
-    assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
+    check_equations(page)
+    check_images(page)
+    check_links(page, name)
+    if name in CHAPTERS:
+        assert page.locator("article figure img").count() >= 1
+        assert page.locator("article mjx-container").count() >= 1
+        check_launch(page, name)
     # A role, directive or formula that was not understood shows its markup.
     prose = page.locator("article").evaluate(
         "article => { const copy = article.cloneNode(true);"
@@ -127,33 +119,53 @@ def test_page_renders(visit: Visit, name: str):
     )
     assert not re.search(r"\{[\w:]+\}`|\$\$|:::|\\\w+\{", prose)
 
+    SCREENSHOTS.mkdir(exist_ok=True)
+    for size, viewport in SIZES.items():
+        page.set_viewport_size(viewport)
+        page.screenshot(path=SCREENSHOTS / f"{Path(name).name}_{size}.png", full_page=True)
+        widest = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        assert widest <= 0, f"{widest} pixels wider than a {size}'s window"
+
+
+def check_equations(page: Page) -> None:
+    assert page.locator("mjx-container").count() >= page.locator(".math").count()
+    assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
+
+
+def check_images(page: Page) -> None:
     for image in page.locator("article img").all():
         image.scroll_into_view_if_needed()
         # An image inside a folded solution is loaded, though not shown.
         assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
         assert len(image.get_attribute("alt") or "") >= 20, f"no alt text: {image.get_attribute('src')}"
 
-    widest = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-    assert widest <= 0, f"{widest} pixels wider than the window"
+
+def check_links(page: Page, name: str) -> None:
+    """To the page before and to the next one."""
+    place = PAGES.index(name)
+    for link, wanted in (("a.left-prev", PAGES[:place][-1:]), ("a.right-next", PAGES[place + 1 :][:1])):
+        found = page.locator(link).evaluate_all("links => links.map(a => a.href)")
+        assert [url.rpartition("/")[2] for url in found] == [f"{Path(one).name}.html" for one in wanted]
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_chapter_has_figures_and_equations(desktop: Visit, name: str):
-    page = desktop.open(name)
-    assert page.locator("article figure img").count() >= 1
-    assert page.locator("article mjx-container").count() >= 1
+def check_launch(page: Page, name: str) -> None:
+    (link,) = page.locator("a[href*='colab.research.google.com']").evaluate_all(
+        "links => links.map(a => a.href)"
+    )
+    prefix = f"github/{REPOSITORY['url'].removeprefix('https://github.com/')}/blob/{REPOSITORY['branch']}/"
+    path = link.partition(prefix)[2]
+    assert path == f"{name}.ipynb"
+    assert (ROOT / path).is_file()
 
 
-def test_home_leads_through_the_book(desktop: Visit):
+def test_home_leads_into_the_book(desktop: Visit):
     page = desktop.page
     page.goto(f"{desktop.address}/")
     page.wait_for_url(f"**/{TOC['root']}.html")
-    for name in PAGES[1:]:
-        page.locator("a.right-next").click()
-        page.wait_for_url(f"**/{name}.html")
-    for name in reversed(PAGES[:-1]):
-        page.locator("a.left-prev").click()
-        page.wait_for_url(f"**/{name}.html")
+    page.locator("a.right-next").click()
+    page.wait_for_url(f"**/{PAGES[1]}.html")
+    page.locator("a.left-prev").click()
+    page.wait_for_url(f"**/{TOC['root']}.html")
 
 
 def test_search_finds_pcn(desktop: Visit):
@@ -169,17 +181,3 @@ def test_solutions_fold_out(desktop: Visit):
     assert not solution.locator("pre").first.is_visible()
     solution.locator("summary").click()
     assert solution.locator("pre").first.is_visible()
-
-
-def test_launch_links_point_at_notebooks(desktop: Visit):
-    for name in CHAPTERS:
-        page = desktop.open(name)
-        (link,) = page.locator("a[href*='colab.research.google.com']").evaluate_all(
-            "links => links.map(a => a.href)"
-        )
-        prefix = (
-            f"github/{REPOSITORY['url'].removeprefix('https://github.com/')}/blob/{REPOSITORY['branch']}/"
-        )
-        path = link.partition(prefix)[2]
-        assert path == f"{name}.ipynb"
-        assert (ROOT / path).is_file()
