@@ -226,6 +226,7 @@ def test_function_of_any_pytree_is_an_embedding():
 def test_network_of_equinox_is_an_embedding():
     """By the recipe in the docstring of `from_function`."""
     import equinox as eqx
+
     network = eqx.nn.MLP(3, 4, width_size=5, depth=2, activation=jnp.tanh, key=jax.random.key(0))
     params, static = eqx.partition(network, eqx.is_inexact_array)
 

@@ -64,6 +64,7 @@ def test_tables_are_arrays(kind, x, y):
 def test_frames_of_polars_are_arrays():
     """Columns of three types, y as a column, missing entries."""
     import polars
+
     frame = polars.DataFrame({"a": X[:, 0], "b": X[:, 1].astype(int), "c": X[:, 0] > 0.4})
     x = np.column_stack([X[:, 0], X[:, 1], X[:, 0] > 0.4])
     for y in (polars.Series("y", Y), polars.DataFrame({"y": Y})):
