@@ -169,7 +169,7 @@ def fits(monkeypatch):
 
     found = {
         "BNNRegressor": Method(constant(100.0), "widebnn"),
-        "NNGP": Method(constant(101.0), "widebnn", num_splits=2),
+        "NNGP": Method(constant(101.0), "widebnn"),
     }
     monkeypatch.setattr(rows, "METHODS", found)
     monkeypatch.setattr(rows, "DATA_SETS", {"engel": noisy_line, "wine": lambda: noisy_line(40)})
@@ -182,9 +182,9 @@ def test_a_run_goes_on_where_it_ended(fits, tmp_path):
     first = list(run(path, names[:1], both, [0]))
     assert [row.place for row in first] == [0, 0] and read(path) == first
     rest = list(run(path, names, both, [0, 1, 2]))
-    assert len({row.key for row in [*first, *rest]}) == len([*first, *rest]) == 2 * (3 + 2)
-    assert len(fits) == 10 and read(path) == [*first, *rest]
-    assert list(run(path, names, both, [0, 1, 2])) == [] and len(fits) == 10
+    assert len({row.key for row in [*first, *rest]}) == len([*first, *rest]) == 2 * (3 + 3)
+    assert len(fits) == 12 and read(path) == [*first, *rest]
+    assert list(run(path, names, both, [0, 1, 2])) == [] and len(fits) == 12
     assert all(row.seconds >= 0 and row.version.startswith(f"widebnn {wb.__version__}") for row in rest)
 
 

@@ -40,11 +40,10 @@ class Fitted(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A fit of a table by a seed, the package whose version counts, and how many splits it is fitted to."""
+    """A fit of a table by a seed, and the package whose version counts."""
 
     fit: Callable[[Table, int], Fitted]
     package: str
-    num_splits: int = 20
 
     @property
     def version(self) -> str:
@@ -167,6 +166,6 @@ METHODS: dict[str, Method] = {
     "GaussianProcessRegressor": Method(gpr, "scikit-learn"),
     "NNGP": Method(nngp, "widebnn"),
     "deep ensemble": Method(ensemble, "flax"),
-    "bde": Method(bde, "sklearn-contrib-bde", num_splits=10),
+    "bde": Method(bde, "sklearn-contrib-bde"),
 }
 OURS = "BNNRegressor"
