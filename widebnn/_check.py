@@ -27,6 +27,7 @@ __all__ = [
     "positive",
     "proper_fraction",
     "quarter_turn",
+    "share",
 ]
 
 
@@ -89,6 +90,11 @@ def non_negative(**named: Number) -> Number:
 def fraction(**named: Number) -> Number:
     """A number in (0, 1]."""
     return _number(0, True, 1, "a number in (0, 1]", named)
+
+
+def share(**named: Number) -> Number:
+    """A number in [0, 1]."""
+    return _number(0, False, 1, "a number in [0, 1]", named)
 
 
 def proper_fraction(**named: Number) -> Number:

@@ -54,7 +54,6 @@ READOUT_BIAS = 0.1
 MULTIPLIES = {"weight_std": "kernel", "bias_std": "bias"}
 """The leaves of a dense network that a scale multiplies."""
 TARGET_ACCEPTANCE = 0.8
-NUM_KICKS = 8
 NUM_WATCHED = 16
 """Training rows at which predictions are watched for convergence."""
 MAX_POSITIONS = 1_000
@@ -174,7 +173,7 @@ class _BNNEstimator(_Fitted, BaseEstimator):
 
         def sampler(step_size):
             def move(potential):
-                return samplers.function_space_hmc(potential, step_size, NUM_KICKS, jitter=True)
+                return samplers.function_space_hmc(potential, step_size, jitter=0.2)
 
             return samplers.with_scales(posterior, move, limit, multiplies)
 

@@ -72,6 +72,8 @@ ROWS = [
         *[(flat, v, 3, f"step_size…(0, π/2]…{v}") for v in (0.0, math.nan, 1.6)],
         (flat, 0.1, 0, "num_steps…at least 1…0"),
         (flat, 0.1, 3, kw(damping=0.0), "damping…(0, 1]…0.0"),
+        (flat, 0.1, kw(jitter=1.5), "jitter…[0, 1]…1.5"),
+        (flat, 0.1, kw(jitter=True), TypeError, "jitter…number…True"),
         (
             lambda: wb.samplers.function_space_hmc(flat, 0.1, 3).init(jnp.zeros(2)),
             TypeError,

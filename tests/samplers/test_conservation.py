@@ -45,7 +45,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 hmc_of_4 = functools.partial(hmc, num_steps=4)
 function_space_hmc_of_3 = functools.partial(function_space_hmc, num_steps=3)
-jittered = functools.partial(function_space_hmc_of_3, jitter=True)
+jittered = functools.partial(function_space_hmc_of_3, jitter=0.5)
 
 SAMPLERS = {
     "rwm": (_rwm, rwm, {"step_size": 0.6}),

@@ -67,7 +67,7 @@ CASES = {
     "one layer, rotated marginal, pcn": (lambda tiny: rotated(marginal(tiny)), lambda u: pcn(u, 0.6)),
     "one layer, rotated marginal, function-space hmc": (
         lambda tiny: rotated(marginal(tiny)),
-        lambda u: function_space_hmc(u, 0.9, 2, jitter=True),
+        lambda u: function_space_hmc(u, 0.9, 2, jitter=0.5),
     ),
     "two layers, repriorised, function-space hmc": (
         repriorised,
@@ -89,7 +89,7 @@ CASES = {
     ),
     "three layers, whitened marginal, function-space hmc": (
         lambda tiny: whitened(marginal(tiny)),
-        lambda u: function_space_hmc(u, 0.5, 4, jitter=True),
+        lambda u: function_space_hmc(u, 0.5, 4, jitter=0.5),
     ),
 }
 

@@ -17,6 +17,9 @@ MAKE = {
     "function-space HMC": lambda potential, step_size: function_space_hmc(
         potential, step_size, num_steps=3, damping=step_size
     ),
+    "function-space HMC, one radian": lambda potential, step_size: function_space_hmc(
+        potential, step_size, jitter=step_size
+    ),
 }
 STEP_SIZES = np.array([0.1, 0.4, 0.9], np.float32)
 

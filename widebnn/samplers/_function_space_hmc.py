@@ -8,12 +8,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from widebnn._check import Number, at_least, fraction, quarter_turn
+from widebnn._check import Number, at_least, fraction, quarter_turn, share
 from widebnn.samplers._base import Potential, Sampler, accept, check_potential
 from widebnn.samplers._states import MomentumState
 from widebnn.tree import inner_product, normal_like
 
 __all__ = ["function_space_hmc", "rotations"]
+
+MAX_STEPS = 32
+"""Kicks of a proposal, unless more are asked for: where steps must be shorter still, a walk it is."""
 
 
 def rotations(potential: Potential, step_size: Number):
@@ -53,9 +56,9 @@ def rotations(potential: Potential, step_size: Number):
 def function_space_hmc(
     potential: Potential,
     step_size: Number,
-    num_steps: int,
+    num_steps: int | None = None,
     damping: Number = 1.0,
-    jitter: bool = False,
+    jitter: Number = 0.0,
 ) -> Sampler:
     """HMC for a density proportional to exp(−½‖u‖² − U(u)) whose moves are exact at U = 0.
 
@@ -68,25 +71,30 @@ def function_space_hmc(
     step_size
         h in (0, π/2], the angle of a rotation: π/2 in all exchanges position and momentum.
     num_steps
-        Kicks of a proposal, one gradient each.
+        Kicks of a proposal, one gradient each; round(1/h), but from 1 to 32, unless given. One radian in all
+        makes more effective samples per gradient than 1.5 or 2 (`benchmarks/trajectories.py`).
     damping
         γ in (0, 1], the share of the momentum's variance that is refreshed; all of it by default.
     jitter
-        Draw the number of kicks from 1, …, 2 `num_steps` − 1 for each proposal: its mean stays, and no
-        trajectory length can be in tune with a period of the target.
+        In [0, 1]: the angle of each proposal is drawn evenly from (1 ± jitter) h, so that no trajectory is in
+        tune with a period of the target. All chains make the same number of kicks, as those that run side by
+        side wait for one another.
 
     Raises
     ------
     TypeError
         If `potential` is not callable.
     ValueError
-        If `step_size` lies outside (0, π/2], `num_steps` is below 1 or `damping` outside (0, 1].
+        If `step_size` lies outside (0, π/2], `num_steps` is below 1, `damping` outside (0, 1] or `jitter`
+        outside [0, 1].
     """
     check_potential(potential)
     quarter_turn(step_size=step_size)
-    at_least(1, num_steps=num_steps)
+    if num_steps is not None:
+        at_least(1, num_steps=num_steps)
     fraction(damping=damping)
-    integrate = rotations(potential, step_size)
+    share(jitter=jitter)
+    length = jnp.clip(jnp.round(1 / step_size), 1, MAX_STEPS).astype(int) if num_steps is None else num_steps
     keep, refresh = jnp.sqrt(1 - damping), jnp.sqrt(damping)
 
     def init(position, rng_key=None):
@@ -96,11 +104,13 @@ def function_space_hmc(
         return MomentumState(position, value, gradient, normal_like(rng_key, position))
 
     def step(rng_key, state):
-        noise_key, length_key, accept_key = jax.random.split(rng_key, 3)
+        noise_key, angle_key, accept_key = jax.random.split(rng_key, 3)
         noise = normal_like(noise_key, state.position)
         m = jax.tree.map(lambda m, xi: keep * m + refresh * xi, state.momentum, noise)
-        length = jax.random.randint(length_key, (), 1, 2 * num_steps) if jitter else num_steps
-        proposal, energy_change = integrate(state._replace(momentum=m), length)
+        h = jnp.asarray(step_size, state.potential.dtype)
+        angle = (1 + jitter * jax.random.uniform(angle_key, dtype=h.dtype, minval=-1, maxval=1)) * h
+        angle = jnp.minimum(angle, jnp.pi / 2)
+        proposal, energy_change = rotations(potential, angle)(state._replace(momentum=m), length)
         flipped = state._replace(momentum=jax.tree.map(jnp.negative, m))
         return accept(accept_key, -energy_change, flipped, proposal)
 

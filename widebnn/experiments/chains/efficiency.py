@@ -39,7 +39,7 @@ METHODS: Mapping[str, Method] = {
     "HMC": Method(lambda t: tuned(partial(samplers.hmc, t.potential, num_steps=10), 0.8), 30),
     "function-space HMC": Method(
         lambda t: tuned(
-            partial(samplers.function_space_hmc, t.potential, num_steps=6, jitter=True),
+            partial(samplers.function_space_hmc, t.potential, num_steps=6, jitter=0.2),
             0.8,
             max_step_size=math.pi / 2,
         ),

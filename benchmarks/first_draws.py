@@ -1,0 +1,133 @@
+"""Seconds from nothing to 400 effective samples: samplers and parametrisations over width, depth and n.
+
+`python -m benchmarks.first_draws` measures every case that `_build/first_draws.jsonl` does not have yet, each
+in a process of its own: compiling, burn-in and sampling count, importing and reading data do not. They are
+seconds of one core (`time.process_time`), so that whatever else the machine does costs no case much.
+"""
+
+import itertools
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+import widebnn as wb
+from widebnn.experiments import device
+
+ROWS = Path("_build/first_draws.jsonl")
+WIDTHS, DEPTHS, NUMS_OF_DATA = (64, 256, 1_024, 4_096), (1, 2, 3), (32, 256)
+NUM_CHAINS = 4
+ENOUGH = wb.Until(ess=400, rhat=1.01, seconds=90.0)
+"""Wall time ends a run that does not get there."""
+
+
+class Case(NamedTuple):
+    """A network, its data, and how they are sampled."""
+
+    method: str
+    width: int
+    depth: int
+    num_data: int
+
+
+class Method(NamedTuple):
+    """A parametrisation of a marginal target, a sampler of it, and how long its chains burn in."""
+
+    reduce: Callable[[Any], Any]
+    sampler: Callable[[Any], Any]
+    burn_in: int
+    thin: int = 1
+
+
+def leapfrog(target: wb.targets.NetworkTarget):
+    """Function-space HMC by about one radian, tuned to an acceptance of 0.8."""
+    hmc = partial(wb.samplers.function_space_hmc, target.potential, jitter=0.2)
+    return wb.samplers.tuned(hmc, 0.8, 0.1, jnp.pi / 2)
+
+
+def walk(target: wb.targets.NetworkTarget):
+    """pCN, tuned to an acceptance of 0.3."""
+    return wb.samplers.tuned(partial(wb.samplers.pcn, target.potential), 0.3)
+
+
+METHODS = {
+    "HMC, whitened": Method(wb.targets.whitened, leapfrog, burn_in=200),
+    "HMC, rotated": Method(wb.targets.rotated, leapfrog, burn_in=200),
+    "pCN, whitened": Method(wb.targets.whitened, walk, burn_in=2_000, thin=20),
+    "unit-wise, whitened": Method(wb.targets.whitened, wb.samplers.unitwise, burn_in=20),
+}
+
+
+def measure(case: Case) -> dict:
+    """What a case takes."""
+    data = wb.data.cifar10(num_train=case.num_data, num_test=10)
+    features = wb.models.FCN(data.x_train.shape[1], case.width, case.depth, rngs=nnx.Rngs(0))
+    bnn = wb.BNN(features, data.y_train.shape[1], noise_std=0.1)
+    marginal = wb.targets.marginal(bnn, data.x_train, data.y_train)
+    jax.block_until_ready(marginal.x)
+    start = time.process_time()
+    method = METHODS[case.method]
+    target = method.reduce(marginal)
+    upper = jnp.triu_indices(4)
+
+    def kernel(position):
+        """Ten entries of ΨΨᵀ."""
+        psi = target.embedding(position)[:4]
+        return (psi @ psi.T)[upper]
+
+    draws = wb.sample(
+        jax.random.key(0),
+        method.sampler(target),
+        target,
+        num_samples=100_000,
+        burn_in=method.burn_in,
+        thin=method.thin,
+        num_chains=NUM_CHAINS,
+        collect={"potential": target.potential, "kernel": kernel},
+        until=ENOUGH,
+        progress=False,
+    )
+    seconds = time.process_time() - start
+    found = [wb.diagnostics.convergence(values) for values in draws.collected.values()]
+    return case._asdict() | {
+        "seconds": round(seconds, 2),
+        "sampling_seconds": round(draws.seconds, 2),
+        "stopped": draws.stopped,
+        "ess": round(float(min(one.ess.min() for one in found)), 1),
+        "rhat": round(float(max(one.rhat.max() for one in found)), 4),
+        "num_draws": int(draws["potential"].shape[1]),
+        "acceptance": round(float(draws.acceptance_rate), 4),
+        "step_size": None if draws.step_size is None else round(float(draws.step_size), 4),
+        "device": device(),
+    }
+
+
+def run(path: Path = ROWS) -> Iterator[dict]:
+    """Measure what the file lacks, and add it there."""
+    made = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    done = {Case(*(row[name] for name in Case._fields)) for row in made}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cases = (Case(m, w, d, n) for n, d, w, m in itertools.product(NUMS_OF_DATA, DEPTHS, WIDTHS, METHODS))
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as executor:
+        for case in cases:
+            if case in done or (case.depth == 1 and case.method == "HMC, rotated"):  # the same as whitened
+                continue
+            row = executor.submit(measure, case).result()
+            with path.open("a") as file:
+                print(json.dumps(row), file=file)
+            yield row
+
+
+if __name__ == "__main__":
+    for row in run():
+        print(json.dumps(row), flush=True)
+    sys.exit()
