@@ -117,7 +117,7 @@ def _show(options: argparse.Namespace) -> None:
         print(f"{claim.id}  {source}".rstrip())
         paper = ": ".join(part for part in (claim.number, claim.paper) if part)
         lines = {"claim": claim.claim, "paper": paper, "rule": claim.rule}
-        lines |= {"to change it": claim.would_change} if claim.would_change else {}
+        lines |= {"changed by": claim.would_change} if claim.would_change else {}
         lines |= {"experiment": claim.experiment, "chapter": f"{claim.chapter} {claim.figure}".strip()}
         for what, words in lines.items():
             print(f"  {what + ':':12}{words or '—'}")

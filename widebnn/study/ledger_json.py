@@ -24,7 +24,8 @@ def as_json(entries: Iterable[Entry]) -> str:
     - "paper", null for claims of this book, or else "where" in the paper, its "trend" and its "number", in
       words;
     - "ours", a list of what was measured, empty without results: "what", the "value" and its standard
-      "error", the ends of the interval that the claim puts it in, "above" and "below", and whether it "holds";
+      "error", "above" and "below", the ends of the interval that the claim puts it in, and whether it
+      "holds";
     - "scale", "device", "seconds" and "commit" of the run; where parts were run by several, their devices and
       commits are joined by "; ";
     - "page" of the book, and after a # the figure or section there.
@@ -46,7 +47,7 @@ def _row(entry: Entry) -> dict[str, Any]:
         "rule": claim.rule,
         "would_change": claim.would_change or None,
         "verdict": entry.word,
-        "paper": of_paper if claim.paper else None,
+        "paper": of_paper if any(of_paper.values()) else None,
         "ours": [_measured(finding) for finding in entry.findings],
         "scale": entry.scale,
         "device": made.get("device"),

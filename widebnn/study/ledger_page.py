@@ -1,6 +1,6 @@
 """The ledger as a page of the book: verdicts at a glance, then each row beside the paper's."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from widebnn.study.claim import Claim
 from widebnn.study.ledger import PAPERS, Entry, counts
@@ -8,11 +8,13 @@ from widebnn.study.words import WORDS
 
 __all__ = ["page"]
 
+HOLDS = {True: "✓ yes", False: "✗ no"}
+
 
 def page(entries: Sequence[Entry]) -> str:
     """The ledger in MyST markdown, with classes that `book/_static/ledger.css` lays out."""
     own = {letter: [entry for entry in entries if entry.claim.id.startswith(letter)] for letter in PAPERS}
-    parts = [_HEAD, *(_counts(PAPERS[letter][0], rows) for letter, rows in own.items()), ""]
+    parts = [_HEAD, _counts(f"All {len(entries)} rows", entries)]
     parts += [_index(letter, rows) for letter, rows in own.items()]
     parts.append(_READING.format(meanings="\n\n".join(_meaning(word) for word in WORDS)))
     for letter, rows in own.items():
@@ -49,9 +51,9 @@ Numbers are those of the largest scale that has results, and [](05-cifar10-over-
 differs from the papers. Images of CIFAR-10 that a shipped run observes are the first of the official files;
 those that it predicts were decoded from JPEG copies.
 
-In a terminal the same is `python -m widebnn.experiments ledger`, and for programs
-`python -m widebnn.experiments ledger --json`, whose format {{py:func}}`widebnn.study.ledger_json.as_json` states.
-In a notebook a single row is
+In a terminal the same is `python -m widebnn.experiments ledger`, for programs
+`python -m widebnn.experiments ledger --json`, whose format is that of
+{{py:func}}`widebnn.study.ledger_json.as_json`. In a notebook a single row is
 
 ```python
 from widebnn import experiments
@@ -63,7 +65,7 @@ experiments.report("H-F7a")
 
 def _counts(heading: str, entries: Sequence[Entry]) -> str:
     badges = " ".join(_badge(word, count) for word, count in counts(entries).items())
-    return f"- {heading}: {badges}"
+    return f"**{heading}:** {badges}\n"
 
 
 def _badge(word: str, count: int | None = None) -> str:
@@ -76,16 +78,17 @@ def _meaning(word: str) -> str:
     return f"{_badge(word)}\n: {WORDS[word].meaning}"
 
 
-def _index(letter: str, entries: Iterable[Entry]) -> str:
+def _index(letter: str, entries: Sequence[Entry]) -> str:
     """One line for each row."""
-    heading = PAPERS[letter][0]
     lines = ["| Row | Verdict | Claim | Scale | Device |", "|:--|:--|:--|:--|:--|"]
     for entry in entries:
         claim = entry.claim
         name = f"[{claim.id}](#{_anchor(claim)})"
         cells = name, _badge(entry.word), claim.claim, entry.scale or "—", entry.made.get("device", "—")
         lines.append(f"| {' | '.join(map(_cell, cells))} |")
-    return "\n".join([f"**{heading}**", "", ":::{div} ledger-index", *lines, ":::", ""])
+    return "\n".join(
+        [_counts(PAPERS[letter][0], entries), ":::{div} ledger-index full-width", *lines, ":::", ""]
+    )
 
 
 def _details(entry: Entry) -> str:
@@ -116,10 +119,10 @@ def _ours(entry: Entry) -> list[str]:
     if not entry.findings:
         return ["Nothing measured yet."]
     return [
-        "| Ours | Measured | Wanted | Holds |",
+        "| Measured | Ours | Wanted | Holds |",
         "|:--|--:|:--|:--|",
         *(
-            f"| {_cell(f.what)} | {_number(str(f))} | {_number(f.wanted)} | {'✓ yes' if f.holds else '✗ no'} |"
+            f"| {_cell(f.what)} | {_number(str(f))} | {_number(f.wanted)} | {HOLDS[f.holds]} |"
             for f in entry.findings
         ),
     ]

@@ -34,13 +34,19 @@ WORDS = {
     "corrected": Word(
         "✎", "mended", "The claim is that the paper or its code errs, and all numbers that show so hold."
     ),
-    "not testable at this scale": Word("⊘", "open", "The run is too small to decide; the row says what would."),
+    "not testable at this scale": Word(
+        "⊘", "open", "The run is too small to decide; the row says what would."
+    ),
     "not yet run": Word("○", "open", "No results beyond smoke scale are stored."),
     "answered": Word("✓", "good", "A question that a paper left open, and all numbers go one way."),
-    "answered in part": Word("◐", "part", "Some numbers go the expected way, others do not or are not resolved."),
+    "answered in part": Word(
+        "◐", "part", "Some numbers go the expected way, others do not or are not resolved."
+    ),
     "holds": Word("✓", "good", "A claim of this book, and all its numbers hold."),
     "holds in part": Word("◐", "part", "A claim of this book, and some of its numbers hold."),
-    "fails": Word("✗", "bad", "A claim of this book, and none of its numbers holds, or they show the opposite."),
+    "fails": Word(
+        "✗", "bad", "A claim of this book, and none of its numbers holds, or they show the opposite."
+    ),
     "open": Word("○", "open", "A question or a claim of this book that no run has decided."),
 }
 """In the order in which they are counted."""
