@@ -41,9 +41,9 @@ _READING = """\
 ## How to read it
 
 Each measured number has an interval that the claim puts it in, and holds if it lies inside by more than three
-standard errors (by itself, where a single run gives none). The verdict follows by one rule, of which each row
-below has its own words. What no paper claims cannot be reproduced: what they left open is answered or open,
-and what this book claims holds or fails.
+standard errors (by itself, where a single run gives none). A row says in words which intervals these are, and
+the verdict follows by one rule. What no paper claims cannot be reproduced: what they left open is answered or
+open, and what this book claims holds or fails.
 
 {meanings}
 
