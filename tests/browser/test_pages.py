@@ -158,6 +158,43 @@ def check_launch(page: Page, name: str) -> None:
     assert (ROOT / path).is_file()
 
 
+def test_ledger_is_read_at_a_glance(desktop: Visit):
+    """Lines lead to their rows, no table is cut at either size, badges have contrast in both themes."""
+    page = desktop.open("book/ledger")
+    targets = page.locator(".ledger-index td:first-child a").evaluate_all("links => links.map(a => a.hash)")
+    assert len(targets) == page.locator(".ledger-ours").count() > 0
+    for target in targets:
+        assert page.locator(f"[id='{target[1:]}']").count() == 1
+    for viewport in SIZES.values():
+        page.set_viewport_size(viewport)
+        cut = page.locator("article table").evaluate_all(
+            "tables => tables.filter(table => table.scrollWidth > table.parentElement.clientWidth + 1)"
+            ".map(table => table.innerText)"
+        )
+        assert not cut
+    page.add_style_tag(content="* { transition: none !important; }")  # sidebars glide to their new widths
+    for width in (768, 1_000, 1_199, 1_200, 1_600):  # the index uses the margin where there is one
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for theme in ("light", "dark"):
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+        badges = page.locator(".verdict").evaluate_all(
+            "badges => badges.map(b => [getComputedStyle(b).color, getComputedStyle(b).backgroundColor])"
+        )
+        assert badges
+        for pair in {tuple(pair) for pair in badges}:
+            dark, light = sorted(map(luminance, pair))
+            assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def luminance(colour: str) -> float:
+    """Of rgb(r, g, b), by WCAG 2; a colour that lets others through has none."""
+    assert colour.startswith("rgb(")
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
 def test_home_leads_into_the_book(desktop: Visit):
     page = desktop.page
     page.goto(f"{desktop.address}/")

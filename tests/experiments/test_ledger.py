@@ -12,7 +12,10 @@ import pytest
 from widebnn import experiments
 from widebnn.experiments import CLAIMS, EXPERIMENTS, ledger
 from widebnn.study import VERDICTS, load, save, verdict
-from widebnn.study.ledger import page, text
+from widebnn.study.ledger import text
+from widebnn.study.ledger_json import as_json
+from widebnn.study.ledger_page import page
+from widebnn.study.words import WORDS
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "book" / "results"
@@ -120,9 +123,121 @@ def test_smoke_scale_gives_no_verdict(tmp_path, entries):
 def test_text_has_every_claim_and_counts_verdicts(entries):
     lines = text(entries)
     for entry in entries:
-        assert re.search(rf"^{re.escape(entry.claim.id)} +{entry.verdict}\b", lines, re.MULTILINE)
-    total = sum(int(number) for number in re.findall(r"(\d+) (?:re|not|cor)", lines.splitlines()[-1]))
-    assert total == len(entries)
+        assert re.search(rf"^{re.escape(entry.claim.id)} +{entry.word} +laptop", lines, re.MULTILINE)
+    found = dict(reversed(one.split(" ", 1)) for one in lines.splitlines()[-1].split(", "))
+    assert found.keys() <= WORDS.keys() and sum(map(int, found.values())) == len(entries)
+
+
+INDEX = re.compile(
+    r"^\| \[(\S+)\]\(#(\S+)\) \| <span class=\"verdict verdict-(\w+)\">(\S) ([a-z ]+)</span> \| .*"
+    r" \| (\w+|—) \| ([^|]+) \|$",
+    re.MULTILINE,
+)
+
+
+def test_page_begins_with_a_line_for_each_row(entries):
+    lines = INDEX.findall(page(entries))
+    assert len(lines) == len(entries)
+    for (name, anchor, tone, sign, word, scale, device), entry in zip(lines, entries, strict=True):
+        assert (name, word, scale) == (entry.claim.id, entry.word, entry.scale)
+        assert (sign, tone) == WORDS[word][:2]
+        assert device == entry.results.provenance["device"]
+        assert page(entries).count(f"({anchor})=") == 1
+
+
+def test_page_counts_every_row_once(entries):
+    whole, *papers = re.findall(r"^\*\*[\w ]+:\*\* (<span.*)$", page(entries), re.MULTILINE)
+    assert len(papers) == 4
+    for counted in (whole, "".join(papers)):
+        assert sum(map(int, re.findall(r">(\d+) ", counted))) == len(entries)
+    assert "3 ◐ holds in part" in papers[-1] and "reproduced" not in papers[-1]
+
+
+def test_each_row_says_what_the_paper_says_beside_what_was_measured(entries):
+    sections = page(entries).split("\n### ")[1:]
+    for section, entry in zip(sections, entries, strict=True):
+        claim = entry.claim
+        assert section.startswith(claim.id) and claim.claim in section
+        for words in (claim.paper, claim.number, claim.would_change, claim.rule, claim.chapter, claim.figure):
+            assert words in section
+        assert ("ledger-paper" in section) == (not claim.id.startswith("X-"))
+        assert ("**Would change it:**" in section) == bool(claim.would_change)
+        assert section.count("✓ yes") == sum(f.holds for f in entry.findings)
+        assert section.count("✗ no") == sum(not f.holds for f in entry.findings)
+
+
+def test_what_only_holds_in_part_says_what_would_change_it(entries):
+    for entry in entries:
+        assert entry.claim.would_change or entry.verdict in ("reproduced", "corrected")
+
+
+def refuse(constant):
+    raise AssertionError(f"{constant} is no JSON")
+
+
+def test_json_has_every_row_and_the_verdicts_of_the_page(entries):
+    content = json.loads(as_json(entries), parse_constant=refuse)
+    assert content["format"] == "widebnn ledger 1"
+    rows = content["rows"]
+    shown = [
+        (name, word, scale, device) for name, _, _, _, word, scale, device in INDEX.findall(page(entries))
+    ]
+    assert [(row["id"], row["verdict"], row["scale"], row["device"]) for row in rows] == shown
+    assert len({(row["id"], row["experiment"]) for row in rows}) == len(rows)
+    for row, entry in zip(rows, entries, strict=True):
+        made = entry.results.provenance
+        assert (row["seconds"], row["commit"]) == (made["seconds"], made["commit"])
+        assert (row["claim"], row["rule"], row["page"]) == (
+            entry.claim.claim,
+            entry.claim.rule,
+            entry.claim.page or None,
+        )
+        assert [one["what"] for one in row["ours"]] == [f.what for f in entry.findings]
+
+
+def test_json_keeps_to_its_format(entries):
+    """Who reads it relies on these names: others need another `FORMAT`."""
+    words = "id experiment claim rule would_change verdict paper ours scale device seconds commit page"
+    for row in json.loads(as_json(entries))["rows"]:
+        assert list(row) == words.split()
+        assert row["paper"] is None or list(row["paper"]) == ["where", "trend", "number"]
+        for one in row["ours"]:
+            assert list(one) == ["what", "value", "error", "above", "below", "holds"]
+            assert one["above"] is not None or one["below"] is not None
+
+
+def test_json_has_null_for_what_there_is_not(tmp_path, entries):
+    rows = {row["id"]: row for row in json.loads(as_json(entries))["rows"]}
+    (lost,) = (one for one in rows["P-F2"]["ours"] if one["value"] is None)
+    assert not lost["holds"] and lost["below"] is None
+    assert rows["H-F7a"]["paper"]["number"] == "50 times" and rows["X-1"]["paper"] is None
+    assert rows["H-F5"]["ours"][0]["error"] is None and rows["H-F7a"]["ours"][0]["error"] > 0
+    for row in json.loads(as_json(ledger(tmp_path)))["rows"]:
+        assert row["verdict"] in ("not yet run", "open") and row["ours"] == []
+        assert [row[name] for name in ("scale", "device", "seconds", "commit")] == [None] * 4
+
+
+def test_page_of_no_results_says_so(tmp_path):
+    empty = page(ledger(tmp_path))
+    assert len(INDEX.findall(empty)) == empty.count("Nothing measured yet.") == len(CLAIMS)
+
+
+def luminance(colour: str) -> float:
+    """Of #rrggbb, by WCAG 2."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("theme", ["html ", 'html[data-theme="dark"] '])
+def test_badges_have_contrast_in_both_themes(theme):
+    style = (ROOT / "book" / "_static" / "ledger.css").read_text()
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", style.partition(f"\n{theme}{{")[2].partition("}")[0]))
+    assert colours.keys() == {name for word in WORDS.values() for name in (word.tone, f"on-{word.tone}")}
+    for tone in {word.tone for word in WORDS.values()}:
+        darker, lighter = sorted(luminance(colours[name]) for name in (tone, f"on-{tone}"))
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5
+        assert f".verdict-{tone} {{ color: var(--{tone}); background: var(--on-{tone}); }}" in style
 
 
 def test_a_claim_that_errs_says_corrected(entries):

@@ -9,7 +9,9 @@ import pytest
 from study.grids import CONFIG, declared, registry, rows_of
 
 from widebnn.experiments import CLAIMS, EXPERIMENTS, T4, __main__, ledger
-from widebnn.study.ledger import page, text
+from widebnn.study.ledger import text
+from widebnn.study.ledger_json import as_json
+from widebnn.study.ledger_page import page
 
 RESULTS = Path(__file__).parents[2] / "book" / "results"
 
@@ -78,9 +80,13 @@ def test_a_stopped_run_goes_on(capsys, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_ledger_prints_or_writes_the_page(capsys, tmp_path):
+def test_ledger_prints_text_or_json_or_writes_the_page(capsys, tmp_path):
     assert __main__.main(["ledger", "--results", str(RESULTS)]) == 0
     assert capsys.readouterr().out == text(ledger(RESULTS)) + "\n"
+    assert __main__.main(["ledger", "--json", "--results", str(RESULTS)]) == 0
+    assert capsys.readouterr().out == as_json(ledger(RESULTS)) + "\n"
+    with pytest.raises(SystemExit):
+        __main__.main(["ledger", "--json", "--write", "ledger.md"])
     path = tmp_path / "ledger.md"
     assert __main__.main(["ledger", "--results", str(RESULTS), "--write", str(path)]) == 0
     assert path.read_text() == page(ledger(RESULTS))

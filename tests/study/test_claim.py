@@ -1,5 +1,6 @@
 """Measures, findings and verdicts; trends over a grid."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -60,7 +61,35 @@ def test_verdicts_follow_from_what_holds():
     for findings, expected in cases.items():
         assert verdict(claim, findings) == expected
         assert verdict(erratum, findings) == (expected if expected != "reproduced" else "corrected")
-    assert {*cases.values(), "corrected"} == set(VERDICTS)
+    only_by_own_rules = {"contradicted", "not testable at this scale"}
+    assert {*cases.values(), "corrected", *only_by_own_rules} == set(VERDICTS)
+
+
+def test_a_rule_of_its_own_decides_a_claim_that_has_results():
+    def decide(findings):
+        if findings[0].value < -10:
+            return "contradicted"
+        return "not testable at this scale" if math.isnan(findings[0].value) else None
+
+    claim = Claim(
+        "H-F1",
+        claim="a claim",
+        experiment="grid",
+        summarise=lambda results: [],
+        rule="Above 0.",
+        decide=decide,
+    )
+    for value, expected in (
+        (-20.0, "contradicted"),
+        (math.nan, "not testable at this scale"),
+        (-1.0, "not reproduced"),
+        (1.0, "reproduced"),
+    ):
+        assert verdict(claim, [Finding("", value, above=0)]) == expected
+    assert verdict(claim, []) == "not yet run"
+    typo = dataclasses.replace(claim, decide=lambda findings: "contradict")
+    with pytest.raises(ValueError, match="decide must be one of 'contradicted'.*got 'contradict'"):
+        verdict(typo, [Finding("", 1.0, above=0)])
 
 
 def test_a_power_of_the_width_is_found_with_errors_and_without():

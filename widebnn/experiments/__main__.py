@@ -25,7 +25,9 @@ from widebnn.experiments import (
 )
 from widebnn.scale import SCALES, current_scale
 from widebnn.study import Row
-from widebnn.study.ledger import PAPERS, page, text
+from widebnn.study.ledger import PAPERS, text
+from widebnn.study.ledger_json import as_json
+from widebnn.study.ledger_page import page
 from widebnn.study.results import duration
 
 SHIPPED = "book/results"
@@ -87,7 +89,9 @@ def _parser() -> argparse.ArgumentParser:
     summing.add_argument("--results", **folder)
     listing = command(_ledger)
     listing.add_argument("--results", **folder)
-    listing.add_argument("--write", metavar="PAGE", help="write the page of the book instead")
+    form = listing.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print it as JSON, for programs")
+    form.add_argument("--write", metavar="PAGE", help="write the page of the book instead")
     return parser
 
 
@@ -111,7 +115,9 @@ def _show(options: argparse.Namespace) -> None:
     for claim in claims:
         source = ", ".join(part for part in (PAPERS[claim.id[0]][2], claim.where) if part)
         print(f"{claim.id}  {source}".rstrip())
-        lines = {"claim": claim.claim, "paper": claim.paper, "rule": claim.rule}
+        paper = ": ".join(part for part in (claim.number, claim.paper) if part)
+        lines = {"claim": claim.claim, "paper": paper, "rule": claim.rule}
+        lines |= {"changed by": claim.would_change} if claim.would_change else {}
         lines |= {"experiment": claim.experiment, "chapter": f"{claim.chapter} {claim.figure}".strip()}
         for what, words in lines.items():
             print(f"  {what + ':':12}{words or '—'}")
@@ -195,10 +201,10 @@ def _summarise(options: argparse.Namespace) -> None:
 
 
 def _ledger(options: argparse.Namespace) -> None:
-    """print every claim with its verdict, or write the page of the book"""
+    """print every claim with its verdict, for people or programs, or write the page of the book"""
     entries = ledger(options.results)
     if options.write is None:
-        print(text(entries))
+        print(as_json(entries) if options.json else text(entries))
     else:
         Path(options.write).write_text(page(entries))
 

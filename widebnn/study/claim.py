@@ -4,12 +4,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
+from widebnn._check import one_of
 from widebnn.study.measure import Measure, measured
 from widebnn.study.results import Results
 
 __all__ = ["VERDICTS", "Claim", "Finding", "Measure", "verdict"]
 
-VERDICTS = ("reproduced", "reproduced in part", "not reproduced", "corrected", "not yet run")
+VERDICTS = (
+    "reproduced",
+    "reproduced in part",
+    "not reproduced",
+    "contradicted",
+    "corrected",
+    "not testable at this scale",
+    "not yet run",
+)
 
 
 @dataclass(frozen=True)
@@ -73,15 +82,22 @@ class Claim:
     claim
         In one sentence.
     paper
-        The paper's value or trend, in words; empty for X-.
+        The paper's trend, in words, or what `number` is a number of and where; empty for X-.
+    number
+        The number that the paper states, in words, such as "50 times"; empty where it states none.
     experiment
         The name of the experiment.
     summarise
         What results say of the claim.
     rule
         What is asked of the results, in words.
+    would_change
+        What would change the verdict, or put it to a harder test, in words; empty where nobody knows.
     errs
         Whether it is the paper or its code that errs: a claim that holds then corrects it.
+    decide
+        A rule of the claim's own, such as one by which findings contradict it, or by which a run is too small
+        to test it: one of `VERDICTS`, or None where the rule for all claims counts, as it does without one.
     page
         Of the book, without its ending, and, after a #, the name of the figure or section there.
     """
@@ -91,10 +107,13 @@ class Claim:
     where: str = ""
     claim: str
     paper: str = ""
+    number: str = ""
     experiment: str
     summarise: Callable[[Results], list[Finding]]
     rule: str
+    would_change: str = ""
     errs: bool = False
+    decide: Callable[[Sequence[Finding]], str | None] | None = None
     page: str = ""
 
     @property
@@ -109,15 +128,17 @@ class Claim:
 
 
 def verdict(claim: Claim, findings: Sequence[Finding]) -> str:
-    """A verdict, by one rule for all claims.
+    """A verdict, by one rule for all claims that have none of their own.
 
     All findings hold: *reproduced*, or *corrected* where the claim is that the paper or its code errs. Some
-    do: *reproduced in part*. None does: *not reproduced*. There are none: *not yet run*.
+    do: *reproduced in part*. None does: *not reproduced*. There are none: *not yet run*, under every rule.
 
     Raises
     ------
     TypeError
         If one of `findings` is none.
+    ValueError
+        If the claim's own rule returns something else than one of `VERDICTS`.
     """
     for finding in findings:
         if not isinstance(finding, Finding):
@@ -125,6 +146,9 @@ def verdict(claim: Claim, findings: Sequence[Finding]) -> str:
     held = [finding.holds for finding in findings]
     if not held:
         return "not yet run"
+    decided = None if claim.decide is None else claim.decide(findings)
+    if decided is not None:
+        return one_of(VERDICTS, decide=decided)
     if all(held):
         return "corrected" if claim.errs else "reproduced"
     return "reproduced in part" if any(held) else "not reproduced"

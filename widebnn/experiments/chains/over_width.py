@@ -195,6 +195,8 @@ PAPERS = ("pCN", "pCNL", "Langevin")
     rule="At each β pCN and pCNL accept more at the widest network than at the narrowest, and the gap "
     "between them is smaller there than at its greatest. At β = 0.2 and 0.1 LMC accepts less there"
     " than at the narrowest, and than at its best.",
+    would_change="A rule that does not ask LMC to end below its narrowest network: in the first version of "
+    "the paper it rises before it falls.",
     page="05-cifar10-over-width#fig-acceptance",
 )
 def acceptance(rows: Rows) -> Iterator[Finding]:
@@ -223,6 +225,8 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
     "resolved, for pCN and pCNL, and at the widest LMC is below pCN. An effective sample size "
     "below ten counts as not resolved, and as ten of LMC at the widest. One chain each; the error of a "
     "mean over projections is from their range.",
+    would_change="The paper's million steps, so that each number rests on a hundred effective samples or "
+    "more, and a smaller damping of LMC beside γ = 1.",
     page="05-cifar10-over-width#fig-ess",
 )
 def mixing(results: Results) -> Iterator[Finding]:

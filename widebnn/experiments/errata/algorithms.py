@@ -103,6 +103,8 @@ algorithms.claim(
     "that of the law in which the likelihood counts twice (to a fifth of the difference); accepted by −U it "
     "is that of the posterior.",
     errs=True,
+    would_change="Another reading of ℓ, as the ratio of posteriors that the proof in the same paper has: "
+    "with it the algorithm is right.",
     page="10-errata#fig-two-laws",
 )(printed_is_off("pCN"))
 

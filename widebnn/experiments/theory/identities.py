@@ -235,6 +235,8 @@ def _largest_stable_step(target: Target) -> float:
     paper="Bayes by Backprop",
     rule="The larger relative difference of two ways to share the KL divergence, equal and geometric shares. "
     "On random problems in float64: below 1e-9.",
+    would_change="A test of sampled gradients and updates, of which the algorithm consists: the row tests "
+    "that shares of the KL term sum to one.",
     page="14-plain-elbo",
 )
 def _minibatches(rng_key, n: int, width: int, d_out: int, noise_std: float) -> float:

@@ -162,6 +162,8 @@ theorems.claim(
     paper="→ 0, without a rate",
     rule="The Kolmogorov distance of the law of f(x) at the worst x falls as a power of the width (exponent "
     "below 0), to less than half from the narrowest network to the widest.",
+    would_change="The divergence between two laws of one finite width, of which the proposition speaks: the "
+    "row tests its corollary, the distance from the NNGP posterior.",
     page="07-theorems#fig-theorem-functions",
 )(vanish("Kolmogorov"))
 

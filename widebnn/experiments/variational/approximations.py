@@ -173,6 +173,8 @@ def approximations(config: Approximations) -> Iterator[Row]:
     rule="By total variation of class probabilities from those of MCMC: φ ~ N(0, I) is within twice the "
     "distance of a second chain; the infinite width, every VI and the ensemble are farther than it; and the "
     "ensemble's predictive deviation is too small.",
+    would_change="A thousand draws or more: the distance of a second chain, which is the yardstick, is "
+    "mostly noise of a hundred draws.",
     page="17-approximations#fig-approximations",
 )
 def distances(rows: Rows) -> Iterator[Finding]:

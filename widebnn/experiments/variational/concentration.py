@@ -80,6 +80,8 @@ def concentration(config: Concentration) -> Iterator[Row]:
     rule="The corrected bound is exceeded by a share below δ at all p, and the deviation falls as one over "
     "√p (exponent within a tenth of −½). The printed root, of a negative number, has no real value.",
     errs=True,
+    would_change="Losses that come near the bound: these stay so far below it that 1/δ in the place of 2/δ "
+    "would pass too.",
     page="14-plain-elbo#fig-hoeffding",
 )
 def keeps_the_corrected_bound(results: Results) -> Iterator[Finding]:

@@ -1,0 +1,68 @@
+"""The ledger for programs, as JSON."""
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from widebnn.study.claim import Finding
+from widebnn.study.ledger import Entry
+
+__all__ = ["FORMAT", "as_json"]
+
+FORMAT = "widebnn ledger 1"
+
+
+def as_json(entries: Iterable[Entry]) -> str:
+    """The ledger as JSON, in a format that stays as it is; another would have another name.
+
+    An object of "format", which is `FORMAT`, and "rows", a list in the order of the page. Each row has all of
+    these, and null where there is nothing to say:
+
+    - "id" and "experiment", which together no two rows share; "claim", "rule" and "would_change", in words;
+    - "verdict", the word on the page, one of `widebnn.study.words.WORDS`;
+    - "paper", null for claims of this book, or else "where" in the paper, its "trend" and its "number", in
+      words;
+    - "ours", a list of what was measured, empty without results: "what", the "value" and its standard
+      "error", "above" and "below", the ends of the interval that the claim puts it in, and whether it
+      "holds";
+    - "scale", "device", "seconds" and "commit" of the run; where parts were run by several, their devices and
+      commits are joined by "; ";
+    - "page" of the book, and after a # the figure or section there.
+
+    Numbers are finite: a value that is not resolved, an error that is not known and an end that the interval
+    does not have are null.
+    """
+    content = {"format": FORMAT, "rows": [_row(entry) for entry in entries]}
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    claim, made = entry.claim, entry.made
+    of_paper = {"where": claim.where or None, "trend": claim.paper or None, "number": claim.number or None}
+    return {
+        "id": claim.id,
+        "experiment": claim.experiment,
+        "claim": claim.claim,
+        "rule": claim.rule,
+        "would_change": claim.would_change or None,
+        "verdict": entry.word,
+        "paper": of_paper if any(of_paper.values()) else None,
+        "ours": [_measured(finding) for finding in entry.findings],
+        "scale": entry.scale,
+        "device": made.get("device"),
+        "seconds": made.get("seconds"),
+        "commit": made.get("commit"),
+        "page": claim.page or None,
+    }
+
+
+def _measured(finding: Finding) -> dict[str, Any]:
+    numbers = {
+        "value": finding.value,
+        "error": finding.error,
+        "above": finding.above,
+        "below": finding.below,
+    }
+    finite = {name: n if n is not None and math.isfinite(n) else None for name, n in numbers.items()}
+    return {"what": finding.what, **finite, "holds": finding.holds}
