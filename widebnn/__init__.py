@@ -18,6 +18,7 @@ from widebnn import (
     until,
 )
 from widebnn._failures import ChainWarning
+from widebnn.automatic import Auto, auto
 from widebnn.checkpoint import Checkpoint
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
 from widebnn.models import BNN
@@ -51,6 +52,7 @@ _ESTIMATORS = {"BNNClassifier", "BNNRegressor"}
 
 __all__ = [
     "BNN",
+    "Auto",
     "BNNClassifier",
     "BNNRegressor",
     "ChainWarning",
@@ -61,6 +63,7 @@ __all__ = [
     "Streamed",
     "Until",
     "at_scale",
+    "auto",
     "checkpoint",
     "current_scale",
     "data",

@@ -12,6 +12,7 @@ from flax import nnx
 
 import widebnn as wb
 from widebnn import (
+    automatic,
     checkpoint,
     estimates,
     experiments,
@@ -27,6 +28,7 @@ from widebnn import (
 
 MODULES = {
     "widebnn": wb,
+    "automatic": automatic,
     "checkpoint": checkpoint,
     "data": wb.data,
     "diagnostics": wb.diagnostics,

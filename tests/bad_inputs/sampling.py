@@ -38,6 +38,7 @@ def unreported():
 
 
 ROWS = [
+    *refused("automatic.auto", ("pcn", TypeError, "target…widebnn.targets…str")),
     *refused(
         "sampling.sample",
         (lambda: sample(num_samples=0), "num_samples…at least 1…0"),

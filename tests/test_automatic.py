@@ -1,0 +1,122 @@
+"""What `auto` takes for which posterior, and that it runs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import linen, nnx
+
+import widebnn as wb
+from widebnn.targets._rotated import Rotated
+from widebnn.targets._whitened import Whitened
+
+RNG = np.random.default_rng(0)
+X, Y = jnp.asarray(RNG.normal(size=(8, 3)), jnp.float32), jnp.asarray(RNG.normal(size=(8, 2)), jnp.float32)
+
+
+def bnn(width=16, depth=1, features=None):
+    features = wb.models.FCN(3, width, depth, rngs=nnx.Rngs(0)) if features is None else features
+    return wb.BNN(features, 2, noise_std=0.3)
+
+
+class Dense(linen.Module):
+    @linen.compact
+    def __call__(self, x):
+        return linen.tanh(linen.Dense(16)(x))
+
+
+def scaled():
+    def make(noise_std):
+        return wb.targets.marginal(wb.BNN(wb.models.FCN(3, 16, 1, rngs=nnx.Rngs(0)), 2, noise_std), X, Y)
+
+    return wb.targets.scaled(make, noise_std=wb.targets.LogNormal(0.3, 0.5))
+
+
+def plain():
+    params = [jnp.ones((3, 16))]
+    return wb.targets.marginal(
+        bnn(features=wb.models.from_function(lambda p, x: jnp.tanh(x @ p[0]), params)), X, Y
+    )
+
+
+def linen_target():
+    return wb.targets.marginal(bnn(features=wb.models.from_linen(Dense(), X)), X, Y)
+
+
+TARGETS = {
+    "one hidden layer, wide": (lambda: wb.targets.marginal(bnn(), X, Y), Whitened, "unit-wise"),
+    "the readout too": (lambda: wb.targets.standard(bnn(), X, Y), Whitened, "unit-wise"),
+    "repriorised": (lambda: wb.targets.repriorised(bnn(), X, Y), Whitened, "unit-wise"),
+    "one hidden layer, not twice as wide": (
+        lambda: wb.targets.marginal(bnn(15), X, Y),
+        Whitened,
+        "HMC, tuned to an acceptance of 0.8, on whitened layers, the readout integrated out",
+    ),
+    "two hidden layers": (lambda: wb.targets.marginal(bnn(depth=2), X, Y), Whitened, "HMC"),
+    "rotated already": (
+        lambda: wb.targets.rotated(wb.targets.marginal(bnn(depth=2), X, Y)),
+        Rotated,
+        "the target as it is",
+    ),
+    "Linen": (linen_target, Rotated, "rotated inputs"),
+    "parameters of no known layers": (plain, type(plain()), "the weights, the readout"),
+    "block by block": (
+        lambda: wb.targets.marginal(bnn(4), X, Y, space="feature", block_size=4),
+        Rotated,
+        "rotated inputs",
+    ),
+    "scales": (scaled, wb.targets.Scaled, "updates of noise_std"),
+    "labels": (lambda: wb.targets.categorical(bnn(), X, np.arange(8) % 2), wb.targets.Target, "as it is"),
+    "a potential": (
+        lambda: wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(3)),
+        wb.targets.Target,
+        "as it is",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("mixed_dtypes")
+@pytest.mark.parametrize("name", TARGETS)
+def test_what_is_taken_is_said_and_runs(name):
+    make, kind, words = TARGETS[name]
+    target, sampler, reason = wb.auto(make())
+    assert isinstance(target, kind) and words in reason and "\n" not in reason
+    draws = wb.sample(
+        jax.random.key(0),
+        sampler,
+        target,
+        num_samples=10,
+        burn_in=20,
+        num_chains=2,
+        collect={"potential": target.potential},
+        progress=False,
+    )
+    assert np.isfinite(draws["potential"]).all() and draws["potential"].std() > 0
+
+
+@pytest.mark.slow
+def test_every_parametrisation_is_of_one_posterior():
+    """Predictions of the standard target by pCN, and of what is taken instead."""
+    x_new = jnp.asarray(RNG.normal(size=(3, 3)), jnp.float32)
+    given = wb.targets.standard(bnn(), X, Y)
+    target, sampler, _ = wb.auto(given)
+    slow = wb.samplers.tuned(lambda h: wb.samplers.function_space_hmc(given.potential, h), 0.8, 0.1, 1.5)
+    means = []
+    for one, its_sampler in ((target, sampler), (given, slow)):
+        draws = wb.sample(
+            jax.random.key(1),
+            its_sampler,
+            one,
+            num_samples=3_000,
+            burn_in=300,
+            num_chains=4,
+            collect={"mean": one.predictive_mean(x_new)},
+            progress=False,
+        )
+        ess = wb.effective_sample_size(draws["mean"])
+        values = draws["mean"].reshape(-1, 3, 2)
+        means.append((values.mean(axis=0), values.std(axis=0) / np.sqrt(ess)))
+    (mine, error), (other, other_error) = means
+    assert (np.abs(mine - other) < 5 * np.hypot(error, other_error)).all()
+    assert (np.hypot(error, other_error) < 0.1).all()

@@ -1,0 +1,119 @@
+"""A parametrisation and a sampler for a posterior, by rules that were measured."""
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+import jax
+
+from widebnn.samplers import function_space_hmc, tuned, unitwise, with_scales
+from widebnn.samplers._base import AnySampler
+from widebnn.samplers._tuned import Tuned
+from widebnn.samplers._unitwise import HasUnits
+from widebnn.targets import Scaled, Target, marginal, rotated, whitened
+from widebnn.targets._marginal import Marginal
+from widebnn.targets._network import NetworkTarget
+from widebnn.targets._repriorised import Repriorised
+from widebnn.targets._standard import Standard
+
+__all__ = ["Auto", "auto"]
+
+WIDE = 2
+"""Units of a single hidden layer per observation from which redrawing them one by one is the faster way."""
+ACCEPTANCE = 0.8
+JITTER = 0.2
+HMC = f"function-space HMC, tuned to an acceptance of {ACCEPTANCE},"
+
+
+class Auto(NamedTuple):
+    """What `auto` chose.
+
+    Attributes
+    ----------
+    target
+        The posterior in the parametrisation that is to be sampled.
+    sampler
+        Its sampler, to be passed to `widebnn.sample`, which tunes it during burn-in.
+    reason
+        Both, and why, in a line.
+    """
+
+    target: Target
+    sampler: AnySampler | Tuned
+    reason: str
+
+
+def auto(target: Target) -> Auto:
+    """A parametrisation of a posterior, and a sampler that suits it.
+
+    The readout is integrated out where its noise is Gaussian, and every dense layer is reduced to what the
+    data see of it (`widebnn.targets.whitened`). Networks with one hidden layer of at least twice as many
+    units as there are observations are sampled unit by unit, all others by function-space HMC, whose angle
+    is tuned to an acceptance of 0.8. `python -m benchmarks.first_draws` measures what the rules rest on: the
+    seconds from nothing to 400 effective samples, over width, depth and number of observations::
+
+        target, sampler, reason = wb.auto(wb.targets.marginal(bnn, x, y))
+        draws = wb.sample(rng_key, sampler, target, num_samples=1_000, burn_in=200, num_chains=4)
+
+    Parameters
+    ----------
+    target
+        Any target. `standard`, `repriorised` and `marginal` are reparametrised; others, such as those that
+        are rotated or whitened already, are sampled as they are, and of `scaled` the scales too.
+
+    Raises
+    ------
+    TypeError
+        If `target` is none of `widebnn.targets`.
+    """
+    if not isinstance(target, Target):
+        raise TypeError(f"target must be one of widebnn.targets; got {type(target).__name__}")
+    if isinstance(target, Scaled):
+        return Auto(
+            target,
+            _tuned(lambda h: with_scales(target, partial(function_space_hmc, step_size=h, jitter=JITTER))),
+            f"{HMC} on the network as it is, then updates of {', '.join(target.priors)}",
+        )
+    target, parametrisation = _parametrised(target)
+    if (shallow := _shallow(target)) is not None:
+        num_units, num_data = shallow.units.num_units, len(shallow.units.y)
+        if num_units >= WIDE * num_data:
+            reason = f"one hidden layer of {num_units:,} units, {num_data:,} observations"
+            return Auto(target, unitwise(shallow), f"the unit-wise sampler on {parametrisation}: {reason}")
+    sampler = _tuned(partial(function_space_hmc, target.potential, jitter=JITTER))
+    return Auto(target, sampler, f"{HMC} on {parametrisation}")
+
+
+def _tuned(make) -> Tuned:
+    return tuned(make, ACCEPTANCE, 0.1, math.pi / 2)
+
+
+def _parametrised(target: Target) -> tuple[Target, str]:
+    """The target in the coordinates in which chains move furthest, and what they are called."""
+    if not isinstance(target, Standard | Repriorised | Marginal) or not jax.tree.leaves(
+        target.bnn.features.template
+    ):
+        return target, "the target as it is"
+    if not isinstance(target, Marginal):
+        target = marginal(target.bnn, target.x, target.y, target.space, target.block_size)
+    reduced, name = _reduced(target)
+    return reduced, f"{name}, the readout integrated out"
+
+
+def _reduced(target: NetworkTarget) -> tuple[NetworkTarget, str]:
+    """Of a network whose layers can be reduced to what the data see of them."""
+    for reduce, name in ((whitened, "whitened layers"), (rotated, "rotated inputs")):
+        try:
+            return reduce(target), name
+        except (TypeError, ValueError):  # which say of what networks they know the layers
+            continue
+    return target, "the weights"
+
+
+def _shallow(target: Target) -> HasUnits | None:
+    """The target, if its network has one hidden layer: all parameters belong to the units."""
+    try:
+        known = isinstance(target, HasUnits)
+    except ValueError:  # no parameters belong to units
+        return None
+    return target if known and all(jax.tree.leaves(target.units.is_unit)) else None
