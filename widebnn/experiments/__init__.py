@@ -15,6 +15,7 @@ from widebnn.experiments.chains.langevin_gain import (
 from widebnn.experiments.chains.over_width import OverWidth, over_width, series
 from widebnn.experiments.chains.step_cost import StepCost, step_cost
 from widebnn.experiments.chains.unitwise import Unitwise, unitwise
+from widebnn.experiments.chains.whitening import Whitening, whitening
 from widebnn.experiments.errata.algorithms import Algorithms, algorithms
 from widebnn.experiments.errata.published_pcnl import (
     PublishedPCNL,
@@ -82,6 +83,7 @@ __all__ = [
     "Tempering",
     "Theorems",
     "Unitwise",
+    "Whitening",
     "algorithms",
     "approximations",
     "architectures",
@@ -127,21 +129,22 @@ __all__ = [
     "theorems",
     "trace_summary",
     "unitwise",
+    "whitening",
 ]
 
 # fmt: off
 _EVERY = (
-    theorems, identities, counterexample, algorithms, unitwise, efficiency, over_width, convergence,
-    gain_over_width, gain_over_data, gain_dense, gain_resnet, architectures, step_cost, published_pcnl,
-    landscape, over_reg, over_maps, collapse, mean_field_gap, suprema, concentration, elbo_ratio,
-    resnet, tempering, approximations,
+    theorems, identities, counterexample, algorithms, unitwise, whitening, efficiency, over_width,
+    convergence, gain_over_width, gain_over_data, gain_dense, gain_resnet, architectures, step_cost,
+    published_pcnl, landscape, over_reg, over_maps, collapse, mean_field_gap, suprema, concentration,
+    elbo_ratio, resnet, tempering, approximations,
 )
 # fmt: on
 ORDER = """
 H-F2 H-F3 H-T2.1 H-P2.2 H-P2.3 H-P3.1 H-F5 H-F6 H-F7a H-F7b H-F8a H-F8b H-F9 H-F10 H-F11 H-AB H-AC H-AD H-AE1
 P-T2.1 P-T2.2 P-T3.1 P-A1 P-A2 P-F1 P-F2 P-F3 P-F4 P-F5 P-F6 P-X
 V-P2 V-T1 V-T2 V-C V-F1 V-F2 V-F3 V-F4 V-F5 V-F6 V-A1
-X-1 X-2 X-3 X-4 X-5
+X-1 X-2 X-3 X-4 X-5 X-6
 """
 
 
