@@ -36,6 +36,7 @@ from benchmarks.effective_samples import (
     mixing,
     paper_pcn,
 )
+from benchmarks.machine import Machine, machine
 from benchmarks.peak_memory import peak_memory
 from benchmarks.regressor_fit import regressor_fits
 from benchmarks.steps import (
@@ -81,6 +82,7 @@ class Record:
     def __init__(self, before: dict[str, Any]) -> None:
         self.start = time.perf_counter() - before.get("seconds", 0)
         self.tables = {table: {_key(table, row): row for row in before.get(table, [])} for table in KEYS}
+        self.machine: Machine | None = before.get("machine")
 
     def add(self, table: str, row: Any) -> None:
         row = dict(row)
@@ -90,6 +92,7 @@ class Record:
         )
         OUTPUT.parent.mkdir(exist_ok=True)
         content: dict[str, Any] = {"device": device(), "seconds": round(time.perf_counter() - self.start)}
+        content["machine"] = self.machine
         content |= {table: list(rows.values()) for table, rows in self.tables.items()}
         OUTPUT.write_text(json.dumps(content, indent=1) + "\n")
 
@@ -119,6 +122,7 @@ def main(samplers: Sequence[str] = ()) -> None:
     }
     followed = {width: follow(Posterior(data, width), names) for width, names in chosen.items()}
     print("from here on, everything is timed", flush=True)
+    record.machine = machine()
     for row in () if samplers else costs(data):
         record.add("rows", row)
     for width, chains in followed.items():

@@ -84,18 +84,22 @@ def measure(case: Case) -> dict:
         psi = target.embedding(position)[:4]
         return (psi @ psi.T)[upper]
 
-    draws = wb.sample(
-        jax.random.key(0),
-        method.sampler(target),
-        target,
-        num_samples=100_000,
-        burn_in=method.burn_in,
-        thin=method.thin,
-        num_chains=NUM_CHAINS,
-        collect={"potential": target.potential, "kernel": kernel},
-        until=ENOUGH,
-        progress=False,
-    )
+    try:
+        draws = wb.sample(
+            jax.random.key(0),
+            method.sampler(target),
+            target,
+            num_samples=100_000,
+            burn_in=method.burn_in,
+            thin=method.thin,
+            num_chains=NUM_CHAINS,
+            collect={"potential": target.potential, "kernel": kernel},
+            until=ENOUGH,
+            progress=False,
+        )
+    except TimeoutError:  # the burn-in did not end
+        spent = round(time.process_time() - start, 2)
+        return case._asdict() | {"seconds": spent, "stopped": "burn-in", "device": device()}
     seconds = time.process_time() - start
     found = [wb.diagnostics.convergence(values) for values in draws.collected.values()]
     return case._asdict() | {

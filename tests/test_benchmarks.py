@@ -11,7 +11,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
-from benchmarks import regressor_fit
+from benchmarks import machine, regressor_fit
 from benchmarks.__main__ import EFFICIENCY, STEPS
 from benchmarks.numpyro_hmc import peak_mib
 from benchmarks.paper_lmc import lmc_steps
@@ -134,6 +134,14 @@ class Fitted:
     def fit(self, x, y):
         assert x.shape == (len(y), 5) and len(y) in (30, 31)
         return self
+
+
+def test_a_machine_is_named_and_measured(monkeypatch):
+    for name, small in (("SIDE", 32), ("NUM_FLOATS", 1_000), ("NUM_NORMALS", 1_000)):
+        monkeypatch.setattr(machine, name, small)
+    found = machine.machine()
+    assert found["processor"] == machine.processor() and len(found["processor"]) > 2
+    assert all(value > 0 for name, value in found.items() if name != "processor")
 
 
 def test_seconds_of_a_fit_that_did_not_converge_are_not_reported(monkeypatch, capsys):
