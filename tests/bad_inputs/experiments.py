@@ -133,6 +133,7 @@ ROWS = [
         (kw(num_chains=1), "num_chains…at least 2…1"),
         (kw(cases=("MALA",)), "cases…'pCNL, U = 0'…'MALA'"),
     ),
+    *refused("experiments.Whitening", (kw(widths=(32, 64)), "widths…at least 33…32")),
     *refused("experiments.Unitwise", (kw(num_chains=1), "num_chains…at least 2…1")),
     *refused(
         "experiments.Efficiency",

@@ -24,11 +24,6 @@ def test_rows_cover_the_grid():
         assert row["ess_per_gradient"] == pytest.approx(row["ess"] / (row["kicks"] * 2 * 30))
 
 
-def test_networks_no_wider_than_the_data_are_refused():
-    with pytest.raises(ValueError, match="widths must be at least 9; got 8"):
-        dataclasses.replace(TINY, widths=(8, 16))
-
-
 @pytest.mark.parametrize(
     ("deep", "angle", "shift", "said"),
     [
