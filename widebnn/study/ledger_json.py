@@ -20,7 +20,7 @@ def as_json(entries: Iterable[Entry]) -> str:
     these, and null where there is nothing to say:
 
     - "id" and "experiment", which together no two rows share; "claim", "rule" and "would_change", in words;
-    - "verdict", the word on the page, one of `widebnn.study.words.WORDS`;
+    - "verdict", the word on the page, which says what each means;
     - "paper", null for claims of this book, or else "where" in the paper, its "trend" and its "number", in
       words;
     - "ours", a list of what was measured, empty without results: "what", the "value" and its standard
