@@ -20,6 +20,7 @@ CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
 CHAPTERS = sorted((ROOT / "book").glob("[0-9]*.ipynb"))
 MAX_LINES = 25
+MAX_COLUMNS = 78  # what a page shows
 
 INSTALL = """\
 # In Colab, install the package; elsewhere this cell does nothing.
@@ -110,6 +111,11 @@ def test_last_cell_states_versions(chapter):
 def test_cells_are_short(chapter):
     long = {cell.id: n for cell in code_cells(chapter) if (n := len(cell.source.splitlines())) > MAX_LINES}
     assert not long
+
+
+def test_lines_of_code_fit_a_page(chapter):
+    lines = [(cell.id, line) for cell in code_cells(chapter) for line in cell.source.splitlines()]
+    assert not [(id, line) for id, line in lines if len(line) > MAX_COLUMNS]
 
 
 def test_figures_have_alt_text_and_caption(chapter):
