@@ -368,8 +368,8 @@ def shrinks_with_data(results: Results) -> Iterator[Finding]:
 @gain_dense.claim(
     "H-F8a",
     where="Figure 8, left",
-    claim="A dense network of width 1,024 keeps its gain up to forty observations a unit.",
-    paper="the effective samples per step at n = 1,024, 10,240 and 40,960",
+    claim="A dense network keeps its gain up to forty observations per unit.",
+    paper="the effective samples per step at width 1,024 and n = 1,024, 10,240 and 40,960",
     number="about 10 times",
     rule="By the same measure as over width: more in φ at each number of images, from one a unit to "
     "forty. Below paper scale units and images are fewer, and their ratio is the same.",
