@@ -1,6 +1,9 @@
 """Figures show what they were given: labels, lines, bands and ranks are read back from the Axes."""
 
 import itertools
+import json
+import re
+from html import unescape
 
 import matplotlib as mpl
 
@@ -294,3 +297,38 @@ def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
     assert not plt.get_fignums()  # refused before anything is drawn
+
+
+def lines(figure, power):
+    figure.subplots().plot([1, 2, 4], np.array([1, 2, 4]) ** power)
+
+
+SLIDES = {"values": [1, 2, 3], "text": 'power {} of "x"', "alt": "A power of x.", "start": 1}
+
+
+def test_slider_shows_one_picture_and_says_its_value():
+    html = plots.slider(lines, **SLIDES)._repr_html_()
+    pictures = re.findall(r"<img [^>]*>", html)
+    assert [" hidden " in picture for picture in pictures] == [True, False, True]
+    assert len(set(pictures)) == 3
+    assert "http" not in html
+    assert html.count("power 2 of &quot;x&quot;</output>") == 1
+    assert 'max="2" value="1"' in html
+    assert json.loads(unescape(re.findall(r'data-texts="([^"]*)"', html)[0])) == [
+        f'power {i} of "x"' for i in (1, 2, 3)
+    ]
+
+
+def test_each_method_has_looks_of_its_own():
+    samplers = [looks for name, looks in plots.LOOKS.items() if "φ" not in name and name not in ("θ", "LMC")]
+    maps = [looks for name, looks in plots.LOOKS.items() if name.startswith(("θ", "φ"))]
+    for family in (samplers, maps):
+        assert len({looks["color"] for looks in family}) == len(family)
+        assert len({looks["marker"] for looks in family}) >= len(family) - 1
+
+
+def test_curves_take_the_looks_of_their_names():
+    ax = plots.width_curves(WIDTH, {"pCN": CURVE, "a run": CURVE}, ylabel="acceptance rate")
+    known = ax.get_lines()[0]
+    assert known.get_color() == plots.LOOKS["pCN"]["color"]
+    assert known.get_marker() == plots.LOOKS["pCN"]["marker"]

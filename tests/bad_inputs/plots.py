@@ -14,7 +14,19 @@ def simplex_map(**options):
     return wb.plots.simplex_map(**(defaults | options))
 
 
+def slider(**options):
+    defaults = {"values": [1, 2], "text": "{}", "alt": "A line."}
+    return wb.plots.slider(lambda figure, value: figure.subplots(), **(defaults | options))
+
+
 ROWS = [
+    *refused(
+        "plots.slider",
+        ({"values": [1]}, "values…two…1"),
+        ({"start": 2}, "start…0 to 1…2"),
+        ({"alt": " "}, "alt…empty"),
+        call=lambda o: slider(**o),
+    ),
     *refused(
         "plots.width_curves",
         ([8, -1], {"pCN": np.ones((3, 2))}, kw(ylabel="a"), "width…above 0…-1"),

@@ -1,77 +1,29 @@
-"""One style, and one function for each kind of figure. Functions take arrays and return the Axes."""
+"""One function for each kind of figure. Functions take arrays and return the Axes."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
-from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.tri import Triangulation
 from numpy.typing import ArrayLike
 
+from widebnn.plots._style import LOOKS, style
+
 __all__ = [
-    "STYLE",
     "function_bands",
     "rank_plot",
     "reliability_diagram",
     "simplex_map",
-    "style",
     "traces",
     "width_curves",
 ]
 
-# Okabe & Ito's colours without black and yellow: told apart by colour-blind readers.
-_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
+
 _MARKERS = ["o", "s", "^", "D", "v", "P"]
-
-STYLE: dict[Any, Any] = {
-    # Five inches wide, so that text keeps its size on a phone; an opaque card, legible on any page colour.
-    "figure.figsize": (5.0, 3.5),
-    "figure.dpi": 144,
-    "figure.constrained_layout.use": True,
-    "figure.facecolor": "#FCFCFA",
-    "axes.facecolor": "#FCFCFA",
-    "savefig.facecolor": "#FCFCFA",
-    "axes.prop_cycle": cycler(color=_COLOURS),
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#444444",
-    "axes.labelcolor": "#222222",
-    "text.color": "#222222",
-    "xtick.color": "#444444",
-    "ytick.color": "#444444",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.8,
-    "font.size": 11,
-    "axes.labelsize": 12,
-    "axes.titlesize": 12,
-    "xtick.labelsize": 10.5,
-    "ytick.labelsize": 10.5,
-    "legend.fontsize": 10.5,
-    "legend.frameon": False,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 5,
-}
-"""Matplotlib settings of every figure of the book."""
-
-
-@contextmanager
-def style() -> Iterator[None]:
-    """Figures made in this context look like the package's own: `with wb.plots.style(): ...`."""
-    # Not plt.rc_context, which would also undo what a notebook's backend sets when it makes its first figure.
-    before = {name: plt.rcParams[name] for name in STYLE}
-    plt.rcParams.update(STYLE)
-    try:
-        yield
-    finally:
-        plt.rcParams.update(before)
 
 
 def _array(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> np.ndarray:
@@ -160,7 +112,8 @@ def width_curves(
     order = np.argsort(width)
     for i, (name, curve) in enumerate(lines.items()):
         mean, low, high = (values[order] for values in curve)
-        (line,) = ax.plot(width[order], mean, marker=_MARKERS[i % len(_MARKERS)], label=name)
+        look = LOOKS.get(name, {"marker": _MARKERS[i % len(_MARKERS)]})
+        (line,) = ax.plot(width[order], mean, label=name, **look)
         ax.fill_between(width[order], low, high, color=line.get_color(), alpha=0.18, linewidth=0)
     ax.set_xscale("log", base=2)
     ax.set_xticks(np.unique(width))

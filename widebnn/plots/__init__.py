@@ -1,0 +1,26 @@
+"""One style, the looks of each method, one function for each kind of figure, and a slider."""
+
+from widebnn.plots._figures import (
+    function_bands,
+    rank_plot,
+    reliability_diagram,
+    simplex_map,
+    traces,
+    width_curves,
+)
+from widebnn.plots._slider import Slider, slider
+from widebnn.plots._style import LOOKS, STYLE, style
+
+__all__ = [
+    "LOOKS",
+    "STYLE",
+    "Slider",
+    "function_bands",
+    "rank_plot",
+    "reliability_diagram",
+    "simplex_map",
+    "slider",
+    "style",
+    "traces",
+    "width_curves",
+]

@@ -1,0 +1,83 @@
+"""The looks of all figures: Matplotlib's settings, and a colour and a marker of its own for each method."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib.pyplot as plt
+from cycler import cycler
+
+__all__ = ["LOOKS", "STYLE", "style"]
+
+# Okabe & Ito's colours without black and yellow: told apart by colour-blind readers.
+_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
+
+STYLE: dict[Any, Any] = {
+    # Five inches wide, so that text keeps its size on a phone; an opaque card, legible on any page colour.
+    "figure.figsize": (5.0, 3.5),
+    "figure.dpi": 144,
+    "figure.constrained_layout.use": True,
+    "figure.facecolor": "#FCFCFA",
+    "axes.facecolor": "#FCFCFA",
+    "savefig.facecolor": "#FCFCFA",
+    "axes.prop_cycle": cycler(color=_COLOURS),
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#444444",
+    "axes.labelcolor": "#222222",
+    "text.color": "#222222",
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.8,
+    "font.size": 11,
+    "axes.labelsize": 12,
+    "axes.titlesize": 12,
+    "xtick.labelsize": 10.5,
+    "ytick.labelsize": 10.5,
+    "legend.fontsize": 10.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 5,
+}
+"""Matplotlib settings of every figure of the book."""
+
+LOOKS: Mapping[str, Mapping[str, Any]] = {
+    name: {"color": color, "marker": marker}
+    for name, color, marker in (
+        ("θ", "#D55E00", "o"),
+        ("φ", "#0072B2", "s"),
+        ("φ, marginal", "#56B4E9", "^"),
+        ("φ, rotated", "#117733", "v"),
+        ("φ, whitened", "#882255", "D"),
+        ("random walk", "#999933", "v"),
+        ("Langevin", "#D55E00", "o"),
+        ("LMC", "#D55E00", "o"),
+        ("MALA", "#E69F00", "P"),
+        ("pCN", "#009E73", "s"),
+        ("pCNL", "#CC79A7", "D"),
+        ("elliptical slice", "#56B4E9", "X"),
+        ("HMC", "#0072B2", "<"),
+        ("NUTS", "#661100", ">"),
+        ("function-space HMC", "#332288", "P"),
+        ("unit-wise", "#882255", "h"),
+    )
+}
+"""Colour and marker of each parametrisation and of each sampler, the same in every figure of the book.
+
+Matplotlib's `plot` takes an entry as it is: `ax.plot(x, y, **LOOKS["pCN"])`.
+"""
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Figures made in this context look like the package's own: `with wb.plots.style(): ...`."""
+    # Not plt.rc_context, which would also undo what a notebook's backend sets when it makes its first figure.
+    before = {name: plt.rcParams[name] for name in STYLE}
+    plt.rcParams.update(STYLE)
+    try:
+        yield
+    finally:
+        plt.rcParams.update(before)
