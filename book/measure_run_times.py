@@ -1,6 +1,6 @@
 """Run chapters at the present scale and write how long each took into its header.
 
-WIDEBNN_SCALE=laptop python book/measure_run_times.py book/05-cifar10-over-width.ipynb
+WIDEBNN_SCALE=laptop python book/measure_run_times.py book/07-cifar10-over-width.ipynb
 """
 
 import os

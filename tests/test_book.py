@@ -140,10 +140,16 @@ def test_figure_names_are_unique():
 
 def test_hidden_cells_are_solutions_that_check_themselves(chapter):
     for cell in code_cells(chapter)[1:]:
-        assert set(tags(cell)) <= {"hide-cell"}, f"cell {cell.id} has tags {tags(cell)}"
-        if tags(cell):
+        assert set(tags(cell)) <= {"hide-cell", "hide-input"}, f"cell {cell.id} has tags {tags(cell)}"
+        if "hide-cell" in tags(cell):
             assert cell.source.startswith("# Solution "), f"cell {cell.id} is folded away and no solution"
             assert any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(cell.source)))
+
+
+def test_folded_code_draws_a_figure(chapter):
+    for cell in code_cells(chapter):
+        if "hide-input" in tags(cell):
+            assert draws_figure(cell.source), f"cell {cell.id} folds code away that is no drawing"
 
 
 def test_every_exercise_has_a_solution(chapter):

@@ -47,7 +47,7 @@ open, and what this book claims holds or fails.
 
 {meanings}
 
-Numbers are those of the largest scale that has results, and [](05-cifar10-over-width.ipynb) shows how a scale
+Numbers are those of the largest scale that has results, and [](07-cifar10-over-width.ipynb) shows how a scale
 differs from the papers. Images of CIFAR-10 that a shipped run observes are the first of the official files;
 those that it predicts were decoded from JPEG copies.
 

@@ -212,7 +212,7 @@ SETTING = ("architecture", "dataset", "depth")
     "the narrowest. With one hidden layer on CIFAR-10, up to width 16,384, the ratio of its effective "
     "samples of U to those of pCN grows too, over the widths at which there are ten of each.",
     would_change="5,000 steps or more, as many at every width, of chains that agree.",
-    page="21-left-open#fig-left-open",
+    page="11-left-open#fig-left-open",
 )
 def left_open(results: Results) -> Iterator[Finding]:
     for (architecture, dataset, depth), rows in results.rows.by(*SETTING):

@@ -156,7 +156,7 @@ WAVES = 0.25  # at U = 0, two runs of a dozen correlation times differ in it by 
     "greater at the widest than at the narrowest. Of predictions there is no standard error.",
     would_change="The paper's 20,000 steps up to width 4,096, with several seeds, and a smaller damping of "
     "LMC beside γ = 1.",
-    page="18-convergence#fig-rhat",
+    page="08-convergence#fig-rhat",
 )
 def disagreement(results: Results) -> Iterator[Finding]:
     for quantity in ("weights", "predictions"):
@@ -200,7 +200,7 @@ def _at_the_end(rows: Rows, sampler: str) -> list[Row]:
     "there can be where nothing is wrong.",
     would_change="Ten seeds or more, and an error: at U = 0 a difference of this size comes by chance about "
     "three times in a hundred.",
-    page="18-convergence#fig-traces-langevin",
+    page="08-convergence#fig-traces-langevin",
 )
 def langevin_traces(rows: Rows) -> Iterator[Finding]:
     between = _between(rows, "Langevin")
@@ -214,7 +214,7 @@ def langevin_traces(rows: Rows) -> Iterator[Finding]:
     paper="traces",
     rule="The share of the variance of the first two principal components that is between chains is "
     "smaller at the widest network than at the narrowest, by a quarter at least.",
-    page="18-convergence#fig-traces-pcn",
+    page="08-convergence#fig-traces-pcn",
 )
 def pcn_traces(rows: Rows) -> Iterator[Finding]:
     between = _between(rows, "pCN")
@@ -228,7 +228,7 @@ def pcn_traces(rows: Rows) -> Iterator[Finding]:
     paper="traces",
     rule="At the narrowest network less than a quarter of the variance of the first two principal "
     "components is between chains, and less than under pCN by a quarter at least.",
-    page="18-convergence#fig-traces-pcnl",
+    page="08-convergence#fig-traces-pcnl",
 )
 def pcnl_traces(rows: Rows) -> Iterator[Finding]:
     pcnl, pcn = _between(rows, "pCNL")[0], _between(rows, "pCN")[0]

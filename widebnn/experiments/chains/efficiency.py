@@ -228,7 +228,7 @@ PAPERS = ("pCN", "pCNL", "Langevin")
     "best of pCN, pCNL and Langevin.",
     would_change="n = 256, at colab scale: with 32 images the widest networks are nearly at their limit, "
     "where every sampler is fast.",
-    page="12-faster#fig-efficiency",
+    page="14-faster#fig-efficiency",
 )
 def faster(rows: Rows) -> Iterator[Finding]:
     for width in rows.where(sampler="unit-wise").values("width"):
@@ -247,7 +247,7 @@ def faster(rows: Rows) -> Iterator[Finding]:
     "second.",
     would_change="A claim of as many effective samples per step without the readout: at width 64 it is 650 "
     "of 197,322 coordinates.",
-    page="12-faster#fig-cifar10",
+    page="14-faster#fig-cifar10",
 )
 def targets_agree(rows: Rows) -> Iterator[Finding]:
     whole = rows.one(sampler="HMC", target="repriorised")

@@ -341,7 +341,7 @@ LEAST_ACCEPTANCE = 0.98  # of the protocol
     "pooled chains have fewer than ten effective samples.",
     would_change="Longer chains, so that those in θ have a hundred effective samples too, and the paper's "
     "width of 1,024 at n = 256.",
-    page="19-width-data-architecture#fig-gain-width",
+    page="09-width-data-architecture#fig-gain-width",
 )
 def grows_with_width(results: Results) -> Iterator[Finding]:
     found = _gains(results.rows, "width")
@@ -357,7 +357,7 @@ def grows_with_width(results: Results) -> Iterator[Finding]:
     rule="By the same measure as over width: more in φ at each number of images, and the gain is smaller "
     "at the most than at the fewest.",
     would_change="Longer chains: at the most images those in θ have few effective samples.",
-    page="19-width-data-architecture#fig-gain-data",
+    page="09-width-data-architecture#fig-gain-data",
 )
 def shrinks_with_data(results: Results) -> Iterator[Finding]:
     found = _gains(results.rows, "num_train")
@@ -375,7 +375,7 @@ def shrinks_with_data(results: Results) -> Iterator[Finding]:
     "forty. Below paper scale units and images are fewer, and their ratio is the same.",
     would_change="Chains that agree at the most images, with a hundred effective samples each, and a rule "
     "that asks for a gain of the paper's size.",
-    page="19-width-data-architecture#fig-gain-architecture",
+    page="09-width-data-architecture#fig-gain-architecture",
 )
 def stays(rows: Rows) -> list[Finding]:
     return _gains(rows, "num_train")
@@ -392,7 +392,7 @@ def stays(rows: Rows) -> list[Finding]:
     "most. At paper scale images outnumber the channels of the top group; at laptop and colab scale they "
     "do not.",
     would_change="More images than channels, such as a thousand for 16, and smaller γ in the grid.",
-    page="19-width-data-architecture#fig-gain-architecture",
+    page="09-width-data-architecture#fig-gain-architecture",
 )
 def gains_where_wide(results: Results) -> Iterator[Finding]:
     found = _gains(results.rows, "num_train")
@@ -410,7 +410,7 @@ def gains_where_wide(results: Results) -> Iterator[Finding]:
     "over random projections of θ at the end of the run: smaller in φ at each number of images. Its "
     "standard error counts projections, not chains.",
     would_change="A rule that asks for agreement in φ itself, R̂² near 1, and chains long enough for it.",
-    page="19-width-data-architecture#fig-gain-rhat",
+    page="09-width-data-architecture#fig-gain-rhat",
 )
 def chains_agree(results: Results) -> Iterator[Finding]:
     def excess(row: Row) -> Measure:

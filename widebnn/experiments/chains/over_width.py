@@ -197,7 +197,7 @@ PAPERS = ("pCN", "pCNL", "Langevin")
     " than at the narrowest, and than at its best.",
     would_change="A rule that does not ask LMC to end below its narrowest network: in the first version of "
     "the paper it rises before it falls.",
-    page="05-cifar10-over-width#fig-acceptance",
+    page="07-cifar10-over-width#fig-acceptance",
 )
 def acceptance(rows: Rows) -> Iterator[Finding]:
     for beta, at in rows.by("step_size"):
@@ -227,7 +227,7 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
     "mean over projections is from their range.",
     would_change="The paper's million steps, so that each number rests on a hundred effective samples or "
     "more, and a smaller damping of LMC beside γ = 1.",
-    page="05-cifar10-over-width#fig-ess",
+    page="07-cifar10-over-width#fig-ess",
 )
 def mixing(results: Results) -> Iterator[Finding]:
     for beta, rows in results.rows.by("step_size"):

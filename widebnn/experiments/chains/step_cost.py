@@ -139,7 +139,7 @@ MODERATE = 1_024  # a width at which the papers still see next to no cost
     would_change="The sign of its last number: a cost that shows in larger CNNs only is a smaller one at "
     "equal width, and the rule asks for a greater. A run on an accelerator, with as many images for "
     "both networks.",
-    page="20-step-cost#fig-step-cost",
+    page="15-step-cost#fig-step-cost",
 )
 def step_takes(rows: Rows) -> Iterator[Finding]:
     for width, found in _ratios(rows, "dense", "φ").items():

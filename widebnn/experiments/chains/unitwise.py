@@ -102,7 +102,7 @@ def unitwise(config: Unitwise) -> Iterator[Row]:
     rule="The share that is rejected falls as a power of the width (exponent below 0, with a first "
     "correction for finite width), to less than half from the narrowest network to the widest; "
     "effective samples per sweep, of U and of the mean projection, rise, and to above three quarters.",
-    page="11-unitwise#fig-unitwise",
+    page="13-unitwise#fig-unitwise",
 )
 def fresh(rows: Rows) -> Iterator[Finding]:
     rejected = rows.over("width", "rejection", "rejection_error")

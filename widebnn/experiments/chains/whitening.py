@@ -149,7 +149,7 @@ def _run(config: Whitening, dataset: Dataset, width: int, depth: int, name: str,
     "layer, above 0.75. At each width, in the deepest network: the tuned angle on whitened layers ÷ that on "
     "weights is above 1.25, and the mean of U differs by less than a quarter of its deviation.",
     would_change="n = 256, at colab scale: with 32 images the widths are 4 to 16 times n.",
-    page="24-depth#fig-depth-worth",
+    page="16-depth#fig-depth-worth",
 )
 def as_easy(rows: Rows) -> Iterator[Finding]:
     deepest, widths = max(rows.values("depth")), sorted(rows.values("width"))

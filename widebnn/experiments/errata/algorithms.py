@@ -105,7 +105,7 @@ algorithms.claim(
     errs=True,
     would_change="Another reading of ℓ, as the ratio of posteriors that the proof in the same paper has: "
     "with it the algorithm is right.",
-    page="10-errata#fig-two-laws",
+    page="24-errata#fig-two-laws",
 )(printed_is_off("pCN"))
 
 algorithms.claim(
@@ -117,7 +117,7 @@ algorithms.claim(
     "small, at U = 0 one half (to a fifth of the difference); with the ratio of pCNL it is that of the "
     "posterior.",
     errs=True,
-    page="10-errata#fig-rules",
+    page="24-errata#fig-rules",
 )(printed_is_off("pCNL"))
 
 

@@ -187,7 +187,7 @@ def published_pcnl(config: PublishedPCNL) -> Iterator[Row]:
     "closed-form law says (to a fifth of the difference), the potential is shifted, and the deviation of f "
     "is too small at training images.",
     errs=True,
-    page="10-errata#fig-misfit",
+    page="24-errata#fig-misfit",
 )
 def samples_another_law(rows: Rows) -> Iterator[Finding]:
     for width, found in rows.by("width"):

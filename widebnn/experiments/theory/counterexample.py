@@ -73,7 +73,7 @@ def counterexample(config: Counterexample) -> Iterator[Row]:
     "posterior stays above ½ E[sign Σv/√d | D]² (Pinsker): above 0.1 nats at the widest network and no less "
     "than nine tenths of that at the narrowest; the mean of Σv/√d has the limit that the paper's formula "
     "gives.",
-    page="09-other-maps#fig-counter",
+    page="17-other-maps#fig-counter",
 )
 def divergence_stays(rows: Rows) -> Iterator[Finding]:
     signs = rows.over("width", "sign", "sign_error")

@@ -163,7 +163,7 @@ def _spaces(rng_key, *problem) -> float:
     paper="exact",
     rule="The largest difference over prior draws, in units of how much the potential varies. On random "
     "problems in float64: below 1e-9.",
-    page="07-theorems",
+    page="06-theorems",
 )
 def _outputs(rng_key, *problem) -> float:
     bnn, x, y = _network(rng_key, *problem)
@@ -237,7 +237,7 @@ def _largest_stable_step(target: Target) -> float:
     "On random problems in float64: below 1e-9.",
     would_change="A test of sampled gradients and updates, of which the algorithm consists: the row tests "
     "that shares of the KL term sum to one.",
-    page="14-plain-elbo",
+    page="18-plain-elbo",
 )
 def _minibatches(rng_key, n: int, width: int, d_out: int, noise_std: float) -> float:
     _, x, y = _network(rng_key, n, width, d_out, noise_std)

@@ -103,7 +103,7 @@ def landscape(config: Landscape) -> Iterator[Row]:
     rule="In φ the potential's deviation over the slice and its curvature fall from each width to the next; "
     "at the widest they and the barrier are below those in θ; over n the deviation grows faster than n. "
     "There is one triple of networks at each point, and no standard error.",
-    page="08-landscape#fig-landscape-numbers",
+    page="10-landscape#fig-landscape-numbers",
 )
 def smoother_in_phi(rows: Rows) -> Iterator[Finding]:
     """Over width at the number of images with the most widths, and over images at the width with the most."""

@@ -144,7 +144,7 @@ def over_reg(config: OverReg) -> Iterator[Row]:
     "exact.",
     would_change="Subsets of CIFAR-10, on which the paper compares the maps, with determinants by its Taylor "
     "series.",
-    page="09-other-maps#fig-reg",
+    page="17-other-maps#fig-reg",
 )
 def readout_map_is_best(rows: Rows) -> Iterator[Finding]:
     for column, name in (("ess_projections", "projections"), ("ess_norm", "‖θ‖²")):
@@ -210,7 +210,7 @@ def over_maps(config: OverMaps) -> Iterator[Row]:
     "digits of two classes, at an acceptance of 0.9.",
     would_change="The paper's setting: CIFAR-10 in ten classes, n = 256, three hidden layers, γ tuned and "
     "100,000 steps.",
-    page="09-other-maps#fig-maps",
+    page="17-other-maps#fig-maps",
 )
 def gaussian_map_helps(rows: Rows) -> Iterator[Finding]:
     widths = min(rows.values("width")), max(rows.values("width"))

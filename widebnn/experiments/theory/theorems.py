@@ -99,7 +99,7 @@ def _cost(c: Theorems) -> Cost:
     cost=_cost,
 )
 def theorems(config: Theorems) -> Iterator[Row]:
-    """Divergences, gradients, distances and rejections over width, as [](07-theorems.ipynb) derives them.
+    """Divergences, gradients, distances and rejections over width, as [](06-theorems.ipynb) derives them.
 
     Yields
     ------
@@ -142,7 +142,7 @@ theorems.claim(
     rule="The second Wasserstein distance of the law of f(x) from the NNGP posterior, root mean square over "
     "x, has a bound that falls as a power of the width (exponent below 0), to less than half from the "
     "narrowest network to the widest.",
-    page="06-infinite-width#fig-approach",
+    page="05-infinite-width#fig-approach",
 )(vanish("Wasserstein"))
 
 theorems.claim(
@@ -152,7 +152,7 @@ theorems.claim(
     paper="→ 0, without a rate",
     rule="It falls as a power of the width (exponent below 0, with a first correction for finite width), to "
     "less than half from the narrowest network to the widest.",
-    page="07-theorems#fig-theorem-kl",
+    page="06-theorems#fig-theorem-kl",
 )(vanish("KL in φ"))
 
 theorems.claim(
@@ -164,7 +164,7 @@ theorems.claim(
     "below 0), to less than half from the narrowest network to the widest.",
     would_change="The divergence between two laws of one finite width, of which the proposition speaks: the "
     "row tests its corollary, the distance from the NNGP posterior.",
-    page="07-theorems#fig-theorem-functions",
+    page="06-theorems#fig-theorem-functions",
 )(vanish("Kolmogorov"))
 
 
@@ -175,7 +175,7 @@ theorems.claim(
     paper="a closed form, above 0",
     rule="At the widest network it is within a hundredth of the closed form and ten times that of φ or more; "
     "the distance from the closed form falls to less than half from the narrowest.",
-    page="07-theorems#fig-theorem-kl",
+    page="06-theorems#fig-theorem-kl",
 )
 def divergence_in_theta(rows: Rows) -> Iterator[Finding]:
     of_theta = rows.where(quantity="KL in θ")
@@ -196,7 +196,7 @@ theorems.claim(
     paper="→ 0 in probability",
     rule="Three quantiles of its norm fall as powers of the width (exponent below 0), to less than half from "
     "the narrowest network to the widest.",
-    page="07-theorems#fig-theorem-gradient",
+    page="06-theorems#fig-theorem-gradient",
 )(vanish(*(f"gradient, {name}" for name in QUANTILES)))
 
 for _number, _chain, _words in (
@@ -216,7 +216,7 @@ for _number, _chain, _words in (
         rule="What is missing from an acceptance of one falls as a power of the width (exponent below 0, "
         "with a first correction for finite width), to less than half from the narrowest network to the "
         "widest. At β = 0.5.",
-        page="07-theorems#fig-theorem-acceptance",
+        page="06-theorems#fig-theorem-acceptance",
     )(vanish(f"rejection, {_chain}"))
 
 

@@ -175,7 +175,7 @@ def approximations(config: Approximations) -> Iterator[Row]:
     "ensemble's predictive deviation is too small.",
     would_change="A thousand draws or more: the distance of a second chain, which is the yardstick, is "
     "mostly noise of a hundred draws.",
-    page="17-approximations#fig-approximations",
+    page="21-approximations#fig-approximations",
 )
 def distances(rows: Rows) -> Iterator[Finding]:
     distance = {name: of.measure("total_variation") for name, of in rows.by("method")}

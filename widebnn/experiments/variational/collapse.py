@@ -80,7 +80,7 @@ def collapse(config: Collapse) -> Iterator[Row]:
     paper="KL → 0, without a rate",
     rule="For both losses the divergence and the mean outputs are at the widest network below a tenth of "
     "those at the narrowest. Scaling 1/N; one fit each, and no standard error.",
-    page="14-plain-elbo#fig-collapse",
+    page="18-plain-elbo#fig-collapse",
 )
 def tends_to_the_prior(rows: Rows) -> Iterator[Finding]:
     for loss, fits in rows.where(scaling="mean-field").by("loss"):

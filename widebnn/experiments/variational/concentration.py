@@ -82,7 +82,7 @@ def concentration(config: Concentration) -> Iterator[Row]:
     errs=True,
     would_change="Losses that come near the bound: these stay so far below it that 1/δ in the place of 2/δ "
     "would pass too.",
-    page="14-plain-elbo#fig-hoeffding",
+    page="18-plain-elbo#fig-hoeffding",
 )
 def keeps_the_corrected_bound(results: Results) -> Iterator[Finding]:
     replicates, rows = results.config["num_replicates"], results.rows

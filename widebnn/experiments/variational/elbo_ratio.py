@@ -119,7 +119,7 @@ for _id, _figure, _name in (("V-F3", "Figure 3", "MNIST"), ("V-F4", "Figure 4", 
         paper="the ratio falls with N at η = 1 and is level otherwise",
         rule="At η = 1 the ratio falls as 1/N (exponent within a tenth of −1); with η = τp/N it stays "
         "within a tenth of itself over all N. Scaling 1/N, prior variance 1/5.",
-        page="14-plain-elbo#fig-elbo-ratio",
+        page="18-plain-elbo#fig-elbo-ratio",
     )(partial(_balance, dataset=_name.lower()))
 
 

@@ -94,7 +94,7 @@ def mean_field_gap(config: MeanFieldGap) -> Iterator[Row]:
     number="−1",
     rule="The exponent of the gap in N lies within 0.15 of −1 for both losses. Scaling 1/N.",
     would_change="Several p, to which the bound is proportional: the row varies N alone.",
-    page="14-plain-elbo#fig-mean-field-gap",
+    page="18-plain-elbo#fig-mean-field-gap",
 )
 def falls_as_one_over_the_width(rows: Rows) -> Iterator[Finding]:
     for loss, gaps in rows.where(scaling="mean-field").by("loss"):

@@ -106,7 +106,7 @@ def resnet(config: ResNet) -> Iterator[Row]:
     paper="CIFAR-10: the same trends",
     rule=RULE_OF_CURVES,
     would_change="All 50,000 images, 40 to 200 epochs, and three repeats or more.",
-    page="16-resnet#fig-resnet-curves",
+    page="20-resnet#fig-resnet-curves",
 )
 def curves_of_the_first_normaliser(results: Results) -> Iterator[Finding]:
     """As in the paper, where it is batch normalisation."""
@@ -121,7 +121,7 @@ def curves_of_the_first_normaliser(results: Results) -> Iterator[Finding]:
     rule=RULE_OF_ENTROPIES,
     would_change="SVHN outside the distribution, in the place of which the run had Fashion-MNIST, and fits "
     "of all images.",
-    page="16-resnet#fig-resnet-entropy",
+    page="20-resnet#fig-resnet-entropy",
 )
 def entropies_of_the_first_normaliser(results: Results) -> Iterator[Finding]:
     """As in the paper, where it is batch normalisation."""

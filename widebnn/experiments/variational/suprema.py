@@ -111,7 +111,7 @@ def suprema(config: Suprema) -> Iterator[Row]:
     rule="The gap is at all N below 1.5 times the outputs' variance under the best limit, which is a "
     "constant over N, and the search for that limit is certified to a twentieth of the gap.",
     would_change="Several p, to which the bound is proportional: the row varies N alone.",
-    page="14-plain-elbo#fig-suprema",
+    page="18-plain-elbo#fig-suprema",
 )
 def differ_by_the_variance(rows: Rows) -> Iterator[Finding]:
     for tau, of_tau in rows.by("tau"):

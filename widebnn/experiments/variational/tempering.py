@@ -100,7 +100,7 @@ tempering.claim(
     "between.",
     paper="MNIST: accuracy falls and NLL rises at large τ, ECE is low at both ends",
     rule=RULE_OF_CURVES,
-    page="15-tempering#fig-tempering-curves",
+    page="19-tempering#fig-tempering-curves",
 )(curves)
 
 
@@ -116,7 +116,7 @@ tempering.claim(
     "twentieth of it and hardly a deviation lies below half of it; at the smallest τ most do, and the means "
     "are larger.",
     would_change="τ down to 1e-6, and the deviation of 0.2 that Appendix C.3 states for this figure.",
-    page="15-tempering#fig-tempering-weights",
+    page="19-tempering#fig-tempering-weights",
 )
 def weights_over_tau(results: Results) -> Iterator[Finding]:
     rows, prior = results.rows, math.sqrt(results.config["prior_variance"])
@@ -138,7 +138,7 @@ tempering.claim(
     "Fashion-MNIST).",
     paper="the same, on data that the paper does not use",
     rule=RULE_OF_ENTROPIES,
-    page="15-tempering#fig-tempering-entropy",
+    page="19-tempering#fig-tempering-entropy",
 )(entropies)
 
 
