@@ -83,6 +83,11 @@ class Finding:
         return self.is_known and within
 
     @property
+    def is_excluded(self) -> bool:
+        """Whether the value lies outside by more than its margin."""
+        return self.value + self.margin < self.above or self.value - self.margin > self.below
+
+    @property
     def sign(self) -> int:
         """1 where the value is off `null` to the side of the interval, −1 to the other, 0 where neither."""
         is_above = math.isfinite(self.above)
@@ -166,9 +171,9 @@ def verdict(claim: Claim, findings: Sequence[Finding]) -> str:
 
     Where one finding decides: *reproduced* if it holds, or *corrected* where the claim is that the paper or
     its code errs; *reproduced in part* if it has the sign but not the size; *contradicted* if it has the
-    opposite sign; *not testable at this scale* if it is not resolved; *not reproduced* otherwise. Where none
-    does, as where a theorem says several things: all hold, some do or none does; *not testable* if none is
-    resolved. There are none: *not yet run*.
+    opposite sign; *not testable at this scale* if it is not resolved, or excludes neither the size nor that
+    there is nothing; *not reproduced* otherwise. Where none does, as where a theorem says several things: all
+    hold, some do or none does; *not testable* if none is resolved. There are none: *not yet run*.
 
     Raises
     ------
@@ -191,5 +196,6 @@ def verdict(claim: Claim, findings: Sequence[Finding]) -> str:
     if all(held):
         return "corrected" if claim.errs else "reproduced"
     if deciding:
-        return {1: "reproduced in part", 0: "not reproduced", -1: "contradicted"}[deciding[0].sign]
+        neither = "not reproduced" if deciding[0].is_excluded else "not testable at this scale"
+        return {1: "reproduced in part", 0: neither, -1: "contradicted"}[deciding[0].sign]
     return "reproduced in part" if any(held) else "not reproduced"
