@@ -164,9 +164,3 @@ def test_bad_configurations_are_refused_where_they_are_made(change, words):
         dataclasses.replace(TINY, **change)
     for word in words:
         assert word in str(error.value)
-
-
-def test_paper_scale_is_the_papers():
-    paper = convergence.scales["paper"]
-    assert (paper.num_chains, paper.step_size, paper.num_checkpoints) == (3, 0.1, 4)
-    assert paper.widths == (512, 1_024, 2_048, 4_096) and set(paper.num_steps) == {20_000}

@@ -13,9 +13,7 @@ import pytest
 from widebnn import Draws
 from widebnn.experiments import (
     CLAIMS,
-    gain_dense,
     gain_over_width,
-    gain_resnet,
 )
 from widebnn.experiments.chains import langevin_gain as module
 from widebnn.experiments.chains.langevin_gain import langevin_gain
@@ -258,12 +256,3 @@ def test_bad_configurations_are_refused_where_they_are_made(change, words):
         dataclasses.replace(TINY, **change)
     for word in words:
         assert word in str(error.value)
-
-
-def test_paper_scale_is_the_papers():
-    width, dense, resnet = (one.scales["paper"] for one in (gain_over_width, gain_dense, gain_resnet))
-    assert width.widths == (32, 64, 128, 384, 512, 768, 1_024) and width.num_train == (256,)
-    assert (width.num_steps, width.burn_in, width.thin, width.depth) == (3_000_000, 20_000, 25, 3)
-    assert dense.widths == (1_024,) and dense.num_train == (1_024, 10_240, 40_960)
-    assert (resnet.widths, resnet.num_train) == ((512,), (1_024, 10_240))
-    assert (dense.thin, resnet.thin, dense.reg_grows, resnet.reg_grows) == (100, 100, False, True)

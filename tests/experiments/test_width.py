@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import widebnn as wb
-from widebnn.experiments import CLAIMS, OverWidth, over_width, series
+from widebnn.experiments import CLAIMS, over_width, series
 from widebnn.experiments.chains.over_width import SAMPLERS, _summary
 from widebnn.experiments.settings.chain_summaries import mean_of_chains
 from widebnn.study import Results, Rows, verdict
@@ -78,14 +78,6 @@ def test_bad_configurations_are_refused_where_they_are_made(change, words):
         dataclasses.replace(TINY, **change)
     for word in words:
         assert word in str(error.value)
-
-
-def test_paper_scale_is_the_papers():
-    paper = over_width.scales["paper"]
-    assert (paper.num_train, paper.noise_std, paper.thin) == (256, 0.1, 25)
-    assert paper.step_sizes == (0.2, 0.1, 0.01)
-    assert set(paper.num_steps) == {1_000_000}
-    assert isinstance(paper, OverWidth)
 
 
 def test_series_is_in_the_order_of_width():

@@ -41,13 +41,13 @@ _READING = """\
 ## How to read it
 
 Each measured number has an interval that the claim puts it in, and holds if it lies inside by more than three
-standard errors (by what is as rare in Student's t, where a few chains tell the error; by itself, where a single
-run gives none). A row says in words which intervals these are. Where one number decides, the verdict follows it
-alone; the others are shown. A number from chains is resolved if they have a hundred effective samples, which
-short chains seem to have sooner than they do: {{py:data}}`widebnn.diagnostics.LEAST_RESOLVED` has been tested on
-chains whose effective samples are known. What no paper claims cannot be reproduced: what they left open is
-answered or open, and what this book claims holds or fails. Figures 1 and 4 of {{cite:t}}`hron2022` are drawings
-of what the theorems say, and have no row.
+standard errors (by what is as rare in Student's t, where a few chains tell the error; by itself, where a
+single run gives none). A row says in words which intervals these are. Where one number decides, the verdict
+follows it alone; the others are shown. A number from chains is resolved if they have a hundred effective
+samples, which short chains seem to have sooner than they do: the guard, `widebnn.diagnostics.LEAST_RESOLVED`,
+has been tested on chains whose effective samples are known. What no paper claims cannot be reproduced: what
+they left open is answered or open, and what this book claims holds or fails. Figures 1 and 4 of
+{{cite:t}}`hron2022` are drawings of what the theorems say, and have no row.
 
 {meanings}
 
