@@ -148,7 +148,7 @@ def _forecast(options: argparse.Namespace) -> None:
             hours: Row = {"experiment": name, "scale": scale}
             for speed in (None, *CARDS):
                 expected = forecast(name, scale, options.results, speed=speed)
-                device = "as on record" if speed is None else speed.device
+                device = f"{'as on record' if speed is None else speed.device}, h"
                 hours[device] = None if expected is None else expected.seconds / 3_600
             rows.append(hours)
     print(rows.table(list(rows[0])))

@@ -40,8 +40,8 @@ class Speed(NamedTuple):
 
 def _card(device: str, tflops: float) -> Speed:
     basis = (
-        f"not measured on this card: a quarter of the {tflops:g} TFLOP/s on its data sheet, and 50 operations a "
-        "step that take 10 µs each to start"
+        f"not measured on this card: a quarter of the {tflops:g} TFLOP/s on its data sheet, and 50 "
+        "operations a step that take 10 µs each to start"
     )
     return Speed(device, flops=tflops * 1e12 / 4, latency=50 * 10e-6, basis=basis)
 
