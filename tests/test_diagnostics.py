@@ -11,6 +11,7 @@ from flax import nnx
 import widebnn as wb
 from widebnn import diagnostics
 from widebnn.diagnostics import (
+    LEAST_RESOLVED,
     band,
     by_layer,
     convergence,
@@ -19,6 +20,7 @@ from widebnn.diagnostics import (
     nested_rhat,
     principal_components,
     random_projections,
+    resolved_sample_size,
     rhat,
     rhat_squared,
 )
@@ -427,3 +429,56 @@ def test_bad_input(call, message, monkeypatch):
 
 def test_every_public_name_exists():
     assert all(hasattr(diagnostics, name) for name in diagnostics.__all__)
+
+
+LENGTHS = [(1, 320), (3, 200), (3, 300), (4, 500), (4, 2_000)]
+"""Chains and kept draws of experiments at laptop scale."""
+
+
+def ar1_with(true_ess, num_chains, num_draws, num=200, seed=0):
+    """Chains (chain, draw, num) whose effective samples are known."""
+    ratio = true_ess / (num_chains * num_draws)
+    return ar1((1 - ratio) / (1 + ratio), (num_chains, num_draws, num), seed)
+
+
+@pytest.mark.parametrize("shape", LENGTHS, ids=str)
+def test_what_is_called_resolved_has_a_hundred_effective_samples(shape):
+    """At most 5 % pass in error, by three binomial errors of 200 entries; a pass with 400 true ones is sure.
+
+    The bulk estimate alone is checked, of which the rest is a minimum: results store means of it.
+    """
+    allowed = 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+    for true in (25, 99):
+        assert (arviz.ess(ar1_with(true, *shape), method="bulk") >= LEAST_RESOLVED).mean() <= allowed
+
+
+def test_four_hundred_effective_samples_are_resolved():
+    assert np.isfinite(resolved_sample_size(ar1_with(400, 3, 300, num=50))).mean() > 0.9
+
+
+@pytest.mark.parametrize("true", [0.1, 5.4])
+def test_ten_effective_samples_of_short_chains_are_a_floor(true):
+    """The guard of old, ten, calls them resolved in about half of the entries or more; the new one never."""
+    draws = ar1_with(true, 3, 300, num=50)
+    assert (np.asarray(effective_sample_size(draws)) >= 10).mean() > 0.5
+    assert not np.isfinite(resolved_sample_size(draws)).any()
+
+
+def test_chains_that_swing_are_judged_by_their_square():
+    """Rotations by one radian whose radius forgets in a hundred draws: x is antithetic, and x² slow."""
+    rng, keep = np.random.default_rng(0), 0.995
+    turn = keep * np.exp(1j)
+    noise = (rng.normal(size=(4, 1_000, 50)) + 1j * rng.normal(size=(4, 1_000, 50))) * np.sqrt(1 - keep**2)
+    z = np.empty_like(noise)
+    z[:, 0] = noise[:, 0] / np.sqrt(1 - keep**2)
+    for i in range(1, 1_000):
+        z[:, i] = turn * z[:, i - 1] + noise[:, i]
+    assert np.median(arviz.ess(z.real, method="bulk")) > 1_000
+    assert 4_000 * (1 - keep**2) / (1 + keep**2) < 100  # of the square
+    assert np.isfinite(resolved_sample_size(z.real)).mean() < 0.05
+
+
+def test_where_nothing_moves_nothing_is_resolved():
+    draws = ar1(0.0, (2, 300, 2))
+    draws[:, :, 1] = 7.0
+    np.testing.assert_array_equal(np.isfinite(resolved_sample_size(draws)), [True, False])

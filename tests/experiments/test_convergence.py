@@ -119,11 +119,24 @@ def rows(pcn, pcnl, langevin):
     return made
 
 
+OPEN = "not testable at this scale"
+
+
 @pytest.mark.parametrize(
     ("numbers", "wanted"),
     [
-        ({"pcn": (3.0, 1.1), "pcnl": (1.1, 1.05), "langevin": (1.1, 1.5)}, "reproduced"),
-        ({"pcn": (1.1, 1.4), "pcnl": (1.3, 1.3), "langevin": (1.3, 1.1)}, "not reproduced"),
+        (
+            {"pcn": (1.9, 1.1), "pcnl": (1.1, 1.05), "langevin": (1.1, 1.6)},
+            dict.fromkeys(("P-F3", "P-F4", "P-F5", "P-F6"), "reproduced"),
+        ),
+        (
+            {"pcn": (1.1, 1.6), "pcnl": (1.6, 1.6), "langevin": (1.6, 1.1)},
+            {"P-F3": "not reproduced"} | dict.fromkeys(("P-F4", "P-F5", "P-F6"), "contradicted"),
+        ),
+        (  # by less than what comes by chance where nothing is wrong
+            {"pcn": (1.5, 1.1), "pcnl": (1.15, 1.1), "langevin": (1.1, 1.4)},
+            {"P-F3": "reproduced", "P-F4": OPEN, "P-F5": "reproduced", "P-F6": OPEN},
+        ),
     ],
 )
 def test_verdicts_follow_the_numbers(numbers, wanted):
@@ -131,7 +144,7 @@ def test_verdicts_follow_the_numbers(numbers, wanted):
     claims = [claim for claim in CLAIMS if claim.experiment == "convergence"]
     assert [claim.id for claim in claims] == ["P-F3", "P-F4", "P-F5", "P-F6"]
     found = {claim.id: verdict(claim, claim.summarise(results)) for claim in claims}
-    assert found == dict.fromkeys(found, wanted)
+    assert found == wanted
 
 
 @pytest.mark.parametrize(
@@ -151,9 +164,3 @@ def test_bad_configurations_are_refused_where_they_are_made(change, words):
         dataclasses.replace(TINY, **change)
     for word in words:
         assert word in str(error.value)
-
-
-def test_paper_scale_is_the_papers():
-    paper = convergence.scales["paper"]
-    assert (paper.num_chains, paper.step_size, paper.num_checkpoints) == (3, 0.1, 4)
-    assert paper.widths == (512, 1_024, 2_048, 4_096) and set(paper.num_steps) == {20_000}

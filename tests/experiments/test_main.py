@@ -157,3 +157,19 @@ def test_on_a_card_its_speed_is_measured_before_a_run(capsys, monkeypatch):
 
 def stopped(*args, **options):
     raise KeyboardInterrupt
+
+
+def test_forecast_has_hours_for_each_card_and_dashes_where_nothing_is_on_record(capsys, tmp_path):
+    assert __main__.main(["forecast", "P-F2", "--scale", "paper"]) == 0
+    header, row = capsys.readouterr().out.splitlines()
+    assert [name in header for name in ("as on record", "Tesla T4", "A100", "H100")] == [True] * 4
+    cpu, *cards = (float(hours.replace(",", "")) for hours in row.split()[2:])
+    assert cpu > cards[0] > cards[1] > cards[2] > 0
+    assert __main__.main(["forecast", "--scale", "laptop", "--results", str(tmp_path)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(EXPERIMENTS) + 1
+
+
+def test_show_says_where_paper_scale_is_not_the_papers(capsys):
+    assert __main__.main(["show", "H-F7a"]) == 0
+    shown = capsys.readouterr().out
+    assert "not as in the paper: num_chains, there 1 (Hron et al., §4.2.1): several chains tell" in shown

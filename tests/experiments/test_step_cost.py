@@ -67,7 +67,7 @@ def test_the_error_of_a_median_is_that_of_repeated_medians():
     assert median_error(np.array([1.0, 1.1, 0.9, 1.0, 50.0])) < 0.1  # one slow round
 
 
-def rows(dense, feature, convolutional):
+def rows(dense, feature, convolutional, images=16):
     made = []
     for architecture, target, ratios in (
         ("dense", "φ", dense),
@@ -76,21 +76,24 @@ def rows(dense, feature, convolutional):
     ):
         for width, ratio in ratios.items():
             row = {"architecture": architecture, "target": target, "width": width}
+            row["num_train"] = 16 if architecture == "dense" else images
             made.append(row | {"ratio": ratio, "ratio_error": 0.02})
     return made
 
 
 @pytest.mark.parametrize(
-    ("made", "wanted"),
+    ("made", "device", "wanted", "held"),
     [
-        (rows({64: 1.2, 4_096: 3.0}, {64: 1.2, 4_096: 5.0}, {64: 1.8}), "reproduced"),
-        (rows({64: 2.2, 1_024: 2.5}, {64: 1.2, 1_024: 1.1}, {64: 1.0}), "not reproduced"),
-        (rows({64: 1.2, 4_096: 3.0}, {64: 1.2, 4_096: 5.0}, {64: 1.0}), "reproduced in part"),
+        (rows({64: 1.2, 4_096: 3.0}, {64: 1.2, 4_096: 1.4}, {64: 1.0}), "H100", "reproduced", 4),
+        (rows({64: 2.2, 1_024: 2.5}, {64: 1.2, 1_024: 1.1}, {64: 1.8}), "H100", "contradicted", 0),
+        (rows({64: 1.2}, {64: 1.2, 4_096: 1.4}, {64: 1.0}), "cpu, 1 core", "not testable at this scale", 3),
+        (rows({64: 1.2}, {64: 1.2, 4_096: 1.4}, {64: 1.0}, images=8), "H100", "reproduced", 3),
     ],
 )
-def test_verdicts_follow_the_numbers(made, wanted):
+def test_verdicts_follow_the_numbers(made, device, wanted, held):
     (claim,) = [claim for claim in CLAIMS if claim.id == "H-F6"]
-    assert verdict(claim, claim.summarise(Results(Rows(reversed(made)), {}, {}))) == wanted
+    findings = claim.summarise(Results(Rows(reversed(made)), {}, {"device": device}))
+    assert verdict(claim, findings) == wanted and sum(f.holds for f in findings) == held
 
 
 @pytest.mark.parametrize(

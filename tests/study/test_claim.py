@@ -61,35 +61,43 @@ def test_verdicts_follow_from_what_holds():
     for findings, expected in cases.items():
         assert verdict(claim, findings) == expected
         assert verdict(erratum, findings) == (expected if expected != "reproduced" else "corrected")
-    only_by_own_rules = {"contradicted", "not testable at this scale"}
-    assert {*cases.values(), "corrected", *only_by_own_rules} == set(VERDICTS)
+    unknown = Finding("", 1.0, above=0, resolved=False)
+    assert verdict(claim, [unknown, Finding("", math.nan, above=0)]) == "not testable at this scale"
+    assert {*cases.values(), "corrected", "contradicted", "not testable at this scale"} == set(VERDICTS)
 
 
-def test_a_rule_of_its_own_decides_a_claim_that_has_results():
-    def decide(findings):
-        if findings[0].value < -10:
-            return "contradicted"
-        return "not testable at this scale" if math.isnan(findings[0].value) else None
-
-    claim = Claim(
-        "H-F1",
-        claim="a claim",
-        experiment="grid",
-        summarise=lambda results: [],
-        rule="Above 0.",
-        decide=decide,
-    )
-    for value, expected in (
-        (-20.0, "contradicted"),
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Measure(12.0, 0.5), "reproduced"),
+        (Measure(11.0, 0.5), "reproduced in part"),  # the size is not sure, and the sign is
+        (2.0, "reproduced in part"),
+        (Measure(2.0, 0.5), "not reproduced"),
+        (Measure(0.2, 0.1), "contradicted"),
         (math.nan, "not testable at this scale"),
-        (-1.0, "not reproduced"),
-        (1.0, "reproduced"),
-    ):
-        assert verdict(claim, [Finding("", value, above=0)]) == expected
-    assert verdict(claim, []) == "not yet run"
-    typo = dataclasses.replace(claim, decide=lambda findings: "contradict")
-    with pytest.raises(ValueError, match="decide must be one of 'contradicted'.*got 'contradict'"):
-        verdict(typo, [Finding("", 1.0, above=0)])
+    ],
+)
+def test_the_finding_that_decides_has_the_papers_size_its_sign_or_the_opposite(value, expected):
+    claim = Claim("H-F1", claim="", experiment="grid", summarise=lambda results: [], rule="")
+    others = [Finding("", 1.0, above=0), Finding("", -1.0, above=0)]
+    one = Finding("gain", value, above=10, null=1, decides=True)
+    assert verdict(claim, [others[0], one, others[1]]) == expected
+    if isinstance(value, Measure):
+        below = Finding("", Measure(-value.value, value.error), below=-10, null=-1)
+        assert verdict(claim, [dataclasses.replace(below, decides=True)]) == expected
+    assert verdict(claim, [dataclasses.replace(one, resolved=False)]) == "not testable at this scale"
+    with pytest.raises(ValueError, match="one that decides at most; got 2 of H-F1"):
+        verdict(claim, [one, one])
+
+
+def test_an_error_from_few_values_counts_as_much_as_students_t_says():
+    """Of means of three normal values with their own standard errors, 0.135 % lie so far above 0."""
+    few = Finding("", Measure(10.0, 1.0), above=0, degrees=2)
+    assert few.margin == pytest.approx(19.2, abs=0.05) and not few.holds
+    draws = np.random.default_rng(0).normal(size=(200_000, 3))
+    z = draws.mean(axis=1) / (draws.std(axis=1, ddof=1) / np.sqrt(3))
+    assert (z > few.margin).mean() == pytest.approx(0.00135, abs=3 * np.sqrt(0.00135 / 200_000))
+    assert dataclasses.replace(few, degrees=math.inf).margin == 3.0
 
 
 def test_a_power_of_the_width_is_found_with_errors_and_without():

@@ -4,7 +4,7 @@ import pytest
 from study.grids import CONFIG, declared, registry, rows_of
 
 from widebnn.study import Cost, device, save, speed
-from widebnn.study.speed import T4, Speed, measured_speed
+from widebnn.study.speed import CARDS, T4, Speed, measured_speed
 
 
 def times(monkeypatch, narrow, wide):
@@ -74,3 +74,9 @@ def test_without_a_speed_on_record_nothing_is_forecast_for_another_device(folder
     silent = registry(of_device(COST))
     assert silent.forecast("grid", "colab", folder, speed=T4) is None
     assert silent.forecast("grid", "colab", folder) is not None
+
+
+def test_cards_have_the_float32_rates_of_their_data_sheets_in_that_order():
+    assert [f"{4e-12 * card.flops:.1f}" for card in CARDS] == ["8.1", "19.5", "66.9"]
+    for card in CARDS:
+        assert f"{4e-12 * card.flops:g} TFLOP/s" in card.basis and card.latency == T4.latency

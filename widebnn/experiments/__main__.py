@@ -1,4 +1,4 @@
-"""`python -m widebnn.experiments list | show | run | summarise | ledger`."""
+"""`python -m widebnn.experiments list | show | forecast | run | summarise | ledger`."""
 
 import argparse
 import contextlib
@@ -23,12 +23,14 @@ from widebnn.experiments import (
     run,
     summarise,
 )
+from widebnn.experiments.settings.papers import STATED
 from widebnn.scale import SCALES, current_scale
-from widebnn.study import Row
+from widebnn.study import Row, Rows
 from widebnn.study.ledger import PAPERS, text
 from widebnn.study.ledger_json import as_json
 from widebnn.study.ledger_page import page
 from widebnn.study.results import duration
+from widebnn.study.speed import CARDS
 
 SHIPPED = "book/results"
 """Where results are by default, in a checkout; elsewhere that is the folder `results`."""
@@ -77,6 +79,10 @@ def _parser() -> argparse.ArgumentParser:
     command(_list).add_argument("--results", **folder)
     of: dict[str, Any] = {"metavar": "ID", "help": "an experiment, or a row of the ledger"}
     command(_show).add_argument("id", **of)
+    forecasting = command(_forecast)
+    forecasting.add_argument("id", nargs="?", **of)
+    forecasting.add_argument("--scale", choices=SCALES, help="default: every scale")
+    forecasting.add_argument("--results", **folder)
     running = command(_run)
     running.add_argument("id", **of)
     running.add_argument("--scale", **scale)
@@ -129,6 +135,23 @@ def _show(options: argparse.Namespace) -> None:
             print(f"  {scale}, in {_counted(len(experiment.parts(config)), 'part')}")
             for field in dataclasses.fields(config):
                 print(f"    {field.name} = {getattr(config, field.name)!r}")
+        for name, one in STATED.get(experiment.name, {}).items():
+            if one.why_not:
+                print(f"  not as in the paper: {name}, there {one.value!r} ({one.where}): {one.why_not}")
+
+
+def _forecast(options: argparse.Namespace) -> None:
+    """say how many hours runs will probably take, on cards by their data sheets"""
+    rows = Rows()
+    for name in [find(options.id).name] if options.id else EXPERIMENTS:
+        for scale in [options.scale] if options.scale else find(name).scales:
+            hours: Row = {"experiment": name, "scale": scale}
+            for speed in (None, *CARDS):
+                expected = forecast(name, scale, options.results, speed=speed)
+                device = f"{'as on record' if speed is None else speed.device}, h"
+                hours[device] = None if expected is None else expected.seconds / 3_600
+            rows.append(hours)
+    print(rows.table(list(rows[0])))
 
 
 def _counted(number: int, what: str) -> str:

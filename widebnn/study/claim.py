@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from widebnn._check import one_of
+from scipy.stats import norm, t
+
 from widebnn.study.measure import Measure, measured
 from widebnn.study.results import Results
 
@@ -33,6 +34,15 @@ class Finding:
         The number with its standard error, if it has one; NaN where the run was too short to resolve it.
     above, below
         The ends of the interval.
+    decides
+        Whether the verdict follows this number alone; the others of the claim are then shown beside it.
+    null
+        What a number that decides is where there is nothing of what the paper says; without it the end of the
+        interval. Between the two it has the paper's sign and not its size.
+    resolved
+        Whether it rests on effective samples enough (`widebnn.diagnostics.LEAST_RESOLVED`).
+    degrees
+        Of freedom of the error: one less than the chains or repeats whose scatter tells it.
     """
 
     what: str
@@ -40,6 +50,10 @@ class Finding:
     _: KW_ONLY
     above: float | int = -math.inf
     below: float | int = math.inf
+    decides: bool = False
+    null: float | int | None = None
+    resolved: bool = True
+    degrees: float | int = math.inf
 
     @property
     def value(self) -> float:
@@ -52,10 +66,34 @@ class Finding:
         return measured(self.measure).error
 
     @property
+    def is_known(self) -> bool:
+        """Whether there is a number, and it is resolved."""
+        return self.resolved and not math.isnan(self.value)
+
+    @property
+    def margin(self) -> float:
+        """Three standard errors, or what is as rare in Student's t where few values tell the error."""
+        quantile = 3.0 if math.isinf(self.degrees) else float(t.isf(norm.sf(3.0), self.degrees))
+        return quantile * (self.error or 0.0)
+
+    @property
     def holds(self) -> bool:
-        """Whether the value lies inside by more than three standard errors (inside, where there is none)."""
-        margin = 3 * (self.error or 0.0)
-        return self.above < self.value - margin and self.value + margin < self.below
+        """Whether the value lies inside by more than its margin (inside, where it has no error)."""
+        within = self.above < self.value - self.margin and self.value + self.margin < self.below
+        return self.is_known and within
+
+    @property
+    def is_excluded(self) -> bool:
+        """Whether the value lies outside by more than its margin."""
+        return self.value + self.margin < self.above or self.value - self.margin > self.below
+
+    @property
+    def sign(self) -> int:
+        """1 where the value is off `null` to the side of the interval, −1 to the other, 0 where neither."""
+        is_above = math.isfinite(self.above)
+        null = (self.above if is_above else self.below) if self.null is None else self.null
+        off = (self.value - null) * (1 if is_above else -1)
+        return 0 if not abs(off) > self.margin else int(math.copysign(1, off))
 
     @property
     def wanted(self) -> str:
@@ -65,7 +103,8 @@ class Finding:
         return f"above {self.above:g}" if math.isinf(self.below) else f"{self.above:g} to {self.below:g}"
 
     def __str__(self) -> str:
-        return str(measured(self.measure))
+        number = str(measured(self.measure))
+        return number if self.resolved or math.isnan(self.value) else f"{number}, not resolved"
 
 
 @dataclass(frozen=True)
@@ -95,9 +134,9 @@ class Claim:
         What would change the verdict, or put it to a harder test, in words; empty where nobody knows.
     errs
         Whether it is the paper or its code that errs: a claim that holds then corrects it.
-    decide
-        A rule of the claim's own, such as one by which findings contradict it, or by which a run is too small
-        to test it: one of `VERDICTS`, or None where the rule for all claims counts, as it does without one.
+    mended
+        Why the rule was changed after the results that ship were known, in words that follow "because"; empty
+        where the rule is older than they are.
     page
         Of the book, without its ending, and, after a #, the name of the figure or section there.
     """
@@ -113,7 +152,7 @@ class Claim:
     rule: str
     would_change: str = ""
     errs: bool = False
-    decide: Callable[[Sequence[Finding]], str | None] | None = None
+    mended: str = ""
     page: str = ""
 
     @property
@@ -128,27 +167,35 @@ class Claim:
 
 
 def verdict(claim: Claim, findings: Sequence[Finding]) -> str:
-    """A verdict, by one rule for all claims that have none of their own.
+    """A verdict, by one rule for all claims.
 
-    All findings hold: *reproduced*, or *corrected* where the claim is that the paper or its code errs. Some
-    do: *reproduced in part*. None does: *not reproduced*. There are none: *not yet run*, under every rule.
+    Where one finding decides: *reproduced* if it holds, or *corrected* where the claim is that the paper or
+    its code errs; *reproduced in part* if it has the sign but not the size; *contradicted* if it has the
+    opposite sign; *not testable at this scale* if it is not resolved, or excludes neither the size nor that
+    there is nothing; *not reproduced* otherwise. Where none does, as where a theorem says several things: all
+    hold, some do or none does; *not testable* if none is resolved. There are none: *not yet run*.
 
     Raises
     ------
     TypeError
         If one of `findings` is none.
     ValueError
-        If the claim's own rule returns something else than one of `VERDICTS`.
+        If more than one decides.
     """
     for finding in findings:
         if not isinstance(finding, Finding):
             raise TypeError(f"findings must hold instances of Finding; got {finding!r}")
-    held = [finding.holds for finding in findings]
-    if not held:
+    if not findings:
         return "not yet run"
-    decided = None if claim.decide is None else claim.decide(findings)
-    if decided is not None:
-        return one_of(VERDICTS, decide=decided)
+    deciding = [finding for finding in findings if finding.decides]
+    if len(deciding) > 1:
+        raise ValueError(f"findings must hold one that decides at most; got {len(deciding)} of {claim.id}")
+    if not any(finding.is_known for finding in deciding or findings):
+        return "not testable at this scale"
+    held = [finding.holds for finding in deciding or findings]
     if all(held):
         return "corrected" if claim.errs else "reproduced"
+    if deciding:
+        neither = "not reproduced" if deciding[0].is_excluded else "not testable at this scale"
+        return {1: "reproduced in part", 0: neither, -1: "contradicted"}[deciding[0].sign]
     return "reproduced in part" if any(held) else "not reproduced"

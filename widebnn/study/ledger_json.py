@@ -10,7 +10,7 @@ from widebnn.study.ledger import Entry
 
 __all__ = ["FORMAT", "as_json"]
 
-FORMAT = "widebnn ledger 1"
+FORMAT = "widebnn ledger 2"
 
 
 def as_json(entries: Iterable[Entry]) -> str:
@@ -19,13 +19,14 @@ def as_json(entries: Iterable[Entry]) -> str:
     An object of "format", which is `FORMAT`, and "rows", a list in the order of the page. Each row has all of
     these, and null where there is nothing to say:
 
-    - "id" and "experiment", which together no two rows share; "claim", "rule" and "would_change", in words;
+    - "id" and "experiment", which together no two rows share; "claim", "rule", "mended" (why
+      the rule is younger than the results) and "would_change", in words;
     - "verdict", the word on the page, which says what each means;
     - "paper", null for claims of this book, or else "where" in the paper, its "trend" and its "number", in
       words;
     - "ours", a list of what was measured, empty without results: "what", the "value" and its standard
-      "error", "above" and "below", the ends of the interval that the claim puts it in, and whether it
-      "holds";
+      "error", "above" and "below", the ends of the interval that the claim puts it in, whether it is
+      "resolved", whether it "holds", and whether it "decides" the verdict;
     - "scale", "device", "seconds" and "commit" of the run; where parts were run by several, their devices and
       commits are joined by "; ";
     - "page" of the book, and after a # the figure or section there.
@@ -45,6 +46,7 @@ def _row(entry: Entry) -> dict[str, Any]:
         "experiment": claim.experiment,
         "claim": claim.claim,
         "rule": claim.rule,
+        "mended": claim.mended or None,
         "would_change": claim.would_change or None,
         "verdict": entry.word,
         "paper": of_paper if any(of_paper.values()) else None,
@@ -65,4 +67,10 @@ def _measured(finding: Finding) -> dict[str, Any]:
         "below": finding.below,
     }
     finite = {name: n if n is not None and math.isfinite(n) else None for name, n in numbers.items()}
-    return {"what": finding.what, **finite, "holds": finding.holds}
+    return {
+        "what": finding.what,
+        **finite,
+        "resolved": finding.is_known,
+        "holds": finding.holds,
+        "decides": finding.decides,
+    }

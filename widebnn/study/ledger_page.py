@@ -41,9 +41,13 @@ _READING = """\
 ## How to read it
 
 Each measured number has an interval that the claim puts it in, and holds if it lies inside by more than three
-standard errors (by itself, where a single run gives none). A row says in words which intervals these are, and
-the verdict follows by one rule. What no paper claims cannot be reproduced: what they left open is answered or
-open, and what this book claims holds or fails.
+standard errors (by what is as rare in Student's t, where a few chains tell the error; by itself, where a
+single run gives none). A row says in words which intervals these are. Where one number decides, the verdict
+follows it alone; the others are shown. A number from chains is resolved if they have a hundred effective
+samples, which short chains seem to have sooner than they do: the guard, `widebnn.diagnostics.LEAST_RESOLVED`,
+has been tested on chains whose effective samples are known. What no paper claims cannot be reproduced: what
+they left open is answered or open, and what this book claims holds or fails. Figures 1 and 4 of
+{{cite:t}}`hron2022` are drawings of what the theorems say, and have no row.
 
 {meanings}
 
@@ -106,6 +110,8 @@ def _details(entry: Entry) -> str:
         lines += [f"**{claim.number}** {claim.paper}" if claim.number else claim.paper, ":::"]
     lines += [":::{div} ledger-ours", *_ours(entry), ":::", "::::", ""]
     lines += [f"- **Rule:** {claim.rule}"]
+    if claim.mended:
+        lines += [f"- **Younger than these results:** the rule was mended, because {claim.mended}"]
     if claim.would_change:
         lines += [f"- **Would change it:** {claim.would_change}"]
     if claim.page:
@@ -122,7 +128,8 @@ def _ours(entry: Entry) -> list[str]:
         "| Measured | Ours | Wanted | Holds |",
         "|:--|--:|:--|:--|",
         *(
-            f"| {_cell(f.what)} | {_number(str(f))} | {_number(f.wanted)} | {HOLDS[f.holds]} |"
+            f"| {'**Decides:** ' * f.decides}{_cell(f.what)} | {_number(str(f))} "
+            f"| {_number(f.wanted)} | {HOLDS[f.holds]} |"
             for f in entry.findings
         ),
     ]

@@ -14,7 +14,7 @@ from widebnn import samplers, targets
 from widebnn.models import BNN, FCN
 from widebnn.study.results import device
 
-__all__ = ["T4", "Speed", "measured_speed", "operations"]
+__all__ = ["A100", "CARDS", "H100", "T4", "Speed", "measured_speed", "operations"]
 
 
 class Speed(NamedTuple):
@@ -38,14 +38,20 @@ class Speed(NamedTuple):
     basis: str
 
 
-T4 = Speed(
-    "Tesla T4",
-    flops=8.1e12 / 4,
-    latency=50 * 10e-6,
-    basis="not measured on this card: a quarter of the 8.1 TFLOP/s on its data sheet, and 50 operations "
-    "a step that take 10 µs each to start",
-)
+def _card(device: str, tflops: float) -> Speed:
+    basis = (
+        f"not measured on this card: a quarter of the {tflops:g} TFLOP/s on its data sheet, and 50 "
+        "operations a step that take 10 µs each to start"
+    )
+    return Speed(device, flops=tflops * 1e12 / 4, latency=50 * 10e-6, basis=basis)
+
+
+T4 = _card("Tesla T4", 8.1)
 """The card of Colab's free runtime. A step of pCN compiles to some forty operations; shares are guesses."""
+A100 = _card("NVIDIA A100", 19.5)
+H100 = _card("NVIDIA H100", 66.9)
+CARDS = (T4, A100, H100)
+"""By float32 without tensor cores, which round to fewer digits than acceptances bear; the H100 is SXM5."""
 
 
 def measured_speed() -> Speed:

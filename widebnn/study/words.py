@@ -27,13 +27,18 @@ class Word(NamedTuple):
 
 
 WORDS = {
-    "reproduced": Word("✓", "good", "All numbers hold."),
-    "reproduced in part": Word("◐", "part", "Some hold."),
-    "not reproduced": Word("✗", "bad", "None holds."),
-    "contradicted": Word("≠", "bad", "Numbers show the opposite of what the paper says."),
-    "corrected": Word(
-        "✎", "mended", "The claim is that the paper or its code errs, and all numbers that show so hold."
+    "reproduced": Word("✓", "good", "The number that decides holds; where none does, all hold."),
+    "reproduced in part": Word(
+        "◐",
+        "part",
+        "The number that decides has the sign that the paper says and not its size; where none does, some "
+        "hold.",
     ),
+    "not reproduced": Word(
+        "✗", "bad", "The number that decides tells of nothing; where none does, none holds."
+    ),
+    "contradicted": Word("≠", "bad", "The number that decides has the opposite sign."),
+    "corrected": Word("✎", "mended", "The claim is that the paper or its code errs, and what decides holds."),
     "not testable at this scale": Word(
         "⊘", "open", "The run is too small to decide; the row says what would."
     ),

@@ -97,7 +97,8 @@ def printed_is_off(algorithm: str) -> Callable[[Rows], Iterator[Finding]]:
 algorithms.claim(
     "P-A1",
     where="Algorithm 1",
-    claim="pCN as printed accepts by the likelihood of T(φ), which is another target than the posterior.",
+    claim="pCN as printed, read literally, accepts by the likelihood of T(φ), which is another target than "
+    "the posterior.",
     paper="stated to sample the posterior",
     rule="By the misfit at the data on a network of four units: as printed its mean is too small, and is "
     "that of the law in which the likelihood counts twice (to a fifth of the difference); accepted by −U it "

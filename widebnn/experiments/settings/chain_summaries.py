@@ -6,23 +6,22 @@ import numpy as np
 from jaxtyping import Float
 
 from widebnn._check import at_least
-from widebnn.diagnostics import effective_sample_size, principal_components, rhat_squared
+from widebnn.diagnostics import LEAST_RESOLVED, effective_sample_size, principal_components, rhat_squared
 from widebnn.estimates import mean_and_mcse
 from widebnn.study import Measure
 
 __all__ = [
     "LEAST_DRAWS",
-    "LEAST_ESS",
     "bulk_and_tail",
     "convergence_summary",
     "ess_per_step",
     "finite",
+    "is_resolved",
     "mean_of_chains",
     "trace_summary",
 ]
 
 LEAST_DRAWS = 8  # a chain is split in two, and half of it in two again
-LEAST_ESS = 10  # fewer effective samples are a guess, whatever their decimals
 MAX_TRACE = 200
 THRESHOLD = 1.2
 """Of the paper, and on R̂²: its R̂ is a ratio of variances."""
@@ -92,6 +91,11 @@ def bulk_and_tail(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, fl
         "ess_bulk": float(np.mean(arviz.ess(exact, method="bulk"))),
         "ess_tail": float(np.mean(arviz.ess(exact, method="tail", prob=(0.05, 0.95)))),
     }
+
+
+def is_resolved(ess: float | None, *others: float | None) -> bool:
+    """Whether the least of these estimates, None where chains do not move, stands for a hundred samples."""
+    return all(one is not None and one >= LEAST_RESOLVED for one in (ess, *others))
 
 
 def mean_of_chains(series: Float[np.ndarray, "chain draw"]) -> Measure:
