@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from widebnn.study.claim import Claim
 from widebnn.study.ledger import PAPERS, Entry, counts
+from widebnn.study.measure import measured
 from widebnn.study.words import WORDS
 
 __all__ = ["page"]
 
 HOLDS = {True: "✓ yes", False: "✗ no"}
+UNKNOWN = "⊘ not resolved"
 
 
 def page(entries: Sequence[Entry]) -> str:
@@ -128,8 +130,8 @@ def _ours(entry: Entry) -> list[str]:
         "| Measured | Ours | Wanted | Holds |",
         "|:--|--:|:--|:--|",
         *(
-            f"| {'**Decides:** ' * f.decides}{_cell(f.what)} | {_number(str(f))} "
-            f"| {_number(f.wanted)} | {HOLDS[f.holds]} |"
+            f"| {'**Decides:** ' * f.decides}{_cell(f.what)} | {_number(str(measured(f.measure)))} "
+            f"| {_number(f.wanted)} | {HOLDS[f.holds] if f.is_known else UNKNOWN} |"
             for f in entry.findings
         ),
     ]
