@@ -6,6 +6,7 @@ import inspect
 import json
 import pkgutil
 import re
+import tomllib
 from pathlib import Path
 
 import nbformat
@@ -212,6 +213,22 @@ def test_reference_documents_everything_public():
 
     documented = {name for module in sections for name in importlib.import_module(module).__all__}
     assert set(wb.__all__) <= documented | modules | set(top)
+
+
+def test_pages_that_are_gone_lead_to_pages_that_are_there():
+    redirects = CONFIG["sphinx"]["config"]["redirects"]
+    pages = {f"book/{path.stem}" for path in [*CHAPTERS, *(ROOT / "book").glob("*.md")]}
+    assert set(redirects.values()) <= pages
+    assert not set(redirects) & pages
+
+
+def test_citations_agree():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    (entry,) = re.findall(r"```bibtex\n(.*?)```", (ROOT / "book/preface.md").read_text(), re.DOTALL)
+    for value in (cited["title"], cited["authors"][0]["name"], cited["repository-code"]):
+        assert f"{{{value}}}" in entry
+    assert f"version {cited['version']}" in entry
+    assert cited["version"] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
 def test_repository_address_is_the_same_everywhere():

@@ -16,7 +16,9 @@ ROOT = Path(__file__).parents[2]
 HTML = ROOT / "_build" / "html"
 SCREENSHOTS = ROOT / "_build" / "screenshots"
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
-REPOSITORY = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
+REPOSITORY = CONFIG["repository"]
+REDIRECTS = CONFIG["sphinx"]["config"]["redirects"]
 PAGES = [TOC["root"], *(entry["file"] for part in TOC["parts"] for entry in part["chapters"])]
 CHAPTERS = [page for page in PAGES if (ROOT / f"{page}.ipynb").exists()]
 SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
@@ -203,6 +205,28 @@ def test_home_leads_into_the_book(desktop: Visit):
     page.wait_for_url(f"**/{PAGES[1]}.html")
     page.locator("a.left-prev").click()
     page.wait_for_url(f"**/{TOC['root']}.html")
+
+
+def test_front_page_shows_the_readme_program_and_what_holds(desktop: Visit):
+    page = desktop.open(TOC["root"])
+    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    shown = page.locator("article div.highlight-python pre").first.text_content() or ""
+    assert shown.strip() == program.strip()
+    assert page.locator("article .verdict").count() >= 3
+
+
+def test_old_addresses_lead_to_chapters(desktop: Visit):
+    page = desktop.page
+    for old, new in REDIRECTS.items():
+        page.goto(f"{desktop.address}/{old}.html")
+        page.wait_for_url(f"**/{new}.html")
+
+
+def test_status_names_every_chapter_and_its_seconds(desktop: Visit):
+    rows = desktop.open("book/status").locator("article table").last.locator("tbody tr")
+    found = {row.locator("td").first.inner_text(): row.inner_text() for row in rows.all()}
+    assert set(found) == set(CHAPTERS)
+    assert all(re.search(r"\d+\.\d+", text) for text in found.values())
 
 
 def test_search_finds_pcn(desktop: Visit):
