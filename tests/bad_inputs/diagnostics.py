@@ -32,13 +32,17 @@ ROWS = [
             call=lambda v, name=name: getattr(wb.diagnostics, name)(v),
         )
     ],
-    *refused(
-        "diagnostics.convergence",
-        (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
-        (np.zeros((2, 7)), "draws…eight draws…(2, 7)"),
-        (np.full((2, 9), np.inf), "draws…finite"),
-        (Draws({"f": np.zeros((2, 9))}), TypeError, "draws…an array…a whole run"),
-    ),
+    *[
+        row
+        for name in ("convergence", "resolved_sample_size")
+        for row in refused(
+            f"diagnostics.{name}",
+            (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
+            (np.zeros((2, 7)), "draws…eight draws…(2, 7)"),
+            (np.full((2, 9), np.inf), "draws…finite"),
+            (Draws({"f": np.zeros((2, 9))}), TypeError, "draws…an array…a whole run"),
+        )
+    ],
     *refused(
         "diagnostics.nested_rhat",
         (np.zeros((4, 5)), 1, "num_superchains…at least 2…1"),
