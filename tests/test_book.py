@@ -275,3 +275,11 @@ def test_bibliography_has_the_works_that_docstrings_cite():
 def test_digital_object_identifiers_are_bare():
     for key, entry in parse_file(ROOT / "book/references.bib").entries.items():
         assert re.fullmatch(r"10\.\d{4,}/\S+", entry.fields.get("doi", "10.0000/none")), key
+
+
+def test_fields_of_tuples_show_no_text_that_python_made(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    lines = [inspect.getdoc(wb.samplers.Sampler.init) or ""]
+    assert lines[0].startswith("Alias for field number")
+    importlib.import_module("docstrings").escape(None, "attribute", "init", None, None, lines)
+    assert not any(lines)

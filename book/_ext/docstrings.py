@@ -20,9 +20,8 @@ def escape(
     lines: list[str],
 ) -> None:
     """Escape the lines of one docstring in place; odd parts of the split are code."""
-    if lines and lines[0].startswith(
-        "Alias for field number"
-    ):  # all that Python knows of a field
+    # All that Python itself knows of a field.
+    if lines and lines[0].startswith("Alias for field number"):
         lines.clear()
     parts = _CODE.split("\n".join(lines))
     parts[::2] = [_MARKUP.sub(r"\\\g<0>", text) for text in parts[::2]]
