@@ -13,6 +13,7 @@ import nbformat
 import pytest
 import yaml
 from nbstripout import strip_output
+from pybtex.database import parse_file
 
 import widebnn as wb
 
@@ -238,3 +239,47 @@ def test_repository_address_is_the_same_everywhere():
         text = (ROOT / place).read_text()
         assert url in text
         assert set(re.findall(r"https://github\.com/[\w-]+/[\w-]+", text)) == {url}, place
+
+
+# Works that docstrings cite and the bibliography lacks: to be shortened, never to be lengthened.
+UNLISTED = {
+    ("Glynn", "1991"),
+    ("Liang", "2018"),
+    ("Margossian", "2024"),
+    ("Nguyen", "2015"),
+    ("Shao", "2020"),
+    ("Vehtari", "2016"),
+}
+
+
+def cited_in_docstrings() -> set[tuple[str, str]]:
+    """First author and year of each 'Name et al. 2022', 'Name & Name (2022)' or 'Name et al. (2022)'."""
+    pattern = re.compile(
+        r"\b([A-Z][\w'-]+)(?: et al\.|(?:, [A-Z][\w'-]+)* (?:&|and) [A-Z][\w'-]+),? \(?((?:19|20)\d\d)\b"
+    )
+    found = set()
+    for path in sorted((ROOT / "widebnn").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                found |= set(pattern.findall(" ".join((ast.get_docstring(node) or "").split())))
+    return found
+
+
+def test_bibliography_has_the_works_that_docstrings_cite():
+    entries = parse_file(ROOT / "book/references.bib").entries.values()
+    listed = {(entry.persons["author"][0].last_names[-1], entry.fields["year"]) for entry in entries}
+    assert cited_in_docstrings()
+    assert cited_in_docstrings() - listed == UNLISTED
+
+
+def test_digital_object_identifiers_are_bare():
+    for key, entry in parse_file(ROOT / "book/references.bib").entries.items():
+        assert re.fullmatch(r"10\.\d{4,}/\S+", entry.fields.get("doi", "10.0000/none")), key
+
+
+def test_fields_of_tuples_show_no_text_that_python_made(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    lines = [inspect.getdoc(wb.samplers.Sampler.init) or ""]
+    assert lines[0].startswith("Alias for field number")
+    importlib.import_module("docstrings").escape(None, "attribute", "init", None, None, lines)
+    assert not any(lines)

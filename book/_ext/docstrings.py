@@ -20,6 +20,9 @@ def escape(
     lines: list[str],
 ) -> None:
     """Escape the lines of one docstring in place; odd parts of the split are code."""
+    # All that Python itself knows of a field.
+    if lines and lines[0].startswith("Alias for field number"):
+        lines.clear()
     parts = _CODE.split("\n".join(lines))
     parts[::2] = [_MARKUP.sub(r"\\\g<0>", text) for text in parts[::2]]
     # A plural's s right behind a closing backtick needs an escaped space, which leaves no trace.
