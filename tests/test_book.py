@@ -140,6 +140,13 @@ def test_figure_names_are_unique():
     assert len(set(names)) == len(names)
 
 
+def test_equation_labels_are_unique():
+    pages = [*CHAPTERS, *(ROOT / "book").glob("*.md")]
+    labels = [label for page in pages for label in re.findall(r"\$\$ \((eq-[\w-]+)\)", page.read_text())]
+    assert labels
+    assert not {label for label in labels if labels.count(label) > 1}
+
+
 def test_hidden_cells_are_solutions_that_check_themselves(chapter):
     for cell in code_cells(chapter)[1:]:
         assert set(tags(cell)) <= {"hide-cell", "hide-input"}, f"cell {cell.id} has tags {tags(cell)}"
