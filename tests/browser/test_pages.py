@@ -19,7 +19,15 @@ TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 REPOSITORY = CONFIG["repository"]
 REDIRECTS = CONFIG["sphinx"]["config"]["redirects"]
-PAGES = [TOC["root"], *(entry["file"] for part in TOC["parts"] for entry in part["chapters"])]
+PAGES = [
+    TOC["root"],
+    *(
+        page["file"]
+        for part in TOC["parts"]
+        for entry in part["chapters"]
+        for page in (entry, *entry.get("sections", ()))
+    ),
+]
 CHAPTERS = [page for page in PAGES if (ROOT / f"{page}.ipynb").exists()]
 SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -124,7 +132,7 @@ def test_page_renders(desktop: Visit, name: str):
     SCREENSHOTS.mkdir(exist_ok=True)
     for size, viewport in SIZES.items():
         page.set_viewport_size(viewport)
-        page.screenshot(path=SCREENSHOTS / f"{Path(name).name}_{size}.png", full_page=True)
+        page.screenshot(path=SCREENSHOTS / f"{Path(name).name}_{size}.png", full_page=True, timeout=90_000)
         widest = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert widest <= 0, f"{widest} pixels wider than a {size}'s window"
 
