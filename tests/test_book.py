@@ -23,6 +23,12 @@ TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
 CHAPTERS = sorted((ROOT / "book").glob("[0-9]*.ipynb"))
 MAX_LINES = 25
 MAX_COLUMNS = 78  # what a page shows
+MAX_WORDS = 3_200
+MAX_SECONDS = 90  # at smoke scale
+GREEK = (
+    r"\\((?:alpha|beta|gamma|delta|(?:var)?epsilon|zeta|eta|(?:var)?theta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau"
+    r"|upsilon|(?:var)?phi|chi|psi|omega|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega))(?![a-zA-Z])"
+)
 
 INSTALL = """\
 # In Colab, install the package; elsewhere this cell does nothing.
@@ -128,6 +134,85 @@ def test_figures_have_alt_text_and_caption(chapter):
                 assert len(shown.get("image", {}).get("alt", "")) >= 20, f"cell {cell.id} needs alt text"
             assert shown.get("figure", {}).get("caption"), f"cell {cell.id} needs a caption"
             assert shown["figure"].get("name", "").startswith("fig-"), f"cell {cell.id} needs a name fig-…"
+
+
+def markdown(chapter: nbformat.NotebookNode) -> str:
+    return "\n\n".join(cell.source for cell in chapter.cells if cell.cell_type == "markdown")
+
+
+def mathematics(text: str) -> list[str]:
+    return [a or b for a, b in re.findall(r"\$\$(.+?)\$\$|\$([^$]+)\$", text, re.DOTALL)]
+
+
+def greek(formula: str) -> set[str]:
+    return set(re.findall(GREEK, formula))
+
+
+def test_a_picture_and_the_idea_come_first(chapter):
+    figure = next(i for i, cell in enumerate(chapter.cells) if "mystnb" in cell.metadata)
+    assert all(cell.cell_type == "code" for cell in chapter.cells[1:figure]), "text stands before the picture"
+    assert chapter.cells[figure + 1].source.startswith("**The idea in one paragraph.**")
+
+
+def test_figures_are_referred_to(chapter):
+    text = markdown(chapter)
+    names = [
+        cell.metadata.mystnb.figure.name
+        for cell in code_cells(chapter)
+        if "mystnb" in cell.metadata and "hide-cell" not in tags(cell)
+    ]
+    assert names
+    assert not [name for name in names if f"{{numref}}`{name}`" not in text]
+
+
+def test_chapter_ends_in_short_and_leads_on(chapter):
+    text = markdown(chapter)
+    assert text.index(":::{admonition} In short") < text.index("**Next.**") < text.index("## Exercises")
+
+
+def test_exercises_are_graded(chapter):
+    exercises = re.findall(r"^\*\*Exercise \d+\.\d+.*$", markdown(chapter), re.MULTILINE)
+    assert exercises
+    assert not [line for line in exercises if not re.search(r"\*\((easy|medium|hard)\)\*", line)]
+
+
+def test_chapter_is_short_enough(chapter):
+    assert len(re.sub(r"\$\$.+?\$\$|\$[^$]+\$", "M", markdown(chapter), flags=re.DOTALL).split()) <= MAX_WORDS
+    (seconds,) = re.findall(r"smoke: (\d+) s on", chapter.cells[0].source)
+    assert int(seconds) <= MAX_SECONDS
+
+
+def notation() -> tuple[list[str], dict[str, set[str]]]:
+    """The symbols that chapters share, and the letters that a chapter (by number) uses in its own way."""
+    shared, own = (ROOT / "book/notation.md").read_text().split("(own-letters)=")
+    symbols = [
+        symbol
+        for cell in re.findall(r"^\| (\$[^|]+) \|", shared, re.MULTILINE)
+        for symbol in mathematics(cell)
+    ]
+    letters: dict[str, set[str]] = {}
+    for letter, numbers in re.findall(r"^\| \$\\(\w+)\$ \| ([\d, ]+) \|", own, re.MULTILINE):
+        for number in numbers.split(", "):
+            letters.setdefault(number.zfill(2), set()).add(letter)
+    return symbols, letters
+
+
+def test_a_symbol_is_defined_once():
+    symbols, _ = notation()
+    variational = ("$p$", "$\\mu$", "$\\sigma$", "$q$")  # of which the page says that these chapters differ
+    repeated = {symbol for symbol in symbols if symbols.count(symbol) > 1}
+    assert len(symbols) > 30
+    assert repeated <= {symbol.strip("$") for symbol in variational}
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_greek_letters_stand_on_the_notation_page(path: Path):
+    symbols, letters = notation()
+    shared, own = set().union(*map(greek, symbols)), letters.get(path.stem[:2], set())
+    used = set().union(*map(greek, mathematics(markdown(nbformat.read(path, as_version=4)))))
+    assert "phi" not in used, r"the glyph is \varphi"
+    assert used <= shared | own
+    assert own <= used, "the notation page lists a letter that the chapter does not use"
 
 
 def test_figure_names_are_unique():
