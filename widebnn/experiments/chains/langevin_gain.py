@@ -265,7 +265,15 @@ def _declared(title: str, **scales: LangevinGain) -> Callable[[Callable[..., Ite
 @_declared(
     "over width",
     smoke=SMOKE,
-    laptop=replace(LAPTOP, widths=(32, 128, 512), num_train=(64,)),
+    laptop=replace(
+        LAPTOP,
+        widths=(32, 128, 512),
+        num_train=(64,),
+        dampings=(0.003, 0.01),  # of 0.01 and 0.1 all chose the smaller
+        burn_in=2_000,
+        num_steps=30_000,
+        thin=25,
+    ),
     colab=replace(COLAB, widths=(32, 128, 512, 1_024)),
     paper=PAPER,
 )
