@@ -232,6 +232,31 @@ def test_equation_labels_are_unique():
     assert not {label for label in labels if labels.count(label) > 1}
 
 
+def test_each_equation_is_computed_checked_or_proved(monkeypatch):
+    """The equation map names them all, and nothing that is not there."""
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    equation_map = importlib.import_module("equation_map")
+    chapters = {path.stem[:2]: nbformat.read(path, as_version=4) for path in CHAPTERS}
+    cells = {number: {cell.id: cell.source for cell in code_cells(one)} for number, one in chapters.items()}
+    entries = equation_map.read()
+    for number, chapter in chapters.items():
+        labels = re.findall(r"\$\$ \((eq-[\w-]+)\)", markdown(chapter))
+        assert set(labels) == set(entries.get(number, ())), f"chapter {number}"
+    for number, labels in entries.items():
+        for place in (place for places in labels.values() for place in places):
+            kind, _, rest = place.partition(" ")
+            if kind == "cell":
+                *other, cell = rest.split()
+                assert "assert " in cells[other[0] if other else number][cell], place
+            elif kind == "proof:":
+                assert rest
+            else:
+                file, _ = equation_map.line(place)
+                assert file.startswith("widebnn/")
+    with pytest.raises(LookupError, match="has no 'renamed'"):
+        equation_map.line("widebnn.samplers.renamed")
+
+
 def test_hidden_cells_are_solutions_that_check_themselves(chapter):
     for cell in code_cells(chapter)[1:]:
         assert set(tags(cell)) <= {"hide-cell", "hide-input"}, f"cell {cell.id} has tags {tags(cell)}"
