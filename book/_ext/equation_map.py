@@ -1,6 +1,7 @@
 """Where each labelled equation is computed, and which equations a function computes, from `equations.yml`."""
 
 import inspect
+import json
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -63,17 +64,21 @@ def line(name: str) -> tuple[str, int]:
     )[1]
 
 
+def _title(number: str) -> str:
+    (chapter,) = _BOOK.glob(f"{number}-*.ipynb")
+    header = json.loads(chapter.read_text())["cells"][0]["source"]
+    return header[0].removeprefix("# ").strip()
+
+
 class EquationMap(SphinxDirective):
     """`{equation-map}`: a table for each chapter, then one of functions."""
 
     def run(self) -> list[Node]:
-        chapters = {
-            path.stem[:2]: path.stem for path in _BOOK.glob("[0-9]*.ipynb")
-        }
         back: dict[str, list[str]] = {}
         text = ""
         for number, labels in read().items():
-            text += f"## [](/book/{chapters[number]}.ipynb)\n\n| Equation | Computed or checked |\n|:--|:--|\n"
+            text += f"## {int(number)}. {_title(number)}\n\n"
+            text += "| Equation | Computed or checked |\n|:--|:--|\n"
             for label, places in labels.items():
                 shown = "; ".join(self._place(one) for one in places)
                 text += f"| {{eq}}`{label}` | {shown} |\n"
@@ -92,11 +97,8 @@ class EquationMap(SphinxDirective):
             return f"by proof only: {place.removeprefix('proof: ')}"
         if place.startswith("cell "):
             *chapter, cell = place.removeprefix("cell ").split()
-            return f"cell `{cell}`" + (
-                f" of chapter {int(chapter[0])}"
-                if chapter
-                else " of the chapter"
-            )
+            of = f" of chapter {int(chapter[0])}" if chapter else ""
+            return f"cell `{cell}`{of}"
         file, number = line(place)
         repository = self.config.html_theme_options["repository_url"]
         return f"[`{place.removeprefix('widebnn.')}`]({repository}/blob/main/{file}#L{number})"
