@@ -362,6 +362,9 @@ def test_repository_address_is_the_same_everywhere():
         text = (ROOT / place).read_text()
         assert url in text
         assert set(re.findall(r"https://github\.com/[\w-]+/[\w-]+", text)) == {url}, place
+    owner, name = url.split("/")[-2:]
+    pages = f"https://{owner}.github.io/{name}/"
+    assert CONFIG["html"]["baseurl"] == CONFIG["sphinx"]["config"]["ogp_site_url"] == pages
 
 
 def cited_in_docstrings() -> set[tuple[str, str]]:
