@@ -30,6 +30,21 @@ PAGES = [
 ]
 CHAPTERS = [page for page in PAGES if (ROOT / f"{page}.ipynb").exists()]
 SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+MAX_BYTES = 3_000_000  # of a page with its pictures
+FIRST_SCREEN = 700  # pixels of a desktop's window above which the first picture begins
+WIDER = """() => {
+  const article = document.querySelector("article.bd-article");
+  const right = article.getBoundingClientRect().right - parseFloat(getComputedStyle(article).paddingRight);
+  const wide = [];
+  for (const e of article.querySelectorAll('pre, table, img, mjx-container[display="true"]')) {
+    if (!e.checkVisibility() || e.closest(".ledger-index")) continue;  // which has a test of its own
+    const ink = e.matches("mjx-container") ? e.querySelector("mjx-math, svg") : e;
+    const hidden = e.matches("img, mjx-container") ? 0 : e.scrollWidth - e.clientWidth;
+    const over = Math.max(ink.getBoundingClientRect().right - right, hidden);
+    if (over > 1) wide.push(`${e.tagName} by ${Math.round(over)}: ${e.textContent.slice(0, 60)}`);
+  }
+  return wide;
+}"""
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 pytestmark = [
@@ -121,6 +136,10 @@ def test_page_renders(desktop: Visit, name: str):
         assert page.locator("article figure img").count() >= 1
         assert page.locator("article mjx-container").count() >= 1
         check_launch(page, name)
+        first = page.locator("article figure img").first
+        assert first.evaluate("e => e.getBoundingClientRect().top + window.scrollY") < FIRST_SCREEN
+    assert len(page.locator("meta[name=description]").get_attribute("content") or "") >= 20
+    assert weight(page, name) <= MAX_BYTES
     # A role, directive or formula that was not understood shows its markup.
     prose = page.locator("article").evaluate(
         "article => { const copy = article.cloneNode(true);"
@@ -132,9 +151,18 @@ def test_page_renders(desktop: Visit, name: str):
     SCREENSHOTS.mkdir(exist_ok=True)
     for size, viewport in SIZES.items():
         page.set_viewport_size(viewport)
+        assert not page.evaluate(WIDER), f"wider than the column on a {size}"
         page.screenshot(path=SCREENSHOTS / f"{Path(name).name}_{size}.png", full_page=True, timeout=90_000)
         widest = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert widest <= 0, f"{widest} pixels wider than a {size}'s window"
+
+
+def weight(page: Page, name: str) -> int:
+    """Bytes of a page and its pictures; what all pages share is loaded once."""
+    sources = page.locator("img").evaluate_all("images => images.map(image => image.getAttribute('src'))")
+    page_file = HTML / f"{name}.html"
+    files = {page_file} | {page_file.parent / one for one in sources if not one.startswith("data:")}
+    return sum(file.stat().st_size for file in files)
 
 
 def check_equations(page: Page) -> None:

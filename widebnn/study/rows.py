@@ -179,16 +179,18 @@ class Table:
 
     def _repr_html_(self) -> str:
         sides = ["left" if name else "right" for name in self.is_name]
+        labels = [html.escape(header) for header in self.headers]  # a phone shows a row as a card, with these
 
         def line(tag: str, words: Iterable[str]) -> str:
             cells = (
-                f'<{tag} style="text-align: {side}">{html.escape(word)}</{tag}>'
-                for side, word in zip(sides, words)
+                f'<{tag} style="text-align: {side}" data-label="{label}">{html.escape(word)}</{tag}>'
+                for side, label, word in zip(sides, labels, words)
             )
             return f"<tr>{''.join(cells)}</tr>"
 
         body = "\n".join(line("td", cells) for cells in self.cells)
-        return f"<table>\n<thead>{line('th', self.headers)}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+        head = line("th", self.headers)
+        return f"<table>\n<thead>{head}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
 def shown(value: Any) -> str:
