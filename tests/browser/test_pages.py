@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 HTML = ROOT / "_build" / "html"
@@ -29,7 +29,10 @@ PAGES = [
     ),
 ]
 CHAPTERS = [page for page in PAGES if (ROOT / f"{page}.ipynb").exists()]
-SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+SIZES: dict[str, ViewportSize] = {
+    "desktop": {"width": 1280, "height": 900},
+    "phone": {"width": 390, "height": 844},
+}
 MAX_BYTES = 3_000_000  # of a page with its pictures
 FIRST_SCREEN = 700  # pixels of a desktop's window above which the first picture begins
 WIDER = """() => {
