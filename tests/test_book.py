@@ -266,7 +266,9 @@ def test_hidden_cells_are_solutions_that_check_themselves(chapter):
 
 
 def test_folded_code_draws_a_figure(chapter):
-    for cell in code_cells(chapter):
+    imports, *rest = code_cells(chapter)[1:]
+    assert tags(imports) == ["hide-input"], "the imports stand between a reader and the first picture"
+    for cell in rest:
         if "hide-input" in tags(cell):
             assert draws_figure(cell.source), f"cell {cell.id} folds code away that is no drawing"
 

@@ -1,11 +1,11 @@
-"""What a fold says: a folded cell is a solution, folded code alone is that of a figure."""
+"""What a fold says: a folded cell is a solution, folded code alone is that of a figure or the imports."""
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 
-class FigureCode(SphinxPostTransform):
+class FoldedCode(SphinxPostTransform):
     """Give folded code a prompt of its own, before MyST-NB folds it (199)."""
 
     default_priority = 198
@@ -14,10 +14,14 @@ class FigureCode(SphinxPostTransform):
     def run(self, **kwargs: object) -> None:
         for cell in self.document.findall(nodes.container):
             if cell.get("hide_mode") == "input":
-                cell["prompt_show"] = "Show the code of the figure"
-                cell["prompt_hide"] = "Hide the code of the figure"
+                is_imports = "import widebnn as wb" in cell.astext()
+                what = (
+                    "the imports" if is_imports else "the code of the figure"
+                )
+                cell["prompt_show"] = f"Show {what}"
+                cell["prompt_hide"] = f"Hide {what}"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_post_transform(FigureCode)
+    app.add_post_transform(FoldedCode)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
