@@ -182,6 +182,29 @@ def test_chapter_is_short_enough(chapter):
     assert int(seconds) <= MAX_SECONDS
 
 
+# Thresholds and settings of the papers and of the book, which are no results.
+CONVENTIONS = {"1.01", "1.2", "0.98", "98 %"}
+
+
+def test_numbers_in_prose_are_settings(chapter):
+    """A result is printed by a cell: a decimal, a percentage or an error in prose stands in the code too."""
+    code = "\n".join(cell.source for cell in code_cells(chapter))
+    prose = re.sub(
+        r"```\w*\n.+?```|\$\$.+?\$\$|\$[^$]+\$|`[^`]+`|\]\([^)]*\)"
+        r"|(?:Exercise|Solution|Theorems?|Proposition|Figures?|App\.) [A-Z]?\.?\d+(?:\.\d+)?"
+        r"(?:(?:, | and )\d\.\d)*",
+        "",
+        markdown(chapter).split("**Run time**")[1],
+        flags=re.DOTALL,
+    )
+    assert "±" not in prose
+    for number, percentage in re.findall(r"(?<![\w.,])(?:(\d+\.\d+)|(\d+) %)", prose):
+        share = int(percentage or 0) / 100
+        ways = {number, number.rstrip("0")} if number else {f"{percentage} %", f"{share:g}", f"{1 - share:g}"}
+        found = any(re.search(rf"(?<![\d.]){re.escape(way)}(?![\d.])", code) for way in ways)
+        assert found or ways & CONVENTIONS, f"{number or percentage} stands in no cell"
+
+
 def notation() -> tuple[list[str], dict[str, set[str]]]:
     """The symbols that chapters share, and the letters that a chapter (by number) uses in its own way."""
     shared, own = (ROOT / "book/notation.md").read_text().split("(own-letters)=")
