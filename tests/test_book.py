@@ -7,6 +7,7 @@ import json
 import pkgutil
 import re
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -423,3 +424,12 @@ def test_fields_of_tuples_show_no_text_that_python_made(monkeypatch):
     assert lines[0].startswith("Alias for field number")
     importlib.import_module("docstrings").escape(None, "attribute", "init", None, None, lines)
     assert not any(lines)
+
+
+def test_constructors_show_their_arguments(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    hidden = "(*args: Any, **kwargs: Any)"
+    shown = partial(importlib.import_module("docstrings").constructor, None, "class", "a name")
+    assert shown(wb.models.FCN, {}, hidden, None)[0].startswith("(in_features: ")
+    assert shown(wb.samplers.State, {}, hidden, None) == ("", None)
+    assert shown(wb.models.BNN, {}, "(features)", None) is None

@@ -1,8 +1,10 @@
-"""Docstrings write mathematics in plain Unicode: escape what reStructuredText would read as markup."""
+"""What Sphinx shows of the package: mathematics in plain Unicode, and constructors with their arguments."""
 
 import re
+from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.util import inspect
 
 # Code in backticks and doctest lines stay; elsewhere `*`, `|` and a name's last `_` are mathematics.
 _CODE = re.compile(
@@ -30,7 +32,29 @@ def escape(
     lines[:] = "".join(parts).split("\n")
 
 
+def constructor(
+    app: Sphinx,
+    what: str,
+    name: str,
+    obj: Any,
+    options: object,
+    signature: str | None,
+    return_annotation: str | None,
+) -> tuple[str, None] | None:
+    """The arguments of a class whose metaclass hides them; a protocol has none."""
+    if what != "class" or not (signature or "").startswith("(*args"):
+        return None
+    if getattr(obj, "_is_protocol", False):
+        return "", None
+    arguments = inspect.signature(obj.__init__, bound_method=True)
+    shown = inspect.stringify_signature(
+        arguments, show_return_annotation=False, unqualified_typehints=True
+    )
+    return shown, None
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     # Before napoleon (500), whose own markup must survive.
     app.connect("autodoc-process-docstring", escape, priority=400)
+    app.connect("autodoc-process-signature", constructor)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -143,6 +143,7 @@ def test_page_renders(desktop: Visit, name: str):
         assert first.evaluate("e => e.getBoundingClientRect().top + window.scrollY") < FIRST_SCREEN
     assert len(page.locator("meta[name=description]").get_attribute("content") or "") >= 20
     assert weight(page, name) <= MAX_BYTES
+    assert page.locator("dt.sig", has_text="*args").count() == 0
     # A role, directive or formula that was not understood shows its markup.
     prose = page.locator("article").evaluate(
         "article => { const copy = article.cloneNode(true);"
