@@ -358,8 +358,8 @@ UNRESOLVED = (
     rule=MEASURE
     + "The gain at the widest network decides, which is above 25, half of the paper's; shown are "
     "the gains at the other widths, and that it grows.",
-    would_change="The paper's width of 1,024 at n = 256; γ below 0.003, the edge of the grid, which all chains "
-    "in θ chose.",
+    would_change="The paper's width of 1,024 at n = 256; γ below 0.003, the edge of the grid, which all "
+    "chains in θ chose.",
     page="09-width-data-architecture#fig-gain-width",
 )
 def grows_with_width(results: Results) -> Iterator[Finding]:
