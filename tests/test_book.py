@@ -365,6 +365,29 @@ def test_reference_lists_every_module_it_documents():
     assert sorted(["widebnn", *summaries]) == sorted(documented_modules())
 
 
+def test_each_public_function_has_an_example(monkeypatch):
+    """In its docstring, or else in a chapter."""
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    shown = importlib.import_module("examples").examples()
+    for module in map(importlib.import_module, documented_modules()):
+        for name, function in inspect.getmembers(module, inspect.isroutine):
+            if name in module.__all__:
+                has_own = ">>>" in (inspect.getdoc(function) or "")
+                assert has_own or function in shown, f"{module.__name__}.{name}"
+    assert shown[wb.auto] == ("00-tour", "target, sampler, reason = wb.auto(posterior)")
+
+
+def test_each_public_constant_is_documented(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    constants = importlib.import_module("constants").constants
+    pages = "".join(path.read_text() for path in (ROOT / "book/api").glob("*.md"))
+    for module in documented_modules():
+        for name, docstring in constants(module).items():
+            assert any(docstring), f"{module}.{name}"
+            assert f".. constants:: {module}\n" in pages
+    assert set(constants("widebnn.plots")) == {"LOOKS", "STYLE"}
+
+
 def test_pages_that_are_gone_lead_to_pages_that_are_there():
     redirects = CONFIG["sphinx"]["config"]["redirects"]
     pages = {f"book/{path.stem}" for path in [*CHAPTERS, *(ROOT / "book").glob("*.md")]}

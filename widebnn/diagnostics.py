@@ -236,13 +236,24 @@ def nested_rhat(
 
     Examples
     --------
-    256 chains, 32 of which start at each of 8 draws from the prior:
+    64 chains, 16 of which start at each of 4 draws from the prior:
 
-    >>> keys = jax.random.split(jax.random.key(1), 8)  # doctest: +SKIP
-    >>> initial = jax.tree.map(lambda u: u.repeat(32, axis=0), jax.vmap(target.draw_prior)(keys))
-    ... # doctest: +SKIP
-    >>> draws = wb.sample(..., num_chains=256, initial=initial)  # doctest: +SKIP
-    >>> nested_rhat(draws["potential"], 8)  # doctest: +SKIP
+    >>> import widebnn as wb
+    >>> target = wb.targets.linear(np.eye(2), np.ones((2, 1)), noise_std=1.0)
+    >>> starts = jax.vmap(target.draw_prior)(jax.random.split(jax.random.key(1), 4))
+    >>> draws = wb.sample(
+    ...     jax.random.key(2),
+    ...     wb.samplers.pcn(target.potential, step_size=0.5),
+    ...     target,
+    ...     num_samples=20,
+    ...     burn_in=20,
+    ...     num_chains=64,
+    ...     initial=starts.repeat(16, axis=0),
+    ...     collect={"potential": target.potential},
+    ...     progress=False,
+    ... )
+    >>> bool(nested_rhat(draws["potential"], num_superchains=4) < 1.1)
+    True
     """
     draws = jnp.asarray(_chains("draws", draws, min_draws=1))
     num_chains, num_draws = draws.shape[:2]
@@ -345,6 +356,16 @@ def resolved_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) -
     References
     ----------
     Geyer 1992, §3.3; Vehtari et al. 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).normal(size=(4, 500))
+    >>> bool(resolved_sample_size(draws) > 1_500)
+    True
+    >>> walks = draws.cumsum(axis=1)  # a correlation as long as the chains
+    >>> bool(np.isnan(resolved_sample_size(walks)))
+    True
     """
     import arviz
 
@@ -384,9 +405,14 @@ def layer_projections(
 
     Examples
     --------
-    >>> layers = layer_projections(jax.random.key(1), target.template)  # doctest: +SKIP
-    >>> draws = wb.sample(..., collect=layers)  # doctest: +SKIP
-    >>> by_layer(draws)  # doctest: +SKIP
+    >>> import widebnn as wb
+    >>> target = wb.targets.linear(np.eye(2), np.ones((2, 1)), noise_std=1.0)
+    >>> layers = layer_projections(jax.random.key(1), target.template, num=3)
+    >>> sampler = wb.samplers.pcn(target.potential, step_size=0.5)
+    >>> options = {"num_samples": 200, "num_chains": 4, "progress": False}
+    >>> draws = wb.sample(jax.random.key(2), sampler, target, collect=layers, **options)
+    >>> {name: values.shape for name, values in draws.collected.items()}
+    {'position': (4, 200, 4)}
     """
 
     def function(i, leaf, key):
@@ -428,6 +454,14 @@ def by_layer(draws: Any) -> dict[str, dict[str, float]]:
         If `draws` is neither.
     ValueError
         As `convergence`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> draws = {"kernel": rng.normal(size=(4, 500, 3)), "bias": rng.normal(size=(4, 500)).cumsum(1)}
+    >>> list(by_layer(draws))
+    ['bias', 'kernel']
     """
     collected = getattr(draws, "collected", draws)
     if not isinstance(collected, Mapping):

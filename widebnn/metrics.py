@@ -128,6 +128,14 @@ def reliability(
     -----
     In Huix et al. (2022), Appendix C.2, b runs from 1 to B: taken to the letter, confidences below 1/B are in
     no bin, and 1 is in one of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.array([[0.9, 0.1], [0.7, 0.3], [0.6, 0.4]])
+    >>> found = reliability(p, np.array([0, 0, 1]), num_bins=2)
+    >>> found.num_inputs.tolist(), found.accuracy.round(3).tolist()
+    ([0, 3], [nan, 0.667])
     """
     p, labels = _checked(probabilities, labels)
     at_least(1, num_bins=num_bins)
@@ -215,6 +223,12 @@ def crps(draws: Predictions, y: Numbers) -> float:
     ----------
     Gneiting & Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102 (2007), §4.2;
     Ferro, "Fair scores for ensemble forecasts", Q. J. R. Meteorol. Soc. 140 (2014).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> crps(np.array([[[0.0]], [[2.0]]]), np.array([[4.0]]))
+    2.0
     """
     draws, y = _of_observations(y, draws=draws)
     if (m := len(draws)) < 2:
@@ -245,6 +259,12 @@ def coverage(lower: Numbers, upper: Numbers, y: Numbers) -> float:
     References
     ----------
     Gneiting, Balabdaoui & Raftery, "Probabilistic forecasts, calibration and sharpness", JRSS B 69 (2007).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> coverage(np.zeros((3, 1)), np.ones((3, 1)), np.array([[0.5], [1.0], [2.0]]))
+    0.6666666666666666
     """
     lower, upper, y = (np.asarray(x, np.float64) for x in (lower, upper, y))
     if y.size == 0 or not lower.shape == upper.shape == y.shape:
@@ -278,6 +298,12 @@ def gaussian_mixture_nll(means: Predictions, stds: Predictions | Number, y: Numb
     References
     ----------
     Gneiting & Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102 (2007), §4.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(gaussian_mixture_nll(np.zeros((5, 1, 1)), 1.0, np.zeros((1, 1))), 4)
+    0.9189
     """
     means, y = _of_observations(y, means=means)
     stds = finite(stds=np.asarray(stds, np.float64))

@@ -20,6 +20,11 @@ def current_scale() -> str:
     ------
     ValueError
         If the variable names no scale.
+
+    Examples
+    --------
+    >>> current_scale() in ("smoke", "laptop", "colab", "paper")
+    True
     """
     scale = os.environ.get("WIDEBNN_SCALE")
     if scale is None:

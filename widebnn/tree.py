@@ -29,7 +29,15 @@ def normal_like(rng_key: Key[Array, ""], position: PyTree) -> Position:
 
 
 def inner_product(u: Position, v: Position) -> Float[Array, ""]:
-    """⟨u, v⟩ over all leaves."""
+    """⟨u, v⟩ over all leaves.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> u = {"kernel": jnp.ones((2, 3)), "bias": jnp.ones(3)}
+    >>> float(inner_product(u, u))
+    9.0
+    """
     return jax.tree.reduce(operator.add, jax.tree.map(lambda a, b: jnp.sum(a * b), u, v))
 
 
@@ -37,5 +45,11 @@ def half_square_difference(v: Position, u: Position) -> Float[Array, ""]:
     """½‖v‖² − ½‖u‖², formed as ½⟨v − u, v + u⟩.
 
     The two squares are each as large as the network has parameters, and float32 would lose their difference.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> float(half_square_difference({"bias": jnp.array([3.0])}, {"bias": jnp.array([1.0])}))
+    4.0
     """
     return jax.tree.reduce(operator.add, jax.tree.map(lambda a, b: jnp.sum((a - b) * (a + b)) / 2, v, u))

@@ -103,6 +103,19 @@ def tune(
         If the sampler of a candidate is not tuned.
     ValueError
         If there are no candidates, a cost is not positive, or the budget is too small for one of them.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> import widebnn as wb
+    >>> target = wb.targets.linear(jnp.eye(2), jnp.ones((2, 1)), noise_std=1.0)
+    >>> mala = wb.samplers.tuned(partial(wb.samplers.mala, target.potential), 0.57)
+    >>> rwm = wb.samplers.tuned(partial(wb.samplers.rwm, target.potential), 0.23)
+    >>> candidates = {"MALA": Candidate(mala, cost=2), "random walk": Candidate(rwm, cost=1)}
+    >>> tune(jax.random.key(0), candidates, target, budget=4_000).name
+    'MALA'
     """
     if not candidates:
         raise ValueError("candidates must hold at least one; got none")
@@ -180,6 +193,18 @@ def tune_block_size(
         If the target offers no units.
     ValueError
         If `target_acceptance` lies outside (0, 1), or a number is below 1.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> import widebnn as wb
+    >>> from flax import nnx
+    >>> bnn = wb.BNN(wb.models.FCN(1, 64, rngs=nnx.Rngs(0)), out_features=1, noise_std=0.5)
+    >>> x = jnp.linspace(-1, 1, 8)[:, None]
+    >>> target = wb.targets.marginal(bnn, x, x**2)
+    >>> block_size, position = tune_block_size(jax.random.key(0), target)
+    >>> sampler = wb.samplers.unitwise(target, block_size)
     """
     proper_fraction(target_acceptance=target_acceptance)
     at_least(1, num_sweeps=num_sweeps)

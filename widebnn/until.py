@@ -51,6 +51,20 @@ class Until:
     References
     ----------
     Vehtari et al. 2021 (400 and 1.01).
+
+    Examples
+    --------
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> import widebnn as wb
+    >>> target = wb.targets.linear(jnp.eye(2), jnp.ones((2, 1)), noise_std=1.0)
+    >>> sampler = wb.samplers.pcn(target.potential, step_size=0.5)
+    >>> draws = wb.sample(
+    ...     jax.random.key(0), sampler, target, num_samples=100_000, num_chains=4,
+    ...     collect={"potential": target.potential}, until=wb.Until(ess=400, rhat=1.05), progress=False,
+    ... )
+    >>> draws.stopped
+    'converged'
     """
 
     ess: Number | None = 400

@@ -59,6 +59,11 @@ def boston(num_train: int = 400, num_test: int = 106) -> Dataset:
         If `WIDEBNN_DATA` is no folder, or its folder `boston` has no such file.
     OSError
         If the file cannot be downloaded, or not be written to the cache.
+
+    Examples
+    --------
+    >>> import widebnn as wb
+    >>> data = wb.data.boston(num_train=400, num_test=106)  # doctest: +SKIP
     """
     train, test = split(NUM_ROWS, num_train, num_test)
     folder = local_folder("boston")

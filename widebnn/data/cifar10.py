@@ -69,6 +69,11 @@ def cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True
         If `WIDEBNN_DATA` is no folder, or its CIFAR-10 folder lacks training or test files.
     OSError
         If the files cannot be downloaded, or not be written to the cache.
+
+    Examples
+    --------
+    >>> import widebnn as wb
+    >>> data = wb.data.cifar10(num_train=256, flatten=False)  # doctest: +SKIP
     """
     check_count(len(TRAIN_FILES) * OFFICIAL_RECORDS, "CIFAR-10 has no more", num_train=num_train)
     check_count(len(TEST_FILES) * OFFICIAL_RECORDS, "CIFAR-10 has no more", num_test=num_test)

@@ -88,6 +88,11 @@ def mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) 
         If `WIDEBNN_DATA` is no folder, or its folder of this data set lacks a file that is needed.
     OSError
         If the files cannot be downloaded, or not be written to the cache.
+
+    Examples
+    --------
+    >>> import widebnn as wb
+    >>> data = wb.data.mnist(num_train=1_000)  # doctest: +SKIP
     """
     digits = [str(digit) for digit in range(10)]
     return _load("mnist", ("mnist",), MNIST_MIRRORS, MNIST_SHA256, digits, num_train, num_test, flatten)
@@ -98,6 +103,11 @@ def fashion_mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool 
 
     Its folders are `$WIDEBNN_DATA/fashion_mnist` or `fashion-mnist`; the download is of 31 MB. To score a
     model of another data set with it: `data.x_scale.apply(fashion.x_scale.undo(fashion.x_test))`.
+
+    Examples
+    --------
+    >>> import widebnn as wb
+    >>> data = wb.data.fashion_mnist(num_train=1_000)  # doctest: +SKIP
     """
     folders = ("fashion_mnist", "fashion-mnist")
     return _load(

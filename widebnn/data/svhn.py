@@ -55,6 +55,11 @@ def svhn(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -
         If `WIDEBNN_DATA` is no folder, or its SVHN folder lacks a file that is needed.
     OSError
         If the files cannot be downloaded, or not be written to the cache.
+
+    Examples
+    --------
+    >>> import widebnn as wb
+    >>> data = wb.data.svhn(num_train=1_000, flatten=False)  # doctest: +SKIP
     """
     wanted = {"train": num_train, "test": num_test}
     for part, least in [("train", 0), ("test", 1)]:

@@ -69,6 +69,14 @@ def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], param
     ------
     TypeError
         If `apply` is not callable, or the parameters hold something else than floating-point arrays.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> import widebnn as wb
+    >>> features = from_function(lambda w, x: jax.nn.tanh(x @ w), jnp.zeros((2, 16)))
+    >>> bnn = wb.BNN(features, out_features=1, noise_std=0.1)
     """
     if not callable(apply):
         raise TypeError(f"apply must be a function of parameters and inputs; got {apply!r}")
@@ -92,6 +100,12 @@ def from_nnx(module: nnx.Module) -> Embedding:
     ValueError
         If it holds BatchNorm or Dropout: its outputs would not be a function of one input and the parameters,
         and there would be no likelihood. Targets refuse a module that changes its variables, or draws noise.
+
+    Examples
+    --------
+    >>> from flax import nnx
+    >>> import widebnn as wb
+    >>> embedding = from_nnx(wb.models.FCN(2, 16, rngs=nnx.Rngs(0)))
     """
     if isinstance(module, nn.Module):
         raise TypeError(

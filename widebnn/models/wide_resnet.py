@@ -50,6 +50,14 @@ class WideResNet20(nnx.Module):
     ------
     ValueError
         If a number of channels is below 1, there are not three, or a scale is out of range.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from flax import nnx
+    >>> network = WideResNet20(channels=(4, 8, 16), rngs=nnx.Rngs(0))
+    >>> network(jnp.zeros((2, 32, 32, 3))).shape
+    (2, 16)
     """
 
     def __init__(

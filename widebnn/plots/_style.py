@@ -73,7 +73,16 @@ Matplotlib's `plot` takes an entry as it is: `ax.plot(x, y, **LOOKS["pCN"])`.
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Figures made in this context look like the package's own: `with wb.plots.style(): ...`."""
+    """Figures made in this context look like the package's own: `with wb.plots.style(): ...`.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import widebnn as wb
+    >>> with wb.plots.style():
+    ...     fig, ax = plt.subplots()
+    >>> plt.close(fig)
+    """
     # Not plt.rc_context, which would also undo what a notebook's backend sets when it makes its first figure.
     before = {name: plt.rcParams[name] for name in STYLE}
     plt.rcParams.update(STYLE)

@@ -12,6 +12,7 @@ from widebnn.tree import Position
 __all__ = ["AnySampler", "Info", "Potential", "Sampler", "State", "accept", "check_potential", "is_sampler"]
 
 Potential = Callable[[Position], Float[Array, ""]]
+"""U, minus the log density relative to N(0, I): takes a position, returns a scalar."""
 
 
 @runtime_checkable

@@ -36,6 +36,20 @@ def conditional(
         If `potential` or `make` is not callable.
     ValueError
         If a position has no such field, when a chain starts.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> import jax
+    >>> import widebnn as wb
+    >>> class Position(NamedTuple):
+    ...     weights: jax.Array
+    ...     scale: jax.Array
+    >>> def potential(u):
+    ...     return (u.weights**2).sum() + u.scale**2
+    >>> first = conditional(potential, "scale", wb.samplers.elliptical_slice)
+    >>> second = conditional(potential, "weights", lambda of: wb.samplers.pcn(of, 0.3))
+    >>> sampler = wb.samplers.alternate(first, second)
     """
     for name, function in {"potential": potential, "make": make}.items():
         if not callable(function):

@@ -49,6 +49,18 @@ def elliptical_slice(potential: Potential) -> Sampler:
     ------
     TypeError
         If `potential` is not callable.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> import widebnn as wb
+    >>> template = jax.ShapeDtypeStruct((2,), jnp.float32)
+    >>> target = wb.targets.from_potential(lambda u: jnp.sum((u - 1) ** 2), template)
+    >>> sampler = elliptical_slice(target.potential)
+    >>> draws = wb.sample(jax.random.key(0), sampler, target, num_samples=100, progress=False)
+    >>> draws.stats["is_accepted"].all().item()
+    True
     """
     check_potential(potential)
 

@@ -71,6 +71,15 @@ def preconditioned(
         If `potential` or `make` is not callable.
     ValueError
         If the factor is not a square matrix of the mean's number of coordinates.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> import widebnn as wb
+    >>> def potential(u):
+    ...     return jnp.sum((u - 3) ** 2)
+    >>> limit = wb.samplers.Gaussian(mean=jnp.full(2, 2.0), factor=jnp.eye(2) / 3**0.5)
+    >>> sampler = preconditioned(potential, limit, wb.samplers.elliptical_slice)
     """
     check_potential(potential)
     if not callable(make):

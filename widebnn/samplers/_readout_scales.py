@@ -55,6 +55,20 @@ def readout_scales(target: HasScales, num_updates: int = 10) -> Sampler:
         If the target has no readout scales.
     ValueError
         If `num_updates` is below 1.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> import widebnn as wb
+    >>> from flax import nnx
+    >>> x = jnp.linspace(-1, 1, 8)[:, None]
+    >>> def make(noise_std, readout_std):
+    ...     features = wb.models.FCN(1, 16, rngs=nnx.Rngs(0))
+    ...     scales = {"weight_std": readout_std, "bias_std": 0.1 * readout_std}
+    ...     return wb.targets.marginal(wb.BNN(features, 1, noise_std, **scales), x, x**2)
+    >>> prior = wb.targets.LogNormal(median=1.0, spread=0.5)
+    >>> target = wb.targets.scaled(make, noise_std=prior, readout_std=prior)
+    >>> sampler = readout_scales(target)
     """
     if not isinstance(target, HasScales):
         raise TypeError(f"target must know its readout's scales, as scaled does; got {type(target).__name__}")

@@ -50,6 +50,18 @@ def rescaled(target: HasScales, multiplies: Mapping[str, str], num_updates: int 
     ValueError
         If there is no name, a name is not one of the scales, no leaf has such a key, `num_updates` is below
         1, or the potential changes although sφ does not.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> import widebnn as wb
+    >>> from flax import nnx
+    >>> x = jnp.linspace(-1, 1, 8)[:, None]
+    >>> def make(weight_std):
+    ...     features = wb.models.FCN(1, 16, weight_std=weight_std, rngs=nnx.Rngs(0))
+    ...     return wb.targets.marginal(wb.BNN(features, 1, noise_std=0.1), x, x**2)
+    >>> target = wb.targets.scaled(make, weight_std=wb.targets.LogNormal(median=1.4, spread=0.5))
+    >>> sampler = rescaled(target, {"weight_std": "kernel"})
     """
     if not isinstance(target, HasScales):
         raise TypeError(f"target must be made by targets.scaled; got {type(target).__name__}")

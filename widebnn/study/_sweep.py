@@ -27,6 +27,12 @@ def place(folder: str | os.PathLike, config: Any) -> Path:
     ------
     TypeError
         If `config` is no instance of a dataclass.
+
+    Examples
+    --------
+    >>> from widebnn.experiments import OverWidth
+    >>> place("over-width", OverWidth()).suffix
+    '.json'
     """
     digest = config_hash(config)
     return Path(folder) / f"{type(config).__name__}-{digest[:32]}.json"

@@ -20,6 +20,7 @@ VERDICTS = (
     "not testable at this scale",
     "not yet run",
 )
+"""What `verdict` can say of a claim of the papers."""
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,14 @@ def verdict(claim: Claim, findings: Sequence[Finding]) -> str:
         If one of `findings` is none.
     ValueError
         If more than one decides.
+
+    Examples
+    --------
+    >>> def summarise(results):
+    ...     return [Finding("gain", 2.0, above=1, decides=True)]
+    >>> claim = Claim("X-0", claim="It rises.", experiment="walk", summarise=summarise, rule="above 1")
+    >>> verdict(claim, claim.summarise(None))
+    'reproduced'
     """
     for finding in findings:
         if not isinstance(finding, Finding):

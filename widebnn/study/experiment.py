@@ -182,5 +182,18 @@ def experiment[C](
     ------
     ValueError
         If a scale is unknown, or `parts` names a field that the configuration does not have.
+
+    Examples
+    --------
+    >>> from typing import Annotated
+    >>> from widebnn.study.configuration import Configuration, Count
+    >>> class Walk(Configuration):
+    ...     "A walk in one dimension."
+    ...     num_steps: Annotated[Count, "Steps from the start to the end."] = 10
+    >>> @experiment("a walk", scales={"smoke": Walk()}, cost=lambda config: Cost(config.num_steps))
+    ... def walk(config):
+    ...     yield {"steps": config.num_steps}
+    >>> list(walk(Walk(num_steps=3)))
+    [{'steps': 3}]
     """
     return lambda function: Experiment(function, title, scales, parts, cost, observes, flops)

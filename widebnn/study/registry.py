@@ -187,6 +187,13 @@ class Registry:
             another configuration.
         FileNotFoundError
             If there are no results.
+
+        Examples
+        --------
+        >>> import widebnn as wb
+        >>> folder = wb.experiments.results_folder()
+        >>> [entry.claim.id for entry in wb.experiments.summarise("H-F5", results=folder)]
+        ['H-F5']
         """
         experiment = self.find(name)
         found = self._load(experiment, scale, check_folder(results, must_exist=True))
@@ -207,6 +214,13 @@ class Registry:
         ------
         FileNotFoundError, NotADirectoryError, ValueError
             As `summarise`, but that no results are no error.
+
+        Examples
+        --------
+        >>> import widebnn as wb
+        >>> folder = wb.experiments.results_folder()
+        >>> wb.experiments.ledger(folder)[0].claim.id
+        'H-F2'
         """
         folder = check_folder(results, must_exist=True)
         found = {}

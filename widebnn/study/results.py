@@ -91,6 +91,12 @@ def config_hash(config: Any) -> str:
     ------
     TypeError
         If `config` is no dataclass instance, or holds what JSON cannot.
+
+    Examples
+    --------
+    >>> from widebnn.experiments import OverWidth
+    >>> config_hash(OverWidth(seed=1)) == config_hash(OverWidth(seed=2))
+    False
     """
     return _hash(_as_dict(config))
 
@@ -123,6 +129,17 @@ def save(
         If `path` holds results of another configuration, or something that is not ours.
     OSError
         If the file cannot be written, for instance for want of space; what was stored before stays as it is.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from widebnn.experiments import OverWidth
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rows = [{"width": 128, "acceptance": 0.5}]
+    ...     _ = save(f"{folder}/width.json", OverWidth(), rows, seconds=3.0)
+    ...     again = load(f"{folder}/width.json", OverWidth())
+    >>> again.rows[0]["acceptance"]
+    0.5
     """
     provenance = {
         "seconds": round(seconds, 1),
@@ -193,6 +210,17 @@ def load(path: str | os.PathLike, config: Any) -> Results:
         If there is no such file.
     ValueError
         If it is not ours, is damaged, was made with another configuration, or its own was edited since.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from widebnn.experiments import OverWidth
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = save(f"{folder}/width.json", OverWidth(seed=1), [], seconds=3.0)
+    ...     load(f"{folder}/width.json", OverWidth(seed=2))
+    Traceback (most recent call last):
+        ...
+    ValueError: path width.json was made with another configuration: run the experiment again
     """
     path = Path(path)
     if not path.exists():
@@ -218,6 +246,18 @@ def load_or_run[C](path: str | os.PathLike, config: C, run: Callable[[C], Iterab
     ------
     ValueError
         As `load`, where there is a file: it is neither used nor overwritten.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from widebnn.experiments import OverWidth
+    >>> def run(config):
+    ...     print("runs")
+    ...     yield {"seed": config.seed}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = load_or_run(f"{folder}/seed.json", OverWidth(), run)
+    ...     second = load_or_run(f"{folder}/seed.json", OverWidth(), run)
+    runs
     """
     if Path(path).exists():
         return load(path, config)

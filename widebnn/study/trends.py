@@ -19,6 +19,11 @@ def exponent(over: Sequence[int], found: Sequence[Measure]) -> Measure:
     ------
     ValueError
         If there are fewer than two measures, or not as many as entries of `over`.
+
+    Examples
+    --------
+    >>> print(exponent([1, 2, 4], [Measure(8, 0.1), Measure(4, 0.1), Measure(2, 0.1)]))
+    -1.000 ± 0.029
     """
     _check(over, found)
     x, value = np.array(over, float), np.array([m.value for m in found])
@@ -43,6 +48,12 @@ def vanishing(what: str, over: Sequence[int], found: Sequence[Measure]) -> Itera
     ------
     ValueError
         If there are fewer than two measures, or not as many as entries of `over`.
+
+    Examples
+    --------
+    >>> found = vanishing("distance", [1, 2, 4], [Measure(8, 0.1), Measure(4, 0.1), Measure(2, 0.1)])
+    >>> [finding.what for finding in found]
+    ['distance: exponent in the width', 'distance: widest ÷ narrowest']
     """
     _check(over, found)
     p = Measure(math.nan)

@@ -53,6 +53,13 @@ def spectrum(psi: Float[Array, "n p"], y: Float[Array, "n d_out"], space: str = 
     ------
     ValueError
         If `space` is unknown.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> found = spectrum(jnp.eye(3), jnp.ones((3, 2)))
+    >>> found.values.tolist()
+    [1.0, 1.0, 1.0]
     """
     n = len(psi)
     if smaller_space(psi.shape, space) == "data":

@@ -99,6 +99,16 @@ def expectation(
     """E_q[g(w)] by the mean over draws, side by side; parameters and errors are those of `elbo`.
 
     What is no real number, such as a counter or a key, is taken from the first draw.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> import widebnn as wb
+    >>> q = wb.vi.mean_field(jnp.ones(3), std=0.1)
+    >>> value = expectation(jax.random.key(0), q, jnp.sum, num_samples=50, antithetic=True)
+    >>> round(float(value), 4)
+    3.0
     """
     at_least(1, num_samples=num_samples)
     if antithetic and num_samples % 2:

@@ -80,6 +80,14 @@ class ConvTwoLayer(nnx.Module):
     ------
     ValueError
         If a size is below 1 or `scaling` is unknown.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from flax import nnx
+    >>> network = ConvTwoLayer((8, 8, 1), width=16, out_features=10, rngs=nnx.Rngs(0))
+    >>> network(jnp.zeros((2, 8, 8, 1))).shape
+    (2, 10)
     """
 
     def __init__(
@@ -223,6 +231,15 @@ class VGG(nnx.Module):
     ------
     ValueError
         If `depth` or `scaling` is unknown, or a size is below 1.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from flax import nnx
+    >>> network = VGG(depth=11, rngs=nnx.Rngs(0))
+    >>> network.eval()
+    >>> network(jnp.zeros((2, 32, 32, 3))).shape
+    (2, 10)
     """
 
     def __init__(

@@ -47,6 +47,13 @@ def relu_moments(mean: Reals, variance: Reals) -> tuple[Float[Array, "*shape"], 
     ------
     ValueError
         If the shapes differ.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> mean, second = relu_moments(jnp.zeros(()), jnp.ones(()))
+    >>> round(float(mean), 4), round(float(second), 4)
+    (0.3989, 0.5)
     """
     mean, variance = jnp.asarray(mean), jnp.asarray(variance)
     if mean.shape != variance.shape:
