@@ -368,7 +368,7 @@ def test_reference_lists_every_module_it_documents():
 def test_each_public_function_has_an_example(monkeypatch):
     """In its docstring, or else in a chapter."""
     monkeypatch.syspath_prepend(ROOT / "book/_ext")
-    shown = importlib.import_module("examples").examples()
+    shown = importlib.import_module("usage").examples()
     for module in map(importlib.import_module, documented_modules()):
         for name, function in inspect.getmembers(module, inspect.isroutine):
             if name in module.__all__:

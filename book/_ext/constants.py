@@ -42,7 +42,8 @@ class Constants(SphinxDirective):
         lines = StringList()
         for one, docstring in constants(name).items():
             for line in (
-                f".. py:data:: {name}.{one}",
+                f".. py:data:: {one}",
+                f"   :module: {name}",
                 "",
                 *(f"   {line}" for line in docstring),
                 "",
