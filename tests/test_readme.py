@@ -1,9 +1,13 @@
 """The README's quickstart runs as it stands."""
 
+import io
 import re
+import runpy
 from pathlib import Path
 
+import matplotlib
 import pytest
+from matplotlib.figure import Figure
 
 import widebnn as wb
 
@@ -26,3 +30,16 @@ def test_quickstart(capsys):
 def test_local_links_exist():
     for target in re.findall(r"\]\((?!http)([^)]+)\)", README.read_text()):
         assert (README.parent / target).exists(), target
+
+
+def test_figure_is_what_the_shipped_results_draw(monkeypatch):
+    """In the looks of today, by its lines; the rest of the file is Matplotlib's affair."""
+    drawn = io.StringIO()
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda figure, _, **kw: save(figure, drawn, format="svg", **kw))
+    monkeypatch.setattr(matplotlib, "use", lambda backend: None)
+    runpy.run_path(str(README.parent / "book/figures/draw_acceptance.py"))
+    stored = (README.parent / "book/figures/acceptance.svg").read_text()
+    lines = [re.findall(r"M [\d. ]+|stroke: #\w+", text) for text in (drawn.getvalue(), stored)]
+    assert len(lines[0]) > 50
+    assert lines[0] == lines[1]

@@ -50,6 +50,7 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
         ("θ", "#D55E00", "o"),
         ("φ", "#0072B2", "s"),
         ("φ, marginal", "#56B4E9", "^"),
+        ("readout integrated out", "#56B4E9", "^"),
         ("φ, rotated", "#117733", "v"),
         ("φ, whitened", "#882255", "D"),
         ("random walk", "#999933", "v"),

@@ -183,7 +183,7 @@ class Table:
 
         def line(tag: str, words: Iterable[str]) -> str:
             cells = (
-                f'<{tag} style="text-align: {side}" data-label="{label}">{html.escape(word)}</{tag}>'
+                f'<{tag} style="text-align: {side}" data-label="{label}">{_unbroken(word)}</{tag}>'
                 for side, label, word in zip(sides, labels, words)
             )
             return f"<tr>{''.join(cells)}</tr>"
@@ -191,6 +191,11 @@ class Table:
         body = "\n".join(line("td", cells) for cells in self.cells)
         head = line("th", self.headers)
         return f"<table>\n<thead>{head}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+
+
+def _unbroken(word: str) -> str:
+    """HTML of a cell, whose error stays with its sign where a column is narrow."""
+    return html.escape(word).replace("± ", "±&nbsp;")
 
 
 def shown(value: Any) -> str:
