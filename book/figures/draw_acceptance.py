@@ -4,6 +4,7 @@ from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot as plt
+import numpy as np
 
 import widebnn as wb
 from widebnn.experiments import over_width, series, shipped
@@ -24,8 +25,7 @@ for ax, step_size in zip(axes, (0.2, 0.1), strict=True):
         mean = series(rows, sampler, step_size)
         error = series(rows, sampler, step_size, "acceptance_error")
         curves[sampler] = mean, mean - 2 * error, mean + 2 * error
-    wb.plots.width_curves(
-        config.widths, curves, ylabel=f"acceptance, β = {step_size}", ax=ax
-    )
+    widths, ylabel = np.array(config.widths), f"acceptance, β = {step_size}"
+    wb.plots.width_curves(widths, curves, ylabel=ylabel, ax=ax)
     ax.set_ylim(-0.03, 1.03)
 fig.savefig(here / "acceptance.svg", metadata={"Date": None})
