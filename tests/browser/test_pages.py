@@ -39,7 +39,7 @@ WIDER = """() => {
   const article = document.querySelector("article.bd-article");
   const right = article.getBoundingClientRect().right - parseFloat(getComputedStyle(article).paddingRight);
   const wide = [];
-  for (const e of article.querySelectorAll('pre, table, img, mjx-container[display="true"]')) {
+  for (const e of article.querySelectorAll("pre, table, img, mjx-container")) {
     if (!e.checkVisibility() || e.closest(".ledger-index")) continue;  // which has a test of its own
     const ink = e.matches("mjx-container") ? e.querySelector("mjx-math, svg") : e;
     const hidden = e.matches("img, mjx-container") ? 0 : e.scrollWidth - e.clientWidth;
@@ -47,6 +47,10 @@ WIDER = """() => {
     if (over > 1) wide.push(`${e.tagName} by ${Math.round(over)}: ${e.textContent.slice(0, 60)}`);
   }
   return wide;
+}"""
+UNFOLD = """() => {
+  document.querySelectorAll("details").forEach(one => { one.open = true; });
+  document.querySelectorAll(".toggle-hidden").forEach(one => one.classList.remove("toggle-hidden"));
 }"""
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -159,6 +163,8 @@ def test_page_renders(desktop: Visit, name: str):
         page.screenshot(path=SCREENSHOTS / f"{Path(name).name}_{size}.png", full_page=True, timeout=90_000)
         widest = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert widest <= 0, f"{widest} pixels wider than a {size}'s window"
+    page.evaluate(UNFOLD)
+    assert not page.evaluate(WIDER), f"wider than the column on a {size}, in a solution or a reminder"
 
 
 def weight(page: Page, name: str) -> int:
