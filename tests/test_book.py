@@ -15,6 +15,7 @@ import pytest
 import yaml
 from nbstripout import strip_output
 from pybtex.database import parse_file
+from sphinx.util.inspect import stringify_signature
 
 import widebnn as wb
 
@@ -338,7 +339,7 @@ def taught(source: str) -> set[tuple[str, str]]:
 
 
 def test_chapters_teach_what_is_exported_and_documented(chapter):
-    cells = [cell.source for cell in code_cells(chapter) if "%" not in cell.source]
+    cells = [cell.source for cell in code_cells(chapter) if "%pip" not in cell.source]
     names = set.union(*map(taught, cells))
     assert names
     for module, name in sorted(names):
@@ -447,6 +448,31 @@ def test_fields_of_tuples_show_no_text_that_python_made(monkeypatch):
     assert lines[0].startswith("Alias for field number")
     importlib.import_module("docstrings").escape(None, "attribute", "init", None, None, lines)
     assert not any(lines)
+
+
+def test_attributes_that_share_a_description_are_listed_one_by_one(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    lines = (inspect.getdoc(wb.BNNClassifier) or "").split("\n")
+    docstrings = importlib.import_module("docstrings")
+    docstrings.escape(None, "class", "a name", None, None, lines)
+    docstrings.attributes(None, "class", "a name", None, None, lines)
+    start = lines.index("scales\\_")
+    assert lines[start + 1 : start + 4] == [
+        "    As in `BNNRegressor`.",
+        "ess\\_",
+        "    As in `BNNRegressor`.",
+    ]
+    assert "Warns" in lines[start:]
+
+
+def test_signatures_have_shapes_once_and_tables_by_name(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    docstrings = importlib.import_module("docstrings")
+    whole = stringify_signature(inspect.signature(wb.targets.marginal), unqualified_typehints=True)
+    arguments, _, returned = whole.rpartition(" -> ")
+    shown, same = docstrings.alternatives(None, "function", "a name", None, None, arguments, returned)
+    assert "Real[Array | ndarray, 'n ...'] | ~jaxtyping.Bool[Array | ndarray, 'n ...'] | Table, y" in shown
+    assert "Real[Array, 'n ...']" in arguments and same == returned
 
 
 def test_constructors_show_their_arguments(monkeypatch):

@@ -1,4 +1,4 @@
-"""What Sphinx shows of the package: mathematics in plain Unicode, and constructors with their arguments."""
+"""What Sphinx shows of the package: mathematics in plain Unicode, attributes one by one, short signatures."""
 
 import re
 from typing import Any
@@ -11,6 +11,15 @@ _CODE = re.compile(
     r"(``.*?``|`.*?`|^\s*(?:>>>|\.\.\.).*?$)", re.DOTALL | re.MULTILINE
 )
 _MARKUP = re.compile(r"[*|]|(?<=\w)_(?!\w)")
+
+_ATTRIBUTES = re.compile(
+    r"^Attributes\n-+\n.*?(?=^\w+\n---|\Z)", re.DOTALL | re.MULTILINE
+)
+_TOGETHER = re.compile(
+    r"^([\w\\]+(?:, [\w\\]+)+)\n((?:\n* +.*\n)+)", re.MULTILINE
+)
+_OF_BOTH = re.compile(r"([\w~.]+)\[Array, ('[^']*')\] \| \1\[ndarray, \2\]")
+_TABLE = "~widebnn._arrays.Frame | ~collections.abc.Sequence[~typing.Any]"
 
 
 def escape(
@@ -30,6 +39,63 @@ def escape(
     # A plural's s right behind a closing backtick needs an escaped space, which leaves no trace.
     parts[2::2] = [re.sub(r"^(?=\w)", r"\\ ", text) for text in parts[2::2]]
     lines[:] = "".join(parts).split("\n")
+
+
+def attributes(
+    app: Sphinx,
+    what: str,
+    name: str,
+    obj: object,
+    options: object,
+    lines: list[str],
+) -> None:
+    """Give each of `a, b` under Attributes an entry of its own, as napoleon does under Parameters alone."""
+    text = "\n".join(lines)
+    found = _ATTRIBUTES.search(text)
+    if found:
+        entries = _TOGETHER.sub(_one_by_one, found[0])
+        text = text[: found.start()] + entries + text[found.end() :]
+        lines[:] = text.split("\n")
+
+
+def types(
+    app: Sphinx,
+    what: str,
+    name: str,
+    obj: object,
+    options: object,
+    lines: list[str],
+) -> None:
+    """Escape the `*` of shapes in types, which napoleon writes beside attributes."""
+    for i, line in enumerate(lines):
+        if line.startswith(":vartype"):
+            lines[i] = line.replace("*", r"\*")
+
+
+def _one_by_one(entry: re.Match) -> str:
+    names, description = entry.groups()
+    return "".join(f"{name}\n{description}" for name in names.split(", "))
+
+
+def alternatives(
+    app: Sphinx,
+    what: str,
+    name: str,
+    obj: object,
+    options: object,
+    signature: str | None,
+    return_annotation: str | None,
+) -> tuple[str | None, str | None]:
+    """Shapes once per array, whichever library it is of, and tables by name, as the code has them."""
+    shown = signature, return_annotation
+    of_both = (
+        text and _OF_BOTH.sub(r"\1[Array | ndarray, \2]", text)
+        for text in shown
+    )
+    signature, returned = (
+        text and text.replace(_TABLE, "Table") for text in of_both
+    )
+    return signature, returned
 
 
 def constructor(
@@ -56,5 +122,9 @@ def constructor(
 def setup(app: Sphinx) -> dict[str, bool]:
     # Before napoleon (500), whose own markup must survive.
     app.connect("autodoc-process-docstring", escape, priority=400)
+    app.connect("autodoc-process-docstring", attributes, priority=410)
+    app.connect("autodoc-process-docstring", types, priority=600)
+    # The first that answers is heard: what a constructor's metaclass hides is no array.
     app.connect("autodoc-process-signature", constructor)
+    app.connect("autodoc-process-signature", alternatives)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -26,7 +26,8 @@ def examples() -> dict[Callable, tuple[str, str]]:
         names: dict[str, Any] = {}
         for cell in json.loads(path.read_text())["cells"]:
             source = "".join(cell["source"])
-            if cell["cell_type"] == "code" and "%" not in source[:2]:
+            # the install cell is no plain Python
+            if cell["cell_type"] == "code" and "%pip" not in source:
                 for called, statement in _uses(source, names):
                     found.setdefault(called, (path.stem, statement))
     return found
@@ -36,8 +37,6 @@ def _uses(
     source: str, names: dict[str, Any]
 ) -> Iterator[tuple[Callable, str]]:
     """What a cell names of the package, each with its statement; `names` are those imported so far."""
-    if "%pip" in source:  # the install cell is no plain Python
-        return
     for statement in ast.walk(ast.parse(source)):
         if isinstance(statement, ast.Import):
             for alias in statement.names:

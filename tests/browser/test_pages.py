@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 ROOT = Path(__file__).parents[2]
@@ -43,10 +44,29 @@ WIDER = """() => {
     if (!e.checkVisibility() || e.closest(".ledger-index")) continue;  // which has a test of its own
     const ink = e.matches("mjx-container") ? e.querySelector("mjx-math, svg") : e;
     const hidden = e.matches("img, mjx-container") ? 0 : e.scrollWidth - e.clientWidth;
-    const over = Math.max(ink.getBoundingClientRect().right - right, hidden);
+    let room = right;  // what a frame or an equation's number leaves of the column
+    for (let p = ink.parentElement; p !== article; p = p.parentElement) {
+      if (getComputedStyle(p).overflowX !== "visible") room = Math.min(room, p.getBoundingClientRect().right);
+    }
+    const over = Math.max(ink.getBoundingClientRect().right - room, hidden);
     if (over > 1) wide.push(`${e.tagName} by ${Math.round(over)}: ${e.textContent.slice(0, 60)}`);
   }
   return wide;
+}"""
+WIDEST = """() => Math.max(  // of the page, whose foot hides what is too wide
+  document.documentElement.scrollWidth,
+  ...[...document.querySelectorAll(".prev-next-area *")].map(e => e.getBoundingClientRect().right)
+) - window.innerWidth"""
+KINDS = [TOC["root"], CHAPTERS[4], "book/ledger", "book/status", "book/api/samplers"]
+"""A page of each kind."""
+NOT_OURS = {"definition-list": {"enabled": False}}  # Sphinx sets the arguments of a long signature so
+FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]"
+IN_SIGHT = """selector => [...document.querySelectorAll(selector)]
+  .filter(e => e.tabIndex >= 0 && !e.disabled && e.checkVisibility({visibilityProperty: true}))
+  .map((e, i) => { e.dataset.stop = i; return e.outerHTML.slice(0, 200); })"""
+FOCUSED = """() => {
+  const e = document.activeElement, style = getComputedStyle(e);
+  return [e.dataset.stop, style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 1];
 }"""
 UNFOLD = """() => {
   document.querySelectorAll("details").forEach(one => { one.open = true; });
@@ -116,8 +136,9 @@ class Visit:
             self.errors.append(f"request to another host: {url}")
 
     def open(self, name: str) -> Page:
-        """Load a page and wait until its equations are set."""
+        """Load a page and wait until its equations are set; nothing glides or fades in."""
         self.page.goto(f"{self.address}/{name}.html", wait_until="load")
+        self.page.add_style_tag(content="* { transition: none !important; animation: none !important; }")
         self.page.evaluate("() => window.MathJax?.startup?.promise")
         self.page.wait_for_load_state("networkidle")
         return self.page
@@ -146,6 +167,8 @@ def test_page_renders(desktop: Visit, name: str):
         first = page.locator("article figure img").first
         assert first.evaluate("e => e.getBoundingClientRect().top + window.scrollY") < FIRST_SCREEN
     assert len(page.locator("meta[name=description]").get_attribute("content") or "") >= 20
+    card = page.locator("meta[property='og:image']").get_attribute("content") or ""
+    assert (HTML / card.removeprefix(CONFIG["sphinx"]["config"]["ogp_site_url"])).is_file()
     assert weight(page, name) <= MAX_BYTES
     assert page.locator("dt.sig", has_text="*args").count() == 0
     # A role, directive or formula that was not understood shows its markup.
@@ -161,10 +184,11 @@ def test_page_renders(desktop: Visit, name: str):
         page.set_viewport_size(viewport)
         assert not page.evaluate(WIDER), f"wider than the column on a {size}"
         page.screenshot(path=SCREENSHOTS / f"{Path(name).name}_{size}.png", full_page=True, timeout=90_000)
-        widest = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        widest = page.evaluate(WIDEST)
         assert widest <= 0, f"{widest} pixels wider than a {size}'s window"
     page.evaluate(UNFOLD)
-    assert not page.evaluate(WIDER), f"wider than the column on a {size}, in a solution or a reminder"
+    assert not page.evaluate(WIDER), "wider than the column on a phone, in a solution or a reminder"
+    check_accessibility(page, "light", {"runOnly": ["wcag2a", "wcag2aa"], "rules": NOT_OURS})
 
 
 def weight(page: Page, name: str) -> int:
@@ -186,6 +210,16 @@ def check_images(page: Page) -> None:
             image.scroll_into_view_if_needed()
         assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
         assert len(image.get_attribute("alt") or "") >= 20, f"no alt text: {image.get_attribute('src')}"
+
+
+def check_accessibility(page: Page, theme: str, options: dict) -> None:
+    """By rules of axe, with everything unfolded."""
+    page.evaluate(UNFOLD)
+    page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+    options = {"resultTypes": ["violations"], "preload": False} | options
+    # Formulas have the colour of the text that they stand in, and thousands of parts.
+    found = Axe().run(page, context={"exclude": [["mjx-container"]]}, options=options)
+    assert not found.violations_count, found.generate_report()
 
 
 def check_links(page: Page, name: str) -> None:
@@ -266,6 +300,33 @@ def test_old_addresses_lead_to_chapters(desktop: Visit):
     for old, new in REDIRECTS.items():
         page.goto(f"{desktop.address}/{old}.html")
         page.wait_for_url(f"**/{new}.html")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_dark_theme_has_contrast(desktop: Visit, name: str):
+    check_accessibility(desktop.open(name), "dark", {"runOnly": ["color-contrast"]})
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_keyboard_reaches_everything_and_shows_where_it_is(desktop: Visit, name: str):
+    page = desktop.open(name)
+    stops = dict(enumerate(page.evaluate(IN_SIGHT, FOCUSABLE)))
+    assert len(stops) > 50
+    for _ in range(len(stops)):
+        page.keyboard.press("Tab")
+        stop, is_marked = page.evaluate(FOCUSED)
+        element = stops.pop(int(stop))  # which fails where the focus turns in a circle
+        assert is_marked, f"no mark on {element}"
+    assert not stops
+
+
+def test_keyboard_unfolds(desktop: Visit):
+    page = desktop.open(CHAPTERS[4])
+    for toggle in (page.locator("article details summary").first, page.locator("button.toggle-button").first):
+        hidden = page.locator("article").evaluate("e => e.innerText.length")
+        toggle.focus()
+        page.keyboard.press("Enter")
+        assert page.locator("article").evaluate("e => e.innerText.length") > hidden
 
 
 def test_status_names_every_chapter_and_its_seconds(desktop: Visit):
