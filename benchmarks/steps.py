@@ -44,7 +44,7 @@ def informed_target(data: wb.data.Dataset, width: int) -> Rotated:
 def compiled_steps(
     sampler: AnySampler, target: wb.targets.Target, num_steps: int, initial=None
 ) -> Callable[[], float]:
-    """A function that makes `num_steps` steps through the driver and returns milliseconds a step."""
+    """A function that makes `num_steps` steps through the driver and returns milliseconds per step."""
     once = partial(wb.sample, jax.random.key(0), sampler, target, num_samples=1, progress=False)
 
     def run() -> float:

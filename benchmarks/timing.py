@@ -36,7 +36,7 @@ def compare(id: str, ours: Callable[[], float], peer: Callable[[], float], round
     id
         Name of the row.
     ours, peer
-        Functions that do some work and return milliseconds a step.
+        Functions that do some work and return milliseconds per step.
     rounds
         Pairs of timings.
 

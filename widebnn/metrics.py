@@ -109,7 +109,7 @@ def reliability(
     Parameters
     ----------
     probabilities
-        One row an input.
+        One row per input.
     labels
         Classes, 0 to k − 1.
     num_bins

@@ -485,7 +485,7 @@ def sample(
 
 
 class _Pace:
-    """Moves the bar, and sizes the next chunk so that it moves about twice a second."""
+    """Moves the bar, and sizes the next chunk so that it moves about twice per second."""
 
     def __init__(self, bar: tqdm, steps: int):
         self.bar, self.steps, self.steps_per_chunk, self.note = bar, steps, 1, ""

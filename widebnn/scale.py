@@ -23,8 +23,10 @@ def current_scale() -> str:
 
     Examples
     --------
-    >>> current_scale() in ("smoke", "laptop", "colab", "paper")
-    True
+    >>> from unittest.mock import patch
+    >>> with patch.dict(os.environ, WIDEBNN_SCALE="laptop"):
+    ...     current_scale()
+    'laptop'
     """
     scale = os.environ.get("WIDEBNN_SCALE")
     if scale is None:
@@ -40,7 +42,7 @@ def at_scale[T](**choices: T) -> T:
     Parameters
     ----------
     **choices
-        One value a scale, by name; "smoke" is required.
+        One value per scale, by name; "smoke" is required.
 
     Raises
     ------

@@ -9,7 +9,6 @@ import numpy as np
 import widebnn as wb
 from widebnn.experiments import over_width, series, shipped
 
-matplotlib.use("svg")
 matplotlib.rcParams["svg.hashsalt"] = "widebnn"
 
 here = Path(__file__).parent

@@ -73,7 +73,8 @@ def cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True
     Examples
     --------
     >>> import widebnn as wb
-    >>> data = wb.data.cifar10(num_train=256, flatten=False)  # doctest: +SKIP
+    >>> wb.data.cifar10(num_train=256, flatten=False).x_train.shape
+    (256, 32, 32, 3)
     """
     check_count(len(TRAIN_FILES) * OFFICIAL_RECORDS, "CIFAR-10 has no more", num_train=num_train)
     check_count(len(TEST_FILES) * OFFICIAL_RECORDS, "CIFAR-10 has no more", num_test=num_test)

@@ -92,7 +92,8 @@ def mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) 
     Examples
     --------
     >>> import widebnn as wb
-    >>> data = wb.data.mnist(num_train=1_000)  # doctest: +SKIP
+    >>> wb.data.mnist(num_train=1_000).x_train.shape
+    (1000, 784)
     """
     digits = [str(digit) for digit in range(10)]
     return _load("mnist", ("mnist",), MNIST_MIRRORS, MNIST_SHA256, digits, num_train, num_test, flatten)
@@ -107,7 +108,9 @@ def fashion_mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool 
     Examples
     --------
     >>> import widebnn as wb
-    >>> data = wb.data.fashion_mnist(num_train=1_000)  # doctest: +SKIP
+    >>> outside = wb.data.fashion_mnist(num_train=0, num_test=100)
+    >>> outside.x_test.shape
+    (100, 784)
     """
     folders = ("fashion_mnist", "fashion-mnist")
     return _load(

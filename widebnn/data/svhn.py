@@ -59,7 +59,8 @@ def svhn(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -
     Examples
     --------
     >>> import widebnn as wb
-    >>> data = wb.data.svhn(num_train=1_000, flatten=False)  # doctest: +SKIP
+    >>> wb.data.svhn(num_train=1_000, flatten=False).x_train.shape
+    (1000, 32, 32, 3)
     """
     wanted = {"train": num_train, "test": num_test}
     for part, least in [("train", 0), ("test", 1)]:

@@ -175,7 +175,7 @@ def _mean_ranks(values: np.ndarray) -> np.ndarray:
 def rank_plot(draws: ArrayLike, *, bins: int = 20, ax: Axes | None = None) -> Axes:
     """Histograms of each chain's ranks among all draws: flat where every chain visits the same values.
 
-    Bars stand on one row a chain. The dashed line is the mean count, the grey band two standard deviations
+    Bars stand on one row per chain. The dashed line is the mean count, the grey band two standard deviations
     of the count of independent draws around it; correlated draws scatter more widely.
 
     Parameters
@@ -183,7 +183,7 @@ def rank_plot(draws: ArrayLike, *, bins: int = 20, ax: Axes | None = None) -> Ax
     draws
         Kept draws of one quantity, (chain, draw), two chains or more.
     bins
-        Number of bars, at most the number of draws a chain.
+        Number of bars, at most the number of draws per chain.
     ax
         Axes to draw on; new ones in the package's style if None.
 

@@ -71,8 +71,7 @@ def function_space_hmc(
     step_size
         h in (0, π/2], the angle of a rotation: π/2 in all exchanges position and momentum.
     num_steps
-        Kicks of a proposal, one gradient each; round(1/h), but from 1 to 32, unless given. One radian in all
-        makes more effective samples per gradient than 1.5 or 2 (`benchmarks/trajectories.py`).
+        Kicks of a proposal, one gradient each; round(1/h), but from 1 to 32, unless given: one radian in all.
     damping
         γ in (0, 1], the share of the momentum's variance that is refreshed; all of it by default.
     jitter

@@ -61,7 +61,7 @@ def sweep[C](
         Instances of frozen dataclasses of numbers, names and tuples of them, no two alike. To an executor
         they go as JSON and the name of their class.
     folder
-        Where `place` puts one file a configuration; made if there is none. All workers must see it under
+        Where `place` puts one file per configuration; made if there is none. All workers must see it under
         this name, on a cluster on a shared file system.
     executor
         Any `concurrent.futures.Executor`; without one, everything runs here, one after the other. For
@@ -69,7 +69,7 @@ def sweep[C](
         JAX does not survive a fork. For many machines, Dask's `Client.get_executor()`, which also goes on
         when a worker dies.
     progress
-        Whether to show a progress bar, one unit a configuration.
+        Whether to show a progress bar, one unit per configuration.
 
     Returns
     -------
@@ -92,15 +92,24 @@ def sweep[C](
 
     Examples
     --------
-    >>> from widebnn.experiments import OverWidth, over_width
-    >>> configs = [OverWidth(widths=(width,)) for width in (128, 512, 2_048)]
-    >>> results = sweep(over_width, configs, "over-width")  # doctest: +SKIP
+    >>> import tempfile
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Walk:
+    ...     num_steps: int
+    >>> def walk(config):
+    ...     yield {"steps": config.num_steps}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = sweep(walk, [Walk(10), Walk(20)], folder, progress=False)
+    >>> [found.rows for found in results]
+    [[{'steps': 10}], [{'steps': 20}]]
 
-    and on the workers of a Dask cluster:
+    On the workers of a Dask cluster, with functions that these can import::
 
-    >>> from distributed import Client
-    >>> with Client("tcp://scheduler:8786") as client:  # doctest: +SKIP
-    ...     results = sweep(over_width, configs, "over-width", client.get_executor())
+        from distributed import Client
+
+        with Client("tcp://scheduler:8786") as client:
+            results = sweep(over_width, configs, "over-width", client.get_executor())
     """
     if not callable(function):
         raise TypeError(f"function must take a configuration and return rows; got {function!r}")

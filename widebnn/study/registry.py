@@ -124,9 +124,13 @@ class Registry:
 
         Examples
         --------
+        >>> import tempfile
         >>> from widebnn import experiments
-        >>> results = experiments.run("tempering", scale="smoke")  # doctest: +SKIP
-        >>> experiments.summarise("tempering", scale="smoke")  # doctest: +SKIP
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     results = experiments.run("counterexample", "smoke", folder, progress=False)
+        ...     (entry,) = experiments.summarise("counterexample", "smoke", folder)
+        >>> entry.verdict
+        'reproduced'
         """
         return runs.run(self.find(name), scale, results, resume, executor, on_row, progress)
 

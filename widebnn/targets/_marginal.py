@@ -71,8 +71,10 @@ def marginal(
 
     Parameters
     ----------
-    bnn, x, y, space, block_size
-        As in `NetworkTarget`: "data" factorises K̂_σ² (n × n), "feature" σ²I + ΨᵀΨ (p × p).
+    bnn, x, y, block_size
+        As in `NetworkTarget`.
+    space
+        "data" factorises K̂_σ² (n × n), "feature" σ²I + ΨᵀΨ (p × p), "auto" the smaller of the two.
 
     Raises
     ------

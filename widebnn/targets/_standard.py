@@ -46,9 +46,12 @@ def standard(
 
     Parameters
     ----------
-    bnn, x, y, space, block_size
-        As in `NetworkTarget`. The readout's posterior is factorised in predictions alone; the potential too
-        takes blocks of observations.
+    bnn, x, y
+        As in `NetworkTarget`.
+    space
+        As in `NetworkTarget`; the readout's posterior is factorised in predictions alone.
+    block_size
+        As in `NetworkTarget`; the potential too takes blocks of observations.
 
     Raises
     ------
