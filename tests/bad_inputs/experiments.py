@@ -134,6 +134,11 @@ ROWS = [
         (kw(cases=("MALA",)), "cases…'pCNL, U = 0'…'MALA'"),
     ),
     *refused("experiments.Whitening", (kw(widths=(32, 64)), "widths…at least 33…32")),
+    *refused(
+        "experiments.Rivals",
+        (kw(contenders=("NUTS",)), "contenders…'BlackJAX NUTS'…'NUTS'"),
+        (kw(seconds=0.0), "seconds…above 0…0.0"),
+    ),
     *refused("experiments.Unitwise", (kw(num_chains=1), "num_chains…at least 2…1")),
     *refused(
         "experiments.Efficiency",

@@ -4,6 +4,7 @@ import pytest
 from study.grids import CONFIG, declared, registry, rows_of
 
 from widebnn.study import Cost, device, save, speed
+from widebnn.study.forecast import _kind
 from widebnn.study.speed import CARDS, T4, Speed, measured_speed
 
 
@@ -74,6 +75,12 @@ def test_without_a_speed_on_record_nothing_is_forecast_for_another_device(folder
     silent = registry(of_device(COST))
     assert silent.forecast("grid", "colab", folder, speed=T4) is None
     assert silent.forecast("grid", "colab", folder) is not None
+
+
+def test_joined_devices_are_of_a_kind_whatever_their_cores():
+    joined = "cpu, x86_64, 1 core; cpu, x86_64, 2 cores"
+    assert _kind(joined) == _kind("cpu, x86_64, 8 cores") == "cpu, x86_64"
+    assert _kind(f"{joined}; Tesla T4") == "cpu, x86_64; Tesla T4"
 
 
 def test_cards_have_the_float32_rates_of_their_data_sheets_in_that_order():

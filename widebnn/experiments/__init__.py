@@ -13,6 +13,7 @@ from widebnn.experiments.chains.langevin_gain import (
     gain_resnet,
 )
 from widebnn.experiments.chains.over_width import OverWidth, over_width, series
+from widebnn.experiments.chains.rivals import Rivals, rivals
 from widebnn.experiments.chains.step_cost import StepCost, step_cost
 from widebnn.experiments.chains.unitwise import Unitwise, unitwise
 from widebnn.experiments.chains.whitening import Whitening, whitening
@@ -76,6 +77,7 @@ __all__ = [
     "Predictions",
     "PublishedPCNL",
     "ResNet",
+    "Rivals",
     "Speed",
     "StepCost",
     "Suprema",
@@ -119,6 +121,7 @@ __all__ = [
     "report",
     "resnet",
     "results_folder",
+    "rivals",
     "run",
     "series",
     "shipped",
@@ -134,7 +137,7 @@ __all__ = [
 
 # fmt: off
 _EVERY = (
-    theorems, identities, counterexample, algorithms, unitwise, whitening, efficiency, over_width,
+    theorems, identities, counterexample, algorithms, unitwise, whitening, rivals, efficiency, over_width,
     convergence, gain_over_width, gain_over_data, gain_dense, gain_resnet, architectures, step_cost,
     published_pcnl, landscape, over_reg, over_maps, collapse, mean_field_gap, suprema, concentration,
     elbo_ratio, resnet, tempering, approximations,
@@ -145,7 +148,7 @@ H-F2 H-F3 H-T2.1 H-P2.2 H-P2.3 H-P3.1 H-F5 H-F6 H-F7a H-F7b H-F7c H-F7d H-F8a H-
 H-AB H-AC H-AD H-AE1 H-E5 H-ES
 P-T2.1 P-T2.2 P-T3.1 P-A1 P-A2 P-F1 P-F2 P-F3 P-F4 P-F5 P-F6 P-C P-X
 V-P2 V-T1 V-T2 V-C V-F1 V-F2 V-F3 V-F4 V-F5 V-F6 V-A1
-X-1 X-2 X-3 X-4 X-5 X-6
+X-1 X-2 X-3 X-4 X-5 X-6 X-7
 """
 
 

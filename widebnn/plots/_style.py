@@ -62,6 +62,8 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
         ("elliptical slice", "#56B4E9", "X"),
         ("HMC", "#0072B2", "<"),
         ("NUTS", "#661100", ">"),
+        ("adjusted MCLMC", "#44AA99", "*"),
+        ("mgrad", "#6699CC", "p"),
         ("function-space HMC", "#332288", "P"),
         ("unit-wise", "#882255", "h"),
     )

@@ -95,8 +95,11 @@ def forecast(
 
 
 def _kind(device: str) -> str:
-    """A device, whatever the number of cores."""
-    return device.rpartition(",")[0] if device.endswith((" core", " cores")) else device
+    """A device, or all whose parts were joined, whatever the number of cores."""
+    each = device.split("; ")
+    return "; ".join(
+        {one.rpartition(",")[0] if one.endswith((" core", " cores")) else one: 0 for one in each}
+    )
 
 
 def _recorded(experiment: Experiment[Any], places: Iterable[Path]) -> Iterator[Results]:

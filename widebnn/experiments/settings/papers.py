@@ -134,7 +134,7 @@ STATED: dict[str, dict[str, Stated]] = {
 """By experiment and field."""
 
 OWN = {
-    "no paper has it": "unitwise whitening efficiency published_pcnl approximations architectures",
+    "no paper has it": "unitwise whitening rivals efficiency published_pcnl approximations architectures",
     "theorems and algorithms, for which no sizes are stated": "theorems identities counterexample algorithms "
     "collapse mean_field_gap suprema concentration",
     "figures that state no sizes beside n = 128 and width 128, or none": "landscape step_cost",

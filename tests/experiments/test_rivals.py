@@ -1,0 +1,121 @@
+"""Samplers of BlackJAX after their own adaptation, and a claim that follows the rows."""
+
+import dataclasses
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import widebnn as wb
+from widebnn.experiments.chains import rivals as module
+from widebnn.experiments.chains.rivals import CONTENDERS, rivals
+from widebnn.experiments.settings.blackjax_samplers import BLACKJAX, blackjax
+from widebnn.study import Results, Rows, verdict
+
+SMOKE = rivals.scales["smoke"]
+(CLAIM,) = rivals.claims
+
+
+@pytest.fixture(autouse=True)
+def as_users_run_it():
+    """BlackJAX broadcasts freely and mixes types."""
+    with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        yield
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", BLACKJAX)
+def test_an_adapted_sampler_finds_the_exact_posterior(name):
+    """Unadjusted MCLMC too, whose bias in three dimensions is small."""
+    target = wb.targets.linear(jnp.eye(3), jnp.ones((3, 1)), noise_std=1.0)
+    keys = jax.random.split(jax.random.key(0), 3)
+    adapted = BLACKJAX[name].adapt(target, target.draw_prior(keys[0]), keys[1])
+    collect = {"sum": jnp.sum}
+    options = {"num_samples": 4_000, "burn_in": 200, "num_chains": 4, "progress": False}
+    draws = wb.sample(keys[2], adapted.sampler, target, collect=collect, **options)
+    mean, error = wb.estimates.mean_and_mcse(draws["sum"])
+    assert abs(mean - 1.5) < 5 * error < 0.5
+    np.testing.assert_allclose(draws["sum"].var(), 1.5, rtol=0.15)
+
+
+@pytest.mark.slow
+def test_rows_tell_how_each_run_ended():
+    rows = {row["contender"]: row for row in rivals(SMOKE)}
+    assert list(rows) == list(SMOKE.contenders)
+    for row in rows.values():
+        assert row["stopped"] == "converged" and row["rhat"] < 1.1
+        assert row["seconds"] > row["adapting_seconds"] + row["sampling_seconds"]
+    ours, peer = rows.values()
+    assert ours["gradients_per_step"] == round(1 / ours["step_size"])
+    assert 2 <= peer["gradients_per_step"] <= 8 and peer["step_size"] is None
+    shift = ours["potential"] - peer["potential"]
+    assert abs(shift) < 5 * np.hypot(ours["potential_error"], peer["potential_error"])
+
+
+@pytest.mark.slow
+def test_an_adaptation_that_would_take_too_long_is_not_begun():
+    names = ("unit-wise", "BlackJAX NUTS on weights")
+    (row,) = rivals(dataclasses.replace(SMOKE, contenders=names, seconds=1e-6))
+    assert row["contender"] == "BlackJAX NUTS on weights"  # units are of the last layer alone
+    assert row["stopped"] == "adapting" and row["adapting_seconds"] > 1e-6 and "ess" not in row
+
+
+def test_a_machine_without_blackjax_is_told_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "blackjax", None)
+    with pytest.raises(ImportError, match=r"pip install 'blackjax>=1\.7'"):
+        blackjax()
+
+
+def test_unknown_contenders_are_refused():
+    with pytest.raises(ValueError, match=r"contenders must .*function-space HMC.* got 'NUTS'"):
+        dataclasses.replace(SMOKE, contenders=("NUTS",))
+
+
+@pytest.mark.parametrize(
+    ("deep", "shallow", "said"),
+    [
+        (2.0, 2.0, "reproduced"),
+        (0.5, 2.0, "contradicted"),
+        (2.0, 0.5, "reproduced"),  # shown beside the number that decides
+        (None, 2.0, "not testable at this scale"),
+    ],
+)
+def test_claim_follows_the_widest_and_deepest(deep, shallow, said):
+    def row(depth, contender, speed):
+        return {
+            "depth": depth,
+            "width": 128,
+            "contender": contender,
+            "ess_per_second": speed,
+            "ess_per_second_error": speed and speed / 100,
+        }
+
+    rows = Rows()
+    for depth, ratio in ((1, shallow), (3, deep)):
+        rows.append(row(depth, "function-space HMC", ratio and 10 * ratio))
+        rows.append(row(depth, "BlackJAX adjusted MCLMC", 10.0))
+        rows.append(row(depth, "BlackJAX NUTS", 9.0))
+        rows.append(row(depth, "BlackJAX unadjusted MCLMC", 99.0))
+        rows.append(row(depth, "BlackJAX adjusted MCLMC on weights", 99.0))
+        rows.append({"depth": depth, "width": 128, "contender": "BlackJAX mgrad", "stopped": "burn-in"})
+    findings = CLAIM.summarise(Results(rows, {"num_chains": 4}, {}))
+    assert verdict(CLAIM, list(findings)) == said
+    assert len(CONTENDERS) == 12
+
+
+def test_the_error_of_effective_samples_is_that_of_a_sum_over_chains(monkeypatch):
+    def of_each(draws):
+        return np.abs(draws[:, 0]).sum(axis=0)  # a number per chain, added up
+
+    monkeypatch.setattr(module, "resolved_sample_size", of_each)
+    rng = np.random.default_rng(0)
+    collected = {"kernel": 10 + rng.normal(size=(5, 100, 1)), "potential": rng.normal(size=(5, 100))}
+    stats = {"acceptance_rate": np.full((5, 100), 0.8)}
+    draws = wb.Draws(collected, stats, {}, None, 0.3, thin=1, burn_in=0, seconds=2.0)
+    found = module._summary(draws, 0, 2.0)
+    each = np.abs(draws["potential"][:, 0])
+    assert found["ess"] == pytest.approx(each.sum())
+    assert found["ess_error"] == pytest.approx(np.sqrt(5) * each.std(ddof=1))
+    assert found["ess_per_second_error"] == pytest.approx(found["ess_error"] / 2.0)
