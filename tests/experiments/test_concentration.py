@@ -16,3 +16,4 @@ def test_bound_holds_and_deviations_are_those_of_means():
         allowed = row["delta"] + 4 * np.sqrt(row["delta"] / config.num_replicates)
         assert row["exceedance"] <= allowed
         assert 0 < row["quantile"] < row["bound"]
+        assert (row["exceedance_short"] > row["delta"]) == (row["losses"] == "coin")

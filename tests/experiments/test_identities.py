@@ -6,6 +6,7 @@ import pytest
 
 from widebnn import targets, vi
 from widebnn.experiments import identities
+from widebnn.experiments.theory import identities as module
 from widebnn.experiments.theory.identities import IDENTITY
 
 from .judging import judged
@@ -31,6 +32,21 @@ def test_slips_are_seen(monkeypatch):
     with jax.enable_x64(True):
         for name in ("prior", "stable step", "minibatches"):
             assert IDENTITY[name](jax.random.key(0), 8, 3, 1, 0.3) > 1e-3
+
+
+@pytest.mark.slow
+def test_a_sampled_gradient_that_slips_is_seen(monkeypatch):
+    step = module._step
+
+    def slipped(q, z, g):
+        """1 + exp ρ in the place of 1 + exp(−ρ)."""
+        found = step(q, z, g)
+        return found._replace(rho=jax.tree.map(lambda d, rho: d * jnp.exp(-rho), found.rho, q.rho))
+
+    with jax.enable_x64(True):
+        assert IDENTITY["minibatches"](jax.random.key(0), 8, 3, 1, 0.3) < 1e-9
+        monkeypatch.setattr(module, "_step", slipped)
+        assert IDENTITY["minibatches"](jax.random.key(0), 8, 3, 1, 0.3) > 1e-3
 
 
 @pytest.mark.parametrize("claim", identities.claims, ids=lambda claim: claim.id)

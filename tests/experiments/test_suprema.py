@@ -12,7 +12,7 @@ from widebnn import vi
 from widebnn.experiments import curve, maximise, suprema
 from widebnn.experiments.variational.suprema import neurons
 
-TINY = dataclasses.replace(suprema.config("smoke"), taus=(0.05,), widths=(4, 16), num_train=5, max_atoms=6)
+TINY = dataclasses.replace(suprema.config("smoke"), taus=(0.05,), widths=(4, 16), num_train=(5,), max_atoms=6)
 
 
 @pytest.mark.slow
