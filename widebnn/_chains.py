@@ -42,7 +42,7 @@ class Carry(NamedTuple):
 
 
 class Chains(NamedTuple):
-    """A sampler, and what shall be kept of it."""
+    """A sampler, and what is kept of its draws."""
 
     sampler: AnySampler | Tuned
     collect: Mapping[str, Callable[..., Any]]

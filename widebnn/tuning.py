@@ -92,7 +92,7 @@ def tune(
     num_chains
         Chains of each candidate.
     collect
-        By name, the functions of a position that shall mix, as in `sample`; the potential alone unless given.
+        By name, functions of a position whose mixing counts, as in `sample`; the potential unless given.
     initial
         Positions to start from, leaves (num_chains, ...); prior draws unless given. Chains that begin far
         from the posterior spend the budget on getting there.

@@ -1,11 +1,11 @@
-// What the theme and docutils leave unsaid to a screen reader.
+// Names and roles for screen readers that the theme and docutils leave out.
 document.addEventListener("DOMContentLoaded", () => {
-  // Of which page the arrow in the list of pages folds out the sections.
+  // An arrow in the list of pages says whose sections it folds out.
   for (const arrow of document.querySelectorAll(".has-children > details > summary")) {
     const page = arrow.closest("li").querySelector("a").textContent.trim();
     arrow.setAttribute("aria-label", `Pages of ${page}`);
   }
-  // The works of a list are its items; the role that they have is one that ARIA has given up.
+  // The works of the bibliography are items of a list; ARIA has deprecated the role that docutils gives them.
   for (const work of document.querySelectorAll("[role=doc-biblioentry]")) {
     work.setAttribute("role", "listitem");
   }

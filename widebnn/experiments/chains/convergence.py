@@ -236,7 +236,7 @@ def pcn_traces(rows: Rows) -> Iterator[Finding]:
     paper="traces",
     rule="At the narrowest network, the share of the variance of the first two principal components that is "
     "between chains, under pCNL less under pCN, decides: below 0. pCNL is the corrected one; the paper's "
-    "samples another law (X-4).",
+    "samples a different distribution (X-4).",
     mended=NO_ERROR,
     would_change="Ten seeds or more, whose scatter is an error.",
     page="08-convergence#fig-traces-pcnl",

@@ -181,8 +181,8 @@ def published_pcnl(config: PublishedPCNL) -> Iterator[Row]:
 @published_pcnl.claim(
     "X-4",
     where="Published code",
-    claim="The published pCNL samples another law than the posterior, in which the likelihood counts twice "
-    "for the readout.",
+    claim="The published pCNL samples a different distribution from the posterior, in which the likelihood "
+    "counts twice for the readout.",
     rule="At each width its chain misfits the training data less than the posterior does, as its "
     "closed-form law says (to a fifth of the difference), the potential is shifted, and the deviation of f "
     "is too small at training images.",
