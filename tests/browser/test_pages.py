@@ -312,12 +312,15 @@ def test_keyboard_reaches_everything_and_shows_where_it_is(desktop: Visit, name:
     page = desktop.open(name)
     stops = dict(enumerate(page.evaluate(IN_SIGHT, FOCUSABLE)))
     assert len(stops) > 50
-    for _ in range(len(stops)):
+    unfolded = 0  # links to sections, which the list of contents shows once the walk comes there
+    while stops:
         page.keyboard.press("Tab")
         stop, is_marked = page.evaluate(FOCUSED)
-        element = stops.pop(int(stop))  # which fails where the focus turns in a circle
+        # `pop` fails where the focus turns in a circle
+        element = "a link that was not in sight" if stop is None else stops.pop(int(stop))
         assert is_marked, f"no mark on {element}"
-    assert not stops
+        unfolded += stop is None
+        assert unfolded < 100
 
 
 def test_keyboard_unfolds(desktop: Visit):
