@@ -47,6 +47,23 @@ def test_findings_hold_by_three_standard_errors(finding, holds, wanted, shown):
     assert (finding.holds, finding.wanted, str(finding)) == (holds, wanted, shown)
 
 
+@pytest.mark.parametrize(
+    ("finding", "answer"),
+    [
+        (Finding("", Measure(1.0, 0.1), above=0), "yes"),
+        (Finding("", Measure(1.0, 0.34), above=0), "open"),
+        (Finding("", Measure(-0.2, 0.1), above=0), "open"),
+        (Finding("", Measure(-0.4, 0.1), above=0), "no"),
+        (Finding("", -1e-9, above=0), "no"),
+        (Finding("", Measure(1.0, 0.1), above=0, degrees=2), "open"),
+        (Finding("", Measure(1.0, 0.1), above=0, resolved=False), "not resolved"),
+        (Finding("", math.nan, above=0), "not resolved"),
+    ],
+)
+def test_what_the_margin_does_not_tell_is_open(finding, answer):
+    assert finding.answer == answer and finding.holds == (answer == "yes")
+
+
 def test_verdicts_follow_from_what_holds():
     yes, no = Finding("", 1.0, above=0), Finding("", -1.0, above=0)
     options = {"experiment": "grid", "summarise": lambda results: [], "rule": "Above 0."}

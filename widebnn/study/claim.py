@@ -89,6 +89,15 @@ class Finding:
         return self.value + self.margin < self.above or self.value - self.margin > self.below
 
     @property
+    def answer(self) -> str:
+        """Whether it holds: "yes", "no", "open" where the margin does not tell, or "not resolved"."""
+        if not self.is_known:
+            return "not resolved"
+        if self.holds:
+            return "yes"
+        return "no" if self.is_excluded else "open"
+
+    @property
     def sign(self) -> int:
         """1 where the value is off `null` to the side of the interval, −1 to the other, 0 where neither."""
         is_above = math.isfinite(self.above)

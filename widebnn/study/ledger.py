@@ -80,7 +80,7 @@ class Entry:
     def table(self) -> Table:
         """The findings as a table."""
         return Rows(
-            {"Measured": f.what, "Ours": str(f), "Wanted": f.wanted, "Holds": f.holds} for f in self.findings
+            {"Measured": f.what, "Ours": str(f), "Wanted": f.wanted, "Holds": f.answer} for f in self.findings
         ).table(["Measured", "Ours", "Wanted", "Holds"])
 
     def __str__(self) -> str:

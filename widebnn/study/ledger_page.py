@@ -9,8 +9,8 @@ from widebnn.study.words import WORDS
 
 __all__ = ["page"]
 
-HOLDS = {True: "✓ yes", False: "✗ no"}
-UNKNOWN = "⊘ not resolved"
+MARKS = {"yes": "✓", "no": "✗", "open": "○", "not resolved": "⊘"}
+"""By what a finding answers."""
 
 
 def page(entries: Sequence[Entry]) -> str:
@@ -44,12 +44,13 @@ _READING = """\
 
 Each measured number has an interval that the claim puts it in, and holds if it lies inside by more than three
 standard errors (by what is as rare in Student's t, where a few chains tell the error; by itself, where a
-single run gives none). A row says in words which intervals these are. Where one number decides, the verdict
-follows it alone; the others are shown. A number from chains is resolved if they have a hundred effective
-samples, which short chains seem to have sooner than they do: the guard, `widebnn.diagnostics.LEAST_RESOLVED`,
-has been tested on chains whose effective samples are known. What no paper claims cannot be reproduced: what
-they left open is answered or open, and what this book claims holds or fails. Figures 1 and 4 of
-{{cite:t}}`hron2022` are drawings of what the theorems say, and have no row.
+single run gives none). It does not hold if it lies outside by as much, and is open in between. A row says in
+words which intervals these are. Where one number decides, the verdict follows it alone; the others are shown.
+A number from chains is resolved if they have a hundred effective samples, which short chains seem to have
+sooner than they do: the guard, `widebnn.diagnostics.LEAST_RESOLVED`, has been tested on chains whose
+effective samples are known. What no paper claims cannot be reproduced: what they left open is answered or
+open, and what this book claims holds or fails. Figures 1 and 4 of {{cite:t}}`hron2022` are drawings of what
+the theorems say, and have no row.
 
 {meanings}
 
@@ -131,7 +132,7 @@ def _ours(entry: Entry) -> list[str]:
         "|:--|--:|:--|:--|",
         *(
             f"| {'**Decides:** ' * f.decides}{_cell(f.what)} | {_number(str(measured(f.measure)))} "
-            f"| {_number(f.wanted)} | {HOLDS[f.holds] if f.is_known else UNKNOWN} |"
+            f"| {_number(f.wanted)} | {MARKS[f.answer]} {f.answer} |"
             for f in entry.findings
         ),
     ]
