@@ -1,5 +1,11 @@
-// Names and roles for screen readers that the theme and docutils leave out.
+// What the theme, docutils and printed output leave out: names and roles for screen readers, spaces that do not break.
 document.addEventListener("DOMContentLoaded", () => {
+  // A number stays with its error where printed output wraps.
+  for (const printed of document.querySelectorAll(".cell_output pre")) {
+    for (const node of printed.childNodes) {
+      if (node.nodeType === Node.TEXT_NODE) node.data = node.data.replace(/ ± /g, "\u00a0±\u00a0");
+    }
+  }
   // An arrow in the list of pages says whose sections it folds out.
   for (const arrow of document.querySelectorAll(".has-children > details > summary")) {
     const page = arrow.closest("li").querySelector("a").textContent.trim();

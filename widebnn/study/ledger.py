@@ -10,6 +10,7 @@ from typing import Any
 from widebnn.scale import SCALES
 from widebnn.study.claim import Claim, Finding, verdict
 from widebnn.study.experiment import Experiment
+from widebnn.study.measure import measured
 from widebnn.study.results import Results
 from widebnn.study.rows import Rows, Table
 from widebnn.study.words import WORDS, called
@@ -80,7 +81,13 @@ class Entry:
     def table(self) -> Table:
         """The findings as a table."""
         return Rows(
-            {"Measured": f.what, "Ours": str(f), "Wanted": f.wanted, "Holds": f.answer} for f in self.findings
+            {
+                "Measured": f"{'Decides: ' * f.decides}{f.what}",
+                "Ours": str(measured(f.measure)),
+                "Wanted": f.wanted,
+                "Holds": f.answer,
+            }
+            for f in self.findings
         ).table(["Measured", "Ours", "Wanted", "Holds"])
 
     def __str__(self) -> str:
