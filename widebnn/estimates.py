@@ -51,7 +51,7 @@ class Divergence(NamedTuple):
     error: Float[np.ndarray, "*batch"] | float
     """Its standard error."""
     bias: Float[np.ndarray, "*batch"] | float
-    """What was removed: −Var(w)/(2N E[w]²) to first order, w = e^{−U}."""
+    """What was removed, −Var(w)/(2N E[w]²) to first order, w = e^{−U}."""
     effective_draws: Float[np.ndarray, "*batch"] | float
     """(Σw)²/Σw²."""
 
@@ -65,7 +65,7 @@ class PowerLaw(NamedTuple):
     chi2: float
     """Σ of the squared residuals in units of their errors."""
     degrees: int
-    """Widths less fitted parameters: what χ² is on average where the law holds."""
+    """Widths less fitted parameters, which is what χ² is on average where the law holds."""
 
     def __call__(self, width: Reals) -> Float[np.ndarray, " width"]:
         """Values of the law at these widths."""

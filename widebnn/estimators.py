@@ -263,8 +263,10 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
 
     Parameters
     ----------
-    width, depth
-        d_ℓ and L of a dense network; `width` may be one number per layer.
+    width
+        d_ℓ of a dense network: one number, or one per hidden layer.
+    depth
+        L, the number of hidden layers.
     activation
         ψ: "gelu", "erf" or "relu".
     features
@@ -274,9 +276,14 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         By name ("noise_std", "readout_std", "weight_std", "bias_std"), a number to hold a scale there, or a
         `widebnn.targets.LogNormal` as its prior; `SCALES` unless given. They refer to standardised inputs
         and targets.
-    num_chains, num_samples, thin, burn_in
-        Chains, the most draws of each, steps from one to the next, and first steps, which tune and are left
-        out.
+    num_chains
+        Number of chains.
+    num_samples
+        Draws of each chain, at most.
+    thin
+        Steps from one draw to the next.
+    burn_in
+        First steps, which tune the step size and are left out.
     until
         When sampling may end before that, a `widebnn.until.Until`: unless given, with 400 effective samples
         and an R̂ of at most 1.01 of every scale and of the predictions.
@@ -289,11 +296,17 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     ----------
     scales_
         By name, posterior mean of each scale.
-    ess_, rhat_
-        By name, the least effective sample size and the largest R̂ of each scale and of "predictions", at up
-        to 16 rows of the training inputs: what `until` looks at, by `widebnn.diagnostics.convergence`.
-    acceptance_rate_, seconds_, stopped_
-        Of the chains; compilation is left out of the seconds. "converged", or what else ended the run.
+    ess_
+        By name, the least effective sample size of each scale and of "predictions", at up to 16 rows of the
+        training inputs: what `until` looks at, by `widebnn.diagnostics.convergence`.
+    rhat_
+        By name, the largest R̂ of the same.
+    acceptance_rate_
+        Mean over the chains.
+    seconds_
+        Wall time, compilation left out.
+    stopped_
+        "converged", or what else ended the run.
     positions_
         Draws for predictions, at most 1,000, evenly spaced, (draw, number of coordinates).
 
@@ -354,9 +367,10 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         ----------
         X
             New inputs (m, d_in).
-        return_std, return_cov
-            Whether the standard deviation, shaped like the mean, or the covariance over the new inputs,
-            (m, m) or (m, m, d_out), is returned as well; one of them at a time.
+        return_std
+            Whether to return the standard deviation too, shaped like the mean.
+        return_cov
+            Whether to return the covariance over the new inputs instead, (m, m) or (m, m, d_out).
 
         Returns
         -------
@@ -466,7 +480,9 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         "softmax": p(c | x) ∝ exp f_c(x), sampled in the weights as they are. "gaussian": regression on
         one-hot targets less 1/k, as in the papers' experiments, with the readout integrated out; the
         probability of a class is that of its observation being the largest.
-    width, depth, activation, features, scales, num_chains, num_samples, thin, burn_in, until
+    width, depth, activation, features, num_chains, num_samples, thin, burn_in, until
+        As in `BNNRegressor`.
+    scales
         As in `BNNRegressor`; "noise_std" belongs to "gaussian" alone.
     random_state, progress
         As in `BNNRegressor`.

@@ -159,7 +159,7 @@ def reliability(
 
 
 def ece(probabilities: Probabilities, labels: Labels, num_bins: int = 15, *, adaptive: bool = False) -> float:
-    """Expected calibration error, Σ_b |S_b|/n |acc(S_b) − conf(S_b)| (Huix et al. 2022, eq. 81).
+    """Expected calibration error, Σ_b |S_b|/n |acc(S_b) − conf(S_b)| (Huix et al. 2022, equation 81).
 
     Parameters and errors are those of `reliability`.
     """

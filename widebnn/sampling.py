@@ -276,8 +276,10 @@ def sample(
         step size during burn-in.
     target
         Target to sample: its prior draws start the chains, its potential must be finite there.
-    num_samples, thin
-        Draws kept of each chain, at most where there is an `until`, and steps from one to the next.
+    num_samples
+        Draws kept of each chain; with `until`, the most that are kept.
+    thin
+        Steps from one draw to the next.
     burn_in
         Number of first steps, of which nothing is kept.
     num_chains

@@ -259,7 +259,7 @@ class Streamed:
 
     @property
     def rhat(self) -> Float[np.ndarray, "*event"]:
-        """Split R̂: `widebnn.diagnostics.rhat` of the halves of all chains; the first half ends with a batch.
+        """Split R̂, `widebnn.diagnostics.rhat` of the halves of all chains; the first half ends with a batch.
 
         The variance within halves is that within chains less the part that lies between the halves, which is
         exact: Σ(x − m)² = Σ₁ + Σ₂ + (n₁n₂/n)(m₁ − m₂)².

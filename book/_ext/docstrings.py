@@ -7,8 +7,11 @@ from sphinx.application import Sphinx
 from sphinx.util import inspect
 
 # Code in backticks and doctest lines stay; elsewhere `*`, `|` and a name's last `_` are mathematics.
+# So do literal blocks.
 _CODE = re.compile(
-    r"(``.*?``|`.*?`|^\s*(?:>>>|\.\.\.).*?$)", re.DOTALL | re.MULTILINE
+    r"(``.*?``|`.*?`|^\s*(?:>>>|\.\.\.).*?$"
+    r"|::\n\n(?:(?: +[^\n]*)?(?:\n|\Z))+)",
+    re.DOTALL | re.MULTILINE,
 )
 _MARKUP = re.compile(r"[*|]|(?<=\w)_(?!\w)")
 
@@ -18,6 +21,10 @@ _ATTRIBUTES = re.compile(
 _TOGETHER = re.compile(
     r"^([\w\\]+(?:, [\w\\]+)+)\n((?:\n* +.*\n)+)", re.MULTILINE
 )
+_RESULT = re.compile(
+    r"^(Returns|Yields)\n-+\n(.*?)(?=^\w+\n---|\Z)", re.DOTALL | re.MULTILINE
+)
+_DEFAULT = re.compile(r"<factory>|<function (?:[\w.]*<lambda>|[\w.]+)>")
 _OF_BOTH = re.compile(r"([\w~.]+)\[Array, ('[^']*')\] \| \1\[ndarray, \2\]")
 _TABLE = "~widebnn._arrays.Frame | ~collections.abc.Sequence[~typing.Any]"
 
@@ -58,6 +65,31 @@ def attributes(
         lines[:] = text.split("\n")
 
 
+def results(
+    app: Sphinx,
+    what: str,
+    name: str,
+    obj: object,
+    options: object,
+    lines: list[str],
+) -> None:
+    """Keep what a function returns or yields as the text that it is, which napoleon would cut into a list."""
+    lines[:] = _RESULT.sub(_in_words, "\n".join(lines)).split("\n")
+
+
+def _in_words(found: re.Match) -> str:
+    body = found[2].strip("\n").split("\n")
+    if (
+        len(body) > 1
+        and body[1].startswith(" ")
+        and not body[0].startswith("- ")
+    ):
+        return found[0]  # a type and its description
+    name = "returns" if found[1] == "Returns" else "Yields"
+    indented = ["    " + line if line else "" for line in body]
+    return "\n".join([f":{name}:", *indented, "", ""])
+
+
 def types(
     app: Sphinx,
     what: str,
@@ -93,7 +125,8 @@ def alternatives(
         for text in shown
     )
     signature, returned = (
-        text and text.replace(_TABLE, "Table") for text in of_both
+        text and _DEFAULT.sub("...", text.replace(_TABLE, "Table"))
+        for text in of_both
     )
     return signature, returned
 
@@ -123,6 +156,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     # Before napoleon (500), whose own markup must survive.
     app.connect("autodoc-process-docstring", escape, priority=400)
     app.connect("autodoc-process-docstring", attributes, priority=410)
+    app.connect("autodoc-process-docstring", results, priority=410)
     app.connect("autodoc-process-docstring", types, priority=600)
     # The first that answers is heard: what a constructor's metaclass hides is no array.
     app.connect("autodoc-process-signature", constructor)

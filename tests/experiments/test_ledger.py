@@ -165,7 +165,7 @@ def test_each_row_says_what_the_paper_says_beside_what_was_measured(entries):
         assert ("ledger-paper" in section) == (not claim.id.startswith("X-"))
         assert ("**Would change it:**" in section) == bool(claim.would_change)
         assert section.count("**Decides:**") == sum(f.decides for f in entry.findings)
-        assert ("**Younger than these results:**" in section) == bool(claim.mended)
+        assert ("**Rule changed after these results,**" in section) == bool(claim.mended)
         assert section.count("✓ yes") == sum(f.holds for f in entry.findings)
         answers = [f.answer for f in entry.findings]
         assert section.count("| ✗ no |") == answers.count("no")

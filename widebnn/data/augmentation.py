@@ -17,9 +17,9 @@ def flip_and_crop(rng_key: Key[Array, ""], images: Images, padding: int = 4, fil
     Parameters
     ----------
     rng_key
-        Key of both; every image has its own fate.
+        Key of both steps; each image is mirrored and cropped independently.
     images
-        One a row, channels last.
+        One per row, channels last.
     padding
         Pixels added on each of the four sides; 4 for CIFAR-10 (He et al. 2016, §4.2).
     fill

@@ -58,7 +58,7 @@ def boston(num_train: int = 400, num_test: int = 106) -> Dataset:
     FileNotFoundError, NotADirectoryError
         If `WIDEBNN_DATA` is no folder, or its folder `boston` has no such file.
     OSError
-        If the file cannot be downloaded, or not be written to the cache.
+        If the file cannot be downloaded or written to the cache.
 
     Examples
     --------

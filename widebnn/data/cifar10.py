@@ -68,7 +68,7 @@ def cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True
     FileNotFoundError, NotADirectoryError
         If `WIDEBNN_DATA` is no folder, or its CIFAR-10 folder lacks training or test files.
     OSError
-        If the files cannot be downloaded, or not be written to the cache.
+        If the files cannot be downloaded or written to the cache.
 
     Examples
     --------

@@ -87,7 +87,7 @@ def mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) 
     FileNotFoundError, NotADirectoryError
         If `WIDEBNN_DATA` is no folder, or its folder of this data set lacks a file that is needed.
     OSError
-        If the files cannot be downloaded, or not be written to the cache.
+        If the files cannot be downloaded or written to the cache.
 
     Examples
     --------

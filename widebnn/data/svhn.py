@@ -54,7 +54,7 @@ def svhn(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -
     FileNotFoundError, NotADirectoryError
         If `WIDEBNN_DATA` is no folder, or its SVHN folder lacks a file that is needed.
     OSError
-        If the files cannot be downloaded, or not be written to the cache.
+        If the files cannot be downloaded or written to the cache.
 
     Examples
     --------

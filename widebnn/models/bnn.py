@@ -33,6 +33,8 @@ class BNN:
 
     A description and not a state: parameters are passed in and never kept.
 
+    σ, σ_W and σ_b may be traced: build the network inside the function that is to be differentiated.
+
     Parameters
     ----------
     features
@@ -45,8 +47,6 @@ class BNN:
     weight_std, bias_std
         σ_W and σ_b of the readout; the papers' 1 and 0.1 by default. With σ_b = 0 there is no bias, unless
         the 0 is traced.
-
-    σ, σ_W and σ_b may be traced: build the network inside the function that is to be differentiated.
 
     Raises
     ------
@@ -88,7 +88,7 @@ class BNN:
 
     @property
     def has_bias(self) -> bool:
-        """Whether Ψ has a bias column: where σ_b is not 0."""
+        """Whether Ψ has a bias column, as it does where σ_b is not 0."""
         return not is_known_to_be(0, self.bias_std)
 
     def embedding(self, inner: Inner, x: Inputs) -> Float[Array, "n p"]:

@@ -24,8 +24,10 @@ class Conv(Affine):
 
     Parameters
     ----------
-    in_channels, out_channels
-        c_in and c_out.
+    in_channels
+        Channels of an input, c_in.
+    out_channels
+        Channels of an output, c_out.
     kernel_size
         k, height and width of the kernel.
     stride

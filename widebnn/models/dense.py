@@ -21,9 +21,11 @@ class Dense(Affine):
 
     Parameters
     ----------
-    in_features, out_features
-        d_in and d_out. The scaling 1/√d_in keeps to this d_in even when the layer is applied with a
+    in_features
+        Inputs, d_in. The scaling 1/√d_in keeps to this d_in even when the layer is applied with a
         kernel of fewer rows, as `widebnn.targets.rotated` does.
+    out_features
+        Outputs, d_out.
     weight_std, bias_std
         σ_W > 0 and σ_b ≥ 0. With σ_b = 0 the layer has no bias.
     scale

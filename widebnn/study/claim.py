@@ -179,11 +179,11 @@ class Claim:
 def verdict(claim: Claim, findings: Sequence[Finding]) -> str:
     """A verdict, by one rule for all claims.
 
-    Where one finding decides: *reproduced* if it holds, or *corrected* where the claim is that the paper or
-    its code errs; *reproduced in part* if it has the sign but not the size; *contradicted* if it has the
-    opposite sign; *not testable at this scale* if it is not resolved, or excludes neither the size nor that
-    there is nothing; *not reproduced* otherwise. Where none does, as where a theorem says several things: all
-    hold, some do or none does; *not testable* if none is resolved. There are none: *not yet run*.
+    Where one finding decides: "reproduced" if it holds, or "corrected" where the claim is that the paper or
+    its code errs; "reproduced in part" if it has the sign but not the size; "contradicted" if it has the
+    opposite sign; "not testable at this scale" if it is not resolved, or excludes neither the size nor that
+    there is nothing; "not reproduced" otherwise. Where none does, as where a theorem says several things: all
+    hold, some do or none does; "not testable" if none is resolved. There are none: "not yet run".
 
     Raises
     ------

@@ -115,4 +115,4 @@ def _wanted(check: Any) -> str:
 
 
 def _indented(words: str) -> str:
-    return textwrap.fill(words, 88, initial_indent=" " * 4, subsequent_indent=" " * 4)
+    return textwrap.fill(words, 88, initial_indent=" " * 4, subsequent_indent=" " * 4, break_on_hyphens=False)

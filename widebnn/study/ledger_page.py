@@ -42,15 +42,15 @@ verdict: each follows by a rule from the results that ship with the book.
 _READING = """\
 ## How to read it
 
-Each measured number has an interval that the claim puts it in, and holds if it lies inside by more than three
-standard errors (by what is as rare in Student's t, where a few chains tell the error; by itself, where a
-single run gives none). It does not hold if it lies outside by as much, and is open in between. A row says in
-words which intervals these are. Where one number decides, the verdict follows it alone; the others are shown.
-A number from chains is resolved if they have a hundred effective samples, which short chains seem to have
-sooner than they do: the guard, `widebnn.diagnostics.LEAST_RESOLVED`, has been tested on chains whose
-effective samples are known. What no paper claims cannot be reproduced: what they left open is answered or
-open, and what this book claims holds or fails. Figures 1 and 4 of {{cite:t}}`hron2022` are drawings of what
-the theorems say, and have no row.
+The claim puts each measured number in an interval. The number holds if it lies inside by more than three
+standard errors: by more where a few chains give the error (the quantile of Student's t as rare as three
+standard errors), and by anything where a single run gives no error. It does not hold if it lies outside by as
+much, and is open in between. A row says in words which intervals these are. Where one number decides, the
+verdict follows it alone; the others are shown. A number from chains is resolved if they have a hundred
+effective samples, which short chains seem to have sooner than they do: the guard,
+`widebnn.diagnostics.LEAST_RESOLVED`, has been tested on chains whose effective samples are known. What no
+paper claims cannot be reproduced: what they left open is answered or open, and what this book claims holds or
+fails. Figures 1 and 4 of {{cite:t}}`hron2022` are drawings of what the theorems say, and have no row.
 
 {meanings}
 
@@ -114,7 +114,7 @@ def _details(entry: Entry) -> str:
     lines += [":::{div} ledger-ours", *_ours(entry), ":::", "::::", ""]
     lines += [f"- **Rule:** {claim.rule}"]
     if claim.mended:
-        lines += [f"- **Younger than these results:** the rule was mended, because {claim.mended}"]
+        lines += [f"- **Rule changed after these results,** because {claim.mended}"]
     if claim.would_change:
         lines += [f"- **Would change it:** {claim.would_change}"]
     if claim.page:

@@ -35,22 +35,32 @@ WORDS = {
         "hold.",
     ),
     "not reproduced": Word(
-        "✗", "bad", "The number that decides tells of nothing; where none does, none holds."
+        "✗", "bad", "The number that decides shows no effect; where none does, none holds."
     ),
     "contradicted": Word("≠", "bad", "The number that decides has the opposite sign."),
     "corrected": Word("✎", "mended", "The claim is that the paper or its code errs, and what decides holds."),
     "not testable at this scale": Word(
         "⊘", "open", "The run is too small to decide; the row says what would."
     ),
-    "not yet run": Word("○", "open", "No results beyond smoke scale are stored."),
+    "not yet run": Word(
+        "○", "open", "No results beyond smoke scale are stored, or none of what the claim names."
+    ),
     "answered": Word("✓", "good", "A question that a paper left open, and all numbers go one way."),
     "answered in part": Word(
         "◐", "part", "Some numbers go the expected way, others do not or are not resolved."
     ),
-    "holds": Word("✓", "good", "A claim of this book, and all its numbers hold."),
-    "holds in part": Word("◐", "part", "A claim of this book, and some of its numbers hold."),
+    "holds": Word(
+        "✓", "good", "A claim of this book: the number that decides holds; where none does, all hold."
+    ),
+    "holds in part": Word(
+        "◐",
+        "part",
+        "A claim of this book: what decides has the sign and not the size; where none does, some hold.",
+    ),
     "fails": Word(
-        "✗", "bad", "A claim of this book, and none of its numbers holds, or they show the opposite."
+        "✗",
+        "bad",
+        "A claim of this book: what decides fails or shows the opposite; where none does, none holds.",
     ),
     "open": Word("○", "open", "A question or a claim of this book that no run has decided."),
 }

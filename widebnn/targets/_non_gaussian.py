@@ -111,7 +111,7 @@ def categorical(
     reg: Number | None = None,
     num_steps: int = 3,
 ) -> Classifier:
-    """The posterior of a network that classifies, with a softmax likelihood (Hron et al. 2022, App. F).
+    """The posterior of a network that classifies, with a softmax likelihood (Hron et al. 2022, Appendix F).
 
     Whatever the map, the change of variables is exact and `to_parameters` follows the same posterior.
 

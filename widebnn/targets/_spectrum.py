@@ -23,7 +23,7 @@ class Spectrum(NamedTuple):
     rest
         ‖y_:j‖² outside the span of the q_i.
     num_observations
-        n.
+        Observations, n.
     """
 
     values: Float[Array, " k"]

@@ -50,7 +50,7 @@ def elbo(
     antithetic: bool = False,
     local: bool = False,
 ) -> Elbo:
-    """ELBO_η(q) = E_q[log L(w)] − η KL(q ‖ P₀) (Huix et al. 2022, eq. 6).
+    """ELBO_η(q) = E_q[log L(w)] − η KL(q ‖ P₀) (Huix et al. 2022, equation 6).
 
     It can be differentiated in `posterior`: draws are μ + σz (the reparametrisation trick), so that the mean
     of its gradient is the gradient of its mean.
@@ -60,7 +60,7 @@ def elbo(
     rng_key
         Key of the draws.
     posterior
-        q.
+        The posterior q.
     log_likelihood
         w ↦ log L(w), such as `widebnn.vi.Network.log_likelihood`.
     temperature
@@ -132,7 +132,7 @@ def temperature(tau: Number, num_observations: int, num_neurons: int) -> Number:
     tau
         τ ≥ 0.
     num_observations
-        p.
+        Observations, p.
     num_neurons
         N, the width of the last hidden layer; the published code puts the number of weights in its place.
 
@@ -151,7 +151,7 @@ def kl_weights(num_batches: int, kind: str = "uniform") -> Float[Array, "num_bat
     Parameters
     ----------
     num_batches
-        L.
+        Minibatches, L.
     kind
         "uniform" for 1/L (Graves 2011; Huix et al. 2022, eq. 88); "geometric" for 2^{L−l}/(2^L − 1), by which
         the first minibatches listen to the prior and the last to the data (Blundell et al. 2015, eq. 9).

@@ -39,7 +39,7 @@ class Fit:
     network
         What was fitted.
     posterior
-        q.
+        The posterior q.
     point, state
         The rest of the network, as `Network` says, where training left it.
     elbo
@@ -125,7 +125,7 @@ def fit(
     num_epochs, batch_size
         Passes over the data, and observations in a step.
     temperature
-        η ≥ 0: 1, `temperature(τ, n, N)`, or any other.
+        η ≥ 0: 1, `temperature(τ, p, N)` with p observations, or any other.
     prior_variance
         v of the prior N(0, v) of a weight, one number or one for each leaf: 1/5 as in the text of Huix et
         al., 1/25 as in their published code.

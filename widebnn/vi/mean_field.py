@@ -81,7 +81,7 @@ def kl_per_leaf(posterior: MeanField, prior_variance: Variances = 0.2) -> PyTree
     Parameters
     ----------
     posterior
-        q.
+        The posterior q.
     prior_variance
         v of a weight: one number for all, or one for each leaf. Huix et al. (2022) have 1/5 in the text, the
         default here, and a deviation of 1/5 in the published code, which is a variance of 1/25.

@@ -32,12 +32,16 @@ _conv = functools.partial(Conv, scale=1, bias_std=0, initial_std=INITIAL_STD)
 
 
 class TwoLayer(nnx.Module):
-    """f(x) = N⁻¹ Σ_j a_j relu(⟨b_j, x⟩), or N^{-1/2} in place of N⁻¹ (Huix et al. 2022, eq. 3).
+    """f(x) = N⁻¹ Σ_j a_j relu(⟨b_j, x⟩), or N^{-1/2} in place of N⁻¹ (Huix et al. 2022, equation 3).
 
     Parameters
     ----------
-    in_features, width, out_features
-        d_in, N and d_out.
+    in_features
+        Inputs, d_in.
+    width
+        Neurons, N.
+    out_features
+        Outputs, d_out.
     scaling
         "mean-field" for 1/N, "ntk" for 1/√N.
     rngs
@@ -69,8 +73,10 @@ class ConvTwoLayer(nnx.Module):
     ----------
     image_shape
         (height, width, channels) of an input.
-    width, out_features
-        N and d_out.
+    width
+        Channels, N.
+    out_features
+        Outputs, d_out.
     scaling
         "mean-field" for 1/N, "ntk" for 1/√N.
     rngs

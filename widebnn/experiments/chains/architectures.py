@@ -212,7 +212,7 @@ SETTING = ("architecture", "dataset", "depth")
     "the narrowest. With one hidden layer on CIFAR-10, up to width 16,384, the ratio of its effective "
     "samples of U to those of pCN grows too, over the widths at which bulk and tail have 150 of each, which "
     "stand for a hundred. LMC has γ = 1.",
-    mended="ten effective samples passed, also of chains that disagreed.",
+    mended="it let ten effective samples pass, also of chains that disagreed.",
     would_change="5,000 steps or more, as many at every width, of chains that agree.",
     page="11-left-open#fig-left-open",
 )

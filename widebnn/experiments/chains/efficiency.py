@@ -131,7 +131,7 @@ def efficiency(config: Efficiency) -> Iterator[Row]:
     weights that the data inform, and Rao–Blackwellised predictions on the part of test images that lies in
     the span of the training images. A step is timed apart, on one chain, all samplers of a width in turn.
 
-    The papers report no effective samples per second, and "paper" is what a GPU makes of it.
+    The papers report no effective samples per second, and the scale "paper" is a size chosen for a GPU.
 
     Yields
     ------

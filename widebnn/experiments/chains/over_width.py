@@ -192,8 +192,8 @@ PAPERS = ("pCN", "pCNL", "Langevin")
     claim="With the width the acceptance of pCN and pCNL rises at equal β and their gap closes; that of LMC "
     "falls.",
     paper="trends over widths 128 to 8,192 at β = 0.2, 0.1, 0.01",
-    rule="What pCN accepts more than LMC at the largest β, in the widest network less in the narrowest, "
-    "decides: above 0. Shown are that at each β pCN and pCNL accept more at the widest network than at the "
+    rule="How far pCN's acceptance exceeds LMC's at the largest β, widest network less narrowest, decides: "
+    "above 0. Shown are that at each β pCN and pCNL accept more at the widest network than at the "
     "narrowest, that the gap between them is smaller there than at its greatest, and that at β = 0.2 and 0.1 "
     "LMC accepts less there than at its best. LMC has γ = 1; the published code has 0.01.",
     mended="it asked LMC to end below its narrowest network, where the paper has it rise before it falls.",
@@ -232,7 +232,7 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
     "weights under pCN at the largest β the first decides. Resolved are 150 effective samples, which stand "
     "for a hundred, of the weights also in bulk and tail. One chain each; the error of a mean over "
     "projections is from their range. LMC has γ = 1; the published code has 0.01.",
-    mended="ten effective samples passed, which 320 draws are estimated at whatever they have.",
+    mended="it let ten effective samples pass, which is what 320 draws are estimated at whatever they have.",
     would_change="100,000 steps or more per chain, and LMC at γ = 0.01 too.",
     page="07-cifar10-over-width#fig-ess",
 )
@@ -271,7 +271,7 @@ def pcn_suffices(results: Results) -> Iterator[Finding]:
     ess = [_resolved(results, rows.where(sampler=name), "weights")[-1] for name in ("pCN", "pCNL")]
     gain = ess[0] / ess[1] / (pcn / pcnl)
     yield Finding(f"ESS per second, pCN ÷ pCNL, width {width:,}", gain, above=1, decides=True)
-    yield Finding("milliseconds per step, pCNL ÷ pCN", pcnl / pcn, above=1)
+    yield Finding("time per step, pCNL ÷ pCN", pcnl / pcn, above=1)
 
 
 def _resolved(results: Results, rows: Rows, quantity: str) -> list[Measure]:

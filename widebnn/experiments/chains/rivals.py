@@ -134,7 +134,7 @@ def rivals(config: Rivals) -> Iterator[Row]:
     """Every sampler after its own adaptation, from prior draws until its chains have converged.
 
     The functions whose effective samples count are the same for all: the potential without the readout, and
-    ten entries of ΨΨᵀ. "paper" is what a GPU makes of it.
+    ten entries of ΨΨᵀ. The scale "paper" is a size chosen for a GPU.
 
     Yields
     ------
@@ -265,8 +265,8 @@ def _summary(draws: Draws, burn_in: int, gradients: float) -> Row:
     claim="On whitened layers function-space HMC makes more effective samples per second than the exact "
     "samplers of BlackJAX do.",
     rule="The least effective sample size, of U and ten entries of ΨΨᵀ, counts where chains are long enough "
-    "to resolve it; a run that is not has no number. The headline: at the largest width, in the deepest "
-    "network, effective samples per second of function-space HMC ÷ those of the best exact sampler of "
+    "to resolve it; a run that is not has no number. At the largest width, in the deepest network, "
+    "effective samples per second of function-space HMC ÷ those of the best exact sampler of "
     "BlackJAX, all on whitened layers, above 1. At each other width and depth: the same. Errors are judged "
     "by Student's t.",
     mended="it also asked for adjusted MCLMC on whitened layers ÷ on weights, where no chain burnt in, and "

@@ -139,8 +139,7 @@ MODERATE = 1_024  # a width at which the papers still see next to no cost
     "network than in the narrowest, and less in the widest convolutional network than in the dense one "
     "nearest in width, resolved where both observe as many images; and that in the smaller space it is below "
     "2 up to width 1,024.",
-    mended="it asked for a greater cost in CNNs, of which the paper says the opposite, and not for its "
-    "number.",
+    mended="it asked for a greater cost in CNNs, the opposite of what the paper says, and not for the 1.5.",
     would_change="A run on an accelerator, with as many images for both networks.",
     page="15-step-cost#fig-step-cost",
 )

@@ -60,7 +60,7 @@ class Unitwise(Configuration):
 def unitwise(config: Unitwise) -> Iterator[Row]:
     """Unit-wise chains on the posterior of a network with one hidden layer, over its width.
 
-    No paper has this sampler, and "paper" is what a GPU makes of it.
+    No paper has this sampler, and the scale "paper" is a size chosen for a GPU.
 
     Yields
     ------

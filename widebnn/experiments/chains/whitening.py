@@ -83,7 +83,7 @@ def _cost(config: Whitening) -> Cost:
 def whitening(config: Whitening) -> Iterator[Row]:
     """Function-space HMC on both, its angle tuned to an acceptance of 0.8, its trajectories of one radian.
 
-    No paper has it: "paper" is what a GPU makes of it.
+    No paper has it: the scale "paper" is a size chosen for a GPU.
 
     Yields
     ------

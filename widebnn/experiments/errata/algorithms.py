@@ -84,12 +84,12 @@ def printed_is_off(algorithm: str) -> Callable[[Rows], Iterator[Finding]]:
             what = f"{target}: mean {printed['quantity']}"
             off = Measure.of(printed, "posterior") - Measure.of(printed, "chain")
             yield Finding(f"{what}, posterior less chain as printed", off, above=0)
-            against = [(right, "posterior", "right chain less posterior")]
+            against = [(right, "posterior", "corrected chain less posterior")]
             if printed["law"] is not None:
                 against.append((printed, "law", "chain as printed less its law"))
             for row, wanted, words in against:
                 share = (Measure.of(row, "chain") - Measure.of(row, wanted)) / abs(off.value)
-                yield Finding(f"{what}, {words}, of that", share, above=-0.2, below=0.2)
+                yield Finding(f"{what}, {words}, ÷ the first difference", share, above=-0.2, below=0.2)
 
     return summary
 

@@ -198,7 +198,7 @@ def samples_another_law(rows: Rows) -> Iterator[Finding]:
         off, of = exact - chain, f"width {width:,}"
         yield Finding(f"{of}: mean of Φ, posterior less published chain", off, above=0)
         share = (chain - published) / abs(off.value)
-        what = f"{of}: mean of Φ, chain less its law, of that difference"
+        what = f"{of}: mean of Φ, chain less its law, ÷ the difference above"
         yield Finding(what, share, above=-0.2, below=0.2)
         shift = found.measure("potential_shift", "potential_shift_error")
         yield Finding(f"{of}: shift of U in its posterior deviations", shift, above=0)

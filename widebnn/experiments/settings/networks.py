@@ -70,7 +70,7 @@ class Network(NamedTuple):
 
     @property
     def floats(self) -> int:
-        """Numbers that a chain holds, about: its state, and outputs of layers and kernels for a gradient.
+        """About how many numbers a chain holds (its state, and for a gradient outputs of layers and kernels).
 
         A sampler holds its position, a proposal, gradients, momenta and variates: about 8 times the weights.
         """

@@ -125,8 +125,10 @@ def classification_summary(
 
     Parameters
     ----------
-    inside, labels
-        Probabilities of test images, one row an image, and their classes.
+    inside
+        Probabilities of test images, one row per image.
+    labels
+        Their classes.
     outside
         Probabilities of images of another distribution.
 

@@ -120,7 +120,7 @@ def smoother_in_phi(rows: Rows) -> Iterator[Finding]:
     phi = of_width.where(parametrisation="φ")
     sizes, spread = sorted(phi.values("num_train")), phi.over("num_train", "spread_potential")
     growth = (spread[-1] / sizes[-1]) / (spread[0] / sizes[0])
-    yield Finding("deviation of U an image in φ, most images ÷ fewest", growth, above=1)
+    yield Finding("deviation of U per image in φ, most images ÷ fewest", growth, above=1)
 
 
 def _slices(

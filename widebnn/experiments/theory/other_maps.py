@@ -212,7 +212,7 @@ def over_maps(config: OverMaps) -> Iterator[Row]:
     "widest network, of projections of θ, which decides. Shown are the same of predictions and at the "
     "narrowest, that the gain grows, and that the Laplace map beats it at the widest. Errors are judged by "
     "Student's t. On 64 digits of two classes, at an acceptance of 0.9.",
-    mended="a row whose headline fails was reproduced in part.",
+    mended="it called the row reproduced in part although the number that decides fails.",
     would_change="The paper's setting: CIFAR-10 in ten classes, n = 256, three hidden layers, γ tuned and "
     "100,000 steps.",
     page="17-other-maps#fig-maps",

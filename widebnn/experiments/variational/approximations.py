@@ -39,8 +39,8 @@ class Approximations(Configuration):
     num_classes: Annotated[int, "Classes that are seen, 2 to 9; the others are out of distribution."] = 7
     num_train: Annotated[Count, "Images of all classes; those whose class is seen are observed."] = 360
     num_test: NumTest = 1_000
-    width: Annotated[Count, "d."] = 512
-    depth: Annotated[Count, "L."] = 1
+    width: Annotated[Count, "Units d of a hidden layer."] = 512
+    depth: Annotated[Count, "Hidden layers, L."] = 1
     noise_std: Noise = 0.1
     num_draws: Annotated[Count, "Draws of functions per method."] = 100
     num_chains: Annotated[Count, "MCMC chains that share the draws."] = 4

@@ -31,7 +31,7 @@ class MeanFieldGap(Configuration):
     losses: Losses = ("square", "cross-entropy")
     scalings: Scalings = ("mean-field", "ntk")
     widths: Widths = (16, 64, 256, 1_024, 4_096)
-    num_train: Annotated[Counts, "p: part of the grid."] = (25, 50, 100)
+    num_train: Annotated[Counts, "Observations, p: part of the grid."] = (25, 50, 100)
     num_posteriors: Annotated[Count, "Random q per width: means from N(0, v), all deviations √v."] = 10
     prior_variance: PriorVariance = 1 / 5
     num_samples: Annotated[Several, "Draws of the weights for the cross-entropy."] = 400

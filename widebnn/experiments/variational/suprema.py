@@ -34,7 +34,7 @@ class Suprema(Configuration):
 
     taus: Annotated[Positives, "Part of the grid."] = (0.01, 0.02)
     widths: Widths = (8, 16, 32, 64, 128, 256, 512)
-    num_train: Annotated[Counts, "p: part of the grid."] = (10, 20, 40)
+    num_train: Annotated[Counts, "Observations, p: part of the grid."] = (10, 20, 40)
     prior_variance: PriorVariance = 1 / 5
     max_mean: Annotated[Positive, "Of Ξ."] = 2.0
     min_std: Annotated[Positive, "Of Ξ."] = 0.01

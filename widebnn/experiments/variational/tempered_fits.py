@@ -37,7 +37,7 @@ class TemperedFits(Configuration):
 
     dataset: Annotated[str, partial(one_of, PAIRS), "In distribution, as `ood_split` has it."] = "mnist"
     outside: Annotated[str, "Out of distribution, likewise."] = "fashion_mnist"
-    num_train: Annotated[Count, "p."] = 60_000
+    num_train: Annotated[Count, "Observations, p."] = 60_000
     num_test: Annotated[int, partial(at_least, NUM_BINS), "To test on; as many lie outside."] = 10_000
     taus: Annotated[tuple[float, ...], non_negative, "τ."] = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
     num_repeats: Annotated[Count, "Fits at each τ, each with randomness of its own."] = 5

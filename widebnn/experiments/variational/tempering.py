@@ -35,7 +35,7 @@ class Tempering(TemperedFits):
     Means start at N(0, 0.01²), as in `widebnn.vi.TwoLayer`.
     """
 
-    width: Annotated[Count, "N."] = 400
+    width: Annotated[Count, "Width N of the hidden layer."] = 400
     prior_variance: PriorVariance = 0.2
     local: Annotated[bool, "Whether steps use local reparametrisation."] = True
 
@@ -133,7 +133,7 @@ def weights_over_tau(results: Results) -> Iterator[Finding]:
 
 tempering.claim(
     "V-F6",
-    where="Figure 6",
+    where="Figure 6, on other data",
     claim="Predictive entropies rise with τ inside and outside the distribution (MNIST against "
     "Fashion-MNIST).",
     paper="the same, on data that the paper does not use",
