@@ -1,7 +1,8 @@
 """Run every benchmark and write `_build/bench.json`: `python -m benchmarks`.
 
 With names of samplers, such as `python -m benchmarks pCNL "BlackJAX NUTS"`, only they are run, beside those
-that stand for ours, and their rows take the place of those that the file has.
+of ours that they are compared with, at the sizes where they are listed. Their rows take the place of those
+that the file has.
 
 Chains run first, since effective samples per step do not depend on the machine; then everything is timed, on
 a machine that should do nothing else. The file is written anew after each row, so that a run that is
@@ -20,9 +21,10 @@ from typing import Any, NamedTuple
 import jax
 
 import widebnn as wb
-from benchmarks.depth import gradients_whitened_vs_weights
+from benchmarks.depth import gradient_exponent, gradients_whitened_vs_weights
 from benchmarks.effective_samples import (
     BLACKJAX,
+    ON_WEIGHTS,
     OURS,
     PAPERS,
     PCN,
@@ -35,6 +37,7 @@ from benchmarks.effective_samples import (
     median_times,
     mixing,
     paper_pcn,
+    size,
 )
 from benchmarks.machine import Machine, machine
 from benchmarks.peak_memory import peak_memory
@@ -61,18 +64,35 @@ STEPS = (
     (repriorised_overhead, (512, 1_024, 2_048)),
 )
 """Comparisons and the widths that each is made at."""
-COMPARED = ("unit-wise", "function-space HMC", "pCN, acceptance 0.4")
+COMPARED = ("unit-wise", "function-space HMC", "function-space HMC, one radian")
+"""Of ours, what others are compared with."""
+SHALLOW = ("unit-wise", "function-space HMC", "pCN, acceptance 0.4")
+DEEP = ("function-space HMC, one radian", "BlackJAX adjusted MCLMC")
+_FIRST = (*SHALLOW, *PAPERS, *BLACKJAX)
 EFFICIENCY = {
-    1_024: (*COMPARED, *PAPERS, *BLACKJAX, *(name for name in OURS if name not in COMPARED)),
-    4_096: (*COMPARED, *BLACKJAX),
-    128: COMPARED,
-    512: COMPARED,
-    2_048: COMPARED,
-    8_192: COMPARED,
+    (1_024, 1): (*_FIRST, *(name for name in OURS if name not in (*_FIRST, *DEEP))),
+    (4_096, 1): (*SHALLOW, *(name for name in BLACKJAX if name != "BlackJAX mgrad")),
+    (128, 1): SHALLOW,
+    (512, 1): SHALLOW,
+    (2_048, 1): SHALLOW,
+    (8_192, 1): SHALLOW,
+    (1_024, 2): (*DEEP, *ON_WEIGHTS),
+    (1_024, 3): DEEP,
+    (4_096, 2): ("function-space HMC, one radian", *ON_WEIGHTS),
 }
-"""Samplers whose effective samples are counted, by width; the papers' pCN goes with ours."""
+"""Samplers whose effective samples are counted, by width and depth; the papers' pCN goes with ours."""
+PEERS = {
+    "ess_vs_paper_pcn": [f"paper {name}" for name in PCN],
+    "ess_vs_paper_lmc": ["paper LMC"],
+    "ess_vs_blackjax_nuts": ["BlackJAX NUTS"],
+    "ess_vs_blackjax_hmc": [name for name in BLACKJAX if name.startswith("BlackJAX HMC")],
+    "ess_vs_blackjax_amclmc": ["BlackJAX adjusted MCLMC"],
+    "ess_vs_mgrad": ["BlackJAX mgrad"],
+    "ess_whitened_vs_weights": list(ON_WEIGHTS),
+}
+"""Whose best the best of ours is compared with, by row."""
 
-KEYS = {"rows": ("id",), "efficiency": ("width", "sampler"), "waterfall": ("name",)}
+KEYS = {"rows": ("id",), "efficiency": ("width", "depth", "sampler"), "waterfall": ("name",)}
 """The tables, and what tells a row of each from the others."""
 
 
@@ -98,11 +118,11 @@ class Record:
 
 
 def _key(table: str, row: dict[str, Any]) -> tuple:
-    return tuple(row[key] for key in KEYS[table])
+    return tuple(row.get(key, 1) for key in KEYS[table])  # an early row has no depth, which was 1
 
 
 class Followed(NamedTuple):
-    """All samplers at one width: how they mix, their draws, and how they are timed."""
+    """All samplers of one network: how they mix, their draws, and how they are timed."""
 
     posterior: Posterior
     found: dict[str, Mixing]
@@ -116,24 +136,27 @@ def main(samplers: Sequence[str] = ()) -> None:
         one_of(SAMPLERS, sampler=name)
     record = Record(json.loads(OUTPUT.read_text()) if samplers else {})
     data = wb.data.cifar10(num_train=256, num_test=100)
-    chosen = {
-        width: [name for name in names if not samplers or name in (*COMPARED, *samplers)]
-        for width, names in EFFICIENCY.items()
-    }
-    followed = {width: follow(Posterior(data, width), names) for width, names in chosen.items()}
+    followed = {network: follow(Posterior(data, *network), names) for network, names in chosen(samplers)}
     print("from here on, everything is timed", flush=True)
     record.machine = machine()
     for row in () if samplers else costs(data):
         record.add("rows", row)
-    for width, chains in followed.items():
+    for network, chains in followed.items():
         times = median_times(chains.clocks)
         rows = {name: Efficiency(chains.found[name], times[name]) for name in times}
         for row in rows.values():
             record.add("efficiency", row.row())
-        for row in comparisons(width, rows, chains.draws):
+        for row in comparisons(size(*network), rows, chains.draws):
             record.add("rows", row)
-    for row in waterfall(followed[1_024].posterior, followed[1_024].found):
+    for row in () if samplers else waterfall(followed[1_024, 1].posterior, followed[1_024, 1].found):
         record.add("waterfall", row)
+
+
+def chosen(samplers: Sequence[str] = ()) -> Iterator[tuple[tuple[int, int], list[str]]]:
+    """Widths and depths, and what is run there: all, or `samplers` and what they are compared with."""
+    for network, names in EFFICIENCY.items():
+        if not samplers or set(samplers) & set(names):
+            yield network, [name for name in names if not samplers or name in (*COMPARED, *samplers)]
 
 
 def costs(data: wb.data.Dataset) -> Iterator[Comparison]:
@@ -142,6 +165,7 @@ def costs(data: wb.data.Dataset) -> Iterator[Comparison]:
         for width in widths:
             yield benchmark(data, width)
     yield from gradients_whitened_vs_weights(data)
+    yield gradient_exponent(data)
     yield from vi_epoch()
     yield from regressor_fits()
     yield from peak_memory()
@@ -159,20 +183,14 @@ def follow(posterior: Posterior, names: Iterable[str]) -> Followed:
     return chains
 
 
-def comparisons(width: int, found: dict[str, Efficiency], draws: dict[str, wb.Draws]) -> list[Comparison]:
+def comparisons(network: str, found: dict[str, Efficiency], draws: dict[str, wb.Draws]) -> list[Comparison]:
     """The best of ours against each of the others that were run."""
-    peers = {
-        "paper_pcn": [f"paper {name}" for name in PCN],
-        "paper_lmc": ["paper LMC"],
-        "blackjax_nuts": ["BlackJAX NUTS"],
-        "blackjax_hmc": [name for name in found if name.startswith("BlackJAX HMC")],
-    }
     ours = max((found[name] for name in OURS if name in found), key=lambda row: row.ess_per_second)
     rows = []
-    for id, names in peers.items():
+    for id, names in PEERS.items():
         if names := [name for name in names if name in found]:
             peer = max((found[name] for name in names), key=lambda row: row.ess_per_second)
-            rows.append(_comparison(f"ess_vs_{id}_{width}", ours, peer, draws))
+            rows.append(_comparison(f"{id}_{network}", ours, peer, draws))
     return rows
 
 

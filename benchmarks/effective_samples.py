@@ -1,36 +1,43 @@
 """Effective samples per second: samplers of ours and of others, on one posterior, in one run.
 
 An effective sample size is the least over the potential, 100 random projections of the rotated weights below
-the readout, and Rao–Blackwellised predictions for test images. It is estimated from chains that begin in the
-posterior, whose draws cost nothing here: how many steps an effective sample takes does not depend on the
-machine. The milliseconds of a step are timed apart, of all samplers in turn, without collecting anything and
-on one chain.
+the readout, and Rao–Blackwellised predictions for test images. Chains in several hidden layers move on
+whitened ones or on weights; there it is the least over the potential and ten entries of ΨΨᵀ, which are the
+same functions of the network for both.
+
+It is estimated from chains that begin in the posterior, whose draws cost nothing here: how many steps an
+effective sample takes does not depend on the machine. The milliseconds of a step are timed apart, of all
+samplers in turn, without collecting anything and on one chain.
 
 The papers' pCN and Langevin chains have in law the informed part that ours have (`benchmarks.paper_lmc`), and
 are followed there; what is timed is their own step.
 """
 
+import copy
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-import blackjax
 import jax
 import numpy as np
-from blackjax.adaptation.base import get_filter_adapt_info_fn
 
 import widebnn as wb
 from benchmarks.paper_lmc import lmc_steps
 from benchmarks.paper_pcn import pcn_steps
-from benchmarks.steps import compiled_steps, informed_target, network, python_steps, repeated
-from benchmarks.timing import on_one_thread
-from widebnn.samplers import tuned
+from benchmarks.steps import compiled_steps, informed_target, marginal_target, network, python_steps, repeated
+from benchmarks.timing import in_turn, on_one_thread
+from widebnn.experiments.chains.rivals import CONTENDERS, watched
+from widebnn.experiments.settings.blackjax_samplers import BLACKJAX as ADAPTATIONS
+from widebnn.experiments.settings.blackjax_samplers import Adaptation, windows
+from widebnn.samplers import Tuned, tuned
 from widebnn.targets._rotated import Rotated
+from widebnn.targets._whitened import Whitened
 from widebnn.tuning import Candidate, Choice, tune
 
 __all__ = [
     "BLACKJAX",
+    "ON_WEIGHTS",
     "OURS",
     "PAPERS",
     "PCN",
@@ -43,6 +50,7 @@ __all__ = [
     "median_times",
     "mixing",
     "paper_pcn",
+    "size",
 ]
 
 NUM_CHAINS = 4
@@ -54,6 +62,7 @@ correlations looks better than it is."""
 MAX_SECONDS = 500.0
 """Of a run, at which it ends all the same."""
 TUNING_SECONDS = 10.0
+NUM_SWEEPS = 50
 ADAPTATION_STEPS = 150
 ROUNDS = 5
 
@@ -66,6 +75,7 @@ class Mixing(NamedTuple):
 
     sampler: str
     width: int
+    depth: int
     setting: str
     step_size: float | None
     acceptance: float
@@ -102,26 +112,52 @@ class Method(NamedTuple):
     clock: Clock
 
 
-class Posterior:
-    """The posterior at one width, chains in it, and the functions whose effective samples count."""
+def size(width: int, depth: int) -> str:
+    """A network's in the name of a row: 1024, and 1024x2 where there are two hidden layers."""
+    return f"{width}" if depth == 1 else f"{width}x{depth}"
 
-    def __init__(self, data: wb.data.Dataset, width: int, num_projections: int = 100, num_sweeps: int = 50):
-        self.data, self.width, self.target = data, width, informed_target(data, width)
-        self.bnn = network(data, width)
+
+class Posterior:
+    """The posterior of one network, chains in it, and the functions whose effective samples count.
+
+    One hidden layer burns in by sweeps over its units, several by function-space HMC.
+    """
+
+    def __init__(self, data: wb.data.Dataset, width: int, depth: int = 1, num_projections: int = 100):
+        self.data, self.width, self.depth = data, width, depth
+        self.bnn = network(data, width, depth)
         keys = jax.random.split(jax.random.key(width), 3)
         self.rng_key = keys[2]
-        basis = self.target.basis
-        seen = np.asarray(data.x_test @ basis @ basis.T, data.x_test.dtype)  # what a chain alone determines
-        self.collect = {
-            "potential": self.target.potential,
-            "weights": wb.random_projections(keys[0], self.target.template, num_projections),
-            "predictions": self.target.predictive_mean(seen),
-        }
-        sweeps = wb.samplers.unitwise(self.target)
-        burnt_in = partial(wb.sample, keys[1], sweeps, self.target, num_samples=1, burn_in=num_sweeps)
+        if depth == 1:
+            self.target = target = informed_target(data, width)
+            seen = data.x_test @ target.basis @ target.basis.T  # what a chain alone determines
+            self.collect = {
+                "potential": target.potential,
+                "weights": wb.random_projections(keys[0], target.template, num_projections),
+                "predictions": target.predictive_mean(np.asarray(seen, data.x_test.dtype)),
+            }
+            tuning = {"weights": wb.random_projections(jax.random.key(0), target.template, 10)}
+            self.tuned_by = {"potential": target.potential} | tuning
+            sampler, burn_in = wb.samplers.unitwise(target), NUM_SWEEPS
+        else:
+            self.target = wb.targets.whitened(marginal_target(data, width, depth))
+            self.collect = self.tuned_by = watched(self.target)
+            adapted = RADIAN.adaptation.adapt(self.target, self.target.draw_prior(keys[1]), keys[0])
+            sampler, burn_in = adapted.sampler, RADIAN.burn_in
+        burnt_in = partial(wb.sample, keys[1], sampler, self.target, num_samples=1, burn_in=burn_in)
         self.positions = burnt_in(num_chains=NUM_CHAINS, progress=False).position
         with on_one_thread():
             self.ms_potential = repeated(self.target.potential, self.first(None), 50)()
+
+    def on_weights(self) -> "Posterior":
+        """The same chains and functions of the same networks, where chains move on weights."""
+        assert isinstance(self.target, Whitened)
+        keys = jax.random.split(self.rng_key, NUM_CHAINS)
+        other = copy.copy(self)
+        other.target = self.target.weights
+        other.positions = jax.jit(jax.vmap(self.target.restored))(self.positions, keys)
+        other.collect = other.tuned_by = watched(other.target)
+        return other
 
     def first(self, num: int | None) -> Any:
         """Positions of `num` chains, or, with None, of one without its axis."""
@@ -139,11 +175,7 @@ class Posterior:
         return partial(compiled_steps, sampler, self.target, initial=self.first(1))
 
     def tune(self, candidates: Mapping[str, Candidate]) -> Choice:
-        """`widebnn.tuning.tune`, by the potential and by ten projections."""
-        collect = {
-            "potential": self.target.potential,
-            "weights": wb.random_projections(jax.random.key(0), self.target.template, 10),
-        }
+        """`widebnn.tuning.tune`, by the potential and by ten projections, or ten entries of ΨΨᵀ."""
         budget = 1e3 * TUNING_SECONDS / self.ms_potential / len(candidates)
         cost = max(float(candidate.cost) for candidate in candidates.values())
         return tune(
@@ -152,13 +184,15 @@ class Posterior:
             self.target,
             budget=max(budget, 100 * cost),
             num_chains=1,
-            collect=collect,
+            collect=self.tuned_by,
             initial=self.first(1),
         )
 
 
 def mixing(posterior: Posterior, name: str) -> tuple[Mixing, wb.Draws, Clock]:
     """Set a sampler, run it until it has made enough effective samples, and count them."""
+    if name in ON_WEIGHTS:
+        posterior = posterior.on_weights()
     sampler, setting, step_size, clock = SAMPLERS[name](posterior)
     draws = long_run(posterior, sampler)
     least, worst = least_ess(draws.collected)
@@ -166,6 +200,7 @@ def mixing(posterior: Posterior, name: str) -> tuple[Mixing, wb.Draws, Clock]:
     found = Mixing(
         sampler=name,
         width=posterior.width,
+        depth=posterior.depth,
         setting=setting,
         step_size=step_size,
         acceptance=draws.acceptance_rate,
@@ -190,8 +225,7 @@ def median_times(clocks: Mapping[str, Clock]) -> dict[str, float]:
     """Milliseconds of a step of each, the median of `ROUNDS` timings of half a second, made in turn."""
     with on_one_thread():
         timed = {name: clock(max(5, int(500 / clock(3)()))) for name, clock in clocks.items()}
-        rounds = [{name: run() for name, run in timed.items()} for _ in range(ROUNDS)]
-    return {name: float(np.median([times[name] for times in rounds])) for name in clocks}
+    return {name: float(np.median(times)) for name, times in in_turn(timed, ROUNDS).items()}
 
 
 def long_run(posterior: Posterior, sampler) -> wb.Draws:
@@ -316,28 +350,27 @@ def _acceptance(posterior: Posterior, sampler: wb.samplers.Sampler) -> float:
     return draws.acceptance_rate
 
 
-def _blackjax(algorithm, **fixed) -> Callable[[Posterior], Method]:
-    """After BlackJAX's window adaptation of a step size, for an acceptance of 0.8, and a diagonal mass."""
+def _adapted(adaptation: Adaptation, num_gradients: int = 1) -> Callable[[Posterior], Method]:
+    """After its own adaptation; where that is left to a burn-in, tuned, at so many gradients per step."""
 
     def method(posterior: Posterior) -> Method:
-        logdensity = posterior.target.logdensity
-        adaptation = blackjax.window_adaptation(
-            algorithm,
-            logdensity,
-            initial_step_size=0.1,  # from 1, the first trajectories are a thousand gradients long
-            adaptation_info_fn=get_filter_adapt_info_fn(),
-            **fixed,
-        )
-        run: Any = adaptation.run
         with on_one_thread():
-            (_, found), _ = run(posterior.rng_key, posterior.first(None), ADAPTATION_STEPS)
-        sampler = algorithm(logdensity, **found)
-        setting = "".join(f"{value} leapfrog steps" for value in fixed.values())
-        return Method(sampler, setting, float(found["step_size"]), posterior.clock(sampler))
+            adapted = adaptation.adapt(posterior.target, posterior.first(None), posterior.rng_key)
+        sampler, step_size = adapted.sampler, adapted.step_size
+        if isinstance(sampler, Tuned):
+            found = posterior.tune({"": Candidate(sampler, 3 * num_gradients)})
+            sampler, step_size = found.sampler, found.step_size
+        return Method(sampler, adapted.setting, step_size, posterior.clock(sampler))
 
     return method
 
 
+def _windows(name: str, **fixed) -> Callable[[Posterior], Method]:
+    return _adapted(Adaptation(windows(name, "window_adaptation", ADAPTATION_STEPS, **fixed), 0))
+
+
+RADIAN = CONTENDERS["function-space HMC"]
+"""As many kicks as make one radian; several layers are too slow to choose among numbers of them."""
 PCN = {f"pCN, acceptance {a}": _ours(partial(_pcn, a)) for a in (0.2, 0.4, 0.6)}
 OURS = {
     **PCN,
@@ -347,10 +380,14 @@ OURS = {
     "elliptical slice": _untuned(lambda target: wb.samplers.elliptical_slice(target.potential)),
     "function-space HMC": _ours(_function_space_hmc),
     "unit-wise": _untuned(wb.samplers.unitwise),
+    "function-space HMC, one radian": _adapted(RADIAN.adaptation, num_gradients=8),
 }
+ON_WEIGHTS = {"function-space HMC on weights": OURS["function-space HMC, one radian"]}
+"""Of several layers, in place of whitened ones."""
 PAPERS = {"paper LMC": _paper_lmc}
 BLACKJAX = {
-    "BlackJAX NUTS": _blackjax(blackjax.nuts),
-    **{f"BlackJAX HMC, {k} steps": _blackjax(blackjax.hmc, num_integration_steps=k) for k in (8, 16)},
+    "BlackJAX NUTS": _windows("nuts"),
+    **{f"BlackJAX HMC, {k} steps": _windows("hmc", num_integration_steps=k) for k in (8, 16)},
+    **{f"BlackJAX {name}": _adapted(ADAPTATIONS[name]) for name in ("adjusted MCLMC", "mgrad")},
 }
-SAMPLERS: dict[str, Callable[[Posterior], Method]] = OURS | PAPERS | BLACKJAX
+SAMPLERS: dict[str, Callable[[Posterior], Method]] = OURS | PAPERS | BLACKJAX | ON_WEIGHTS

@@ -29,16 +29,20 @@ __all__ = [
 STEP_SIZE = 0.1
 
 
-def network(data: wb.data.Dataset, width: int) -> wb.BNN:
-    """The papers' network: one hidden layer, GELU, σ = 0.1."""
-    features = wb.models.FCN(data.x_train.shape[1], width, depth=1, rngs=nnx.Rngs(0))
+def network(data: wb.data.Dataset, width: int, depth: int = 1) -> wb.BNN:
+    """The papers' network, GELU, σ = 0.1; with one hidden layer unless told otherwise."""
+    features = wb.models.FCN(data.x_train.shape[1], width, depth, rngs=nnx.Rngs(0))
     return wb.BNN(features, data.y_train.shape[1], noise_std=0.1)
+
+
+def marginal_target(data: wb.data.Dataset, width: int, depth: int = 1):
+    """The readout integrated out, in data space."""
+    return wb.targets.marginal(network(data, width, depth), data.x_train, data.y_train, space="data")
 
 
 def informed_target(data: wb.data.Dataset, width: int) -> Rotated:
     """Marginal, rotated, in data space: the target of our own samplers."""
-    marginal = wb.targets.marginal(network(data, width), data.x_train, data.y_train, space="data")
-    return wb.targets.rotated(marginal)
+    return wb.targets.rotated(marginal_target(data, width))
 
 
 def compiled_steps(

@@ -1,7 +1,6 @@
 """How two things are timed against each other."""
 
-import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import TypedDict
 
@@ -10,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from widebnn.experiments import device
 
-__all__ = ["Comparison", "compare", "on_one_thread"]
+__all__ = ["Comparison", "compare", "in_turn", "on_one_thread"]
 
 on_one_thread = partial(threadpool_limits, 1, user_api="blas")
 """LAPACK as it is in `widebnn.sample`: for us and, beside us, for whatever it makes faster."""
@@ -28,8 +27,17 @@ class Comparison(TypedDict):
     device: str
 
 
+def in_turn[Name: Hashable](
+    timed: Mapping[Name, Callable[[], float]], rounds: int
+) -> dict[Name, list[float]]:
+    """Times of each, one per round, so that whatever else the machine does falls on all."""
+    with on_one_thread():
+        times = [{name: run() for name, run in timed.items()} for _ in range(rounds)]
+    return {name: [found[name] for found in times] for name in timed}
+
+
 def compare(id: str, ours: Callable[[], float], peer: Callable[[], float], rounds: int = 7) -> Comparison:
-    """Time both in turn, `rounds` times, so that whatever else the machine does falls on both.
+    """Time both in turn, `rounds` times.
 
     Parameters
     ----------
@@ -45,14 +53,13 @@ def compare(id: str, ours: Callable[[], float], peer: Callable[[], float], round
     Comparison
         `ratio` is peer ÷ ours, larger is better for us; `spread` its quartiles over the rounds.
     """
-    with on_one_thread():
-        times = [(ours(), peer()) for _ in range(rounds)]
-    ratios = [theirs / mine for mine, theirs in times]
+    times = in_turn({"ours": ours, "peer": peer}, rounds)
+    ratios = np.divide(times["peer"], times["ours"])
     low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75]).tolist()
     return Comparison(
         id=id,
-        ours=statistics.median(mine for mine, _ in times),
-        peer=statistics.median(theirs for _, theirs in times),
+        ours=float(np.median(times["ours"])),
+        peer=float(np.median(times["peer"])),
         ratio=middle,
         spread=(low, high),
         unit="ms/step",

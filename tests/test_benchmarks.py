@@ -11,8 +11,9 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
-from benchmarks import machine, regressor_fit
-from benchmarks.__main__ import EFFICIENCY, STEPS
+from benchmarks import effective_samples, machine, regressor_fit
+from benchmarks.__main__ import EFFICIENCY, PEERS, STEPS, chosen
+from benchmarks.effective_samples import PCN, Posterior, size
 from benchmarks.numpyro_hmc import peak_mib
 from benchmarks.paper_lmc import lmc_steps
 from benchmarks.paper_pcn import log_density, pcn_steps
@@ -22,6 +23,17 @@ from benchmarks.timing import compare
 from benchmarks.vi_epoch import has_torch, our_epochs, torch_epochs, vi_epoch
 
 SHIPPED = Path(__file__).parents[1] / "book" / "results" / "bench.json"
+PENDING = {
+    "ess_vs_blackjax_amclmc_1024",
+    "ess_vs_blackjax_amclmc_4096",
+    "ess_vs_blackjax_amclmc_1024x2",
+    "ess_vs_blackjax_amclmc_1024x3",
+    "ess_vs_mgrad_1024",
+    "ess_whitened_vs_weights_1024x2",
+    "ess_whitened_vs_weights_4096x2",
+    "gradient_exponent_whitened_depth3",
+}
+"""Rows that are not shipped yet; one that comes into the file is taken out here."""
 
 
 @pytest.mark.slow
@@ -89,16 +101,51 @@ def test_shipped_tables_are_whole():
     bench = json.loads(SHIPPED.read_text())
     rows = {row["id"]: row for row in bench["rows"]}
     wanted = {f"{benchmark.__name__}_{width}" for benchmark, widths in STEPS for width in widths}
-    wanted |= {"ess_vs_paper_pcn_1024", "ess_vs_paper_lmc_1024"}
-    wanted |= {f"ess_vs_blackjax_{name}_{width}" for name in ("nuts", "hmc") for width in (1_024, 4_096)}
-    assert wanted <= set(rows)
+    wanted |= {"gradient_exponent_whitened_depth3"}
+    listed = {(*network, name) for network, names in EFFICIENCY.items() for name in names}
+    papers = {(width, depth, f"paper {name}") for width, depth, name in listed if name in PCN}
+    by_sampler = {name: id for id, names in PEERS.items() for name in names}
+    compared = {
+        (width, depth, name): f"{by_sampler[name]}_{size(width, depth)}"
+        for width, depth, name in listed | papers
+        if name in by_sampler
+    }
+    wanted |= set(compared.values())
+    assert wanted - set(rows) == PENDING
     for row in rows.values():
         low, high = row["spread"]
         assert 0 < low <= row["ratio"] <= high < math.inf
-    made = {(row["width"], row["sampler"]) for row in bench["efficiency"]}
-    assert {(width, name) for width, names in EFFICIENCY.items() for name in names} <= made
+    made = {(row["width"], row.get("depth", 1), row["sampler"]) for row in bench["efficiency"]}
+    deep = {(*network, name) for network, names in EFFICIENCY.items() if network[1] > 1 for name in names}
+    awaited = {key for key, id in compared.items() if id in PENDING} | (deep if PENDING else set())
+    assert listed <= made | awaited
     assert all(row["ess_per_second"] > 0 for row in bench["efficiency"])
     assert len(bench["waterfall"]) == 6
+
+
+def test_named_samplers_run_where_they_are_listed_beside_ours():
+    assert dict(chosen()) == {network: list(names) for network, names in EFFICIENCY.items()}
+    assert dict(chosen(["BlackJAX mgrad"])) == {
+        (1_024, 1): ["unit-wise", "function-space HMC", "BlackJAX mgrad"]
+    }
+    weights = ["function-space HMC, one radian", "function-space HMC on weights"]
+    assert dict(chosen(weights[1:])) == {(1_024, 2): weights, (4_096, 2): weights}
+
+
+def test_functions_of_a_deep_network_are_the_same_on_whitened_layers_and_on_weights(monkeypatch):
+    short = effective_samples.RADIAN._replace(burn_in=3)
+    monkeypatch.setattr(effective_samples, "RADIAN", short)
+    whitened = Posterior(wb.data.digits(12, 5), width=32, depth=2)
+    weights = whitened.on_weights()
+    assert len(jax.tree.leaves(weights.positions)[-1]) == effective_samples.NUM_CHAINS
+    assert jax.tree.map(jnp.shape, weights.positions) != jax.tree.map(jnp.shape, whitened.positions)
+    for name, function in whitened.collect.items():
+        ours, theirs = (
+            jax.vmap(function)(whitened.positions),
+            jax.vmap(weights.collect[name])(weights.positions),
+        )
+        np.testing.assert_allclose(ours, theirs, rtol=2e-3)
+        assert np.ptp(ours, axis=0).min() > 0  # chains differ
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from widebnn.targets import Target
 from widebnn.tree import Position
 from widebnn.until import Until
 
-__all__ = ["CONTENDERS", "Rivals", "rivals"]
+__all__ = ["CONTENDERS", "Rivals", "rivals", "watched"]
 
 WATCHED = 4
 """Images between which the kernel is watched."""
@@ -190,7 +190,7 @@ def _run(config: Rivals, dataset: Dataset, width: int, depth: int, contender: Co
             num_samples=1_000_000,
             burn_in=contender.burn_in,
             num_chains=config.num_chains,
-            collect=_watched(target),
+            collect=watched(target),
             until=Until(ess=config.ess, rhat=config.rhat, seconds=config.seconds),
             progress=False,
         )
@@ -222,7 +222,7 @@ def _gradient_seconds(marginal: targets.NetworkTarget, contender: Contender) -> 
     return min(seconds[1:])
 
 
-def _watched(target: targets.NetworkTarget) -> dict[str, Callable]:
+def watched(target: targets.NetworkTarget) -> dict[str, Callable]:
     """Functions of the network, whatever a chain moves on."""
     pairs = jnp.triu_indices(WATCHED)
 

@@ -15,7 +15,7 @@ from widebnn.sampling import Draws
 from widebnn.targets import Target
 from widebnn.tree import Position
 
-__all__ = ["BLACKJAX", "Adaptation", "Adapted", "blackjax"]
+__all__ = ["BLACKJAX", "Adaptation", "Adapted", "blackjax", "windows"]
 
 WINDOWS = 300
 """Steps in which a step size and a mass matrix are adapted."""
@@ -26,11 +26,13 @@ MICROCANONICAL = 2_000
 class Adapted(NamedTuple):
     """A sampler that is ready to run, or that `widebnn.sample` tunes in its burn-in.
 
-    `gradients` tells those of a step, on average over a run.
+    `gradients` tells those of a step, on average over a run; `step_size` and `setting`, what was found.
     """
 
     sampler: AnySampler | Tuned
     gradients: Callable[[Draws], float]
+    step_size: float | None = None
+    setting: str = ""
 
 
 class Adaptation(NamedTuple):
@@ -62,7 +64,7 @@ def _num_steps(draws: Draws) -> float:
     return float(draws.stats["n_steps"].mean())
 
 
-def _windows(name: str, adaptation: str, **fixed) -> Callable[..., Adapted]:
+def windows(name: str, adaptation: str, num_steps: int = WINDOWS, **fixed) -> Callable[..., Adapted]:
     """A step size for an acceptance of 0.8 and a mass matrix, in windows as Stan has them."""
 
     def adapted(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
@@ -72,9 +74,11 @@ def _windows(name: str, adaptation: str, **fixed) -> Callable[..., Adapted]:
         options = {"initial_step_size": 0.1} | fixed
         if adaptation == "window_adaptation":  # the other one keeps no history of itself as it is
             options["adaptation_info_fn"] = library.adaptation.base.get_filter_adapt_info_fn()
-        windows = getattr(library, adaptation)(algorithm, target.logdensity, **options)
-        (_, found), _ = windows.run(rng_key, position, WINDOWS)
-        return Adapted(algorithm(target.logdensity, **found), _num_steps)
+        run = getattr(library, adaptation)(algorithm, target.logdensity, **options).run
+        (_, found), _ = run(rng_key, position, num_steps)
+        setting = "".join(f"{value} leapfrog steps" for value in fixed.values())
+        sampler = algorithm(target.logdensity, **found)
+        return Adapted(sampler, _num_steps, float(found["step_size"]), setting)
 
     return adapted
 
@@ -104,7 +108,8 @@ def adjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]) 
         integration_steps_fn=num_steps,
         integration_steps_params=(found.L / found.step_size,),
     )
-    return Adapted(sampler, lambda draws: 2 * _num_steps(draws))
+    setting = f"{float(found.L / found.step_size):.2g} steps"
+    return Adapted(sampler, lambda draws: 2 * _num_steps(draws), float(found.step_size), setting)
 
 
 def unadjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
@@ -145,9 +150,9 @@ def mgrad_gaussian(target: Target, position: Position, rng_key: Key[Array, ""]) 
 
 
 BLACKJAX: Mapping[str, Adaptation] = {
-    "NUTS": Adaptation(_windows("nuts", "window_adaptation"), 31 * WINDOWS),
-    "NUTS, low-rank mass": Adaptation(_windows("nuts", "window_adaptation_low_rank"), 31 * WINDOWS),
-    "HMC, 8 steps": Adaptation(_windows("hmc", "window_adaptation", num_integration_steps=8), 8 * WINDOWS),
+    "NUTS": Adaptation(windows("nuts", "window_adaptation"), 31 * WINDOWS),
+    "NUTS, low-rank mass": Adaptation(windows("nuts", "window_adaptation_low_rank"), 31 * WINDOWS),
+    "HMC, 8 steps": Adaptation(windows("hmc", "window_adaptation", num_integration_steps=8), 8 * WINDOWS),
     "adjusted MCLMC": Adaptation(adjusted_mclmc, 4 * 3 * MICROCANONICAL // 10),
     "mgrad": Adaptation(mgrad_gaussian, 0),
     "unadjusted MCLMC": Adaptation(unadjusted_mclmc, 2 * 3 * MICROCANONICAL // 10),
