@@ -44,7 +44,9 @@ def escape(
     parts = _CODE.split("\n".join(lines))
     parts[::2] = [_MARKUP.sub(r"\\\g<0>", text) for text in parts[::2]]
     # A plural's s right behind a closing backtick needs an escaped space, which leaves no trace.
-    parts[2::2] = [re.sub(r"^(?=\w)", r"\\ ", text) for text in parts[2::2]]
+    for i in range(2, len(parts), 2):
+        if parts[i - 1].endswith("`"):
+            parts[i] = re.sub(r"^(?=\w)", r"\\ ", parts[i])
     lines[:] = "".join(parts).split("\n")
 
 
@@ -87,7 +89,8 @@ def _in_words(found: re.Match) -> str:
         return found[0]  # a type and its description
     name = "returns" if found[1] == "Returns" else "Yields"
     indented = ["    " + line if line else "" for line in body]
-    return "\n".join([f":{name}:", *indented, "", ""])
+    # Two blank lines end the section before it.
+    return "\n".join(["", "", f":{name}:", *indented, "", ""])
 
 
 def types(
