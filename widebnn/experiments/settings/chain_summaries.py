@@ -37,8 +37,8 @@ def convergence_summary(draws: Float[np.ndarray, "chain draw *event"]) -> dict[s
 
     Returns
     -------
-    - `rhat_squared`, what Pezzetti et al. call R̂ (`widebnn.diagnostics.rhat_squared`): mean over the entries, and
-      `_std`, `_median` and `_high` for deviation, median and largest; `share_below`, the share of entries
+    - `rhat_squared`, what Pezzetti et al. call R̂ (`widebnn.diagnostics.rhat_squared`): mean over the entries,
+      and `_std`, `_median` and `_high` for deviation, median and largest; `share_below`, the share of entries
       below 1.2;
     - `rhat`, rank-normalised, of split chains and the larger of bulk and folded draws (Vehtari et al. 2021),
       mean and `_high`; `rhat_late`, the same of the later half of the draws alone;
