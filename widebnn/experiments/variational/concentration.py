@@ -109,7 +109,7 @@ def keeps_the_corrected_bound(results: Results) -> Iterator[Finding]:
 
     for of, rows in (("", digits), ("coin, ", coin)):
         for delta, of_delta in rows.by("delta"):
-            beyond = share(max(of_delta.column("exceedance")))
+            beyond = share(float(max(of_delta.column("exceedance"))))
             what = f"{of}δ = {delta:g}: share beyond M√(log(2/δ)/(2p)), greatest over p"
             yield Finding(what, beyond, below=delta)
     (toss,) = coin
