@@ -444,18 +444,16 @@ def test_digital_object_identifiers_are_bare():
 
 def test_fields_of_tuples_show_no_text_that_python_made(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "book/_ext")
-    lines = [inspect.getdoc(wb.samplers.Sampler.init) or ""]
-    assert lines[0].startswith("Alias for field number")
-    importlib.import_module("docstrings").escape(None, "attribute", "init", None, None, lines)
-    assert not any(lines)
+    text = inspect.getdoc(wb.samplers.Sampler.init) or ""
+    assert text.startswith("Alias for field number")
+    assert importlib.import_module("docstrings").escape(text) == ""
 
 
 def test_attributes_that_share_a_description_are_listed_one_by_one(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "book/_ext")
-    lines = (inspect.getdoc(wb.BNNClassifier) or "").split("\n")
     docstrings = importlib.import_module("docstrings")
-    docstrings.escape(None, "class", "a name", None, None, lines)
-    docstrings.attributes(None, "class", "a name", None, None, lines)
+    text = docstrings.attributes(docstrings.escape(inspect.getdoc(wb.BNNClassifier) or ""))
+    lines = text.split("\n")
     start = lines.index("scales\\_")
     assert lines[start + 1 : start + 4] == [
         "    As in `BNNRegressor`.",
@@ -463,6 +461,25 @@ def test_attributes_that_share_a_description_are_listed_one_by_one(monkeypatch):
         "    As in `BNNRegressor`.",
     ]
     assert "Warns" in lines[start:]
+
+
+def test_results_stay_in_words_and_typed_ones_as_they_are(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    results = importlib.import_module("docstrings").results
+    in_words = "Yields\n------\nRows with width (one\nper network): value.\n\nRaises\n------\nValueError\n"
+    changed = results(in_words)
+    assert ":Yields:\n    Rows with width (one\n    per network): value." in changed
+    assert changed.endswith("\n\nRaises\n------\nValueError\n")
+    typed = "Returns\n-------\nPosterior\n    With all draws.\n"
+    assert results(typed) == typed
+
+
+def test_literal_blocks_are_not_escaped_and_what_follows_them_is(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    escape = importlib.import_module("docstrings").escape
+    text = "As here::\n\n    make(**scales)\n\nParameters\n----------\nx_\n    Of `row`s, a * b.\n"
+    wanted = text.replace("x_\n", "x\\_\n").replace("`row`s, a * b", "`row`\\ s, a \\* b")
+    assert escape(text) == wanted
 
 
 def test_signatures_have_shapes_once_and_tables_by_name(monkeypatch):
@@ -473,6 +490,8 @@ def test_signatures_have_shapes_once_and_tables_by_name(monkeypatch):
     shown, same = docstrings.alternatives(None, "function", "a name", None, None, arguments, returned)
     assert "Real[Array | ndarray, 'n ...'] | ~jaxtyping.Bool[Array | ndarray, 'n ...'] | Table, y" in shown
     assert "Real[Array, 'n ...']" in arguments and same == returned
+    made = docstrings.alternatives(None, "function", "a name", None, None, "(f=<function softmax>)", None)
+    assert made == ("(f=...)", None)
 
 
 def test_constructors_show_their_arguments(monkeypatch):

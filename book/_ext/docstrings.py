@@ -1,6 +1,7 @@
 """What Sphinx shows of the package: mathematics in plain Unicode, attributes one by one, short signatures."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -24,59 +25,41 @@ _TOGETHER = re.compile(
 _RESULT = re.compile(
     r"^(Returns|Yields)\n-+\n(.*?)(?=^\w+\n---|\Z)", re.DOTALL | re.MULTILINE
 )
+_TYPE = re.compile(r"^:vartype.*$", re.MULTILINE)
 _DEFAULT = re.compile(r"<factory>|<function (?:[\w.]*<lambda>|[\w.]+)>")
 _OF_BOTH = re.compile(r"([\w~.]+)\[Array, ('[^']*')\] \| \1\[ndarray, \2\]")
 _TABLE = "~widebnn._arrays.Frame | ~collections.abc.Sequence[~typing.Any]"
 
 
-def escape(
-    app: Sphinx,
-    what: str,
-    name: str,
-    obj: object,
-    options: object,
-    lines: list[str],
-) -> None:
-    """Escape the lines of one docstring in place; odd parts of the split are code."""
+def escape(text: str) -> str:
+    """Escape a docstring; odd parts of the split are code."""
     # All that Python itself knows of a field.
-    if lines and lines[0].startswith("Alias for field number"):
-        lines.clear()
-    parts = _CODE.split("\n".join(lines))
+    if text.startswith("Alias for field number"):
+        return ""
+    parts = _CODE.split(text)
     parts[::2] = [_MARKUP.sub(r"\\\g<0>", text) for text in parts[::2]]
     # A plural's s right behind a closing backtick needs an escaped space, which leaves no trace.
     for i in range(2, len(parts), 2):
         if parts[i - 1].endswith("`"):
             parts[i] = re.sub(r"^(?=\w)", r"\\ ", parts[i])
-    lines[:] = "".join(parts).split("\n")
+    return "".join(parts)
 
 
-def attributes(
-    app: Sphinx,
-    what: str,
-    name: str,
-    obj: object,
-    options: object,
-    lines: list[str],
-) -> None:
+def attributes(text: str) -> str:
     """Give each of `a, b` under Attributes an entry of its own, as napoleon does under Parameters alone."""
-    text = "\n".join(lines)
-    found = _ATTRIBUTES.search(text)
-    if found:
-        entries = _TOGETHER.sub(_one_by_one, found[0])
-        text = text[: found.start()] + entries + text[found.end() :]
-        lines[:] = text.split("\n")
+    return _ATTRIBUTES.sub(
+        lambda found: _TOGETHER.sub(_one_by_one, found[0]), text
+    )
 
 
-def results(
-    app: Sphinx,
-    what: str,
-    name: str,
-    obj: object,
-    options: object,
-    lines: list[str],
-) -> None:
+def _one_by_one(entry: re.Match) -> str:
+    names, description = entry.groups()
+    return "".join(f"{name}\n{description}" for name in names.split(", "))
+
+
+def results(text: str) -> str:
     """Keep what a function returns or yields as the text that it is, which napoleon would cut into a list."""
-    lines[:] = _RESULT.sub(_in_words, "\n".join(lines)).split("\n")
+    return _RESULT.sub(_in_words, text)
 
 
 def _in_words(found: re.Match) -> str:
@@ -93,23 +76,25 @@ def _in_words(found: re.Match) -> str:
     return "\n".join(["", "", f":{name}:", *indented, "", ""])
 
 
-def types(
-    app: Sphinx,
-    what: str,
-    name: str,
-    obj: object,
-    options: object,
-    lines: list[str],
-) -> None:
+def types(text: str) -> str:
     """Escape the `*` of shapes in types, which napoleon writes beside attributes."""
-    for i, line in enumerate(lines):
-        if line.startswith(":vartype"):
-            lines[i] = line.replace("*", r"\*")
+    return _TYPE.sub(lambda line: line[0].replace("*", r"\*"), text)
 
 
-def _one_by_one(entry: re.Match) -> str:
-    names, description = entry.groups()
-    return "".join(f"{name}\n{description}" for name in names.split(", "))
+def _changed(change: Callable[[str], str]) -> Callable[..., None]:
+    """What Sphinx calls with the lines of a docstring, from a change of its text."""
+
+    def handler(
+        app: Sphinx,
+        what: str,
+        name: str,
+        obj: object,
+        options: object,
+        lines: list[str],
+    ) -> None:
+        lines[:] = change("\n".join(lines)).split("\n")
+
+    return handler
 
 
 def alternatives(
@@ -157,10 +142,16 @@ def constructor(
 
 def setup(app: Sphinx) -> dict[str, bool]:
     # Before napoleon (500), whose own markup must survive.
-    app.connect("autodoc-process-docstring", escape, priority=400)
-    app.connect("autodoc-process-docstring", attributes, priority=410)
-    app.connect("autodoc-process-docstring", results, priority=410)
-    app.connect("autodoc-process-docstring", types, priority=600)
+    before, after = 400, 600
+    for change, priority in (
+        (escape, before),
+        (attributes, before),
+        (results, before),
+        (types, after),
+    ):
+        app.connect(
+            "autodoc-process-docstring", _changed(change), priority=priority
+        )
     # The first that answers is heard: what a constructor's metaclass hides is no array.
     app.connect("autodoc-process-signature", constructor)
     app.connect("autodoc-process-signature", alternatives)
