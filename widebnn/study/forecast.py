@@ -97,9 +97,8 @@ def forecast(
 def _kind(device: str) -> str:
     """A device, or all whose parts were joined, whatever the number of cores."""
     each = device.split("; ")
-    return "; ".join(
-        {one.rpartition(",")[0] if one.endswith((" core", " cores")) else one: 0 for one in each}
-    )
+    kinds = (one.rpartition(",")[0] if one.endswith((" core", " cores")) else one for one in each)
+    return "; ".join(dict.fromkeys(kinds))
 
 
 def _recorded(experiment: Experiment[Any], places: Iterable[Path]) -> Iterator[Results]:

@@ -343,10 +343,12 @@ def _gradients(rng_key, q: vi.MeanField, log_likelihood: Callable) -> tuple[floa
     of_likelihood = _step(q, z, lambda w, q: log_likelihood(w))
     derivative = jax.grad(lambda q: vi.expectation(rng_key, q, log_likelihood))(q)
 
+    v = 0.2  # the prior variance
+
     def log_ratio(w, q):
         """log q(w) − log P₀(w), up to a constant."""
         terms = jax.tree.map(
-            lambda w, mean, std: jnp.sum(w**2 / 0.2 - ((w - mean) / std) ** 2 - 2 * jnp.log(std)) / 2,
+            lambda w, mean, std: jnp.sum(w**2 / v - ((w - mean) / std) ** 2 - 2 * jnp.log(std)) / 2,
             w,
             q.mean,
             q.std,
@@ -354,13 +356,13 @@ def _gradients(rng_key, q: vi.MeanField, log_likelihood: Callable) -> tuple[floa
         return sum(jax.tree.leaves(terms))
 
     # Three nodes of Gauss and Hermite: of each weight the step is a polynomial of degree 2 in its own z.
-    nodes = {-math.sqrt(3): 1 / 6, 0.0: 2 / 3, math.sqrt(3): 1 / 6}
-    steps = [
-        jax.tree.map(lambda leaf, share=share: share * leaf, _step(q, _all(q, node), log_ratio))
-        for node, share in nodes.items()
-    ]
-    mean = jax.tree.map(lambda *leaves: sum(leaves), *steps)
-    return _relative(of_likelihood, derivative), _relative(mean, jax.grad(vi.kl_divergence)(q))
+    low, middle, high = (
+        _step(q, jax.tree.map(lambda leaf, node=node: jnp.full_like(leaf, node), q.mean), log_ratio)
+        for node in (-math.sqrt(3), 0.0, math.sqrt(3))
+    )
+    mean = jax.tree.map(lambda a, b, c: a / 6 + 2 * b / 3 + c / 6, low, middle, high)
+    of_kl = jax.grad(vi.kl_divergence)(q, v)
+    return _relative(of_likelihood, derivative), _relative(mean, of_kl)
 
 
 def _step(q: vi.MeanField, z: Any, g: Callable) -> vi.MeanField:
@@ -371,10 +373,6 @@ def _step(q: vi.MeanField, z: Any, g: Callable) -> vi.MeanField:
         jax.tree.map(jnp.add, by_w, own.mean),
         jax.tree.map(lambda dw, z, rho, own: dw * z / (1 + jnp.exp(-rho)) + own, by_w, z, q.rho, own.rho),
     )
-
-
-def _all(q: vi.MeanField, value: float) -> Any:
-    return jax.tree.map(lambda leaf: jnp.full_like(leaf, value), q.mean)
 
 
 def _relative(found: vi.MeanField, right: vi.MeanField) -> float:
