@@ -56,6 +56,8 @@ from widebnn._check import one_of
 from widebnn.experiments import device
 
 OUTPUT = Path("_build/bench.json")
+COSTS = "costs"
+"""What stands, on the command line, for all that is not a sampler."""
 STEPS = (
     (pcn_step_vs_paper, (1_024, 2_048, 4_096)),
     (pcn_step_vs_parts, (1_024,)),
@@ -130,16 +132,16 @@ class Followed(NamedTuple):
     clocks: dict[str, Clock]
 
 
-def main(samplers: Sequence[str] = ()) -> None:
-    """Every table, one row after another; with `samplers`, their rows in place of those of the file."""
-    for name in samplers:
-        one_of(SAMPLERS, sampler=name)
-    record = Record(json.loads(OUTPUT.read_text()) if samplers else {})
+def main(names: Sequence[str] = ()) -> None:
+    """Every table, one row after another; with `names`, their rows in place of those of the file."""
+    for name in names:
+        one_of([COSTS, *SAMPLERS], name=name)
+    record = Record(json.loads(OUTPUT.read_text()) if names else {})
     data = wb.data.cifar10(num_train=256, num_test=100)
-    followed = {network: follow(Posterior(data, *network), names) for network, names in chosen(samplers)}
+    followed = {network: follow(Posterior(data, *network), those) for network, those in chosen(names)}
     print("from here on, everything is timed", flush=True)
     record.machine = machine()
-    for row in () if samplers else costs(data):
+    for row in costs(data) if not names or COSTS in names else ():
         record.add("rows", row)
     for network, chains in followed.items():
         times = median_times(chains.clocks)
@@ -148,15 +150,15 @@ def main(samplers: Sequence[str] = ()) -> None:
             record.add("efficiency", row.row())
         for row in comparisons(size(*network), rows, chains.draws):
             record.add("rows", row)
-    for row in () if samplers else waterfall(followed[1_024, 1].posterior, followed[1_024, 1].found):
+    for row in () if names else waterfall(followed[1_024, 1].posterior, followed[1_024, 1].found):
         record.add("waterfall", row)
 
 
-def chosen(samplers: Sequence[str] = ()) -> Iterator[tuple[tuple[int, int], list[str]]]:
-    """Widths and depths, and what is run there: all, or `samplers` and what they are compared with."""
-    for network, names in EFFICIENCY.items():
-        if not samplers or set(samplers) & set(names):
-            yield network, [name for name in names if not samplers or name in (*COMPARED, *samplers)]
+def chosen(names: Sequence[str] = ()) -> Iterator[tuple[tuple[int, int], list[str]]]:
+    """Widths and depths, and samplers there: all, or those in `names` and what they are compared with."""
+    for network, listed in EFFICIENCY.items():
+        if not names or set(names) & set(listed):
+            yield network, [name for name in listed if not names or name in (*COMPARED, *names)]
 
 
 def costs(data: wb.data.Dataset) -> Iterator[Comparison]:
