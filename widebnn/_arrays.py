@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Real
 
 from widebnn._check import finite
 
-__all__ = ["Inputs", "NewInputs", "Observations", "Table", "column", "floating"]
+__all__ = ["Inputs", "NewInputs", "Observations", "Tabular", "column", "floating"]
 
 Inputs = Real[Array | np.ndarray, "n ..."] | Bool[Array | np.ndarray, "n ..."]
 """x, one row per observation."""
@@ -34,7 +34,7 @@ class Frame(Protocol):
         ...
 
 
-Table = Frame | Sequence[Any]
+Tabular = Frame | Sequence[Any]
 """Data that are no array yet."""
 
 

@@ -40,7 +40,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, Key, PyTree
 
-from widebnn._arrays import NewInputs, Table, floating
+from widebnn._arrays import NewInputs, Tabular, floating
 from widebnn._check import Number, at_least
 from widebnn._folder import Folder
 from widebnn.models._architecture import build, described, numbers
@@ -183,7 +183,9 @@ class Posterior:
             [part.reshape(*part.shape[:2], *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
         )
 
-    def outputs(self, x: NewInputs | Table, batch_size: int = 256) -> Float[np.ndarray, "chain draw m d_out"]:
+    def outputs(
+        self, x: NewInputs | Tabular, batch_size: int = 256
+    ) -> Float[np.ndarray, "chain draw m d_out"]:
         """f_θ(x) of every draw, without noise; logits where the network classifies.
 
         Parameters
@@ -207,7 +209,7 @@ class Posterior:
         return f.reshape(self.num_chains, self.num_draws, len(x), d_out)
 
     def mean_and_std(
-        self, x: NewInputs | Table, batch_size: int = 256, function: Callable[[Array], Array] = lambda f: f
+        self, x: NewInputs | Tabular, batch_size: int = 256, function: Callable[[Array], Array] = lambda f: f
     ) -> Moments:
         """Mean and standard deviation of f_θ(x) over all draws, none of whose outputs is kept.
 
@@ -240,7 +242,7 @@ class Posterior:
         return Moments(mean, np.sqrt(squares / seen))
 
     def predictive_draws(
-        self, rng_key: Key[Array, ""], x: NewInputs | Table, batch_size: int = 256
+        self, rng_key: Key[Array, ""], x: NewInputs | Tabular, batch_size: int = 256
     ) -> Float[np.ndarray, "chain draw m d_out"]:
         """y* = f_θ(x) + σ ε of every draw, with the σ that goes with it.
 
@@ -403,7 +405,7 @@ class Posterior:
         found = jax.vmap(lambda _, s: function(_at(self.network, s)))(np.empty(math.prod(shape)), scales)
         return {name: np.asarray(x).reshape(shape) for name, x in found.items()}
 
-    def _new_inputs(self, x: NewInputs | Table) -> Float[Array, "m ..."]:
+    def _new_inputs(self, x: NewInputs | Tabular) -> Float[Array, "m ..."]:
         x = floating(x=x).astype(_on_device(self.weights.dtype))
         if x.shape[1:] != self.input_shape or x.size == 0:
             raise ValueError(f"x must have shape (m, {str(self.input_shape)[1:]} with m ≥ 1; got {x.shape}")

@@ -17,7 +17,7 @@ config, rows = (
     shipped("over_width", "laptop").rows,
 )
 with wb.plots.style():
-    fig, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
+    fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.4), sharey=True)
 for ax, step_size in zip(axes, (0.2, 0.1), strict=True):
     curves = {}
     for sampler in config.samplers:
@@ -27,4 +27,11 @@ for ax, step_size in zip(axes, (0.2, 0.1), strict=True):
     widths, ylabel = np.array(config.widths), f"acceptance, β = {step_size}"
     wb.plots.width_curves(widths, curves, ylabel=ylabel, ax=ax)
     ax.set_ylim(-0.03, 1.03)
+    ax.get_legend().remove()
+fig.legend(
+    *axes[0].get_legend_handles_labels(),
+    loc="outside upper center",
+    ncols=4,
+    frameon=False,
+)
 fig.savefig(here / "acceptance.svg", metadata={"Date": None})

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, NewInputs, Observations, Table, column, floating
+from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column, floating
 from widebnn._check import Number, at_least, finite, non_negative, positive
 from widebnn.nngp.kernels import Kernel
 
@@ -40,11 +40,11 @@ class GaussianProcess:
     prior: Float[Array, "n n"]
     factor: Float[Array, "n n"]
 
-    def mean(self, x: NewInputs | Table) -> Float[Array, "m d_out"]:
+    def mean(self, x: NewInputs | Tabular) -> Float[Array, "m d_out"]:
         """E[f(x) | D] = K*ᵀ K_σ²⁻¹ y."""
         return _product(self._whitened(x).T, self._forward(self.y))
 
-    def covariance(self, x: NewInputs | Table) -> Float[Array, "m m"]:
+    def covariance(self, x: NewInputs | Tabular) -> Float[Array, "m m"]:
         """Cov[f_j(x) | D] = K** − K*ᵀ K_σ²⁻¹ K*, the same for each output; the noise is not in it.
 
         Where the data leave less than rounding error, variances are 0 and never below.
@@ -54,7 +54,7 @@ class GaussianProcess:
         return jnp.fill_diagonal(covariance, jnp.maximum(jnp.diag(covariance), 0), inplace=False)
 
     def sample(
-        self, rng_key: Key[Array, ""], x: NewInputs | Table, num_samples: int = 1
+        self, rng_key: Key[Array, ""], x: NewInputs | Tabular, num_samples: int = 1
     ) -> Float[Array, "sample m d_out"]:
         """Draws of f(x) | D: f* + K*ᵀ K_σ²⁻¹ (y − f − σε), (f, f*) a draw from the prior (Matheron's rule).
 
@@ -105,10 +105,10 @@ class GaussianProcess:
     def _backward(self, b):
         return solve_triangular(self.factor, b, lower=True, trans="T")
 
-    def _whitened(self, x: NewInputs | Table) -> Float[Array, "n m"]:
+    def _whitened(self, x: NewInputs | Tabular) -> Float[Array, "n m"]:
         return self._forward(self.kernel(self.x, self._new_inputs(x)))
 
-    def _new_inputs(self, x: NewInputs | Table) -> Array:
+    def _new_inputs(self, x: NewInputs | Tabular) -> Array:
         x = floating(x=x).astype(self.x.dtype)
         if x.shape[1:] != self.x.shape[1:] or x.size == 0:
             raise ValueError(f"x must have shape (m, {str(self.x.shape[1:])[1:]} with m ≥ 1; got {x.shape}")
@@ -116,7 +116,7 @@ class GaussianProcess:
 
 
 def gaussian_process(
-    kernel: Kernel, x: Inputs | Table, y: Observations | Table, noise_std: Number
+    kernel: Kernel, x: Inputs | Tabular, y: Observations | Tabular, noise_std: Number
 ) -> GaussianProcess:
     """The posterior of Gaussian-process regression with prior GP(0, K) and noise N(0, σ²).
 

@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, Observations, Table, column
+from widebnn._arrays import Inputs, Observations, Tabular, column
 from widebnn._check import Number, at_least, positive
 from widebnn.models import BNN, Parameters
 from widebnn.targets._network import NetworkPosterior, check_inputs, required
@@ -168,8 +168,8 @@ def hessian_log_det(
 
 def jacobian(
     bnn: BNN,
-    x: Inputs | Table,
-    y: Observations | Table,
+    x: Inputs | Tabular,
+    y: Observations | Tabular,
     reg: Number | None = None,
     num_probes: int | None = None,
     order: int = 2,

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._arrays import Inputs, Observations, Table, column, floating
+from widebnn._arrays import Inputs, Observations, Tabular, column, floating
 from widebnn._check import Number, positive
 from widebnn.targets._base import Target, from_potential
 from widebnn.targets._readout import ReadoutPosterior, readout_posterior
@@ -66,7 +66,7 @@ class Linear(Target):
         return from_potential(potential, self.template)
 
 
-def linear(x: Inputs | Table, y: Observations | Table, noise_std: Number) -> Linear:
+def linear(x: Inputs | Tabular, y: Observations | Tabular, noise_std: Number) -> Linear:
     """Bayesian linear regression with prior N(0, I) and noise N(0, σ²).
 
     Parameters

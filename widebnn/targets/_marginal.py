@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, Observations, Table, column, floating
+from widebnn._arrays import Inputs, Observations, Tabular, column, floating
 from widebnn.models import BNN, Parameters
 from widebnn.models.embedding import Inner
 from widebnn.samplers._unitwise import Units
@@ -58,8 +58,8 @@ class Marginal(NetworkTarget):
 
 def marginal(
     bnn: BNN,
-    x: Inputs | Table,
-    y: Observations | Table,
+    x: Inputs | Tabular,
+    y: Observations | Tabular,
     space: str = "auto",
     block_size: int | None = None,
 ) -> Marginal:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, NewInputs, Table, floating
+from widebnn._arrays import Inputs, NewInputs, Tabular, floating
 from widebnn._check import Number, at_least, finite, one_of
 from widebnn.models import BNN, Parameters
 from widebnn.models._one_by_one import check_features
@@ -89,12 +89,12 @@ class NetworkPosterior(Target):
         reg = self.bnn.noise_std**2 if reg is None else reg
         return readout_posterior(self.embedding(position), self.y, reg)
 
-    def embedding_at(self, x: NewInputs | Table) -> Function:
+    def embedding_at(self, x: NewInputs | Tabular) -> Function:
         """Ψ* of new inputs, a function of `(position, rng_key=None)`."""
         x = self._new_inputs(x)
         return lambda position, rng_key=None: self.bnn.embedding(self.inner(position), x)
 
-    def output(self, x: NewInputs | Table) -> Function:
+    def output(self, x: NewInputs | Tabular) -> Function:
         """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`."""
         embedding = self.embedding_at(x)
 
@@ -104,7 +104,7 @@ class NetworkPosterior(Target):
 
         return output
 
-    def predictive_mean(self, x: NewInputs | Table) -> Function:
+    def predictive_mean(self, x: NewInputs | Tabular) -> Function:
         """E[f(x) | θ^{≤L}, D] = Ψ*μ, (m, d_out), as a function of `(position, rng_key=None)`.
 
         The readout is integrated out exactly (Rao–Blackwell), in every parametrisation: the variance of
@@ -117,7 +117,7 @@ class NetworkPosterior(Target):
 
         return mean
 
-    def predictive_covariance(self, x: NewInputs | Table) -> Function:
+    def predictive_covariance(self, x: NewInputs | Tabular) -> Function:
         """Cov[f_j(x) | θ^{≤L}, D] = Ψ*ΣΨ*ᵀ, (m, m), the same for each output j.
 
         A function of `(position, rng_key=None)`; the observation noise σ² I is not in it.
@@ -129,7 +129,7 @@ class NetworkPosterior(Target):
 
         return covariance
 
-    def predictive_variance(self, x: NewInputs | Table) -> Function:
+    def predictive_variance(self, x: NewInputs | Tabular) -> Function:
         """Var[f_j(x) | θ^{≤L}, D], (m,), the diagonal of `predictive_covariance`."""
         embedding = self.embedding_at(x)
 
@@ -138,7 +138,7 @@ class NetworkPosterior(Target):
 
         return variance
 
-    def predictive_draw(self, x: NewInputs | Table) -> Function:
+    def predictive_draw(self, x: NewInputs | Tabular) -> Function:
         """y* = f_θ(x) + σ ε, (m, d_out): a posterior-predictive draw, a function of `(position, rng_key)`."""
         output = self.output(x)
 
@@ -175,7 +175,7 @@ class NetworkPosterior(Target):
     def _input_shape(self) -> tuple[int, ...]:
         return self.x.shape[1:]
 
-    def _new_inputs(self, x: NewInputs | Table) -> Array:
+    def _new_inputs(self, x: NewInputs | Tabular) -> Array:
         return check_new_inputs(x, self._input_shape, self.x.dtype)
 
 
@@ -229,7 +229,7 @@ class NetworkTarget(NetworkPosterior):
         return readout_posterior(self.embedding(position), self.y, reg, self.space)
 
 
-def check_inputs(bnn: BNN, x: Inputs | Table) -> Float[Array, "n ..."]:
+def check_inputs(bnn: BNN, x: Inputs | Tabular) -> Float[Array, "n ..."]:
     """Observed inputs in floating point, finite and fit for the network."""
     if not isinstance(bnn, BNN):
         raise TypeError(f"bnn must be a widebnn.BNN; got {type(bnn).__name__}")
@@ -246,7 +246,9 @@ def check_inputs(bnn: BNN, x: Inputs | Table) -> Float[Array, "n ..."]:
     return x
 
 
-def check_new_inputs(x: NewInputs | Table, shape: tuple[int, ...], dtype: DTypeLike) -> Float[Array, "m ..."]:
+def check_new_inputs(
+    x: NewInputs | Tabular, shape: tuple[int, ...], dtype: DTypeLike
+) -> Float[Array, "m ..."]:
     """New inputs in the shape and dtype of the observed ones."""
     x = floating(x=x).astype(dtype)
     if x.shape[1:] != shape or x.size == 0:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, Real
 
-from widebnn._arrays import Inputs, NewInputs, Observations, Table, column
+from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column
 from widebnn._check import Number, positive
 from widebnn.models import BNN, Parameters
 from widebnn.targets._affine_maps import AffineMap, affine_map
@@ -64,17 +64,17 @@ class NonGaussian(Target):
         affine = self.affine(self.bnn.embedding(parameters.inner, self.x))
         return Parameters(parameters.inner, affine.inverse(parameters.readout))
 
-    def output(self, x: NewInputs | Table) -> Function:
+    def output(self, x: NewInputs | Tabular) -> Function:
         """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`; logits where y is a class."""
         x = check_new_inputs(x, self.x.shape[1:], self.x.dtype)
         return lambda position, rng_key=None: self.bnn(self.to_parameters(position), x)
 
-    def predictive_mean(self, x: NewInputs | Table) -> Function:
+    def predictive_mean(self, x: NewInputs | Tabular) -> Function:
         """E[y | θ] at new inputs, (m, d_out), as a function of `(position, rng_key=None)`."""
         output = self.output(x)
         return lambda position, rng_key=None: self.likelihood.mean(output(position))
 
-    def predictive_draw(self, x: NewInputs | Table) -> Callable[..., Any]:
+    def predictive_draw(self, x: NewInputs | Tabular) -> Callable[..., Any]:
         """Observations y* drawn at θ, a function of `(position, rng_key)`.
 
         (m, d_out); class numbers (m,) under a softmax.
@@ -98,15 +98,15 @@ class NonGaussian(Target):
 class Classifier(NonGaussian):
     """The same where y is a class, or several that are in or out."""
 
-    def predictive_probabilities(self, x: NewInputs | Table) -> Function:
+    def predictive_probabilities(self, x: NewInputs | Tabular) -> Function:
         """Probabilities of the classes, (m, d_out), as a function of `(position, rng_key=None)`."""
         return self.predictive_mean(x)
 
 
 def categorical(
     bnn: BNN,
-    x: Inputs | Table,
-    labels: Labels | Table,
+    x: Inputs | Tabular,
+    labels: Labels | Tabular,
     map: str = "laplace",
     reg: Number | None = None,
     num_steps: int = 3,
@@ -149,8 +149,8 @@ def categorical(
 
 def binary(
     bnn: BNN,
-    x: Inputs | Table,
-    y: Observations | Table,
+    x: Inputs | Tabular,
+    y: Observations | Tabular,
     map: str = "laplace",
     reg: Number | None = None,
     num_steps: int = 3,
@@ -184,8 +184,8 @@ def binary(
 
 def student_t(
     bnn: BNN,
-    x: Inputs | Table,
-    y: Observations | Table,
+    x: Inputs | Tabular,
+    y: Observations | Tabular,
     degrees: Number = 4.0,
     map: str = "laplace",
     reg: Number | None = None,
@@ -219,14 +219,14 @@ def student_t(
     return NonGaussian(bnn, x, likelihood, affine_map(map, likelihood, reg, bnn.noise_std, num_steps))
 
 
-def _observations(bnn: BNN, x: Float[Array, "n ..."], y: Observations | Table) -> Float[Array, "n d_out"]:
+def _observations(bnn: BNN, x: Float[Array, "n ..."], y: Observations | Tabular) -> Float[Array, "n d_out"]:
     y = column(y=y).astype(bnn.template(x).readout.dtype)
     if y.shape != (len(x), bnn.out_features):
         raise ValueError(f"y must have shape (n, d_out) = ({len(x)}, {bnn.out_features}); got {y.shape}")
     return y
 
 
-def _one_hot(labels: Labels | Table, n: int, num_classes: int) -> np.ndarray:
+def _one_hot(labels: Labels | Tabular, n: int, num_classes: int) -> np.ndarray:
     labels = np.asarray(labels)
     classes = np.arange(num_classes)
     if labels.shape == (n,) and np.issubdtype(labels.dtype, np.integer) and np.isin(labels, classes).all():

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._arrays import Inputs, Observations, Table, column, floating
+from widebnn._arrays import Inputs, Observations, Tabular, column, floating
 from widebnn._check import Number, is_known_to_be, positive
 from widebnn.models import BNN, Parameters
 from widebnn.targets._network import NetworkTarget
@@ -71,8 +71,8 @@ class Repriorised(NetworkTarget):
 
 def repriorised(
     bnn: BNN,
-    x: Inputs | Table,
-    y: Observations | Table,
+    x: Inputs | Tabular,
+    y: Observations | Tabular,
     reg: Number | None = None,
     space: str = "auto",
     block_size: int | None = None,

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64
 
-from widebnn._arrays import NewInputs, Table
+from widebnn._arrays import NewInputs, Tabular
 from widebnn.models import Parameters
 from widebnn.samplers._unitwise import HasUnits, Units
 from widebnn.targets._network import NetworkTarget, required
@@ -75,7 +75,7 @@ class Rotated(NetworkTarget):
             Parameters(_with(parameters.inner, self.kernel, rotated), parameters.readout)
         )
 
-    def embedding_at(self, x: NewInputs | Table):
+    def embedding_at(self, x: NewInputs | Tabular):
         """Ψ* of new inputs, a function of `(position, rng_key=None)`.
 
         X* = (X*Q)Qᵀ + R*Q*ᵀ with Q* orthonormal and orthogonal to Q: the coordinates Q*ᵀW¹ ~ N(0, I) are

@@ -2,7 +2,7 @@
 
 from jaxtyping import Array, Float
 
-from widebnn._arrays import Inputs, Observations, Table, column, floating
+from widebnn._arrays import Inputs, Observations, Tabular, column, floating
 from widebnn.models import BNN, Parameters
 from widebnn.targets._blocks import Rows, misfit, sum_over_blocks
 from widebnn.targets._network import NetworkTarget
@@ -37,8 +37,8 @@ class Standard(NetworkTarget):
 
 def standard(
     bnn: BNN,
-    x: Inputs | Table,
-    y: Observations | Table,
+    x: Inputs | Tabular,
+    y: Observations | Tabular,
     space: str = "auto",
     block_size: int | None = None,
 ) -> Standard:

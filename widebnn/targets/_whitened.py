@@ -19,7 +19,7 @@ from flax import nnx
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float, Key, PyTree
 
-from widebnn._arrays import NewInputs, Table
+from widebnn._arrays import NewInputs, Tabular
 from widebnn.models import BNN, Dense, Parameters
 from widebnn.models._whitened_dense import WhitenedDense
 from widebnn.models.embedding import Embedding, Inner, from_nnx
@@ -91,7 +91,7 @@ class Whitened(NetworkTarget):
         inner = _whiten(_on_data(self.weights), self.bnn, self.weights.inner(position), self.layers)
         return _with_inner(position, inner)
 
-    def embedding_at(self, x: NewInputs | Table):
+    def embedding_at(self, x: NewInputs | Tabular):
         """Ψ* of new inputs, a function of `(position, rng_key)`: with one key, of one draw of the weights."""
         x = self._new_inputs(x)
 
