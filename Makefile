@@ -9,8 +9,10 @@ installed := .venv/.installed
 chapters := $(sort $(wildcard book/[0-9]*.ipynb))
 uv := $(shell command -v uv)
 
-# What was compiled once need not be compiled again, in the next run either.
-compiled := JAX_COMPILATION_CACHE_DIR='$(CURDIR)/_build/compiled' JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1
+# What was compiled once need not be compiled again, in the next run either. Of two processes one may read what
+# the other has not written to its end; it then warns, and compiles for itself.
+compiled := PYTHONWARNINGS='ignore:Error reading persistent compilation cache entry' \
+  JAX_COMPILATION_CACHE_DIR='$(CURDIR)/_build/compiled' JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1
 
 # Most of a test's time goes into compiling; chapters run as their readers run them, fully optimised.
 lightly := XLA_FLAGS='--xla_backend_optimization_level=1 --xla_llvm_disable_expensive_passes=true'
