@@ -303,9 +303,10 @@ def _hmc(target: Rotated):
 
 
 def _function_space_hmc(target: Rotated):
+    """No trajectory is longer than a quarter turn: half a turn leads to −φ, from which the next leads back."""
     make = partial(wb.samplers.function_space_hmc, target.potential)
     return {
-        f"{k} kicks": Candidate(tuned(partial(make, num_steps=k), 0.8, max_step_size=math.pi / 2), 3 * k)
+        f"{k} kicks": Candidate(tuned(partial(make, num_steps=k), 0.8, 0.05, math.pi / 2 / k), 3 * k)
         for k in (2, 4, 8, 16)
     }
 
