@@ -303,7 +303,7 @@ def _hmc(target: Rotated):
 
 
 def _function_space_hmc(target: Rotated):
-    """No trajectory is longer than a quarter turn: half a turn leads to −φ, from which the next leads back."""
+    """No trajectory is longer than a quarter turn: from half a turn, at −φ, the next one leads back."""
     make = partial(wb.samplers.function_space_hmc, target.potential)
     return {
         f"{k} kicks": Candidate(tuned(partial(make, num_steps=k), 0.8, 0.05, math.pi / 2 / k), 3 * k)
