@@ -27,17 +27,6 @@ def test_there_are_as_many_to_predict_as_the_files_hold(num_test, found):
 
 
 @pytest.mark.usefixtures("five_to_test")
-def test_a_small_image_has_the_means_of_the_large_one():
-    large = images("cifar10", 3, 5, flatten=False)
-    small, flat = (images("cifar10_8x8", 3, 5, flatten=flatten) for flatten in (False, True))
-    assert small.x_test.shape == (5, 8, 8, 3) and flat.x_train.shape == (3, 192)
-    mean = large.x_train[1, 8:12, 28:].mean(axis=(0, 1))
-    np.testing.assert_allclose(small.x_train[1, 2, 7], mean, rtol=1e-5)
-    np.testing.assert_array_equal(small.x_test.reshape(5, -1), flat.x_test)
-    np.testing.assert_array_equal(small.labels_train, large.labels_train)
-
-
-@pytest.mark.usefixtures("five_to_test")
 def test_images_to_observe_are_not_fewer_than_asked_for():
     with pytest.raises(ValueError, match="num_train is 4 but there are 3 records"):
         images("cifar10", 4, 5)

@@ -285,15 +285,7 @@ def gain_over_width(config: LangevinGain) -> Iterator[Row]:
 @_declared(
     "over the number of observations",
     smoke=replace(SMOKE, widths=(16,), num_train=(8, 32)),
-    laptop=replace(
-        LAPTOP,
-        widths=(128,),
-        num_train=(16, 64, 256),
-        dampings=(0.001, 0.003, 0.01),
-        burn_in=2_000,
-        num_steps=36_000,
-        thin=25,
-    ),
+    laptop=replace(LAPTOP, widths=(256,), num_train=(16, 64, 256), num_steps=2_000),
     colab=replace(COLAB, widths=(512,), num_train=(64, 256, 1_024)),
     paper=replace(PAPER, widths=(512,), num_train=(64, 256, 1_024, 4_096, 16_384)),
 )
@@ -305,16 +297,7 @@ def gain_over_data(config: LangevinGain) -> Iterator[Row]:
 @_declared(
     "of a dense network over steps",
     smoke=replace(SMOKE, widths=(8,), num_train=(8, 80)),
-    laptop=replace(
-        LAPTOP,
-        dataset="cifar10_8x8",
-        widths=(16,),
-        num_train=(16, 160, 640),
-        dampings=(0.0003, 0.001, 0.003),
-        burn_in=4_000,
-        num_steps=240_000,
-        thin=50,
-    ),
+    laptop=replace(LAPTOP, widths=(32,), num_train=(32, 320, 1_280)),
     colab=replace(
         COLAB,
         widths=(1_024,),

@@ -10,7 +10,7 @@ from flax import nnx
 
 from widebnn import data
 from widebnn._check import at_least, one_of
-from widebnn.experiments.settings.images import INPUTS, LOADERS, MADE_OF, images
+from widebnn.experiments.settings.images import INPUTS, LOADERS, images
 from widebnn.models import BNN, CNN, FCN, WideResNet20
 
 __all__ = ["NETWORKS", "Network", "in_span", "network", "observed", "observes", "over_widths"]
@@ -34,7 +34,7 @@ class Network(NamedTuple):
     architecture
         "dense", "convolutional" or "residual".
     dataset
-        "cifar10", "cifar10_8x8", "digits" or "mnist".
+        "cifar10", "digits" or "mnist".
     depth
         Hidden layers; a residual network has 20 at any.
     num_train
@@ -83,13 +83,13 @@ class Network(NamedTuple):
         """Places at which a weight meets an image; of those of a residual network the most see few."""
         if self.architecture == "dense":
             return 1
-        every = {"cifar10": 1_024, "cifar10_8x8": 64, "mnist": 784, "digits": 64}[self.dataset]
+        every = {"cifar10": 1_024, "mnist": 784, "digits": 64}[self.dataset]
         return every // 7 if self.architecture == "residual" else every
 
 
 def observes(networks: Iterable[Network]) -> list[tuple[str, int]]:
     """The data sets that networks observe, each with the numbers of images."""
-    return sorted({(MADE_OF.get(one.dataset, one.dataset), one.num_train) for one in networks})
+    return sorted({(network.dataset, network.num_train) for network in networks})
 
 
 def over_widths(
