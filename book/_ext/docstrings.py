@@ -33,9 +33,6 @@ _TABLE = "~widebnn._arrays.Frame | ~collections.abc.Sequence[~typing.Any]"
 
 def escape(text: str) -> str:
     """Escape a docstring; odd parts of the split are code."""
-    # All that Python itself knows of a field.
-    if text.startswith("Alias for field number"):
-        return ""
     parts = _CODE.split(text)
     parts[::2] = [_MARKUP.sub(r"\\\g<0>", text) for text in parts[::2]]
     # A plural's s right behind a closing backtick needs an escaped space, which leaves no trace.
@@ -140,7 +137,16 @@ def constructor(
     return shown, None
 
 
+def described_above(
+    app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: object
+) -> bool | None:
+    """Leave out a field of which nobody says more than its number; its class does."""
+    doc = inspect.getdoc(obj) or ""
+    return True if doc.startswith("Alias for field number") else None
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("autodoc-skip-member", described_above)
     # Before napoleon (500), whose own markup must survive.
     before, after = 400, 600
     for change, priority in (

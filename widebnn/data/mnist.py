@@ -61,7 +61,7 @@ GARMENTS = (
 
 
 def mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> Dataset:
-    """MNIST: grey images of 28 × 28 handwritten digits, 60,000 to train and 10,000 to test.
+    """MNIST: grey images of handwritten digits, 28 × 28 pixels, 60,000 to train and 10,000 to test.
 
     The four files are looked for in `$WIDEBNN_DATA/mnist`, gzipped or not; where there is no such folder they
     are downloaded once (12 MB) to `$WIDEBNN_CACHE`, or the user's cache where that is unset.
@@ -100,7 +100,7 @@ def mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) 
 
 
 def fashion_mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> Dataset:
-    """Fashion-MNIST: grey images of 28 × 28 garments, in the numbers, the format and the way of `mnist`.
+    """Fashion-MNIST: grey images of garments, in the numbers, sizes and format of `mnist`.
 
     Its folders are `$WIDEBNN_DATA/fashion_mnist` or `fashion-mnist`; the download is of 31 MB. To score a
     model of another data set with it: `data.x_scale.apply(fashion.x_scale.undo(fashion.x_test))`.

@@ -1,4 +1,4 @@
-"""The limit of infinite width: kernels of dense networks in closed form, Gaussian-process regression."""
+"""The limit of infinite width: kernels of dense networks in closed form, and Gaussian-process regression."""
 
 from widebnn.nngp._neural_tangents import neural_tangents
 from widebnn.nngp.activations import EXPECTATIONS

@@ -41,7 +41,7 @@ class Finding:
         What a number that decides is where there is nothing of what the paper says; without it the end of the
         interval. Between the two it has the paper's sign and not its size.
     resolved
-        Whether it rests on effective samples enough (`widebnn.diagnostics.LEAST_RESOLVED`).
+        Whether it rests on enough effective samples (`widebnn.diagnostics.LEAST_RESOLVED`).
     degrees
         Of freedom of the error: one less than the chains or repeats whose scatter tells it.
     """
@@ -90,7 +90,7 @@ class Finding:
 
     @property
     def answer(self) -> str:
-        """Whether it holds: "yes", "no", "open" where the margin does not tell, or "not resolved"."""
+        """How it is answered, by "yes", "no", "open" where the margin does not tell, or "not resolved"."""
         if not self.is_known:
             return "not resolved"
         if self.holds:
@@ -183,7 +183,7 @@ def verdict(claim: Claim, findings: Sequence[Finding]) -> str:
     its code errs; "reproduced in part" if it has the sign but not the size; "contradicted" if it has the
     opposite sign; "not testable at this scale" if it is not resolved, or excludes neither the size nor that
     there is nothing; "not reproduced" otherwise. Where none does, as where a theorem says several things: all
-    hold, some do or none does; "not testable" if none is resolved. There are none: "not yet run".
+    hold, some do or none does; "not testable" if none is resolved. Where there are none, "not yet run".
 
     Raises
     ------

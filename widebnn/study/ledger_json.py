@@ -28,7 +28,7 @@ def as_json(entries: Iterable[Entry]) -> str:
       "error", "above" and "below", the ends of the interval that the claim puts it in, whether it is
       "resolved", whether it "holds", and whether it "decides" the verdict;
     - "scale", "device", "seconds" and "commit" of the run; where parts were run by several, their devices and
-      commits are joined by "; ";
+      commits are joined by semicolons;
     - "page" of the book, and after a # the figure or section there.
 
     Numbers are finite: a value that is not resolved, an error that is not known and an end that the interval

@@ -58,7 +58,7 @@ class Measure(NamedTuple):
         if not self.error:
             return f"{self.value:.3g}"
         decimals = max(0, 1 - math.floor(math.log10(self.error)))
-        if decimals > 6:
+        if decimals > 8:
             return f"{self.value:.3g} ± {self.error:.1g}"
         return f"{self.value:.{decimals}f} ± {self.error:.{decimals}f}"
 

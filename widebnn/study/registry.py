@@ -251,7 +251,7 @@ class Registry:
         ValueError
             If there is no such experiment or scale.
         FileNotFoundError
-            If none are shipped; the message says of which experiments and scales there are.
+            If none are shipped; the message says which experiments and scales have some.
         """
         return self._load(self.find(name), scale, self.shipped_folder())
 

@@ -131,7 +131,7 @@ class Rows(list[Row]):
         columns
             What stands under each header: the name of a column; a format string of several, such as
             "{ess_bulk:.0f} ({ess_tail:.0f})"; or a function of a row. An iterable of names has them as
-            headers too. Numbers have three digits, measures what their error leaves; None and NaN are "—".
+            headers too. Numbers have three digits, measures what their error leaves; None and NaN are a dash.
         """
         if not isinstance(columns, Mapping):
             columns = {name: name for name in columns}

@@ -16,7 +16,7 @@ Loss = Callable[[Outputs, Array], Float[Array, " n"]]
 
 
 def cross_entropy(outputs: Outputs, labels: Int[Array, " n"]) -> Float[Array, " n"]:
-    """−log softmax(f)_y, the likelihood of classes; labels are 0 to d_out − 1.
+    """−log softmax(f)_y, minus the log likelihood of classes; labels are 0 to d_out − 1.
 
     Raises
     ------

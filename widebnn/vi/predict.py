@@ -24,7 +24,7 @@ def predict(
     function: Callable[[Array], Array] = jax.nn.softmax,
     block_size: int = 1_000,
 ) -> Float[np.ndarray, "m ..."]:
-    """E_q[g(f_w(x*))] by the mean over draws, each seen by all inputs (Huix et al. 2022, eq. 31).
+    """E_q[g(f_w(x*))] by the mean over draws, each seen by all inputs (Huix et al. 2022, equation 31).
 
     Memory holds one draw and one block of inputs, however many there are of each.
 

@@ -140,7 +140,7 @@ def rivals(config: Rivals) -> Iterator[Row]:
     ------
     Rows with depth, width, contender, parametrisation ("whitened" or "weights") and dimension; seconds from
     nothing to the end, compilation included, of which adapting_seconds before the first step of the chains
-    (compilation included) and sampling_seconds (not included); stopped, by what the run ended: "converged",
+    (compilation included) and sampling_seconds (not included); stopped, what ended the run: "converged",
     "seconds", "burn-in", or "adapting" where that alone would have taken longer than `seconds`, and
     adapting_seconds is how long. Of those that made draws: step_size where our driver tuned it, acceptance,
     num_draws of a chain, gradients_per_step; ess, the least, with its standard error (jackknife over chains),

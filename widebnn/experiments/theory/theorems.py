@@ -99,7 +99,7 @@ def _cost(c: Theorems) -> Cost:
     cost=_cost,
 )
 def theorems(config: Theorems) -> Iterator[Row]:
-    """Divergences, gradients, distances and rejections over width: the numbers of the chapter on theorems.
+    """Divergences, gradients, distances and rejections over width, the numbers of the chapter on theorems.
 
     Yields
     ------
