@@ -13,6 +13,8 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+from docutils import nodes
+from docutils.utils import new_document
 from nbstripout import strip_output
 from pybtex.database import parse_file
 from sphinx.util.inspect import stringify_signature
@@ -440,6 +442,24 @@ def test_bibliography_has_the_works_that_docstrings_cite():
 def test_digital_object_identifiers_are_bare():
     for key, entry in parse_file(ROOT / "book/references.bib").entries.items():
         assert re.fullmatch(r"10\.\d{4,}/\S+", entry.fields.get("doi", "10.0000/none")), key
+
+
+def test_a_formula_keeps_the_punctuation_after_it(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    document = new_document("")
+    document += (line := nodes.paragraph())
+    line += [
+        nodes.math("", "x"),
+        nodes.Text(", and "),
+        nodes.math("", "y"),
+        nodes.Text(" is "),
+        nodes.math("", "z"),
+    ]
+    importlib.import_module("punctuation").Punctuation(document).run()
+    together, rest, alone, *_ = line.children
+    assert together.get("classes") == ["unbroken"] and together.astext() == "x,"
+    assert rest.astext() == " and " and isinstance(alone, nodes.math)
+    assert line.astext() == "x, and y is z"
 
 
 def test_fields_of_tuples_that_nobody_described_are_left_out(monkeypatch):
