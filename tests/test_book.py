@@ -508,7 +508,7 @@ def test_signatures_have_shapes_once_and_tables_by_name(monkeypatch):
     whole = stringify_signature(inspect.signature(wb.targets.marginal), unqualified_typehints=True)
     arguments, _, returned = whole.rpartition(" -> ")
     shown, same = docstrings.alternatives(None, "function", "a name", None, None, arguments, returned)
-    assert "Real[Array | ndarray, 'n ...'] | ~jaxtyping.Bool[Array | ndarray, 'n ...'] | Table, y" in shown
+    assert "Real[Array | ndarray, 'n ...'] | ~jaxtyping.Bool[Array | ndarray, 'n ...'] | Tabular, y" in shown
     assert "Real[Array, 'n ...']" in arguments and same == returned
     made = docstrings.alternatives(None, "function", "a name", None, None, "(f=<function softmax>)", None)
     assert made == ("(f=...)", None)

@@ -110,7 +110,7 @@ def alternatives(
         for text in shown
     )
     signature, returned = (
-        text and _DEFAULT.sub("...", text.replace(_TABLE, "Table"))
+        text and _DEFAULT.sub("...", text.replace(_TABLE, "Tabular"))
         for text in of_both
     )
     return signature, returned
