@@ -57,7 +57,7 @@ from widebnn.experiments import device
 
 OUTPUT = Path("_build/bench.json")
 COSTS = "costs"
-"""What stands, on the command line, for all that is not a sampler."""
+"""The name, on the command line, of what a step, an epoch and a fit cost."""
 STEPS = (
     (pcn_step_vs_paper, (1_024, 2_048, 4_096)),
     (pcn_step_vs_parts, (1_024,)),

@@ -12,7 +12,8 @@ from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
 from benchmarks import effective_samples, machine, regressor_fit
-from benchmarks.__main__ import EFFICIENCY, PEERS, STEPS, chosen
+from benchmarks.__main__ import COSTS, EFFICIENCY, PEERS, STEPS, chosen
+from benchmarks.depth import SIZES
 from benchmarks.effective_samples import PCN, Posterior, size
 from benchmarks.numpyro_hmc import peak_mib
 from benchmarks.paper_lmc import lmc_steps
@@ -91,6 +92,7 @@ def test_shipped_tables_are_whole():
     rows = {row["id"]: row for row in bench["rows"]}
     wanted = {f"{benchmark.__name__}_{width}" for benchmark, widths in STEPS for width in widths}
     wanted |= {"gradient_exponent_whitened_depth3"}
+    wanted |= {f"gradient_whitened_vs_weights_{size(width, depth)}" for width, depth in SIZES}
     listed = {(*network, name) for network, names in EFFICIENCY.items() for name in names}
     papers = {(width, depth, f"paper {name}") for width, depth, name in listed if name in PCN}
     by_sampler = {name: id for id, names in PEERS.items() for name in names}
@@ -115,6 +117,7 @@ def test_named_samplers_run_where_they_are_listed_beside_ours():
     assert dict(chosen(["BlackJAX mgrad"])) == {
         (1_024, 1): ["unit-wise", "function-space HMC", "BlackJAX mgrad"]
     }
+    assert not dict(chosen([COSTS]))
     weights = ["function-space HMC, one radian", "function-space HMC on weights"]
     assert dict(chosen(weights[1:])) == {(1_024, 2): weights, (4_096, 2): weights}
 

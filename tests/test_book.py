@@ -464,7 +464,7 @@ def test_a_formula_keeps_the_punctuation_after_it(monkeypatch):
 
 def test_fields_of_tuples_that_nobody_described_are_left_out(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "book/_ext")
-    is_skipped = importlib.import_module("docstrings").described_above
+    is_skipped = importlib.import_module("docstrings").undescribed
     for member, skipped in ((wb.samplers.Sampler.init, True), (wb.targets.Target.draw_prior, None)):
         assert is_skipped(None, "class", "", member, False, None) is skipped
 

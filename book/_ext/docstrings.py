@@ -137,16 +137,18 @@ def constructor(
     return shown, None
 
 
-def described_above(
+def undescribed(
     app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: object
 ) -> bool | None:
-    """Leave out a field of which nobody says more than its number; its class does."""
-    doc = inspect.getdoc(obj) or ""
-    return True if doc.startswith("Alias for field number") else None
+    """Leave out a field of which Python alone says something, its number; None lets others choose."""
+    is_number = (inspect.getdoc(obj) or "").startswith(
+        "Alias for field number"
+    )
+    return True if is_number else None
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("autodoc-skip-member", described_above)
+    app.connect("autodoc-skip-member", undescribed)
     # Before napoleon (500), whose own markup must survive.
     before, after = 400, 600
     for change, priority in (
