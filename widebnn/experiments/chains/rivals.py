@@ -123,7 +123,7 @@ def _cost(config: Rivals) -> Cost:
             rhat=1.1,
             seconds=20.0,
         ),
-        "laptop": Rivals(),
+        "laptop": Rivals(widths=(128, 1_024, 4_096), seed=1),
         "colab": Rivals(num_train=256, widths=(128, 1_024, 4_096)),
         "paper": Rivals(num_train=256, widths=(128, 1_024, 4_096, 16_384), seconds=600.0),
     },
