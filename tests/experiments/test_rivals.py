@@ -56,10 +56,16 @@ def test_rows_tell_how_each_run_ended():
 
 @pytest.mark.slow
 def test_an_adaptation_that_would_take_too_long_is_not_begun():
-    names = ("unit-wise", "BlackJAX NUTS on weights")
-    (row,) = rivals(dataclasses.replace(SMOKE, contenders=names, seconds=1e-6))
-    assert row["contender"] == "BlackJAX NUTS on weights"  # units are of the last layer alone
+    on_weights = dataclasses.replace(
+        SMOKE, contenders=("BlackJAX NUTS on weights",), depths=(1,), seconds=1e-6
+    )
+    (row,) = rivals(on_weights)
     assert row["stopped"] == "adapting" and row["adapting_seconds"] > 1e-6 and "ess" not in row
+
+
+def test_what_moves_the_last_layer_alone_or_on_all_weights_has_one_layer():
+    names = ("unit-wise", "BlackJAX NUTS on weights")
+    assert not list(rivals(dataclasses.replace(SMOKE, contenders=names, depths=(2,))))
 
 
 def test_a_machine_without_blackjax_is_told_what_to_install(monkeypatch):

@@ -36,7 +36,8 @@ __all__ = ["CONTENDERS", "Rivals", "rivals", "watched"]
 WATCHED = 4
 """Images between which the kernel is watched."""
 WIDEST = 128
-"""Network sampled on its weights: chains do not burn in within the time, and wider ones take longer."""
+"""Of the one-layer network that is sampled on its weights: chains do not burn in within the time there, and
+wider and deeper ones take longer."""
 
 
 class Contender(NamedTuple):
@@ -160,7 +161,7 @@ def rivals(config: Rivals) -> Iterator[Row]:
                 contender = CONTENDERS[name]
                 if depth > 1 and name == "unit-wise":  # it would move the last layer alone
                     continue
-                if width > WIDEST and contender.parametrisation == "weights":
+                if contender.parametrisation == "weights" and (width > WIDEST or depth > 1):
                     continue
                 case = {"depth": depth, "width": width, "contender": name}
                 with threadpool_limits(1, user_api="blas"):  # as in `sample`, for adaptations too
