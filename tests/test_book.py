@@ -502,6 +502,12 @@ def test_literal_blocks_are_not_escaped_and_what_follows_them_is(monkeypatch):
     assert escape(text) == wanted
 
 
+def test_an_argument_that_is_named_as_a_module_is_no_link_to_it(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    escape = importlib.import_module("docstrings").escape
+    assert escape("Of `until` and `sample`, ``code``.") == "Of ``until`` and `sample`, ``code``."
+
+
 def test_signatures_have_shapes_once_and_tables_by_name(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "book/_ext")
     docstrings = importlib.import_module("docstrings")

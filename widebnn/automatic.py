@@ -64,7 +64,7 @@ def auto(target: Target) -> Auto:
     Raises
     ------
     TypeError
-        If `target` is none of `widebnn.targets`.
+        If `target` is not one of `widebnn.targets`.
     """
     if not isinstance(target, Target):
         raise TypeError(f"target must be one of widebnn.targets; got {type(target).__name__}")

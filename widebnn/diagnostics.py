@@ -238,6 +238,8 @@ def nested_rhat(
     --------
     64 chains, 16 of which start at each of 4 draws from the prior:
 
+    >>> import jax
+    >>> import numpy as np
     >>> import widebnn as wb
     >>> target = wb.targets.linear(np.eye(2), np.ones((2, 1)), noise_std=1.0)
     >>> starts = jax.vmap(target.draw_prior)(jax.random.split(jax.random.key(1), 4))
@@ -252,7 +254,7 @@ def nested_rhat(
     ...     collect={"potential": target.potential},
     ...     progress=False,
     ... )
-    >>> bool(nested_rhat(draws["potential"], num_superchains=4) < 1.1)
+    >>> bool(wb.diagnostics.nested_rhat(draws["potential"], num_superchains=4) < 1.1)
     True
     """
     draws = jnp.asarray(_chains("draws", draws, min_draws=1))
@@ -360,11 +362,12 @@ def resolved_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) -
     Examples
     --------
     >>> import numpy as np
+    >>> import widebnn as wb
     >>> draws = np.random.default_rng(0).normal(size=(4, 500))
-    >>> bool(resolved_sample_size(draws) > 1_500)
+    >>> bool(wb.diagnostics.resolved_sample_size(draws) > 1_500)
     True
     >>> walks = draws.cumsum(axis=1)  # a correlation as long as the chains
-    >>> bool(np.isnan(resolved_sample_size(walks)))
+    >>> bool(np.isnan(wb.diagnostics.resolved_sample_size(walks)))
     True
     """
     import arviz
@@ -405,9 +408,11 @@ def layer_projections(
 
     Examples
     --------
+    >>> import jax
+    >>> import numpy as np
     >>> import widebnn as wb
     >>> target = wb.targets.linear(np.eye(2), np.ones((2, 1)), noise_std=1.0)
-    >>> layers = layer_projections(jax.random.key(1), target.template, num=3)
+    >>> layers = wb.diagnostics.layer_projections(jax.random.key(1), target.template, num=3)
     >>> sampler = wb.samplers.pcn(target.potential, step_size=0.5)
     >>> options = {"num_samples": 200, "num_chains": 4, "progress": False}
     >>> draws = wb.sample(jax.random.key(2), sampler, target, collect=layers, **options)
@@ -458,9 +463,10 @@ def by_layer(draws: Any) -> dict[str, dict[str, float]]:
     Examples
     --------
     >>> import numpy as np
+    >>> import widebnn as wb
     >>> rng = np.random.default_rng(0)
     >>> draws = {"kernel": rng.normal(size=(4, 500, 3)), "bias": rng.normal(size=(4, 500)).cumsum(1)}
-    >>> list(by_layer(draws))
+    >>> list(wb.diagnostics.by_layer(draws))
     ['bias', 'kernel']
     """
     collected = getattr(draws, "collected", draws)

@@ -60,7 +60,7 @@ def accuracy(probabilities: Probabilities, labels: Labels) -> float:
     Raises
     ------
     ValueError
-        If `probabilities` are none, or `labels` do not fit them.
+        If `probabilities` are not probabilities, or `labels` do not fit them.
     """
     p, labels = _checked(probabilities, labels)
     return float((p.argmax(axis=1) == labels).mean())
@@ -72,7 +72,7 @@ def nll(probabilities: Probabilities, labels: Labels) -> float:
     Raises
     ------
     ValueError
-        If `probabilities` are none, or `labels` do not fit them.
+        If `probabilities` are not probabilities, or `labels` do not fit them.
     """
     p, labels = _checked(probabilities, labels)
     with np.errstate(divide="ignore"):
@@ -85,7 +85,7 @@ def confidence(probabilities: Probabilities) -> Float[np.ndarray, " n"]:
     Raises
     ------
     ValueError
-        If `probabilities` are none.
+        If `probabilities` are not probabilities.
     """
     return _probabilities(probabilities).max(axis=1)
 
@@ -96,7 +96,7 @@ def predictive_entropy(probabilities: Probabilities) -> Float[np.ndarray, " n"]:
     Raises
     ------
     ValueError
-        If `probabilities` are none.
+        If `probabilities` are not probabilities.
     """
     return entr(_probabilities(probabilities)).sum(axis=1)
 
@@ -121,8 +121,8 @@ def reliability(
     Raises
     ------
     ValueError
-        If `probabilities` are none, `labels` do not fit them or `num_bins` is below 1; with adaptive bins,
-        above the number of inputs.
+        If `probabilities` are not probabilities, `labels` do not fit them or `num_bins` is below 1; with
+        adaptive bins, above the number of inputs.
 
     Notes
     -----
@@ -132,8 +132,9 @@ def reliability(
     Examples
     --------
     >>> import numpy as np
+    >>> import widebnn as wb
     >>> p = np.array([[0.9, 0.1], [0.7, 0.3], [0.6, 0.4]])
-    >>> found = reliability(p, np.array([0, 0, 1]), num_bins=2)
+    >>> found = wb.metrics.reliability(p, np.array([0, 0, 1]), num_bins=2)
     >>> found.num_inputs.tolist(), found.accuracy.round(3).tolist()
     ([0, 3], [nan, 0.667])
     """
@@ -227,7 +228,8 @@ def crps(draws: Predictions, y: Numbers) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> crps(np.array([[[0.0]], [[2.0]]]), np.array([[4.0]]))
+    >>> import widebnn as wb
+    >>> wb.metrics.crps(np.array([[[0.0]], [[2.0]]]), np.array([[4.0]]))
     2.0
     """
     draws, y = _of_observations(y, draws=draws)
@@ -263,7 +265,8 @@ def coverage(lower: Numbers, upper: Numbers, y: Numbers) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> coverage(np.zeros((3, 1)), np.ones((3, 1)), np.array([[0.5], [1.0], [2.0]]))
+    >>> import widebnn as wb
+    >>> wb.metrics.coverage(np.zeros((3, 1)), np.ones((3, 1)), np.array([[0.5], [1.0], [2.0]]))
     0.6666666666666666
     """
     lower, upper, y = (np.asarray(x, np.float64) for x in (lower, upper, y))
@@ -302,7 +305,8 @@ def gaussian_mixture_nll(means: Predictions, stds: Predictions | Number, y: Numb
     Examples
     --------
     >>> import numpy as np
-    >>> round(gaussian_mixture_nll(np.zeros((5, 1, 1)), 1.0, np.zeros((1, 1))), 4)
+    >>> import widebnn as wb
+    >>> round(wb.metrics.gaussian_mixture_nll(np.zeros((5, 1, 1)), 1.0, np.zeros((1, 1))), 4)
     0.9189
     """
     means, y = _of_observations(y, means=means)

@@ -337,7 +337,7 @@ class Posterior:
         folder
             Where it lies.
         network
-            The network, or the function of scales, where it is none of `widebnn.models`: those are built
+            The network, or the function of scales, where it is not from `widebnn.models`: those are built
             from what the folder says.
 
         Raises

@@ -313,8 +313,8 @@ def sample(
     Raises
     ------
     TypeError
-        If `sampler` or `target` is none, or `collect` or `stream` holds something that is not a function to
-        an array.
+        If `sampler` is not a sampler, `target` is not a target, or `collect` or `stream` holds something that
+        is not a function to an array.
     ValueError
         If a number is out of range, `until` has nothing to look at, `sampler` is tuned without burn-in or was
         built on the potential of another target, `initial` has the wrong shapes, the potential is not finite

@@ -23,9 +23,11 @@ def current_scale() -> str:
 
     Examples
     --------
+    >>> import os
     >>> from unittest.mock import patch
+    >>> import widebnn as wb
     >>> with patch.dict(os.environ, WIDEBNN_SCALE="laptop"):
-    ...     current_scale()
+    ...     wb.current_scale()
     'laptop'
     """
     scale = os.environ.get("WIDEBNN_SCALE")
@@ -51,7 +53,8 @@ def at_scale[T](**choices: T) -> T:
 
     Examples
     --------
-    >>> num_samples = at_scale(smoke=100, laptop=10_000)
+    >>> import widebnn as wb
+    >>> num_samples = wb.at_scale(smoke=100, laptop=10_000)
     """
     unknown = sorted(set(choices) - set(SCALES))
     if unknown or "smoke" not in choices:

@@ -34,8 +34,9 @@ def inner_product(u: Position, v: Position) -> Float[Array, ""]:
     Examples
     --------
     >>> import jax.numpy as jnp
+    >>> import widebnn as wb
     >>> u = {"kernel": jnp.ones((2, 3)), "bias": jnp.ones(3)}
-    >>> float(inner_product(u, u))
+    >>> float(wb.tree.inner_product(u, u))
     9.0
     """
     return jax.tree.reduce(operator.add, jax.tree.map(lambda a, b: jnp.sum(a * b), u, v))
@@ -49,7 +50,8 @@ def half_square_difference(v: Position, u: Position) -> Float[Array, ""]:
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> float(half_square_difference({"bias": jnp.array([3.0])}, {"bias": jnp.array([1.0])}))
+    >>> import widebnn as wb
+    >>> float(wb.tree.half_square_difference({"bias": jnp.array([3.0])}, {"bias": jnp.array([1.0])}))
     4.0
     """
     return jax.tree.reduce(operator.add, jax.tree.map(lambda a, b: jnp.sum((a - b) * (a + b)) / 2, v, u))

@@ -110,6 +110,7 @@ def tune(
     >>> import jax
     >>> import jax.numpy as jnp
     >>> import widebnn as wb
+    >>> from widebnn.tuning import Candidate, tune
     >>> target = wb.targets.linear(jnp.eye(2), jnp.ones((2, 1)), noise_std=1.0)
     >>> mala = wb.samplers.tuned(partial(wb.samplers.mala, target.potential), 0.57)
     >>> rwm = wb.samplers.tuned(partial(wb.samplers.rwm, target.potential), 0.23)
@@ -198,8 +199,8 @@ def tune_block_size(
     --------
     >>> import jax
     >>> import jax.numpy as jnp
-    >>> import widebnn as wb
     >>> from flax import nnx
+    >>> import widebnn as wb
     >>> bnn = wb.BNN(wb.models.FCN(1, 64, rngs=nnx.Rngs(0)), out_features=1, noise_std=0.5)
     >>> x = jnp.linspace(-1, 1, 8)[:, None]
     >>> target = wb.targets.marginal(bnn, x, x**2)

@@ -1,11 +1,14 @@
 """What Sphinx shows of the package: mathematics in plain Unicode, attributes one by one, short signatures."""
 
+import pkgutil
 import re
 from collections.abc import Callable
 from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.util import inspect
+
+import widebnn
 
 # Code in backticks and doctest lines stay; elsewhere `*`, `|` and a name's last `_` are mathematics.
 # So do literal blocks.
@@ -15,6 +18,14 @@ _CODE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _MARKUP = re.compile(r"[*|]|(?<=\w)_(?!\w)")
+
+# An argument may be named as a module is, to which it is no link.
+_MODULES = {
+    module.name
+    for module in pkgutil.iter_modules(widebnn.__path__)
+    if not module.ispkg
+}
+_NAME = re.compile(r"(?<!`)`(\w+)`(?!`)")
 
 _ATTRIBUTES = re.compile(
     r"^Attributes\n-+\n.*?(?=^\w+\n---|\Z)", re.DOTALL | re.MULTILINE
@@ -35,11 +46,16 @@ def escape(text: str) -> str:
     """Escape a docstring; odd parts of the split are code."""
     parts = _CODE.split(text)
     parts[::2] = [_MARKUP.sub(r"\\\g<0>", text) for text in parts[::2]]
+    parts[1::2] = [_NAME.sub(_argument, text) for text in parts[1::2]]
     # A plural's s right behind a closing backtick needs an escaped space, which leaves no trace.
     for i in range(2, len(parts), 2):
         if parts[i - 1].endswith("`"):
             parts[i] = re.sub(r"^(?=\w)", r"\\ ", parts[i])
     return "".join(parts)
+
+
+def _argument(found: re.Match) -> str:
+    return f"``{found[1]}``" if found[1] in _MODULES else found[0]
 
 
 def attributes(text: str) -> str:

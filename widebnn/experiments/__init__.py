@@ -42,7 +42,6 @@ from widebnn.experiments.variational.resnet import ResNet, resnet
 from widebnn.experiments.variational.suprema import Suprema, suprema
 from widebnn.experiments.variational.tempered_fits import TemperedFits
 from widebnn.experiments.variational.tempering import Tempering, tempering
-from widebnn.study import device
 from widebnn.study.forecast import Forecast
 from widebnn.study.ledger import Entry
 from widebnn.study.registry import Registry
@@ -96,7 +95,6 @@ __all__ = [
     "convergence_summary",
     "counterexample",
     "curve",
-    "device",
     "efficiency",
     "elbo_ratio",
     "find",

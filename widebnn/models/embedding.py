@@ -75,7 +75,7 @@ def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], param
     >>> import jax
     >>> import jax.numpy as jnp
     >>> import widebnn as wb
-    >>> features = from_function(lambda w, x: jax.nn.tanh(x @ w), jnp.zeros((2, 16)))
+    >>> features = wb.models.from_function(lambda w, x: jax.nn.tanh(x @ w), jnp.zeros((2, 16)))
     >>> bnn = wb.BNN(features, out_features=1, noise_std=0.1)
     """
     if not callable(apply):
@@ -105,7 +105,7 @@ def from_nnx(module: nnx.Module) -> Embedding:
     --------
     >>> from flax import nnx
     >>> import widebnn as wb
-    >>> embedding = from_nnx(wb.models.FCN(2, 16, rngs=nnx.Rngs(0)))
+    >>> embedding = wb.models.from_nnx(wb.models.FCN(2, 16, rngs=nnx.Rngs(0)))
     """
     if isinstance(module, nn.Module):
         raise TypeError(

@@ -55,7 +55,8 @@ class WideResNet20(nnx.Module):
     --------
     >>> import jax.numpy as jnp
     >>> from flax import nnx
-    >>> network = WideResNet20(channels=(4, 8, 16), rngs=nnx.Rngs(0))
+    >>> import widebnn as wb
+    >>> network = wb.models.WideResNet20(channels=(4, 8, 16), rngs=nnx.Rngs(0))
     >>> network(jnp.zeros((2, 32, 32, 3))).shape
     (2, 16)
     """

@@ -65,7 +65,7 @@ def check_potential(potential: Any) -> None:
     Raises
     ------
     TypeError
-        If it is none, such as the target itself.
+        If it is not a function, such as the target itself.
     """
     if not callable(potential):
         hint = ": give target.potential" if hasattr(potential, "potential") else ""

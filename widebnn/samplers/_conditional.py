@@ -47,8 +47,8 @@ def conditional(
     ...     scale: jax.Array
     >>> def potential(u):
     ...     return (u.weights**2).sum() + u.scale**2
-    >>> first = conditional(potential, "scale", wb.samplers.elliptical_slice)
-    >>> second = conditional(potential, "weights", lambda of: wb.samplers.pcn(of, 0.3))
+    >>> first = wb.samplers.conditional(potential, "scale", wb.samplers.elliptical_slice)
+    >>> second = wb.samplers.conditional(potential, "weights", lambda of: wb.samplers.pcn(of, 0.3))
     >>> sampler = wb.samplers.alternate(first, second)
     """
     for name, function in {"potential": potential, "make": make}.items():

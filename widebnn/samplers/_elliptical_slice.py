@@ -57,7 +57,7 @@ def elliptical_slice(potential: Potential) -> Sampler:
     >>> import widebnn as wb
     >>> template = jax.ShapeDtypeStruct((2,), jnp.float32)
     >>> target = wb.targets.from_potential(lambda u: jnp.sum((u - 1) ** 2), template)
-    >>> sampler = elliptical_slice(target.potential)
+    >>> sampler = wb.samplers.elliptical_slice(target.potential)
     >>> draws = wb.sample(jax.random.key(0), sampler, target, num_samples=100, progress=False)
     >>> draws.stats["is_accepted"].all().item()
     True

@@ -79,7 +79,7 @@ def preconditioned(
     >>> def potential(u):
     ...     return jnp.sum((u - 3) ** 2)
     >>> limit = wb.samplers.Gaussian(mean=jnp.full(2, 2.0), factor=jnp.eye(2) / 3**0.5)
-    >>> sampler = preconditioned(potential, limit, wb.samplers.elliptical_slice)
+    >>> sampler = wb.samplers.preconditioned(potential, limit, wb.samplers.elliptical_slice)
     """
     check_potential(potential)
     if not callable(make):

@@ -59,8 +59,8 @@ def readout_scales(target: HasScales, num_updates: int = 10) -> Sampler:
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> import widebnn as wb
     >>> from flax import nnx
+    >>> import widebnn as wb
     >>> x = jnp.linspace(-1, 1, 8)[:, None]
     >>> def make(noise_std, readout_std):
     ...     features = wb.models.FCN(1, 16, rngs=nnx.Rngs(0))
@@ -68,7 +68,7 @@ def readout_scales(target: HasScales, num_updates: int = 10) -> Sampler:
     ...     return wb.targets.marginal(wb.BNN(features, 1, noise_std, **scales), x, x**2)
     >>> prior = wb.targets.LogNormal(median=1.0, spread=0.5)
     >>> target = wb.targets.scaled(make, noise_std=prior, readout_std=prior)
-    >>> sampler = readout_scales(target)
+    >>> sampler = wb.samplers.readout_scales(target)
     """
     if not isinstance(target, HasScales):
         raise TypeError(f"target must know its readout's scales, as scaled does; got {type(target).__name__}")

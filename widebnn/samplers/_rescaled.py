@@ -54,14 +54,14 @@ def rescaled(target: HasScales, multiplies: Mapping[str, str], num_updates: int 
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> import widebnn as wb
     >>> from flax import nnx
+    >>> import widebnn as wb
     >>> def make(weight_std):
     ...     features = wb.models.FCN(3, 16, weight_std=weight_std, rngs=nnx.Rngs(0))
     ...     bnn = wb.BNN(features, out_features=1, noise_std=0.1)
     ...     return wb.targets.marginal(bnn, jnp.eye(3), jnp.ones((3, 1)))
     >>> target = wb.targets.scaled(make, weight_std=wb.targets.LogNormal(median=1.4, spread=0.5))
-    >>> sampler = rescaled(target, {"weight_std": "kernel"})
+    >>> sampler = wb.samplers.rescaled(target, {"weight_std": "kernel"})
     """
     if not isinstance(target, HasScales):
         raise TypeError(f"target must be made by targets.scaled; got {type(target).__name__}")

@@ -31,6 +31,7 @@ def place(folder: str | os.PathLike, config: Any) -> Path:
     Examples
     --------
     >>> from widebnn.experiments import OverWidth
+    >>> from widebnn.study import place
     >>> place("over-width", OverWidth()).suffix
     '.json'
     """
@@ -79,8 +80,8 @@ def sweep[C](
     Raises
     ------
     TypeError
-        If `function` or `executor` is none, a configuration is no instance of a dataclass, or there is an
-        executor and they cannot go there.
+        If `function` is not a function or `executor` not an executor, a configuration is no instance of a
+        dataclass, or there is an executor and they cannot go there.
     ValueError
         If a configuration stands there twice, `folder` holds anything that no sweep has written, or a stored
         file is damaged; before anything runs.
@@ -94,6 +95,7 @@ def sweep[C](
     --------
     >>> import tempfile
     >>> from dataclasses import dataclass
+    >>> from widebnn.study import sweep
     >>> @dataclass(frozen=True)
     ... class Walk:
     ...     num_steps: int

@@ -188,12 +188,13 @@ def verdict(claim: Claim, findings: Sequence[Finding]) -> str:
     Raises
     ------
     TypeError
-        If one of `findings` is none.
+        If one of `findings` is not a `Finding`.
     ValueError
         If more than one decides.
 
     Examples
     --------
+    >>> from widebnn.study import Claim, Finding, verdict
     >>> def summarise(results):
     ...     return [Finding("gain", 2.0, above=1, decides=True)]
     >>> claim = Claim("X-0", claim="It rises.", experiment="walk", summarise=summarise, rule="above 1")

@@ -31,7 +31,9 @@ class Configuration:
 
     Examples
     --------
+    >>> from typing import Annotated
     >>> from widebnn.study.configuration import Count
+    >>> from widebnn.study import Configuration
     >>> class Walk(Configuration):
     ...     "A walk in one dimension."
     ...

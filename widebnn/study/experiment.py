@@ -187,6 +187,7 @@ def experiment[C](
     --------
     >>> from typing import Annotated
     >>> from widebnn.study.configuration import Configuration, Count
+    >>> from widebnn.study import Cost, experiment
     >>> class Walk(Configuration):
     ...     "A walk in one dimension."
     ...     num_steps: Annotated[Count, "Steps from the start to the end."] = 10

@@ -17,6 +17,7 @@ class Measure(NamedTuple):
 
     Examples
     --------
+    >>> from widebnn.study import Measure
     >>> print(Measure(3.0, 0.3) - Measure(1.0, 0.4))
     2.00 ± 0.50
     >>> print(Measure(3.0, 0.3) / 2)

@@ -95,6 +95,7 @@ def config_hash(config: Any) -> str:
     Examples
     --------
     >>> from widebnn.experiments import OverWidth
+    >>> from widebnn.study import config_hash
     >>> config_hash(OverWidth(seed=1)) == config_hash(OverWidth(seed=2))
     False
     """
@@ -134,6 +135,7 @@ def save(
     --------
     >>> import tempfile
     >>> from widebnn.experiments import OverWidth
+    >>> from widebnn.study import load, save
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rows = [{"width": 128, "acceptance": 0.5}]
     ...     _ = save(f"{folder}/width.json", OverWidth(), rows, seconds=3.0)
@@ -215,6 +217,7 @@ def load(path: str | os.PathLike, config: Any) -> Results:
     --------
     >>> import tempfile
     >>> from widebnn.experiments import OverWidth
+    >>> from widebnn.study import load, save
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = save(f"{folder}/width.json", OverWidth(seed=1), [], seconds=3.0)
     ...     load(f"{folder}/width.json", OverWidth(seed=2))
@@ -251,6 +254,7 @@ def load_or_run[C](path: str | os.PathLike, config: C, run: Callable[[C], Iterab
     --------
     >>> import tempfile
     >>> from widebnn.experiments import OverWidth
+    >>> from widebnn.study import load_or_run
     >>> def run(config):
     ...     print("runs")
     ...     yield {"seed": config.seed}

@@ -32,6 +32,7 @@ class Rows(list[Row]):
 
     Examples
     --------
+    >>> from widebnn.study import Rows
     >>> rows = Rows({"width": w, "seed": s, "acceptance": 0.3 + s / 10} for w in (8, 16) for s in (0, 1))
     >>> rows.where(width=16).column("acceptance")
     array([0.3, 0.4])

@@ -23,7 +23,7 @@ class Speed(NamedTuple):
     Attributes
     ----------
     device
-        Its name, as `widebnn.experiments.device` has it.
+        Its name, as `widebnn.study.device` has it.
     flops
         Operations on float32 numbers per second, in steps of the experiments' sizes.
     latency

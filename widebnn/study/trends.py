@@ -22,6 +22,7 @@ def exponent(over: Sequence[int], found: Sequence[Measure]) -> Measure:
 
     Examples
     --------
+    >>> from widebnn.study import Measure, exponent
     >>> print(exponent([1, 2, 4], [Measure(8, 0.1), Measure(4, 0.1), Measure(2, 0.1)]))
     -1.000 ± 0.029
     """
@@ -51,6 +52,7 @@ def vanishing(what: str, over: Sequence[int], found: Sequence[Measure]) -> Itera
 
     Examples
     --------
+    >>> from widebnn.study import Measure, vanishing
     >>> found = vanishing("distance", [1, 2, 4], [Measure(8, 0.1), Measure(4, 0.1), Measure(2, 0.1)])
     >>> [finding.what for finding in found]
     ['distance: exponent in the width', 'distance: widest ÷ narrowest']

@@ -151,7 +151,7 @@ class FeatureSpace(ReadoutPosterior):
 class DataSpace(ReadoutPosterior):
     """Through L lower triangular with LLᵀ = K̂_λ, and C = L + √λ I.
 
-    Σ^{1/2} = I − ΨᵀL⁻ᵀC⁻¹Ψ with the inverse I + λ^{-1/2}ΨᵀC⁻ᵀΨ, the square root of the Kalman update
+    Σ^{1/2} = I − ΨᵀL⁻ᵀC⁻¹Ψ with the inverse I + ΨᵀC⁻ᵀΨ/√λ, the square root of the Kalman update
     (Andrews 1968): Hron et al. 2022, App. B take an eigendecomposition of K̂_λ for the symmetric root, which
     costs more and whose derivative fails where eigenvalues meet.
     """

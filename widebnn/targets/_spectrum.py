@@ -57,7 +57,8 @@ def spectrum(psi: Float[Array, "n p"], y: Float[Array, "n d_out"], space: str = 
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> found = spectrum(jnp.eye(3), jnp.ones((3, 2)))
+    >>> import widebnn as wb
+    >>> found = wb.targets.spectrum(jnp.eye(3), jnp.ones((3, 2)))
     >>> found.values.tolist()
     [1.0, 1.0, 1.0]
     """

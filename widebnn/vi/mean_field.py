@@ -94,8 +94,9 @@ def kl_per_leaf(posterior: MeanField, prior_variance: Variances = 0.2) -> PyTree
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> q = mean_field({"kernel": jnp.zeros((2, 3)), "bias": jnp.ones(3)}, std=1.0)
-    >>> {name: round(float(kl), 3) for name, kl in kl_per_leaf(q, prior_variance=1.0).items()}
+    >>> import widebnn as wb
+    >>> q = wb.vi.mean_field({"kernel": jnp.zeros((2, 3)), "bias": jnp.ones(3)}, std=1.0)
+    >>> {name: round(float(kl), 3) for name, kl in wb.vi.kl_per_leaf(q, prior_variance=1.0).items()}
     {'bias': 1.5, 'kernel': 0.0}
     """
 

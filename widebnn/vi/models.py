@@ -1,6 +1,6 @@
 """Networks for mean-field variational inference, whose weights have a prior N(0, v) as they are.
 
-The scaling stands in the readout: f = N⁻¹ Σ_j a_j h_j in the mean-field limit, N^{-1/2} Σ_j a_j h_j in that
+The scaling stands in the readout: f = N⁻¹ Σ_j a_j h_j in the mean-field limit, (1/√N) Σ_j a_j h_j in that
 of the tangent kernel. Means start at N(0, 0.01²), as in the published code of Huix et al. (2022).
 """
 
@@ -32,7 +32,7 @@ _conv = functools.partial(Conv, scale=1, bias_std=0, initial_std=INITIAL_STD)
 
 
 class TwoLayer(nnx.Module):
-    """f(x) = N⁻¹ Σ_j a_j relu(⟨b_j, x⟩), or N^{-1/2} in place of N⁻¹ (Huix et al. 2022, equation 3).
+    """f(x) = N⁻¹ Σ_j a_j relu(⟨b_j, x⟩), or 1/√N in place of N⁻¹ (Huix et al. 2022, equation 3).
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class TwoLayer(nnx.Module):
 
 
 class ConvTwoLayer(nnx.Module):
-    """f(x) = N⁻¹ Σ_j ⟨a_j, relu(b_j ∗ x)⟩ with N channels, or N^{-1/2} in place of N⁻¹; kernels are 3 × 3.
+    """f(x) = N⁻¹ Σ_j ⟨a_j, relu(b_j ∗ x)⟩ with N channels, or 1/√N in place of N⁻¹; kernels are 3 × 3.
 
     Parameters
     ----------
@@ -91,7 +91,8 @@ class ConvTwoLayer(nnx.Module):
     --------
     >>> import jax.numpy as jnp
     >>> from flax import nnx
-    >>> network = ConvTwoLayer((8, 8, 1), width=16, out_features=10, rngs=nnx.Rngs(0))
+    >>> import widebnn as wb
+    >>> network = wb.vi.ConvTwoLayer((8, 8, 1), width=16, out_features=10, rngs=nnx.Rngs(0))
     >>> network(jnp.zeros((2, 8, 8, 1))).shape
     (2, 10)
     """
@@ -242,7 +243,8 @@ class VGG(nnx.Module):
     --------
     >>> import jax.numpy as jnp
     >>> from flax import nnx
-    >>> network = VGG(depth=11, rngs=nnx.Rngs(0))
+    >>> import widebnn as wb
+    >>> network = wb.vi.VGG(depth=11, rngs=nnx.Rngs(0))
     >>> network.eval()
     >>> network(jnp.zeros((2, 32, 32, 3))).shape
     (2, 10)

@@ -70,7 +70,7 @@ def network(model: nnx.Module | nn.Module | BNN | Embedding, x: Inputs, rng_key:
     Raises
     ------
     TypeError
-        If `model` is none of these.
+        If `model` is not one of these.
     ValueError
         If it does not map `x` to (n, d_out), or a Linen module holds BatchNorm, Dropout or other state.
     """

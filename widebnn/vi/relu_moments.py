@@ -51,7 +51,8 @@ def relu_moments(mean: Reals, variance: Reals) -> tuple[Float[Array, "*shape"], 
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> mean, second = relu_moments(jnp.zeros(()), jnp.ones(()))
+    >>> import widebnn as wb
+    >>> mean, second = wb.vi.relu_moments(jnp.zeros(()), jnp.ones(()))
     >>> round(float(mean), 4), round(float(second), 4)
     (0.3989, 0.5)
     """
@@ -71,7 +72,7 @@ def output_moments(
     """E_q f(x) and Var_q f(x) of a `TwoLayer` network, exact.
 
     With r₁ and r₂ the moments of relu(⟨b_j, x⟩), α_j and τ_j the mean and deviation of a_j, and c = N⁻¹ or
-    N^{-1/2}: E f = c Σ_j α_j r₁ and Var f = c² Σ_j [(α_j² + τ_j²) r₂ − α_j² r₁²].
+    1/√N: E f = c Σ_j α_j r₁ and Var f = c² Σ_j [(α_j² + τ_j²) r₂ − α_j² r₁²].
 
     Parameters
     ----------

