@@ -99,7 +99,7 @@ tour: $(installed) ## Run a chapter and open its page (another: CHAPTER=05)
 	@if $(has_display); then $(bin)/python -m webbrowser '$(CURDIR)/$(page)'; fi
 
 browser: $(installed) ## Test the built book in Chromium
-	$(bin)/python -m pytest -n 2 tests/browser
+	$(bin)/python -m pytest -n 4 tests/browser  # a browser waits more than it computes
 
 nightly: $(installed) ## Run the tests that take minutes
 	$(suite) -m nightly --ignore tests/test_scikit_learn.py tests

@@ -278,7 +278,7 @@ def outruns(results: Results) -> Iterator[Finding]:
         found = {
             row["contender"]: Measure.of(row, "ess_per_second")
             for row in rows.where(depth=depth, width=width)
-            if row.get("ess_per_second") is not None
+            if row.get("ess_per_second_error") is not None
         }
         nothing = Measure(math.nan)
         peers = {name: found[name] for name in EXACT_PEERS if name in found} or {"BlackJAX": nothing}
