@@ -7,7 +7,7 @@ from typing import TypedDict
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from widebnn.experiments import device
+from widebnn.study import device
 
 __all__ = ["Comparison", "compare", "in_turn", "on_one_thread"]
 

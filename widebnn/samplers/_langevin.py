@@ -61,7 +61,7 @@ def langevin(
         `acceptance_rate` still reports what the correction would have said.
     num_flat
         D, the number of further coordinates x ~ N(0, I) on which U does not depend, 0 or at least 2. They
-        enter the acceptance through ΔH = (ε²/8)(‖x'‖² − ‖x‖²) alone, so that ‖x‖ and two numbers of their
+        enter the acceptance through ΔH = (ε²/8)(‖x′‖² − ‖x‖²) alone, so that ‖x‖ and two numbers of their
         momentum are carried in their place: what U sees has exactly the law that it has when the sampler runs
         on all coordinates, at the price of those that U sees.
 

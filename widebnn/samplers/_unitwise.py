@@ -41,8 +41,10 @@ class Units(NamedTuple):
         column k of Ψ alone.
     num_units
         d_L.
-    y, noise_std
-        Observations (n, d_out) and σ.
+    y
+        Observations (n, d_out).
+    noise_std
+        σ.
     """
 
     embedding: Callable[[Position], Float[Array, "n p"]]

@@ -33,13 +33,15 @@ class Finding:
         The number, in words.
     measure
         The number with its standard error, if it has one; NaN where the run was too short to resolve it.
-    above, below
-        The ends of the interval.
+    above
+        The lower end of the interval.
+    below
+        The upper end of the interval.
     decides
         Whether the verdict follows this number alone; the others of the claim are then shown beside it.
     null
-        What a number that decides is where there is nothing of what the paper says; without it the end of the
-        interval. Between the two it has the paper's sign and not its size.
+        The value that a deciding number has where the effect that the paper claims is absent; by default the
+        end of the interval. A value between the two has the paper's sign but not its size.
     resolved
         Whether it rests on enough effective samples (`widebnn.diagnostics.LEAST_RESOLVED`).
     degrees
@@ -182,8 +184,9 @@ def verdict(claim: Claim, findings: Sequence[Finding]) -> str:
     Where one finding decides: "reproduced" if it holds, or "corrected" where the claim is that the paper or
     its code errs; "reproduced in part" if it has the sign but not the size; "contradicted" if it has the
     opposite sign; "not testable at this scale" if it is not resolved, or excludes neither the size nor that
-    there is nothing; "not reproduced" otherwise. Where none does, as where a theorem says several things: all
-    hold, some do or none does; "not testable" if none is resolved. Where there are none, "not yet run".
+    there is nothing; "not reproduced" otherwise. Where none does, as where a theorem says several things:
+    "reproduced" (or "corrected") if all hold, "reproduced in part" if some do, "not reproduced" if none does;
+    "not testable at this scale" if none is resolved. Where there are no findings, "not yet run".
 
     Raises
     ------

@@ -100,10 +100,10 @@ def _documented(cls: type) -> str:
     for one in fields(cls):
         meaning = [mark for mark in one.metadata["marks"] if isinstance(mark, str)]
         wanted = [_wanted(mark) for mark in one.metadata["marks"] if callable(mark)]
-        lines += [one.name, _indented(" ".join(meaning[-1:] + wanted))]
+        lines += [one.name, _indented(" ".join(meaning[-1:] + list(dict.fromkeys(wanted))))]
     lines += ["", "Raises", "------", "TypeError, ValueError"]
     rule = cls.check.__doc__ if cls.check is not Configuration.check else None  # type: ignore[attr-defined]
-    together = f", and unless {inspect.cleandoc(rule)}" if rule else "."
+    together = f", or unless {inspect.cleandoc(rule)}" if rule else "."
     return "\n".join([*lines, _indented(f"If a field is not what stands above{together}")])
 
 

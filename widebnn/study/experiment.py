@@ -48,8 +48,14 @@ class Experiment[C]:
     ----------
     name
         That of the function. Results are stored as `<name>_<scale>.json`.
-    title, scales, cost, observes, flops
-        As `experiment` was given them.
+    title, cost
+        As given to `experiment`.
+    scales
+        Configurations by scale.
+    observes
+        Loaders and numbers of records, as given to `experiment`.
+    flops
+        As given to `experiment`; None if not given.
     claims
         The rows of the ledger that rest on it.
     """

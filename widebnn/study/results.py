@@ -47,8 +47,10 @@ class Results:
         Seconds, and of them `compile_seconds`, those of compiling, where they are known; device, commit and
         versions; and `peak_bytes`, the most memory that the process had taken until the results were stored,
         of the host and, where there is one, of the accelerator.
-    name, scale
-        Of the experiment, as the name of the file has them; empty where it has none.
+    name
+        The experiment's name, as in the name of the file; empty if it has none.
+    scale
+        The scale, as in the name of the file; empty if it has none.
     """
 
     rows: Rows

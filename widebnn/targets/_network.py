@@ -185,8 +185,12 @@ class NetworkTarget(NetworkPosterior):
 
     Attributes
     ----------
-    bnn, x, y
-        The network, inputs (n, ...) and observations (n, d_out).
+    bnn
+        The network.
+    x
+        Inputs (n, ...).
+    y
+        Observations (n, d_out).
     space
         Where the readout's posterior is factorised: "data" (n × n), "feature" (p × p) or "auto", the smaller.
     block_size

@@ -292,7 +292,7 @@ def scaled(make: Callable[..., NetworkPosterior | NonGaussian], **priors: LogNor
     ----------
     make
         Function of the scales, by keyword, to a target; it is traced with them.
-    **priors
+    priors
         By name, `LogNormal(median, spread)`.
 
     Raises

@@ -40,8 +40,10 @@ class Fit:
         What was fitted.
     posterior
         The posterior q.
-    point, state
-        The rest of the network, as `Network` says, where training left it.
+    point
+        Point estimates, as `Network` says, where training left them.
+    state
+        What the network keeps for itself, where training left it.
     elbo
         Both terms in every epoch, arrays (epoch,): the log likelihood summed over the minibatches, each at
         the q of its step, and the KL divergence as they weight it.
@@ -138,20 +140,21 @@ def fit(
     augment
         (key, x of a minibatch) ↦ x, such as `widebnn.data.flip_and_crop`.
     checkpoint
-        Where the fit is saved between epochs, and resumes from on the next call; a larger `num_epochs`
-        then extends it. `every_steps` counts epochs.
+        Where the fit is saved between epochs, and from where it resumes on the next call; a larger
+        `num_epochs` then extends it. `every_steps` counts epochs.
     progress
         Whether to show a progress bar.
 
     Returns
     -------
     Fit
+        The fitted posterior, the rest of the network, and the ELBO of every epoch.
 
     Raises
     ------
     TypeError
-        If `model` is no network, `optimiser` none of optax, `rng_key` no key, or layers cannot multiply with
-        what is not drawn yet.
+        If `model` is not a network, `optimiser` is not an optax transformation, `rng_key` is not a key, or
+        layers cannot multiply with kernels that are not drawn yet.
     ValueError
         If a number is out of range, `x`, `y` and `loss` do not fit, or `checkpoint` holds another run, a
         longer one or a damaged one.

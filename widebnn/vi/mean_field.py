@@ -25,8 +25,10 @@ class MeanField(NamedTuple):
 
     Attributes
     ----------
-    mean, rho
-        μ and ρ, pytrees in the shapes of the weights.
+    mean
+        μ, a pytree in the shapes of the weights.
+    rho
+        ρ, a pytree in the shapes of the weights.
     """
 
     mean: Weights

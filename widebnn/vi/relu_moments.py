@@ -27,8 +27,10 @@ class Moments(NamedTuple):
 
     Attributes
     ----------
-    mean, variance
-        E_q f and Var_q f, each (n, d_out).
+    mean
+        E_q f, (n, d_out).
+    variance
+        Var_q f, (n, d_out).
     """
 
     mean: Float[Array, "n d_out"]

@@ -51,7 +51,7 @@ class Convergence(Configuration):
     seed: Seed = 0
 
     def check(self):
-        """`num_steps` has an entry for each of `samplers`, eight draws per checkpoint or more."""
+        """`num_steps` has an entry for each of `samplers`, and a checkpoint has eight draws or more."""
         self.one_each("samplers", "num_steps")
         least = LEAST_DRAWS * self.num_checkpoints * self.thin
         if min(self.num_steps) < least:
@@ -90,9 +90,9 @@ def convergence(config: Convergence) -> Iterator[Row]:
     "paper" has the widths and the number of steps of Pezzetti et al.
 
     All samplers run on the rotated marginal target from the same starting points. For pCN and pCNL that is
-    all of φ in law, since neither sees the dimension; Langevin carries the norm of the rest
-    (`whole_langevin`). Every comparison is of all draws since the start, without burn-in, and once more of
-    the later half of them.
+    all of φ in law, since neither sees the dimension; Langevin carries the norm of the rest (`num_flat` of
+    `widebnn.samplers.langevin`). Every comparison is of all draws since the start, without burn-in, and once
+    more of the later half of them.
 
     Yields
     ------

@@ -92,7 +92,7 @@ class Rivals(Configuration):
     contenders: Annotated[tuple[str, ...], partial(one_of, CONTENDERS), "Part of the grid."] = GRID
     num_chains: NumChains = 4
     ess: Annotated[Positive, "Effective samples at which a run ends, once R̂ is low enough."] = 400.0
-    rhat: Annotated[Positive, "The largest R̂ at which it does; above 1."] = 1.01
+    rhat: Annotated[Positive, "The largest R̂ at which it does."] = 1.01
     seconds: Annotated[Positive, "Of adapting and of sampling, after which a run ends all the same."] = 45.0
     noise_std: Noise = 0.1
     seed: Seed = 0

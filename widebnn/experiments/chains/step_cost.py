@@ -38,7 +38,7 @@ class StepCost(Configuration):
     seed: Seed = 0
 
     def check(self):
-        """networks have known names."""
+        """all networks have known names."""
         for one in self.networks:
             one.check()
 

@@ -81,7 +81,9 @@ def _cost(config: Whitening) -> Cost:
     cost=_cost,
 )
 def whitening(config: Whitening) -> Iterator[Row]:
-    """Function-space HMC on both, its angle tuned to an acceptance of 0.8, its trajectories of one radian.
+    """Function-space HMC on weights and on whitened layers, with trajectories of one radian.
+
+    Its angle is tuned to an acceptance of 0.8.
 
     No paper has it: the scale "paper" is a size chosen for a GPU.
 

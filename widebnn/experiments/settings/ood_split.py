@@ -28,12 +28,16 @@ class InAndOut(NamedTuple):
 
     Attributes
     ----------
-    x_train, labels_train
-        To fit.
-    x_test, labels_test
-        Of the same distribution.
+    x_train
+        Images to fit.
+    labels_train
+        Their classes.
+    x_test
+        Images to test, of the same distribution.
+    labels_test
+        Their classes.
     x_outside
-        Of another one.
+        Images of another distribution.
     num_classes
         Labels are 0 to `num_classes` − 1.
     black

@@ -65,8 +65,10 @@ class Predictions(NamedTuple):
 
     Attributes
     ----------
-    mean, variance
-        m and v.
+    mean
+        m.
+    variance
+        v.
     """
 
     mean: Float[np.ndarray, "draw n k"]

@@ -59,7 +59,7 @@ def collapse(config: Collapse) -> Iterator[Row]:
 
     Yields
     ------
-    Rows with loss, scaling, width; kl_divergence; predicted, the same by `_predicted` to first order, None
+    Rows with loss, scaling, width; kl_divergence; predicted, the same to first order, None
     where that has no closed form; output_rms, the root mean square of E f over observations; output_std,
     that of the deviation of f, and prior_std, what that is under the prior.
     """

@@ -36,9 +36,9 @@ class Suprema(Configuration):
     widths: Widths = (8, 16, 32, 64, 128, 256, 512)
     num_train: Annotated[Counts, "Observations, p: part of the grid."] = (10, 20, 40)
     prior_variance: PriorVariance = 1 / 5
-    max_mean: Annotated[Positive, "Of Ξ."] = 2.0
-    min_std: Annotated[Positive, "Of Ξ."] = 0.01
-    max_std: Annotated[Positive, "Of Ξ."] = 1.0
+    max_mean: Annotated[Positive, "The largest |μ| in Ξ."] = 2.0
+    min_std: Annotated[Positive, "The smallest σ in Ξ."] = 0.01
+    max_std: Annotated[Positive, "The largest σ in Ξ."] = 1.0
     max_atoms: Annotated[Several, "The largest number of atoms of ν*; with one there is no certificate."] = 12
     num_starts: Annotated[NonNegative, "Random starts of the best ELBO, next to one at ν*."] = 3
     seed: Seed = 0
