@@ -35,7 +35,7 @@ class Frame(Protocol):
 
 
 Tabular = Frame | Sequence[Any]
-"""Data that are no array yet."""
+"""Data that are not an array yet."""
 
 
 def floating(**named: Any) -> Float[Array, "..."]:
@@ -46,7 +46,7 @@ def floating(**named: Any) -> Float[Array, "..."]:
     Raises
     ------
     TypeError
-        If there are entries that are no real numbers, or the array is sparse.
+        If there are entries that are not real numbers, or the array is sparse.
     ValueError
         If one of the numbers is NaN, infinite or masked, or rows have different lengths.
     """

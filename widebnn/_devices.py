@@ -28,7 +28,7 @@ class Devices:
     Raises
     ------
     TypeError
-        If `mesh` is no `jax.sharding.Mesh`.
+        If `mesh` is not a `jax.sharding.Mesh`.
     ValueError
         If it has another axis, or one that does not divide the number of chains or of observations.
     """

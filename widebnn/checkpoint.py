@@ -162,7 +162,7 @@ class Store:
         ------
         ValueError
             If it is damaged or belongs to another run; the message names it, and the one before if that is
-            whole. If there are draws without a state, or something in their folder that is no checkpoint.
+            whole. If there are draws without a state, or something in their folder that is not a checkpoint.
             Nothing is deleted.
         """
         kept = Kept(carry, [], 0.0)

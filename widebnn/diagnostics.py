@@ -93,7 +93,7 @@ def effective_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) 
     Raises
     ------
     TypeError
-        If `draws` is a run and no array.
+        If `draws` is a run and not an array.
     ValueError
         If `draws` has fewer than two axes, fewer than two draws, or entries that are not finite.
 
@@ -158,7 +158,7 @@ def rhat_squared(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[
     Raises
     ------
     TypeError
-        If `draws` is a run and no array.
+        If `draws` is a run and not an array.
     ValueError
         If `draws` has fewer than two chains or two draws, or entries that are not finite.
 
@@ -221,7 +221,7 @@ def nested_rhat(
     Raises
     ------
     TypeError
-        If `draws` is a run and no array, or `num_superchains` is no integer.
+        If `draws` is a run and not an array, or `num_superchains` is not an integer.
     ValueError
         If `draws` has fewer than two axes or entries that are not finite, `num_superchains` is below 2 or
         does not divide the number of chains, or there is one draw of one chain in each.
@@ -303,7 +303,7 @@ def convergence(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Converg
     Raises
     ------
     TypeError
-        If `draws` is a run and no array.
+        If `draws` is a run and not an array.
     ValueError
         If `draws` has fewer than two axes, fewer than eight draws, or entries that are not finite.
 
@@ -404,7 +404,7 @@ def layer_projections(
     Raises
     ------
     TypeError, ValueError
-        If `num` is no integer or below 1, or a leaf of `template` has no entries.
+        If `num` is not an integer of at least 1, or a leaf of `template` has no entries.
 
     Examples
     --------
@@ -505,8 +505,8 @@ def random_projections(
     Raises
     ------
     TypeError, ValueError
-        If `num` is no integer or below 1, or `template` has no entries. The projection raises a ValueError
-        for a position of other structure or shapes than the template.
+        If `num` is not an integer of at least 1, or `template` has no entries. The projection raises a
+        ValueError for a position of other structure or shapes than the template.
 
     References
     ----------
@@ -560,8 +560,8 @@ def principal_components(
     Raises
     ------
     TypeError, ValueError
-        If `num` is no integer or out of range, or `draws` has other than three axes or entries that are not
-        finite.
+        If `num` is not an integer or is out of range, or `draws` has other than three axes or entries that
+        are not finite.
 
     References
     ----------
@@ -607,7 +607,7 @@ def band(
     Raises
     ------
     ValueError
-        Unless 0 ≤ probs[0] ≤ probs[1] ≤ 1 and there is a last axis with entries. NaN is no error: the
+        Unless 0 ≤ probs[0] ≤ probs[1] ≤ 1 and there is a last axis with entries. NaN is not an error: the
         band of an ESS that is undefined somewhere is undefined.
 
     References

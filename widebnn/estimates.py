@@ -102,7 +102,7 @@ def prior_draws(
     Raises
     ------
     TypeError
-        If `collect` holds something that is no function.
+        If `collect` holds something that is not a function.
     ValueError
         If `num_draws` or `batch_size` is below 1.
     """

@@ -119,7 +119,7 @@ def simplex_grid(num_corners: int, resolution: int) -> Weights:
     Raises
     ------
     TypeError, ValueError
-        If `num_corners` or `resolution` is no integer of at least 1.
+        If `num_corners` or `resolution` is not an integer of at least 1.
     """
     at_least(1, num_corners=num_corners)
     steps = range(at_least(1, resolution=resolution), -1, -1)

@@ -199,7 +199,7 @@ class Posterior:
         Raises
         ------
         TypeError, ValueError
-            If x is empty, not finite or does not fit, or `batch_size` is no integer of at least 1.
+            If x is empty, not finite or does not fit, or `batch_size` is not an integer of at least 1.
         """
         x = self._new_inputs(x)
         d_out = self.template.readout.shape[1]

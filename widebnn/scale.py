@@ -49,7 +49,7 @@ def at_scale[T](**choices: T) -> T:
     Raises
     ------
     ValueError
-        If a name is no scale, "smoke" is missing, or `WIDEBNN_SCALE` names no scale.
+        If a name is not a scale, "smoke" is missing, or `WIDEBNN_SCALE` names no scale.
 
     Examples
     --------

@@ -101,7 +101,7 @@ def start(values: Shaped[Array, "chain *event"] | jax.ShapeDtypeStruct, stream: 
     Raises
     ------
     TypeError
-        If the values are no real numbers.
+        If the values are not real numbers.
     """
     if not jnp.isdtype(values.dtype, ("bool", "integral", "real floating")):
         raise TypeError(f"a streamed function must return real numbers; it returned {values.dtype}")

@@ -44,7 +44,7 @@ class Until:
     Raises
     ------
     TypeError
-        If one of the first three is no number.
+        If one of the first three is not a number.
     ValueError
         If `ess` or `seconds` is not positive, `rhat` is not above 1, or all three are None.
 

@@ -51,7 +51,7 @@ def digits(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True)
     Raises
     ------
     TypeError, ValueError
-        If a number is no positive integer, or there are not so many images.
+        If a number is not a positive integer, or there are not so many images.
 
     Notes
     -----
@@ -88,8 +88,8 @@ def diabetes(num_train: int = 256, num_test: int = 186) -> Dataset:
     Raises
     ------
     TypeError, ValueError
-        If a number is no positive integer, there are not so many patients, or a column does not vary over so
-        few training rows.
+        If a number is not a positive integer, there are not so many patients, or a column does not vary over
+        so few training rows.
 
     Notes
     -----

@@ -150,14 +150,14 @@ def regression(
 
 
 def check_count(available: int, remedy: str, least: int = 1, **named: int) -> None:
-    """Refuse a number of records that is no integer from `least` on, or more than there are.
+    """Refuse a number of records that is not an integer from `least` on, or more than there are.
 
     The number is passed by keyword so that the message bears the caller's own name for it.
 
     Raises
     ------
     TypeError
-        If it is no integer.
+        If it is not an integer.
     ValueError
         If it is below `least` or above `available`; the message ends with `remedy`.
     """

@@ -38,7 +38,7 @@ def download_archive(sources: Sequence[str], sha256: str, members: Sequence[str]
     OSError
         If `folder` cannot be written, or no source serves the archive with this checksum.
     ValueError
-        If the archive lacks a member, or a member is no ordinary file.
+        If the archive lacks a member, or a member is not an ordinary file.
     """
     with staging(folder) as stage:
         archive = fetch(sources, sha256, stage)

@@ -14,7 +14,7 @@ def local_folder(*names: str) -> Path | None:
     Raises
     ------
     NotADirectoryError
-        If `WIDEBNN_DATA` is set but is no folder.
+        If `WIDEBNN_DATA` is set but is not a folder.
     """
     root = os.environ.get("WIDEBNN_DATA")
     if not root:

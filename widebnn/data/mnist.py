@@ -83,9 +83,9 @@ def mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) 
     Raises
     ------
     TypeError, ValueError
-        If a number is no integer in range, there are not so many images, or a file is malformed.
+        If a number is not an integer in range, there are not so many images, or a file is malformed.
     FileNotFoundError, NotADirectoryError
-        If `WIDEBNN_DATA` is no folder, or its folder of this data set lacks a file that is needed.
+        If `WIDEBNN_DATA` is not a folder, or its folder of this data set lacks a file that is needed.
     OSError
         If the files cannot be downloaded or written to the cache.
 
@@ -194,7 +194,7 @@ def read_header(path: Path, num_dimensions: int) -> tuple[int, ...]:
     Raises
     ------
     ValueError
-        If it is no idx file of bytes, or of another number of dimensions.
+        If it is not an idx file of bytes, or has another number of dimensions.
     """
     try:
         with _open(path) as file:

@@ -27,7 +27,7 @@ class Affine(nnx.Module):
     Raises
     ------
     TypeError
-        If `rngs` is no `nnx.Rngs`.
+        If `rngs` is not an `nnx.Rngs`.
     ValueError
         If a number is out of range, or `scale` comes with a `weight_std` of its own.
     """

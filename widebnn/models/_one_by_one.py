@@ -74,7 +74,7 @@ def check_features(bnn: BNN, x: Float[Array, "n ..."]) -> None:
 
 
 def _check_state(module: nnx.Module, inner: Inner, x: Float[Array, "2 ..."]) -> None:
-    """Compare the variables that are no parameters before a call and after it."""
+    """Compare the variables that are not parameters before a call and after it."""
     graph, _, rest = nnx.split(module, nnx.Param, ...)
     kinds = {path: type(variable) for path, variable in nnx.to_flat_state(rest)}
     if not any(issubclass(kind, nnx.Variable) for kind in kinds.values()):

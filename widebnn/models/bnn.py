@@ -51,7 +51,7 @@ class BNN:
     Raises
     ------
     TypeError, ValueError
-        If a scale is out of range, or `features` is no module or one that holds BatchNorm or Dropout.
+        If a scale is out of range, or `features` is not a module or is one that holds BatchNorm or Dropout.
     """
 
     features: Embedding

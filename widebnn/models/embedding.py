@@ -42,7 +42,7 @@ class Embedding(NamedTuple):
 
 
 class FeaturesError(ValueError):
-    """Features are no function of one input and the parameters: the posterior would not be defined."""
+    """Features are not a function of one input and the parameters: the posterior would not be defined."""
 
 
 def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], parameters: Inner) -> Embedding:
@@ -96,7 +96,7 @@ def from_nnx(module: nnx.Module) -> Embedding:
     Raises
     ------
     TypeError
-        If `module` is no `nnx.Module`.
+        If `module` is not an `nnx.Module`.
     ValueError
         If it holds BatchNorm or Dropout: its outputs would not be a function of one input and the parameters,
         and there would be no likelihood. Targets refuse a module that changes its variables, or draws noise.
@@ -147,7 +147,7 @@ def from_linen(module: nn.Module, x: Inputs) -> Embedding:
     Raises
     ------
     TypeError
-        If `module` is no `flax.linen.Module`.
+        If `module` is not a `flax.linen.Module`.
     ValueError
         If it holds BatchNorm, Dropout or any collection beside "params".
     """

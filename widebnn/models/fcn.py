@@ -44,7 +44,7 @@ class FCN(nnx.Module):
     Raises
     ------
     TypeError
-        If a size is no integer.
+        If a size is not an integer.
     ValueError
         If a size is too small, `depth` and `width` disagree, `activation` is unknown or a scale is out of
         range.

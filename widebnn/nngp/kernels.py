@@ -48,7 +48,7 @@ def nngp_kernel(bnn: BNN) -> Kernel:
     Raises
     ------
     TypeError
-        If `bnn` is no `widebnn.models.BNN`.
+        If `bnn` is not a `widebnn.models.BNN`.
     ValueError
         If the features or their activation have no known limit; from the kernel, if its inputs are not
         finite or not of the network's shape.

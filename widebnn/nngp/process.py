@@ -132,7 +132,7 @@ def gaussian_process(
     Raises
     ------
     TypeError
-        If `kernel` is no function.
+        If `kernel` is not a function.
     ValueError
         If x or y is empty, not finite or of the wrong shape, `noise_std` is negative, `kernel` does not map x
         to a finite (n, n), or K + σ²I is singular to the precision at hand.

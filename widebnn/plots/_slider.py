@@ -91,7 +91,7 @@ def slider(
     Raises
     ------
     ValueError
-        If there are fewer than two values, `start` is no index of them, or `alt` is empty.
+        If there are fewer than two values, `start` is not an index of them, or `alt` is empty.
     """
     if len(values) < 2:
         raise ValueError(f"values must hold at least two values to slide between; got {len(values)}")

@@ -29,7 +29,7 @@ def alternate(first: Sampler, second: Sampler) -> Sampler:
     Raises
     ------
     TypeError
-        If one of them is no sampler.
+        If one of them is not a sampler.
     """
     for name, sampler in {"first": first, "second": second}.items():
         if not is_sampler(sampler):

@@ -24,7 +24,7 @@ def leapfrog(
     Returns
     -------
     Callable
-        (state, m) ↦ (state', m', ΔH). Reversible: from (state', −m') it leads back to (state, −m).
+        (state, m) ↦ (state′, m′, ΔH). Reversible: from (state′, −m′) it leads back to (state, −m).
 
     Raises
     ------

@@ -63,7 +63,7 @@ def langevin(
         D, the number of further coordinates x ~ N(0, I) on which U does not depend, 0 or at least 2. They
         enter the acceptance through ΔH = (ε²/8)(‖x′‖² − ‖x‖²) alone, so that ‖x‖ and two numbers of their
         momentum are carried in their place: what U sees has exactly the law that it has when the sampler runs
-        on all coordinates, at the price of those that U sees.
+        on all coordinates, at the cost of only those that U sees.
 
     Raises
     ------

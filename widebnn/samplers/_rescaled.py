@@ -27,7 +27,7 @@ class _Rescaled(NamedTuple):
 
 
 def rescaled(target: HasScales, multiplies: Mapping[str, str], num_updates: int = 10) -> Sampler:
-    """A step is several updates of every such scale s by elliptical slices, sφ held.
+    """A step is several updates of every scale s named in `multiplies`, by elliptical slices, with sφ held.
 
     With D entries of φ, the density of u given sφ is proportional to
     exp(−½u²) s(u)^{−D} exp(−‖sφ‖² / 2s(u)²): an update costs no more than ‖φ‖², as the network stays what it
@@ -39,7 +39,7 @@ def rescaled(target: HasScales, multiplies: Mapping[str, str], num_updates: int 
         `widebnn.targets.scaled`.
     multiplies
         By name of a scale below the readout, the last key of the leaves of `position.network` that it
-        multiplies: {"weight_std": "kernel", "bias_std": "bias"} for `widebnn.models.FCN`.
+        multiplies: ``{"weight_std": "kernel", "bias_std": "bias"}`` for `widebnn.models.FCN`.
     num_updates
         Slices per scale.
 

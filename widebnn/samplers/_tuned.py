@@ -86,7 +86,7 @@ def tuned(
     Raises
     ------
     TypeError
-        If `make` is not a function from a step size to a sampler, or one of the others is no number.
+        If `make` is not a function from a step size to a sampler, or one of the others is not a number.
     ValueError
         If `target_acceptance` lies outside (0, 1), a step size is not positive, `step_size` exceeds
         `max_step_size`, or the sampler does not take one of them.

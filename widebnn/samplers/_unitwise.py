@@ -30,7 +30,7 @@ a cache."""
 
 
 class Units(NamedTuple):
-    """A posterior as a sum over the units of the top hidden layer; what a target offers this sampler.
+    """A posterior as a sum over the units of the top hidden layer; what a target offers `unitwise`.
 
     Attributes
     ----------

@@ -26,13 +26,13 @@ def with_scales(
     about it comes first, and moves all scales together: readout and layers make up for one another, so that
     each alone goes slowly. In a wide network that slice is nearly an independent draw. Given what each scale
     `multiplies`, it also moves with the weights themselves held (`rescaled`), which helps where the data say
-    much of them.
+    much about them.
 
     The report is that of the network's step, so that its step size can be tuned::
 
-        samplers.tuned(
-            lambda h: samplers.with_scales(
-                target, lambda U: samplers.function_space_hmc(U, h, num_steps=8)
+        wb.samplers.tuned(
+            lambda h: wb.samplers.with_scales(
+                target, lambda U: wb.samplers.function_space_hmc(U, h, num_steps=8)
             ),
             target_acceptance=0.8,
         )

@@ -26,7 +26,7 @@ def place(folder: str | os.PathLike, config: Any) -> Path:
     Raises
     ------
     TypeError
-        If `config` is no instance of a dataclass.
+        If `config` is not an instance of a dataclass.
 
     Examples
     --------
@@ -80,11 +80,11 @@ def sweep[C](
     Raises
     ------
     TypeError
-        If `function` is not a function or `executor` not an executor, a configuration is no instance of a
-        dataclass, or there is an executor and they cannot go there.
+        If `function` is not a function, `executor` is not an executor, a configuration is not an instance of
+        a dataclass, or the function or a configuration cannot be sent to the executor.
     ValueError
-        If a configuration stands there twice, `folder` holds anything that no sweep has written, or a stored
-        file is damaged; before anything runs.
+        If a configuration appears twice, `folder` holds anything that no sweep has written, or a stored file
+        is damaged; before anything runs.
     NotADirectoryError
         If `folder` is a file.
     ExceptionGroup
@@ -110,6 +110,14 @@ def sweep[C](
 
         from distributed import Client
 
+        from widebnn.experiments import OverWidth, over_width
+        from widebnn.study import sweep
+
+        configs = [OverWidth(seed=s) for s in range(4)]
+        from widebnn.experiments import OverWidth, over_width
+        from widebnn.study import sweep
+
+        configs = [OverWidth(seed=s) for s in range(4)]
         with Client("tcp://scheduler:8786") as client:
             results = sweep(over_width, configs, "over-width", client.get_executor())
     """

@@ -119,7 +119,7 @@ class Experiment[C]:
         return {scale: path for scale, path in paths.items() if path.exists()}
 
     def parts(self, config: C) -> list[C]:
-        """Configurations whose rows together are those of `config`, in some order."""
+        """Configurations whose rows together are those of ``config``, in some order."""
         parts = [config]
         for fields in self._axes:
             entries = list(zip(*(getattr(config, name) for name in fields), strict=True))
@@ -170,8 +170,8 @@ def experiment[C](
     title
         What it looks at, in a phrase.
     scales
-        By scale, its configuration: all are of one `widebnn.study.Configuration`, or of another frozen
-        dataclass of numbers, names and tuples of them.
+        The configuration of each scale, all of one class: a subclass of `widebnn.study.Configuration`, or
+        another frozen dataclass of numbers, names and tuples of them.
     cost
         What a configuration takes, as a guess.
     parts

@@ -53,7 +53,7 @@ class Entry:
 
     @property
     def verdict(self) -> str:
-        """One of ``widebnn.study.VERDICTS``, by the rule for all claims."""
+        """One of `widebnn.study.VERDICTS`, by the rule for all claims."""
         return verdict(self.claim, self.findings)
 
     @property

@@ -47,8 +47,8 @@ standard errors: by more where a few chains give the error (the quantile of Stud
 standard errors), and by anything where a single run gives no error. It does not hold if it lies outside by as
 much, and is open in between. A row says in words which intervals these are. Where one number decides, the
 verdict follows it alone; the others are shown. A number from chains is resolved if they have a hundred
-effective samples, which short chains seem to have sooner than they do: the guard,
-`widebnn.diagnostics.LEAST_RESOLVED`, has been tested on chains whose effective samples are known. What no
+effective samples. Short chains seem to have more than they do, so we ask for a larger estimate,
+`widebnn.diagnostics.LEAST_RESOLVED`, a guard tested on chains whose effective samples are known. What no
 paper claims cannot be reproduced: what they left open is answered or open, and what this book claims holds or
 fails. Figures 1 and 4 of {{cite:t}}`hron2022` are drawings of what the theorems say, and have no row.
 
@@ -58,9 +58,8 @@ Numbers are those of the largest scale that has results, and [](07-cifar10-over-
 differs from the papers. Images of CIFAR-10 that a shipped run observes are the first of the official files;
 those that it predicts were decoded from JPEG copies.
 
-In a terminal the same is `python -m widebnn.experiments ledger`, for programs
-`python -m widebnn.experiments ledger --json`, whose format is that of
-{{py:func}}`widebnn.study.ledger_json.as_json`. In a notebook a single row is
+In a terminal `python -m widebnn.experiments ledger` prints the same; with `--json` it prints it for programs,
+in the format of {{py:func}}`widebnn.study.ledger_json.as_json`. In a notebook, this shows a single row:
 
 ```python
 from widebnn import experiments

@@ -217,7 +217,7 @@ class Registry:
         Raises
         ------
         FileNotFoundError, NotADirectoryError, ValueError
-            As `summarise`, but that no results are no error.
+            As for `summarise`, except that missing results are not an error.
 
         Examples
         --------

@@ -92,7 +92,7 @@ def config_hash(config: Any) -> str:
     Raises
     ------
     TypeError
-        If `config` is no dataclass instance, or holds what JSON cannot.
+        If `config` is not a dataclass instance, or holds what JSON cannot.
 
     Examples
     --------

@@ -131,7 +131,7 @@ class Rows(list[Row]):
         ----------
         columns
             What stands under each header: the name of a column; a format string of several, such as
-            "{ess_bulk:.0f} ({ess_tail:.0f})"; or a function of a row. An iterable of names has them as
+            ``"{ess_bulk:.0f} ({ess_tail:.0f})"``; or a function of a row. An iterable of names has them as
             headers too. Numbers have three digits, measures what their error leaves; None and NaN are a dash.
         """
         if not isinstance(columns, Mapping):
@@ -239,7 +239,7 @@ def _entry(row: Row, source: "str | Callable[[Row], Any]") -> Any:
 
 
 class _Digits(str):
-    """Formatted numbers, which are no name."""
+    """Formatted numbers, which are not a name."""
 
 
 def _width(words: str) -> int:

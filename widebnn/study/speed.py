@@ -47,7 +47,10 @@ def _card(device: str, tflops: float) -> Speed:
 
 
 T4 = _card("Tesla T4", 8.1)
-"""The card of Colab's free runtime. A step of pCN compiles to some forty operations; shares are guesses."""
+"""The card of Colab's free runtime; its speed is a guess from the data sheet.
+
+The guess has 50 operations per step, where a step of pCN compiles to some forty.
+"""
 A100 = _card("NVIDIA A100", 19.5)
 H100 = _card("NVIDIA H100", 66.9)
 CARDS = (T4, A100, H100)
@@ -55,7 +58,7 @@ CARDS = (T4, A100, H100)
 
 
 def measured_speed() -> Speed:
-    """The speed of the device at hand, by steps of pCN on a narrow and on a wide network; some seconds.
+    """The speed of the device at hand, by steps of pCN on a narrow and a wide network; takes a few seconds.
 
     Each is the fastest of three runs: what else the device does can only slow a run down.
     """

@@ -40,10 +40,11 @@ def exponent(over: Sequence[int], found: Sequence[Measure]) -> Measure:
 
 
 def vanishing(what: str, over: Sequence[int], found: Sequence[Measure]) -> Iterator[Finding]:
-    """What says that a positive quantity with known errors tends to 0 in width, in the order of `over`.
+    """Findings that say whether a positive quantity with known errors tends to 0 as the width grows.
 
-    It falls as a power of the width, with the first correction that a finite width makes where there are
-    widths enough to know it, and to less than half from the narrowest to the widest.
+    Widths and measures are in the same order, the narrowest first. The quantity must fall as a power of the
+    width, with a first correction for finite width where there are enough widths to fit one, and to less than
+    half from the narrowest to the widest.
 
     Raises
     ------

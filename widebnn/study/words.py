@@ -86,7 +86,7 @@ def called(claim: Claim, verdict: str) -> str:
     Raises
     ------
     ValueError
-        If the verdict is none of `widebnn.study.VERDICTS`.
+        If the verdict is not one of `widebnn.study.VERDICTS`.
     """
     of_question, of_own = CALLED[one_of(CALLED, verdict=verdict)]
     if claim.id.endswith("-X"):

@@ -179,7 +179,7 @@ def jacobian(
 
     `to_parameters` is R (Hron et al. 2022, App. E.2). R is a bijection for large λ only: where det ∂R/∂φ
     changes sign, the density of φ counts every θ as often as it is reached, and θ = R(φ) is not distributed
-    as the posterior; `orientation` tells.
+    as the posterior; the target's method ``orientation`` gives that sign.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def jacobian(
     ------
     TypeError, ValueError
         If x or y is empty, not finite or of the wrong shape, `reg` is not positive, `num_probes` or `order`
-        is no integer of at least 1, or there are probes and no `rng_key`.
+        is not an integer of at least 1, or there are probes and no `rng_key`.
     """
     x = check_inputs(bnn, x)
     reg = bnn.noise_std**2 if reg is None else positive(reg=reg)

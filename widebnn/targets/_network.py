@@ -41,7 +41,7 @@ class NetworkPosterior(Target):
     Raises
     ------
     TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape, or the network is no function of one input.
+        If x or y is empty, not finite or of the wrong shape, or the network is not a function of one input.
     """
 
     bnn: BNN
@@ -57,6 +57,8 @@ class NetworkPosterior(Target):
 
     @property
     def num_observations(self) -> int:
+        """Number of observations, which a mesh may split."""
+        """Number of observations, which a mesh may split."""
         return len(self.x)
 
     @abstractmethod
@@ -202,7 +204,7 @@ class NetworkTarget(NetworkPosterior):
     Raises
     ------
     TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape, `space` is unknown, or `block_size` is no
+        If x or y is empty, not finite or of the wrong shape, `space` is unknown, or `block_size` is not an
         integer of at least 1 or does not go with `space`.
     """
 

@@ -204,7 +204,7 @@ def student_t(
     y
         Observations (n, d_out), or (n,) where there is one output.
     degrees
-        ν > 0 of Student's distribution; the variance of the noise is σ²ν/(ν − 2) from ν > 2.
+        ν > 0 of Student's distribution; the variance of the noise is σ²ν/(ν − 2) for ν > 2.
     map, reg, num_steps
         As in `categorical`; "laplace" takes steps of EM, and "gaussian" is the T of regression on y.
 

@@ -124,13 +124,13 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
         A target of this package on inputs of shape (n, d_in).
     kernel
         Path of the first layer's kernel (d_in, d_1) in the pytree of inner parameters, such as
-        ("layers", 0, "kernel"), or (0, 0) in a list of lists; found without help where only one leaf of that
-        shape is named "kernel".
+        ``("layers", 0, "kernel")``, or ``(0, 0)`` in a list of lists; found without help where only one leaf
+        of that shape is named "kernel".
 
     Raises
     ------
     TypeError
-        If `target` is no target of a network with an inverse, or is rotated already.
+        If `target` is not a target of a network with an inverse, or is rotated already.
     ValueError
         If the kernel is not found, or the network on R with QᵀW¹ differs from the one on X with W¹: the
         first layer must be a `widebnn.models.Dense`, or one that scales alike, applied to the inputs

@@ -143,7 +143,7 @@ class Scaled(Target):
 
     @property
     def has_exact_scales(self) -> bool:
-        """Whether the readout is integrated out, and `readout_conditional` is there."""
+        """Whether the readout is integrated out, so that `readout_conditional` is available."""
         return _is_marginal(self.median)
 
     def readout_conditional(self, position: ScaledPosition) -> Potential:
@@ -216,7 +216,7 @@ class Scaled(Target):
         Returns
         -------
         limit
-            Its mean is {"scales": ..., "readout_scales": ...}, as in a `ScaledPosition`.
+            Its mean is ``{"scales": ..., "readout_scales": ...}``, as in a `ScaledPosition`.
 
         Raises
         ------
@@ -298,7 +298,7 @@ def scaled(make: Callable[..., NetworkPosterior | NonGaussian], **priors: LogNor
     Raises
     ------
     TypeError
-        If `make` does not return a network's target, or a prior is no `LogNormal`.
+        If `make` does not return a network's target, or a prior is not a `LogNormal`.
     ValueError
         If there is no prior, a median or spread is not positive, σ of the target is not `noise_std`, or Ψ is
         not proportional to `readout_std`.

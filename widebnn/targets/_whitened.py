@@ -133,8 +133,8 @@ def whitened(target: NetworkTarget) -> Whitened:
     Raises
     ------
     TypeError
-        If `target` is no target of a network with an inverse or is whitened already, or its network is no NNX
-        module.
+        If `target` is not a target of a network with an inverse or is whitened already, or its network is not
+        an NNX module.
     ValueError
         If `target` goes block by block, or a layer that is to be whitened is applied more than once, or to
         something else than one row per input.

@@ -98,7 +98,7 @@ def expectation(
 ) -> PyTree:
     """E_q[g(w)] by the mean over draws, side by side; parameters and errors are those of `elbo`.
 
-    What is no real number, such as a counter or a key, is taken from the first draw.
+    What is not a real number, such as a counter or a key, is taken from the first draw.
 
     Examples
     --------

@@ -29,12 +29,12 @@ def cross_entropy(outputs: Outputs, labels: Int[Array, " n"]) -> Float[Array, " 
 
 
 def square(outputs: Outputs, y: Float[Array, "n d_out"]) -> Float[Array, " n"]:
-    """‖f − y‖², as in the published code of Huix et al. (2022): up to a constant `gaussian(√½)`.
+    """‖f − y‖², as in the code of Huix et al. (2022); equal to ``gaussian(0.5**0.5)`` up to a constant.
 
     Raises
     ------
     ValueError
-        If y has not the shape of the outputs.
+        If `y` does not have the shape of the outputs.
     """
     if y.shape != outputs.shape:
         raise ValueError(f"y must have the outputs' shape {outputs.shape}; got {y.shape}")

@@ -215,7 +215,7 @@ STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3)}
 
 
 class VGG(nnx.Module):
-    """VGG-11, -13 or -16 for images of 32 × 32 (Simonyan & Zisserman 2015), scaled by 1/N or 1/√N, N = 512.
+    """VGG-11, -13 or -16 for 32 × 32 images (Simonyan & Zisserman 2015), outputs times 1/N or 1/√N, N = 512.
 
     As in the published code of Huix et al. (2022), there is no normaliser, and Dropout stands before every
     layer. The published class cannot be run: its constructor raises an error before it returns the network.

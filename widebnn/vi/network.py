@@ -57,10 +57,11 @@ def network(model: nnx.Module | nn.Module | BNN | Embedding, x: Inputs, rng_key:
     ----------
     model
         An NNX module from (n, ...) to (n, d_out), whose parameters are where the means of q start; or a Linen
-        module, a `widebnn.models.BNN` or an `Embedding`, which are initialised here. An NNX module may hold
-        BatchNorm and Dropout, though with them the outputs are not a function of one input and the weights:
-        the batch or chance has a part, there is no likelihood, and what is maximised is not a lower bound on
-        any evidence. Huix et al. (2022) train so; MCMC, whose targets refuse such modules, could not.
+        module, a `widebnn.models.BNN` or a `widebnn.models.Embedding`, which are initialised here. An NNX
+        module may hold BatchNorm and Dropout, though with them the outputs are not a function of one input
+        and the weights: the batch or chance has a part, there is no likelihood, and what is maximised is not
+        a lower bound on any evidence. Huix et al. (2022) train so; MCMC, whose targets refuse such modules,
+        could not.
     x
         Inputs, of which only shape and dtype are used.
     rng_key

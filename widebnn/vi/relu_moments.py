@@ -38,7 +38,7 @@ class Moments(NamedTuple):
 
 
 def relu_moments(mean: Reals, variance: Reals) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
-    """E relu(u) = mΦ(m/s) + sφ(m/s) and E relu(u)² = (m² + s²)Φ(m/s) + msφ(m/s) of u ~ N(m, s²).
+    """E relu(u) = mΦ(m/s) + sφ(m/s) and E relu(u)² = (m² + s²)Φ(m/s) + msφ(m/s) for u ~ N(m, s²).
 
     Parameters
     ----------

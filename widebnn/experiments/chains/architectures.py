@@ -35,7 +35,7 @@ class Case(NamedTuple):
     Attributes
     ----------
     network
-        Of whose parameters.
+        The network whose parameters have this posterior.
     step_size
         The coefficient of the noise of all samplers but HMC.
     num_steps
@@ -120,7 +120,7 @@ def architectures(config: Architectures) -> Iterator[Row]:
 
     The target is the marginal one, rotated where the first layer is dense: what that leaves out of φ has a
     constant potential, which neither pCN nor pCNL nor function-space HMC see; Langevin carries its norm
-    (`num_flat` of `langevin`). The acceptance of all is in law the one on the whole of φ.
+    (`num_flat` of `widebnn.samplers.langevin`). The acceptance of all is in law the one on the whole of φ.
 
     The paper left this open, and "paper" is what goes on from its setting.
 

@@ -43,7 +43,11 @@ class OverWidth(Configuration):
     num_train: NumTrain = 256
     num_test: NumTest = 100
     widths: Annotated[Counts, "Of the hidden layer: part of the grid."] = (128, 512, 1_024, 2_048, 4_096)
-    step_sizes: Annotated[tuple[Fraction, ...], "Coefficients of the noise: part of it."] = (0.2, 0.1, 0.01)
+    step_sizes: Annotated[tuple[Fraction, ...], "Coefficients of the noise: part of the grid."] = (
+        0.2,
+        0.1,
+        0.01,
+    )
     samplers: Annotated[tuple[str, ...], partial(one_of, SAMPLERS), "Part of the grid."] = tuple(SAMPLERS)
     num_steps: Annotated[Counts, "Of a chain of each of `samplers`."] = (1_000_000,) * len(SAMPLERS)
     burn_in: Annotated[
@@ -108,9 +112,9 @@ def over_width(config: OverWidth) -> Iterator[Row]:
 
     pCN, pCNL and Langevin run on the rotated marginal target, and accept in law as on all of φ: what that
     target leaves out has a constant potential, the first two never see it, and Langevin carries its norm
-    (`num_flat` of `langevin`). Random walk runs on all of φ. Effective sample sizes are of the same functions
-    for all, each informed by the data: the potential, projections of the rotated weights, and
-    Rao–Blackwellised predictions on the part of test images that lies in the span of the training images.
+    (`num_flat` of `widebnn.samplers.langevin`). Random walk runs on all of φ. Effective sample sizes are of
+    the same functions for all, each informed by the data: the potential, projections of the rotated weights,
+    and Rao–Blackwellised predictions on the part of test images that lies in the span of the training images.
 
     Yields
     ------

@@ -37,7 +37,7 @@ class Whitening(Configuration):
     dataset: Images = "cifar10"
     num_train: NumTrain = 32
     widths: Annotated[Counts, "Of every hidden layer; above the number of images."] = (128, 256, 512)
-    depths: Annotated[Counts, "Numbers of hidden layers, with 1 and others."] = (1, 2, 3)
+    depths: Annotated[Counts, "Numbers of hidden layers: 1 and at least one more."] = (1, 2, 3)
     num_repeats: Annotated[Several, "Runs of each case, each from a seed of its own."] = 5
     num_chains: NumChains = 4
     num_samples: Annotated[Count, "Proposals of each chain that count."] = 400

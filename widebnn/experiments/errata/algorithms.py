@@ -61,7 +61,7 @@ def algorithms(config: Algorithms) -> Iterator[Row]:
     """pCN and pCNL, as printed and as they should be.
 
     Algorithm 1 accepts by the log likelihood, which after repriorisation is that of T(φ), in place of −U(φ).
-    Algorithm 2 accepts by p(v | D)/p(u | D), which leaves out that its proposal is no symmetric one.
+    Algorithm 2 accepts by p(v | D)/p(u | D), which leaves out that its proposal is not symmetric.
 
     Yields
     ------

@@ -75,7 +75,7 @@ def published_marginal(target: targets.NetworkTarget) -> Potential:
     Raises
     ------
     TypeError
-        If `target` is no target of a network.
+        If `target` is not a target of a network.
     """
     if not isinstance(target, targets.NetworkTarget):
         raise TypeError(f"target must be a network's target; got {type(target).__name__}")

@@ -138,8 +138,8 @@ def trace_summary(draws: Float[np.ndarray, "chain draw feature"], *, thin: int =
     Raises
     ------
     TypeError, ValueError
-        If `thin` is no integer or below 1, or `draws` has another number of axes, fewer than two features or
-        entries that are not finite.
+        If `thin` is not an integer of at least 1, or `draws` has another number of axes, fewer than two
+        features or entries that are not finite.
     """
     at_least(1, thin=thin)
     scores, explained = (np.asarray(part, float) for part in principal_components(draws, num=2))

@@ -31,7 +31,7 @@ SOFTMAX_MAPS: Mapping[str, Mapping[str, Any]] = {
     "Gaussian, λ = k": {"map": "gaussian", "reg": 2.0},
     "Laplace": {"map": "laplace"},
 }
-"""Options of `targets.categorical` for two classes, by name."""
+"""Options of `widebnn.targets.categorical` for two classes, by name."""
 NUM_NEW = 20
 """Images that are predicted."""
 NUM_PIXELS = 64
@@ -109,7 +109,7 @@ def over_reg(config: OverReg) -> Iterator[Row]:
     ------
     Rows with map ("identity", "T" or "R") and reg (None for the identity); acceptance; step_size as tuned;
     effective samples per step of projections of θ (their mean) and of ‖θ‖², each with the standard error from
-    the scatter over chains; for R the share of prior draws with det ∂R/∂φ < 0, where R is no bijection and
+    the scatter over chains; for R the share of prior draws with det ∂R/∂φ < 0, where R is not a bijection and
     its chain does not sample the posterior.
     """
     patients = data.diabetes()

@@ -59,9 +59,9 @@ def collapse(config: Collapse) -> Iterator[Row]:
 
     Yields
     ------
-    Rows with loss, scaling, width; kl_divergence; predicted, the same to first order, None
-    where that has no closed form; output_rms, the root mean square of E f over observations; output_std,
-    that of the deviation of f, and prior_std, what that is under the prior.
+    Rows with loss, scaling, width; kl_divergence; predicted, the same to first order, where only the
+    readout's means move, and None where that has no closed form; output_rms, the root mean square of E f over
+    observations; output_std, that of the deviation of f, and prior_std, what that is under the prior.
     """
     for loss in config.losses:
         best = _square if loss == "square" else _cross_entropy

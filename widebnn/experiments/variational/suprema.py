@@ -40,7 +40,7 @@ class Suprema(Configuration):
     min_std: Annotated[Positive, "The smallest σ in Ξ."] = 0.01
     max_std: Annotated[Positive, "The largest σ in Ξ."] = 1.0
     max_atoms: Annotated[Several, "The largest number of atoms of ν*; with one there is no certificate."] = 12
-    num_starts: Annotated[NonNegative, "Random starts of the best ELBO, next to one at ν*."] = 3
+    num_starts: Annotated[NonNegative, "Random starts of the best ELBO, besides one at ν*."] = 3
     seed: Seed = 0
 
     def check(self):

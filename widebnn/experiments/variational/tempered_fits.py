@@ -31,8 +31,8 @@ __all__ = ["RULE_OF_CURVES", "RULE_OF_ENTROPIES", "TemperedFits", "curves", "ent
 class TemperedFits(Configuration):
     """How q is fitted at each temperature, and what its predictions are made with; η = τp/N.
 
-    The way of σ to the prior's deviation is long in ρ, and a fit at a large τ that stops short of it shows
-    the start and not the optimum.
+    σ has a long way to go, in ρ, to the prior's deviation; a fit at a large τ that stops short shows the
+    start and not the optimum.
     """
 
     dataset: Annotated[str, partial(one_of, PAIRS), "In distribution, as `ood_split` has it."] = "mnist"
