@@ -114,10 +114,6 @@ def sweep[C](
         from widebnn.study import sweep
 
         configs = [OverWidth(seed=s) for s in range(4)]
-        from widebnn.experiments import OverWidth, over_width
-        from widebnn.study import sweep
-
-        configs = [OverWidth(seed=s) for s in range(4)]
         with Client("tcp://scheduler:8786") as client:
             results = sweep(over_width, configs, "over-width", client.get_executor())
     """

@@ -58,7 +58,6 @@ class NetworkPosterior(Target):
     @property
     def num_observations(self) -> int:
         """Number of observations, which a mesh may split."""
-        """Number of observations, which a mesh may split."""
         return len(self.x)
 
     @abstractmethod
