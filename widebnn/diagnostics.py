@@ -77,7 +77,7 @@ def effective_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) 
     where the first negative ρ̂_k and all later ones are dropped. This is the default of TensorFlow
     Probability's `tfp.mcmc.effective_sample_size`, chain by chain, which both papers call. It never
     exceeds N, so that antithetic chains are worth more than it says. It sees each chain alone: chains
-    stuck in different places look well until R̂ is read.
+    stuck in different places look fine until R̂ is read.
 
     Parameters
     ----------

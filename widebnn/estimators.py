@@ -285,8 +285,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     burn_in
         First steps, which tune the step size and are left out.
     until
-        When sampling may end before that, a `widebnn.until.Until`: unless given, with 400 effective samples
-        and an R̂ of at most 1.01 of every scale and of the predictions.
+        When sampling may end before `num_samples` draws, a `widebnn.until.Until`; unless given, at 400
+        effective samples and an R̂ of at most 1.01, of every scale and of the predictions.
     random_state
         Seed, or what scikit-learn takes in its place.
     progress
@@ -431,7 +431,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         return self._shaped(lower), self._shaped(upper)
 
     def log_predictive_density(self, X: Any, y: Any) -> np.ndarray:
-        """log p(y* | D) of observations at new inputs, (m,), outputs summed: what NLL is the mean of.
+        """log p(y* | D) of observations at new inputs, (m,), outputs summed; minus their mean is the NLL.
 
         Raises
         ------

@@ -238,7 +238,7 @@ class Curvature(NamedTuple):
 
 
 def curvature(rng_key: Key[Array, ""], target: Target, position: Position, num_steps: int = 30) -> Curvature:
-    """The largest eigenvalue of the Hessian of the energy, I + ∇²U, by Lanczos iteration.
+    """The largest eigenvalue Λ of the Hessian of the energy, I + ∇²U, by Lanczos iteration.
 
     It bounds the steps of what follows the gradient: gradient descent and leapfrog are stable for steps below
     2/Λ and 2/√Λ. Where U is flat it is 1.

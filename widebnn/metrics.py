@@ -1,8 +1,8 @@
 """How good predictions are, of classes and of numbers.
 
-Those of classes, with calibration and a sense of the unknown, take predictive probabilities: one row per
-input, one column per class. Those of numbers take draws, intervals or Gaussians. All take NumPy or JAX
-arrays, and compute on the host in float64.
+Metrics of classes, calibration and the detection of unknown inputs among them, take predictive probabilities:
+one row per input, one column per class. Metrics of numbers take draws, intervals or Gaussians. All take NumPy
+or JAX arrays, and compute on the host in float64.
 """
 
 from typing import NamedTuple
@@ -44,8 +44,10 @@ class Reliability(NamedTuple):
         Where bins begin and end, in [0, 1].
     num_inputs
         Inputs in each bin.
-    confidence, accuracy
-        Mean confidence, and share classified rightly, in each bin; NaN in an empty one.
+    confidence
+        Mean confidence in each bin; NaN in an empty one.
+    accuracy
+        Share classified correctly in each bin; NaN in an empty one.
     """
 
     edges: Float[np.ndarray, "bin+1"]

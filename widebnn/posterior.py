@@ -287,7 +287,7 @@ class Posterior:
         return Posterior(self.network, both, self.input_shape, joined)
 
     def save(self, folder: str | os.PathLike, overwrite: bool = False) -> None:
-        """Put it away in a folder, of which `load` makes it again.
+        """Put it away in a folder, from which `load` makes it again.
 
         The folder is written aside and moved into place when it is whole.
 

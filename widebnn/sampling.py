@@ -145,9 +145,9 @@ class Draws:
         return tree
 
     def save(self, folder: str | os.PathLike, overwrite: bool = False) -> None:
-        """Put all of it away in a folder, of which `load` makes it again, bit for bit.
+        """Put all of it away in a folder, from which `load` makes it again, bit for bit.
 
-        The folder holds `run.json`, with all numbers, names and a SHA-256 of every file, and one `.npy` per
+        The folder holds `run.json`, with all numbers, names and a SHA-256 of every file, and one ``.npy`` per
         array, such as `collected.0.npy`, the first of `names` there; of `position` and `streamed` these are
         the leaves. It is written aside and moved into place when it is whole.
 
@@ -256,7 +256,7 @@ def sample(
     mesh: Mesh | None = None,
     progress: bool = True,
 ) -> Draws:
-    """Run `num_chains` chains for `burn_in + num_samples · thin` steps, or `until` they have converged.
+    """Run `num_chains` chains for `burn_in + num_samples · thin` steps, or until they have converged.
 
     The steps are compiled in chunks; between chunks, and only there, what was collected goes to the host and
     the progress bar moves. Memory grows with what is collected and never with the parameters; with

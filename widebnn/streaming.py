@@ -241,7 +241,7 @@ class Streamed:
         W is the mean variance within a chain, V the mean over chains of the variance of the means of its a
         whole batches of b values. The relative standard error is √(2/(C(a − 1))), at most 0.26/√C; where the
         integrated autocorrelation time τ is no longer small against b ≥ n/64, the estimate is too large by a
-        share of about τ/(2b). It sees each chain alone: chains stuck in different places look well until
+        share of about τ/(2b). It sees each chain alone: chains stuck in different places look fine until
         `rhat` is read. NaN where a chain never moves.
         """
         means, length = self._batch_means()

@@ -45,7 +45,7 @@ def inner_product(u: Position, v: Position) -> Float[Array, ""]:
 def half_square_difference(v: Position, u: Position) -> Float[Array, ""]:
     """½‖v‖² − ½‖u‖², formed as ½⟨v − u, v + u⟩.
 
-    The two squares are each as large as the network has parameters, and float32 would lose their difference.
+    Each square is about as large as the number of parameters, and float32 would lose their difference.
 
     Examples
     --------

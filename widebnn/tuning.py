@@ -165,9 +165,9 @@ def tune_block_size(
 ) -> tuple[int, Position]:
     """The block size of `widebnn.samplers.unitwise`, from its acceptance during burn-in.
 
-    The rule: begin with single units and double m for as long as it divides the number of units and the mean
-    acceptance over `num_sweeps` sweeps stays at or above the target. The largest m of which that is true has
-    the fewest updates; its acceptance falls like 1 − c √m/d_L.
+    The rule: begin with blocks of m = 1 unit and double m for as long as it divides the number of units and
+    the mean acceptance over `num_sweeps` sweeps stays at or above the target. The largest m of which that is
+    true has the fewest updates; its acceptance falls like 1 − c √m/d_L.
 
     Parameters
     ----------

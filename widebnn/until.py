@@ -83,7 +83,7 @@ class Until:
             raise ValueError("ess, rhat and seconds must not all be None: the run would never end by them")
 
     def of[T](self, found: Mapping[str, T]) -> dict[str, T]:
-        """What is looked at."""
+        """The entries of `found` that are looked at."""
         return {name: value for name, value in found.items() if self.names is None or name in self.names}
 
     @property
@@ -92,7 +92,7 @@ class Until:
         return self.ess is not None or self.rhat is not None
 
     def is_met(self, reached: "Reached") -> bool:
-        """Whether the draws are all that is wanted; what is not a number is not."""
+        """Whether the draws reach all that is wanted; NaN does not."""
         is_enough = self.ess is None or reached.ess >= float(self.ess)
         return is_enough and (self.rhat is None or reached.rhat <= float(self.rhat))
 

@@ -42,8 +42,10 @@ class Dataset:
         Class numbers, or None for regression.
     classes
         Class names in the order of the labels; empty for regression.
-    x_scale, y_scale
-        The maps from raw values to `x_*` and `y_*`.
+    x_scale
+        The map from raw inputs to `x_train` and `x_test`.
+    y_scale
+        The map from raw targets to `y_train` and `y_test`.
     name
         Short name of the data set.
     source

@@ -102,7 +102,7 @@ def mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) 
 def fashion_mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> Dataset:
     """Fashion-MNIST: grey images of garments, in the numbers, sizes and format of `mnist`.
 
-    Its folders are `$WIDEBNN_DATA/fashion_mnist` or `fashion-mnist`; the download is of 31 MB. To score a
+    Its folders are `$WIDEBNN_DATA/fashion_mnist` or `fashion-mnist`; the download is 31 MB. To score a
     model of another data set with it: `data.x_scale.apply(fashion.x_scale.undo(fashion.x_test))`.
 
     Examples

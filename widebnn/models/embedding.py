@@ -68,7 +68,7 @@ def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], param
     Raises
     ------
     TypeError
-        If `apply` is not callable, or the parameters hold something else than floating-point arrays.
+        If `apply` is not callable, or the parameters hold something other than floating-point arrays.
 
     Examples
     --------

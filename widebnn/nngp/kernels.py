@@ -91,7 +91,7 @@ def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
     Raises
     ------
     ValueError
-        If `kind` is another.
+        If `kind` is neither.
     TypeError
         If `kernel_fn` is not callable.
     """

@@ -116,7 +116,7 @@ def save(
     Parameters
     ----------
     path
-        A `.json` file in a folder that exists.
+        A ``.json`` file in a folder that exists.
     config
         The experiment's frozen dataclass.
     rows

@@ -137,7 +137,7 @@ def whitened(target: NetworkTarget) -> Whitened:
         an NNX module.
     ValueError
         If `target` goes block by block, or a layer that is to be whitened is applied more than once, or to
-        something else than one row per input.
+        something other than one row per input.
     """
     if not isinstance(target, NetworkTarget) or isinstance(target, Whitened):
         raise TypeError(
