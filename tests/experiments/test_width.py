@@ -13,7 +13,7 @@ from widebnn.study import Results, Rows, verdict
 from widebnn.study.speed import operations
 
 TINY = dataclasses.replace(
-    over_width.scales["smoke"], num_train=8, num_test=4, widths=(4,), num_steps=(50,) * 4, burn_in=5
+    over_width.scales["smoke"], num_train=8, num_test=4, widths=(4,), num_steps=(50,) * 5, burn_in=5
 )
 
 
@@ -30,9 +30,7 @@ def test_rows_cover_the_grid(rows):
         assert row["ms_per_step"] > 0
         # all of φ: W¹ and b¹, readout and its bias; rotated: rank 8, and the bias
         whole = 64 * row["width"] + row["width"] + 10 * (row["width"] + 1)
-        assert row["dimension"] == (
-            whole if row["sampler"] in ("Langevin", "random walk") else 9 * row["width"]
-        )
+        assert row["dimension"] == (9 * row["width"] if row["sampler"] in ("pCN", "pCNL") else whole)
         assert (row["ess_weights"] is None) == (row["ess_bulk_weights"] is None)
         if row["ess_weights"] is not None:
             assert 0 < row["ess_low_weights"] <= row["ess_weights"] <= row["ess_high_weights"]

@@ -93,7 +93,9 @@ STATED: dict[str, dict[str, Stated]] = {
         ),
         "step_sizes": Stated((0.2, 0.1, 0.01), "Pezzetti et al. 2024, Figure 2"),
         "num_steps": Stated(
-            (1_000_000,) * 3, "Pezzetti et al. 2025, §4.2", "random walk, which they argue against, runs too"
+            (1_000_000,) * 3,
+            "Pezzetti et al. 2025, §4.2",
+            "random walk, which they argue against, and a second LMC run too",
         ),
         "burn_in": Stated(
             20_000, "Pezzetti et al. 2025, §4.2", "500 proposals of tuned HMC come nearer to the posterior"
@@ -103,7 +105,9 @@ STATED: dict[str, dict[str, Stated]] = {
     | {
         "widths": Stated((512, 1_024, 2_048, 4_096), "Pezzetti et al. 2024, Figure 3"),
         "step_size": Stated(0.1, "Pezzetti et al. 2024, Appendix B.1"),
-        "num_steps": Stated((20_000,) * 3, "Pezzetti et al. 2025, Appendix B.1"),
+        "num_steps": Stated(
+            (20_000,) * 3, "Pezzetti et al. 2025, Appendix B.1", "LMC runs with two dampings"
+        ),
         "num_checkpoints": Stated(4, "Pezzetti et al. 2025, Appendix B.1"),
         "num_chains": Stated(3, "Pezzetti et al. 2025, Appendix B.1"),
     },

@@ -15,7 +15,7 @@ from widebnn.experiments.settings.networks import network
 from widebnn.models import BNN, Parameters
 from widebnn.sampling import Collector, Draws, sample
 
-__all__ = ["SAMPLERS", "Posterior", "of_parameters", "one_layer", "size"]
+__all__ = ["LMC", "SAMPLERS", "Posterior", "of_parameters", "one_layer", "size"]
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,23 @@ class Posterior:
         )
 
 
+def _langevin(posterior: Posterior, step_size: float, damping: float) -> samplers.Sampler:
+    num_flat = posterior.num_rest(posterior.informed)
+    return samplers.langevin(posterior.informed.potential, step_size, damping, num_flat=num_flat)
+
+
 SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
     "pCN": lambda posterior, step_size: samplers.pcn(posterior.informed.potential, step_size),
     "pCNL": lambda posterior, step_size: samplers.pcnl(posterior.informed.potential, step_size),
-    "Langevin": lambda posterior, step_size: samplers.langevin(
-        posterior.informed.potential, step_size, 1.0, num_flat=posterior.num_rest(posterior.informed)
-    ),
+    "Langevin": partial(_langevin, damping=1.0),
+    "Langevin, γ = 0.01": partial(_langevin, damping=0.01),
 }
-"""By name, on `informed`; `step_size` is the coefficient of the noise for each."""
+"""By name, on `informed`; `step_size` is the coefficient of the noise for pCN and pCNL, and of Langevin with
+γ = 1, which draws its momentum afresh. The published code has γ = 0.01, with a leapfrog step of that size.
+"""
+
+LMC = {"LMC": "Langevin", "LMC with γ = 0.01": "Langevin, γ = 0.01"}
+"""By what claims call it, the name of Langevin in `SAMPLERS`."""
 
 
 def of_parameters(target: Any, functions: Mapping[str, Collector]) -> dict[str, Collector]:
