@@ -20,8 +20,8 @@ from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.experiments.settings.chain_summaries import bulk_and_tail, is_resolved, mean_of_chains
 from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed, Thin
 from widebnn.experiments.settings.images import INPUTS, images
-from widebnn.experiments.settings.posterior import SAMPLERS as ON_INFORMED
 from widebnn.experiments.settings.posterior import LMC, Posterior, one_layer, size
+from widebnn.experiments.settings.posterior import SAMPLERS as ON_INFORMED
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Count, Counts, Fraction
