@@ -18,7 +18,6 @@ ROWS = [
     *refused(
         "experiments.find",
         ("P-F99", "name…'P-F1'…'suprema'…'P-F99'"),
-        ("V-F6", "name…resnet or tempering…'V-F6'"),
     ),
     *refused(
         "experiments.run",
@@ -47,7 +46,6 @@ ROWS = [
     *refused(
         "experiments.report",
         ("P-F99", "row…'P-F1'…'P-F99'"),
-        ("V-F6", "resnet or tempering"),
         ("P-F1", experiments.shipped("unitwise"), "results…over_width…'unitwise'"),
     ),
     *(

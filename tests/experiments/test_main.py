@@ -24,7 +24,7 @@ def test_list_names_every_experiment_and_row(capsys):
     assert "laptop*" in printed  # shipped
 
 
-@pytest.mark.parametrize("name", ["P-F1", "over_width", "H-F2", "V-F6"])
+@pytest.mark.parametrize("name", ["P-F1", "over_width", "H-F2", "V-F6a"])
 def test_show_says_what_is_claimed_and_how_it_runs(capsys, name):
     assert __main__.main(["show", name]) == 0
     printed = capsys.readouterr().out

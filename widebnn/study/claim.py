@@ -127,7 +127,7 @@ class Claim:
     ----------
     id
         Of the row: H- stands for Hron et al. (2022), P- for Pezzetti et al. (2025), V- for Huix et al. (2022)
-        and X- for what none of them has. Where two experiments serve a row, two claims have its id.
+        and X- for what none of them has.
     where
         In the paper: a figure or a theorem.
     claim

@@ -19,8 +19,8 @@ def as_json(entries: Iterable[Entry]) -> str:
     An object of "format", which is `FORMAT`, and "rows", a list in the order of the page. Each row has all of
     these, and null where there is nothing to say:
 
-    - "id" and "experiment", which together no two rows share; "claim", "rule", "mended" (why
-      the rule is younger than the results) and "would_change", in words;
+    - "id", which no two rows share, and "experiment"; "claim", "rule", "mended" (why the rule is younger than
+      the results) and "would_change", in words;
     - "verdict", the word on the page, which says what each means;
     - "paper", null for claims of this book, or else "where" in the paper, its "trend" and its "number", in
       words;

@@ -58,10 +58,11 @@ class Measure(NamedTuple):
             return "not resolved"
         if not self.error:
             return f"{self.value:.3g}"
-        decimals = max(0, 1 - math.floor(math.log10(self.error)))
+        decimals = 1 - math.floor(math.log10(self.error))
         if decimals > 8:
             return f"{self.value:.3g} ± {self.error:.1g}"
-        return f"{self.value:.{decimals}f} ± {self.error:.{decimals}f}"
+        shown = (f"{round(number, decimals) + 0.0:,.{max(0, decimals)}f}" for number in self)
+        return " ± ".join(shown)
 
 
 def measured(number: Measure | float | int) -> Measure:

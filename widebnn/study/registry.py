@@ -1,6 +1,7 @@
 """Experiments by name and claims in the order of the ledger: what is asked of all of them together."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -35,7 +36,8 @@ class Registry:
     Raises
     ------
     ValueError
-        If two experiments have one name, or `order` lacks the row of a claim or has one that nothing serves.
+        If two experiments have one name or serve one row, or `order` lacks the row of a claim or has one that
+        nothing serves.
     """
 
     def __init__(self, experiments: Iterable[Experiment], order: Sequence[str], shipped: Callable[[], Path]):
@@ -44,10 +46,12 @@ class Registry:
         self.order, self.shipped_folder = tuple(order), shipped
         if len(self.experiments) < len(every):
             raise ValueError("experiments must have names of their own; two have the same")
-        served = {claim.id for experiment in every for claim in experiment.claims}
-        if served != set(order):
-            differing = sorted(served ^ set(order))
-            raise ValueError(f"order must name the rows that experiments serve; they differ in {differing}")
+        served = [claim.id for experiment in every for claim in experiment.claims]
+        if sorted(served) != sorted(order):
+            differing = sorted((Counter(served) - Counter(order)) + (Counter(order) - Counter(served)))
+            raise ValueError(
+                f"order must name each row that experiments serve once; they differ in {differing}"
+            )
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -63,16 +67,8 @@ class Registry:
         ValueError
             If there is none; the message says which there are.
         """
-        if name in self.experiments:
-            return self.experiments[name]
-        names = [claim.experiment for claim in self.claims if claim.id == name]
-        if not names:
-            one_of({*self.experiments, *self.order}, name=name)
-        if len(names) > 1:
-            raise ValueError(
-                f"name must be one of the experiments of {name}, {' or '.join(names)}; got {name!r}"
-            )
-        return self.experiments[names[0]]
+        serving = {claim.id: self.experiments[claim.experiment] for claim in self.claims}
+        return (serving | self.experiments)[one_of(serving | self.experiments, name=name)]
 
     def run(
         self,
@@ -263,24 +259,23 @@ class Registry:
         row
             The id.
         results
-            Of an experiment that serves the row; without them, those that ship with the book.
+            Of the experiment that serves the row; without them, those that ship with the book.
 
         Raises
         ------
         ValueError
-            If there is no such row, the results are of another experiment, or two experiments serve the row
-            and it is not said which.
+            If there is no such row, or the results are of another experiment.
         FileNotFoundError
             If none are shipped.
         """
-        claims = {claim.experiment: claim for claim in self.claims if claim.id == one_of(self.order, row=row)}
+        one_of(self.order, row=row)
+        (claim,) = (claim for claim in self.claims if claim.id == row)
         if results is None:
             results = self.shipped(row)
-        wanted = " or ".join(claims)
-        name = results.name or wanted
-        if name not in claims:
+        wanted = claim.experiment
+        if (results.name or wanted) != wanted:
             raise ValueError(f"results must be those of {wanted}, on which {row} rests; got {results.name!r}")
-        return Entry(claims[name], self.experiments[name], results)
+        return Entry(claim, self.experiments[wanted], results)
 
     def _load(self, experiment: Experiment, scale: str | None, folder: Path) -> Results:
         files = experiment.files(folder)

@@ -231,7 +231,7 @@ PAPERS = ("pCN", "pCNL", "Langevin")
     page="14-faster#fig-efficiency",
 )
 def faster(rows: Rows) -> Iterator[Finding]:
-    for width in rows.where(sampler="unit-wise").values("width"):
+    for width in sorted(rows.where(sampler="unit-wise").values("width")):
         here = rows.where(width=width, target="rotated")
         best = max((row for row in here if row["sampler"] in PAPERS), key=lambda row: row["ess_per_second"])
         for name in ("function-space HMC", "unit-wise"):

@@ -372,7 +372,7 @@ MEASURE = (
     paper="the effective samples per step where the width is above n = 256, of widths up to 1,024",
     number="50 times",
     rule=MEASURE
-    + "The gain at the widest network decides, which is above 25, half of the paper's; shown are "
+    + "The gain at the widest network decides: it has to be above 25, half of the paper's. Shown are "
     "the gains at the other widths, and that it grows.",
     would_change="The paper's width of 1,024 at n = 256; γ below 0.003, the edge of the grid, which all "
     "chains in θ chose.",
@@ -390,7 +390,7 @@ def grows_with_width(results: Results) -> Iterator[Finding]:
     where="Figure 7, left",
     claim="Predictions at new images mix faster in φ too.",
     paper="higher effective sample size of f at 5,000 test points too, at every width",
-    rule=MEASURE + "The same of predictions: the gain at the widest network decides, which is above 1.",
+    rule=MEASURE + "The same of predictions: the gain at the widest network decides: it has to be above 1.",
     would_change="The paper's 5,000 new images and its width of 1,024 at n = 256.",
     page="09-width-data-architecture#fig-gain-width",
 )
@@ -406,7 +406,7 @@ def predictions_too(rows: Rows) -> Iterator[Finding]:
     claim="No width is so small that chains in φ mix worse than chains in θ.",
     paper="improvements at all widths, with λ = σ² best even at the smallest",
     rule=MEASURE
-    + "The least gain over all widths decides, which is above 1. That λ = σ² is best is not tested.",
+    + "The least gain over all widths decides: it has to be above 1. That λ = σ² is best is not tested.",
     would_change="More widths, and narrower networks; a grid over λ.",
     page="09-width-data-architecture#fig-gain-width",
 )
@@ -421,7 +421,7 @@ def never_worse(rows: Rows) -> Iterator[Finding]:
     claim="The gain shrinks with the number of observations and stays above one.",
     paper="higher effective sample size in φ at every n, width 512",
     rule=MEASURE
-    + "The gain at the most images decides, which is above 1; shown are those at fewer, and that "
+    + "The gain at the most images decides: it has to be above 1. Shown are those at fewer, and that "
     "it shrinks.",
     would_change="Chains of 30,000 steps or more.",
     page="09-width-data-architecture#fig-gain-data",
@@ -440,7 +440,7 @@ def shrinks_with_data(results: Results) -> Iterator[Finding]:
     paper="the effective samples per step at width 1,024 and n = 1,024, 10,240 and 40,960",
     number="about 10 times",
     rule=MEASURE
-    + "The gain at the most images, forty per unit, decides, which is above 5, half of the paper's.",
+    + "The gain at the most images, forty per unit, decides: it has to be above 5, half of the paper's.",
     would_change="Chains that agree at the most images, with a hundred effective samples each: 100,000 steps "
     "or more.",
     page="09-width-data-architecture#fig-gain-architecture",
@@ -454,12 +454,13 @@ def stays(rows: Rows) -> Iterator[Finding]:
 @gain_dense.claim(
     "H-F8c",
     where="Figure 8, left",
-    claim="The worst of the projections gain more than their mean.",
+    claim="The worst of the projections gain up to two hundred times, which is more than their mean does.",
     paper="the effective samples per step of the worst projections, compared with one another",
     number="up to 200 times",
     rule="By the least effective samples per step over random projections of θ, chain by chain as in the "
-    "paper and mean over chains. The largest ratio over the numbers of images decides, which is above 100, "
-    "half of the paper's. It is resolved where each chain has 150 of the worst projection on its own.",
+    "paper and mean over chains. The largest ratio over the numbers of images decides: it has to be "
+    "above 100, half of the paper's. It is resolved where each chain has 150 of the worst projection on its "
+    "own.",
     would_change="Chains of the paper's length: the least of a hundred short estimates is their floor.",
     page="09-width-data-architecture#fig-gain-architecture",
 )
@@ -483,7 +484,7 @@ def worst_projections(results: Results) -> Iterator[Finding]:
     "chains that may be far from equilibrium",
     number="more than 10 times",
     rule=MEASURE
-    + "The gain at the fewest images decides, which is above 10; shown is that it is smaller at the "
+    + "The gain at the fewest images decides: it has to be above 10. Shown is that it is smaller at the "
     "most, resolved if these outnumber the channels of the top group.",
     would_change="More images than channels, such as a thousand for 16, in longer chains, and smaller γ in "
     "the grid.",

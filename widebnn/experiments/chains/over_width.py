@@ -258,7 +258,7 @@ def mixing(results: Results) -> Iterator[Finding]:
     claim="pCN suffices: in wide networks pCNL is not worth what its gradients cost.",
     paper="the performance of pCNL is not striking enough to justify its high computational cost",
     rule="By effective samples of the weights per second at β = 0.2, in the widest network: pCN ÷ pCNL "
-    "decides, which is above 1. Resolved are 150 effective samples in bulk and tail. Shown is how much "
+    "decides: it has to be above 1. Resolved are 150 effective samples in bulk and tail. Shown is how much "
     "longer a step of pCNL takes.",
     would_change="100,000 steps or more per chain, a step size tuned for each, and an accelerator.",
     page="07-cifar10-over-width#fig-ess",

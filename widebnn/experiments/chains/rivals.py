@@ -284,7 +284,7 @@ def outruns(results: Results) -> Iterator[Finding]:
         peers = {name: found[name] for name in EXACT_PEERS if name in found} or {"BlackJAX": nothing}
         best = max(peers, key=lambda name: peers[name].value)
         yield Finding(
-            f"{depth} × {width:,}: ESS per second ÷ that of {best}",
+            f"{depth} hidden layer{'s' * (depth > 1)} of {width:,}: ESS per second ÷ that of {best}",
             found.get("function-space HMC", nothing) / peers[best],
             above=1,
             decides=(depth, width) == cases[0],

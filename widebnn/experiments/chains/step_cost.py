@@ -134,7 +134,7 @@ MODERATE = 1_024  # a width at which the papers still see next to no cost
     "are larger still",
     number="never above 1.5 times",
     rule="The time of a step of Langevin in φ over that in θ, in feature space, where the published code "
-    "always is. The greatest over all networks decides, which is below 1.5; it is resolved on an "
+    "always is. The greatest over all networks decides: it has to be below 1.5, and is resolved on an "
     "accelerator, of which the paper's number is. Shown are that the ratio is greater in the widest dense "
     "network than in the narrowest, and less in the widest convolutional network than in the dense one "
     "nearest in width, resolved where both observe as many images; and that in the smaller space it is below "

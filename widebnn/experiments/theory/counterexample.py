@@ -80,7 +80,7 @@ def divergence_stays(rows: Rows) -> Iterator[Finding]:
     narrow, wide = (Measure(s.value**2 / 2, abs(s.value) * (s.error or 0.0)) for s in (signs[0], signs[-1]))
     mean = rows.over("width", "mean", "mean_error")[-1]
     yield Finding("least divergence at the widest, in nats", wide, above=0.1)
-    yield Finding("the same, widest ÷ narrowest", wide / narrow, above=0.9)
+    yield Finding("least divergence, widest ÷ narrowest", wide / narrow, above=0.9)
     yield Finding("E[s | D] at the widest ÷ limit", mean / rows[0]["limit"], above=0.9, below=1.1)
 
 

@@ -225,7 +225,7 @@ def _sign(rng_key, *problem) -> tuple[float, float]:
 
 @identity(
     "determinant",
-    "log det Σ against that of its inverse",
+    "log det Σ against its closed form",
     "H-ES",
     where="Below equation (5)",
     claim="The determinant of the readout's covariance Σ is that of (I + ΨᵀΨ/σ²)⁻¹; the inverse is printed.",

@@ -234,7 +234,12 @@ def gaussian_map_helps(results: Results) -> Iterator[Finding]:
             decides = width == widths[-1] and column == "ess_projections"
             yield Finding(what, gain, above=1, decides=decides, degrees=degrees)
         grows = gains[1] - gains[0]
-        yield Finding(f"the same, widest less narrowest, {name}", grows, above=0, degrees=degrees)
+        yield Finding(
+            f"ESS of {name}, best Gaussian map ÷ identity, widest less narrowest",
+            grows,
+            above=0,
+            degrees=degrees,
+        )
         laplace, what = by_map[1]["Laplace"] / best[1], f"ESS of {name}, Laplace map ÷ best Gaussian, widest"
         yield Finding(what, laplace, above=1, degrees=degrees)
 

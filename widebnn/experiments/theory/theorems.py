@@ -201,11 +201,16 @@ theorems.claim(
 
 for _number, _chain, _words in (
     ("2.1", "pCN", "The acceptance of pCN on the posterior of φ tends to 1 with the width, at any fixed β."),
-    ("2.2", "pCNL", "So does that of pCNL, at any fixed δ."),
+    (
+        "2.2",
+        "pCNL",
+        "The acceptance of pCNL on the posterior of φ tends to 1 with the width, at any fixed δ.",
+    ),
     (
         "3.1",
         "pCN, inner",
-        "So does that of pCN on the inner parameters, the readout drawn from its conditional.",
+        "The acceptance of pCN on the inner parameters, with the readout drawn from its conditional, tends "
+        "to 1 with the width, at any fixed β.",
     ),
 ):
     theorems.claim(
@@ -213,7 +218,7 @@ for _number, _chain, _words in (
         where=f"Theorem {_number}",
         claim=_words,
         paper="→ 1, without a rate",
-        rule="What is missing from an acceptance of one falls as a power of the width (exponent below 0, "
+        rule="The share rejected, one minus the acceptance, falls as a power of the width (exponent below 0, "
         "with a first correction for finite width), to less than half from the narrowest network to the "
         "widest. At β = 0.5.",
         page="06-theorems#fig-theorem-acceptance",

@@ -170,8 +170,8 @@ def approximations(config: Approximations) -> Iterator[Row]:
 
 @approximations.claim(
     "X-3",
-    claim="T(φ) with φ ~ N(0, I) is nearly as close to MCMC as a second chain is; VI and ensembles are "
-    "farther off.",
+    claim="T(φ) with φ ~ N(0, I) is nearly as close to MCMC as a second chain is; the infinite width, VI and "
+    "ensembles are farther off, and ensembles vary too little.",
     rule="By total variation of class probabilities from those of MCMC: φ ~ N(0, I) is within twice the "
     "distance of a second chain; the infinite width, every VI and the ensemble are farther than it; and the "
     "ensemble's predictive deviation is too small.",

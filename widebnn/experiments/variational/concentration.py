@@ -107,13 +107,13 @@ def keeps_the_corrected_bound(results: Results) -> Iterator[Finding]:
     def share(value: float) -> Measure:
         return Measure(value, math.sqrt(max(value * (1 - value), 1 / replicates) / replicates))
 
-    for of, rows in (("", digits), ("coin, ", coin)):
+    for of, rows in (("", digits), ("losses of 0 or 1, ", coin)):
         for delta, of_delta in rows.by("delta"):
             beyond = share(float(max(of_delta.column("exceedance"))))
             what = f"{of}δ = {delta:g}: share beyond M√(log(2/δ)/(2p)), greatest over p"
             yield Finding(what, beyond, below=delta)
     (toss,) = coin
-    what = f"coin, δ = {toss['delta']:g}: share beyond M√(log(1/δ)/(2p))"
+    what = f"losses of 0 or 1, δ = {toss['delta']:g}: share beyond M√(log(1/δ)/(2p))"
     yield Finding(what, share(toss["exceedance_short"]), above=toss["delta"])
     any_delta = digits.where(delta=digits[0]["delta"])
     slope = exponent(sorted(any_delta.values("num_train")), any_delta.over("num_train", "rms", "rms_error"))

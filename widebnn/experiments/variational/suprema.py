@@ -120,7 +120,7 @@ def differ_by_the_variance(rows: Rows) -> Iterator[Finding]:
         gap, of = of_tau.column("gap"), f"τ = {tau:g}"
         against, uncertain = max(gap / of_tau.column("predicted")), max(of_tau.column("certificate") / gap)
         yield Finding(f"{of}: N times the gap ÷ Σ Var φ, greatest over N", against, above=0, below=1.5)
-        yield Finding(f"{of}: what the certificate leaves open, of the gap", uncertain, below=0.05)
+        yield Finding(f"{of}: what the certificate leaves open ÷ the gap", uncertain, below=0.05)
         widest = of_tau.where(width=max(of_tau.values("width")))
         slope, _ = np.polyfit(np.log(widest.column("num_train")), np.log(widest.column("gap")), 1)
         yield Finding(f"{of}: exponent of the gap in p, largest N", float(slope), below=1.15)

@@ -132,7 +132,7 @@ def weights_over_tau(results: Results) -> Iterator[Finding]:
 
 
 tempering.claim(
-    "V-F6",
+    "V-F6b",
     where="Figure 6, on other data",
     claim="Predictive entropies rise with τ inside and outside the distribution (MNIST against "
     "Fashion-MNIST).",
