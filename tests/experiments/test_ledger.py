@@ -24,7 +24,7 @@ PAGE = ROOT / "book" / "ledger.md"
 # The list of what the ledger must hold, kept apart from the declarations.
 REPRIORISATION = "H-F2 H-F3 H-T2.1 H-P2.2 H-P2.3 H-P3.1 H-F5 H-F6 H-F7a H-F7b H-F7c H-F7d"
 REPRIORISATION += " H-F8a H-F8b H-F8c H-F9 H-F10 H-F11"
-APPENDICES = "H-AB H-AC H-AD H-AE1 H-E5 H-ES"
+APPENDICES = "H-AB H-AC H-AD H-AE1 H-AE2 H-E5 H-ES"
 PCN = "P-T2.1 P-T2.2 P-T3.1 P-A1 P-A2 P-F1 P-F2 P-F3 P-F4 P-F5 P-F6 P-C P-X"
 VARIATIONAL = "V-P2 V-T1 V-T2 V-C V-F1 V-F2 V-F3 V-F4 V-F5 V-F6a V-F6b V-A1"
 BEYOND = "X-1 X-2 X-3 X-4 X-5 X-6 X-7"

@@ -7,7 +7,7 @@ import pytest
 
 import widebnn as wb
 from widebnn.experiments import CLAIMS, over_width, series
-from widebnn.experiments.chains.over_width import SAMPLERS, _summary
+from widebnn.experiments.chains.over_width import PAPERS, SAMPLERS, _summary
 from widebnn.experiments.settings.chain_summaries import mean_of_chains
 from widebnn.study import Results, Rows, verdict
 from widebnn.study.speed import operations
@@ -105,7 +105,7 @@ def test_results_tell_the_speed_of_the_widest_steps():
     assert operations(32, 64) == 4 * 32**2 * 64 + 32**3 / 3
 
 
-def made(*, samplers=("pCN", "pCNL", "Langevin"), **by_width):
+def made(*, samplers=PAPERS, **by_width):
     """Rows at β = 0.2 of effective samples per step, of weights and of predictions alike."""
     kinds = ("ess", "ess_low", "ess_high", "ess_bulk", "ess_tail")
     return [
@@ -117,7 +117,7 @@ def made(*, samplers=("pCN", "pCNL", "Langevin"), **by_width):
 
 
 def found(id, rows):
-    config = {"samplers": ["pCN", "pCNL", "Langevin"], "num_steps": [2_000] * 3, "num_projections": 100}
+    config = {"samplers": PAPERS, "num_steps": [2_000] * 4, "num_projections": 100}
     (claim,) = (claim for claim in CLAIMS if claim.id == id)
     findings = claim.summarise(Results(Rows(rows), config, {}))
     return findings, verdict(claim, findings)
@@ -127,7 +127,7 @@ def found(id, rows):
 def test_the_widest_network_is_compared_with_the_narrowest_that_is_resolved(narrow, middle, ratio):
     """150 effective samples of 2,000 steps are 0.075 a step."""
     findings, word = found("P-F2", made(w8=narrow, w16=middle, w32=0.2))
-    assert len(findings) == 6 and word == ("reproduced" if ratio else "not testable at this scale")
+    assert len(findings) == 8 and word == ("reproduced" if ratio else "not testable at this scale")
     for finding in findings:
         if "narrowest" in finding.what:
             assert finding.holds == (ratio is not None)
@@ -141,7 +141,7 @@ def test_what_bulk_or_tail_does_not_resolve_has_no_number(kind):
         row[f"{kind}_weights"] = 0.07
     findings, word = found("P-F2", rows)
     assert word == "not testable at this scale"
-    assert [np.isnan(finding.value) for finding in findings] == [True] * 3 + [False] * 3
+    assert [np.isnan(finding.value) for finding in findings] == [True] * 4 + [False] * 4
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_the_error_of_a_mean_over_projections_comes_from_their_range():
     rng = np.random.default_rng(0)
     num, num_repeats, per_step = 100, 400, 0.2
     (summarise,) = (claim.summarise for claim in CLAIMS if claim.id == "P-F2")
-    config = {"samplers": ["pCN", "pCNL", "Langevin"], "num_steps": [2_000] * 3, "num_projections": num}
+    config = {"samplers": PAPERS, "num_steps": [2_000] * 4, "num_projections": num}
     found = []
     for _ in range(num_repeats):
         rows = []

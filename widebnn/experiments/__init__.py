@@ -29,6 +29,7 @@ from widebnn.experiments.settings.networks import Network
 from widebnn.experiments.settings.ood_split import InAndOut, classification_summary, ood_split
 from widebnn.experiments.theory.counterexample import Counterexample, counterexample
 from widebnn.experiments.theory.identities import Identities, identities
+from widebnn.experiments.theory.iterated_maps import IteratedMaps, iterated_maps
 from widebnn.experiments.theory.landscape import Landscape, landscape
 from widebnn.experiments.theory.other_maps import SOFTMAX_MAPS, OverMaps, OverReg, over_maps, over_reg
 from widebnn.experiments.theory.theorems import Theorems, theorems
@@ -66,6 +67,7 @@ __all__ = [
     "Forecast",
     "Identities",
     "InAndOut",
+    "IteratedMaps",
     "Landscape",
     "LangevinGain",
     "MeanFieldGap",
@@ -104,6 +106,7 @@ __all__ = [
     "gain_over_width",
     "gain_resnet",
     "identities",
+    "iterated_maps",
     "landscape",
     "ledger",
     "maximise",
@@ -137,13 +140,13 @@ __all__ = [
 _EVERY = (
     theorems, identities, counterexample, algorithms, unitwise, whitening, rivals, efficiency, over_width,
     convergence, gain_over_width, gain_over_data, gain_dense, gain_resnet, architectures, step_cost,
-    published_pcnl, landscape, over_reg, over_maps, collapse, mean_field_gap, suprema, concentration,
-    elbo_ratio, resnet, tempering, approximations,
+    published_pcnl, landscape, over_reg, iterated_maps, over_maps, collapse, mean_field_gap, suprema,
+    concentration, elbo_ratio, resnet, tempering, approximations,
 )
 # fmt: on
 ORDER = """
 H-F2 H-F3 H-T2.1 H-P2.2 H-P2.3 H-P3.1 H-F5 H-F6 H-F7a H-F7b H-F7c H-F7d H-F8a H-F8b H-F8c H-F9 H-F10 H-F11
-H-AB H-AC H-AD H-AE1 H-E5 H-ES
+H-AB H-AC H-AD H-AE1 H-AE2 H-E5 H-ES
 P-T2.1 P-T2.2 P-T3.1 P-A1 P-A2 P-F1 P-F2 P-F3 P-F4 P-F5 P-F6 P-C P-X
 V-P2 V-T1 V-T2 V-C V-F1 V-F2 V-F3 V-F4 V-F5 V-F6a V-F6b V-A1
 X-1 X-2 X-3 X-4 X-5 X-6 X-7

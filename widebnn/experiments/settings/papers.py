@@ -139,6 +139,7 @@ STATED: dict[str, dict[str, Stated]] = {
 
 OWN = {
     "no paper has it": "unitwise whitening rivals efficiency published_pcnl approximations architectures",
+    "a remark without settings": "iterated_maps",
     "theorems and algorithms, for which no sizes are stated": "theorems identities counterexample algorithms "
     "collapse mean_field_gap suprema concentration",
     "figures that state no sizes beside n = 128 and width 128, or none": "landscape step_cost",

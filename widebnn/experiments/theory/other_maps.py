@@ -23,7 +23,16 @@ from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Count, Fraction, Positives, Several
 from widebnn.tree import inner_product
 
-__all__ = ["SOFTMAX_MAPS", "OverMaps", "OverReg", "over_maps", "over_reg"]
+__all__ = [
+    "SOFTMAX_MAPS",
+    "OverMaps",
+    "OverReg",
+    "TunedChains",
+    "effective_samples",
+    "eight_patients",
+    "over_maps",
+    "over_reg",
+]
 
 SOFTMAX_MAPS: Mapping[str, Mapping[str, Any]] = {
     "identity": {"map": "identity"},
@@ -38,7 +47,7 @@ NUM_PIXELS = 64
 BODY_MASS, TRIGLYCERIDES = 2, 8
 
 
-class _Chains(Configuration):
+class TunedChains(Configuration):
     """How chains are run: all by Langevin, its step size tuned to one mean acceptance rate."""
 
     num_chains: NumChains = 8
@@ -57,7 +66,7 @@ class _Chains(Configuration):
             raise ValueError(f"num_steps must be at least 2 · thin = {2 * self.thin}; got {self.num_steps}")
 
 
-class OverReg(_Chains):
+class OverReg(TunedChains):
     """T and R over λ, on two measurements (body mass, triglycerides) of the diabetes data."""
 
     num_train: Annotated[Count, "Patients."] = 8
@@ -66,7 +75,7 @@ class OverReg(_Chains):
     num_prior: Annotated[Count, "Prior draws at which the sign of det ∂R/∂φ is computed."] = 2_000
 
 
-class OverMaps(_Chains):
+class OverMaps(TunedChains):
     """The softmax likelihood under several maps over width, on the digits 3 and 8."""
 
     thin: int = 2  # effective samples per step cannot exceed 1/thin
@@ -112,10 +121,7 @@ def over_reg(config: OverReg) -> Iterator[Row]:
     the scatter over chains; for R the share of prior draws with det ∂R/∂φ < 0, where R is not a bijection and
     its chain does not sample the posterior.
     """
-    patients = data.diabetes()
-    x = jnp.asarray(patients.x_train[: config.num_train, (BODY_MASS, TRIGLYCERIDES)])
-    y = jnp.asarray(patients.y_train[: config.num_train])
-    bnn = BNN(FCN(x.shape[1], config.width, rngs=nnx.Rngs(config.seed)), 1, config.noise_std)
+    bnn, x, y = eight_patients(config.num_train, config.width, config.noise_std, config.seed)
     keys = jax.random.split(jax.random.key(config.seed), 3)
     project = random_projections(keys[0], bnn.template(x), num=config.num_projections)
     quantities = {"projections": project, "norm": lambda theta: inner_product(theta, theta)}
@@ -126,7 +132,7 @@ def over_reg(config: OverReg) -> Iterator[Row]:
     }
     for name, reg in [("identity", None), *((name, reg) for name in "TR" for reg in config.regs)]:
         target = make[name](reg)
-        row = {"map": name, "reg": reg} | _run(keys[1], target, config, quantities)
+        row = {"map": name, "reg": reg} | effective_samples(keys[1], target, config, quantities)
         if name == "R":
             draws = jax.vmap(target.draw_prior)(jax.random.split(keys[2], config.num_prior))
             sign = jax.jit(partial(jax.lax.map, target.orientation, batch_size=100))
@@ -197,7 +203,7 @@ def over_maps(config: OverMaps) -> Iterator[Row]:
                 "projections": project,
                 "predictions": lambda theta, bnn=bnn: jax.nn.softmax(bnn(theta, x_new)),
             }
-            row = {"width": width, "map": name} | _run(keys[1], target, config, quantities)
+            row = {"width": width, "map": name} | effective_samples(keys[1], target, config, quantities)
             prior = jax.vmap(target.draw_prior)(jax.random.split(keys[2], config.num_prior))
             potentials = jax.jit(partial(jax.lax.map, target.potential))(prior)
             yield row | _std(np.asarray(potentials, np.float64)).columns("potential_std")
@@ -244,11 +250,19 @@ def gaussian_map_helps(results: Results) -> Iterator[Finding]:
         yield Finding(what, laplace, above=1, degrees=degrees)
 
 
+def eight_patients(num_train: int, width: int, noise_std: float, seed: int):
+    """A network with one hidden layer, and two measurements of patients (eight in the book) to fit it to."""
+    patients = data.diabetes()
+    x = jnp.asarray(patients.x_train[:num_train, (BODY_MASS, TRIGLYCERIDES)])
+    y = jnp.asarray(patients.y_train[:num_train])
+    return BNN(FCN(x.shape[1], width, rngs=nnx.Rngs(seed)), 1, noise_std), x, y
+
+
 def _ess(rows: Rows, column: str) -> list[Measure]:
     return [Measure.of(row, column) for row in rows]
 
 
-def _run(rng_key, target, config: _Chains, quantities: Mapping[str, Collector]) -> Row:
+def effective_samples(rng_key, target, config: TunedChains, quantities: Mapping[str, Collector]) -> Row:
     """Effective samples per step of the tuned sampler on one target, for functions of θ."""
     draws = sample(
         rng_key,
