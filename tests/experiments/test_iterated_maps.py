@@ -1,0 +1,70 @@
+"""Maps that take several steps: that their potentials are of one posterior, and what is compared."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from widebnn import targets
+from widebnn.experiments import CLAIMS, iterated_maps
+from widebnn.experiments.theory.iterated_maps import Iterated
+from widebnn.experiments.theory.other_maps import eight_patients
+from widebnn.study import Results, Rows, verdict
+
+TINY = dataclasses.replace(
+    iterated_maps.config("smoke"),
+    num_steps=20,
+    burn_in=10,
+    thin=2,
+    num_chains=2,
+    width=2,
+    num_train=3,
+    num_projections=3,
+    num_prior=10,
+)
+
+
+def test_one_step_of_r_has_the_potential_of_the_jacobian_target():
+    bnn, x, y = eight_patients(3, 2, 0.1, 0)
+    right = targets.jacobian(bnn, x, y, 10.0)
+    _, unravel = ravel_pytree(right.draw_prior(jax.random.key(0)))
+
+    def step(phi):
+        return ravel_pytree(right.to_parameters(unravel(phi)))[0]
+
+    once, twice = (Iterated(targets.standard(bnn, x, y), step, k) for k in (1, 2))
+    for key in jax.random.split(jax.random.key(1), 3):
+        phi = right.draw_prior(key)
+        assert float(once.orientation(phi)) == float(right.orientation(phi))
+        np.testing.assert_allclose(once.potential(phi), right.potential(phi), rtol=1e-3)
+        # two steps are one step from where the first ends, up to what the first does to the density
+        theta = once.to_parameters(phi)
+        moved, was = (float(jnp.sum(ravel_pytree(p)[0] ** 2)) for p in (theta, phi))
+        expected = once.potential(theta) + (moved - was) / 2 - right.log_jacobian(phi)
+        np.testing.assert_allclose(twice.potential(phi), expected, rtol=1e-3)
+
+
+@pytest.mark.slow
+def test_rows_cover_the_grid():
+    rows = list(iterated_maps(TINY))
+    assert [(r["map"], r["iterations"], r["size"]) for r in rows] == [tuple(one) for one in TINY.maps]
+    assert all(0 <= row["folded"] <= 1 and 0 < row["ess_projections"] <= 1 / 2 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("several", "descent", "word"),
+    [(1.1, 0.5, "reproduced"), (0.9, 2.0, "contradicted"), (1.5, 1.0, "not testable at this scale")],
+)
+def test_the_greater_gain_decides(several, descent, word):
+    ess = {("R", 1): 0.1, ("R", 4): 0.1 * several, ("gradient descent", 2): 0.1 * descent}
+    rows = [
+        {"map": name, "iterations": k, "folded": 0.0, "ess_projections": value, "ess_projections_error": 1e-3}
+        for (name, k), value in ess.items()
+    ]
+    rows.append(rows[1] | {"folded": 0.5, "ess_projections": 9.0})  # no bijection: it does not count
+    (claim,) = (claim for claim in CLAIMS if claim.id == "H-AE2")
+    findings = claim.summarise(Results(Rows(rows), {"num_chains": 8}, {}))
+    assert verdict(claim, findings) == word
