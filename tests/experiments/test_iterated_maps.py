@@ -66,5 +66,5 @@ def test_the_greater_gain_decides(several, descent, word):
     ]
     rows.append(rows[1] | {"folded": 0.5, "ess_projections": 9.0})  # no bijection: it does not count
     (claim,) = (claim for claim in CLAIMS if claim.id == "H-AE2")
-    findings = claim.summarise(Results(Rows(rows), {"num_chains": 8}, {}))
+    findings = claim.summarise(Results(Rows(rows), {"num_chains": 8, "num_steps": 1_000}, {}))
     assert verdict(claim, findings) == word
