@@ -377,7 +377,8 @@ def test_each_public_function_has_an_example(monkeypatch):
             if name in module.__all__:
                 has_own = ">>>" in (inspect.getdoc(function) or "")
                 assert has_own or function in shown, f"{module.__name__}.{name}"
-    assert shown[wb.auto] == ("00-tour", "target, sampler, reason = wb.auto(posterior)")
+    excerpt = "import widebnn as wb\n\ntarget, sampler, reason = wb.auto(posterior)"
+    assert shown[wb.auto] == ("00-tour", excerpt)
 
 
 def test_each_public_constant_is_documented(monkeypatch):
@@ -469,18 +470,16 @@ def test_fields_of_tuples_that_nobody_described_are_left_out(monkeypatch):
         assert is_skipped(None, "class", "", member, False, None) is skipped
 
 
-def test_attributes_that_share_a_description_are_listed_one_by_one(monkeypatch):
+def test_signatures_say_whose_module_is_meant_and_name_types_within_types_briefly(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "book/_ext")
     docstrings = importlib.import_module("docstrings")
-    text = docstrings.attributes(docstrings.escape(inspect.getdoc(wb.BNNClassifier) or ""))
-    lines = text.split("\n")
-    start = lines.index("scales\\_")
-    assert lines[start + 1 : start + 4] == [
-        "    As in `BNNRegressor`.",
-        "ess\\_",
-        "    As in `BNNRegressor`.",
-    ]
-    assert "Warns" in lines[start:]
+    whole = stringify_signature(inspect.signature(wb.vi.network), unqualified_typehints=True)
+    assert "~flax.nnx" in whole and "~flax.linen" in whole
+    shown, _ = docstrings.alternatives(None, "function", "a name", None, None, whole, None)
+    assert "model: nnx.Module | linen.Module | ~widebnn.models.bnn.BNN" in shown
+    positions = stringify_signature(inspect.signature(wb.tree.inner_product), unqualified_typehints=True)
+    shown, _ = docstrings.alternatives(None, "function", "a name", None, None, positions, None)
+    assert "u: ~jaxtyping.PyTree[Float[Array, '...']]" in shown
 
 
 def test_results_stay_in_words_and_typed_ones_as_they_are(monkeypatch):

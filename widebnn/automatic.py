@@ -35,7 +35,7 @@ class Auto(NamedTuple):
     sampler
         Its sampler, to be passed to `widebnn.sample`, which tunes it during burn-in.
     reason
-        Both, and why, in a line.
+        Which target and sampler were chosen, and why, in one line.
     """
 
     target: Target
@@ -46,11 +46,13 @@ class Auto(NamedTuple):
 def auto(target: Target) -> Auto:
     """A parametrisation of a posterior, and a sampler that suits it.
 
-    The readout is integrated out where its noise is Gaussian, and every dense layer is reduced to what the
-    data see of it (`widebnn.targets.whitened`). Networks with one hidden layer of at least twice as many
-    units as there are observations are sampled unit by unit, all others by function-space HMC, whose angle
-    is tuned to an acceptance of 0.8. `python -m benchmarks.first_draws` measures what the rules rest on: the
-    seconds from nothing to 400 effective samples, over width, depth and number of observations::
+    The readout is integrated out where the noise is Gaussian, and every dense layer is reduced to what the
+    data see of it (`widebnn.targets.whitened`), or the first layer alone (`widebnn.targets.rotated`) where
+    that fails. Networks with one hidden layer of at least twice as many units as there are observations are
+    sampled unit by unit (`widebnn.samplers.unitwise`). All others are sampled by
+    `widebnn.samplers.function_space_hmc`, whose angle is tuned to an acceptance of 0.8.
+    ``python -m benchmarks.first_draws`` measures what the rules rest on: the seconds of compiling, burn-in
+    and sampling up to 400 effective samples, over width, depth and number of observations::
 
         target, sampler, reason = wb.auto(wb.targets.marginal(bnn, x, y))
         draws = wb.sample(rng_key, sampler, target, num_samples=1_000, burn_in=200, num_chains=4)
@@ -58,8 +60,9 @@ def auto(target: Target) -> Auto:
     Parameters
     ----------
     target
-        Any target. `standard`, `repriorised` and `marginal` are reparametrised; others, such as those that
-        are rotated or whitened already, are sampled as they are, and of `scaled` the scales too.
+        Any target. Those of `widebnn.targets.standard`, `widebnn.targets.repriorised` and
+        `widebnn.targets.marginal` are reparametrised. Others, such as those that are rotated or whitened
+        already, are sampled as they are; of `widebnn.targets.scaled` the scales are sampled too.
 
     Raises
     ------

@@ -1,14 +1,13 @@
-"""Runs that resume: ``widebnn.sample(..., checkpoint=wb.Checkpoint("runs/a"))``, called again, continues.
+"""Runs that resume: a second call of ``wb.sample(..., checkpoint=wb.Checkpoint("a"))`` continues the first.
 
 The folder holds
 
-- `run.json`, what the run is: its configuration, and hashes of its program and its data;
-- `state/`, there from the beginning, the last two checkpoints of all that the chains carry, by the number of
-  steps made;
-- `draws/`, what was collected from one checkpoint to the next, by the number of draws made.
+- ``run.json``: what identifies the run, its configuration and hashes of its program and its data;
+- ``state/``: the last two checkpoints of all that the chains carry, named by the number of steps made;
+- ``draws/``: what was collected from one checkpoint to the next, named by the number of draws made.
 
-Orbax writes each aside and renames it when it is whole. What is read back is compared with a SHA-256 that
-was taken in memory.
+Orbax writes each checkpoint under a temporary name and renames it when it is complete. What is read back is
+compared with a SHA-256 that was computed in memory, before it was written.
 """
 
 import contextlib
@@ -46,24 +45,24 @@ class Checkpoint:
 
     A call of `widebnn.sample` with the same arguments resumes from the newest checkpoint there, and its draws
     are bit for bit those of a run that was never interrupted. When the run is finished the call returns its
-    result without a step; with a larger `num_samples` it extends the run. One process at a time: of two that
-    work in one folder, the one that comes second with a checkpoint stops.
+    result without a step; with a larger `num_samples` it extends the run. A folder is for one process at a
+    time: of two, the second to write a checkpoint stops with an error.
 
     Parameters
     ----------
     path
         Folder of the run, made where it is missing; it belongs to one run.
     every_seconds
-        Wall time from one checkpoint to the next; None for none. The first one comes after 5 seconds, and the
-        time doubles from one to the next until it is as long as this.
+        Longest wall time in seconds from one checkpoint to the next; None for no limit. The first one comes
+        after 5 seconds, each later one when the time since the start has doubled, or this limit is reached.
     every_steps
-        Steps from one to the next; None for none. Both count between compiled chunks, of about half a second,
-        so that a long step is never interrupted. There is always a checkpoint at the end.
+        Steps from one checkpoint to the next; None for no limit. Both are looked at between compiled chunks,
+        of about half a second, so that a step is never interrupted. There is always a checkpoint at the end.
 
     Raises
     ------
-    ValueError
-        If an interval is not positive.
+    TypeError, ValueError
+        If an interval is not a number, or not positive.
     """
 
     path: str | os.PathLike

@@ -1,8 +1,8 @@
 """MCMC diagnostics: effective sample size, R̂, and the projections on which both papers report them.
 
 Statistics take draws as an array (chain, draw, *event) and return an array with one number for each entry of
-the event. ArviZ's rank-normalised versions of the same two diagnostics, `convergence` here, take all that a
-run collected at once: `arviz.ess(draws.to_datatree())` and `arviz.rhat(draws.to_datatree())`.
+the event. `convergence` gives ArviZ's rank-normalised versions of the same two diagnostics. ArviZ itself
+takes all that a run collected: ``arviz.ess(draws.to_datatree())`` and ``arviz.rhat(draws.to_datatree())``.
 """
 
 import math
@@ -36,10 +36,11 @@ __all__ = [
 ]
 
 LEAST_RESOLVED = 150
-"""Estimated effective samples that stand for a hundred true ones.
+"""The least estimate of an effective sample size that counts as resolved, as a hundred or more.
 
-Of AR(1) chains with fewer than a hundred, at most one entry in twenty is estimated at as many: for one chain
-of 200 to 40,000 draws as for four of 2,000, whatever the thinning, which is part of the autocorrelation."""
+Of AR(1) chains with fewer than a hundred effective samples, at most one entry in twenty is estimated at as
+many as this: for one chain of 200 to 40,000 draws as for four of 2,000, whatever the thinning, which is part
+of the autocorrelation."""
 
 NUMBERS = {1: "one draw", 2: "two draws", 8: "eight draws"}
 SERIES_AT_ONCE = 256  # spectra take several times the memory of draws, which may be all that fits
@@ -72,12 +73,12 @@ def effective_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) 
 
     For each chain of N draws, with ρ̂_k the autocorrelation at lag k (estimated from N − k products),
 
-        ESS = N / (1 + 2 Σ_{k=1}^{K} (1 − k/N) ρ̂_k),
+        ESS = N / (1 + 2 Σ_k (1 − k/N) ρ̂_k),  k = 1, …, K,
 
     where the first negative ρ̂_k and all later ones are dropped. This is the default of TensorFlow
     Probability's `tfp.mcmc.effective_sample_size`, chain by chain, which both papers call. It never
-    exceeds N, so that antithetic chains are worth more than it says. It sees each chain alone: chains
-    stuck in different places look fine until R̂ is read.
+    exceeds N, so that antithetic chains are worth more than it says. It sees each chain alone: only R̂
+    shows that chains are stuck in different places.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ def rhat_squared(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[
 def rhat(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[Array, "*event"]:
     """R̂, the root of `rhat_squared`: a ratio of standard deviations, on the scale that ArviZ reports.
 
-    Parameters, errors and references are those of `rhat_squared`.
+    Parameters, errors and references are those of `rhat_squared`, of whose result it is the root.
     """
     return jnp.sqrt(rhat_squared(draws))
 
@@ -208,9 +209,10 @@ def nested_rhat(
     Parameters
     ----------
     draws
-        Kept draws, (chain, draw, *event), chain after chain of the first superchain, then of the second.
+        Kept draws, (chain, draw, *event): the chains of the first superchain, then those of the second, and
+        so on.
     num_superchains
-        K, two or more, which divides the number of chains.
+        K, at least two; it must divide the number of chains.
 
     Returns
     -------
@@ -298,7 +300,7 @@ def convergence(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Converg
     Returns
     -------
     Convergence
-        NaN where all draws of all chains are the same number. Of a single chain, R̂ compares the quarters.
+        NaN where all draws of all chains are the same number. For a single chain, R̂ compares its quarters.
 
     Raises
     ------
@@ -335,9 +337,9 @@ def resolved_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) -
     median, which stands for its square. Autocorrelations of all chains together are summed by Geyer's initial
     monotone sequence: the sum does not end at the first value that noise makes negative.
 
-    Chains that swing to and fro, as those of weakly damped Langevin, have alternating autocorrelations, which
-    cancel in the rank, and not in the distance. Half of the distance swings too, and would end the sum early:
-    it is averaged over pairs of draws.
+    Chains that oscillate, such as those of weakly damped Langevin dynamics, have alternating
+    autocorrelations, which cancel for the rank but not for the distance. The autocorrelations of the distance
+    oscillate too, and would end the sum early: therefore the distance is averaged over pairs of draws.
 
     Parameters
     ----------
@@ -347,8 +349,8 @@ def resolved_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) -
     Returns
     -------
     Array
-        NaN where the estimate is below `LEAST_RESOLVED`: short chains are estimated at ten effective samples
-        whatever they have.
+        One number for each entry of the event; NaN where the estimate is below `LEAST_RESOLVED`, since short
+        chains are estimated at some ten effective samples however few they have.
 
     Raises
     ------
@@ -384,12 +386,12 @@ def resolved_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) -
 def layer_projections(
     rng_key: Key[Array, ""], template: PyTree, num: int = 10
 ) -> dict[str, Callable[[PyTree], Float[Array, " num_and_norm"]]]:
-    """What to collect of each leaf of a position to see which layer mixes worst.
+    """Functions to collect of each leaf of a position, which show the layer that mixes worst.
 
     Parameters
     ----------
     rng_key
-        Random key of the directions.
+        Key of the directions.
     template
         A position, or its shapes and dtypes: `target.template`.
     num
@@ -398,8 +400,8 @@ def layer_projections(
     Returns
     -------
     dict
-        By the leaf's place in the position, such as "hidden.0.weight", functions from a position to that
-        leaf's projections and, last, its mean square: to be collected during a run.
+        By the path of a leaf in the position, such as "hidden.0.weight", a function from a position to an
+        array (num + 1,), the leaf's projections and its mean square, to be collected during a run.
 
     Raises
     ------
@@ -451,12 +453,12 @@ def by_layer(draws: Any) -> dict[str, dict[str, float]]:
     -------
     dict
         By name, the least "ess" and the worst "rhat" over all entries, by `convergence`; NaN where nothing
-        varies. `pandas.DataFrame(by_layer(draws)).T` is a table of it.
+        varies. ``pandas.DataFrame(by_layer(draws)).T`` is a table of it.
 
     Raises
     ------
     TypeError
-        If `draws` is neither.
+        If `draws` is neither a run nor a dict.
     ValueError
         As `convergence`.
 
@@ -491,7 +493,7 @@ def random_projections(
     Parameters
     ----------
     rng_key
-        Random key of the directions.
+        Key of the directions.
     template
         A position, or its shapes and dtypes (`jax.eval_shape`).
     num
@@ -500,7 +502,7 @@ def random_projections(
     Returns
     -------
     Callable
-        position -> (num,) projections, to be collected during a run.
+        Function from a position to its projections, (num,), to be collected during a run.
 
     Raises
     ------
@@ -585,7 +587,7 @@ def principal_components(
 
 
 class Band(NamedTuple):
-    """A line and the band around it."""
+    """A mean and two quantiles: a line and the edges of the band around it."""
 
     mean: Float[Array, "*batch"]
     low: Float[Array, "*batch"]
@@ -600,9 +602,9 @@ def band(
     Parameters
     ----------
     values
-        One value per projection, on the last axis.
+        Values (..., projection), one per projection on the last axis.
     probs
-        Lower and upper probability; (0, 1), the minimum and maximum, is what both papers draw.
+        Lower and upper probability; both papers draw (0, 1), the minimum and the maximum.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """How far a finite network is from its infinite-width limit: Monte Carlo estimates, each with its error.
 
-Sums run in float64 on the host, whatever precision the draws come in.
+Sums run in float64 on the host, whatever the precision of the draws.
 """
 
 import math
@@ -33,7 +33,7 @@ __all__ = [
 Reals = Real[Array | np.ndarray, "..."]
 
 MIN_EFFECTIVE_DRAWS = 100
-"""Where fewer draws than this carry the weight of all, no divergence is reported."""
+"""The fewest effective draws with which a divergence is reported."""
 
 
 class Estimate(NamedTuple):
@@ -51,13 +51,13 @@ class Divergence(NamedTuple):
     error: Float[np.ndarray, "*batch"] | float
     """Its standard error."""
     bias: Float[np.ndarray, "*batch"] | float
-    """What was removed, −Var(w)/(2N E[w]²) to first order, w = e^{−U}."""
+    """What was removed, −Var(w)/(2N E[w]²) to first order, w = exp(−U)."""
     effective_draws: Float[np.ndarray, "*batch"] | float
     """(Σw)²/Σw²."""
 
 
 class PowerLaw(NamedTuple):
-    """value = amplitude · width^exponent · e^{correction/width}; see `power_law`."""
+    """value = amplitude · width^exponent · exp(correction/width); see `power_law`."""
 
     exponent: Estimate
     amplitude: float
@@ -65,7 +65,7 @@ class PowerLaw(NamedTuple):
     chi2: float
     """Σ of the squared residuals in units of their errors."""
     degrees: int
-    """Widths less fitted parameters, which is what χ² is on average where the law holds."""
+    """Number of widths minus number of fitted parameters: the mean of χ² where the law holds."""
 
     def __call__(self, width: Reals) -> Float[np.ndarray, " width"]:
         """Values of the law at these widths."""
@@ -87,13 +87,13 @@ def prior_draws(
     rng_key
         Key of the draws.
     target
-        Whose positions are drawn.
+        Target whose positions are drawn.
     collect
         By name, functions of a position.
     num_draws
-        How many.
+        Number of draws.
     batch_size
-        Draws made side by side; memory grows with it.
+        Number of draws that are made side by side; memory grows with it.
 
     Returns
     -------
@@ -127,9 +127,9 @@ def prior_draws(
 
 
 def kl_from_prior(potential: Reals, conditional: Reals | float = 0.0) -> Divergence:
-    """KL(N(0, I) ‖ P) = log E[e^{−U}] + E[U] of p(u) ∝ exp(−½‖u‖² − U(u)), from independent prior draws.
+    """KL(N(0, I) ‖ P) = log E[exp(−U)] + E[U] of p(u) ∝ exp(−½‖u‖² − U(u)), from independent prior draws.
 
-    The log of a mean is biased down by Var(w)/(2N E[w]²), w = e^{−U}; the jackknife estimates this bias and
+    The log of a mean is biased down by Var(w)/(2N E[w]²), w = exp(−U); the jackknife estimates this bias and
     the standard error at once. Noise of first order in U cancels between the two terms, so that a small
     divergence is found to a small relative error, near √(2/N).
 
@@ -138,14 +138,14 @@ def kl_from_prior(potential: Reals, conditional: Reals | float = 0.0) -> Diverge
     potential
         U at draws from N(0, I), (..., draw).
     conditional
-        Where `potential` is that of a part of the parameters, the KL divergence of the others given it, for
-        each draw: by the chain rule its mean is added.
+        Where `potential` is that of a part of the parameters, the KL divergence of the others given that
+        part, for each draw: by the chain rule its mean is added.
 
     Returns
     -------
     Divergence
-        NaN with a NaN error where fewer than `MIN_EFFECTIVE_DRAWS` draws carry the weight of all: the mean
-        of e^{−U} is then that of a few lucky draws, and its error is not to be trusted either.
+        Estimate and error are NaN where there are fewer than `MIN_EFFECTIVE_DRAWS` effective draws: the mean
+        of exp(−U) is then that of a few draws, and its error cannot be trusted either.
 
     Raises
     ------
@@ -187,8 +187,8 @@ def kolmogorov_distance(
 
     Given its inner weights a network's output is normal, so that no outputs are drawn and nothing is counted.
     The largest of many noisy differences is biased up; so t is chosen on one half of the draws and the
-    difference there measured on the other, and the reverse: the mean of both never exceeds the supremum
-    on average.
+    difference there is measured on the other, and vice versa: on average, the mean of both never exceeds the
+    supremum.
 
     Parameters
     ----------
@@ -207,8 +207,8 @@ def kolmogorov_distance(
     Raises
     ------
     ValueError
-        If there are fewer than four draws, shapes do not fit, an entry is not finite, or a variance is not
-        positive.
+        If there are fewer than four draws, `num_points` is below 2, shapes do not fit, an entry is not
+        finite, or a variance is not positive.
     """
     at_least(2, num_points=num_points)
     m, v = (np.moveaxis(_draws(4, 0, **named), 0, -1) for named in ({"mean": mean}, {"variance": variance}))
@@ -233,7 +233,7 @@ def kolmogorov_distance(
 
 
 def by_groups(statistic: Callable[..., Any], *draws: Reals, num_groups: int = 20) -> Estimate:
-    """Any statistic of independent draws; its error from its scatter over groups of them.
+    """Any statistic of independent draws, with an error from its scatter over groups of draws.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def by_groups(statistic: Callable[..., Any], *draws: Reals, num_groups: int = 20
     *draws
         Arrays (draw, ...) of one length.
     num_groups
-        The error is itself known to about 1/√(2 · num_groups) of its size.
+        Number of groups; the error is itself known to about 1/√(2 · num_groups) of its size.
 
     Raises
     ------
@@ -261,7 +261,7 @@ def by_groups(statistic: Callable[..., Any], *draws: Reals, num_groups: int = 20
 
 
 def mean_and_mcse(draws: Reals) -> Estimate:
-    """The mean over chains (chain, draw), its error from their effective sample size.
+    """The mean of draws (chain, draw), with an error from their effective sample size.
 
     Raises
     ------
@@ -274,16 +274,16 @@ def mean_and_mcse(draws: Reals) -> Estimate:
 
 
 def power_law(width: Reals, value: Reals, error: Reals, correction: bool = False) -> PowerLaw:
-    """Weighted least squares of log value on log width, errors carried over as error/value.
+    """Weighted least squares of log value on log width, where the error of log value is error/value.
 
-    The exponent's error assumes the law: look at χ², which exceeds its degrees of freedom by far where the
-    law does not hold, or not yet.
+    The exponent's error assumes that the law holds: look at χ², which exceeds its degrees of freedom by far
+    where the law does not hold, or not yet.
 
     Parameters
     ----------
     width, value, error
-        Widths, estimates there and their independent standard errors, each (width,); one width more than
-        there are parameters, or more.
+        Widths, estimates there and their independent standard errors, each (width,); at least three different
+        widths, and four with a correction.
     correction
         Whether log value has a third term c/width, the first correction to the law at finite width.
 

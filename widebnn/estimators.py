@@ -1,8 +1,8 @@
 """From arrays to intervals: Bayesian neural networks behind scikit-learn's interface.
 
-Everything these classes do is a few lines of the package: standardise, put a network and the priors of its
-scales into `widebnn.targets.scaled`, start at the scales of the infinitely wide network, run
-`widebnn.sample` with `widebnn.samplers.with_scales`, and average predictions over the draws.
+All that these classes do is a few lines of the package: standardise the data, put a network and the priors of
+its scales into `widebnn.targets.scaled`, start at the scales of the infinitely wide network where these are
+known, run `widebnn.sample` with `widebnn.samplers.with_scales`, and average predictions over the draws.
 """
 
 import math
@@ -257,21 +257,21 @@ class _BNNEstimator(_Fitted, BaseEstimator):
 class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     """Regression with a wide Bayesian neural network whose scales the data choose.
 
-    y = Ψ W + σε on inputs and targets that are standardised inside. The readout W is integrated out, the
-    layers below are sampled by function-space HMC, all scales by slices (`widebnn.samplers.with_scales`).
-    A prediction is a mixture of Gaussians, one per draw.
+    The model is y = Ψ W + σε, with inputs and targets that the estimator standardises. The readout W is
+    integrated out. The layers below are sampled by `widebnn.samplers.function_space_hmc`, all scales by
+    elliptical slices (`widebnn.samplers.with_scales`). A prediction is a mixture of Gaussians, one per draw.
 
     Parameters
     ----------
     width
         d_ℓ of a dense network: one number, or one per hidden layer.
     depth
-        L, the number of hidden layers.
+        L, the number of hidden layers; not used where `width` gives one number per layer.
     activation
         ψ: "gelu", "erf" or "relu".
     features
-        In place of those three: a Flax NNX module that maps (n, d_in) to (n, d_L), or a function from d_in to
-        one. Its own scales stay as they are; σ and the readout's scale are learned.
+        In place of those three, a Flax NNX module that maps (n, d_in) to (n, d_L), or a function from d_in to
+        such a module. Its scales stay as they are; σ and the readout's scale are learned.
     scales
         By name ("noise_std", "readout_std", "weight_std", "bias_std"), a number to hold a scale there, or a
         `widebnn.targets.LogNormal` as its prior; `SCALES` unless given. They refer to standardised inputs
@@ -286,9 +286,10 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         First steps, which tune the step size and are left out.
     until
         When sampling may end before `num_samples` draws, a `widebnn.until.Until`; unless given, at 400
-        effective samples and an R̂ of at most 1.01, of every scale and of the predictions.
+        effective samples and an R̂ of at most 1.01, of every scale and of the predictions. Its `names` are not
+        used.
     random_state
-        Seed, or what scikit-learn takes in its place.
+        Seed, or anything else that scikit-learn takes for one.
     progress
         Whether to show a progress bar.
 
@@ -302,13 +303,13 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     rhat_
         By name, the largest R̂ of the same.
     acceptance_rate_
-        Mean over the chains.
+        Mean acceptance rate over all chains and steps after burn-in.
     seconds_
-        Wall time, compilation left out.
+        Wall time of burn-in and sampling, without compilation.
     stopped_
-        "converged", or what else ended the run.
+        "converged", or what else ended the run, as in `widebnn.Draws`.
     positions_
-        Draws for predictions, at most 1,000, evenly spaced, (draw, number of coordinates).
+        The positions over which predictions are averaged, (draw, coordinate): at most 1,000, evenly spaced.
 
     Warns
     -----
@@ -332,6 +333,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
 
         Raises
         ------
+        TypeError
+            If `features` is neither a module nor a function, or an option is not a number.
         ValueError
             If the data are not finite numbers of these shapes, or an option is out of range.
         """
@@ -375,7 +378,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         Returns
         -------
         mean
-            (m,), or (m, d_out) where y had columns; or a tuple of it and what was asked for.
+            (m,), or (m, d_out) where y had columns; with `return_std` or `return_cov`, a tuple of the mean
+            and what was asked for.
 
         Raises
         ------
@@ -431,7 +435,14 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         return self._shaped(lower), self._shaped(upper)
 
     def log_predictive_density(self, X: Any, y: Any) -> np.ndarray:
-        """log p(y* | D) of observations at new inputs, (m,), outputs summed; minus their mean is the NLL.
+        """log p(y* | D) of observations at new inputs, (m,), in nats; minus their mean is the NLL.
+
+        Parameters
+        ----------
+        X
+            New inputs (m, d_in).
+        y
+            Observations there, (m,) or (m, d_out); log densities are summed over the outputs.
 
         Raises
         ------
@@ -446,12 +457,26 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         return logsumexp(log_p, axis=0) - math.log(len(means))
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
-        """Draws of observations, each from one draw of the posterior for all inputs.
+        """Draws of observations; each is made by one draw of the posterior, jointly at all inputs.
+
+        Parameters
+        ----------
+        X
+            New inputs (m, d_in).
+        n_samples
+            Number of draws.
+        random_state
+            Seed, or anything else that scikit-learn takes for one.
 
         Returns
         -------
         samples
             (m, n_samples), or (m, d_out, n_samples) where y had columns.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `n_samples` is not an integer of at least 1.
         """
         at_least(1, n_samples=n_samples)
         inputs, random = self._inputs(X), check_random_state(random_state)
@@ -477,9 +502,9 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
     Parameters
     ----------
     likelihood
-        "softmax": p(c | x) ∝ exp f_c(x), sampled in the weights as they are. "gaussian": regression on
-        one-hot targets less 1/k, as in the papers' experiments, with the readout integrated out; the
-        probability of a class is that of its observation being the largest.
+        "softmax": p(c | x) ∝ exp f_c(x), where the weights themselves are sampled. "gaussian": regression on
+        one-hot targets minus 1/k, k the number of classes, as in the papers' experiments, with the readout
+        integrated out; the probability of a class is that of its observation being the largest.
     width, depth, activation, features, num_chains, num_samples, thin, burn_in, until
         As in `BNNRegressor`.
     scales
@@ -514,14 +539,17 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         Parameters
         ----------
         X
-            Inputs (n, d_in).
+            Inputs (n, d_in): an array, a list or a data frame of numbers.
         y
             Labels (n,), of at least two classes.
 
         Raises
         ------
+        TypeError
+            If `features` is neither a module nor a function, or an option is not a number.
         ValueError
-            If the data are not of these shapes, there is one class alone, or an option is out of range.
+            If the data are not finite numbers of these shapes, there is only one class, or an option is out
+            of range.
         """
         one_of(("softmax", "gaussian"), likelihood=self.likelihood)
         X, y = _checked(self, X, y)

@@ -2,7 +2,7 @@
 
 The energy of a position u is minus its log density, ½‖u‖² + U(u) up to a constant. Draws from N(0, I) in many
 dimensions lie near a sphere: a straight line between two of them cuts through its inside, where the prior
-hardly ever is, and a spherical path does not (Hron et al. 2022, Figure 5).
+has next to no mass, and a spherical path does not (Hron et al. 2022, Figure 5).
 """
 
 from collections.abc import Sequence
@@ -46,23 +46,24 @@ class Trained(NamedTuple):
 def train(
     target: Target, position: Position, optimiser: optax.GradientTransformation, num_steps: int
 ) -> Trained:
-    """Descend the energy ½‖u‖² + U(u) from `position`, all observations at each step.
+    """Descend the energy ½‖u‖² + U(u) from `position`, on all observations at each step.
 
     Parameters
     ----------
     target
-        Whose energy; that of `widebnn.targets.standard` is the squared error of a network with weight decay.
+        Target whose energy is descended; for `widebnn.targets.standard` it is the squared error of the
+        network over 2σ², with weight decay.
     position
         Where to start, for instance `target.draw_prior(rng_key)`.
     optimiser
-        An optax transformation of gradients.
+        An Optax gradient transformation.
     num_steps
         Number of steps.
 
     Returns
     -------
-    The last position, and U before each step. The trace leaves ½‖u‖² out, which is as large as the network
-    has parameters: in float32 the sum would lose U.
+    The last position, and U before each step. The trace leaves out ½‖u‖², which grows with the number of
+    parameters: in float32 the sum would lose U.
 
     Raises
     ------
@@ -86,14 +87,14 @@ def train(
 def slerp(a: Position, b: Position, t: Number) -> Position:
     """The point at t ∈ [0, 1] of the spherical path from a to b.
 
-    The direction moves along the great circle at constant speed, the norm is linear in t. All leaves together
+    The direction moves along the great circle at constant speed; the norm is linear in t. All leaves together
     are one vector.
 
     Raises
     ------
     ValueError
-        If a and b differ in their shapes, one of them is zero, or they are opposite, so that no one great
-        circle joins them. Values that are being traced cannot be looked at and pass.
+        If a and b differ in their shapes, one of them is zero, or they are opposite, so that no great circle
+        is singled out. Traced values are not checked.
     """
     shapes_a, shapes_b = (jax.tree.map(jnp.shape, u) for u in (a, b))
     if shapes_a != shapes_b:
@@ -114,7 +115,14 @@ def slerp(a: Position, b: Position, t: Number) -> Position:
 
 
 def simplex_grid(num_corners: int, resolution: int) -> Weights:
-    """Barycentric weights of a regular grid, `resolution` steps along an edge, the first corner first.
+    """Barycentric weights of a regular grid, (point, corner), beginning with the first corner.
+
+    Parameters
+    ----------
+    num_corners
+        Number of corners.
+    resolution
+        Steps along an edge.
 
     Raises
     ------
@@ -139,11 +147,11 @@ class Slice(NamedTuple):
     Attributes
     ----------
     weights
-        Barycentric, (point, corner), those of `simplex_grid`.
+        Barycentric weights, those of `simplex_grid`.
     potential
         U, minus the log density relative to N(0, I).
     half_square
-        ½‖u‖² less that of the first corner.
+        ½‖u‖² minus its value at the first corner.
     """
 
     weights: Weights
@@ -156,12 +164,12 @@ class Slice(NamedTuple):
         return self.half_square + self.potential
 
     def barrier(self, first: int = 0, second: int = 1) -> Barrier:
-        """The climb along the edge between two corners; 0 where it never rises above its ends.
+        """The climb along the edge between two corners, in nats; 0 where it never rises above its ends.
 
-        It is an upper bound of the least climb over all paths, up to what the grid misses.
+        It is an upper bound on the least climb over all paths, up to what the grid misses.
 
-        ½‖u‖² of two draws from N(0, I) in d dimensions differs by some √d, and this slope of the prior can
-        hide a bump of U in the energy. Samplers that conserve the prior feel U alone.
+        ½‖u‖² of two draws from N(0, I) in d dimensions differs by about √d, and this slope of the prior can
+        hide a bump of U in the energy. Samplers that leave the prior invariant see U alone.
 
         Raises
         ------
@@ -191,11 +199,11 @@ def slice_through(target: Target, corners: Sequence[Position], resolution: int) 
     Parameters
     ----------
     target
-        Whose energy.
+        Target whose potential is computed.
     corners
-        Two positions or three, none zero, no two opposite.
+        Two or three positions, none zero, no two opposite.
     resolution
-        Steps along an edge.
+        Steps along an edge, at least 2.
 
     Raises
     ------
@@ -231,7 +239,7 @@ def _blend(corners: Sequence[Position], weights: Float[Array, " corner"]) -> Pos
 
 
 class Curvature(NamedTuple):
-    """The largest eigenvalue of I + ∇²U, and how far at most it lies from an exact eigenvalue."""
+    """The largest eigenvalue of I + ∇²U, and an upper bound on its distance from an exact eigenvalue."""
 
     largest: Float[Array, ""]
     residual: Float[Array, ""]
@@ -240,24 +248,24 @@ class Curvature(NamedTuple):
 def curvature(rng_key: Key[Array, ""], target: Target, position: Position, num_steps: int = 30) -> Curvature:
     """The largest eigenvalue Λ of the Hessian of the energy, I + ∇²U, by Lanczos iteration.
 
-    It bounds the steps of what follows the gradient: gradient descent and leapfrog are stable for steps below
-    2/Λ and 2/√Λ. Where U is flat it is 1.
+    It bounds step sizes: gradient descent is stable for steps below 2/Λ, and leapfrog for steps below 2/√Λ.
+    Where U is flat, Λ is 1.
 
     Parameters
     ----------
     rng_key
-        For the first vector.
+        Key of the first vector.
     target
-        Whose energy.
+        Target whose energy is meant.
     position
-        Where.
+        Where the Hessian is taken.
     num_steps
-        Hessian–vector products. Three vectors are kept and none is orthogonalised anew: an eigenvalue may
-        then appear twice, which does not move the end of the spectrum.
+        Number of Hessian–vector products. Three vectors are kept and none is orthogonalised again: an
+        eigenvalue may then appear twice, which does not move the end of the spectrum.
 
     Returns
     -------
-    The largest Ritz value, and the norm of its residual: an eigenvalue lies as near as that.
+    The largest Ritz value, and the norm of its residual: an exact eigenvalue lies within that distance.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""How good predictions are, of classes and of numbers.
+"""Metrics of predictions, of classes and of numbers.
 
-Metrics of classes, calibration and the detection of unknown inputs among them, take predictive probabilities:
-one row per input, one column per class. Metrics of numbers take draws, intervals or Gaussians. All take NumPy
-or JAX arrays, and compute on the host in float64.
+Metrics of classes and of calibration take predictive probabilities, one row per input and one column per
+class. Those of out-of-distribution detection take scores, and metrics of numbers take draws, intervals or
+Gaussians. All take NumPy or JAX arrays, and compute on the host in float64.
 """
 
 from typing import NamedTuple
@@ -41,9 +41,9 @@ class Reliability(NamedTuple):
     Attributes
     ----------
     edges
-        Where bins begin and end, in [0, 1].
+        Edges of the bins, in [0, 1].
     num_inputs
-        Inputs in each bin.
+        Number of inputs in each bin.
     confidence
         Mean confidence in each bin; NaN in an empty one.
     accuracy
@@ -69,7 +69,7 @@ def accuracy(probabilities: Probabilities, labels: Labels) -> float:
 
 
 def nll(probabilities: Probabilities, labels: Labels) -> float:
-    """Minus the log probability of the label, in nats, mean over inputs; infinite where it is 0 for one.
+    """Minus the mean log probability of the labels, in nats; infinite where a label has probability 0.
 
     Raises
     ------
@@ -111,14 +111,14 @@ def reliability(
     Parameters
     ----------
     probabilities
-        One row per input.
+        Predictive probabilities (n, k).
     labels
-        Classes, 0 to k − 1.
+        Class numbers (n,), 0 to k − 1.
     num_bins
-        B; the published code of Huix et al. has 15.
+        Number of bins, B; the published code of Huix et al. has 15.
     adaptive
         False for bins [b/B, (b + 1)/B) of confidence, b = 0, …, B − 1, the last of which holds 1 as well;
-        True for bins of equal counts, to one (Nguyen & O'Connor 2015).
+        True for bins whose counts differ by at most one (Nguyen & O'Connor 2015).
 
     Raises
     ------
@@ -128,8 +128,8 @@ def reliability(
 
     Notes
     -----
-    In Huix et al. (2022), Appendix C.2, b runs from 1 to B: taken to the letter, confidences below 1/B are in
-    no bin, and 1 is in one of its own.
+    In Huix et al. (2022), Appendix C.2, b runs from 1 to B: taken literally, confidences below 1/B are in no
+    bin, and 1 is in a bin of its own.
 
     Examples
     --------
@@ -171,17 +171,18 @@ def ece(probabilities: Probabilities, labels: Labels, num_bins: int = 15, *, ada
 
 
 def auroc(inside: Scores, outside: Scores) -> float:
-    """Area under the ROC curve: the chance that an input from outside has the larger score, a tie counting ½.
+    """Area under the ROC curve: the chance that an input from outside has the larger score; a tie counts ½.
 
     Parameters
     ----------
     inside, outside
-        Scores in and out of distribution, such as `predictive_entropy`: larger means stranger.
+        Scores of inputs in and out of distribution, such as `predictive_entropy`: larger means further
+        outside.
 
     Raises
     ------
     ValueError
-        If there are none, or they are not finite.
+        If there are no scores, or they are not finite.
     """
     from scipy.stats import rankdata  # which is slow to import
 
@@ -191,10 +192,10 @@ def auroc(inside: Scores, outside: Scores) -> float:
 
 
 def fpr95(inside: Scores, outside: Scores) -> float:
-    """Share of inputs from outside that pass a threshold which lets at least 95 % from inside pass.
+    """Share of inputs from outside that pass the threshold that at least 95 % of those from inside pass.
 
-    The threshold is the smallest score that does, and a score equal to it passes (Liang, Li & Srikant 2018,
-    where inputs in distribution are the positives). Parameters and errors are those of `auroc`.
+    The threshold is the smallest such score of the inside, and a score equal to it passes (Liang, Li &
+    Srikant 2018, where inputs in distribution are the positives). Parameters and errors are those of `auroc`.
     """
     x, y = _scores(inside=inside), _scores(outside=outside)
     threshold = np.sort(x)[-(-95 * len(x) // 100) - 1]
@@ -212,10 +213,10 @@ def crps(draws: Predictions, y: Numbers) -> float:
     Parameters
     ----------
     draws
-        Predictive draws Y of each observation with its noise, two or more; of several chains
-        `draws.reshape(-1, *y.shape)`.
+        Two or more predictive draws Y of each observation, noise included, (draw, *y.shape); with several
+        chains, ``draws.reshape(-1, *y.shape)``.
     y
-        Observations.
+        Observations (n, ...).
 
     Raises
     ------
@@ -246,14 +247,15 @@ def crps(draws: Predictions, y: Numbers) -> float:
 def coverage(lower: Numbers, upper: Numbers, y: Numbers) -> float:
     """Share of observations within their intervals, ends included.
 
-    Of central 90 % intervals that are calibrated it is 0.9, up to chance.
+    For calibrated central 90 % intervals it is 0.9, up to chance.
 
     Parameters
     ----------
     lower, upper
-        Ends of the interval of each observation, such as `np.quantile(draws, [0.05, 0.95], axis=0)`.
+        Ends of the interval of each observation, shaped like `y`, such as
+        ``np.quantile(draws, [0.05, 0.95], axis=0)``.
     y
-        Observations.
+        Observations (n, ...).
 
     Raises
     ------
@@ -291,14 +293,15 @@ def gaussian_mixture_nll(means: Predictions, stds: Predictions | Number, y: Numb
     Parameters
     ----------
     means, stds
-        Of each Gaussian at each observation, (draw, *y.shape); `stds` may be one number.
+        Means and standard deviations of the Gaussians at each observation, (draw, *y.shape); `stds` may be
+        one number.
     y
-        Observations.
+        Observations (n, ...).
 
     Raises
     ------
     ValueError
-        If something is not finite, `stds` are not above 0, or the shapes do not fit.
+        If an argument is not finite, `stds` are not above 0, or the shapes do not fit.
 
     References
     ----------

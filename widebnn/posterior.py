@@ -1,6 +1,6 @@
-"""Draws of all weights, put away in a folder, and predictions from them later.
+"""Draws of all weights: saved in a folder, and loaded later to predict from them.
 
-A run keeps what it collects and nothing else. Where new inputs are not known yet, collect the weights::
+A run keeps what it collects and nothing else. Where the new inputs are not known yet, collect the weights::
 
     draws = wb.sample(
         rng_key, sampler, target, num_samples=100, thin=50,
@@ -9,7 +9,7 @@ A run keeps what it collects and nothing else. Where new inputs are not known ye
     posterior = wb.Posterior(bnn, draws["theta"], input_shape=data.x_train.shape[1:])
     posterior.save("posteriors/cifar")
 
-    posterior = wb.Posterior.load("posteriors/cifar")  # another day, without this script and the data
+    posterior = wb.Posterior.load("posteriors/cifar")  # another day, without this script or the data
     mean, std = posterior.mean_and_std(x)
 
 Every draw takes the memory of the whole network: a network of a million weights in float32 takes 4 MB per
@@ -17,11 +17,11 @@ draw and chain. Where the new inputs are known beforehand, collect predictions i
 
 The folder holds
 
-- `posterior.json`: format, network, names and shapes of the weights, and a SHA-256 of every file;
-- `weights.npy`: the draws, (chain, draw, weight), all weights of a draw in one row;
-- `scale.<name>.npy`: (chain, draw), for each scale of the network that was drawn too;
-- `check_inputs.npy`, `check_outputs.npy`: what the first draw predicts at inputs made for the purpose, by
-  which the network is recognised.
+- ``posterior.json``: format, network, names and shapes of the weights, and a SHA-256 of every file;
+- ``weights.npy``: the draws, (chain, draw, weight), all weights of a draw in one row;
+- ``scale.<name>.npy``: (chain, draw), for each scale of the network that was drawn too;
+- ``check_inputs.npy`` and ``check_outputs.npy``: two inputs, and the outputs of the first draw there, by
+  which `Posterior.load` recognises the network.
 """
 
 import functools
@@ -74,18 +74,19 @@ class HasParameters(Protocol):
 def weights(target: HasParameters) -> Callable[..., Float[Array, " weight"]]:
     """All weights θ in one vector, as a function of `(position, rng_key)` to be collected.
 
-    What the position does not hold is drawn from its exact posterior: the readout of `targets.marginal`, the
-    part of the first kernel that `targets.rotated` leaves out. Memory grows with every draw by all of θ.
+    What the position does not hold is drawn from its exact posterior: the readout of
+    `widebnn.targets.marginal`, and the part of the weights that `widebnn.targets.rotated` and
+    `widebnn.targets.whitened` leave out. Memory grows with every draw by all of θ.
 
     Parameters
     ----------
     target
-        A target of a network.
+        Target of a network.
 
     Raises
     ------
     TypeError
-        If its positions do not stand for weights of a network.
+        If the positions of `target` do not stand for weights of a network.
     """
     if not isinstance(target, HasParameters):
         name = type(target).__name__
@@ -108,7 +109,7 @@ class Moments(NamedTuple):
 class Posterior:
     """A network and draws of its weights: all that a prediction needs.
 
-    Chains go on from where they stopped, and their draws are appended::
+    Chains continue from their last positions, and the new draws are appended::
 
         more = wb.sample(rng_key, sampler, target, num_samples=100, initial=draws.position, collect=...)
         posterior = posterior.extended(more["theta"])
@@ -116,11 +117,11 @@ class Posterior:
     Parameters
     ----------
     network
-        The network that the target was built on. Where scales were drawn too, a function of them, by keyword,
-        to the network: `lambda noise_std: wb.BNN(features, 1, noise_std)`.
+        The network that the target was built on. Where scales were drawn too, a function from these, passed
+        by keyword, to the network: ``lambda noise_std: wb.BNN(features, 1, noise_std)``.
     weights
-        (chain, draw, weight), collected by `widebnn.posterior.weights`. They stay on the host, and may be
-        mapped from disk.
+        Draws of the weights, (chain, draw, weight), collected by `widebnn.posterior.weights`. They stay on
+        the host, and may be memory-mapped.
     input_shape
         Shape of one input, such as `x_train.shape[1:]`.
     scales
@@ -171,12 +172,12 @@ class Posterior:
 
     @functools.cached_property
     def template(self) -> PyTree[jax.ShapeDtypeStruct]:
-        """Shapes and dtypes of one draw as `Parameters`."""
+        """Shapes and dtypes of one draw as `widebnn.models.Parameters`."""
         return _template(self._first_network, self.input_shape, self.weights.dtype)
 
     @property
     def parameters(self) -> PyTree[Float[np.ndarray, "chain draw ..."]]:
-        """All draws as `Parameters` of arrays (chain, draw, ...)."""
+        """All draws as `widebnn.models.Parameters`, whose leaves are arrays (chain, draw, ...)."""
         leaves, treedef = jax.tree.flatten(self.template)
         parts = np.split(self.weights, self._cuts, axis=2)
         return treedef.unflatten(
@@ -193,13 +194,14 @@ class Posterior:
         x
             New inputs (m, ...).
         batch_size
-            Inputs that go through the network at a time. Beside the result, memory holds the activations of
-            8 draws at these, and at most 256 MB of draws, or one draw.
+            Inputs that go through the network at a time. Besides the result, memory holds the activations of
+            8 draws at these, and at most 256 MiB of draws, but at least one.
 
         Raises
         ------
         TypeError, ValueError
-            If x is empty, not finite or does not fit, or `batch_size` is not an integer of at least 1.
+            If x is empty, not finite or does not fit the network, or `batch_size` is not an integer of at
+            least 1.
         """
         x = self._new_inputs(x)
         d_out = self.template.readout.shape[1]
@@ -211,7 +213,7 @@ class Posterior:
     def mean_and_std(
         self, x: NewInputs | Tabular, batch_size: int = 256, function: Callable[[Array], Array] = lambda f: f
     ) -> Moments:
-        """Mean and standard deviation of f_θ(x) over all draws, none of whose outputs is kept.
+        """Mean and standard deviation of f_θ(x) over all draws, whose outputs are not kept.
 
         The standard deviation of an observation is √(std² + σ²).
 
@@ -220,8 +222,8 @@ class Posterior:
         x, batch_size
             As in `outputs`; memory does not grow with the number of draws.
         function
-            Function of outputs (..., m, d_out) whose moments are wanted in their place, such as
-            `jax.nn.softmax` for the probabilities of classes. It takes the inputs one by one.
+            Function from outputs to an array of the same shape (..., m, d_out), whose moments are returned,
+            such as `jax.nn.softmax` for the probabilities of classes. It must treat each input alone.
 
         Raises
         ------
@@ -249,7 +251,7 @@ class Posterior:
         Parameters
         ----------
         rng_key
-            Seed of the noise.
+            Key of the noise.
         x, batch_size
             As in `outputs`.
 
@@ -264,7 +266,7 @@ class Posterior:
         return f + noise_std["noise_std"][:, :, None, None] * noise
 
     def extended(self, weights: Weights, scales: Scales | None = None) -> "Posterior":
-        """The same with more draws of every chain, behind those that are there.
+        """The posterior with further draws of every chain appended.
 
         Parameters
         ----------
@@ -274,7 +276,7 @@ class Posterior:
         Raises
         ------
         TypeError, ValueError
-            As the constructor, or if there are other chains or other scales.
+            As the constructor, or if the number of chains or the names of the scales differ.
         """
         more = Posterior(self.network, weights, self.input_shape, {} if scales is None else scales)
         if (more.num_chains, more.scales.keys()) != (self.num_chains, self.scales.keys()):
@@ -287,21 +289,21 @@ class Posterior:
         return Posterior(self.network, both, self.input_shape, joined)
 
     def save(self, folder: str | os.PathLike, overwrite: bool = False) -> None:
-        """Put it away in a folder, from which `load` makes it again.
+        """Save the posterior in a folder, from which `load` restores it.
 
-        The folder is written aside and moved into place when it is whole.
+        The folder is written under a temporary name and renamed when it is complete.
 
         Parameters
         ----------
         folder
             A new or empty folder.
         overwrite
-            Whether a posterior that lies there may be replaced; anything else never is.
+            Whether a posterior that was saved there may be replaced. Anything else never is.
 
         Raises
         ------
         FileExistsError
-            If something else is there.
+            If the folder holds anything else, or a posterior and `overwrite` is False.
         OSError
             If it cannot be written; what was there before is left as it was.
         """
@@ -330,15 +332,15 @@ class Posterior:
 
     @classmethod
     def load(cls, folder: str | os.PathLike, network: Network | None = None) -> "Posterior":
-        """What `save` put away; the weights are mapped from disk, and read when they are wanted.
+        """Load a posterior that `save` wrote; the weights are memory-mapped and read when they are used.
 
         Parameters
         ----------
         folder
-            Where it lies.
+            Folder that `save` wrote.
         network
-            The network, or the function of scales, where it is not from `widebnn.models`: those are built
-            from what the folder says.
+            The network, or the function from scales to it, where the layers below the readout are not of
+            `widebnn.models`. Networks of `widebnn.models` are built from what the folder says.
 
         Raises
         ------
@@ -347,8 +349,8 @@ class Posterior:
         TypeError
             If `network` is missing, or given where the folder describes it.
         ValueError
-            If the folder holds something else, was written by a newer version, is damaged, or `network` is
-            another one.
+            If the folder holds something else, was written by a newer version or is damaged, or `network` is
+            not the network that was saved.
         """
         path = Path(folder)
         record, arrays = FOLDER.read(path)

@@ -57,8 +57,9 @@ class Draws:
     collected
         By name, arrays (chain, draw, ...) of the functions that were collected.
     stats
-        By name, arrays (chain, draw) of sample statistics, each the mean over the steps between draws. Where
-        nothing was collected there is one column, the mean over all steps after burn-in.
+        By name, arrays (chain, draw) of what the sampler reports, such as "acceptance_rate" and
+        "is_accepted", each the mean over the steps between draws. Where nothing was collected there is one
+        column, the mean over all steps after burn-in.
     streamed
         By name, summaries of the functions that were streamed.
     position
@@ -70,13 +71,13 @@ class Draws:
     burn_in
         Steps before the first draw.
     seconds
-        Wall time of burn-in and sampling, compilation left out; of all calls together where a run went on
+        Wall time of burn-in and sampling, without compilation; of all calls together where a run was resumed
         from a checkpoint.
     stopped
-        What ended the run: "num_samples", all its draws; "converged", what `until` wants; "seconds", those
-        that `until` gives; "interrupted", Ctrl-C.
+        What ended the run: "num_samples", all draws were made; "converged", the criteria of `until` were
+        met; "seconds", the time limit of `until`; "interrupted", Ctrl-C.
     reason
-        The same in a sentence: how many draws there are, and where those stand that mix worst.
+        The same in a sentence, with the number of draws and, given `until`, the entries that mix worst.
     """
 
     collected: dict[str, np.ndarray]
@@ -101,10 +102,10 @@ class Draws:
         return float(self.stats["acceptance_rate"].mean())
 
     def to_datatree(self, observed: Real[Array | np.ndarray, "n ..."] | None = None) -> "DataTree":
-        """An ArviZ `DataTree` with the groups `posterior` and `sample_stats`, and three more by name.
+        """An ArviZ `DataTree` with the groups `posterior` and `sample_stats`, and up to three others.
 
-        What was collected as "log_likelihood" or "posterior_predictive" is the variable `y` of the group of
-        that name. With it `arviz.loo` and ArviZ's posterior-predictive checks run::
+        What was collected as "log_likelihood" or "posterior_predictive" becomes the variable `y` of the group
+        of that name, from which `arviz.loo` and ArviZ's posterior-predictive checks work::
 
             collect={
                 "potential": target.potential,
@@ -115,7 +116,8 @@ class Draws:
         Parameters
         ----------
         observed
-            y, the variable `y` of the group `observed_data`, which is left out unless it is given.
+            y, which becomes the variable `y` of the group `observed_data`; there is no such group unless it
+            is given.
 
         Raises
         ------
@@ -145,23 +147,24 @@ class Draws:
         return tree
 
     def save(self, folder: str | os.PathLike, overwrite: bool = False) -> None:
-        """Put all of it away in a folder, from which `load` makes it again, bit for bit.
+        """Save the run in a folder, from which `load` restores it bit for bit.
 
         The folder holds `run.json`, with all numbers, names and a SHA-256 of every file, and one ``.npy`` per
-        array, such as `collected.0.npy`, the first of `names` there; of `position` and `streamed` these are
-        the leaves. It is written aside and moved into place when it is whole.
+        array: ``collected.0.npy`` is the first array that `names` lists there as collected. The leaves of
+        `position` and `streamed` are one array each. The folder is written under a temporary name and renamed
+        when it is complete.
 
         Parameters
         ----------
         folder
             A new or empty folder.
         overwrite
-            Whether draws that lie there may be replaced; anything else never is.
+            Whether a run that was saved there may be replaced. Anything else never is.
 
         Raises
         ------
         FileExistsError
-            If something else is there.
+            If the folder holds anything else, or a run and `overwrite` is False.
         OSError
             If it cannot be written; what was there before is left as it was.
         """
@@ -191,23 +194,23 @@ class Draws:
 
     @classmethod
     def load(cls, folder: str | os.PathLike, target: Target | None = None) -> "Draws":
-        """What `save` put away; arrays are mapped from disk, and read when they are wanted.
+        """Load a run that `save` wrote; arrays are memory-mapped and read when they are used.
 
         Parameters
         ----------
         folder
-            Where it lies.
+            Folder that `save` wrote.
         target
-            The target that was sampled, which says how positions are built of their arrays: chains go on
-            from `position` with it. Without it, `position` is a dict from the path of each leaf to its array.
+            The target that was sampled. It says how a position is built from its arrays, so that chains can
+            continue from it. Without it, `position` is a dict from the path of each leaf to its array.
 
         Raises
         ------
         FileNotFoundError
             If the folder or one of its files is missing.
         ValueError
-            If the folder holds something else, was written by a newer version, is damaged, or positions of
-            `target` are others.
+            If the folder holds something else, was written by a newer version or is damaged, or the shapes of
+            positions are not those of `target`.
         """
         record, arrays = FOLDER.read(Path(folder))
         collected, stats, position, summaries = (
@@ -261,11 +264,11 @@ def sample(
     The steps are compiled in chunks; between chunks, and only there, what was collected goes to the host and
     the progress bar moves. Memory grows with what is collected and never with the parameters; with
     `collect={}` it does not grow at all. The same key gives the same draws, however the chunks fall and
-    wherever the run was interrupted. While it runs, LAPACK has one thread, in the whole process.
+    wherever the run was interrupted. While it runs, BLAS and LAPACK use one thread in the whole process.
 
     Ctrl-C, or the stop button of a notebook, ends the run after the current chunk: a checkpoint is saved, and
-    the draws so far are returned, with a warning. A second one does not wait. During burn-in, of which there
-    are no draws, KeyboardInterrupt is raised.
+    the draws so far are returned, with a warning. A second Ctrl-C does not wait. During burn-in, when there
+    are no draws yet, KeyboardInterrupt is raised.
 
     Parameters
     ----------
@@ -275,7 +278,8 @@ def sample(
         `(init, step)`, of this package or of BlackJAX; or what `widebnn.samplers.tuned` returns, to tune its
         step size during burn-in.
     target
-        Target to sample: its prior draws start the chains, its potential must be finite there.
+        Target to sample. Chains start from draws of its prior unless `initial` is given; its potential must
+        be finite there.
     num_samples
         Draws kept of each chain; with `until`, the most that are kept.
     thin
@@ -286,17 +290,17 @@ def sample(
         Number of chains, run side by side by `jax.vmap`.
     collect
         By name, functions of a position whose values (arrays of one shape) are kept; those with an argument
-        `rng_key` get a fresh one each time. The potential alone unless given.
+        `rng_key` get a fresh key each time. The potential alone unless given.
     stream
-        By name, functions as those of `collect`, or `widebnn.streaming.Stream`s of them; their values at
+        By name, functions like those of `collect`, or `widebnn.streaming.Stream`s of them; their values at
         every draw, which is every `thin`-th step, enter a summary in fixed memory and are not kept. None
         unless given.
     initial
         Positions to start from, leaves (num_chains, ...); prior draws unless given.
     until
-        Effective sample size and R̂ at which the run ends before all its draws are made, or seconds.
+        Effective sample size, R̂ and time limit at which the run ends before all its draws are made.
     checkpoint
-        Folder where the run is saved while it goes, and from which it resumes on the next call; a larger
+        Folder where the run is saved as it proceeds, and from which the next call resumes it; a larger
         `num_samples` then extends it.
     mesh
         Devices to run on, such as `jax.make_mesh((4, 2), ("chain", "data"))`: chains are split along the axis
@@ -308,18 +312,20 @@ def sample(
 
     Returns
     -------
-    Draws
+    `Draws`: by name, what was collected and streamed; statistics of the sampler; the last position of every
+    chain; and what ended the run.
 
     Raises
     ------
     TypeError
-        If `sampler` is not a sampler, `target` is not a target, or `collect` or `stream` holds something that
-        is not a function to an array.
+        If `rng_key` is not a key, `sampler` is not a sampler, `target` is not a target, `until` or
+        `checkpoint` is of another type, or `collect` or `stream` holds something that is not a function to
+        one array.
     ValueError
         If a number is out of range, `until` has nothing to look at, `sampler` is tuned without burn-in or was
         built on the potential of another target, `initial` has the wrong shapes, the potential is not finite
         where a chain starts, `mesh` does not divide chains or observations or spans several processes where
-        there is a `checkpoint`, or that holds another run, a longer one or a damaged one.
+        there is a `checkpoint`, or the checkpoint holds another run, a longer one or a damaged one.
     OSError
         If a checkpoint cannot be written; the one before is kept.
     RuntimeError
@@ -331,7 +337,7 @@ def sample(
     -----
     ChainWarning
         If chains accepted next to nothing, values that were collected or streamed are NaN, the run ended
-        without what `until` wants, or it was interrupted.
+        before it met the criteria of `until`, or it was interrupted.
     """
     at_least(1, num_samples=num_samples)
     at_least(1, thin=thin)

@@ -13,8 +13,8 @@ SCALES = ("smoke", "laptop", "colab", "paper")
 def current_scale() -> str:
     """The value of the environment variable `WIDEBNN_SCALE`; if it is unset, what suits JAX's default device.
 
-    On a CPU that is "smoke", on a GPU "colab". Asking for the device starts JAX's backend, so a process that
-    calls `jax.distributed.initialize` does so first.
+    On a CPU that is "smoke", on any other device "colab". Asking for the device starts JAX's backend, so a
+    process that calls `jax.distributed.initialize` must do so first.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def at_scale[T](**choices: T) -> T:
     Parameters
     ----------
     **choices
-        One value per scale, by name; "smoke" is required.
+        One value per scale, by name: "smoke", which is required, "laptop", "colab" and "paper".
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Functions of the state summarised while chains run, in memory that does not grow with their length.
 
-A chain of 10⁷ steps is never stored: ``widebnn.sample(..., stream={"potential": target.potential})`` folds
-each value into a summary inside the compiled loop. A summary holds
+``wb.sample(..., stream={"potential": target.potential})`` folds each value into a summary inside the compiled
+loop, so that a chain of 10⁷ steps is never stored. A summary holds
 
 - moments by Welford's recursion, in compensated sums, so that float32 does not stall after 2²⁴ steps;
 - the means of 32 to 64 equally long batches: when there are 64, neighbours are merged and batches are from
@@ -38,7 +38,7 @@ class Stream(NamedTuple):
     Attributes
     ----------
     function
-        Of a position, to an array; with an argument `rng_key` it gets a fresh one each time.
+        Function from a position to an array; with an argument `rng_key` it gets a fresh key each time.
     batches
         Whether to keep batch means, for the effective sample size, its error and R̂.
     quantiles
@@ -55,7 +55,7 @@ MOMENTS = Stream(lambda position: position, batches=False, quantiles=False)
 
 
 class Sum(NamedTuple):
-    """A sum of many small terms, and what rounding has taken from it."""
+    """A sum of many small terms, high + low: `low` is what rounding has taken from `high`."""
 
     high: Float[Array, "*shape"]
     low: Float[Array, "*shape"]
@@ -71,7 +71,10 @@ class Batches(NamedTuple):
 
 
 class Sketch(NamedTuple):
-    """Values that wait, and sorted blocks: level h is in use where bit h of the number of blocks is set."""
+    """The values of the block under way, and sorted blocks by level.
+
+    Level h is in use where bit h of the number of blocks is set.
+    """
 
     recent: Float[Array, "point chain *event"]
     levels: Float[Array, "level point chain *event"]
@@ -94,7 +97,7 @@ def start(values: Shaped[Array, "chain *event"] | jax.ShapeDtypeStruct, stream: 
     Parameters
     ----------
     values
-        An array, or shape and type, of the values that will come, one row per chain.
+        An array like those that will come, one row per chain, or its shape and dtype.
     stream
         What to keep.
 
@@ -193,9 +196,9 @@ def _into_sketch(
 
 @dataclass(frozen=True, eq=False)
 class Streamed:
-    """What chains leave behind of a function that was streamed.
+    """Estimates from the summary of a streamed function, over C chains of n values each.
 
-    With C chains of n values each; every result has the shape of one value, in float64.
+    They are in float64 and have the shape of one value, `chain_mean` and `quantile` with further axes first.
 
     Attributes
     ----------
@@ -222,7 +225,7 @@ class Streamed:
 
     @property
     def variance(self) -> Float[np.ndarray, "*event"]:
-        """The unbiased variance of all values of all chains as one sample; NaN of a single one."""
+        """The unbiased variance of all values of all chains as one sample; NaN for a single value."""
         chain_mean = self.chain_mean
         between = self.count * ((chain_mean - chain_mean.mean(axis=0)) ** 2).sum(axis=0)
         with np.errstate(invalid="ignore"):
@@ -239,10 +242,15 @@ class Streamed:
         """The effective sample size of all chains by batch means, C n W / (b V).
 
         W is the mean variance within a chain, V the mean over chains of the variance of the means of its a
-        whole batches of b values. The relative standard error is √(2/(C(a − 1))), at most 0.26/√C; where the
-        integrated autocorrelation time τ is no longer small against b ≥ n/64, the estimate is too large by a
-        share of about τ/(2b). It sees each chain alone: chains stuck in different places look fine until
-        `rhat` is read. NaN where a chain never moves.
+        whole batches of b values. The relative standard error is √(2/(C(a − 1))), at most 0.26/√C from n = 32
+        on; where the integrated autocorrelation time τ is no longer small against b ≥ n/64, the estimate is
+        too large by a share of about τ/(2b). It sees each chain alone: only `rhat` shows that chains are
+        stuck in different places. NaN where no chain moves.
+
+        Raises
+        ------
+        ValueError
+            If batches were not streamed, or there are fewer than two values of each chain.
         """
         means, length = self._batch_means()
         within = (_total(self.summary.squares) / (self.count - 1)).mean(axis=0)
@@ -252,7 +260,13 @@ class Streamed:
 
     @property
     def mcse(self) -> Float[np.ndarray, "*event"]:
-        """The Monte Carlo standard error of `mean`, √(b V/(C n)) in the terms of `effective_sample_size`."""
+        """The Monte Carlo standard error of `mean`, √(b V/(C n)) in the terms of `effective_sample_size`.
+
+        Raises
+        ------
+        ValueError
+            As `effective_sample_size`.
+        """
         means, length = self._batch_means()
         of_means = means.var(axis=0, ddof=1).mean(axis=0)
         return np.asarray(np.sqrt(length * of_means / (means.shape[1] * self.count)))
@@ -263,6 +277,11 @@ class Streamed:
 
         The variance within halves is that within chains less the part that lies between the halves, which is
         exact: Σ(x − m)² = Σ₁ + Σ₂ + (n₁n₂/n)(m₁ − m₂)².
+
+        Raises
+        ------
+        ValueError
+            As `effective_sample_size`.
         """
         means, length = self._batch_means()
         n = self.count
@@ -281,15 +300,15 @@ class Streamed:
     def quantile(self, q: Any) -> Float[np.ndarray, "*q_and_event"]:
         """The values below which a share `q` of all values of all chains lies, approximately.
 
-        Exact up to 64 values per chain, by linear interpolation between them (Hazen's rule). Beyond, the
-        share that truly lies below the answer is off by an error of mean 0 and a standard deviation of at
-        most 0.008 for one chain and 0.004 for four, whatever the number of values and their order (measured,
-        and held in the tests).
+        It is exact up to 64 values per chain, by linear interpolation between them (Hazen's rule). Beyond,
+        the share that truly lies below the answer differs from `q` by an error of mean 0 and of a standard
+        deviation of at most 0.008 for one chain and 0.004 for four, whatever the number of values and their
+        order (measured, and tested).
 
         Parameters
         ----------
         q
-            One probability, or an array of them, which becomes the first axes of the result.
+            One probability, or an array of them, whose axes come first in the result.
 
         Raises
         ------

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Key, PyTree
 __all__ = ["Position", "half_square_difference", "inner_product", "normal_like"]
 
 Position = PyTree[Float[Array, "..."]]
-"""A point of the space that a chain explores."""
+"""A point of the space that a chain explores: a pytree of arrays."""
 
 
 def normal_like(rng_key: Key[Array, ""], position: PyTree) -> Position:

@@ -1,4 +1,4 @@
-"""Choosing between samplers by effective samples per gradient, each at the step size that suits it."""
+"""Choose between samplers by effective samples per unit of cost, each at a tuned step size."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -21,12 +21,13 @@ __all__ = ["Candidate", "Choice", "tune", "tune_block_size"]
 
 
 class Candidate(NamedTuple):
-    """One setting of one sampler, all but its step size.
+    """A sampler with all its settings but the step size.
 
     Attributes
     ----------
     sampler
-        Such as `samplers.tuned(functools.partial(samplers.hmc, target.potential, num_steps=8), 0.8)`.
+        What `widebnn.samplers.tuned` returns, such as
+        ``wb.samplers.tuned(functools.partial(wb.samplers.hmc, target.potential, num_steps=8), 0.8)``.
     cost
         Cost of a step, in gradients or any other unit that all candidates share.
     """
@@ -47,7 +48,7 @@ class Choice(NamedTuple):
     step_size
         That step size.
     efficiency
-        By candidate, the least effective sample size per unit of cost.
+        By candidate, the least effective sample size per unit of cost, over all that was collected.
     position
         Where the best candidate's chains ended, leaves (num_chains, ...): in the posterior, if the budget was
         large enough.
@@ -76,23 +77,25 @@ def tune(
     The rule: every candidate spends the same budget, the first half on tuning its step size to its target
     acceptance, the second on a run at that step size. Its efficiency is the effective sample size of the
     quantity that mixes worst, over all entries of all that is collected, divided by what the run has cost.
-    The highest wins. A step size is tuned to an acceptance because an effective sample size is too noisy to
-    climb; which acceptance is best is left to the candidates, so let there be several.
+    The candidate of the highest efficiency is chosen. A step size is tuned to an acceptance rate because an
+    effective sample size is too noisy to maximise. Which acceptance rate is best is left to the candidates:
+    give several that differ in it.
 
     Parameters
     ----------
     rng_key
         Seed for all randomness.
     candidates
-        By name.
+        Candidates by name.
     target
-        What is sampled.
+        Target to sample.
     budget
-        Units of cost for each candidate and chain, at least eight steps of the most expensive one.
+        Units of cost for each candidate and chain, at least eight steps of the most expensive candidate.
     num_chains
-        Chains of each candidate.
+        Number of chains of each candidate.
     collect
-        By name, functions of a position whose mixing counts, as in `sample`; the potential unless given.
+        By name, functions of a position whose mixing counts, as in `widebnn.sample`; the potential alone
+        unless given.
     initial
         Positions to start from, leaves (num_chains, ...); prior draws unless given. Chains that begin far
         from the posterior spend the budget on getting there.
@@ -102,7 +105,8 @@ def tune(
     TypeError
         If the sampler of a candidate is not tuned.
     ValueError
-        If there are no candidates, a cost is not positive, or the budget is too small for one of them.
+        If there are no candidates, a cost is not positive, `num_chains` is below 1, or the budget is too
+        small for one of the candidates.
 
     Examples
     --------
@@ -166,17 +170,17 @@ def tune_block_size(
     """The block size of `widebnn.samplers.unitwise`, from its acceptance during burn-in.
 
     The rule: begin with blocks of m = 1 unit and double m for as long as it divides the number of units and
-    the mean acceptance over `num_sweeps` sweeps stays at or above the target. The largest m of which that is
-    true has the fewest updates; its acceptance falls like 1 − c √m/d_L.
+    the mean acceptance over `num_sweeps` sweeps stays at or above the target. The largest m for which that is
+    true needs the fewest updates. The acceptance falls like 1 − c √m/d_L.
 
     Parameters
     ----------
     rng_key
         Seed for all randomness.
     target
-        `widebnn.targets.marginal`, or that target rotated.
+        `widebnn.targets.marginal`, or that target rotated or whitened.
     target_acceptance
-        In (0, 1).
+        The least mean acceptance, in (0, 1).
     num_sweeps
         Sweeps for each m; they are also burn-in, since every m goes on where the last one ended.
     num_chains
@@ -186,12 +190,12 @@ def tune_block_size(
 
     Returns
     -------
-    The block size, and where the chains ended: to go on from.
+    The block size, and the last positions of the chains, from which a run can continue.
 
     Raises
     ------
     TypeError
-        If the target offers no units.
+        If `target` has no units.
     ValueError
         If `target_acceptance` lies outside (0, 1), or a number is below 1.
 

@@ -1,4 +1,4 @@
-"""Runs that end when their chains have converged: ``widebnn.sample(..., until=wb.Until(ess=400))``."""
+"""Runs that end when their chains have converged: ``wb.sample(..., until=wb.Until(ess=400))``."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -18,28 +18,28 @@ class Until:
     and R̂, or when the seconds are spent. Of what is collected, that is the smaller of bulk and tail effective
     sample size and the rank-normalised split R̂ (`widebnn.diagnostics.convergence`); of what is streamed, the
     effective sample size by batch means and the split R̂ of `widebnn.streaming.Streamed`. Entries that never
-    change are left out. A run that ends when its estimates look good favours those that happen to be too
-    high: where 400 effective samples were wanted of autoregressive chains, there were 490 on average, as
-    looks are some draws apart, and 300 at the least (60 runs).
+    change are left out. A run that ends when its estimates look good favours estimates that happen to be too
+    high: in 60 runs of autoregressive chains that asked for 400 effective samples, there were 490 on average,
+    because looks are some draws apart, and at least 300.
 
-    The draws are looked at when there are 100 of each chain and whenever they have grown by a quarter. A look
-    begins with the entries that stood worst and ends with the first that fall short, so that only the last
-    one costs much: some 15 ms per entry at 2,000 draws of four chains. A resumed run looks at the same draws,
-    and ends at the same one.
+    The draws are looked at when there are 100 of each chain and whenever their number has grown by a quarter.
+    A look begins with the entries that were worst at the last one and ends with the first that fall short, so
+    that only the final look costs much: about 15 ms per entry at 2,000 draws of four chains. A resumed run
+    looks after the same numbers of draws, and ends after the same number.
 
     Parameters
     ----------
     ess
-        Effective draws of all chains together; None for no such demand.
+        Least effective sample size of all chains together; None for no such criterion.
     rhat
-        Largest R̂; None for no such demand. R̂ is about √(1 + 1/e), with e the effective draws of half a
-        chain: 1.01 asks for 50 of them in each, which many short chains do not have
+        Largest R̂; None for no such criterion. R̂ is about √(1 + 1/e), with e the effective sample size of
+        half a chain: 1.01 asks for e = 50, which many short chains do not have
         (`widebnn.diagnostics.nested_rhat` is meant for these).
     seconds
-        Wall time of burn-in and sampling, compilation left out, of all calls together where there is a
-        checkpoint; None for no limit. It is read between chunks, of about half a second.
+        Wall time of burn-in and sampling, without compilation, of all calls together where there is a
+        checkpoint; None for no limit. The clock is read between chunks, of about half a second.
     names
-        Of what is collected or streamed, what is looked at; all unless given.
+        Names of what is looked at, among what is collected or streamed; all unless given.
 
     Raises
     ------
@@ -88,11 +88,11 @@ class Until:
 
     @property
     def looks(self) -> bool:
-        """Whether anything is wanted of the draws."""
+        """Whether `ess` or `rhat` is given, so that the draws are looked at."""
         return self.ess is not None or self.rhat is not None
 
     def is_met(self, reached: "Reached") -> bool:
-        """Whether the draws reach all that is wanted; NaN does not."""
+        """Whether the draws meet both criteria; NaN meets none."""
         is_enough = self.ess is None or reached.ess >= float(self.ess)
         return is_enough and (self.rhat is None or reached.rhat <= float(self.rhat))
 

@@ -1,4 +1,4 @@
-"""What Sphinx shows of the package: mathematics in plain Unicode, attributes one by one, short signatures."""
+"""What Sphinx shows of the package: mathematics in plain Unicode, results in words, short signatures."""
 
 import pkgutil
 import re
@@ -27,19 +27,15 @@ _MODULES = {
 }
 _NAME = re.compile(r"(?<!`)`(\w+)`(?!`)")
 
-_ATTRIBUTES = re.compile(
-    r"^Attributes\n-+\n.*?(?=^\w+\n---|\Z)", re.DOTALL | re.MULTILINE
-)
-_TOGETHER = re.compile(
-    r"^([\w\\]+(?:, [\w\\]+)+)\n((?:\n* +.*\n)+)", re.MULTILINE
-)
 _RESULT = re.compile(
     r"^(Returns|Yields)\n-+\n(.*?)(?=^\w+\n---|\Z)", re.DOTALL | re.MULTILINE
 )
-_TYPE = re.compile(r"^:vartype.*$", re.MULTILINE)
 _DEFAULT = re.compile(r"<factory>|<function (?:[\w.]*<lambda>|[\w.]+)>")
 _OF_BOTH = re.compile(r"([\w~.]+)\[Array, ('[^']*')\] \| \1\[ndarray, \2\]")
 _TABLE = "~widebnn._arrays.Frame | ~collections.abc.Sequence[~typing.Any]"
+# Two libraries have a Module; and types within a PyTree are written in full.
+_FLAX = re.compile(r"~flax\.(nnx|linen)(?:\.\w+)*\.Module\b")
+_WITHIN = re.compile(r"(?<![~\w.])jaxtyping\.")
 
 
 def escape(text: str) -> str:
@@ -56,18 +52,6 @@ def escape(text: str) -> str:
 
 def _argument(found: re.Match) -> str:
     return f"``{found[1]}``" if found[1] in _MODULES else found[0]
-
-
-def attributes(text: str) -> str:
-    """Give each of `a, b` under Attributes an entry of its own, as napoleon does under Parameters alone."""
-    return _ATTRIBUTES.sub(
-        lambda found: _TOGETHER.sub(_one_by_one, found[0]), text
-    )
-
-
-def _one_by_one(entry: re.Match) -> str:
-    names, description = entry.groups()
-    return "".join(f"{name}\n{description}" for name in names.split(", "))
 
 
 def results(text: str) -> str:
@@ -87,11 +71,6 @@ def _in_words(found: re.Match) -> str:
     indented = ["    " + line if line else "" for line in body]
     # Two blank lines end the section before it.
     return "\n".join(["", "", f":{name}:", *indented, "", ""])
-
-
-def types(text: str) -> str:
-    """Escape the `*` of shapes in types, which napoleon writes beside attributes."""
-    return _TYPE.sub(lambda line: line[0].replace("*", r"\*"), text)
 
 
 def _changed(change: Callable[[str], str]) -> Callable[..., None]:
@@ -119,11 +98,14 @@ def alternatives(
     signature: str | None,
     return_annotation: str | None,
 ) -> tuple[str | None, str | None]:
-    """Shapes once per array, whichever library it is of, and tables by name, as the code has them."""
-    shown = signature, return_annotation
+    """Shapes once per array, whichever library it is of; modules by library and tables by name."""
+    named = (
+        text and _WITHIN.sub("", _FLAX.sub(r"\1.Module", text))
+        for text in (signature, return_annotation)
+    )
     of_both = (
         text and _OF_BOTH.sub(r"\1[Array | ndarray, \2]", text)
-        for text in shown
+        for text in named
     )
     signature, returned = (
         text and _DEFAULT.sub("...", text.replace(_TABLE, "Tabular"))
@@ -166,15 +148,9 @@ def undescribed(
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("autodoc-skip-member", undescribed)
     # Before napoleon (500), whose own markup must survive.
-    before, after = 400, 600
-    for change, priority in (
-        (escape, before),
-        (attributes, before),
-        (results, before),
-        (types, after),
-    ):
+    for change in (escape, results):
         app.connect(
-            "autodoc-process-docstring", _changed(change), priority=priority
+            "autodoc-process-docstring", _changed(change), priority=400
         )
     # The first that answers is heard: what a constructor's metaclass hides is no array.
     app.connect("autodoc-process-signature", constructor)

@@ -20,17 +20,48 @@ _MAX_LINES = 12
 
 @cache
 def examples() -> dict[Callable, tuple[str, str]]:
-    """The chapter and the statement that first name each function or class of the package."""
+    """The chapter and the statement that first name each function or class of the package.
+
+    The imports that the statement needs stand before it.
+    """
     found: dict[Callable, tuple[str, str]] = {}
     for path in sorted(_BOOK.glob("[0-9]*.ipynb")):
         names: dict[str, Any] = {}
+        imports: dict[str, str] = {}
         for cell in json.loads(path.read_text())["cells"]:
             source = "".join(cell["source"])
             # the install cell is no plain Python
             if cell["cell_type"] == "code" and "%pip" not in source:
+                imports |= _imports(source)
                 for called, statement in _uses(source, names):
-                    found.setdefault(called, (path.stem, statement))
+                    whole = _with_imports(statement, imports)
+                    found.setdefault(called, (path.stem, whole))
     return found
+
+
+def _imports(source: str) -> dict[str, str]:
+    """By the name that it binds, each import of a cell."""
+    found = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            origin = (
+                isinstance(node, ast.ImportFrom) and f"from {node.module} "
+            )
+            for alias in node.names:
+                line = f"{origin or ''}import {ast.unparse(alias)}"
+                found[alias.asname or alias.name.partition(".")[0]] = line
+    return found
+
+
+def _with_imports(statement: str, imports: dict[str, str]) -> str:
+    """The statement after the imports of the names that it uses."""
+    used = {
+        node.id
+        for node in ast.walk(ast.parse(statement))
+        if isinstance(node, ast.Name)
+    }
+    lines = [line for name, line in imports.items() if name in used]
+    return "\n".join([*lines, "", statement]) if lines else statement
 
 
 def _uses(

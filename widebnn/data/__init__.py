@@ -1,4 +1,4 @@
-"""Real data sets as one `Dataset` each: standardised inputs, centred targets, and where they came from."""
+"""Real data sets, each a `Dataset`: standardised inputs, centred targets, and where they came from."""
 
 from widebnn.data.augmentation import flip_and_crop
 from widebnn.data.boston import boston

@@ -12,23 +12,24 @@ Images = Float[Array, "n height width channel"]
 
 
 def flip_and_crop(rng_key: Key[Array, ""], images: Images, padding: int = 4, fill: Number = 0.0) -> Images:
-    """Mirror each image left to right with chance ½, then pad it and cut a piece of its own size at random.
+    """Mirror each image left to right with probability ½, then pad it and crop it at random to its size.
 
     Parameters
     ----------
     rng_key
         Key of both steps; each image is mirrored and cropped independently.
     images
-        One per row, channels last.
+        Images (n, height, width, channel).
     padding
         Pixels added on each of the four sides; 4 for CIFAR-10 (He et al. 2016, §4.2).
     fill
-        Their value, in the units of `images`: for black after standardisation, `data.x_scale.apply` of 0.
+        Value of the added pixels, in the units of `images`: for black after standardisation, what
+        `Standardisation.apply` of ``data.x_scale`` makes of 0.
 
     Raises
     ------
     ValueError
-        If `images` have not four dimensions, or `padding` is negative.
+        If `images` do not have four dimensions, or `padding` is negative.
     """
     at_least(0, padding=padding)
     if images.ndim != 4:

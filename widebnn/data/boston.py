@@ -33,12 +33,12 @@ SHA256 = "98134236b4a7c71da63ada2de5a11f985afa9f21df6f5a952429ca7f66a0abc7"
 
 
 def boston(num_train: int = 400, num_test: int = 106) -> Dataset:
-    """Median house prices of 506 census tracts of Boston in 1970, from 13 features.
+    """Median house prices of 506 census tracts of Boston in 1970, in 1,000 dollars, given 13 features.
 
-    For comparison with published results alone: scikit-learn withdrew this data set because one of its
-    features, B, encodes the share of Black inhabitants, on the assumption that segregation raises prices.
-    The file `boston.csv` is looked for in `$WIDEBNN_DATA/boston`; where there is no such folder a copy is
-    downloaded once (35 kB) to `$WIDEBNN_CACHE`, or the user's cache where that is unset.
+    It serves for comparison with published results alone: scikit-learn withdrew this data set because one of
+    its features, B, encodes the share of Black inhabitants, on the assumption that segregation raises prices.
+    The file ``boston.csv`` is looked for in ``$WIDEBNN_DATA/boston``; where there is no such folder a copy is
+    downloaded once (35 kB) to ``$WIDEBNN_CACHE``, or the user's cache where that is unset.
 
     Parameters
     ----------

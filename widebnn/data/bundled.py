@@ -33,19 +33,19 @@ def split(
 
 
 def digits(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> Dataset:
-    """Handwritten digits: 1,797 grey images of 8 × 8 pixels in ten classes, from scikit-learn.
+    """Handwritten digits: 1,797 grey images of 8 × 8 pixels in ten classes; from scikit-learn.
 
     Parameters
     ----------
     num_train, num_test
         Numbers of images, at most 1,797 together; first and last of a fixed random order.
     flatten
-        Inputs of shape (n, 64), rows of pixels one after the other; otherwise images (n, 8, 8, 1).
+        Whether inputs are rows of pixels, (n, 64); otherwise they are images (n, 8, 8, 1).
 
     Returns
     -------
     Dataset
-        Pixels less one global mean, over one global standard deviation (of the training images);
+        Pixels minus one global mean, divided by one global standard deviation, both of the training images;
         targets one-hot minus 1/10.
 
     Raises
@@ -73,7 +73,7 @@ def digits(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True)
 
 
 def diabetes(num_train: int = 256, num_test: int = 186) -> Dataset:
-    """Diabetes progression of 442 patients after one year, from ten measurements, from scikit-learn.
+    """Progression of diabetes in 442 patients after a year, given ten measurements; from scikit-learn.
 
     Parameters
     ----------

@@ -52,13 +52,13 @@ def cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True
     num_test
         Number of test images: the first of `test_batch.bin`.
     flatten
-        Inputs of shape (n, 3072) in the order of the file (the red plane, the green, the blue, each row
-        by row); otherwise images (n, 32, 32, 3).
+        Whether inputs are rows of pixels, (n, 3072), in the order of the file: the red plane, the green, the
+        blue, each row by row. Otherwise they are images (n, 32, 32, 3).
 
     Returns
     -------
     Dataset
-        Pixels less one global mean, over one global standard deviation (of the training images);
+        Pixels minus one global mean, divided by one global standard deviation, both of the training images;
         targets one-hot minus 1/10, as in Hron et al. (2022) and Pezzetti et al. (2025).
 
     Raises

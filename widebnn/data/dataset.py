@@ -13,7 +13,10 @@ __all__ = ["Dataset", "Standardisation", "check_count", "classification", "regre
 
 
 class Standardisation(NamedTuple):
-    """The affine map (raw − mean) / std that was applied, in raw units; 0-d arrays where it is global."""
+    """The affine map (raw − mean)/std that was applied.
+
+    `mean` and `std` are in raw units, and 0-d arrays where one pair serves all columns.
+    """
 
     mean: Float32[np.ndarray, "..."]
     std: Float32[np.ndarray, "..."]
@@ -23,7 +26,7 @@ class Standardisation(NamedTuple):
         return (raw.astype(np.float32) - self.mean) / self.std
 
     def undo(self, standardised: Float32[np.ndarray, "*shape"]) -> Float32[np.ndarray, "*shape"]:
-        """From standardised units back to raw ones, to draw images or report errors in real units."""
+        """From standardised units back to raw ones, to draw images or to report errors in raw units."""
         return standardised * self.std + self.mean
 
 
@@ -34,14 +37,15 @@ class Dataset:
     Attributes
     ----------
     x_train, x_test
-        Inputs, standardised by statistics of the training inputs alone; images are flat unless asked for.
+        Inputs, standardised by statistics of the training inputs alone; images are rows of pixels, or arrays
+        (n, height, width, channel) with ``flatten=False``.
     y_train, y_test
         Targets: one-hot minus 1/(number of classes) for classification, as in Hron et al. (2022);
         standardised for regression.
     labels_train, labels_test
-        Class numbers, or None for regression.
+        Class numbers (n,), or None for regression.
     classes
-        Class names in the order of the labels; empty for regression.
+        Class names in the order of their numbers; empty for regression.
     x_scale
         The map from raw inputs to `x_train` and `x_test`.
     y_scale
@@ -51,7 +55,7 @@ class Dataset:
     source
         Where the records came from, in words.
     records
-        Records available (not used) in each source file.
+        By the name of a source file, the number of records that it holds, used or not.
     """
 
     x_train: Float32[np.ndarray, "train *input"]

@@ -72,13 +72,13 @@ def mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) 
         Numbers of images, the first of each part. `num_train` may be 0, for a data set that only serves
         out of distribution: then no training file is needed.
     flatten
-        Inputs of shape (n, 784), rows of pixels one after the other; otherwise images (n, 28, 28, 1).
+        Whether inputs are rows of pixels, (n, 784); otherwise they are images (n, 28, 28, 1).
 
     Returns
     -------
     Dataset
-        Pixels less one global mean, over one global standard deviation, of the training images or, where
-        there are none, of the test images; targets one-hot minus 1/10.
+        Pixels minus one global mean, divided by one global standard deviation, both of the training images
+        or, where there are none, of the test images; targets one-hot minus 1/10.
 
     Raises
     ------
@@ -102,8 +102,11 @@ def mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) 
 def fashion_mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> Dataset:
     """Fashion-MNIST: grey images of garments, in the numbers, sizes and format of `mnist`.
 
-    Its folders are `$WIDEBNN_DATA/fashion_mnist` or `fashion-mnist`; the download is 31 MB. To score a
-    model of another data set with it: `data.x_scale.apply(fashion.x_scale.undo(fashion.x_test))`.
+    Its folder is ``$WIDEBNN_DATA/fashion_mnist`` or ``$WIDEBNN_DATA/fashion-mnist``; the download is 31 MB.
+    The inputs in the units of another data set, whose model they test out of distribution, are
+    ``data.x_scale.apply(fashion.x_scale.undo(fashion.x_test))``.
+
+    Parameters, results and errors are those of `mnist`.
 
     Examples
     --------

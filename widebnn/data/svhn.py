@@ -37,15 +37,15 @@ def svhn(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -
         Numbers of images, the first of each part. `num_train` may be 0, for a data set that only serves out
         of distribution: then no training file is needed.
     flatten
-        Inputs of shape (n, 3072) in the order of CIFAR-10 (the red plane, the green, the blue, each row by
-        row); otherwise images (n, 32, 32, 3).
+        Whether inputs are rows of pixels, (n, 3072), in the order of CIFAR-10: the red plane, the green, the
+        blue, each row by row. Otherwise they are images (n, 32, 32, 3).
 
     Returns
     -------
     Dataset
-        Pixels less one global mean, over one global standard deviation, of the training images or, where
-        there are none, of the test images; targets one-hot minus 1/10. The label is the digit: 0, which the
-        files call 10, is 0.
+        Pixels minus one global mean, divided by one global standard deviation, both of the training images
+        or, where there are none, of the test images; targets one-hot minus 1/10. The label is the digit: 0,
+        which the files call 10, is 0.
 
     Raises
     ------

@@ -18,9 +18,9 @@ __all__ = ["BNN", "Parameters"]
 
 
 class Parameters(NamedTuple):
-    """θ, all of it a priori N(0, 1): the inner parameters θ^{≤L} and the readout W, (d_L + 1) × d_out.
+    """θ, with the prior N(0, 1) for every entry: the inner parameters θ^≤L and the readout W, (p, d_out).
 
-    The last row of the readout is the bias, where the network has one.
+    p = d_L + 1, where the last row of W is the bias; p = d_L where the network has no bias.
     """
 
     inner: Inner
@@ -31,7 +31,7 @@ class Parameters(NamedTuple):
 class BNN:
     """y = Ψ W + σ ε with Ψ = [σ_W h^L(x)/√d_L, σ_b], theory as in Hron et al. 2022, §1.1 and §2.
 
-    A description and not a state: parameters are passed in and never kept.
+    It describes the network and holds no parameters: these are passed in.
 
     σ, σ_W and σ_b may be traced: build the network inside the function that is to be differentiated.
 
@@ -39,9 +39,9 @@ class BNN:
     ----------
     features
         The layers below the readout: an NNX module that maps (n, ...) to h^L of shape (n, d_L), or an
-        `Embedding` (see `from_linen`).
+        `Embedding` (see `from_linen` and `from_function`).
     out_features
-        d_out.
+        Number of outputs, d_out.
     noise_std
         σ > 0, the standard deviation of an observation.
     weight_std, bias_std
@@ -51,7 +51,8 @@ class BNN:
     Raises
     ------
     TypeError, ValueError
-        If a scale is out of range, or `features` is not a module or is one that holds BatchNorm or Dropout.
+        If `out_features` is below 1, a scale is out of range, or `features` is not a module or holds
+        BatchNorm or Dropout.
     """
 
     features: Embedding

@@ -13,7 +13,9 @@ __all__ = ["CNN"]
 
 
 class CNN(nnx.Module):
-    """h^ℓ = ψ(f^ℓ), f^ℓ a 3 × 3 convolution of h^{ℓ−1}, for ℓ = 1, …, L; at last the mean over an image.
+    """h^ℓ = ψ(f^ℓ), f^ℓ a 3 × 3 convolution of h^(ℓ−1), for ℓ = 1, …, L; then the mean over pixels.
+
+    It maps images (n, height, width, in_channels) to (n, d_L).
 
     Parameters
     ----------
@@ -22,18 +24,19 @@ class CNN(nnx.Module):
     width
         Channels of every hidden layer, and d_L.
     depth
-        L ≥ 1.
+        Number of convolutions, L ≥ 1.
     activation
         ψ: "gelu", "erf" or "relu".
     weight_std, bias_std
         σ_W and σ_b of the convolutions, as in `Conv`.
     rngs
-        Where the first parameters are drawn from.
+        Generator of the initial parameters.
 
     Raises
     ------
-    ValueError
-        If a size is below 1, `activation` is unknown or a scale is out of range.
+    TypeError, ValueError
+        If a size is not an integer of at least 1, `activation` is unknown, a scale is out of range or `rngs`
+        is not an `nnx.Rngs`.
     """
 
     def __init__(

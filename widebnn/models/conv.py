@@ -19,8 +19,8 @@ Images = Float[Array, "n _height _width _channel"]
 class Conv(Affine):
     """f = (σ_W/√(k² c_in)) h ∗ W + σ_b b, every entry of W and b ~ N(0, 1) (Novak et al. 2019).
 
-    Borders are padded with zeros; an image of s pixels has ⌈s/stride⌉ afterwards, where k is odd or padding
-    is "same".
+    It maps images (n, height, width, in_channels) to images of out_channels. Borders are padded with zeros; a
+    side of s pixels has ⌈s/stride⌉ afterwards, where k is odd or `padding` is "same".
 
     Parameters
     ----------
@@ -33,19 +33,20 @@ class Conv(Affine):
     stride
         Pixels from one output to the next.
     padding
-        "same" or "centred", as in ``widebnn.models.convolution.convolve``; they differ at strides above 1.
+        "centred" for ⌊(k − 1)/2⌋ pixels on every side, as in PyTorch; "same" for as many as ⌈s/stride⌉
+        outputs need, as in TensorFlow and Flax. They differ at strides above 1, and where k is even.
     weight_std, bias_std
         σ_W > 0 and σ_b ≥ 0. With σ_b = 0 the layer has no bias.
     scale, initial_std
         As in `Dense`, with k² c_in in place of d_in.
     rngs
-        Where the first parameters are drawn from.
+        Generator of the initial parameters.
 
     Raises
     ------
-    ValueError
-        If a size is below 1, `padding` is unknown, a scale is out of range, or both `weight_std` and `scale`
-        are given.
+    TypeError, ValueError
+        If a size is not an integer of at least 1, `padding` is unknown, a scale is out of range, both
+        `weight_std` and `scale` are given, or `rngs` is not an `nnx.Rngs`.
     """
 
     def __init__(

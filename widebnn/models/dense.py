@@ -16,29 +16,31 @@ __all__ = ["Dense"]
 class Dense(Affine):
     """f = (σ_W/√d_in) h W + σ_b b, every entry of W and b ~ N(0, 1) (Jacot et al. 2018).
 
-    The scaling stands in the layer and not in the prior, so that all parameters of all layers have the
-    same prior N(0, 1) whatever the width.
+    It maps h of shape (n, d_in) to (n, d_out). The scaling is in the layer and not in the prior, so that all
+    parameters of all layers have the same prior N(0, 1) whatever the width.
 
     Parameters
     ----------
     in_features
-        Inputs, d_in. The scaling 1/√d_in keeps to this d_in even when the layer is applied with a
+        Number of inputs, d_in. The scaling 1/√d_in keeps this d_in even when the layer is applied with a
         kernel of fewer rows, as `widebnn.targets.rotated` does.
     out_features
-        Outputs, d_out.
+        Number of outputs, d_out.
     weight_std, bias_std
         σ_W > 0 and σ_b ≥ 0. With σ_b = 0 the layer has no bias.
     scale
-        c > 0 of f = c h W + σ_b b, in place of σ_W/√d_in: σ_W is then c √d_in.
+        c > 0 in f = c h W + σ_b b, in place of σ_W/√d_in: σ_W is then c √d_in.
     initial_std
-        Deviation of the first kernel; the first bias is then 0. By default both are draws from N(0, 1).
+        Standard deviation of the initial kernel; the initial bias is then 0. By default both are draws from
+        N(0, 1).
     rngs
-        Where the first parameters are drawn from.
+        Generator of the initial parameters.
 
     Raises
     ------
-    ValueError
-        If a size is below 1, a scale is out of range, or both `weight_std` and `scale` are given.
+    TypeError, ValueError
+        If a size is not an integer of at least 1, a scale is out of range, both `weight_std` and `scale` are
+        given, or `rngs` is not an `nnx.Rngs`.
     """
 
     def __init__(

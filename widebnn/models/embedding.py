@@ -29,10 +29,10 @@ class Embedding(NamedTuple):
         Shapes and dtypes of the inner parameters, a pytree of `jax.ShapeDtypeStruct`.
     module
         The NNX module it was split from, with shapes in place of its parameters: `widebnn.nngp` reads the
-        architecture off it. None where there is none.
+        architecture from it. None for a function or a Linen module.
     num_rows
-        The number of inputs that its parameters belong to, as those of `widebnn.targets.whitened` do; None
-        for a network of any inputs.
+        The number of inputs to which its parameters belong, as in `widebnn.targets.whitened`; None for a
+        network of any inputs.
     """
 
     apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]]
@@ -46,10 +46,12 @@ class FeaturesError(ValueError):
 
 
 def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], parameters: Inner) -> Embedding:
-    """A function of parameters and inputs as an embedding, from whatever library it comes.
+    """A function of parameters and inputs, of whatever library, as an embedding.
 
-    Every number among the parameters gets the prior N(0, 1). A network of Equinox, which takes one input at
-    a time, is split into its arrays and the rest::
+    Every entry of the parameters gets the prior N(0, 1). A network of Equinox, which takes one input at a
+    time, is split into its arrays and the rest::
+
+        import equinox as eqx
 
         params, static = eqx.partition(network, eqx.is_inexact_array)
 
@@ -93,13 +95,19 @@ def from_nnx(module: nnx.Module) -> Embedding:
     Every `nnx.Param` of the module gets the prior N(0, 1), whatever the module's own initialiser is: scale
     inside the layers, as `Dense` does. All other arrays and variables are constants.
 
+    Parameters
+    ----------
+    module
+        Maps (n, ...) to (n, d_L).
+
     Raises
     ------
     TypeError
         If `module` is not an `nnx.Module`.
     ValueError
         If it holds BatchNorm or Dropout: its outputs would not be a function of one input and the parameters,
-        and there would be no likelihood. Targets refuse a module that changes its variables, or draws noise.
+        and there would be no likelihood. Targets also refuse a module that changes its variables or draws
+        noise.
 
     Examples
     --------
@@ -149,7 +157,7 @@ def from_linen(module: nn.Module, x: Inputs) -> Embedding:
     TypeError
         If `module` is not a `flax.linen.Module`.
     ValueError
-        If it holds BatchNorm, Dropout or any collection beside "params".
+        If it holds BatchNorm, Dropout or any collection but "params".
     """
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a flax.linen.Module; got {type(module).__name__}")

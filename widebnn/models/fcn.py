@@ -24,27 +24,29 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 
 class FCN(nnx.Module):
-    """h^ℓ = ψ(f^ℓ), f^ℓ = (σ_W/√d_{ℓ−1}) h^{ℓ−1} W^ℓ + σ_b b^ℓ, for ℓ = 1, …, L (Hron et al. 2022, §1.1).
+    """h^ℓ = ψ(f^ℓ), f^ℓ = (σ_W/√d_(ℓ−1)) h^(ℓ−1) W^ℓ + σ_b b^ℓ, for ℓ = 1, …, L (Hron et al. 2022, §1.1).
+
+    It maps x = h⁰ of shape (n, d_in) to h^L of shape (n, d_L).
 
     Parameters
     ----------
     in_features
-        d_in.
+        Number of inputs, d_in.
     width
         d_ℓ: one number for all hidden layers, or one for each.
     depth
-        L, the number of hidden layers; may be left out where `width` is a sequence. 0 gives h = x.
+        L, the number of hidden layers; unless given, 1, or one for each entry of `width`. 0 gives h = x.
     activation
         ψ: "gelu", "erf" or "relu".
     weight_std, bias_std
         σ_W and σ_b of the hidden layers; the papers' √2 and 0.1 by default.
     rngs
-        Where the first parameters are drawn from.
+        Generator of the initial parameters.
 
     Raises
     ------
     TypeError
-        If a size is not an integer.
+        If a size is not an integer, a scale is not a number or `rngs` is not an `nnx.Rngs`.
     ValueError
         If a size is too small, `depth` and `width` disagree, `activation` is unknown or a scale is out of
         range.

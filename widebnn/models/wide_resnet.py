@@ -26,12 +26,12 @@ def residual_scales(k: int, offset: Number = 1) -> tuple[Number, Number]:
 class WideResNet20(nnx.Module):
     """The normaliser-free Wide ResNet-20 of Hron et al. (2022, §4.2.2), up to its readout.
 
-    A stem of one convolution, three groups of three residual blocks, GELU, the mean over pixels. A block is
-    GELU, convolution, GELU, convolution (Zagoruyko & Komodakis 2016), 3 × 3 all; the first of a later group
-    has stride 2. In place of normalisation the k-th block is
-    √((k − 1 + c)/(k + c)) skip + √(1/(k + c)) residual, as in `residual_scales`.
-    Where a block changes the number of channels its skip is a 1 × 1 convolution of the GELU that its residual
-    begins with: the paper leaves this open, and so every kernel sees activations.
+    It maps images (n, height, width, in_channels) to (n, d_L): a stem of one convolution, three groups of
+    three residual blocks, GELU, the mean over pixels. A block is GELU, convolution, GELU, convolution
+    (Zagoruyko & Komodakis 2016), with 3 × 3 kernels; the first block of the second and of the third group has
+    stride 2. In place of normalisation the k-th block is √((k − 1 + c)/(k + c)) skip + √(1/(k + c)) residual
+    (Shao et al. 2020). Where a block changes the shape, its skip is a 1 × 1 convolution of the GELU with
+    which its residual begins: the paper leaves this open, and in this way every kernel sees activations.
 
     Parameters
     ----------
@@ -44,12 +44,13 @@ class WideResNet20(nnx.Module):
     offset
         c ≥ 0; 1 in the paper. At 0 the first block has no skip.
     rngs
-        Where the first parameters are drawn from.
+        Generator of the initial parameters.
 
     Raises
     ------
-    ValueError
-        If a number of channels is below 1, there are not three, or a scale is out of range.
+    TypeError, ValueError
+        If a number of channels is not an integer of at least 1, there are not three, a scale is out of range
+        or `rngs` is not an `nnx.Rngs`.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""The limit of infinite width: kernels of dense networks in closed form, and Gaussian-process regression."""
+"""The limit of infinite width: kernels of networks, and Gaussian-process regression with them.
+
+Kernels of dense networks are in closed form; neural-tangents computes those of convolutional ones.
+"""
 
 from widebnn.nngp._neural_tangents import neural_tangents
 from widebnn.nngp.activations import EXPECTATIONS

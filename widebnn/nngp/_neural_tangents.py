@@ -23,16 +23,16 @@ __all__ = ["neural_tangents"]
 
 @functools.cache
 def neural_tangents() -> ModuleType:
-    """The module `neural_tangents` (Novak et al. 2020), imported on a JAX that it was not written for.
+    """The module ``neural_tangents`` (Novak et al. 2020), imported under a JAX that it was not written for.
 
-    Its `stax` builds convolutional and residual networks with their infinite-width kernels; turn one into a
-    kernel of this package with `stax_kernel`. `predict` and the empirical kernels (implementations 1 and 2)
-    work as well.
+    Its ``stax`` builds convolutional and residual networks with their infinite-width kernels; `stax_kernel`
+    turns one into a kernel of this package. Its ``predict`` and its empirical kernels (implementations 1 and
+    2) work as well.
 
     Raises
     ------
     ImportError
-        If it, or frozendict, the one thing it needs beside JAX, is not installed.
+        If neural-tangents, or frozendict, which is all that it needs beside JAX here, is not installed.
     """
     try:
         with _older_jax():

@@ -16,7 +16,7 @@ from widebnn.nngp.stax import NETWORKS, stax_kernel_fn
 __all__ = ["Kernel", "nngp_kernel", "ntk_kernel", "stax_kernel"]
 
 Kernel = Callable[..., Float[Array, "n m"]]
-"""A function of `(x1, x2=None)`, (n, ...) and (m, ...) ↦ (n, m); x2 is x1 unless given."""
+"""A function ``(x1, x2=None)``, (n, ...) and (m, ...) ↦ (n, m); x2 is x1 unless given."""
 
 
 class Layer(NamedTuple):
@@ -31,19 +31,20 @@ class Layer(NamedTuple):
 def nngp_kernel(bnn: BNN) -> Kernel:
     """K, the limit of K̂ = ΨΨᵀ as all widths go to infinity (Lee et al. 2018; Matthews et al. 2018).
 
-    K^0 = x xᵀ/d_in, and for each layer K^ℓ = σ_W² E[ψ(f^{ℓ−1}) ψ(f^{ℓ−1})ᵀ] + σ_b², the last one the readout:
-    K is the covariance of the network's outputs, each of them independent of the others.
+    K^1 = σ_W² x xᵀ/d_in + σ_b², and K^ℓ = σ_W² E[ψ(f) ψ(f)ᵀ] + σ_b² with f ~ N(0, K^(ℓ−1)) for each further
+    layer, of which the readout is the last, with scales of its own. K is the covariance of each of the
+    network's outputs, which are independent of one another.
 
     Parameters
     ----------
     bnn
-        A network whose features are a `widebnn.models.FCN`, of any depth and activation, or a `CNN` or
-        `WideResNet20` of `widebnn.models`, whose kernels neural-tangents computes; widths do not matter. A
-        rotated target's network has the same kernel of its own, rotated, inputs.
+        A network whose features are a `widebnn.models.FCN`, of any depth and activation, or a
+        `widebnn.models.CNN` or `widebnn.models.WideResNet20`, whose kernels neural-tangents computes; widths
+        do not matter. The network of a rotated target has the same kernel, of its own, rotated inputs.
 
     Returns
     -------
-    A function of `(x1, x2=None)`, (n, ...) and (m, ...) ↦ (n, m).
+    A `Kernel`: a function ``(x1, x2=None)``, (n, ...) and (m, ...) ↦ (n, m).
 
     Raises
     ------
@@ -53,7 +54,7 @@ def nngp_kernel(bnn: BNN) -> Kernel:
         If the features or their activation have no known limit; from the kernel, if its inputs are not
         finite or not of the network's shape.
     ImportError
-        If neural-tangents is wanted and not installed.
+        If neural-tangents is needed and not installed.
     """
     if _in_stax(bnn):
         return stax_kernel(stax_kernel_fn(bnn), "nngp")
@@ -62,10 +63,11 @@ def nngp_kernel(bnn: BNN) -> Kernel:
 
 
 def ntk_kernel(bnn: BNN) -> Kernel:
-    """Θ, the limit of JJᵀ with J the Jacobian of an output by all parameters (Jacot et al. 2018).
+    """Θ, the limit of JJᵀ with J the Jacobian of an output in all parameters (Jacot et al. 2018).
 
-    Θ^ℓ = K^ℓ + σ_W² Θ^{ℓ−1} ⊙ E[ψ′ψ′ᵀ], Θ^1 = K^1. Under ReLU Θ has a cusp where inputs are equal: between
-    nearly equal ones float32 holds it to about √ε, on the diagonal to ε.
+    Θ^1 = K^1 and Θ^ℓ = K^ℓ + σ_W² Θ^(ℓ−1) ⊙ E[ψ′(f) ψ′(f)ᵀ], as in `nngp_kernel`. With ReLU, Θ has a cusp
+    where inputs are equal: between nearly equal inputs float32 gives it to about √ε, on the diagonal to ε,
+    with ε the rounding error.
 
     Parameters, returns and errors are those of `nngp_kernel`.
     """
@@ -76,17 +78,22 @@ def ntk_kernel(bnn: BNN) -> Kernel:
 
 
 def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
-    """A kernel of neural-tangents in the shape that `gaussian_process` takes (Novak et al. 2020).
+    """A kernel of neural-tangents in the form that `gaussian_process` takes (Novak et al. 2020).
 
-    For networks of your own, which have no closed form here; see `neural_tangents`. Where branches are
-    summed, each but one must end in a layer with weights of its own: nothing checks that.
+    It is meant for networks of your own, which have no closed form here; see `neural_tangents`. Where
+    branches are summed, all but one must end in a layer with weights of its own: this is not checked.
 
     Parameters
     ----------
     kernel_fn
-        The third thing that a layer of `neural_tangents().stax` returns.
+        The kernel function, third of the three functions that a layer of ``neural_tangents().stax`` consists
+        of.
     kind
-        "nngp" or "ntk".
+        "nngp" for K, "ntk" for Θ.
+
+    Returns
+    -------
+    A `Kernel`.
 
     Raises
     ------

@@ -26,7 +26,7 @@ class GaussianProcess:
     Attributes
     ----------
     kernel, x, y, noise_std
-        As given.
+        As given to `gaussian_process`.
     prior
         K of the observed inputs.
     factor
@@ -41,13 +41,13 @@ class GaussianProcess:
     factor: Float[Array, "n n"]
 
     def mean(self, x: NewInputs | Tabular) -> Float[Array, "m d_out"]:
-        """E[f(x) | D] = K*ᵀ K_σ²⁻¹ y."""
+        """E[f(x) | D] = K*ᵀ K_σ²⁻¹ y, with K* the kernel of observed and new inputs."""
         return _product(self._whitened(x).T, self._forward(self.y))
 
     def covariance(self, x: NewInputs | Tabular) -> Float[Array, "m m"]:
         """Cov[f_j(x) | D] = K** − K*ᵀ K_σ²⁻¹ K*, the same for each output; the noise is not in it.
 
-        Where the data leave less than rounding error, variances are 0 and never below.
+        Where less than rounding error would remain, variances are 0 and never negative.
         """
         whitened = self._whitened(x)
         covariance = self.kernel(self._new_inputs(x)) - _product(whitened.T, whitened)
@@ -60,6 +60,11 @@ class GaussianProcess:
 
         The prior is factorised by eigenvalues, so that equal inputs do no harm; the posterior covariance,
         a small difference of large numbers, is never formed.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `num_samples` is not an integer of at least 1, or `x` does not fit the observed inputs.
         """
         at_least(1, num_samples=num_samples)
         x = self._new_inputs(x)
@@ -84,7 +89,7 @@ class GaussianProcess:
         """KL from the prior process to the posterior one, KL(GP ‖ GP | D), in nats.
 
         ½ Σ_j [σ⁻² Tr K + y_:jᵀ(σ⁻²I − K_σ²⁻¹)y_:j − log det(σ⁻²K_σ²)]: also the limit of
-        KL(N(0, I) ‖ P_{θ|D}) for a network (Hron et al. 2022, Proposition 2.3).
+        KL(N(0, I) ‖ P(θ | D)) for a network (Hron et al. 2022, Proposition 2.3).
 
         Raises
         ------
@@ -123,16 +128,16 @@ def gaussian_process(
     Parameters
     ----------
     kernel
-        K, a function of `(x1, x2=None)`, such as `nngp_kernel(bnn)`.
+        K, a `Kernel`, such as what `nngp_kernel` returns.
     x, y
-        Inputs (n, ...) and observations (n, d_out).
+        Inputs (n, ...) and observations (n, d_out), or (n,) where there is one output.
     noise_std
         σ ≥ 0.
 
     Raises
     ------
     TypeError
-        If `kernel` is not a function.
+        If `kernel` is not a function, x or y does not hold real numbers, or `noise_std` is not a number.
     ValueError
         If x or y is empty, not finite or of the wrong shape, `noise_std` is negative, `kernel` does not map x
         to a finite (n, n), or K + σ²I is singular to the precision at hand.

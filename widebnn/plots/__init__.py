@@ -1,4 +1,7 @@
-"""One style, the looks of each method, one function for each kind of figure, and a slider."""
+"""One style, a look for each method, one function for each kind of figure, and a slider.
+
+Functions of figures take arrays and return the Axes that they have drawn on.
+"""
 
 from widebnn.plots._figures import (
     function_bands,

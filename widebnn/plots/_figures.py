@@ -73,15 +73,15 @@ def width_curves(
     log_y: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    """A quantity over network width, one line with its band for each method; width on a log₂ axis.
+    """A quantity over network width, a line with a band for each method; the width is on a log₂ axis.
 
     Parameters
     ----------
     width
         Widths, (width,), above 0.
     curves
-        For each name (mean, low, high), each (width,): the line and the edges of its band, as
-        `wb.diagnostics.band` returns them. NaN leaves a gap.
+        By name, (mean, low, high), each (width,): the line and the edges of its band, as
+        `widebnn.diagnostics.band` returns them. Names of `LOOKS` are drawn in its colours. NaN leaves a gap.
     ylabel
         The quantity, with its unit.
     log_y
@@ -148,7 +148,7 @@ def traces(draws: ArrayLike, *, ylabel: str, thin: int = 1, ax: Axes | None = No
     Raises
     ------
     ValueError
-        If `draws` has another number of axes or entries that are not finite, or `thin` is below 1.
+        If `draws` does not have two axes, has entries that are not finite, or `thin` is below 1.
     """
     draws = _chains(draws)
     if thin < 1:
@@ -175,15 +175,15 @@ def _mean_ranks(values: np.ndarray) -> np.ndarray:
 def rank_plot(draws: ArrayLike, *, bins: int = 20, ax: Axes | None = None) -> Axes:
     """Histograms of each chain's ranks among all draws: flat where every chain visits the same values.
 
-    Bars stand on one row per chain. The dashed line is the mean count, the grey band two standard deviations
-    of the count of independent draws around it; correlated draws scatter more widely.
+    There is one row of bars per chain. The dashed line is the mean count, and the grey band is two standard
+    deviations of the count of independent draws to either side; correlated draws scatter more widely.
 
     Parameters
     ----------
     draws
         Kept draws of one quantity, (chain, draw), two chains or more.
     bins
-        Number of bars, at most the number of draws per chain.
+        Number of bars for each chain, from 2 to the number of draws per chain.
     ax
         Axes to draw on; new ones in the package's style if None.
 
@@ -250,8 +250,8 @@ def function_bands(
     mean
         Mean of the function there, (point,).
     bands
-        Name -> (low, high), each (point,), widest first: for a Gaussian
-        `{"95 %": (mean - 1.96 * std, mean + 1.96 * std)}`, or quantiles of draws.
+        By name, (low, high), each (point,), the widest band first: for a Gaussian
+        ``{"95 %": (mean - 1.96 * std, mean + 1.96 * std)}``, or quantiles of draws.
     label
         Name of the line in the legend.
     data
@@ -264,7 +264,7 @@ def function_bands(
     Raises
     ------
     ValueError
-        If shapes do not fit or a band's low lies above its high.
+        If shapes do not fit or the lower edge of a band lies above the upper one.
     """
     x = _array("x", x, (None,))
     mean = _array("mean", mean, x.shape)
@@ -309,14 +309,14 @@ def simplex_map(
     Parameters
     ----------
     weights
-        Barycentric weights, (point, 3), as `wb.landscape.Slice` has them.
+        Barycentric weights, (point, 3), such as those of a `widebnn.landscape.Slice`.
     values
         The quantity there, (point,).
     levels
-        Edges of the bands, (level,), growing.
+        Edges of the bands, (level,), increasing; at least two.
     label
         Name of the quantity, with its unit, beside a colour bar; without it there is no bar. For one bar
-        beside several panels: `fig.colorbar(ax.collections[0], ax=axes)`.
+        beside several panels: ``fig.colorbar(ax.collections[0], ax=axes)``.
     corners
         Names of the corners: left, right, top.
     ax
@@ -325,7 +325,8 @@ def simplex_map(
     Raises
     ------
     ValueError
-        If shapes do not fit, weights are not barycentric, values are not finite, or levels do not grow.
+        If shapes do not fit, weights are not barycentric or lie on one line, values are not finite, or levels
+        do not increase.
     """
     weights = _array("weights", weights, (None, 3))
     values = _array("values", values, weights.shape[:1])
@@ -371,13 +372,13 @@ def simplex_map(
 
 @style()
 def reliability_diagram(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, ax: Axes | None = None) -> Axes:
-    """Share of right answers over confidence, one line for each method; the diagonal is calibrated.
+    """Share of right answers over confidence, a line for each method; calibrated ones lie on the diagonal.
 
     Parameters
     ----------
     curves
-        By name, (confidence, accuracy), each (bin,) in [0, 1], as `wb.metrics.reliability` has them; bins
-        that are empty, NaN in both, are left out.
+        By name, (confidence, accuracy), each (bin,) in [0, 1], as `widebnn.metrics.reliability` returns them;
+        empty bins, NaN in both, are left out.
     ax
         Axes to draw on; new ones in the package's style if None.
 

@@ -24,14 +24,14 @@ _MOVE = (
 
 
 class Slider(NamedTuple):
-    """Pictures with a slider under them, as notebooks show them."""
+    """Pictures with a slider below, which notebooks show as HTML."""
 
     pictures: list[bytes]
     """PNG files, one per value."""
     texts: list[str]
     """What the slider says at each picture."""
     start: int
-    """The picture that is shown first, and the only one without JavaScript."""
+    """Index of the picture that is shown first; without JavaScript it is the only one."""
     alt: str
     """What the pictures show, for those who do not see them."""
 
@@ -66,20 +66,20 @@ def slider(
 ) -> Slider:
     """Draw one picture per value and let the reader slide from one to the next.
 
-    The result is one piece of HTML that asks for nothing else: it works in a notebook and in a static page.
+    The result is one piece of HTML that needs nothing else: it works in a notebook and in a static page.
 
     Parameters
     ----------
     draw
         Takes a new figure in the package's style and a value, and draws on it.
     values
-        The slider's values, in order; at least two. A picture takes some 30 kB of a page.
+        The slider's values, in order; at least two. A picture takes about 30 kB of a page.
     text
-        What the slider says at a value, as a format: `"width {:,}"`.
+        What the slider says at a value, as a format string: ``"width {:,}"``.
     alt
         What the pictures show, for those who do not see them.
     start
-        Index of the value that is shown first; without JavaScript it is the only one.
+        Index of the value whose picture is shown first; without JavaScript it is the only one.
     figsize
         Width and height of a picture, in inches.
 

@@ -42,7 +42,7 @@ STYLE: dict[Any, Any] = {
     "lines.linewidth": 1.8,
     "lines.markersize": 5,
 }
-"""Matplotlib settings of every figure of the book."""
+"""Matplotlib settings of every figure of the book, by name."""
 
 LOOKS: Mapping[str, Mapping[str, Any]] = {
     name: {"color": color, "marker": marker}
@@ -71,13 +71,13 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
 }
 """Colour and marker of each parametrisation and of each sampler, the same in every figure of the book.
 
-Matplotlib's `plot` takes an entry as it is: `ax.plot(x, y, **LOOKS["pCN"])`.
+Matplotlib's ``plot`` takes an entry as it is: ``ax.plot(x, y, **wb.plots.LOOKS["pCN"])``.
 """
 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Figures made in this context look like the package's own: `with wb.plots.style(): ...`.
+    """A context in which figures get the settings of `STYLE`: ``with wb.plots.style(): ...``.
 
     Examples
     --------

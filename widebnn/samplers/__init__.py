@@ -1,4 +1,7 @@
-"""Samplers of a density proportional to exp(−½‖u‖² − U(u)), for any potential U and any pytree u."""
+"""Samplers of a density proportional to exp(−½‖u‖² − U(u)), for any potential U and any pytree u.
+
+ξ ~ N(0, I) stands for fresh noise in the shape of u, and m for a momentum.
+"""
 
 from widebnn.samplers._alternate import alternate
 from widebnn.samplers._base import Info, Potential, Sampler, State, accept

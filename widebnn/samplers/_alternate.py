@@ -17,8 +17,8 @@ class AlternateState(NamedTuple):
 def alternate(first: Sampler, second: Sampler) -> Sampler:
     """A step of `first`, then a step of `second`, on the same target: invariant if both are.
 
-    Either starts from the position alone, at the cost of one evaluation, and with a fresh momentum where it
-    carries one. The report is that of `first`, which can so be tuned as if it ran by itself.
+    Each starts from the position alone, at the cost of one evaluation, and with a fresh momentum where it has
+    one. The report is that of `first`, which can therefore be tuned as if it ran alone.
 
     Parameters
     ----------

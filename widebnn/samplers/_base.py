@@ -17,7 +17,7 @@ Potential = Callable[[Position], Float[Array, ""]]
 
 @runtime_checkable
 class State(Protocol):
-    """What a chain carries: at least its position."""
+    """What a chain carries from step to step: at least its position."""
 
     @property
     def position(self) -> Position: ...
@@ -36,11 +36,11 @@ class Sampler(NamedTuple):
     Attributes
     ----------
     init
-        `init(position, rng_key=None) -> state`; the key is needed by samplers that carry a momentum.
+        ``init(position, rng_key=None) -> state``; samplers with a momentum need the key.
     step
-        `step(rng_key, state) -> (state, info)`; the report is an `Info`, or has at least its fields.
+        ``step(rng_key, state) -> (state, info)``; the report is an `Info`, or has at least its fields.
     potentials
-        The potentials it was built on, by which `widebnn.sample` sees that they are those of the target.
+        The potentials it was built on, which `widebnn.sample` compares with that of the target.
     """
 
     init: Callable[..., State]
@@ -83,6 +83,19 @@ def accept[S: State](
     """Metropolis–Hastings: move to `proposal` with probability min(1, exp(log_ratio)).
 
     A ratio that is not a number rejects: a diverged proposal must never be kept.
+
+    Parameters
+    ----------
+    rng_key
+        Key of the decision.
+    log_ratio
+        Log of the acceptance ratio.
+    state, proposal
+        The state now, and the one proposed.
+
+    Returns
+    -------
+    The state that is kept, and the report.
 
     Raises
     ------

@@ -27,7 +27,7 @@ def conditional(
     part
         Field that moves, or a tuple of fields that move together.
     make
-        Function from a potential of that field, or of a dictionary of those fields, to a sampler, such as
+        Function from a potential of that field, or of a dict of those fields, to a sampler, such as
         `elliptical_slice`.
 
     Raises
@@ -35,7 +35,7 @@ def conditional(
     TypeError
         If `potential` or `make` is not callable.
     ValueError
-        If a position has no such field, when a chain starts.
+        When a chain starts, if the position has no such field.
 
     Examples
     --------

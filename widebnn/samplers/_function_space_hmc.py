@@ -62,23 +62,25 @@ def function_space_hmc(
 ) -> Sampler:
     """HMC for a density proportional to exp(−½‖u‖² − U(u)) whose moves are exact at U = 0.
 
-    m ← √(1 − γ) m + √γ ξ, then kicks and rotations, accepted with −ΔH; on rejection the momentum flips.
+    m ← √(1 − γ) m + √γ ξ, then `num_steps` times half a kick −(h/2)∇U, a rotation of (u, m) by the angle h
+    and half a kick. The proposal is accepted with probability min(1, exp(−ΔH)), H = U + ½‖u‖² + ½‖m‖²; on
+    rejection the momentum changes sign.
 
     Parameters
     ----------
     potential
         U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
     step_size
-        h in (0, π/2], the angle of a rotation: π/2 in all exchanges position and momentum.
+        h in (0, π/2], the angle of a rotation, in radians: π/2 in all exchanges position and momentum.
     num_steps
         Kicks of a proposal, one gradient each; by default round(1/h), but at least 1 and at most 32: one
         radian in all.
     damping
         γ in (0, 1], the share of the momentum's variance that is refreshed; all of it by default.
     jitter
-        In [0, 1]: the angle of each proposal is drawn evenly from (1 ± jitter) h, so that no trajectory is in
-        tune with a period of the target. All chains make the same number of kicks, as those that run side by
-        side wait for one another.
+        In [0, 1]: the angle of each proposal is uniform on (1 ± jitter) h, at most π/2, so that no trajectory
+        resonates with a period of the target. All chains make the same number of kicks, since chains that run
+        side by side wait for one another.
 
     Raises
     ------

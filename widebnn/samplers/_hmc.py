@@ -21,10 +21,20 @@ def leapfrog(
 ) -> Callable[[GradientState, Position], tuple[GradientState, Position, Float[Array, ""]]]:
     """Half a kick −ε/2 (u + ∇U), a drift ε m, half a kick; `num_steps` times.
 
+    Parameters
+    ----------
+    potential
+        U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
+    step_size
+        ε > 0.
+    num_steps
+        Number of steps.
+
     Returns
     -------
     Callable
-        (state, m) ↦ (state′, m′, ΔH). Reversible: from (state′, −m′) it leads back to (state, −m).
+        (state, m) ↦ (state′, m′, ΔH) with H = U + ½‖u‖² + ½‖m‖². It is reversible: from (state′, −m′) it
+        leads back to (state, −m).
 
     Raises
     ------
@@ -65,7 +75,10 @@ def leapfrog(
 
 
 def hmc(potential: Potential, step_size: Number, num_steps: int) -> Sampler:
-    """HMC for a density proportional to exp(−½‖u‖² − U(u)), accepted with −ΔH.
+    """HMC for a density proportional to exp(−½‖u‖² − U(u)).
+
+    The momentum is drawn afresh for each proposal, which is accepted with probability min(1, exp(−ΔH)),
+    H = U + ½‖u‖² + ½‖m‖².
 
     Parameters
     ----------

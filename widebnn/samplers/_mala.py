@@ -15,7 +15,7 @@ __all__ = ["mala"]
 
 
 def mala(potential: Potential, step_size: Number) -> Sampler:
-    """MALA for a density proportional to exp(−½‖u‖² − U(u)): v = u − (ε²/2)(u + ∇U(u)) + εξ.
+    """MALA for a density proportional to exp(−½‖u‖² − U(u)): it proposes v = u − (ε²/2)(u + ∇U(u)) + εξ.
 
     Parameters
     ----------

@@ -20,6 +20,8 @@ __all__ = ["pcn"]
 def pcn(potential: Potential, step_size: Number) -> Sampler:
     """The pCN sampler for a density proportional to exp(−½‖u‖² − U(u)).
 
+    It proposes v = √(1 − β²) u + βξ, accepted with probability min(1, exp(U(u) − U(v))).
+
     Parameters
     ----------
     potential

@@ -19,7 +19,8 @@ __all__ = ["pcnl"]
 def pcnl(potential: Potential, step_size: Number) -> Sampler:
     """The pCNL sampler for a density proportional to exp(−½‖u‖² − U(u)).
 
-    v = [(2 − δ)u − 2δ∇U(u) + √(8δ) ξ]/(2 + δ), accepted with ρ(u, v) − ρ(v, u) where
+    It proposes v = [(2 − δ)u − 2δ∇U(u) + √(8δ) ξ]/(2 + δ), accepted with probability
+    min(1, exp(ρ(u, v) − ρ(v, u))) where
     ρ(u, v) = U(u) + ½⟨v − u, ∇U(u)⟩ + (δ/4)⟨u + v, ∇U(u)⟩ + (δ/4)‖∇U(u)‖².
 
     Parameters

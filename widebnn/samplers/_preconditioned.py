@@ -22,7 +22,7 @@ class Gaussian(NamedTuple):
     mean
         m, a position of k coordinates.
     factor
-        L, lower triangular, in the order of `jax.flatten_util.ravel_pytree(mean)`.
+        L, lower triangular, in the order of ``jax.flatten_util.ravel_pytree(mean)``.
     """
 
     mean: Position
@@ -53,13 +53,14 @@ def preconditioned(
 ) -> Sampler:
     """A sampler that moves v in place of u = m + Lv.
 
-    A density that is nearly N(m, LLᵀ) in u is nearly N(0, I) in v, where a sampler goes far: its potential is
-    U(m + Lv) + ½‖m + Lv‖² − ½‖v‖². The density stays what it is, whatever the Gaussian.
+    A density that is nearly N(m, LLᵀ) in u is nearly N(0, I) in v, where samplers make long moves: its
+    potential is U(m + Lv) + ½‖m + Lv‖² − ½‖v‖². The density that is sampled is the same, whatever the
+    Gaussian.
 
     Parameters
     ----------
     potential
-        U of the position.
+        U of the position u.
     gaussian
         m and L.
     make

@@ -40,19 +40,19 @@ class _Updates(NamedTuple):
 
 
 def readout_scales(target: HasScales, num_updates: int = 10) -> Sampler:
-    """A step is several updates of σ and of the readout's scale by elliptical slices, all else held.
+    """A step is several updates of σ and of the readout's scale by elliptical slices, all else held fixed.
 
     Parameters
     ----------
     target
         `widebnn.targets.scaled`, of a target whose readout is integrated out.
     num_updates
-        Slices per eigendecomposition.
+        Number of slices per eigendecomposition.
 
     Raises
     ------
     TypeError
-        If the target has no readout scales.
+        If `target` has no scales; when a chain steps, if its readout is not integrated out.
     ValueError
         If `num_updates` is below 1.
 

@@ -27,21 +27,22 @@ class _Rescaled(NamedTuple):
 
 
 def rescaled(target: HasScales, multiplies: Mapping[str, str], num_updates: int = 10) -> Sampler:
-    """A step is several updates of every scale s named in `multiplies`, by elliptical slices, with sφ held.
+    """A step updates each scale s named in `multiplies` several times, by elliptical slices at fixed sφ.
 
-    With D entries of φ, the density of u given sφ is proportional to
-    exp(−½u²) s(u)^{−D} exp(−‖sφ‖² / 2s(u)²): an update costs no more than ‖φ‖², as the network stays what it
-    is.
+    With D entries of φ, the density of the scale's coordinate u given sφ is proportional to
+    exp(−½u²) s(u)^(−D) exp(−‖sφ‖²/(2s(u)²)). An update costs no more than ‖φ‖², since the network's outputs
+    do not change. Where the data say much about the weights sφ, s hardly moves at fixed φ; where they say
+    little, it hardly moves at fixed sφ.
 
     Parameters
     ----------
     target
         `widebnn.targets.scaled`.
     multiplies
-        By name of a scale below the readout, the last key of the leaves of `position.network` that it
+        By name of a scale below the readout, the last key of the leaves of ``position.network`` that it
         multiplies: ``{"weight_std": "kernel", "bias_std": "bias"}`` for `widebnn.models.FCN`.
     num_updates
-        Slices per scale.
+        Number of slices per scale.
 
     Raises
     ------

@@ -15,7 +15,7 @@ __all__ = ["rwm"]
 
 
 def rwm(potential: Potential, step_size: Number) -> Sampler:
-    """Random-walk Metropolis for a density proportional to exp(−½‖u‖² − U(u)): v = u + βξ.
+    """Random-walk Metropolis for a density proportional to exp(−½‖u‖² − U(u)): it proposes v = u + βξ.
 
     Parameters
     ----------

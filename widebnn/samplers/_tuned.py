@@ -62,15 +62,16 @@ def tuned(
 
     After step t = 1, 2, …, with a the acceptance rate averaged over the chains,
 
-        log ε ← min(log ε + c, log ε_max),  c = t^{-0.6} (a − a*)/(a*(1 − a*)), clipped to [−1, 1].
+        log ε ← min(log ε + c, log ε_max),  c = t^(−0.6) (a − a*)/(a*(1 − a*)), clipped to [−1, 1].
 
-    After burn-in the average of log ε with weights t^{-0.75} is used and does not change any more.
+    After burn-in ε no longer changes: its logarithm is the average of log ε over burn-in in which step t
+    enters with weight t^(−0.75), and what came before with the rest.
 
     Parameters
     ----------
     make
         Function from a step size to a sampler of this package or of BlackJAX, such as
-        `functools.partial(widebnn.samplers.pcn, target.potential)`.
+        ``functools.partial(wb.samplers.pcn, target.potential)``.
     target_acceptance
         a* in (0, 1).
     step_size
@@ -81,15 +82,16 @@ def tuned(
     Returns
     -------
     Tuned
-        To be passed to `widebnn.sample` as the sampler; `Draws.step_size` is the step size that was found.
+        To be passed to `widebnn.sample` as the sampler; ``step_size`` of the `widebnn.Draws` is the step size
+        that was found.
 
     Raises
     ------
     TypeError
-        If `make` is not a function from a step size to a sampler, or one of the others is not a number.
+        If `make` is not a function from a step size to a sampler, or another argument is not a number.
     ValueError
         If `target_acceptance` lies outside (0, 1), a step size is not positive, `step_size` exceeds
-        `max_step_size`, or the sampler does not take one of them.
+        `max_step_size`, or the sampler refuses one of the two.
     """
     if not callable(make):
         raise TypeError(f"make must be a function from a step size to a sampler; got {make!r}")

@@ -35,12 +35,12 @@ class Units(NamedTuple):
     Attributes
     ----------
     embedding
-        Ψ of a position, (n, p): a column for each unit, then those that no unit changes.
+        Function from a position to Ψ: a column for each unit, then those that no unit changes.
     is_unit
-        Shaped like a position: whether the last axis of a leaf counts the units, entry k of it being seen by
-        column k of Ψ alone.
+        A pytree of booleans with the structure of a position: whether the last axis of a leaf counts the
+        units, so that column k of Ψ alone depends on entry k of it.
     num_units
-        d_L.
+        Number of units, d_L.
     y
         Observations (n, d_out).
     noise_std
@@ -72,10 +72,11 @@ class UnitwiseState(NamedTuple):
 def unitwise(target: HasUnits, block_size: int = 1) -> Sampler:
     """A step is a sweep: one block of units after another is offered fresh weights from the prior.
 
-    A block is accepted with −ΔU. In data space, with P = K̂_σ²⁻¹, G = PV, M = S + VᵀG and b = Gᵀy,
-    ΔU = −½ Σ_j b_:jᵀM⁻¹b_:j + (d_out/2) log|det M|, and an acceptance makes P ← P − G M⁻¹Gᵀ: 8 n² d_L
-    operations per sweep beside the product that makes all proposals. P is computed anew for each sweep. Where
-    n > p the inverse of σ²I + ΨᵀΨ takes its place.
+    A block is accepted with probability min(1, exp(−ΔU)). In data space, K̂_σ² = ΨΨᵀ + σ²I changes by VSVᵀ,
+    where V holds the new and the old columns of the block in Ψ, and S = diag(+1, …, −1, …). With P = K̂_σ²⁻¹,
+    G = PV, M = S + VᵀG and b = Gᵀy, ΔU = −½ Σ_j b_:jᵀM⁻¹b_:j + (d_out/2) log |det M|, and an acceptance makes
+    P ← P − GM⁻¹Gᵀ: 8n²d_L operations per sweep, besides the product that makes all proposals. P is computed
+    anew for each sweep. Where n > p, the inverse of σ²I + ΨᵀΨ takes its place.
 
     The weights into the top hidden layer move and nothing else: with several hidden layers, `alternate` it
     with a sampler that moves those below.
@@ -83,15 +84,15 @@ def unitwise(target: HasUnits, block_size: int = 1) -> Sampler:
     Parameters
     ----------
     target
-        `widebnn.targets.marginal`, or that target rotated.
+        `widebnn.targets.marginal`, or that target rotated or whitened.
     block_size
-        m: units that are accepted or rejected together. Larger blocks make fewer, larger updates and are
-        accepted less.
+        m, the number of units that are accepted or rejected together. Larger blocks make fewer, larger
+        updates and are accepted less often.
 
     Raises
     ------
     TypeError
-        If the target offers no units.
+        If `target` has no units.
     ValueError
         If `block_size` is below 1 or does not divide the number of units.
     """

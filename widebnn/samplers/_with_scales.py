@@ -21,12 +21,12 @@ def with_scales(
 ) -> Sampler:
     """A step on the network at its scales, then updates of all scales at that network.
 
-    σ and the readout's scale come from their exact conditional where the readout is integrated out
-    (`readout_scales`), the layers' scales by an elliptical slice. Given the `limit`, one elliptical slice
-    about it comes first, and moves all scales together: readout and layers make up for one another, so that
-    each alone goes slowly. In a wide network that slice is nearly an independent draw. Given what each scale
-    `multiplies`, it also moves with the weights themselves held (`rescaled`), which helps where the data say
-    much about them.
+    Where the readout is integrated out, σ and the readout's scale are updated by their exact conditional
+    (`readout_scales`). All other scales are updated by an elliptical slice. Given the `limit`, one elliptical
+    slice about it comes first and moves all scales together: readout and layers compensate for one another,
+    so that each alone mixes slowly. In a wide network that slice is nearly an independent draw. Given what
+    each scale `multiplies`, scales also move with the weights themselves held fixed (`rescaled`), which helps
+    where the data say much about them.
 
     The report is that of the network's step, so that its step size can be tuned::
 
@@ -44,14 +44,14 @@ def with_scales(
     make
         Function from a potential of the network's position to a sampler of it.
     limit
-        The posterior of the scales at infinite width, `target.limiting_scales()`.
+        The posterior of the scales at infinite width, what ``target.limiting_scales()`` returns.
     multiplies
         As in `rescaled`.
 
     Raises
     ------
     TypeError
-        If the target has no scales, or `make` is not callable.
+        If `target` has no scales, or `make` is not callable.
     """
     if not isinstance(target, HasScales):
         raise TypeError(f"target must be made by targets.scaled; got {type(target).__name__}")

@@ -1,4 +1,7 @@
-"""A framework for experiments, the claims that rest on them, and their results; it knows no experiment."""
+"""A framework for experiments, the claims that rest on them, and their results.
+
+The experiments themselves are in `widebnn.experiments`.
+"""
 
 from widebnn.study._sweep import place, sweep
 from widebnn.study.claim import VERDICTS, Claim, Finding, verdict

@@ -21,7 +21,7 @@ __all__ = ["place", "sweep"]
 
 
 def place(folder: str | os.PathLike, config: Any) -> Path:
-    """Where a sweep into `folder` stores the results of `config`: `<its class>-<its hash>.json`.
+    """Where a sweep into `folder` stores the results of `config`: ``<its class>-<its hash>.json``.
 
     Raises
     ------
@@ -46,36 +46,36 @@ def sweep[C](
     executor: Executor | None = None,
     progress: bool = True,
 ) -> list[Results]:
-    """The results of `function(config)` for every configuration: those stored are loaded, the others run.
+    """The results of ``function(config)`` for every configuration: stored ones are loaded, the others run.
 
-    Whoever runs a configuration writes its results as soon as they are there, in one piece. A sweep that was
-    stopped, or lost a worker, goes on by the same call, and nothing runs again that was stored. A
-    configuration that fails costs no other.
+    Whichever process runs a configuration writes its results, in one piece, as soon as they are complete. A
+    sweep that was stopped, or that lost a worker, is continued by the same call, and nothing that was stored
+    runs again. A configuration that fails does not stop the others.
 
     Parameters
     ----------
     function
         Takes a configuration and yields or returns rows, dictionaries of numbers and names; an experiment is
-        one. To an executor it goes by its name: it must be of a module that workers can import, with this
-        package in the same version. A notebook is none; `%%writefile` makes a module of a cell.
+        one. An executor gets its name: it must be in a module that workers can import, with the same version
+        of this package. A notebook is not such a module; ``%%writefile`` makes a module of a cell.
     configs
-        Instances of frozen dataclasses of numbers, names and tuples of them, no two alike. To an executor
-        they go as JSON and the name of their class.
+        Instances of frozen dataclasses of numbers, names and tuples of them, no two equal. An executor gets
+        them as JSON with the name of their class.
     folder
-        Where `place` puts one file per configuration; made if there is none. All workers must see it under
-        this name, on a cluster on a shared file system.
+        Where `place` puts one file per configuration; made where it is missing. All workers must see it under
+        this name: on a cluster, on a shared file system.
     executor
-        Any `concurrent.futures.Executor`; without one, everything runs here, one after the other. For
-        processes of this machine, `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`:
-        JAX does not survive a fork. For many machines, Dask's `Client.get_executor()`, which also goes on
-        when a worker dies.
+        Any `concurrent.futures.Executor`; without one, everything runs in this process, one configuration
+        after another. For processes on this machine,
+        ``ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))``: JAX does not survive a fork.
+        For many machines, Dask's ``Client.get_executor()``, which also goes on when a worker dies.
     progress
         Whether to show a progress bar, one unit per configuration.
 
     Returns
     -------
     list of Results
-        In the order of `configs`.
+        One for each configuration, in the order of `configs`.
 
     Raises
     ------
@@ -83,13 +83,13 @@ def sweep[C](
         If `function` is not a function, `executor` is not an executor, a configuration is not an instance of
         a dataclass, or the function or a configuration cannot be sent to the executor.
     ValueError
-        If a configuration appears twice, `folder` holds anything that no sweep has written, or a stored file
-        is damaged; before anything runs.
+        Before anything runs, if a configuration appears twice, `folder` holds anything that no sweep has
+        written, or a stored file is damaged.
     NotADirectoryError
         If `folder` is a file.
     ExceptionGroup
-        After all others are stored, if configurations failed: their errors, each with a note that names the
-        configuration.
+        After all others are stored, if configurations failed: it holds their errors, each with a note that
+        names the configuration.
 
     Examples
     --------

@@ -20,7 +20,7 @@ VERDICTS = (
     "not testable at this scale",
     "not yet run",
 )
-"""What `verdict` can say of a claim of the papers."""
+"""The verdicts that `verdict` can return."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,16 @@ class Finding:
     below
         The upper end of the interval.
     decides
-        Whether the verdict follows this number alone; the others of the claim are then shown beside it.
+        Whether the verdict follows from this number alone; the other numbers of the claim are then only
+        shown.
     null
         The value that a deciding number has where the effect that the paper claims is absent; by default the
-        end of the interval. A value between the two has the paper's sign but not its size.
+        finite end of the interval. A value between the two has the paper's sign but not its size.
     resolved
         Whether it rests on enough effective samples (`widebnn.diagnostics.LEAST_RESOLVED`).
     degrees
-        Of freedom of the error: one less than the chains or repeats whose scatter tells it.
+        Degrees of freedom of the error: one less than the number of chains or repeats from whose scatter it
+        comes.
     """
 
     what: str
@@ -65,7 +67,7 @@ class Finding:
 
     @property
     def error(self) -> float | None:
-        """Its standard error; None where a single run gives none."""
+        """The standard error of the number; None where a single run gives none."""
         return measured(self.measure).error
 
     @property
@@ -75,24 +77,24 @@ class Finding:
 
     @property
     def margin(self) -> float:
-        """Three standard errors, or what is as rare in Student's t where few values tell the error."""
+        """Three standard errors, or with finite `degrees` the quantile of Student's t that is as rare."""
         quantile = 3.0 if math.isinf(self.degrees) else float(t.isf(norm.sf(3.0), self.degrees))
         return quantile * (self.error or 0.0)
 
     @property
     def holds(self) -> bool:
-        """Whether the value lies inside by more than its margin (inside, where it has no error)."""
+        """Whether the value lies inside the interval by more than its margin, which is 0 without an error."""
         within = self.above < self.value - self.margin and self.value + self.margin < self.below
         return self.is_known and within
 
     @property
     def is_excluded(self) -> bool:
-        """Whether the value lies outside by more than its margin."""
+        """Whether the value lies outside the interval by more than its margin."""
         return self.value + self.margin < self.above or self.value - self.margin > self.below
 
     @property
     def answer(self) -> str:
-        """How it is answered, by "yes", "no", "open" where the margin does not tell, or "not resolved"."""
+        """In a word, "yes", "no", "open" where the margin leaves it undecided, or "not resolved"."""
         if not self.is_known:
             return "not resolved"
         if self.holds:
@@ -101,7 +103,7 @@ class Finding:
 
     @property
     def sign(self) -> int:
-        """1 where the value is off `null` to the side of the interval, −1 to the other, 0 where neither."""
+        """1 where the value is beyond `null` towards the interval, −1 the other way, 0 within the margin."""
         is_above = math.isfinite(self.above)
         null = (self.above if is_above else self.below) if self.null is None else self.null
         off = (self.value - null) * (1 if is_above else -1)
@@ -126,31 +128,31 @@ class Claim:
     Attributes
     ----------
     id
-        Of the row: H- stands for Hron et al. (2022), P- for Pezzetti et al. (2025), V- for Huix et al. (2022)
-        and X- for what none of them has.
+        Id of the row: H- stands for Hron et al. (2022), P- for Pezzetti et al. (2025), V- for Huix et al.
+        (2022) and X- for what none of them has.
     where
-        In the paper: a figure or a theorem.
+        Place in the paper: a figure or a theorem.
     claim
-        In one sentence.
+        The claim, in one sentence.
     paper
         The paper's trend, in words, or what `number` is a number of and where; empty for X-.
     number
         The number that the paper states, in words, such as "50 times"; empty where it states none.
     experiment
-        The name of the experiment.
+        Name of the experiment.
     summarise
-        What results say of the claim.
+        Function from results to what they say of the claim.
     rule
         What is asked of the results, in words.
     would_change
-        What would change the verdict, or put it to a harder test, in words; empty where nobody knows.
+        What would change the verdict, or put it to a harder test, in words; empty where that is not known.
     errs
-        Whether it is the paper or its code that errs: a claim that holds then corrects it.
+        Whether the claim is that the paper or its code errs: if the claim holds, it corrects the paper.
     mended
-        Why the rule was changed after the results that ship were known, in words that follow "because"; empty
-        where the rule is older than they are.
+        Why the rule was changed after the shipped results were known, in words that follow "because"; empty
+        where the rule is older than the results.
     page
-        Of the book, without its ending, and, after a #, the name of the figure or section there.
+        Page of the book, without its extension, and, after a #, the name of the figure or section there.
     """
 
     id: str
@@ -169,24 +171,24 @@ class Claim:
 
     @property
     def chapter(self) -> str:
-        """The page alone."""
+        """`page` without the figure or section."""
         return self.page.partition("#")[0]
 
     @property
     def figure(self) -> str:
-        """The name of the figure or section."""
+        """Name of the figure or section in `page`; empty if it has none."""
         return self.page.partition("#")[2]
 
 
 def verdict(claim: Claim, findings: Sequence[Finding]) -> str:
-    """A verdict, by one rule for all claims.
+    """The verdict on a claim, by one rule for all claims.
 
     Where one finding decides: "reproduced" if it holds, or "corrected" where the claim is that the paper or
     its code errs; "reproduced in part" if it has the sign but not the size; "contradicted" if it has the
-    opposite sign; "not testable at this scale" if it is not resolved, or excludes neither the size nor that
-    there is nothing; "not reproduced" otherwise. Where none does, as where a theorem says several things:
-    "reproduced" (or "corrected") if all hold, "reproduced in part" if some do, "not reproduced" if none does;
-    "not testable at this scale" if none is resolved. Where there are no findings, "not yet run".
+    opposite sign; "not testable at this scale" if it is not resolved, or excludes neither the size nor the
+    absence of the effect; "not reproduced" otherwise. Where none does, as where a theorem says several
+    things: "reproduced" (or "corrected") if all hold, "reproduced in part" if some do, "not reproduced" if
+    none does; "not testable at this scale" if none is resolved. Where there are no findings, "not yet run".
 
     Raises
     ------

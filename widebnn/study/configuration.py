@@ -25,9 +25,9 @@ Positives = tuple[Positive, ...]
 class Configuration:
     """What an experiment is run with. A subclass is a frozen dataclass of numbers, names and tuples of them.
 
-    The annotation of a field says what it is, what it must be and what it means. What it must be is said by
-    functions that take a value under the name of the field and raise an error. They see each entry of a
-    tuple, which must have at least one. The docstring of the class gets sections that say all of this.
+    The annotation of a field gives its type, the checks of its value, and its meaning in words. A check is a
+    function that takes the value under the name of the field and raises an error. It is called on each entry
+    of a tuple, which must have at least one. The docstring of the class gets sections that state all of this.
 
     Examples
     --------
@@ -64,10 +64,10 @@ class Configuration:
         self.check()
 
     def check(self) -> None:
-        """Raise an error where fields do not go together."""
+        """Raise a ValueError where fields do not go together; a subclass may override it."""
 
     def one_each(self, of: str, *names: str) -> None:
-        """Raise an error where the fields `names` have more or fewer entries than the field `of`."""
+        """Raise a ValueError where the fields `names` have more or fewer entries than the field `of`."""
         wanted = getattr(self, of)
         for name in names:
             if len(given := getattr(self, name)) != len(wanted):
@@ -104,7 +104,7 @@ def _documented(cls: type) -> str:
     lines += ["", "Raises", "------", "TypeError, ValueError"]
     rule = cls.check.__doc__ if cls.check is not Configuration.check else None  # type: ignore[attr-defined]
     together = f", or unless {inspect.cleandoc(rule)}" if rule else "."
-    return "\n".join([*lines, _indented(f"If a field is not what stands above{together}")])
+    return "\n".join([*lines, _indented(f"If a field is not as stated above{together}")])
 
 
 def _wanted(check: Any) -> str:

@@ -21,17 +21,17 @@ Summary = Callable[..., Iterable[Finding]]
 
 
 class Cost(NamedTuple):
-    """Guesses of what a configuration takes.
+    """Guesses of what a configuration costs.
 
     Attributes
     ----------
     operations
-        A number proportional to its arithmetic.
+        A number proportional to its arithmetic operations.
     steps
-        How many steps it takes one after another; None where the host computes, and no other device makes it
-        faster.
+        Number of steps that it takes one after another; None where the host computes, and no other device
+        makes it faster.
     floats
-        How many numbers it holds on the device at once; None where nobody counted.
+        Number of floats that it holds on the device at once; None where that is not known.
     """
 
     operations: float
@@ -42,12 +42,13 @@ class Cost(NamedTuple):
 class Experiment[C]:
     """A function of a configuration that yields rows, and what belongs to it; made by `experiment`.
 
-    It has the name and the module of the function, by which a worker of a sweep imports it.
+    It has the name and the module of the function, by which a worker of a sweep imports it. Called with a
+    configuration, it yields the rows.
 
     Attributes
     ----------
     name
-        That of the function. Results are stored as `<name>_<scale>.json`.
+        Name of the function. Results are stored as ``<name>_<scale>.json``.
     title, cost
         As given to `experiment`.
     scales
@@ -109,12 +110,12 @@ class Experiment[C]:
         Raises
         ------
         ValueError
-            If there is none; the message says at which there is one.
+            If there is none; the message names the scales that have one.
         """
         return self.scales[one_of(self.scales, scale=scale)]
 
     def files(self, folder: str | os.PathLike) -> dict[str, Path]:
-        """Its results in a folder, by scale, from the smallest that there is."""
+        """Files with its results in a folder, by scale, the smallest first."""
         paths = {scale: Path(folder) / f"{self.name}_{scale}.json" for scale in SCALES}
         return {scale: path for scale, path in paths.items() if path.exists()}
 
@@ -128,18 +129,18 @@ class Experiment[C]:
         return parts
 
     def claim(self, id: str, **words: Any) -> Callable[[Summary], Summary]:
-        """Decorate what summarises rows as findings, and register the claim that they decide.
+        """A decorator that registers the claim which a function's findings decide.
 
-        The function takes `Rows`, or all `Results` where its parameter is called `results`, and yields
-        findings. The order of rows is that in which parts were declared, and no finding may depend on it.
-        The function is returned as it is, so that it can serve several claims.
+        The function takes `Rows`, or `Results` where its parameter is called ``results``, and yields
+        findings. Rows are in the order in which parts were declared, and no finding may depend on it. The
+        function is returned as it is, so that it can serve several claims.
 
         Parameters
         ----------
         id
-            Of the row of the ledger.
+            Id of the row of the ledger.
         words
-            The other fields of `widebnn.study.Claim`, but for those that are known here.
+            The other fields of `widebnn.study.Claim`, except `experiment` and `summarise`.
         """
 
         def register(summary: Summary) -> Summary:
@@ -168,21 +169,26 @@ def experiment[C](
     Parameters
     ----------
     title
-        What it looks at, in a phrase.
+        What the experiment looks at, in a phrase.
     scales
         The configuration of each scale, all of one class: a subclass of `widebnn.study.Configuration`, or
         another frozen dataclass of numbers, names and tuples of them.
     cost
-        What a configuration takes, as a guess.
+        Function from a configuration to a guess of its cost.
     parts
-        Fields whose entries are independent of one another: the experiment falls into one part for each
-        combination of them, the first outermost. Fields that go together stand in one tuple. Without any it
-        stays whole.
+        Fields whose entries are independent of one another: the experiment splits into one part for each
+        combination of them, the first field outermost. Fields that go together stand in one tuple. Without
+        any, the experiment is not split.
     observes
-        Loaders of `widebnn.data` by name, each with the number of records to observe, where parts differ in
-        them: a run looks for the data of all before it begins the first.
+        Function from a configuration to names of loaders of `widebnn.data`, each with the number of records
+        to observe: a run looks for the data of all parts before it begins the first.
     flops
-        What results tell of the speed of the device that made them, in operations per second, if they do.
+        Function from results to the speed of the device that made them, in operations per second, if they
+        tell it.
+
+    Returns
+    -------
+    A decorator that makes an `Experiment` of the function.
 
     Raises
     ------

@@ -14,22 +14,22 @@ FORMAT = "widebnn ledger 2"
 
 
 def as_json(entries: Iterable[Entry]) -> str:
-    """The ledger as JSON, in a format that stays as it is; another would have another name.
+    """The ledger as JSON, in a stable format; a changed format will have another name.
 
-    An object of "format", which is `FORMAT`, and "rows", a list in the order of the page. Each row has all of
-    these, and null where there is nothing to say:
+    The JSON is an object of "format", which is "widebnn ledger 2", and "rows", a list in the order of the
+    page. Each row has all of these keys, with null where there is nothing to say:
 
-    - "id", which no two rows share, and "experiment"; "claim", "rule", "mended" (why the rule is younger than
-      the results) and "would_change", in words;
-    - "verdict", the word on the page, which says what each means;
+    - "id", which no two rows share, and "experiment"; "claim", "rule", "mended" (why the rule was
+      changed after the results) and "would_change", in words;
+    - "verdict", the word on the ledger's page, which says what each word means;
     - "paper", null for claims of this book, or else "where" in the paper, its "trend" and its "number", in
       words;
     - "ours", a list of what was measured, empty without results: "what", the "value" and its standard
       "error", "above" and "below", the ends of the interval that the claim puts it in, whether it is
       "resolved", whether it "holds", and whether it "decides" the verdict;
-    - "scale", "device", "seconds" and "commit" of the run; where parts were run by several, their devices and
-      commits are joined by semicolons;
-    - "page" of the book, and after a # the figure or section there.
+    - "scale", "device", "seconds" and "commit" of the run; where parts ran on several devices or commits,
+      these are joined by semicolons;
+    - "page", the page of the book, and after a # the figure or section there.
 
     Numbers are finite: a value that is not resolved, an error that is not known and an end that the interval
     does not have are null.

@@ -10,10 +10,10 @@ __all__ = ["Measure"]
 
 
 class Measure(NamedTuple):
-    """A value and its standard error; None where there is none.
+    """A value and its standard error; `error` is None where none is known.
 
-    Differences and ratios are of independent measures. A ratio has its error to first order, and is NaN where
-    the denominator is not positive. A plain number counts as exact.
+    Differences and ratios take the measures as independent. A ratio has its error to first order, and is NaN
+    where the denominator is not positive. A plain number counts as exact.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class Measure(NamedTuple):
 
     @classmethod
     def of(cls, row: Mapping[str, Any], name: str) -> "Measure":
-        """What a row has in the columns `<name>` and `<name>_error`."""
+        """The measure in the columns ``<name>`` and ``<name>_error`` of a row."""
         return cls(row[name], row[f"{name}_error"])
 
     def columns(self, name: str) -> dict[str, float | None]:

@@ -40,17 +40,17 @@ class Results:
     Attributes
     ----------
     rows
-        One dictionary of numbers and names for each thing that was measured.
+        One dict of numbers and names for each thing that was measured.
     config
         The configuration, as a dictionary; seeds are part of it.
     provenance
-        Seconds, and of them `compile_seconds`, those of compiling, where they are known; device, commit and
-        versions; and `peak_bytes`, the most memory that the process had taken until the results were stored,
-        of the host and, where there is one, of the accelerator.
+        "seconds", the wall time, and "compile_seconds", its part spent compiling, where that is known;
+        "device", "commit" and "versions"; and "peak_bytes", the most memory that the process had used until
+        the results were stored, of the host and, where there is one, of the accelerator.
     name
-        The experiment's name, as in the name of the file; empty if it has none.
+        Name of the experiment, as in the name of the file; empty if the file has another name.
     scale
-        The scale, as in the name of the file; empty if it has none.
+        The scale, as in the name of the file; empty if the file has another name.
     """
 
     rows: Rows
@@ -111,7 +111,7 @@ def save(
     seconds: float,
     compile_seconds: float | None = None,
 ) -> Results:
-    """Write results with their provenance; an older file is replaced only once the new one is whole.
+    """Write results with their provenance; an older file is replaced only when the new one is complete.
 
     Parameters
     ----------
@@ -124,14 +124,15 @@ def save(
     seconds
         Wall time of the whole experiment.
     compile_seconds
-        Those of them that compiling took, if that is known.
+        The part of `seconds` spent compiling, if that is known.
 
     Raises
     ------
     FileExistsError
-        If `path` holds results of another configuration, or something that is not ours.
+        If `path` holds results of another configuration, or anything else.
     OSError
-        If the file cannot be written, for instance for want of space; what was stored before stays as it is.
+        If the file cannot be written, for instance because the disk is full; what was stored before stays as
+        it is.
 
     Examples
     --------
@@ -213,7 +214,8 @@ def load(path: str | os.PathLike, config: Any) -> Results:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not ours, is damaged, was made with another configuration, or its own was edited since.
+        If the file does not hold results of this package, is damaged, was made with another configuration, or
+        states a configuration that was edited afterwards.
 
     Examples
     --------
@@ -245,7 +247,7 @@ def load(path: str | os.PathLike, config: Any) -> Results:
 
 
 def load_or_run[C](path: str | os.PathLike, config: C, run: Callable[[C], Iterable[Row]]) -> Results:
-    """The results at `path`, or, where there is no such file, those of `run(config)`, saved there.
+    """The results at `path`, or, where there is no such file, those of ``run(config)``, saved there.
 
     Raises
     ------
@@ -274,7 +276,7 @@ def load_or_run[C](path: str | os.PathLike, config: C, run: Callable[[C], Iterab
 
 
 def device() -> str:
-    """What the numbers were computed on: a GPU by its name, a CPU by kind and the cores it may use."""
+    """The device in words: a GPU by its name, a CPU by its kind and the number of cores it may use."""
     kind = jax.devices()[0].device_kind
     if jax.devices()[0].platform != "cpu":
         return kind

@@ -15,15 +15,13 @@ from widebnn.study.measure import Measure
 __all__ = ["Row", "Rows", "Table"]
 
 Row = dict[str, Any]
-"""What was measured once: numbers and names by column."""
+"""One measurement: a dict of numbers and names by column."""
 
 ABSENT = "—"
 
 
 class Rows(list[Row]):
-    """A list of rows, each a dictionary.
-
-    Rows may differ in their columns.
+    """A list of rows, each a dict from columns to entries; rows may differ in their columns.
 
     Raises
     ------
@@ -41,7 +39,7 @@ class Rows(list[Row]):
     """
 
     def where(self, **wanted: Any) -> "Rows":
-        """The rows that have these entries."""
+        """The rows that have these entries, given as ``column=entry``."""
         for column in wanted:
             self._check(column)
         return Rows(row for row in self if all(n in row and row[n] == value for n, value in wanted.items()))
@@ -52,7 +50,7 @@ class Rows(list[Row]):
         Raises
         ------
         ValueError
-            If there are several such rows, or none.
+            If there is no such row, or more than one.
         """
         found = self.where(**wanted)
         if len(found) != 1:
@@ -77,7 +75,7 @@ class Rows(list[Row]):
         return [value for value, _ in self.by(column)]
 
     def column(self, name: str) -> np.ndarray:
-        """The entries of a column as an array; NaN for None among numbers.
+        """The entries of a column as an array (row,); NaN for None among numbers.
 
         Raises
         ------
@@ -97,7 +95,7 @@ class Rows(list[Row]):
         quantity
             The column; None counts as NaN.
         error
-            The column with the standard error, which counts where there is one row.
+            The column with the standard error, which is used where there is only one row.
 
         Raises
         ------
@@ -112,12 +110,12 @@ class Rows(list[Row]):
         return Measure(float(found[0]), None if error is None else self[0][error])
 
     def over(self, column: str, quantity: str, error: str | None = None) -> list[Measure]:
-        """A quantity for each entry of a column, in its order.
+        """A quantity for each distinct entry of a column, in increasing order of the entries.
 
         Parameters
         ----------
         column
-            What the quantity is looked at over, such as the width.
+            The column over which the quantity is looked at, such as the width.
         quantity, error
             As for `measure`, over the rows that share an entry.
         """
@@ -130,9 +128,10 @@ class Rows(list[Row]):
         Parameters
         ----------
         columns
-            What stands under each header: the name of a column; a format string of several, such as
-            ``"{ess_bulk:.0f} ({ess_tail:.0f})"``; or a function of a row. An iterable of names has them as
-            headers too. Numbers have three digits, measures what their error leaves; None and NaN are a dash.
+            By header, the name of a column; a format string of several columns, such as
+            ``"{ess_bulk:.0f} ({ess_tail:.0f})"``; or a function of a row. An iterable of columns has their
+            names as headers. Numbers have three digits, measures as many as their error leaves; None and NaN
+            are a dash.
         """
         if not isinstance(columns, Mapping):
             columns = {name: name for name in columns}
@@ -155,16 +154,16 @@ class Rows(list[Row]):
 
 @dataclass(frozen=True)
 class Table:
-    """Words in rows and columns; prints as aligned text, and shows as HTML in a notebook.
+    """Words in rows and columns; it prints as aligned text, and a notebook shows it as HTML.
 
     Attributes
     ----------
     headers
-        Of the columns.
+        Headers of the columns.
     cells
-        By row.
+        Cells of each row.
     is_name
-        For each column, whether it holds names, which stand on the left; numbers stand on the right.
+        For each column, whether it holds names, which are aligned left; numbers are aligned right.
     """
 
     headers: tuple[str, ...]

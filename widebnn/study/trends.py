@@ -13,12 +13,23 @@ __all__ = ["exponent", "vanishing"]
 
 
 def exponent(over: Sequence[int], found: Sequence[Measure]) -> Measure:
-    """p of A·xᵖ, by weighted least squares; where errors are unknown, by the residuals in logarithms.
+    """The exponent p of a power law A·xᵖ, by least squares in logarithms.
+
+    Where all measures have errors, these give the weights and the error of p. Otherwise the residuals give
+    the error, or None where there are only two measures.
+
+    Parameters
+    ----------
+    over
+        Values of x.
+    found
+        Measures at these.
 
     Raises
     ------
     ValueError
-        If there are fewer than two measures, or not as many as entries of `over`.
+        If there are not as many measures as entries of `over`, fewer than two, or fewer than three with
+        errors.
 
     Examples
     --------
@@ -42,14 +53,23 @@ def exponent(over: Sequence[int], found: Sequence[Measure]) -> Measure:
 def vanishing(what: str, over: Sequence[int], found: Sequence[Measure]) -> Iterator[Finding]:
     """Findings that say whether a positive quantity with known errors tends to 0 as the width grows.
 
-    Widths and measures are in the same order, the narrowest first. The quantity must fall as a power of the
-    width, with a first correction for finite width where there are enough widths to fit one, and to less than
-    half from the narrowest to the widest.
+    The quantity must fall as a power of the width, with a first correction for finite width where there are
+    enough widths to fit one, and to less than half from the narrowest to the widest.
+
+    Parameters
+    ----------
+    what
+        The quantity, in words.
+    over
+        Widths, the narrowest first.
+    found
+        Measures at these widths.
 
     Raises
     ------
     ValueError
-        If there are fewer than two measures, or not as many as entries of `over`.
+        If there are not as many measures as entries of `over`, fewer than two, or fewer than three with
+        errors.
 
     Examples
     --------

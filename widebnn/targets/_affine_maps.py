@@ -1,4 +1,4 @@
-"""Affine maps W = μ + Σ^{1/2}φ_W of the readout, for likelihoods that are not Gaussian."""
+"""Affine maps W = μ + Σ^½φ_W of the readout, for likelihoods that are not Gaussian."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ __all__ = ["AffineMap", "Identity", "Laplace", "affine_map"]
 
 @runtime_checkable
 class AffineMap(Protocol):
-    """W = μ + Σ^{1/2}φ_W, of which a `ReadoutPosterior` is one."""
+    """W = μ + Σ^½φ_W, of which a `ReadoutPosterior` is one."""
 
     def transform(self, phi: Readout) -> Readout:
         """W."""

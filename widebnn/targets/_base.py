@@ -20,7 +20,7 @@ __all__ = ["Target", "from_potential"]
 class Target(ABC):
     """A density proportional to exp(−½‖u‖² − U(u)) on a pytree of arrays u.
 
-    Every parametrisation of every model of this package is one of these; samplers know nothing else.
+    Every parametrisation of every model of this package is a target; samplers know nothing else of it.
     """
 
     @property
@@ -35,18 +35,18 @@ class Target(ABC):
 
     @abstractmethod
     def potential(self, position: Position) -> Float[Array, ""]:
-        """U, minus the log density relative to N(0, I), up to what does not depend on the position."""
+        """U, minus the log density relative to N(0, I), up to a constant."""
 
     def logdensity(self, position: Position) -> Float[Array, ""]:
-        """−½‖u‖² − U(u), up to a constant: what samplers from other libraries want.
+        """−½‖u‖² − U(u), up to a constant: what samplers of other libraries take.
 
-        In float32 the two terms of a wide network lose what their difference holds; the samplers of this
-        package never form the sum.
+        In float32, ½‖u‖² of a wide network is so large that differences of this sum are lost to rounding; the
+        samplers of this package never form it.
         """
         return -sum(jnp.sum(u**2) for u in jax.tree.leaves(position)) / 2 - self.potential(position)
 
     def draw_prior(self, rng_key: Key[Array, ""]) -> Position:
-        """A draw from N(0, I), where chains start unless told otherwise."""
+        """A draw from N(0, I), where chains start unless they are given other positions."""
         return normal_like(rng_key, self.template)
 
     def __repr__(self) -> str:
@@ -81,7 +81,7 @@ def from_potential(potential: Callable[[Position], Float[Array, ""]], template: 
     Parameters
     ----------
     potential
-        U; takes a pytree shaped like `template`, returns a scalar.
+        U: takes a pytree shaped like `template`, returns a scalar.
     template
         Arrays or `jax.ShapeDtypeStruct`s with the shapes and dtypes of a position.
 

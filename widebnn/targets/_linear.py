@@ -21,7 +21,7 @@ class Linear(Target):
     """θ of y = Xθ + σε, θ ~ N(0, I): U(θ) = ‖y − Xθ‖²/(2σ²), θ of shape (d_in, d_out).
 
     `posterior` answers for the exact posterior N(μ, Σ) and for the map: `posterior.transform` is
-    T(φ) = μ + Σ^{1/2}φ, `posterior.inverse` its inverse (Hron et al. 2022, §2.1).
+    T(φ) = μ + Σ^½φ, `posterior.inverse` its inverse (Hron et al. 2022, §2.1).
     """
 
     x: Float[Array, "n d_in"]
@@ -72,14 +72,19 @@ def linear(x: Inputs | Tabular, y: Observations | Tabular, noise_std: Number) ->
     Parameters
     ----------
     x, y
-        Inputs (n, d_in) and observations (n, d_out).
+        Inputs (n, d_in) and observations (n, d_out), or (n,) where there is one output.
     noise_std
         σ > 0.
 
+    Returns
+    -------
+    A `Target` whose property ``posterior`` is the exact posterior, a `ReadoutPosterior`, and whose method
+    ``repriorised(reg)`` returns the target of φ = T⁻¹(θ).
+
     Raises
     ------
-    ValueError
-        If x or y is empty, not finite or of the wrong shape, or `noise_std` is not positive.
+    TypeError, ValueError
+        If x or y is empty, not finite or of the wrong shape, or `noise_std` is not a positive number.
     """
     x, y = floating(x=x), column(y=y)
     if x.ndim != 2 or x.size == 0:

@@ -19,7 +19,7 @@ __all__ = ["marginal"]
 
 
 class Marginal(NetworkTarget):
-    """θ^{≤L}; U = ½ Σ_j y_:jᵀ K̂_σ²⁻¹ y_:j + (d_out/2) log det K̂_σ²."""
+    """θ^≤L; U = ½ Σ_j y_:jᵀ K̂_σ²⁻¹ y_:j + (d_out/2) log det K̂_σ²."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -63,11 +63,11 @@ def marginal(
     space: str = "auto",
     block_size: int | None = None,
 ) -> Marginal:
-    """The posterior of the inner parameters θ^{≤L}, with the readout integrated out.
+    """The posterior of the inner parameters θ^≤L, with the readout integrated out.
 
-    Under repriorisation the readout's φ_W is exactly N(0, I) and independent of the rest, so that nothing
-    is lost: sample θ^{≤L}, draw the readout when it is wanted (Pezzetti et al. 2025, §3, where it is called
-    marginal–conditional).
+    Under repriorisation the readout's φ_W is exactly N(0, I) and independent of the other parameters, so that
+    nothing is lost: sample θ^≤L, and draw the readout where it is needed (Pezzetti et al. 2025, §3, who call
+    this marginal–conditional).
 
     Parameters
     ----------
@@ -76,9 +76,13 @@ def marginal(
     space
         "data" factorises K̂_σ² (n × n), "feature" σ²I + ΨᵀΨ (p × p), "auto" the smaller of the two.
 
+    Returns
+    -------
+    A `NetworkTarget`.
+
     Raises
     ------
     TypeError, ValueError
-        As `NetworkTarget`.
+        As `NetworkTarget`, or if the network has no parameters below the readout.
     """
     return Marginal(bnn, floating(x=x), column(y=y), space, block_size)

@@ -35,8 +35,7 @@ class NetworkPosterior(Target):
     bnn
         The network.
     x, y
-        Inputs (n, ...) and observations (n, d_out), or (n,) where there is one output: arrays, lists or
-        tables of pandas or polars.
+        Inputs (n, ...) and observations (n, d_out).
 
     Raises
     ------
@@ -62,7 +61,7 @@ class NetworkPosterior(Target):
 
     @abstractmethod
     def inner(self, position: Position) -> Inner:
-        """θ^{≤L}, the parameters below the readout."""
+        """θ^≤L, the parameters below the readout."""
 
     @abstractmethod
     def readout(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Float[Array, "p d_out"]:
@@ -75,9 +74,9 @@ class NetworkPosterior(Target):
     def log_normaliser(self) -> Float[Array, ""]:
         """c, such that U(u) + c is minus the log likelihood of the position u, normalised.
 
-        U leaves out what no chain needs, the same at every position: n d_out log(σ√(2π)) where the potential
-        is ‖y − f‖²/(2σ²). It depends on σ, and on λ where λ ≠ σ². Add it before a derivative in a scale, or a
-        comparison of scales, is taken: the evidence is the mean of e^{−U−c} over N(0, I).
+        U leaves out what is the same at every position: n d_out log(σ√(2π)) where the potential is
+        ‖y − f‖²/(2σ²). It depends on σ, and on λ where λ ≠ σ². Add it before you take a derivative in a scale
+        or compare scales: the evidence is the mean of exp(−U − c) over N(0, I).
         """
         return self.y.size * (jnp.log(self.bnn.noise_std) + math.log(2 * math.pi) / 2)
 
@@ -86,12 +85,12 @@ class NetworkPosterior(Target):
         return self.bnn.embedding(self.inner(position), self.x)
 
     def readout_posterior(self, position: Position, reg: Number | None = None) -> ReadoutPosterior:
-        """The readout's posterior given the rest, at λ = σ² unless told otherwise."""
+        """The readout's posterior given the other parameters, at λ = `reg`; σ² unless given."""
         reg = self.bnn.noise_std**2 if reg is None else reg
         return readout_posterior(self.embedding(position), self.y, reg)
 
     def embedding_at(self, x: NewInputs | Tabular) -> Function:
-        """Ψ* of new inputs, a function of `(position, rng_key=None)`."""
+        """Ψ* of new inputs, (m, p), as a function of `(position, rng_key=None)`."""
         x = self._new_inputs(x)
         return lambda position, rng_key=None: self.bnn.embedding(self.inner(position), x)
 
@@ -106,7 +105,7 @@ class NetworkPosterior(Target):
         return output
 
     def predictive_mean(self, x: NewInputs | Tabular) -> Function:
-        """E[f(x) | θ^{≤L}, D] = Ψ*μ, (m, d_out), as a function of `(position, rng_key=None)`.
+        """E[f(x) | θ^≤L, D] = Ψ*μ, (m, d_out), as a function of `(position, rng_key=None)`.
 
         The readout is integrated out exactly (Rao–Blackwell), in every parametrisation: the variance of
         an average over a chain is never larger than that of `output`.
@@ -119,7 +118,7 @@ class NetworkPosterior(Target):
         return mean
 
     def predictive_covariance(self, x: NewInputs | Tabular) -> Function:
-        """Cov[f_j(x) | θ^{≤L}, D] = Ψ*ΣΨ*ᵀ, (m, m), the same for each output j.
+        """Cov[f_j(x) | θ^≤L, D] = Ψ*ΣΨ*ᵀ, (m, m), the same for each output j.
 
         A function of `(position, rng_key=None)`; the observation noise σ² I is not in it.
         """
@@ -131,7 +130,10 @@ class NetworkPosterior(Target):
         return covariance
 
     def predictive_variance(self, x: NewInputs | Tabular) -> Function:
-        """Var[f_j(x) | θ^{≤L}, D], (m,), the diagonal of `predictive_covariance`."""
+        """Var[f_j(x) | θ^≤L, D], (m,), as a function of `(position, rng_key=None)`.
+
+        It is the diagonal of `predictive_covariance`.
+        """
         embedding = self.embedding_at(x)
 
         def variance(position, rng_key=None):
@@ -140,7 +142,7 @@ class NetworkPosterior(Target):
         return variance
 
     def predictive_draw(self, x: NewInputs | Tabular) -> Function:
-        """y* = f_θ(x) + σ ε, (m, d_out): a posterior-predictive draw, a function of `(position, rng_key)`."""
+        """Posterior-predictive draw y* = f_θ(x) + σ ε, (m, d_out), as a function of `(position, rng_key)`."""
         output = self.output(x)
 
         def draw(position, rng_key=None):
@@ -154,20 +156,20 @@ class NetworkPosterior(Target):
         """log p(y_i | θ) of each observation i, over all its outputs.
 
         A readout that the position does not hold is drawn from its exact posterior with `rng_key`, so that θ
-        follows the posterior. Collected as "log_likelihood" it is what `arviz.loo` takes; where a wide
-        network fits the data closely, its weights vary too much, and `left_out_log_likelihood` is the better
-        choice.
+        follows the posterior. Collected as "log_likelihood" it is what `arviz.loo` takes. Where a wide
+        network fits the data closely, the importance weights of `arviz.loo` vary too much, and
+        `left_out_log_likelihood` is the better choice.
         """
         residual = self.y - self.embedding(position) @ self.readout(position, rng_key)
         return jnp.sum(_log_normal(residual, self.bnn.noise_std), axis=1)
 
     def left_out_log_likelihood(self, position: Position) -> Float[Array, " n"]:
-        """log p(y_i | θ^{≤L}, y_{−i}) of each observation i, given all others, the readout integrated out.
+        """log p(y_i | θ^≤L, y_−i) of each observation i, given all others, with the readout integrated out.
 
-        Up to a constant, 1/p(y_i | θ^{≤L}, y_{−i}) is the density of θ^{≤L} without observation i relative
-        to the posterior. From it `arviz.loo` therefore estimates the same expected log predictive density as
-        from `log_likelihood`, with weights that vary by θ^{≤L} alone; its `p_loo` has no meaning then
-        (integrated importance sampling, Vehtari et al. 2016).
+        Up to a constant, 1/p(y_i | θ^≤L, y_−i) is the density of θ^≤L without observation i relative to the
+        posterior. From it `arviz.loo` therefore estimates the same expected log predictive density as from
+        `log_likelihood`, with weights that depend on θ^≤L alone; its `p_loo` then has no meaning (integrated
+        importance sampling, Vehtari et al. 2016).
         """
         residual, variance = self.readout_posterior(position).left_out(self.embedding(position))
         return jnp.sum(_log_normal(residual, jnp.sqrt(variance)[:, None]), axis=1)
@@ -191,14 +193,15 @@ class NetworkTarget(NetworkPosterior):
     x
         Inputs (n, ...).
     y
-        Observations (n, d_out).
+        Observations (n, d_out). The functions that make targets take (n,) too where there is one output, and
+        for x and y arrays, lists or tables of pandas or polars.
     space
         Where the readout's posterior is factorised: "data" (n × n), "feature" (p × p) or "auto", the smaller.
     block_size
-        Observations that go through the network at a time where feature space is taken: beside the data, the
+        Observations that go through the network at a time where feature space is taken: besides the data, the
         potential and its gradient then need memory for one block and for p × p numbers, whatever n is. A
-        gradient passes over the data twice in place of once and takes about 1.3 times as long, a potential
-        alone twice. None takes all n at once, which is the fastest where it fits.
+        gradient passes over the data twice instead of once and takes about 1.3 times as long; a potential
+        alone takes about twice as long. None takes all n at once, which is the fastest where it fits.
 
     Raises
     ------
@@ -225,7 +228,7 @@ class NetworkTarget(NetworkPosterior):
         """The position of θ."""
 
     def readout_posterior(self, position: Position, reg: Number | None = None) -> ReadoutPosterior:
-        """The readout's posterior given the rest, at λ = σ² unless told otherwise."""
+        """The readout's posterior given the other parameters, at λ = `reg`; σ² unless given."""
         reg = self.bnn.noise_std**2 if reg is None else reg
         p = self.bnn.template(self.x).readout.shape[0]
         if self.block_size is not None and smaller_space((len(self.x), p), self.space) == "feature":

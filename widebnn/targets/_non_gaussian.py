@@ -24,7 +24,7 @@ Labels = Real[Array | np.ndarray, " n"] | Real[Array | np.ndarray, "n d_out"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NonGaussian(Target):
-    """p(y | θ) = p(y | F) at F = ΨW, with the readout written as W = μ + Σ^{1/2}φ_W.
+    """p(y | θ) = p(y | F) at F = ΨW, with the readout written as W = μ + Σ^½φ_W.
 
     U(φ) = −log p(y | ΨW) + ½‖W‖² − ½‖φ_W‖² − log |∂W/∂φ_W|.
     """
@@ -55,7 +55,7 @@ class NonGaussian(Target):
         return jnp.zeros((), self.template.readout.dtype)
 
     def to_parameters(self, position: Parameters, rng_key=None) -> Parameters:
-        """θ: the inner parameters as they are, the readout W = μ + Σ^{1/2}φ_W."""
+        """θ: the inner parameters as they are, the readout W = μ + Σ^½φ_W."""
         affine = self.affine(self.bnn.embedding(position.inner, self.x))
         return Parameters(position.inner, affine.transform(position.readout))
 
@@ -113,26 +113,34 @@ def categorical(
 ) -> Classifier:
     """The posterior of a network that classifies, with a softmax likelihood (Hron et al. 2022, Appendix F).
 
-    Whatever the map, the change of variables is exact and `to_parameters` follows the same posterior.
+    Whatever the map, the change of variables is exact, and ``to_parameters`` of a draw follows the same
+    posterior.
 
     Parameters
     ----------
     bnn
-        The network, one output per class. Its `noise_std` is no part of this likelihood.
+        The network, with one output per class. Its `noise_std` is not part of this likelihood.
     x
         Inputs (n, ...).
     labels
         Class numbers (n,) from 0 to d_out − 1, or one-hot rows (n, d_out).
     map
-        "laplace": the Gaussian approximation that the softmax likelihood itself gives to the readout's
-        posterior, by Newton's method. The only one whose potential varies less as the network grows wider;
-        each step factorises a matrix of min(n, p) d_out rows, p the columns of Ψ. "identity": φ = θ, which
-        costs nothing. "gaussian": the T of regression on one-hot targets less 1/d_out, what the paper does;
-        it takes labels for outputs with noise of variance λ, and chains mix badly where λ is small.
+        "laplace": W = μ + Σ^½φ_W, with N(μ, Σ) the Gaussian approximation of the readout's posterior under
+        the softmax likelihood, by Newton's method. It is the only one whose potential varies less as the
+        network grows wider; each step factorises a matrix of min(n, p) d_out rows, p the columns of Ψ.
+        "identity": φ = θ, which costs nothing. "gaussian": the T of regression on one-hot targets minus
+        1/d_out, as in the paper; it takes labels for outputs with noise of variance λ, and chains mix badly
+        where λ is small.
     reg
         λ > 0 of the map "gaussian", and of no other; σ² of the network unless given.
     num_steps
         Steps of the map "laplace", at least 1.
+
+    Returns
+    -------
+    A `Target` with these methods, called as in `NetworkTarget`: ``to_parameters`` and ``from_parameters``,
+    ``output`` for logits, ``predictive_mean`` and ``predictive_probabilities`` for E[y | θ],
+    ``predictive_draw`` for classes, and ``log_likelihood``.
 
     Raises
     ------
@@ -155,18 +163,22 @@ def binary(
     reg: Number | None = None,
     num_steps: int = 3,
 ) -> Classifier:
-    """The posterior of a network that says yes or no: y_ij is 1 with probability 1/(1 + e^{−f_j(x_i)}).
+    """The posterior of a network of yes or no: y_ij is 1 with probability 1/(1 + exp(−f_j(x_i))).
 
     Parameters
     ----------
     bnn
-        The network, one output per question. Its `noise_std` is no part of this likelihood.
+        The network, with one output per question. Its `noise_std` is not part of this likelihood.
     x
         Inputs (n, ...).
     y
         Zeros and ones (n, d_out), or (n,) where there is one output.
     map, reg, num_steps
         As in `categorical`; the map "gaussian" regresses on y − ½.
+
+    Returns
+    -------
+    A `Target` as in `categorical`.
 
     Raises
     ------
@@ -191,9 +203,9 @@ def student_t(
     reg: Number | None = None,
     num_steps: int = 3,
 ) -> NonGaussian:
-    """The posterior of a network for data with outliers: y_ij = f_j(x_i) + σ t, t of Student's distribution.
+    """The posterior of a network for data with outliers: y_ij = f_j(x_i) + σ t, with t Student-distributed.
 
-    σ is the `noise_std` of the network. Regression on the same data is the limit of many degrees of freedom.
+    σ is the `noise_std` of the network. In the limit of many degrees of freedom the noise is Gaussian.
 
     Parameters
     ----------
@@ -204,9 +216,13 @@ def student_t(
     y
         Observations (n, d_out), or (n,) where there is one output.
     degrees
-        ν > 0 of Student's distribution; the variance of the noise is σ²ν/(ν − 2) for ν > 2.
+        Degrees of freedom, ν > 0; the variance of the noise is σ²ν/(ν − 2) for ν > 2.
     map, reg, num_steps
         As in `categorical`; "laplace" takes steps of EM, and "gaussian" is the T of regression on y.
+
+    Returns
+    -------
+    A `Target` as in `categorical`, without ``predictive_probabilities``; ``predictive_draw`` has the noise.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """The readout's exact posterior given the embedding Ψ, in feature space and in data space.
 
 Given Ψ, the readout W is Bayesian linear regression with prior N(0, I): each column has the posterior
-N(μ_j, Σ), Σ = (I + λ⁻¹ΨᵀΨ)⁻¹, μ = λ⁻¹ΣΨᵀy, at λ = σ². Repriorisation writes W = μ + Σ^{1/2}φ_W
+N(μ_j, Σ), Σ = (I + λ⁻¹ΨᵀΨ)⁻¹, μ = λ⁻¹ΣΨᵀy, at λ = σ². Repriorisation writes W = μ + Σ^½φ_W
 (Hron et al. 2022, eqs. 3–4). Both classes below hold one factorisation and answer the same questions;
-`readout_posterior` picks the one with the smaller matrix. They take different roots Σ^{1/2}, so that the
+`readout_posterior` picks the one with the smaller matrix. They take different roots Σ^½, so that the
 same φ_W gives different readouts of the same distribution.
 
 K̂_λ stands for ΨΨᵀ + λI throughout; p is the number of columns of Ψ.
@@ -24,7 +24,10 @@ Readout = Float[Array, "p d_out"]
 
 @runtime_checkable
 class ReadoutPosterior(Protocol):
-    """What the targets ask of the readout given Ψ, y and λ."""
+    """The posterior N(μ, Σ) of the readout given Ψ, y and λ: Σ = (I + λ⁻¹ΨᵀΨ)⁻¹ and μ = λ⁻¹ΣΨᵀy.
+
+    K̂_λ stands for ΨΨᵀ + λI.
+    """
 
     y: Float[Array, "n d_out"]
 
@@ -41,11 +44,11 @@ class ReadoutPosterior(Protocol):
         ...
 
     def transform(self, phi: Readout) -> Readout:
-        """W = μ + Σ^{1/2} φ_W."""
+        """W = μ + Σ^½ φ_W."""
         ...
 
     def inverse(self, readout: Readout) -> Readout:
-        """φ_W = Σ^{-1/2}(W − μ)."""
+        """φ_W = Σ^−½ (W − μ)."""
         ...
 
     def log_jacobian(self) -> Float[Array, ""]:
@@ -61,7 +64,7 @@ class ReadoutPosterior(Protocol):
         ...
 
     def left_out(self, psi: Float[Array, "n p"]) -> tuple[Float[Array, "n d_out"], Float[Array, " n"]]:
-        """y_i − E[y_i | y_{−i}], and Var[y_ij | y_{−i}], given Ψ and λ = σ²: row i predicted from the others.
+        """y_i − E[y_i | y_−i] and Var[y_ij | y_−i], given Ψ and λ = σ²: row i predicted from the others.
 
         They are [K̂_λ⁻¹y]_i/[K̂_λ⁻¹]_ii and 1/[K̂_λ⁻¹]_ii.
         """
@@ -75,7 +78,16 @@ class ReadoutPosterior(Protocol):
 def readout_posterior(
     psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number, space: str = "auto"
 ) -> ReadoutPosterior:
-    """Factorise once: in "feature" space (p × p), in "data" space (n × n), or the smaller ("auto").
+    """The readout's posterior given Ψ, from one factorisation.
+
+    Parameters
+    ----------
+    psi, y
+        Ψ, (n, p), and observations (n, d_out).
+    reg
+        λ > 0.
+    space
+        Where to factorise: "feature" for p × p, "data" for n × n, "auto" for the smaller matrix.
 
     Raises
     ------
@@ -94,7 +106,7 @@ def smaller_space(shape: tuple[int, ...], space: str = "auto") -> str:
 
 
 class FeatureSpace(ReadoutPosterior):
-    """Through U upper triangular with UᵀU = ΨᵀΨ + λI (Hron et al. 2022, §3.2)."""
+    """The readout's posterior by U, upper triangular with UᵀU = ΨᵀΨ + λI (Hron et al. 2022, §3.2)."""
 
     def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number):
         self.psi, self.y = psi, y
@@ -149,11 +161,11 @@ class FeatureSpace(ReadoutPosterior):
 
 
 class DataSpace(ReadoutPosterior):
-    """Through L lower triangular with LLᵀ = K̂_λ, and C = L + √λ I.
+    """The readout's posterior by L, lower triangular with LLᵀ = K̂_λ, and C = L + √λ I.
 
-    Σ^{1/2} = I − ΨᵀL⁻ᵀC⁻¹Ψ with the inverse I + ΨᵀC⁻ᵀΨ/√λ, the square root of the Kalman update
-    (Andrews 1968): Hron et al. 2022, App. B take an eigendecomposition of K̂_λ for the symmetric root, which
-    costs more and whose derivative fails where eigenvalues meet.
+    Σ^½ = I − ΨᵀL⁻ᵀC⁻¹Ψ has the inverse I + ΨᵀC⁻ᵀΨ/√λ: it is the square root of the Kalman update (Andrews
+    1968). Hron et al. 2022, App. B, take an eigendecomposition of K̂_λ for the symmetric root, which costs
+    more and whose derivative fails where eigenvalues coincide.
     """
 
     def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number):

@@ -15,7 +15,7 @@ __all__ = ["repriorised"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Repriorised(NetworkTarget):
-    """φ = T⁻¹(θ): the inner parameters as they are, and φ_W in place of the readout W = μ + Σ^{1/2}φ_W.
+    """φ = T⁻¹(θ): the inner parameters as they are, and φ_W in place of the readout W = μ + Σ^½φ_W.
 
     Attributes
     ----------
@@ -79,7 +79,9 @@ def repriorised(
 ) -> Repriorised:
     """The posterior of φ = T⁻¹(θ), which tends to N(0, I) as the network grows wide.
 
-    `to_parameters` is T, `from_parameters` its inverse.
+    T leaves the inner parameters as they are and maps the readout by W = μ + Σ^½φ_W, with N(μ, Σ) its
+    posterior given the inner parameters. The target's method ``to_parameters`` is T, and ``from_parameters``
+    its inverse.
 
     Parameters
     ----------
@@ -89,7 +91,11 @@ def repriorised(
         λ > 0, the regulariser of T; σ² unless given. λ → ∞ gives back the standard parametrisation.
     space
         "data" factorises K̂_λ (n × n), "feature" λI + ΨᵀΨ (p × p), "auto" the smaller. The two take
-        different roots Σ^{1/2}: the same φ_W stands for different readouts, of the same distribution.
+        different roots Σ^½: the same φ_W stands for different readouts, of the same distribution.
+
+    Returns
+    -------
+    A `NetworkTarget`.
 
     Raises
     ------

@@ -114,27 +114,30 @@ class Rotated(NetworkTarget):
 def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     """The same posterior with the first dense layer reduced to the rank of the data.
 
-    CIFAR-10 at n = 256: chains run on 256 × d_1 numbers in place of 3,072 × d_1. New inputs bring back what
-    they see of the rest, freshly drawn from its exact posterior, which is its prior: report effective sample
-    sizes on what the data inform.
+    With 256 images of CIFAR-10, chains run on 256 × d_1 numbers in place of 3,072 × d_1. The rest of the
+    layer is drawn from its exact posterior, which is its prior, where new inputs see it. Effective sample
+    sizes of it say nothing about a chain: report those of what the data inform.
 
     Parameters
     ----------
     target
-        A target of this package on inputs of shape (n, d_in).
+        A `NetworkTarget` on inputs of shape (n, d_in).
     kernel
         Path of the first layer's kernel (d_in, d_1) in the pytree of inner parameters, such as
-        ``("layers", 0, "kernel")``, or ``(0, 0)`` in a list of lists; found without help where only one leaf
+        ``("layers", 0, "kernel")``, or ``(0, 0)`` in a list of lists. It may be left out where only one leaf
         of that shape is named "kernel".
+
+    Returns
+    -------
+    A `NetworkTarget`.
 
     Raises
     ------
     TypeError
         If `target` is not a target of a network with an inverse, or is rotated already.
     ValueError
-        If the kernel is not found, or the network on R with QᵀW¹ differs from the one on X with W¹: the
-        first layer must be a `widebnn.models.Dense`, or one that scales alike, applied to the inputs
-        themselves.
+        If the kernel is not found, or the network computes something else with the reduced layer: the first
+        layer must be a `widebnn.models.Dense`, or one that scales likewise, applied to the inputs themselves.
     """
     if not isinstance(target, NetworkTarget) or isinstance(target, Rotated):
         raise TypeError(

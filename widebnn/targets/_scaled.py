@@ -40,7 +40,7 @@ MAX_ROWS = 1_000
 """Observations from which the evidence of the limit is computed: its cost grows with their cube."""
 
 REACH = 3.0
-"""Largest |u|: a scale stays within m e^{±3τ}, so that noiseless data do not drive σ to 0."""
+"""Largest |u|: a scale stays within m exp(±3τ), so that noiseless data do not drive σ to 0."""
 
 SPREAD = 0.3
 """Standard deviation of the scales' coordinates at the start, where no limit is known."""
@@ -50,35 +50,35 @@ CURVATURE_STEP = 0.1
 
 
 class LogNormal(NamedTuple):
-    """The prior of a scale: log s ~ N(log m, τ²), cut at three τ to either side.
+    """The prior of a scale: log s ~ N(log m, τ²), clipped at three τ to either side.
 
     Attributes
     ----------
     median
         m > 0.
     spread
-        τ > 0: two thirds of the prior lie between m e^{−τ} and m e^τ.
+        τ > 0: two thirds of the prior lie between m exp(−τ) and m exp(τ).
     """
 
     median: Number
     spread: Number
 
     def at(self, u: Float[Array, ""]) -> Float[Array, ""]:
-        """s = m e^{τu}; beyond ±3, where one draw in 370 falls, u counts as ±3."""
+        """s = m exp(τu); beyond ±3, where one draw in 370 falls, u counts as ±3."""
         return self.median * jnp.exp(self.spread * jnp.clip(u, -REACH, REACH))
 
 
 class ScaledPosition(NamedTuple):
-    """A position of the network's target, and by name the coordinates u of the scales.
+    """A position of the network's target, and the coordinates u of the scales.
 
     Attributes
     ----------
     network
         Position of the target at these scales.
     scales
-        Those of the layers below the readout.
+        By name, u of each scale below the readout.
     readout_scales
-        Those called "noise_std" and "readout_std".
+        By name, u of "noise_std" and "readout_std".
     """
 
     network: Position
@@ -90,12 +90,13 @@ class ScaledPosition(NamedTuple):
 class Scaled(Target):
     """The posterior of a network and of its scales; see `scaled`.
 
-    U(u, φ) = U_s(φ) + c_s, the potential of the target at the scales s(u) with what it leaves out.
+    U(u, φ) = U_s(φ) + c_s: the potential of the target at the scales s(u), plus its
+    `NetworkTarget.log_normaliser`.
 
     Attributes
     ----------
     make
-        The target at given scales.
+        Function from scales, by keyword, to the target at these scales.
     priors
         By name, the prior of each scale.
     """
@@ -128,13 +129,19 @@ class Scaled(Target):
         return {name: prior.at(u[name]) for name, prior in self.priors.items()}
 
     def scale(self, name: str) -> Callable[[ScaledPosition], Float[Array, ""]]:
-        """One scale as a function of a position, to be collected."""
+        """One scale as a function of a position, to be collected.
+
+        Raises
+        ------
+        ValueError
+            If there is no scale of this name.
+        """
         if name not in self.priors:
             raise ValueError(f"name must be one of {', '.join(map(repr, self.priors))}; got {name!r}")
         return lambda position: self.scales(position)[name]
 
     def at(self, position: ScaledPosition) -> NetworkPosterior | NonGaussian:
-        """The network's target at the scales of a position, of which `position.network` is a position."""
+        """The network's target at the scales of a position; `position.network` is a position of it."""
         return self.make(**self.scales(position))
 
     def potential(self, position: ScaledPosition) -> Float[Array, ""]:
@@ -149,7 +156,7 @@ class Scaled(Target):
     def readout_conditional(self, position: ScaledPosition) -> Potential:
         """U as a function of `position.readout_scales` alone, up to a constant.
 
-        One eigendecomposition of ΨΨᵀ, or of ΨᵀΨ where that is smaller, answers for all of them.
+        One eigendecomposition of ΨΨᵀ, or of ΨᵀΨ where that is smaller, serves all values of them.
 
         Raises
         ------
@@ -172,7 +179,7 @@ class Scaled(Target):
         return potential
 
     def to_parameters(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Parameters:
-        """θ, which goes with the network at the scales of the position: `at(position).bnn`."""
+        """θ of the network at the scales of the position, which is ``at(position).bnn``."""
         return self.at(position).to_parameters(position.network, rng_key)
 
     def output(self, x: NewInputs) -> Function:
@@ -180,15 +187,15 @@ class Scaled(Target):
         return self._at("output", x)
 
     def predictive_mean(self, x: NewInputs) -> Function:
-        """E[f(x) | θ^{≤L}, s, D], (m, d_out), as a function of `(position, rng_key=None)`."""
+        """E[f(x) | θ^≤L, s, D], (m, d_out), as a function of `(position, rng_key=None)`."""
         return self._at("predictive_mean", x)
 
     def predictive_covariance(self, x: NewInputs) -> Function:
-        """Cov[f_j(x) | θ^{≤L}, s, D], (m, m), as a function of `(position, rng_key=None)`."""
+        """Cov[f_j(x) | θ^≤L, s, D], (m, m), as a function of `(position, rng_key=None)`."""
         return self._at("predictive_covariance", x)
 
     def predictive_variance(self, x: NewInputs) -> Function:
-        """Var[f_j(x) | θ^{≤L}, s, D], (m,), as a function of `(position, rng_key=None)`."""
+        """Var[f_j(x) | θ^≤L, s, D], (m,), as a function of `(position, rng_key=None)`."""
         return self._at("predictive_variance", x)
 
     def log_likelihood(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Array:
@@ -200,28 +207,29 @@ class Scaled(Target):
         return self._at("predictive_draw", x)
 
     def predictive_probabilities(self, x: NewInputs) -> Function:
-        """softmax(f_θ(x)), (m, d_out), of a classifier, as a function of `(position, rng_key=None)`."""
+        """Probabilities of a classifier, (m, d_out), as a function of `(position, rng_key=None)`."""
         return self._at("predictive_probabilities", x)
 
     def _at(self, name: str, x: NewInputs) -> Function:
         return lambda position, rng_key=None: getattr(self.at(position), name)(x)(position.network, rng_key)
 
     def limiting_scales(self) -> Gaussian:
-        """Posterior of the scales' coordinates u at infinite width, Gaussian about its mode.
+        """Gaussian approximation about its mode of the posterior of the coordinates u at infinite width.
 
         The mode maximises the evidence of the network's Gaussian process times the prior of the scales, on at
-        most 1,000 observations, evenly spaced. The covariance is the inverse of the curvature there, for all
-        observations, and in no direction wider than the prior.
+        most 1,000 observations, evenly spaced. The covariance is the inverse of the curvature there, scaled
+        to all observations, and in no direction wider than the prior.
 
         Returns
         -------
         limit
-            Its mean is ``{"scales": ..., "readout_scales": ...}``, as in a `ScaledPosition`.
+            A `widebnn.samplers.Gaussian` whose mean is ``{"scales": ..., "readout_scales": ...}``, as in a
+            `ScaledPosition`.
 
         Raises
         ------
         TypeError, ValueError
-            If the likelihood is not Gaussian, or the network has no closed limit; see
+            If the likelihood is not Gaussian, or the network has no known limit; see
             `widebnn.nngp.nngp_kernel`.
         """
         import scipy.optimize
@@ -261,9 +269,9 @@ class Scaled(Target):
         Parameters
         ----------
         rng_key
-            Seed.
+            Key of the draw.
         limit
-            What `limiting_scales` returned; without it, the scales are near their medians.
+            What `limiting_scales` returned; without it, the scales start near their medians.
         """
         network_key, scales_key = jax.random.split(rng_key)
         start = normal_like(network_key, self.template)
@@ -276,9 +284,9 @@ class Scaled(Target):
 def scaled(make: Callable[..., NetworkPosterior | NonGaussian], **priors: LogNormal) -> Scaled:
     """A network's posterior together with that of its scales.
 
-    Two names have a meaning. "noise_std" is σ. "readout_std" multiplies Ψ, weights and bias of the readout
-    alike. Given the layers below, their exact conditional costs one eigendecomposition, which
-    `widebnn.samplers.readout_scales` draws on.
+    Two names have a meaning. "noise_std" is σ. "readout_std" multiplies Ψ, the weights and the bias of the
+    readout alike. Given the layers below, the exact conditional of these two costs one eigendecomposition;
+    `widebnn.samplers.readout_scales` uses it.
 
     `make` builds the network anew::
 
@@ -291,9 +299,13 @@ def scaled(make: Callable[..., NetworkPosterior | NonGaussian], **priors: LogNor
     Parameters
     ----------
     make
-        Function of the scales, by keyword, to a target; it is traced with them.
+        Function from the scales, by keyword, to a target; the scales are traced.
     priors
-        By name, `LogNormal(median, spread)`.
+        By name, the `LogNormal` prior of each scale.
+
+    Returns
+    -------
+    A `Scaled`.
 
     Raises
     ------

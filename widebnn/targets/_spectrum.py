@@ -17,13 +17,13 @@ class Spectrum(NamedTuple):
     Attributes
     ----------
     values
-        λ_i of ΨΨᵀ, those that may differ from 0.
+        Eigenvalues λ_i of ΨΨᵀ, those that may differ from 0.
     squares
-        (q_iᵀ y_:j)², q_i the eigenvectors.
+        (q_iᵀ y_:j)², with q_i the eigenvectors.
     rest
-        ‖y_:j‖² outside the span of the q_i.
+        The part of ‖y_:j‖² outside the span of the q_i.
     num_observations
-        Observations, n.
+        Number of observations, n.
     """
 
     values: Float[Array, " k"]
@@ -47,7 +47,14 @@ class Spectrum(NamedTuple):
 
 
 def spectrum(psi: Float[Array, "n p"], y: Float[Array, "n d_out"], space: str = "auto") -> Spectrum:
-    """One eigendecomposition, of ΨΨᵀ ("data" space), of ΨᵀΨ ("feature") or of the smaller ("auto").
+    """The spectrum of ΨΨᵀ, from one eigendecomposition.
+
+    Parameters
+    ----------
+    psi, y
+        Ψ, (n, p), and observations (n, d_out).
+    space
+        What to decompose: "data" for ΨΨᵀ, "feature" for ΨᵀΨ, "auto" for the smaller matrix.
 
     Raises
     ------

@@ -42,16 +42,20 @@ def standard(
     space: str = "auto",
     block_size: int | None = None,
 ) -> Standard:
-    """The posterior of a Bayesian neural network over θ, all weights as they are.
+    """The posterior of a Bayesian neural network over θ, its weights as they are.
 
     Parameters
     ----------
     bnn, x, y
         As in `NetworkTarget`.
     space
-        As in `NetworkTarget`; the readout's posterior is factorised in predictions alone.
+        As in `NetworkTarget`; the readout's posterior is factorised for predictions only.
     block_size
-        As in `NetworkTarget`; the potential too takes blocks of observations.
+        As in `NetworkTarget`; the potential takes blocks of observations whatever `space` is.
+
+    Returns
+    -------
+    A `NetworkTarget`.
 
     Raises
     ------

@@ -1,11 +1,11 @@
 """Whitening: every dense layer reduced, exactly, to what the data can see of it.
 
 Rotating the inputs (`rotated`) is the case of the first layer, whose inputs stay where they are. Above it, a
-layer f^ℓ = A_ℓV_ℓ, A_ℓ = [σ_W h^{ℓ−1}/√d_{ℓ−1}, σ_b 1], depends on V_ℓ ~ N(0, I) through ε_ℓ = Q_ℓV_ℓ alone,
+layer f^ℓ = A_ℓV_ℓ, A_ℓ = [σ_W h^(ℓ−1)/√d_(ℓ−1), σ_b 1], depends on V_ℓ ~ N(0, I) through ε_ℓ = Q_ℓV_ℓ alone,
 where A_ℓ = L_ℓQ_ℓ. The map from the weights to (ε_ℓ, Q_ℓ^⊥V_ℓ) is orthogonal given the layers below: its
 Jacobian is 1, and the posterior of ε is again a potential over N(0, I). A layer holds n d_ℓ numbers in place
-of d_{ℓ−1}d_ℓ and costs 2n²d_ℓ + n³/3 operations in place of 2n d_{ℓ−1}d_ℓ, and the layers below it move f^ℓ
-only through K_{ℓ−1}, which changes little where they are wide.
+of d_(ℓ−1)d_ℓ and costs 2n²d_ℓ + n³/3 operations in place of 2n d_(ℓ−1)d_ℓ, and the layers below it move f^ℓ
+only through K_(ℓ−1), which changes little where they are wide.
 """
 
 from collections.abc import Iterable
@@ -115,20 +115,26 @@ class Whitened(NetworkTarget):
 def whitened(target: NetworkTarget) -> Whitened:
     """The same posterior with every dense layer reduced to what the n observed inputs see of it.
 
-    The first layer is rotated, unless it is already. Every layer above that has more weights per unit than
-    there are inputs holds ε_ℓ, (n, d_ℓ), in their place. At fixed n, a step then costs time linear in the
-    width, whatever the depth. New inputs bring back what they see of the rest, drawn from its posterior,
-    which is its prior: report effective sample sizes on what the data inform.
+    The first layer is rotated (`rotated`), unless it is already. Every layer above it that has more weights
+    per unit than there are inputs holds ε_ℓ, (n, d_ℓ), in place of its weights: its outputs are f^ℓ = L_ℓε_ℓ,
+    with L_ℓL_ℓᵀ their covariance K_(ℓ−1) given the layers below. At fixed n, a step then costs time linear in
+    the width, whatever the depth. The rest of the weights is drawn from its exact posterior, which is its
+    prior, where new inputs see it. Effective sample sizes of it say nothing about a chain: report those of
+    what the data inform.
 
-    Equal inputs make K_{ℓ−1} singular. K_{ℓ−1} + δI takes its place, independent noise of variance δ on f^ℓ:
-    δ is n times the rounding error of the mean of the diagonal, 3·10⁻⁵ of it at n = 256 in float32 and
-    6·10⁻¹⁴ in float64. What eigenvalues below δ would tell is lost.
+    Equal inputs make K_(ℓ−1) singular. K_(ℓ−1) + δI takes its place, as if f^ℓ had independent noise of
+    variance δ: δ is n times the rounding error of the mean of the diagonal, 3·10⁻⁵ of that mean at n = 256 in
+    float32 and 6·10⁻¹⁴ in float64. What the data say of eigenvalues below δ is lost.
 
     Parameters
     ----------
     target
-        `standard`, `repriorised` or `marginal`, rotated or not, without `block_size`. Its network is an NNX
-        module, of which the layers that are `widebnn.models.Dense` are whitened.
+        `standard`, `repriorised` or `marginal`, rotated or not, without `block_size`. Its network must be an
+        NNX module, of which the layers that are `widebnn.models.Dense` are whitened.
+
+    Returns
+    -------
+    A `NetworkTarget`.
 
     Raises
     ------
@@ -136,8 +142,8 @@ def whitened(target: NetworkTarget) -> Whitened:
         If `target` is not a target of a network with an inverse or is whitened already, or its network is not
         an NNX module.
     ValueError
-        If `target` goes block by block, or a layer that is to be whitened is applied more than once, or to
-        something other than one row per input.
+        If `target` has a `block_size`, or a layer that is to be whitened is applied more than once, to
+        something other than one row per input, or is used otherwise than by applying it.
     """
     if not isinstance(target, NetworkTarget) or isinstance(target, Whitened):
         raise TypeError(

@@ -17,14 +17,14 @@ KL_WEIGHTS = ("uniform", "geometric")
 
 
 class Elbo(NamedTuple):
-    """The two terms of the ELBO and η between them.
+    """The two terms of the ELBO, and η, which weighs the second.
 
     Attributes
     ----------
     log_likelihood
-        E_q[log L], estimated by draws from q.
+        E_q[log L], estimated by draws from q, in nats.
     kl_divergence
-        KL(q ‖ P₀), exact.
+        KL(q ‖ P₀), exact, in nats.
     temperature
         η.
     """
@@ -62,23 +62,23 @@ def elbo(
     posterior
         The posterior q.
     log_likelihood
-        w ↦ log L(w), such as `widebnn.vi.Network.log_likelihood`.
+        w ↦ log L(w), such as what `widebnn.vi.Network.log_likelihood` returns.
     temperature
-        η ≥ 0: 1 for Bayes' rule, above for a warm posterior, below for a cold one, and the function
-        `temperature(τ, p, N)` for a balance that does not depend on the width.
+        η ≥ 0: 1 for Bayes' rule, above 1 for a warm posterior, below 1 for a cold one.
+        `widebnn.vi.temperature` gives the η of a balance that does not depend on the width.
     prior_variance
         v of the prior N(0, v) of a weight, as in `kl_divergence`.
     num_samples
-        m, draws from q.
+        Number of draws from q.
     antithetic
-        Whether draws come in pairs μ ± σz; `num_samples` is then even.
+        Whether draws come in pairs μ ± σz; `num_samples` must then be even.
     local
-        Whether kernels are drawn after they are applied, as `LocalReparametrisation` says.
+        Whether kernels are drawn after they are applied, by `LocalReparametrisation`.
 
     Raises
     ------
     ValueError
-        If a number is out of range, or antithetic draws are odd.
+        If a number is out of range, or `num_samples` is odd and draws are antithetic.
     """
     non_negative(temperature=temperature)
     expected = expectation(
@@ -98,7 +98,7 @@ def expectation(
 ) -> PyTree:
     """E_q[g(w)] by the mean over draws, side by side; parameters and errors are those of `elbo`.
 
-    What is not a real number, such as a counter or a key, is taken from the first draw.
+    Leaves of g that are not floating-point numbers, such as counters or keys, are those of the first draw.
 
     Examples
     --------
@@ -132,9 +132,9 @@ def temperature(tau: Number, num_observations: int, num_neurons: int) -> Number:
     tau
         τ ≥ 0.
     num_observations
-        Observations, p.
+        Number of observations, p.
     num_neurons
-        N, the width of the last hidden layer; the published code puts the number of weights in its place.
+        N, the width of the last hidden layer; the published code takes the number of weights in its place.
 
     Raises
     ------
@@ -151,10 +151,11 @@ def kl_weights(num_batches: int, kind: str = "uniform") -> Float[Array, "num_bat
     Parameters
     ----------
     num_batches
-        Minibatches, L.
+        Number of minibatches, L.
     kind
-        "uniform" for 1/L (Graves 2011; Huix et al. 2022, eq. 88); "geometric" for 2^{L−l}/(2^L − 1), by which
-        the first minibatches listen to the prior and the last to the data (Blundell et al. 2015, eq. 9).
+        "uniform" for 1/L (Graves 2011; Huix et al. 2022, eq. 88); "geometric" for 2^(L−l)/(2^L − 1), with
+        which the prior dominates in the first minibatches and the data in the last (Blundell et al. 2015, eq.
+        9).
 
     Raises
     ------

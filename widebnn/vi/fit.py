@@ -32,23 +32,23 @@ __all__ = ["Fit", "fit"]
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What is left of a fit.
+    """Result of a fit.
 
     Attributes
     ----------
     network
-        What was fitted.
+        The network that was fitted.
     posterior
         The posterior q.
     point
-        Point estimates, as `Network` says, where training left them.
+        Point estimates at the end of training; see `Network`.
     state
-        What the network keeps for itself, where training left it.
+        State of the network at the end of training; see `Network`.
     elbo
-        Both terms in every epoch, arrays (epoch,): the log likelihood summed over the minibatches, each at
-        the q of its step, and the KL divergence as they weight it.
+        Both terms in every epoch, arrays (epoch,): the log likelihood summed over the minibatches, and the KL
+        divergence summed with their weights π_l, each at the q of its step.
     seconds
-        Wall time of all epochs, compilation left out.
+        Wall time of all epochs, without compilation.
     """
 
     network: Network
@@ -108,14 +108,14 @@ def fit(
     """Fit a mean-field Gaussian to a tempered posterior (Blundell et al. 2015; Huix et al. 2022, Appendix D).
 
     Each epoch puts the observations into a new order and cuts it into L minibatches. The l-th has the
-    objective Σ_{i∈B_l} E_q[log L(y_i | x_i, w)] − η π_l KL(q ‖ P₀), Σ_l π_l = 1: together they are the ELBO.
-    A step descends its negative, times L/n. The last minibatch is filled up with observations that do not
-    count.
+    objective Σ_i E_q[log L(y_i | x_i, w)] − η π_l KL(q ‖ P₀), over its own observations i. Since Σ_l π_l = 1,
+    all objectives together are the ELBO. A step descends the negative objective, times L/n. The last
+    minibatch is filled up with observations that do not count.
 
     Parameters
     ----------
     rng_key
-        Key of everything random here.
+        Key of all randomness.
     model
         As in `widebnn.vi.network`; the means of q start at its parameters.
     x, y
@@ -123,11 +123,11 @@ def fit(
     loss
         (outputs, y) ↦ ℓ of each observation, such as `widebnn.vi.cross_entropy`.
     optimiser
-        An optax transformation of gradients; schedules count steps, of which an epoch has ⌈n/batch_size⌉.
+        An Optax gradient transformation; schedules count steps, of which an epoch has ⌈n/batch_size⌉.
     num_epochs, batch_size
-        Passes over the data, and observations in a step.
+        Number of passes over the data, and of observations in a step.
     temperature
-        η ≥ 0: 1, `temperature(τ, p, N)` with p observations, or any other.
+        η ≥ 0, such as 1, or what `widebnn.vi.temperature` returns for these observations.
     prior_variance
         v of the prior N(0, v) of a weight, one number or one for each leaf: 1/5 as in the text of Huix et
         al., 1/25 as in their published code.
@@ -140,26 +140,31 @@ def fit(
     augment
         (key, x of a minibatch) ↦ x, such as `widebnn.data.flip_and_crop`.
     checkpoint
-        Where the fit is saved between epochs, and from where it resumes on the next call; a larger
-        `num_epochs` then extends it. `every_steps` counts epochs.
+        Where the fit is saved between epochs, and from where the next call resumes it; a larger `num_epochs`
+        then extends it. Its `every_steps` counts epochs.
     progress
         Whether to show a progress bar.
 
     Returns
     -------
     Fit
-        The fitted posterior, the rest of the network, and the ELBO of every epoch.
+        The fitted posterior, point estimates and state of the network, and the ELBO of every epoch.
 
     Raises
     ------
     TypeError
-        If `model` is not a network, `optimiser` is not an optax transformation, `rng_key` is not a key, or
-        layers cannot multiply with kernels that are not drawn yet.
+        If `model` is not a network, `optimiser` is not an Optax transformation, `rng_key` is not a key,
+        `checkpoint` is of another type, or draws are local and a layer cannot take kernels that are not drawn
+        yet.
     ValueError
         If a number is out of range, `x`, `y` and `loss` do not fit, or `checkpoint` holds another run, a
         longer one or a damaged one.
     FloatingPointError
-        If the ELBO is not finite after an epoch; a checkpoint keeps what was before.
+        If the ELBO is not finite after an epoch; a checkpoint keeps the fit before that epoch.
+    OSError
+        If a checkpoint cannot be written; the one before is kept.
+    RuntimeError
+        If another process writes checkpoints in the same folder.
     """
     at_least(1, num_epochs=num_epochs)
     at_least(1, batch_size=batch_size)

@@ -16,7 +16,7 @@ Loss = Callable[[Outputs, Array], Float[Array, " n"]]
 
 
 def cross_entropy(outputs: Outputs, labels: Int[Array, " n"]) -> Float[Array, " n"]:
-    """−log softmax(f)_y, minus the log likelihood of classes; labels are 0 to d_out − 1.
+    """−log softmax(f)_y of each observation, in nats; labels are 0 to d_out − 1.
 
     Raises
     ------
@@ -29,7 +29,9 @@ def cross_entropy(outputs: Outputs, labels: Int[Array, " n"]) -> Float[Array, " 
 
 
 def square(outputs: Outputs, y: Float[Array, "n d_out"]) -> Float[Array, " n"]:
-    """‖f − y‖², as in the code of Huix et al. (2022); equal to ``gaussian(0.5**0.5)`` up to a constant.
+    """‖f − y‖² of each observation, as in the code of Huix et al. (2022).
+
+    It equals `gaussian` at σ² = ½ up to a constant.
 
     Raises
     ------
@@ -42,12 +44,16 @@ def square(outputs: Outputs, y: Float[Array, "n d_out"]) -> Float[Array, " n"]:
 
 
 def gaussian(noise_std: Number) -> Loss:
-    """‖f − y‖²/(2σ²) + d_out log(σ√(2π)): minus the log density of y ~ N(f, σ²I).
+    """A loss ‖f − y‖²/(2σ²) + d_out log(σ√(2π)): minus the log density of y ~ N(f, σ²I).
 
     Parameters
     ----------
     noise_std
         σ > 0.
+
+    Returns
+    -------
+    Function from outputs and y, both (n, d_out), to the losses, (n,).
 
     Raises
     ------

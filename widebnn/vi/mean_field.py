@@ -21,7 +21,7 @@ Sign = int | Int[Array, ""]
 
 
 class MeanField(NamedTuple):
-    """q = ∏ N(μ, σ²), σ = log(1 + e^ρ), a factor for each weight (Blundell et al. 2015, §3.2).
+    """q = ∏ N(μ, σ²), a factor for each weight, with σ = log(1 + exp(ρ)) (Blundell et al. 2015, §3.2).
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class MeanField(NamedTuple):
 
     @property
     def std(self) -> Weights:
-        """σ."""
+        """σ, a pytree in the shapes of the weights."""
         return jax.tree.map(jax.nn.softplus, self.rho)
 
     def draw(self, rng_key: Key[Array, ""], sign: Sign = 1) -> Weights:
@@ -49,7 +49,10 @@ class MeanField(NamedTuple):
         )
 
     def local_draw(self, rng_key: Key[Array, ""], sign: Sign = 1) -> PyTree:
-        """A draw whose kernels, the leaves of two dimensions and more, are drawn once they are applied."""
+        """A draw whose kernels, leaves of two or more dimensions, are drawn only when they are applied.
+
+        Kernels are `LocalReparametrisation`s.
+        """
         means, treedef = jax.tree.flatten(self.mean)
         keys, sign = jax.random.split(rng_key, len(means)), jnp.asarray(sign)
         return treedef.unflatten(
@@ -64,7 +67,7 @@ def _draw(rng_key: Key[Array, ""], mean: Array, std: Array, sign: Sign) -> Array
 
 
 def mean_field(weights: Weights, std: Number) -> MeanField:
-    """The member of the family with means `weights` and all deviations σ = `std`.
+    """The q with means `weights` and all standard deviations σ = `std`.
 
     Raises
     ------
@@ -78,7 +81,7 @@ def mean_field(weights: Weights, std: Number) -> MeanField:
 
 
 def kl_per_leaf(posterior: MeanField, prior_variance: Variances = 0.2) -> PyTree[Float[Array, ""]]:
-    """KL(q ‖ N(0, v)) of each leaf, Σ ½ (σ²/v − 1 − log(σ²/v) + μ²/v), in closed form.
+    """KL(q ‖ N(0, v)) of each leaf, Σ ½ (σ²/v − 1 − log(σ²/v) + μ²/v), in closed form, in nats.
 
     Parameters
     ----------
@@ -86,7 +89,7 @@ def kl_per_leaf(posterior: MeanField, prior_variance: Variances = 0.2) -> PyTree
         The posterior q.
     prior_variance
         v of a weight: one number for all, or one for each leaf. Huix et al. (2022) have 1/5 in the text, the
-        default here, and a deviation of 1/5 in the published code, which is a variance of 1/25.
+        default here; their published code has a standard deviation of 1/5, a variance of 1/25.
 
     Raises
     ------

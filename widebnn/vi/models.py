@@ -37,15 +37,15 @@ class TwoLayer(nnx.Module):
     Parameters
     ----------
     in_features
-        Inputs, d_in.
+        Number of inputs, d_in.
     width
-        Neurons, N.
+        Number of neurons, N.
     out_features
-        Outputs, d_out.
+        Number of outputs, d_out.
     scaling
         "mean-field" for 1/N, "ntk" for 1/√N.
     rngs
-        Where the first parameters are drawn from.
+        Generator of the initial parameters.
 
     Raises
     ------
@@ -74,13 +74,13 @@ class ConvTwoLayer(nnx.Module):
     image_shape
         (height, width, channels) of an input.
     width
-        Channels, N.
+        Number of channels, N.
     out_features
-        Outputs, d_out.
+        Number of outputs, d_out.
     scaling
         "mean-field" for 1/N, "ntk" for 1/√N.
     rngs
-        Where the first parameters are drawn from.
+        Generator of the initial parameters.
 
     Raises
     ------
@@ -168,16 +168,16 @@ class ResNet20(nnx.Module):
     Parameters
     ----------
     in_channels, out_features
-        Channels of an image, and d_out.
+        Number of channels of an image, and of outputs, d_out.
     norm
-        "batch" for BatchNorm, as Huix et al. (2022) have it: not Bayesian, since an output then depends on
-        the whole batch. "none" for convolutions scaled by √2/√fan-in and the k-th residual branch weighted
-        by √(1/(k + 1)), its shortcut by √(k/(k + 1)) (Hron et al. 2022, §4.3); weights then have the prior
-        N(0, 1), `prior_variance=1`.
+        "batch" for BatchNorm, as in Huix et al. (2022): not Bayesian, since an output then depends on the
+        whole batch. "none" for convolutions scaled by √2/√fan-in, and the k-th residual branch weighted by
+        √(1/(k + 1)), its shortcut by √(k/(k + 1)) (Hron et al. 2022, §4.3); weights then have the prior N(0,
+        1), ``prior_variance=1``.
     scaling
         "mean-field" for 1/N, "ntk" for 1/√N.
     rngs
-        Where the first parameters are drawn from.
+        Generator of the initial parameters.
 
     Raises
     ------
@@ -217,22 +217,22 @@ STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3)}
 class VGG(nnx.Module):
     """VGG-11, -13 or -16 for 32 × 32 images (Simonyan & Zisserman 2015), outputs times 1/N or 1/√N, N = 512.
 
-    As in the published code of Huix et al. (2022), there is no normaliser, and Dropout stands before every
-    layer. The published class cannot be run: its constructor raises an error before it returns the network.
-    Means start at N(0, 2/fan-in) and not at N(0, 0.01²), from which signals would die out on the way up.
+    As in the published code of Huix et al. (2022), there is no normaliser, and Dropout precedes every layer.
+    The published class cannot be run: its constructor raises an error before it returns the network. Means
+    start at N(0, 2/fan-in) and not at N(0, 0.01²), from which signals would vanish with depth.
 
     Parameters
     ----------
     depth
         11, 13 or 16.
     in_channels, out_features
-        Channels of an image, and d_out.
+        Number of channels of an image, and of outputs, d_out.
     dropout
         Rates before convolutions and before dense layers; 0.2 and 0.5 in the published code.
     scaling
         "mean-field" for 1/N, "ntk" for 1/√N.
     rngs
-        Where the first parameters are drawn from.
+        Generator of the initial parameters.
 
     Raises
     ------

@@ -22,18 +22,18 @@ Weights = PyTree[Any]
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A network split into what has a posterior, what is a point estimate, and what it keeps for itself.
+    """A network split into the weights that have a posterior, point estimates, and state.
 
     Attributes
     ----------
     apply
         (weights, point, state, x, training) ↦ outputs (n, d_out), and the state after.
     weights
-        Where the means of q start.
+        Weights at which the means of q start.
     point
-        Scales and shifts of BatchNorm, trained without a prior or a posterior; empty for most.
+        Scales and shifts of BatchNorm, trained without a prior or a posterior; empty for most networks.
     state
-        Running statistics of BatchNorm and streams of random numbers of Dropout; empty for most.
+        Running statistics of BatchNorm and random-number streams of Dropout; empty for most networks.
     """
 
     apply: Callable[[Weights, PyTree, PyTree, Inputs, bool], tuple[Float[Array, "n d_out"], PyTree]]
@@ -51,21 +51,21 @@ class Network:
 
 
 def network(model: nnx.Module | nn.Module | BNN | Embedding, x: Inputs, rng_key: Key[Array, ""]) -> Network:
-    """Take a model apart.
+    """Split a model into weights, point estimates and state.
 
     Parameters
     ----------
     model
-        An NNX module from (n, ...) to (n, d_out), whose parameters are where the means of q start; or a Linen
+        An NNX module from (n, ...) to (n, d_out), at whose parameters the means of q start; or a Linen
         module, a `widebnn.models.BNN` or a `widebnn.models.Embedding`, which are initialised here. An NNX
         module may hold BatchNorm and Dropout, though with them the outputs are not a function of one input
-        and the weights: the batch or chance has a part, there is no likelihood, and what is maximised is not
-        a lower bound on any evidence. Huix et al. (2022) train so; MCMC, whose targets refuse such modules,
-        could not.
+        and the weights: they also depend on the batch or on chance, there is no likelihood, and what is
+        maximised is not a lower bound on any evidence. Huix et al. (2022) train in this way.
+        `widebnn.targets` refuses such modules.
     x
-        Inputs, of which only shape and dtype are used.
+        Inputs (n, ...), of which only shape and dtype are used.
     rng_key
-        To initialise, where the model does not bring its own parameters.
+        Key of the initial parameters, where the model does not bring its own.
 
     Raises
     ------

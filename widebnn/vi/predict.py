@@ -24,7 +24,7 @@ def predict(
     function: Callable[[Array], Array] = jax.nn.softmax,
     block_size: int = 1_000,
 ) -> Float[np.ndarray, "m ..."]:
-    """E_q[g(f_w(x*))] by the mean over draws, each seen by all inputs (Huix et al. 2022, equation 31).
+    """E_q[g(f_w(x*))] by the mean over draws, the same for all inputs (Huix et al. 2022, equation 31).
 
     Memory holds one draw and one block of inputs, however many there are of each.
 
@@ -35,14 +35,14 @@ def predict(
     fitted
         What `fit` returned.
     x
-        New inputs x*.
+        New inputs x*, (m, ...).
     num_samples
-        Draws of the weights.
+        Number of draws of the weights.
     function
         g, from outputs (m, d_out) to (m, ...): the softmax for probabilities of classes; for the mean and the
-        second moment of a regression, `lambda f: jnp.stack([f, f**2], axis=1)`.
+        second moment of a regression, ``lambda f: jnp.stack([f, f**2], axis=1)``.
     block_size
-        Inputs at a time.
+        Number of inputs that go through the network at a time.
 
     Raises
     ------

@@ -43,7 +43,7 @@ def relu_moments(mean: Reals, variance: Reals) -> tuple[Float[Array, "*shape"], 
     Parameters
     ----------
     mean, variance
-        m and s², of one shape.
+        m and s², arrays of the same shape.
 
     Raises
     ------
@@ -73,17 +73,17 @@ def output_moments(
 ) -> Moments:
     """E_q f(x) and Var_q f(x) of a `TwoLayer` network, exact.
 
-    With r₁ and r₂ the moments of relu(⟨b_j, x⟩), α_j and τ_j the mean and deviation of a_j, and c = N⁻¹ or
-    1/√N: E f = c Σ_j α_j r₁ and Var f = c² Σ_j [(α_j² + τ_j²) r₂ − α_j² r₁²].
+    With r₁ and r₂ the moments of relu(⟨b_j, x⟩), α_j and τ_j the mean and the standard deviation of a_j, and
+    c = 1/N or 1/√N: E f = c Σ_j α_j r₁ and Var f = c² Σ_j [(α_j² + τ_j²) r₂ − α_j² r₁²].
 
     Parameters
     ----------
     posterior
         q over the weights of a `TwoLayer`.
     x
-        Inputs.
+        Inputs (n, d_in).
     scaling
-        That of the network, "mean-field" or "ntk".
+        Scaling of the network, "mean-field" or "ntk".
 
     Raises
     ------
@@ -121,7 +121,7 @@ def square_elbo(
     posterior, x, scaling
         As in `output_moments`.
     y
-        Targets.
+        Targets (n, d_out).
     temperature, prior_variance
         η and v, as in `widebnn.vi.elbo`.
 
