@@ -442,7 +442,7 @@ def shrinks_with_data(results: Results) -> Iterator[Finding]:
     rule=MEASURE
     + "The gain at the most images, forty per unit, decides: it has to be above 5, half of the paper's.",
     would_change="Chains that agree at the most images, with a hundred effective samples each: 100,000 steps "
-    "or more.",
+    "or more, on an accelerator.",
     page="09-width-data-architecture#fig-gain-architecture",
 )
 def stays(rows: Rows) -> Iterator[Finding]:
@@ -461,7 +461,8 @@ def stays(rows: Rows) -> Iterator[Finding]:
     "paper and mean over chains. The largest ratio over the numbers of images decides: it has to be "
     "above 100, half of the paper's. It is resolved where each chain has 150 of the worst projection on its "
     "own.",
-    would_change="Chains of the paper's length: the least of a hundred short estimates is their floor.",
+    would_change="Chains of the paper's length, on an accelerator: the least of a hundred short estimates is "
+    "their floor.",
     page="09-width-data-architecture#fig-gain-architecture",
 )
 def worst_projections(results: Results) -> Iterator[Finding]:
@@ -486,8 +487,8 @@ def worst_projections(results: Results) -> Iterator[Finding]:
     rule=MEASURE
     + "The gain at the fewest images decides: it has to be above 10. Shown is that it is smaller at the "
     "most, resolved if these outnumber the channels of the top group.",
-    would_change="More images than channels, such as a thousand for 16, in longer chains, and smaller γ in "
-    "the grid.",
+    would_change="More images than channels, such as a thousand for 16, in longer chains, on an accelerator; and "
+    "smaller γ in the grid.",
     page="09-width-data-architecture#fig-gain-architecture",
 )
 def gains_where_wide(results: Results) -> Iterator[Finding]:
@@ -509,7 +510,7 @@ def gains_where_wide(results: Results) -> Iterator[Finding]:
     "that in θ decides: it is above 10, a tenth of the paper's order. It is not resolved where chains in φ "
     "never agree. Shown are ratios of R̂² − 1 at the end, whose standard errors count projections, not "
     "chains.",
-    would_change="Chains in φ that agree at the most images: 100,000 steps or more.",
+    would_change="Chains in φ that agree at the most images: 100,000 steps or more, on an accelerator.",
     page="09-width-data-architecture#fig-gain-rhat",
 )
 def chains_agree(results: Results) -> Iterator[Finding]:

@@ -231,7 +231,7 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
     "weights under pCN at the largest β the first decides. Resolved are 150 effective samples, which stand "
     "for a hundred, of the weights also in bulk and tail. One chain each; the error of a mean over "
     "projections is from their range. LMC runs with γ = 1, and with 0.01, the published default.",
-    would_change="100,000 steps or more per chain.",
+    would_change="100,000 steps or more per chain, on an accelerator.",
     page="07-cifar10-over-width#fig-ess",
 )
 def mixing(results: Results) -> Iterator[Finding]:
