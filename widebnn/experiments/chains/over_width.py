@@ -260,7 +260,8 @@ def mixing(results: Results) -> Iterator[Finding]:
     rule="By effective samples of the weights per second at β = 0.2, in the widest network: pCN ÷ pCNL "
     "decides: it has to be above 1. Resolved are 150 effective samples in bulk and tail. Shown is how much "
     "longer a step of pCNL takes.",
-    would_change="100,000 steps or more per chain, a step size tuned for each, and an accelerator.",
+    would_change="100,000 steps or more per chain, a step size tuned for each, and an accelerator that does "
+    "nothing else: other work ran beside this run and makes its times uncertain.",
     page="07-cifar10-over-width#fig-ess",
 )
 def pcn_suffices(results: Results) -> Iterator[Finding]:
