@@ -20,7 +20,7 @@ with wb.plots.style():
     fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.4), sharey=True)
 for ax, step_size in zip(axes, (0.2, 0.1), strict=True):
     curves = {}
-    for sampler in config.samplers:
+    for sampler in ("pCN", "pCNL", "Langevin", "random walk"):
         mean = series(rows, sampler, step_size)
         error = series(rows, sampler, step_size, "acceptance_error")
         curves[sampler] = mean, mean - 2 * error, mean + 2 * error
