@@ -33,7 +33,8 @@ class Auto(NamedTuple):
     target
         The posterior in the parametrisation that is to be sampled.
     sampler
-        Its sampler, to be passed to `widebnn.sample`, which tunes it during burn-in.
+        Its sampler, to be passed to `widebnn.sample`, which tunes its step size, if it has one, during
+        burn-in.
     reason
         Which target and sampler were chosen, and why, in one line.
     """
@@ -52,7 +53,9 @@ def auto(target: Target) -> Auto:
     sampled unit by unit (`widebnn.samplers.unitwise`). All others are sampled by
     `widebnn.samplers.function_space_hmc`, whose angle is tuned to an acceptance of 0.8.
     ``python -m benchmarks.first_draws`` measures what the rules rest on: the seconds of compiling, burn-in
-    and sampling up to 400 effective samples, over width, depth and number of observations::
+    and sampling up to 400 effective samples, over width, depth and number of observations.
+
+    What `auto` chooses is passed to `widebnn.sample`::
 
         target, sampler, reason = wb.auto(wb.targets.marginal(bnn, x, y))
         draws = wb.sample(rng_key, sampler, target, num_samples=1_000, burn_in=200, num_chains=4)

@@ -508,7 +508,7 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
     width, depth, activation, features, num_chains, num_samples, thin, burn_in, until
         As in `BNNRegressor`.
     scales
-        As in `BNNRegressor`; "noise_std" belongs to "gaussian" alone.
+        As in `BNNRegressor`, but `priors` unless given; "noise_std" belongs to "gaussian" alone.
     random_state, progress
         As in `BNNRegressor`.
 

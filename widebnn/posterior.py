@@ -215,7 +215,7 @@ class Posterior:
     ) -> Moments:
         """Mean and standard deviation of f_θ(x) over all draws, whose outputs are not kept.
 
-        The standard deviation of an observation is √(std² + σ²).
+        The standard deviation of an observation is √(std² + σ²), with the mean of σ² where σ was drawn too.
 
         Parameters
         ----------

@@ -51,8 +51,8 @@ def nngp_kernel(bnn: BNN) -> Kernel:
     TypeError
         If `bnn` is not a `widebnn.models.BNN`.
     ValueError
-        If the features or their activation have no known limit; from the kernel, if its inputs are not
-        finite or not of the network's shape.
+        If the features or their activation have no known limit; from the kernel of a
+        `widebnn.models.FCN`, if its inputs are not finite or not of the network's shape.
     ImportError
         If neural-tangents is needed and not installed.
     """

@@ -60,7 +60,7 @@ def tuned(
 ) -> Tuned:
     """A sampler whose step size ε is tuned during burn-in to a mean acceptance rate a*.
 
-    After step t = 1, 2, …, with a the acceptance rate averaged over the chains,
+    After step t = 1, 2, …, where a is the acceptance rate averaged over the chains,
 
         log ε ← min(log ε + c, log ε_max),  c = t^(−0.6) (a − a*)/(a*(1 − a*)), clipped to [−1, 1].
 

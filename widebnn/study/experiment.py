@@ -140,7 +140,7 @@ class Experiment[C]:
         id
             Id of the row of the ledger.
         words
-            The other fields of `widebnn.study.Claim`, except `experiment` and `summarise`.
+            The other fields of `widebnn.study.Claim`, except ``experiment`` and ``summarise``.
         """
 
         def register(summary: Summary) -> Summary:

@@ -107,8 +107,8 @@ class NetworkPosterior(Target):
     def predictive_mean(self, x: NewInputs | Tabular) -> Function:
         """E[f(x) | θ^≤L, D] = Ψ*μ, (m, d_out), as a function of `(position, rng_key=None)`.
 
-        The readout is integrated out exactly (Rao–Blackwell), in every parametrisation: the variance of
-        an average over a chain is never larger than that of `output`.
+        The readout is integrated out exactly (Rao–Blackwell), in every parametrisation. The mean varies no
+        more over the posterior than `output`, nor does its average over a chain that holds no readout.
         """
         embedding = self.embedding_at(x)
 

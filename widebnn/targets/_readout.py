@@ -71,7 +71,10 @@ class ReadoutPosterior(Protocol):
         ...
 
     def potential(self, ratio: Number = 1) -> Float[Array, ""]:
-        """½ ρ Σ_j y_:jᵀ K̂_λ⁻¹ y_:j + (d_out/2) log det K̂_λ; at ρ = 1, minus the log evidence of Ψ."""
+        """½ ρ Σ_j y_:jᵀ K̂_λ⁻¹ y_:j + (d_out/2) log det K̂_λ, with ρ = `ratio`.
+
+        At ρ = 1 it is minus the log evidence of Ψ, up to a constant.
+        """
         return (ratio * self.quadratic() + self.y.shape[1] * self.log_det()) / 2
 
 

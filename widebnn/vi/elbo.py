@@ -22,7 +22,7 @@ class Elbo(NamedTuple):
     Attributes
     ----------
     log_likelihood
-        E_q[log L], estimated by draws from q, in nats.
+        E_q[log L], estimated by draws from q (exact in `square_elbo`), in nats.
     kl_divergence
         KL(q ‖ P₀), exact, in nats.
     temperature
