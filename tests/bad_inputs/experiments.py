@@ -75,7 +75,7 @@ ROWS = [
         "experiments.Convergence",
         (kw(samplers=("HMC",)), "sampler…'pCN'…'HMC'"),
         (kw(num_steps=(1,)), "num_steps…one entry for each…(1,)"),
-        (kw(num_steps=(1,) * 3), "num_steps…at least 800…(1, 1, 1)"),
+        (kw(num_steps=(1,) * 4), "num_steps…at least 800…(1, 1, 1, 1)"),
         (kw(num_chains=1), "num_chains…at least 2…1"),
         (kw(num_projections=1), "num_projections…at least 2…1"),
         (kw(num_checkpoints=0), "num_checkpoints…at least 1…0"),
@@ -95,6 +95,11 @@ ROWS = [
         "experiments.OverReg",
         (kw(num_chains=1), "num_chains…at least 2…1"),
         (kw(regs=(0.1, 0.0)), "reg…above 0…0.0"),
+    ),
+    *refused(
+        "experiments.IteratedMaps",
+        (kw(iterations=(0,)), "iterations…at least 1…0"),
+        (kw(rates=(0.0,)), "rate…above 0…0.0"),
     ),
     *refused("experiments.Approximations", (kw(num_repeats=0), "num_repeats…at least 1…0")),
     *refused(

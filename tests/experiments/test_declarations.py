@@ -69,7 +69,7 @@ def test_a_row_finds_the_experiment_that_serves_it():
 def test_shipped_results_are_found_and_reported():
     results = experiments.shipped("over_width")
     assert (results.name, results.scale) == ("over_width", "laptop")
-    assert results.source.startswith("laptop scale, seed 0; ") and " on " in results.source
+    assert results.source.startswith("laptop scale, seed 1; ") and " on " in results.source
     assert experiments.report("P-F1", results).verdict == experiments.report("P-F1").verdict
     assert experiments.report("V-F2").experiment is EXPERIMENTS["resnet"]
     with pytest.raises(FileNotFoundError, match=r"none of over_width_paper.*holds theorems_laptop, "):

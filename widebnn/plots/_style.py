@@ -55,7 +55,7 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
         ("φ, whitened", "#882255", "D"),
         ("random walk", "#999933", "v"),
         ("Langevin", "#D55E00", "o"),
-        ("Langevin, γ = 0.01", "#E69F00", "d"),
+        ("Langevin, γ = 0.01", "#B8860B", "d"),
         ("LMC", "#D55E00", "o"),
         ("MALA", "#E69F00", "P"),
         ("pCN", "#009E73", "s"),
