@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from widebnn import targets
 from widebnn.experiments import CLAIMS, iterated_maps
 from widebnn.experiments.theory.iterated_maps import Iterated
-from widebnn.experiments.theory.other_maps import eight_patients
+from widebnn.experiments.theory.other_maps import diabetes_patients
 from widebnn.study import Results, Rows, verdict
 
 TINY = dataclasses.replace(
@@ -28,7 +28,7 @@ TINY = dataclasses.replace(
 
 
 def test_one_step_of_r_has_the_potential_of_the_jacobian_target():
-    bnn, x, y = eight_patients(3, 2, 0.1, 0)
+    bnn, x, y = diabetes_patients(3, 2, 0.1, 0)
     right = targets.jacobian(bnn, x, y, 10.0)
     _, unravel = ravel_pytree(right.draw_prior(jax.random.key(0)))
 

@@ -61,7 +61,7 @@ class Measure(NamedTuple):
         decimals = 1 - math.floor(math.log10(self.error))
         if decimals > 8:
             return f"{self.value:.3g} ± {self.error:.1g}"
-        shown = (f"{round(number, decimals) + 0.0:,.{max(0, decimals)}f}" for number in self)
+        shown = (f"{round(float(number), decimals) + 0.0:,.{max(0, decimals)}f}" for number in self)
         return " ± ".join(shown)
 
 

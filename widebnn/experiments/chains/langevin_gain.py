@@ -376,7 +376,7 @@ def grows_with_width(results: Results) -> Iterator[Finding]:
     where="Figure 7, left",
     claim="Predictions at new images mix faster in φ too.",
     paper="higher effective sample size of f at 5,000 test points too, at every width",
-    rule=MEASURE + "The same of predictions: the gain at the widest network decides: it has to be above 1.",
+    rule=MEASURE + "The same of predictions. The gain at the widest network decides: it has to be above 1.",
     would_change="The paper's 5,000 new images and its width of 1,024 at n = 256.",
     page="09-width-data-architecture#fig-gain-width",
 )

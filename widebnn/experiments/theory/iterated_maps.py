@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from widebnn import targets
 from widebnn.diagnostics import random_projections
 from widebnn.experiments.settings.chain_summaries import is_resolved
-from widebnn.experiments.theory.other_maps import TunedChains, effective_samples, eight_patients
+from widebnn.experiments.theory.other_maps import TunedChains, diabetes_patients, effective_samples
 from widebnn.models import Parameters
 from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Count, Counts, Positives
@@ -125,7 +125,7 @@ def iterated_maps(config: IteratedMaps) -> Iterator[Row]:
     error from the scatter over chains; folded, the share of prior draws with det ∂M/∂φ < 0, where M is not a
     bijection and its chain does not sample the posterior.
     """
-    bnn, x, y = eight_patients(config.num_train, config.width, config.noise_std, config.seed)
+    bnn, x, y = diabetes_patients(config.num_train, config.width, config.noise_std, config.seed)
     keys = jax.random.split(jax.random.key(config.seed), 3)
     quantities = {"projections": random_projections(keys[0], bnn.template(x), num=config.num_projections)}
     of_theta = targets.standard(bnn, x, y)

@@ -28,8 +28,8 @@ __all__ = [
     "OverMaps",
     "OverReg",
     "TunedChains",
+    "diabetes_patients",
     "effective_samples",
-    "eight_patients",
     "over_maps",
     "over_reg",
 ]
@@ -121,7 +121,7 @@ def over_reg(config: OverReg) -> Iterator[Row]:
     the scatter over chains; for R the share of prior draws with det ∂R/∂φ < 0, where R is not a bijection and
     its chain does not sample the posterior.
     """
-    bnn, x, y = eight_patients(config.num_train, config.width, config.noise_std, config.seed)
+    bnn, x, y = diabetes_patients(config.num_train, config.width, config.noise_std, config.seed)
     keys = jax.random.split(jax.random.key(config.seed), 3)
     project = random_projections(keys[0], bnn.template(x), num=config.num_projections)
     quantities = {"projections": project, "norm": lambda theta: inner_product(theta, theta)}
@@ -250,8 +250,8 @@ def gaussian_map_helps(results: Results) -> Iterator[Finding]:
         yield Finding(what, laplace, above=1, degrees=degrees)
 
 
-def eight_patients(num_train: int, width: int, noise_std: float, seed: int):
-    """A network with one hidden layer, and two measurements of patients (eight in the book) to fit it to."""
+def diabetes_patients(num_train: int, width: int, noise_std: float, seed: int):
+    """A network with one hidden layer, and two measurements of patients to fit it to: x (n, 2), y (n, 1)."""
     patients = data.diabetes()
     x = jnp.asarray(patients.x_train[:num_train, (BODY_MASS, TRIGLYCERIDES)])
     y = jnp.asarray(patients.y_train[:num_train])
