@@ -24,14 +24,6 @@ Flat = Float[Array, " d"]
 MOST_REVERSED = 0.01  # of prior draws, by a map that is taken for a bijection
 
 
-class Map(NamedTuple):
-    """A map of all parameters, by what is iterated, how often, and λ of R or α of gradient descent."""
-
-    name: str
-    iterations: int
-    size: float
-
-
 class IteratedMaps(TunedChains):
     """Maps of two measurements (body mass, triglycerides) of patients of the diabetes data."""
 
@@ -42,11 +34,19 @@ class IteratedMaps(TunedChains):
     rates: Annotated[Positives, "α of gradient descent."] = (0.003, 0.01, 0.03)
     num_prior: Annotated[Count, "Prior draws at which the sign of the determinant is computed."] = 2_000
 
-    @property
-    def maps(self) -> list[Map]:
-        """The grid."""
-        sizes = [("R", reg) for reg in self.regs] + [("gradient descent", rate) for rate in self.rates]
-        return [Map(name, k, size) for name, size in sizes for k in self.iterations]
+
+class _Map(NamedTuple):
+    """A map of all parameters, by what is iterated, how often, and λ of R or α of gradient descent."""
+
+    name: str
+    iterations: int
+    size: float
+
+
+def _maps(config: IteratedMaps) -> list[_Map]:
+    """The grid."""
+    sizes = [("R", reg) for reg in config.regs] + [("gradient descent", rate) for rate in config.rates]
+    return [_Map(name, k, size) for name, size in sizes for k in config.iterations]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,8 +110,8 @@ class Iterated(targets.Target):
     },
     parts="iterations",
     cost=lambda c: Cost(
-        operations=sum(one.iterations for one in c.maps) * c.num_chains * (c.num_steps + c.burn_in),
-        steps=len(c.maps) * (c.num_steps + c.burn_in),
+        operations=sum(one.iterations for one in _maps(c)) * c.num_chains * (c.num_steps + c.burn_in),
+        steps=len(_maps(c)) * (c.num_steps + c.burn_in),
         floats=c.num_chains * (8 * c.width) ** 2,
     ),
 )
@@ -140,7 +140,7 @@ def iterated_maps(config: IteratedMaps) -> Iterator[Row]:
         step = targets.jacobian(bnn, x, y, size)
         return lambda phi: ravel_pytree(step.to_parameters(unravel(phi)))[0]
 
-    for one in config.maps:
+    for one in _maps(config):
         target = Iterated(of_theta, once(one.name, one.size), one.iterations)
         draws = jax.vmap(target.draw_prior)(jax.random.split(keys[2], config.num_prior))
         sign = jax.jit(lambda draws, sign=target.orientation: jax.lax.map(sign, draws, batch_size=100))
