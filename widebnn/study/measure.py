@@ -61,8 +61,9 @@ class Measure(NamedTuple):
         decimals = 1 - math.floor(math.log10(self.error))
         if decimals > 8:
             return f"{self.value:.3g} ± {self.error:.1g}"
-        shown = (f"{round(float(number), decimals) + 0.0:,.{max(0, decimals)}f}" for number in self)
-        return " ± ".join(shown)
+        shown = f",.{max(0, decimals)}f"
+        value, error = round(float(self.value), decimals) + 0.0, round(float(self.error), decimals)
+        return f"{value:{shown}} ± {error:{shown}}"
 
 
 def measured(number: Measure | float | int) -> Measure:
