@@ -15,6 +15,7 @@ from widebnn.experiments import (
     convergence_summary,
     trace_summary,
 )
+from widebnn.experiments.settings.posterior import LMC
 from widebnn.study import Results, Rows, verdict
 
 TINY = dataclasses.replace(
@@ -61,7 +62,7 @@ def test_samplers_start_from_the_same_draws_of_the_prior(monkeypatch):
     for name in convergence.scales["smoke"].samplers:
         with pytest.raises(InterruptedError):
             list(convergence(dataclasses.replace(TINY, samplers=(name,), num_steps=(80,))))
-    assert keys == 3 * keys[:1]
+    assert len(keys) > 1 and keys == len(keys) * keys[:1]
 
 
 def test_agreement_sees_what_each_statistic_sees():
@@ -110,7 +111,8 @@ def test_steadiness_of_noise_and_of_a_trend():
 def rows(pcn, pcnl, langevin):
     """A number for the narrowest and one for the widest."""
     made = []
-    for name, numbers in {"pCN": pcn, "pCNL": pcnl, "Langevin": langevin}.items():
+    dampings = dict.fromkeys(LMC.values(), langevin)
+    for name, numbers in {"pCN": pcn, "pCNL": pcnl, **dampings}.items():
         for width, number in zip((8, 64), numbers, strict=True):
             row = {"width": width, "sampler": name, "step": 100}
             for quantity in ("weights", "predictions"):

@@ -36,7 +36,7 @@ def test_a_ratio_to_what_is_not_positive_is_not_resolved(below):
         (Finding("", Measure(1.0, 0.1), above=0), True, "above 0", "1.00 ± 0.10"),
         (Finding("", Measure(1.0, 0.34), above=0), False, "above 0", "1.00 ± 0.34"),
         (Finding("", Measure(-1.0, 12.0), below=40), True, "below 40", "-1 ± 12"),
-        (Finding("", Measure(np.array(151_625.0), 2_195.0), above=0), True, "above 0", "151,600 ± 2,200"),
+        (Finding("", Measure(151_625.0, 2_195.0), above=0), True, "above 0", "151,600 ± 2,200"),
         (Finding("", Measure(-0.0001, 0.01), below=1), True, "below 1", "0.000 ± 0.010"),
         (Finding("", 1.0, above=0.999), True, "above 0.999", "1"),
         (Finding("", Measure(-1.02, 0.01), above=-1.1, below=-0.9), True, "-1.1 to -0.9", "-1.020 ± 0.010"),

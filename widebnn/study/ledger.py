@@ -73,7 +73,7 @@ class Entry:
 
     @property
     def command(self) -> str:
-        """What runs the experiment at its largest scale below paper scale."""
+        """What runs the experiment again, at laptop scale."""
         scales = [scale for scale in SCALES if scale in self.experiment.scales]
         return f"{COMMAND} {self.experiment.name} --scale {scales[-1] if len(scales) == 1 else scales[1]}"
 

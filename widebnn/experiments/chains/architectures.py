@@ -37,7 +37,7 @@ class Case(NamedTuple):
     network
         The network whose parameters have this posterior.
     step_size
-        The coefficient of the noise of all samplers but HMC.
+        The coefficient of the noise of all samplers but HMC, or where γ is not 1 the leapfrog step.
     num_steps
         Steps of a chain, and gradients of one of HMC; as many gradients of HMC lead there from the prior.
     """
@@ -77,7 +77,7 @@ def _over(
 
 
 @experiment(
-    "four samplers over width, beyond one hidden layer",
+    "samplers over width, beyond one hidden layer",
     scales={
         "smoke": Architectures(
             cases=_over("dense", "digits", 2, 16, 0.2, {32: 480, 128: 480}),
@@ -116,10 +116,10 @@ def _over(
     observes=lambda c: observes(case.network for case in c.cases),
 )
 def architectures(config: Architectures) -> Iterator[Row]:
-    """Run four samplers from the same places in each posterior.
+    """Run pCN, pCNL, Langevin with two dampings and HMC from the same places in each posterior.
 
     The target is the marginal one, rotated where the first layer is dense: what that leaves out of φ has a
-    constant potential, which neither pCN nor pCNL nor function-space HMC see; Langevin carries its norm
+    constant potential, which neither pCN nor pCNL nor function-space HMC sees; Langevin carries its norm
     (`num_flat` of `widebnn.samplers.langevin`). The acceptance of all is in law the one on the whole of φ.
 
     The paper left this open, and "paper" is what goes on from its setting.

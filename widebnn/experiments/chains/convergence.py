@@ -44,7 +44,7 @@ class Convergence(Configuration):
     )
     num_steps: Annotated[Counts, "Of a chain of each of `samplers`."] = (20_000,) * 4
     num_checkpoints: Annotated[Count, "Times at which chains are compared, evenly spaced."] = 4
-    step_size: Annotated[Fraction, "The coefficient of the noise, of all samplers."] = 0.1
+    step_size: Annotated[Fraction, "Coefficient of the noise; where γ is not 1, the leapfrog step."] = 0.1
     num_chains: Annotated[NumChains, "Chains, each from a prior draw; the same for all samplers."] = 3
     thin: Thin = 25
     num_projections: NumProjections = 100
@@ -92,8 +92,8 @@ def convergence(config: Convergence) -> Iterator[Row]:
 
     All samplers run on the rotated marginal target from the same starting points. For pCN and pCNL that is
     all of φ in law, since neither sees the dimension; Langevin carries the norm of the rest (`num_flat` of
-    `widebnn.samplers.langevin`). Every comparison is of all draws since the start, without burn-in, and once
-    more of the later half of them.
+    `widebnn.samplers.langevin`). Every comparison is of all draws since the start, without burn-in; the
+    rank-normalised R̂ is given once more for the later half of them.
 
     Yields
     ------

@@ -311,7 +311,7 @@ def gain_over_data(config: LangevinGain) -> Iterator[Row]:
     paper=replace(PAPER, widths=(1_024,), num_train=(1_024, 10_240, 40_960), thin=100),
 )
 def gain_dense(config: LangevinGain) -> Iterator[Row]:
-    """The gain of a dense network, from one image per unit to forty (Figure 8)."""
+    """The gain of a dense network; "paper" goes from one image per unit to forty (Figure 8)."""
     return langevin_gain(config)
 
 

@@ -43,7 +43,10 @@ class OverWidth(Configuration):
     num_train: NumTrain = 256
     num_test: NumTest = 100
     widths: Annotated[Counts, "Of the hidden layer: part of the grid."] = (128, 512, 1_024, 2_048, 4_096)
-    step_sizes: Annotated[tuple[Fraction, ...], "Noise coefficients: part of the grid."] = (0.2, 0.1, 0.01)
+    step_sizes: Annotated[
+        tuple[Fraction, ...],
+        "Coefficients of the noise, or where γ is not 1 leapfrog steps: part of the grid.",
+    ] = (0.2, 0.1, 0.01)
     samplers: Annotated[tuple[str, ...], partial(one_of, SAMPLERS), "Part of the grid."] = tuple(SAMPLERS)
     num_steps: Annotated[Counts, "Of a chain of each of `samplers`."] = (1_000_000,) * len(SAMPLERS)
     burn_in: Annotated[

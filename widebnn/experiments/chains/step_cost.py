@@ -82,7 +82,7 @@ def step_cost(config: StepCost) -> Iterator[Row]:
     One chain starts at a draw from the prior, and its step size is so small that it goes nowhere: what a step
     takes does not depend on where it is.
 
-    "paper" has the number of images of Hron et al.
+    The paper states no sizes; "paper" has the 256 images of its experiments over width.
 
     Yields
     ------

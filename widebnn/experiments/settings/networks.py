@@ -36,7 +36,7 @@ class Network(NamedTuple):
     dataset
         "cifar10", "digits" or "mnist".
     depth
-        Hidden layers; a residual network has 20 at any.
+        Hidden layers; a residual network has 20 layers at any, the readout among them.
     num_train
         Images that are observed.
     width

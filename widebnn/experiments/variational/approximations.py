@@ -66,9 +66,9 @@ class Predictions(NamedTuple):
     Attributes
     ----------
     mean
-        m.
+        Means m_s.
     variance
-        v.
+        Variances v_s.
     """
 
     mean: Float[np.ndarray, "draw n k"]

@@ -76,7 +76,7 @@ def suprema(config: Suprema) -> Iterator[Row]:
     variational parameters, so that at any ν no other can be better by more than max_θ D(θ) − ∫D dν, D its
     first variation: a maximum over the parameters of one neuron. Atoms are added where D is greatest until
     that is small (the Frank–Wolfe method), and all are moved to the best places in between. Under the square
-    loss ELBO ≤ F̃, so that sup F̃ − sup ELBO is at least 0 and at most what is found here.
+    loss ELBO ≤ F̃, so that sup F̃ − sup ELBO is at least 0 and at most the gap plus the certificate.
 
     Yields
     ------
