@@ -14,7 +14,12 @@ from jaxtyping import Float
 from widebnn import samplers, targets
 from widebnn._check import at_least, one_of, proper_fraction
 from widebnn.diagnostics import band, effective_sample_size, random_projections
-from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, convergence_summary, is_resolved
+from widebnn.experiments.settings.chain_summaries import (
+    LEAST_DRAWS,
+    bulk_and_tail,
+    convergence_summary,
+    is_resolved,
+)
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTest, Seed, Thin
 from widebnn.experiments.settings.networks import NETWORKS, Network, in_span, network, observed, observes
 from widebnn.experiments.settings.posterior import of_parameters
@@ -36,10 +41,11 @@ MAX_RUNS = 5  # after the first, until one has the acceptance
 
 
 class LangevinGain(Configuration):
-    """The grid, how a step is tuned, and how long chains run.
+    """The grid, how a step and a damping are found, and how long chains run.
 
     Acceptances are those of the correction that is left out. ε is tuned anew, too, where a run exceeds the
-    least of them by twice what it should. Of `dampings` that with the most effective samples is taken.
+    least of them by twice what it should. Of `dampings` that is taken whose pilot run has the most effective
+    samples, by the lesser of bulk and tail: by bulk alone less damping always seems better.
     """
 
     dataset: Images = "cifar10"
@@ -49,11 +55,12 @@ class LangevinGain(Configuration):
     num_train: Annotated[Counts, "Images that are observed: part of the grid."] = (256,)
     parametrisations: Annotated[tuple[str, ...], partial(one_of, TARGETS), "Part of the grid."] = ("θ", "φ")
     num_test: NumTest = 5_000
-    dampings: Annotated[Positives, "γ, of which the best is taken."] = (0.003, 0.01, 0.03, 0.1)
+    dampings: Annotated[Positives, "γ, of which the best is taken."] = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
     target_acceptance: Annotated[float, proper_fraction, "What ε is tuned to."] = 0.985
     least_acceptance: Annotated[float, "Where a run does not keep this, ε is tuned anew."] = 0.98
-    burn_in: Annotated[Count, "Steps during which ε is tuned."] = 20_000
-    num_steps: Annotated[Count, "Steps from then on."] = 3_000_000
+    burn_in: Annotated[Count, "Steps before every run; before a pilot run ε is tuned in them."] = 20_000
+    pilot_steps: Annotated[Count, "Steps of the pilot run of each γ."] = 100_000
+    num_steps: Annotated[Count, "Steps of the run with the γ that is taken."] = 3_000_000
     thin: Thin = 25
     num_checkpoints: Annotated[Count, "Times, evenly spaced over the steps, at which chains are seen."] = 6
     num_chains: Annotated[NumChains, "Chains, each from T of a prior draw of its own."] = NUM_CHAINS
@@ -63,13 +70,14 @@ class LangevinGain(Configuration):
     seed: Seed = 0
 
     def check(self):
-        """0 ≤ `least_acceptance` < `target_acceptance` and there are eight draws per checkpoint."""
+        """0 ≤ `least_acceptance` < `target_acceptance`, and eight draws per checkpoint and per pilot run."""
         if not 0 <= self.least_acceptance < self.target_acceptance:
             raise ValueError(
                 "least_acceptance must be below target_acceptance, and both in [0, 1); "
                 f"got {self.least_acceptance} and {self.target_acceptance}"
             )
         at_least(LEAST_DRAWS * self.num_checkpoints * self.thin, num_steps=self.num_steps)
+        at_least(LEAST_DRAWS * self.thin, pilot_steps=self.pilot_steps)
 
     @property
     def networks(self) -> list[Network]:
@@ -84,9 +92,9 @@ class LangevinGain(Configuration):
 def langevin_gain(config: LangevinGain) -> Iterator[Row]:
     """Langevin without correction on one posterior in θ and in φ, each with the step and damping it likes.
 
-    The step is tuned during burn-in to the acceptance that a correction would have. A chain that goes on to
-    where U is steeper, as one on its way from the prior may, loses that acceptance: such a run is made again
-    with another step, until it has the acceptance on the whole.
+    The step is tuned during the burn-in of a pilot run, one for each damping, to the acceptance that a
+    correction would have. A chain that goes on to where U is steeper, as one on its way from the prior may,
+    loses that acceptance: a run is made again with another step, until it has the acceptance on the whole.
 
     Chains of both parametrisations start at the same parameters T(φ), φ ~ N(0, I), which a wide network's
     posterior is close to: what θ is spared, the way from the prior, is no part of the comparison. Dense
@@ -138,31 +146,28 @@ class _Start:
     def rows(self, name: str) -> list[Row]:
         config, goal, least = self.config, self.config.target_acceptance, self.config.least_acceptance
         make = partial(samplers.langevin, self.targets[name].potential, metropolis=False)
-        runs = (  # of which two at a time are in memory
-            (
-                damping,
-                self._sample(name, samplers.tuned(partial(make, damping=damping), goal, FIRST_STEP_SIZE)),
-            )
-            for damping in config.dampings
-        )
-        damping, draws = max(runs, key=lambda run: _pooled(run[1]["projections"]))
-        step_size: Any = draws.step_size  # a number, since it was tuned
+        pilots = []
+        for damping in config.dampings:
+            tuned = samplers.tuned(partial(make, damping=damping), goal, FIRST_STEP_SIZE)
+            pilot = self._sample(name, tuned, config.pilot_steps)
+            pilots.append((_lesser_ess(pilot["projections"]), damping, pilot.step_size))
+        _, damping, step_size = max(pilots)
         for _ in range(MAX_RUNS):
+            draws = self._sample(name, make(step_size, damping), config.num_steps)
             if least < draws.acceptance_rate < 2 * goal - least:
                 break
             # What is rejected grows like ε³, and faster where a shorter step does not come so far.
             rejected = max(1 - draws.acceptance_rate, (1 - goal) / 16)
             step_size *= ((1 - goal) / rejected) ** (1 / 4)
-            draws = self._sample(name, make(step_size, damping))
         return [{"damping": damping, "step_size": step_size} | row for row in _over_time(config, draws)]
 
-    def _sample(self, name: str, sampler: Any) -> Draws:
+    def _sample(self, name: str, sampler: Any, num_steps: int) -> Draws:
         config, target = self.config, self.targets[name]
         return sample(
             self.rng_key,
             sampler,
             target,
-            num_samples=config.num_steps // config.thin,
+            num_samples=num_steps // config.thin,
             thin=config.thin,
             burn_in=config.burn_in,
             num_chains=config.num_chains,
@@ -211,6 +216,11 @@ def _worth(draws: Float[np.ndarray, "chain draw entry"], thin: int) -> dict[str,
     return per_step | convergence_summary(draws)
 
 
+def _lesser_ess(draws: Float[np.ndarray, "chain draw entry"]) -> float:
+    """The lesser of `ess_bulk` and `ess_tail`, means over the entries; 0 where an entry never moves."""
+    return float(np.nan_to_num(min(bulk_and_tail(draws).values())))
+
+
 def _pooled(draws: Float[np.ndarray, "chain draw entry"]) -> float:
     """`ess_bulk` of all chains per draw, mean over the entries."""
     import arviz
@@ -224,22 +234,18 @@ SMOKE = LangevinGain(
     widths=(16, 64),
     num_train=(16,),
     num_test=4,
-    dampings=(0.2,),
-    burn_in=300,
+    dampings=(0.05, 0.2, 0.8),
+    burn_in=200,
+    pilot_steps=100,
     num_steps=800,
     thin=4,
     num_checkpoints=2,
     num_projections=20,
 )
 LAPTOP = LangevinGain(
-    num_test=100,
-    dampings=(0.01, 0.1),
-    burn_in=800,
-    num_steps=3_000,
-    thin=10,
-    num_checkpoints=4,
+    num_test=100, burn_in=2_000, pilot_steps=3_000, num_steps=30_000, num_checkpoints=4, seed=1
 )
-COLAB = LangevinGain(num_test=1_000, dampings=(0.01, 0.03, 0.1), burn_in=5_000, num_steps=20_000)
+COLAB = LangevinGain(num_test=1_000, burn_in=3_000, pilot_steps=3_000, num_steps=20_000)
 PAPER = LangevinGain()
 RESIDUAL: dict[str, Any] = {"architecture": "residual", "reg_grows": True}
 
@@ -247,7 +253,8 @@ RESIDUAL: dict[str, Any] = {"architecture": "residual", "reg_grows": True}
 def _declared(title: str, **scales: LangevinGain) -> Callable[[Callable[..., Iterator[Row]]], Experiment]:
     def steps(c: LangevinGain) -> int:
         """Of one network."""
-        return len(c.parametrisations) * len(c.dampings) * (c.num_steps + c.burn_in)
+        pilots = len(c.dampings) * (c.pilot_steps + c.burn_in)
+        return len(c.parametrisations) * (pilots + c.num_steps + c.burn_in)
 
     return experiment(
         f"effective samples of Langevin in φ and in θ, {title}",
@@ -265,15 +272,7 @@ def _declared(title: str, **scales: LangevinGain) -> Callable[[Callable[..., Ite
 @_declared(
     "over width",
     smoke=SMOKE,
-    laptop=replace(
-        LAPTOP,
-        widths=(32, 128, 512),
-        num_train=(64,),
-        dampings=(0.003, 0.01),  # of 0.01 and 0.1 all chose the smaller
-        burn_in=2_000,
-        num_steps=30_000,
-        thin=25,
-    ),
+    laptop=replace(LAPTOP, widths=(32, 128, 512), num_train=(64,)),
     colab=replace(COLAB, widths=(32, 128, 512, 1_024)),
     paper=PAPER,
 )
@@ -285,7 +284,7 @@ def gain_over_width(config: LangevinGain) -> Iterator[Row]:
 @_declared(
     "over the number of observations",
     smoke=replace(SMOKE, widths=(16,), num_train=(8, 32)),
-    laptop=replace(LAPTOP, widths=(256,), num_train=(16, 64, 256), num_steps=2_000),
+    laptop=replace(LAPTOP, widths=(128,), num_train=(16, 64, 256), num_steps=36_000, seed=2),
     colab=replace(COLAB, widths=(512,), num_train=(64, 256, 1_024)),
     paper=replace(PAPER, widths=(512,), num_train=(64, 256, 1_024, 4_096, 16_384)),
 )
@@ -298,15 +297,10 @@ def gain_over_data(config: LangevinGain) -> Iterator[Row]:
     "of a dense network over steps",
     smoke=replace(SMOKE, widths=(8,), num_train=(8, 80)),
     laptop=replace(
-        LAPTOP, widths=(32,), num_train=(32, 320, 1_280), dampings=(0.001, 0.003, 0.01, 0.03), seed=1
+        LAPTOP, widths=(32,), num_train=(32, 320, 1_280), burn_in=1_000, pilot_steps=1_500, seed=2
     ),
     colab=replace(
-        COLAB,
-        widths=(1_024,),
-        num_train=(1_024, 4_096),
-        dampings=(0.01, 0.1),
-        burn_in=1_000,
-        num_steps=5_000,
+        COLAB, widths=(1_024,), num_train=(1_024, 4_096), burn_in=1_000, pilot_steps=1_000, num_steps=5_000
     ),
     paper=replace(PAPER, widths=(1_024,), num_train=(1_024, 10_240, 40_960), thin=100),
 )
@@ -320,14 +314,23 @@ def gain_dense(config: LangevinGain) -> Iterator[Row]:
     smoke=replace(  # twenty layers take minutes to compile
         SMOKE, architecture="convolutional", reg_grows=True, widths=(8,), num_train=(4, 16), num_steps=200
     ),
-    laptop=replace(LAPTOP, **RESIDUAL, widths=(16,), num_train=(2, 8), burn_in=300, num_steps=2_400),
+    laptop=replace(
+        LAPTOP,
+        **RESIDUAL,
+        widths=(16,),
+        num_train=(2, 8),
+        burn_in=300,
+        pilot_steps=300,
+        num_steps=2_400,
+        thin=10,
+    ),
     colab=replace(
         COLAB,
         **RESIDUAL,
         widths=(32,),
         num_train=(8, 32),
-        dampings=(0.01, 0.1),
         burn_in=500,
+        pilot_steps=500,
         num_steps=3_000,
     ),
     paper=replace(PAPER, **RESIDUAL, widths=(512,), num_train=(1_024, 10_240), thin=100),
@@ -340,14 +343,11 @@ def gain_resnet(config: LangevinGain) -> Iterator[Row]:
 LEAST_ACCEPTANCE = 0.98  # of the protocol
 MOST_RHAT = 1.2  # a ratio of variances, at which chains agree
 MEASURE = (
-    "By effective samples per step of random projections of θ, three chains pooled, ε and γ tuned for each, "
-    "of chains that move in the span of the images alone where the network is dense. A gain is resolved "
-    "where acceptances are above 0.98, and bulk and tail of both chains have 150 effective samples, which "
-    "stand for a hundred. Its error is a jackknife over the chains, judged by Student's t. "
-)
-UNRESOLVED = (
-    "ratios of chains with four to seventy effective samples, which often disagreed, had passed, and had "
-    "been compared with one where the paper states a size."
+    "By effective samples per step of random projections of θ, three chains pooled, ε tuned for each and γ "
+    "the best of a grid in pilot runs, of chains that move in the span of the images alone where the network "
+    "is dense. A gain is resolved where acceptances are above 0.98, both γ lie inside the grid, and bulk and "
+    "tail of both chains have 150 effective samples, which stand for a hundred. Its error is a jackknife "
+    "over the chains, judged by Student's t. "
 )
 
 
@@ -360,12 +360,11 @@ UNRESOLVED = (
     rule=MEASURE
     + "The gain at the widest network decides: it has to be above 25, half of the paper's. Shown are "
     "the gains at the other widths, and that it grows.",
-    would_change="The paper's width of 1,024 at n = 256; γ below 0.003, the edge of the grid, which all "
-    "chains in θ chose.",
+    would_change="The paper's width of 1,024 at n = 256.",
     page="09-width-data-architecture#fig-gain-width",
 )
 def grows_with_width(results: Results) -> Iterator[Finding]:
-    *narrower, widest = _gains(results.rows, "width")
+    *narrower, widest = _gains(results, "width")
     yield from narrower
     yield replace(widest, above=25, null=1, decides=True)
     yield _change("gain, widest ÷ narrowest", narrower[0], widest, above=1)
@@ -380,8 +379,8 @@ def grows_with_width(results: Results) -> Iterator[Finding]:
     would_change="The paper's 5,000 new images and its width of 1,024 at n = 256.",
     page="09-width-data-architecture#fig-gain-width",
 )
-def predictions_too(rows: Rows) -> Iterator[Finding]:
-    *narrower, widest = _gains(rows, "width", "predictions")
+def predictions_too(results: Results) -> Iterator[Finding]:
+    *narrower, widest = _gains(results, "width", "predictions")
     yield from narrower
     yield replace(widest, decides=True)
 
@@ -396,8 +395,8 @@ def predictions_too(rows: Rows) -> Iterator[Finding]:
     would_change="More widths, and narrower networks; a grid over λ.",
     page="09-width-data-architecture#fig-gain-width",
 )
-def never_worse(rows: Rows) -> Iterator[Finding]:
-    least = min(_gains(rows, "width"), key=lambda gain: gain.value)
+def never_worse(results: Results) -> Iterator[Finding]:
+    least = min(_gains(results, "width"), key=lambda gain: gain.value)
     yield replace(least, what=f"least {least.what}", decides=True)
 
 
@@ -409,8 +408,7 @@ def never_worse(rows: Rows) -> Iterator[Finding]:
     rule=MEASURE
     + "The gain at the most images decides: it has to be above 1. Shown are those at fewer, and that "
     "it shrinks.",
-    mended=UNRESOLVED,
-    would_change="Chains of 30,000 steps or more.",
+    would_change="The paper's width of 512, and more images.",
     page="09-width-data-architecture#fig-gain-data",
 )
 def shrinks_with_data(results: Results) -> Iterator[Finding]:
@@ -432,8 +430,8 @@ def shrinks_with_data(results: Results) -> Iterator[Finding]:
     "or more, on an accelerator.",
     page="09-width-data-architecture#fig-gain-architecture",
 )
-def stays(rows: Rows) -> Iterator[Finding]:
-    *fewer, most = _gains(rows, "num_train")
+def stays(results: Results) -> Iterator[Finding]:
+    *fewer, most = _gains(results, "num_train")
     yield from fewer
     yield replace(most, above=5, null=1, decides=True)
 
@@ -474,12 +472,11 @@ def worst_projections(results: Results) -> Iterator[Finding]:
     rule=MEASURE
     + "The gain at the fewest images decides: it has to be above 10. Shown is that it is smaller at the "
     "most, resolved if these outnumber the channels of the top group.",
-    mended=UNRESOLVED,
     would_change="More images than channels, such as a thousand for 16, in longer chains, on an accelerator.",
     page="09-width-data-architecture#fig-gain-architecture",
 )
 def gains_where_wide(results: Results) -> Iterator[Finding]:
-    fewest, *_, most = _gains(results.rows, "num_train")
+    fewest, *_, most = _gains(results, "num_train")
     yield replace(fewest, above=10, null=1, decides=True)
     falls = _change("gain, most images ÷ fewest", fewest, most, below=1)
     is_beyond = max(results.rows.values("num_train")) > max(results.rows.values("width"))
@@ -518,11 +515,12 @@ def chains_agree(results: Results) -> Iterator[Finding]:
     yield Finding(what, then, above=10, null=MOST_RHAT, decides=True)
 
 
-def _gains(rows: Rows, over: str, quantity: str = "projections") -> list[Finding]:
+def _gains(results: Results, over: str, quantity: str = "projections") -> list[Finding]:
     """Effective samples per step, φ ÷ θ, in the order of `over`."""
     what = {"width": "width {:,}", "num_train": "{:,} images"}[over]
+    grid = results.config["dampings"]
     found = []
-    for value, *pair in _pairs(rows, over):
+    for value, *pair in _pairs(results.rows, over):
         theta, phi = (
             Measure(row[f"pooled_{quantity}"], row[f"pooled_error_{quantity}"])
             if row[f"pooled_{quantity}"] is not None
@@ -531,8 +529,9 @@ def _gains(rows: Rows, over: str, quantity: str = "projections") -> list[Finding
         )
         ess = [row[f"ess_{kind}_{quantity}"] for row in pair for kind in ("bulk", "tail")]
         is_kept = min(row["acceptance"] for row in pair) > LEAST_ACCEPTANCE
+        is_inside = all(min(grid) < row["damping"] < max(grid) for row in pair)
         name = f"ESS of {quantity}, φ ÷ θ, {what.format(value)}"
-        resolved = is_kept and is_resolved(*ess)
+        resolved = is_kept and is_inside and is_resolved(*ess)
         found.append(Finding(name, phi / theta, above=1, resolved=resolved, degrees=NUM_CHAINS - 1))
     return found
 
