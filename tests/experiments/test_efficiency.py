@@ -59,7 +59,7 @@ def row(sampler, per_second, target="rotated", potential=0.0):
 
 def test_verdicts_follow_the_rows():
     def judged(claim, *rows):
-        return verdict(claim, claim.summarise(Results(Rows(rows), {"num_chains": 4}, {})))
+        return verdict(claim, claim.summarise(Results(Rows(rows), {"num_chains": 10}, {})))
 
     papers = [row("pCN", 1.0), row("pCNL", 2.0), row("Langevin", 0.5)]
     assert judged(FASTER, *papers, row("function-space HMC", 5.0), row("unit-wise", 9.0)) == "reproduced"

@@ -164,11 +164,11 @@ def test_each_row_says_what_the_paper_says_beside_what_was_measured(entries):
         assert ("**Would change it:**" in section) == bool(claim.would_change)
         assert section.count("**Decides:**") == sum(f.decides for f in entry.findings)
         assert ("**Rule changed after these results,**" in section) == bool(claim.mended)
-        assert section.count("✓ yes") == sum(f.holds for f in entry.findings)
+        assert section.count("✓\N{NO-BREAK SPACE}yes") == sum(f.holds for f in entry.findings)
         answers = [f.answer for f in entry.findings]
-        assert section.count("| ✗ no |") == answers.count("no")
-        assert section.count("| ○ open |") == answers.count("open")
-        assert section.count("⊘ not resolved") == sum(not f.is_known for f in entry.findings)
+        assert section.count("| ✗\N{NO-BREAK SPACE}no |") == answers.count("no")
+        assert section.count("| ○\N{NO-BREAK SPACE}open |") == answers.count("open")
+        assert section.count("⊘\N{NO-BREAK SPACE}not resolved") == sum(not f.is_known for f in entry.findings)
 
 
 def test_what_only_holds_in_part_says_what_would_change_it(entries):

@@ -193,7 +193,7 @@ PAPERS = ("pCN", "pCNL", *LMC.values())
     "P-F1",
     where="Figure 1",
     claim="With the width the acceptance of pCN and pCNL rises at equal β and their gap closes; that of LMC "
-    "falls.",
+    "falls from its best.",
     paper="trends over widths 128 to 8,192 at β = 0.2, 0.1, 0.01",
     rule="How far pCN's acceptance exceeds LMC's at the largest β, widest network less narrowest, decides: "
     "above 0. Shown are that at each β pCN and pCNL accept more at the widest network than at the "
@@ -230,8 +230,8 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
     claim="The effective samples per step of pCN and pCNL grow with the width, and those of LMC are few.",
     paper="trends at β = 0.2 and 0.1 over a million steps; LMC far below",
     rule="At β = 0.2 and 0.1, of the weights and of predictions: pCN and pCNL have more per step in the "
-    "widest network than in the narrowest that is resolved, and at the widest LMC has less than pCN. Of the "
-    "weights under pCN at the largest β the first decides. Resolved are 150 effective samples, which stand "
+    "widest network than in the narrowest that is resolved, and at the widest LMC has less than pCN. That of "
+    "pCN, of the weights at the largest β, decides. Resolved are 150 effective samples, which stand "
     "for a hundred, of the weights also in bulk and tail. One chain each; the error of a mean over "
     "projections is from their range. LMC runs with γ = 1, and with 0.01, the published default.",
     would_change="100,000 steps or more per chain, on an accelerator.",

@@ -264,7 +264,7 @@ def _summary(draws: Draws, burn_in: int, gradients: float) -> Row:
     claim="On whitened layers function-space HMC makes more effective samples per second than the exact "
     "samplers of BlackJAX do.",
     rule="The least effective sample size, of U and ten entries of ΨΨᵀ, counts where chains are long enough "
-    "to resolve it; a run that is not has no number. At the largest width, in the deepest network, "
+    "to resolve it; a shorter run has no number. At the largest width, in the deepest network, "
     "effective samples per second of function-space HMC ÷ those of the best exact sampler of "
     "BlackJAX, all on whitened layers, above 1. At each other width and depth: the same. Errors are judged "
     "by Student's t.",

@@ -110,16 +110,16 @@ def suprema(config: Suprema) -> Iterator[Row]:
     where="Theorem 2",
     claim="The suprema of the ELBO and of its limit differ by at most C p/N.",
     paper="a bound",
-    rule="The gap is at all N and p below 1.5 times the outputs' variance under the best limit, which is a "
-    "constant over N, and the search for that limit is certified to a twentieth of the gap. At the largest N "
-    "the exponent of the gap in p is below 1.15.",
+    rule="N times the gap is at all N and p below 1.5 times the outputs' variance under the best limit, and "
+    "the search for that limit is certified to a twentieth of the gap. At the largest N the exponent of the "
+    "gap in p is below 1.15.",
     page="18-plain-elbo#fig-suprema",
 )
 def differ_by_the_variance(rows: Rows) -> Iterator[Finding]:
     for tau, of_tau in rows.by("tau"):
         gap, of = of_tau.column("gap"), f"τ = {tau:g}"
         against, uncertain = max(gap / of_tau.column("predicted")), max(of_tau.column("certificate") / gap)
-        yield Finding(f"{of}: N times the gap ÷ Σ Var φ, greatest over N", against, above=0, below=1.5)
+        yield Finding(f"{of}: N times the gap ÷ Σ Var φ, greatest over N and p", against, above=0, below=1.5)
         yield Finding(f"{of}: what the certificate leaves open ÷ the gap", uncertain, below=0.05)
         widest = of_tau.where(width=max(of_tau.values("width")))
         slope, _ = np.polyfit(np.log(widest.column("num_train")), np.log(widest.column("gap")), 1)
