@@ -51,8 +51,8 @@ def nngp_kernel(bnn: BNN) -> Kernel:
     TypeError
         If `bnn` is not a `widebnn.models.BNN`.
     ValueError
-        If the features or their activation have no known limit; from the kernel of a
-        `widebnn.models.FCN`, if its inputs are not finite or not of the network's shape.
+        If the features or their activation have no known limit; from the kernel, if its inputs are not
+        finite, or of a `widebnn.models.FCN` not of the network's shape.
     ImportError
         If neural-tangents is needed and not installed.
     """
@@ -98,7 +98,7 @@ def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
     Raises
     ------
     ValueError
-        If `kind` is neither.
+        If `kind` is neither; from the kernel, if inputs are not finite, or unlike in shape.
     TypeError
         If `kernel_fn` is not callable.
     """
@@ -107,9 +107,13 @@ def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
     one_of(("nngp", "ntk"), kind=kind)
 
     def kernel(x1: Inputs, x2: NewInputs | None = None) -> Float[Array, "n m"]:
+        x1 = floating(x1=x1)
+        x2 = None if x2 is None else floating(x2=x2)
+        if x2 is not None and x1.shape[1:] != x2.shape[1:]:
+            raise ValueError(f"x2 must have inputs like those of x1, {x1.shape[1:]}; got {x2.shape[1:]}")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "`FanIn` layers assume")  # at every sum; said above, once
-            return kernel_fn(jnp.asarray(x1), None if x2 is None else jnp.asarray(x2), kind)
+            return kernel_fn(x1, x2, kind)
 
     return kernel
 
