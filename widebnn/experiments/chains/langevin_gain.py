@@ -166,7 +166,7 @@ class _Start:
 
 
 def best_damping(step_size: Number) -> Float[Array, ""]:
-    """γ = 2ε, at most 1, with which squares have the most effective samples where U is constant (Theorem 9.1)."""
+    """γ = 2ε, at most 1: where U is constant, squares have the most effective samples by it (Theorem 9.1)."""
     return jnp.minimum(1.0, 2 * step_size)
 
 
