@@ -135,7 +135,7 @@ def test_bulk_and_tail_see_chains_that_disagree():
 
 def rows(gain, **rates):
     """A setting of two widths: of each sampler two acceptances, and pCNL's effective samples over pCN's."""
-    made = []
+    made, rates = [], rates | {"Langevin, γ = 0.01": rates["Langevin"]}
     for name, pair in rates.items():
         for width, rate in zip((8, 64), pair, strict=True):
             ess = 0.1 * (gain[width == 64] if name == "pCNL" else 1.0)
