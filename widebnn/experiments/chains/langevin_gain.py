@@ -285,7 +285,15 @@ def gain_over_data(config: LangevinGain) -> Iterator[Row]:
 @_declared(
     "of a dense network over steps",
     smoke=replace(SMOKE, widths=(8,), num_train=(8, 80)),
-    laptop=replace(LAPTOP, widths=(32,), num_train=(32, 320, 1_280), num_steps=40_000, seed=2),
+    laptop=replace(
+        LAPTOP,
+        widths=(32,),
+        num_train=(32, 320, 1_280),
+        burn_in=20_000,
+        num_steps=100_000,
+        num_checkpoints=20,
+        seed=3,
+    ),
     colab=replace(COLAB, widths=(1_024,), num_train=(1_024, 4_096), burn_in=1_000, num_steps=10_000),
     paper=replace(PAPER, widths=(1_024,), num_train=(1_024, 10_240, 40_960), thin=100),
 )
