@@ -59,7 +59,7 @@ ROWS = [
         ((X_NAN,), "x1…finite"),
         ((X, X_NAN), "x2…finite"),
         ((X, X[:, :2]), "x2…like those of x1, (3,)…(2,)"),
-        call=lambda *x: wb.nngp.stax_kernel(lambda x1, x2, kind: linear_kernel(x1, x2))(*x),
+        call=lambda x: wb.nngp.stax_kernel(lambda x1, x2, kind: linear_kernel(x1, x2))(*x),
     ),
     *refused(
         "nngp.gaussian_process",
