@@ -163,7 +163,7 @@ def iterated_maps(config: IteratedMaps) -> Iterator[Row]:
     "significant. Resolved are 150 effective samples of all chains, which stand for a hundred. Errors are "
     "judged by Student's t. On eight diabetes patients and width 8, where determinants are exact.",
     would_change="Longer chains, and subsets of CIFAR-10, on which the paper compares the maps.",
-    page="17-other-maps#fig-reg",
+    page="17-other-maps",
 )
 def one_step_is_enough(results: Results) -> Iterator[Finding]:
     kept = [row for row in results.rows if row["folded"] < MOST_REVERSED]
