@@ -172,8 +172,8 @@ class ResNet20(nnx.Module):
     norm
         "batch" for BatchNorm, as in Huix et al. (2022): not Bayesian, since an output then depends on the
         whole batch. "none" for convolutions scaled by √2/√fan-in, and the k-th residual branch weighted by
-        √(1/(k + 1)), its shortcut by √(k/(k + 1)) (Hron et al. 2022, §4.2.2); weights then have the prior N(0,
-        1), ``prior_variance=1``.
+        √(1/(k + 1)), its shortcut by √(k/(k + 1)) (Hron et al. 2022, §4.2.2); weights then have the prior
+        N(0, 1), ``prior_variance=1``.
     scaling
         "mean-field" for 1/N, "ntk" for 1/√N.
     rngs
