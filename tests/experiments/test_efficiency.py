@@ -58,8 +58,11 @@ def row(sampler, per_second, target="rotated", potential=0.0):
 
 
 def test_verdicts_follow_the_rows():
+    def found(claim, num_chains, *rows):
+        return claim.summarise(Results(Rows(rows), {"num_chains": num_chains}, {}))
+
     def judged(claim, *rows):
-        return verdict(claim, claim.summarise(Results(Rows(rows), {"num_chains": 10}, {})))
+        return verdict(claim, found(claim, 10, *rows))
 
     papers = [row("pCN", 1.0), row("pCNL", 2.0), row("Langevin", 0.5)]
     assert judged(FASTER, *papers, row("function-space HMC", 5.0), row("unit-wise", 9.0)) == "reproduced"
@@ -67,6 +70,8 @@ def test_verdicts_follow_the_rows():
         judged(FASTER, *papers, row("function-space HMC", 5.0), row("unit-wise", 1.0)) == "reproduced in part"
     )
     assert judged(FASTER, *papers, row("function-space HMC", 2.1), row("unit-wise", 1.0)) == "not reproduced"
+    of_four = found(FASTER, 4, *papers, row("function-space HMC", 5.0), row("unit-wise", 5.0))
+    assert [f.answer for f in of_four] == ["open"] * 2  # 6.5 errors, where t asks for 9
 
     whole = row("HMC", 1.0, "repriorised")
     assert judged(COMPARED, whole, row("HMC", 1.0, "marginal"), row("HMC", 9.0)) == "reproduced"

@@ -57,7 +57,8 @@ def test_the_clock_counts_the_time_of_a_step_alone():
     times = step_times(cases, timed_seconds=0.02, num_rounds=3)
     assert times.shape == (3, 2)
     assert (times[:, 0] > 4).all() and (times[:, 1] > 12).all()
-    assert times[:, 0].min() < 12 and times[:, 1].min() < 36  # a busy machine is late
+    short, long = times.min(axis=0)  # of rounds, some of which a busy machine delays
+    assert 1.5 < long / short < 3.5 and short < 12
 
 
 def test_the_error_of_a_median_is_that_of_repeated_medians():

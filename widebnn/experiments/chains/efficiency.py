@@ -253,13 +253,12 @@ def faster(results: Results) -> Iterator[Finding]:
     page="14-faster#fig-cifar10",
 )
 def targets_agree(results: Results) -> Iterator[Finding]:
-    rows = results.rows
+    rows, degrees = results.rows, results.config["num_chains"] - 1
     whole = rows.one(sampler="HMC", target="repriorised")
     potential = Measure.of(whole, "potential")
     for row in (row for row in rows.where(sampler="HMC") if row is not whole):
         shift = (Measure.of(row, "potential") - potential) / whole["potential_std"]
         what = f"{row['target']} against {whole['target']}"
-        degrees = results.config["num_chains"] - 1
         yield Finding(f"{what}: shift of U in its deviations", shift, above=-0.5, below=0.5, degrees=degrees)
         is_rotated = row["target"] == "rotated"
         known = {"degrees": degrees, "resolved": is_resolved(row["ess"], whole["ess"])}

@@ -58,7 +58,7 @@ class StepCost(Configuration):
             seed=1,
         ),
         "colab": StepCost(
-            networks=over_widths("dense", "cifar10", 3, 256, (64, 256, 1_024, 2_048, 4_096))
+            networks=over_widths("dense", "cifar10", 3, 64, (64, 256, 1_024, 2_048, 4_096))
             + over_widths("convolutional", "cifar10", 3, 64, (16, 64, 256, 512))
         ),
         "paper": StepCost(
