@@ -151,7 +151,8 @@ def main() -> int:
     folder, *names = sys.argv[1:]
     chapters = [Path(name).resolve() for name in names]
     start = time.perf_counter()
-    stale = [str(path) for path in chapters if not place(path).exists()]
+    places = {chapter: place(chapter) for chapter in chapters}
+    stale = [str(path) for path, kept in places.items() if not kept.exists()]
     scale = os.environ.get("WIDEBNN_SCALE", "the device's")
     print(
         f"{len(stale)} of {len(chapters)} chapters are to be run, two at a time,"
@@ -175,9 +176,16 @@ def main() -> int:
             command, cwd=ROOT, env=os.environ | quiet
         ).returncode:
             return rc
+    if changed := [c.stem for c, kept in places.items() if place(c) != kept]:
+        print(
+            f"{', '.join(changed)}: edited during the run, or the package, the"
+            " results or requirements.txt were; run it again",
+            file=sys.stderr,
+        )
+        return 1
     cache = get_cache(folder)
-    for chapter in chapters:
-        notebook = nbformat.read(place(chapter), 4)
+    for chapter, kept in places.items():
+        notebook = nbformat.read(kept, 4)
         seconds = notebook.metadata.pop("execution_seconds")
         data = {"execution_seconds": seconds}
         cache.cache_notebook_bundle(
