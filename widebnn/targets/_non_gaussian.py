@@ -163,7 +163,7 @@ def binary(
     reg: Number | None = None,
     num_steps: int = 3,
 ) -> Classifier:
-    """The posterior of a network of yes or no: y_ij is 1 with probability 1/(1 + exp(−f_j(x_i))).
+    """The posterior of a network that answers yes or no: y_ij is 1 with probability 1/(1 + exp(−f_j(x_i))).
 
     Parameters
     ----------

@@ -243,8 +243,9 @@ def faster(results: Results) -> Iterator[Finding]:
 
 @efficiency.claim(
     "X-2",
-    claim="Marginalising the readout and rotating the inputs change no posterior. Without the readout, a few "
-    "independent coordinates, a step is worth as much; with inputs rotated too a second is worth more.",
+    claim="Marginalising the readout and rotating the inputs change no posterior. Without the readout, "
+    "which is a few independent coordinates, a step is worth as much as one on all of φ; with inputs rotated "
+    "too, a second is worth more.",
     rule="Of HMC on all of φ, without the readout, and with inputs rotated too. Effective samples per second "
     "of the last ÷ the first decide: the logarithm is above 0. Shown are that the mean of U is that on all "
     "of φ (to half of its deviation), and effective samples per step, which without the readout are as many "

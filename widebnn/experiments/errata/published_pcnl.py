@@ -42,7 +42,7 @@ THIN, BURN_IN = 10, 3
 
 
 def published_potential(target: Repriorised) -> Potential:
-    """Φ(φ) = −log p(y | T(φ)) = ‖y − ΨT(φ)‖²/(2σ²), which the published code takes for the potential of φ.
+    """Φ(φ) = ‖y − ΨT(φ)‖²/(2σ²), −log p(y | T(φ)) up to a constant: the published code's potential of φ.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def suprema(config: Suprema) -> Iterator[Row]:
     ------
     Rows with tau, num_train p, width; best_limit = F̃(ν*), certificate, how much larger sup F̃ may be (up to
     the search for the maximum of D, which is not exhaustive), num_atoms of ν*; best_elbo and gap, their
-    difference; predicted, N⁻¹ Σ_i ∫Var φ(θ, x_i) dν*, its first order.
+    difference; predicted, N⁻¹ Σ_i ∫Var g(θ, x_i) dν*, its first order.
     """
     for tau, p in itertools.product(config.taus, config.num_train):
         with jax.enable_x64(True):
@@ -119,7 +119,7 @@ def differ_by_the_variance(rows: Rows) -> Iterator[Finding]:
     for tau, of_tau in rows.by("tau"):
         gap, of = of_tau.column("gap"), f"τ = {tau:g}"
         against, uncertain = max(gap / of_tau.column("predicted")), max(of_tau.column("certificate") / gap)
-        yield Finding(f"{of}: N times the gap ÷ Σ Var φ, greatest over N and p", against, above=0, below=1.5)
+        yield Finding(f"{of}: N times the gap ÷ Σ Var g, greatest over N and p", against, above=0, below=1.5)
         yield Finding(f"{of}: what the certificate leaves open ÷ the gap", uncertain, below=0.05)
         widest = of_tau.where(width=max(of_tau.values("width")))
         slope, _ = np.polyfit(np.log(widest.column("num_train")), np.log(widest.column("gap")), 1)
@@ -129,7 +129,7 @@ def differ_by_the_variance(rows: Rows) -> Iterator[Finding]:
 def neurons(
     theta: Float[Array | np.ndarray, "N parameters"], x: Float[Array, "n d"], prior_variance: float
 ) -> tuple[Float[Array, "n N"], Float[Array, "n N"], Float[Array, " N"]]:
-    """E φ, Var φ and the KL divergence of neurons θ = (μ_b, ρ_b, μ_a, ρ_a), which are 2d + 2 numbers each."""
+    """E g, Var g and the KL divergence of neurons θ = (μ_b, ρ_b, μ_a, ρ_a), which are 2d + 2 numbers each."""
     d = x.shape[1]
     mean = jnp.concatenate([theta[:, :d], theta[:, 2 * d : 2 * d + 1]], axis=1)
     std = jax.nn.softplus(jnp.concatenate([theta[:, d : 2 * d], theta[:, 2 * d + 1 :]], axis=1))
