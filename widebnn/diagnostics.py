@@ -73,7 +73,7 @@ def effective_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) 
 
     For each chain of N draws, with ρ̂_k the autocorrelation at lag k (estimated from N − k products),
 
-        ESS = N / (1 + 2 Σ_k (1 − k/N) ρ̂_k),  k = 1, …, K,
+        ESS = N / (1 + 2 Σ_k (1 − k/N) ρ̂_k),  k = 1, …, N − 1,
 
     where the first negative ρ̂_k and all later ones are dropped. This is the default of TensorFlow
     Probability's `tfp.mcmc.effective_sample_size`, chain by chain, which both papers call. It never
@@ -278,12 +278,18 @@ def nested_rhat(
 
 
 class Convergence(NamedTuple):
-    """How far chains have converged."""
+    """How far chains have converged.
+
+    Attributes
+    ----------
+    ess
+        The smaller of bulk and tail effective sample size, of all chains together.
+    rhat
+        The larger of R̂ of ranks and of folded ranks, of the two halves of each chain.
+    """
 
     ess: Float[np.ndarray, "*event"]
-    """The smaller of bulk and tail effective sample size, of all chains together."""
     rhat: Float[np.ndarray, "*event"]
-    """The larger of R̂ of ranks and of folded ranks, of the two halves of each chain."""
 
 
 def convergence(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Convergence:
@@ -536,12 +542,18 @@ def random_projections(
 
 
 class PrincipalComponents(NamedTuple):
-    """Draws on their main axes of variation."""
+    """Draws on their main axes of variation.
+
+    Attributes
+    ----------
+    scores
+        Coordinates on the principal directions, centred over all chains.
+    explained
+        Share of the total variance along each direction, largest first; NaN when nothing varies.
+    """
 
     scores: Float[Array, "chain draw num"]
-    """Coordinates on the principal directions, centred over all chains."""
     explained: Float[Array, " num"]
-    """Share of the total variance along each direction, largest first; NaN when nothing varies."""
 
 
 def principal_components(

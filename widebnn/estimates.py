@@ -44,28 +44,46 @@ class Estimate(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """An estimated KL divergence, in nats; see `kl_from_prior`."""
+    """An estimated KL divergence, in nats; see `kl_from_prior`.
+
+    Attributes
+    ----------
+    value
+        The estimate, its bias of order 1/N removed.
+    error
+        Its standard error.
+    bias
+        What was removed, −Var(w)/(2N E[w]²) to first order, w = exp(−U).
+    effective_draws
+        (Σw)²/Σw².
+    """
 
     value: Float[np.ndarray, "*batch"] | float
-    """The estimate, its bias of order 1/N removed."""
     error: Float[np.ndarray, "*batch"] | float
-    """Its standard error."""
     bias: Float[np.ndarray, "*batch"] | float
-    """What was removed, −Var(w)/(2N E[w]²) to first order, w = exp(−U)."""
     effective_draws: Float[np.ndarray, "*batch"] | float
-    """(Σw)²/Σw²."""
 
 
 class PowerLaw(NamedTuple):
-    """value = amplitude · width^exponent · exp(correction/width); see `power_law`."""
+    """value = amplitude · width^exponent · exp(correction/width); see `power_law`.
+
+    Attributes
+    ----------
+    exponent
+        With its standard error.
+    amplitude, correction
+        Of the formula; the correction is 0 where none was fitted.
+    chi2
+        Σ of the squared residuals in units of their errors.
+    degrees
+        Number of widths minus number of fitted parameters: the mean of χ² where the law holds.
+    """
 
     exponent: Estimate
     amplitude: float
     correction: float
     chi2: float
-    """Σ of the squared residuals in units of their errors."""
     degrees: int
-    """Number of widths minus number of fitted parameters: the mean of χ² where the law holds."""
 
     def __call__(self, width: Reals) -> Float[np.ndarray, " width"]:
         """Values of the law at these widths."""

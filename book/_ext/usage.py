@@ -82,7 +82,10 @@ def _uses(
                     names[alias.asname or alias.name] = getattr(
                         module, alias.name
                     )
-        elif isinstance(statement, ast.stmt):
+        # outside its function a return is no statement
+        elif isinstance(statement, ast.stmt) and not isinstance(
+            statement, ast.Return
+        ):
             segment = ast.get_source_segment(source, statement, padded=True)
             shown = textwrap.dedent(str(segment)).rstrip()
             if shown.count("\n") < _MAX_LINES:

@@ -100,7 +100,7 @@ def test_the_docstring_says_what_fields_are_and_must_be(kind):
     assert summary == {Walk: "Walks in one dimension.", LongWalk: "More of it."}[kind]
     attributes, _, raises = sections.partition("\n\nRaises\n------\n")
     assert "law\n    Of a step. One of 'normal', 'uniform'.\n" in attributes
-    assert "num_steps\n    Of each walk. An integer no smaller than 1.\n" in attributes
+    assert "num_steps\n    Of each walk. Each entry is an integer no smaller than 1.\n" in attributes
     assert ("is_lazy\n    Whether it may stay." in attributes) is (kind is LongWalk)
     assert "unless `spans` has an entry" in raises and raises.endswith("`num_steps`.")
 

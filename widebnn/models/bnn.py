@@ -43,7 +43,7 @@ class BNN:
     out_features
         Number of outputs, d_out.
     noise_std
-        σ > 0, the standard deviation of an observation.
+        σ > 0, the standard deviation of the observation noise.
     weight_std, bias_std
         σ_W and σ_b of the readout; the papers' 1 and 0.1 by default. With σ_b = 0 there is no bias, unless
         the 0 is traced.

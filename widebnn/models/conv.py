@@ -34,7 +34,7 @@ class Conv(Affine):
         Pixels from one output to the next.
     padding
         "centred" for ⌊(k − 1)/2⌋ pixels on every side, as in PyTorch; "same" for as many as ⌈s/stride⌉
-        outputs need, as in TensorFlow and Flax. They differ at strides above 1, and where k is even.
+        outputs need, as in TensorFlow and Flax. They can differ at strides above 1, and do where k is even.
     weight_std, bias_std
         σ_W > 0 and σ_b ≥ 0. With σ_b = 0 the layer has no bias.
     scale, initial_std

@@ -75,7 +75,7 @@ def convolve(x: Images, kernel: Kernel, stride: int = 1, padding: str = "centred
     padding
         "centred" for ⌊(k − 1)/2⌋ pixels on every side, as PyTorch users write it, which keeps the size where
         k is odd; "same" for as many as ⌈size/stride⌉ outputs need, one less before than behind where they are
-        odd, as TensorFlow, Flax and neural-tangents have it. They differ at strides above 1.
+        odd, as TensorFlow, Flax and neural-tangents have it. They can differ at strides above 1.
     """
     dtype = jnp.promote_types(x.dtype, kernel.dtype)  # which `jax.lax` leaves to its caller
     return _convolve(x.astype(dtype), kernel.astype(dtype), stride, padding)

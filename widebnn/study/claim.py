@@ -44,7 +44,8 @@ class Finding:
         The value that a deciding number has where the effect that the paper claims is absent; by default the
         finite end of the interval. A value between the two has the paper's sign but not its size.
     resolved
-        Whether it rests on enough effective samples (`widebnn.diagnostics.LEAST_RESOLVED`).
+        Whether the run can tell: mostly, whether it rests on enough effective samples
+        (`widebnn.diagnostics.LEAST_RESOLVED`).
     degrees
         Degrees of freedom of the error: one less than the number of chains or repeats from whose scatter it
         comes.

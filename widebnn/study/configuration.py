@@ -100,6 +100,8 @@ def _documented(cls: type) -> str:
     for one in fields(cls):
         meaning = [mark for mark in one.metadata["marks"] if isinstance(mark, str)]
         wanted = [_wanted(mark) for mark in one.metadata["marks"] if callable(mark)]
+        if get_args(one.type):  # a tuple, whose entries are checked
+            wanted = [f"Each entry is {words[:1].lower()}{words[1:]}" for words in wanted if words]
         lines += [one.name, _indented(" ".join(meaning[-1:] + list(dict.fromkeys(wanted))))]
     lines += ["", "Raises", "------", "TypeError, ValueError"]
     rule = cls.check.__doc__ if cls.check is not Configuration.check else None  # type: ignore[attr-defined]

@@ -16,6 +16,8 @@ FORMAT = "widebnn ledger 2"
 def as_json(entries: Iterable[Entry]) -> str:
     """The ledger as JSON, in a stable format; a changed format will have another name.
 
+    To be imported from `widebnn.study.ledger_json`.
+
     The JSON is an object of "format", which is "widebnn ledger 2", and "rows", a list in the order of the
     page. Each row has all of these keys, with null where there is nothing to say:
 
@@ -31,8 +33,8 @@ def as_json(entries: Iterable[Entry]) -> str:
       these are joined by semicolons;
     - "page", the page of the book, and after a # the figure or section there.
 
-    Numbers are finite: a value that is not resolved, an error that is not known and an end that the interval
-    does not have are null.
+    Numbers are finite: a value that there is none of, an error that is not known and an end that the interval
+    does not have are null. A value that is not "resolved" may be given all the same.
     """
     content = {"format": FORMAT, "rows": [_row(entry) for entry in entries]}
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)

@@ -164,7 +164,7 @@ class FeatureSpace(ReadoutPosterior):
 
 
 class DataSpace(ReadoutPosterior):
-    """The readout's posterior by L, lower triangular with LLᵀ = K̂_λ, and C = L + √λ I.
+    """The readout's posterior by L, lower triangular with LLᵀ = K̂_λ = ΨΨᵀ + λI, and C = L + √λ I.
 
     Σ^½ = I − ΨᵀL⁻ᵀC⁻¹Ψ has the inverse I + ΨᵀC⁻ᵀΨ/√λ: it is the square root of the Kalman update (Andrews
     1968). Hron et al. 2022, App. B, take an eigendecomposition of K̂_λ for the symmetric root, which costs

@@ -214,7 +214,7 @@ class Scaled(Target):
         return lambda position, rng_key=None: getattr(self.at(position), name)(x)(position.network, rng_key)
 
     def limiting_scales(self) -> Gaussian:
-        """Gaussian approximation about its mode of the posterior of the coordinates u at infinite width.
+        """Gaussian approximation, about its mode, to the posterior of the coordinates u at infinite width.
 
         The mode maximises the evidence of the network's Gaussian process times the prior of the scales, on at
         most 1,000 observations, evenly spaced. The covariance is the inverse of the curvature there, scaled

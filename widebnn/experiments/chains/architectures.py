@@ -39,7 +39,8 @@ class Case(NamedTuple):
     step_size
         The coefficient of the noise of all samplers but HMC, or where γ is not 1 the leapfrog step.
     num_steps
-        Steps of a chain, and gradients of one of HMC; as many gradients of HMC lead there from the prior.
+        Steps of a chain, and gradients of one of HMC; as many gradients of HMC first bring the chains from
+        the prior to where all samplers start.
     """
 
     network: Network

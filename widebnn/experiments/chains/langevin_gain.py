@@ -38,8 +38,9 @@ MAX_RUNS = 5  # after the first, until one has the acceptance
 class LangevinGain(Configuration):
     """The grid, how a step is tuned, and how long chains run.
 
-    Acceptances are those of the correction that is left out. ε is tuned anew, too, where a run exceeds the
-    least of them by twice what it should. Of `dampings` that with the most effective samples is taken.
+    Acceptances are those of the correction that is left out. ε, the leapfrog step, is tuned anew where the
+    acceptance of a run is not between `least_acceptance` and 2 `target_acceptance` − `least_acceptance`. Of
+    `dampings` that with the most effective samples is taken.
     """
 
     dataset: Images = "cifar10"

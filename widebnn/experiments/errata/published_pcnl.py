@@ -42,7 +42,7 @@ THIN, BURN_IN = 10, 3
 
 
 def published_potential(target: Repriorised) -> Potential:
-    """Φ(φ) = ‖y − ΨT(φ)‖²/(2σ²), −log p(y | T(φ)) up to a constant: the published code's potential of φ.
+    """Φ(φ) = −log p(y | T(φ)) up to a constant, which the published code takes for the potential of φ.
 
     Parameters
     ----------
@@ -63,7 +63,8 @@ def published_potential(target: Repriorised) -> Potential:
 def published_marginal(target: targets.NetworkTarget) -> Potential:
     """U_{σ²/2} − U_{σ²}: the potential of the inner parameters under the published law, φ_W integrated out.
 
-    With K̂ the empirical kernel and up to a constant,
+    U_s is the potential of the inner parameters at noise variance s. With K̂ the empirical kernel and up to a
+    constant, the difference is
 
         ½ Σ_j y_:jᵀ[(K̂ + (σ²/2) I)⁻¹ − (K̂ + σ² I)⁻¹] y_:j + (d_out/2) log [det(K̂ + (σ²/2) I)/det(K̂ + σ² I)].
 

@@ -24,7 +24,11 @@ COIN = (2,), (0.4,)
 
 
 class Concentration(Configuration):
-    """F̃/p at one ν over p images drawn from all 1,797 digits, with replacement."""
+    """F̃/p at one ν over p images drawn from all 1,797 digits, with replacement.
+
+    F̃ is the ELBO with the prediction averaged inside the loss, ν the distribution of the neurons' variational
+    parameters.
+    """
 
     num_train: Annotated[Counts, "Several p."] = (16, 64, 256, 1_024, 4_096)
     deltas: Annotated[tuple[float, ...], proper_fraction, "δ."] = (0.5, 0.1, 0.01)
@@ -47,8 +51,9 @@ class Concentration(Configuration):
 def concentration(config: Concentration) -> Iterator[Row]:
     """|F^p_τ(ν) − R_τ(ν)| against M_G √(log(2/δ)/(2p)): Hoeffding, with the sign that the paper has reversed.
 
-    KL terms cancel: what is left is a mean of p losses G̃(ν; (x, y)) = ℓ(E f(x), y) less that over the
-    population, here all digits, so that M_G, the largest loss in it, and R_τ(ν) are exact.
+    F^p_τ is F̃/p and R_τ its mean over the population. KL terms cancel: what is left is a mean of p losses
+    G̃(ν; (x, y)) = ℓ(E f(x), y) less that over the population, here all digits, so
+    that M_G, the largest loss in it, and R_τ(ν) are exact.
 
     Yields
     ------

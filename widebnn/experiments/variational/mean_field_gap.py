@@ -26,7 +26,10 @@ Gap = Callable[[Key[Array, ""], vi.MeanField], tuple[Float[Array, ""], Float[Arr
 
 
 class MeanFieldGap(Configuration):
-    """F̃ − ELBO at random q, over width: the square loss on diabetes, the cross-entropy on digits."""
+    """F̃ − ELBO at random q, over width: the square loss on diabetes, the cross-entropy on digits.
+
+    F̃ is the ELBO with the prediction averaged inside the loss.
+    """
 
     losses: Losses = ("square", "cross-entropy")
     scalings: Scalings = ("mean-field", "ntk")
@@ -58,7 +61,7 @@ class MeanFieldGap(Configuration):
     ),
 )
 def mean_field_gap(config: MeanFieldGap) -> Iterator[Row]:
-    """F̃ − ELBO = Σ_i E ℓ(f_i, y_i) − ℓ(E f_i, y_i), which η KL(q ‖ P₀) has no part in (Theorem 1).
+    """F̃ − ELBO = Σ_i [E ℓ(f_i, y_i) − ℓ(E f_i, y_i)], which η KL(q ‖ P₀) has no part in (Theorem 1).
 
     Under the square loss it is Σ_i Var f(x_i), exact. Under the cross-entropy it is a mean over draws, less
     ⟨∇ℓ(E f_i), f_i − E f_i⟩, whose mean is zero because E f_i is exact.

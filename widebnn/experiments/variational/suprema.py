@@ -29,7 +29,9 @@ __all__ = ["Suprema", "suprema"]
 class Suprema(Configuration):
     """The best ELBO of N neurons against the best F̃, on a curve, with η = τ p/N.
 
-    Ξ is compact, as the theorem asks: |μ| ≤ `max_mean`, `min_std` ≤ σ ≤ `max_std`.
+    F̃ is the ELBO with the prediction averaged inside the loss, as a function of the distribution ν of the
+    neurons' variational parameters on Ξ, which is compact, as the theorem asks: |μ| ≤ `max_mean` and
+    `min_std` ≤ σ ≤ `max_std`.
     """
 
     taus: Annotated[Positives, "Part of the grid."] = (0.01, 0.02)
