@@ -23,9 +23,10 @@ from widebnn import metrics, nngp, samplers, targets, vi
 from widebnn._check import at_least
 from widebnn.experiments.settings.fields import Images, Noise, NumTest
 from widebnn.experiments.settings.images import INPUTS, images
+from widebnn.experiments.settings.repeats import degrees_of_freedom
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
-from widebnn.study import Cost, Finding, Row, Rows, experiment
+from widebnn.study import Cost, Finding, Results, Row, experiment
 from widebnn.study.configuration import Configuration, Count, NonNegative, Positive, Positives
 from widebnn.tree import normal_like
 
@@ -129,7 +130,7 @@ def _cost(c: Approximations) -> Cost:
             num_members=5,
             num_repeats=1,
         ),
-        "laptop": Approximations(),
+        "laptop": Approximations(num_repeats=5),
         "colab": Approximations(
             num_train=1_000, num_test=2_000, width=1_024, num_draws=200, num_epochs=2_000
         ),
@@ -174,20 +175,22 @@ def approximations(config: Approximations) -> Iterator[Row]:
     "ensembles are farther off, and ensembles vary too little.",
     rule="By total variation of class probabilities from those of MCMC: φ ~ N(0, I) is within twice the "
     "distance of a second chain; the infinite width, every VI and the ensemble are farther than it; and the "
-    "ensemble's predictive deviation is too small.",
+    "ensemble's predictive deviation is too small. Errors are those of repeats, judged by Student's t.",
     would_change="A thousand draws or more: the distance of a second chain, which is the yardstick, is "
     "mostly noise of a hundred draws.",
     page="21-approximations#fig-approximations",
 )
-def distances(rows: Rows) -> Iterator[Finding]:
+def distances(results: Results) -> Iterator[Finding]:
+    rows, degrees = results.rows, degrees_of_freedom(results)
     distance = {name: of.measure("total_variation") for name, of in rows.by("method")}
     near = distance["φ ~ N(0, I)"]
-    yield Finding("φ ~ N(0, I) ÷ a second chain", near / distance["MCMC again"], below=2)
+    ratio = near / distance["MCMC again"]
+    yield Finding("φ ~ N(0, I) ÷ a second chain", ratio, below=2, degrees=degrees)
     others = [name for name in distance if name.startswith("VI") or name == "deep ensemble"]
     for name in ("NNGP", *others):
-        yield Finding(f"{name} ÷ φ ~ N(0, I)", distance[name] / near, above=1)
+        yield Finding(f"{name} ÷ φ ~ N(0, I)", distance[name] / near, above=1, degrees=degrees)
     spread = rows.where(method="deep ensemble").measure("deviation_ratio")
-    yield Finding("predictive deviation, deep ensemble ÷ MCMC", spread, below=1)
+    yield Finding("predictive deviation, deep ensemble ÷ MCMC", spread, below=1, degrees=degrees)
 
 
 Method = Callable[[Key[Array, ""], "Problem", Approximations], Predictions]
