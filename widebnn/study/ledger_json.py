@@ -16,7 +16,7 @@ FORMAT = "widebnn ledger 2"
 def as_json(entries: Iterable[Entry]) -> str:
     """The ledger as JSON, in a stable format; a changed format will have another name.
 
-    To be imported from `widebnn.study.ledger_json`.
+    To be imported with ``from widebnn.study.ledger_json import as_json``.
 
     The JSON is an object of "format", which is "widebnn ledger 2", and "rows", a list in the order of the
     page. Each row has all of these keys, with null where there is nothing to say:
