@@ -52,8 +52,8 @@ def concentration(config: Concentration) -> Iterator[Row]:
     """|F^p_τ(ν) − R_τ(ν)| against M_G √(log(2/δ)/(2p)): Hoeffding, with the sign that the paper has reversed.
 
     F^p_τ is F̃/p and R_τ its mean over the population. KL terms cancel: what is left is a mean of p losses
-    G̃(ν; (x, y)) = ℓ(E f(x), y) less that over the population, here all digits, so
-    that M_G, the largest loss in it, and R_τ(ν) are exact.
+    G̃(ν; (x, y)) = ℓ(E f(x), y) less that over the population, here all digits, so that M_G, the largest loss
+    in it, and R_τ(ν) are exact.
 
     Yields
     ------
