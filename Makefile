@@ -98,7 +98,7 @@ tour: $(installed) ## Run a chapter and open its page (another: CHAPTER=05)
 	@echo 'The page is $(page)'
 	@if $(has_display); then $(bin)/python -m webbrowser '$(CURDIR)/$(page)'; fi
 
-browser: $(installed) ## Test the built book in Chromium
+browser: $(installed) ## Test the built book in Chromium (with pictures of its pages: SCREENSHOTS=1)
 	$(bin)/python -m pytest -n 4 tests/browser  # a browser waits more than it computes
 
 nightly: $(installed) ## Run the tests that take minutes

@@ -14,7 +14,7 @@ RUN = "import runpy, sys; sys.argv = argv; runpy.run_path(argv[0], run_name='__m
 SECONDS = 400  # for all of it, lest a machine that is too slow to finish a run goes on for ever
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_kill_minus_nine_at_twenty_random_moments(tmp_path):
     seed = secrets.randbits(32)  # another one each time; the moments may be drawn again from what is printed
     print(f"seed of the moments: {seed}")

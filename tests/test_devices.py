@@ -16,7 +16,7 @@ from widebnn._devices import Devices
 ENVIRONMENT = os.environ | {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_eight_devices_give_what_one_gives():
     script = Path(__file__).with_name("devices_check.py")
     options = {"capture_output": True, "text": True, "timeout": 500, "env": ENVIRONMENT}

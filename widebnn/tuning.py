@@ -206,7 +206,7 @@ def tune_block_size(
     >>> from flax import nnx
     >>> import widebnn as wb
     >>> from widebnn.tuning import tune_block_size
-    >>> bnn = wb.BNN(wb.models.FCN(1, 64, rngs=nnx.Rngs(0)), out_features=1, noise_std=0.5)
+    >>> bnn = wb.BNN(wb.models.FCN(1, 8, rngs=nnx.Rngs(0)), out_features=1, noise_std=0.5)
     >>> x = jnp.linspace(-1, 1, 8)[:, None]
     >>> target = wb.targets.marginal(bnn, x, x**2)
     >>> block_size, position = tune_block_size(jax.random.key(0), target)

@@ -190,7 +190,7 @@ def test_exact_answers(observed):
     scales.assert_exact(target, sampler, observed, exact.moments)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ranks_of_the_truth_are_uniform(x64):
     found = scales.ranks(scales.target_of, scales.sampler_of)
     scales.assert_uniform(found)
