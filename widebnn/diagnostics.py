@@ -77,8 +77,8 @@ def effective_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) 
 
     where the first negative ρ̂_k and all later ones are dropped. This is the default of TensorFlow
     Probability's `tfp.mcmc.effective_sample_size`, chain by chain, which both papers call. It never
-    exceeds N, so that antithetic chains are worth more than it says. It sees each chain alone: only R̂
-    shows that chains are stuck in different places.
+    exceeds N, so that antithetic chains are worth more than it says. It sees each chain alone: that
+    chains are stuck in different places is seen by R̂ and by `convergence`.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ class Draws:
     thin
         Steps from one draw to the next.
     burn_in
-        Steps before the first draw.
+        Number of first steps, of which nothing was kept.
     seconds
         Wall time of burn-in and sampling, without compilation; of all calls together where a run was resumed
         from a checkpoint.

@@ -1,4 +1,4 @@
-"""Samplers of a density proportional to exp(−½‖u‖² − U(u)), for any potential U and any pytree u.
+"""Samplers of a density proportional to exp(−½‖u‖² − U(u)), most of them for any U and any pytree u.
 
 ξ ~ N(0, I) stands for fresh noise in the shape of u, and m for a momentum.
 """

@@ -20,7 +20,7 @@ __all__ = ["Target", "from_potential"]
 class Target(ABC):
     """A density proportional to exp(−½‖u‖² − U(u)) on a pytree of arrays u.
 
-    Every parametrisation of every model of this package is a target; samplers know nothing else of it.
+    Every parametrisation of every model of this package is a target; most samplers know nothing else of it.
     """
 
     @property

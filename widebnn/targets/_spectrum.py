@@ -12,7 +12,7 @@ __all__ = ["Spectrum", "spectrum"]
 
 
 class Spectrum(NamedTuple):
-    """ΨΨᵀ by its eigenvalues: all that the evidence of a readout's scale and of σ depends on.
+    """Eigenvalues of ΨΨᵀ, and y along its eigenvectors: all that the evidence of scales depends on.
 
     Attributes
     ----------

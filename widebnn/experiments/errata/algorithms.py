@@ -34,7 +34,7 @@ class Algorithms(Configuration):
     num_chains: Annotated[NumChains, "Chains per algorithm, each from a prior draw."] = 64
     num_samples: Annotated[Count, "Draws that are kept of each."] = 500
     thin: Thin = 10
-    burn_in: Annotated[NonNegative, "Steps before the first draw."] = 200
+    burn_in: Annotated[NonNegative, "Number of first steps, of which nothing is kept."] = 200
     num_draws: Annotated[Several, "Weighted prior draws that the exact values come from."] = 300_000
     width: Annotated[Count, "Units of the one hidden layer."] = 4
     noise_std: Noise = 0.3

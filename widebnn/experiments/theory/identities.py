@@ -309,7 +309,7 @@ def _largest_stable_step(target: Target) -> float:
     "V-A1",
     where="Algorithm 1",
     claim="Algorithm 1 follows the gradient of the ELBO: sampled gradients have it as their mean, and the "
-    "objectives of minibatches, whose shares of the KL term sum to one, sum to it.",
+    "objectives of minibatches, whose shares of the KL term sum to one, sum to the ELBO.",
     paper="Bayes by Backprop",
     rule="The largest relative difference of four: the sum of minibatches from the ELBO, in equal and in "
     "geometric shares of the KL divergence; the step (84)–(85) of the log likelihood at one draw from its "
