@@ -73,14 +73,14 @@ UNFOLD = """() => {
   document.querySelectorAll("details").forEach(one => { one.open = true; });
   document.querySelectorAll(".toggle-hidden").forEach(one => one.classList.remove("toggle-hidden"));
 }"""
-ONE_OF_EACH_COLOUR = """() => {
-  const seen = new Set(), again = [];
-  for (const e of document.querySelectorAll(".highlight span[class]")) {
+ONE_OF_EACH_COLOUR = """() => {  // the longest word, since axe does not judge single letters
+  const words = [...document.querySelectorAll(".highlight span[class]")], longest = new Map();
+  for (const e of words) {
     const colours = e.className + getComputedStyle(e.closest("pre")).backgroundColor;
-    if (seen.has(colours)) again.push(e);
-    seen.add(colours);
+    if (!(longest.get(colours)?.textContent.length >= e.textContent.length)) longest.set(colours, e);
   }
-  again.forEach(e => e.replaceWith(e.textContent));
+  const kept = new Set(longest.values());
+  words.filter(e => !kept.has(e)).forEach(e => e.replaceWith(e.textContent));
   document.querySelectorAll("mjx-container").forEach(e => e.replaceWith("formula"));
 }"""
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
