@@ -77,7 +77,7 @@ ONE_OF_EACH_COLOUR = """() => {  // the longest word, since axe does not judge s
   const words = [...document.querySelectorAll(".highlight span[class]")], longest = new Map();
   for (const e of words) {
     const colours = e.className + getComputedStyle(e.closest("pre")).backgroundColor;
-    if (!(longest.get(colours)?.textContent.length >= e.textContent.length)) longest.set(colours, e);
+    if (e.textContent.length > (longest.get(colours)?.textContent.length ?? 0)) longest.set(colours, e);
   }
   const kept = new Set(longest.values());
   words.filter(e => !kept.has(e)).forEach(e => e.replaceWith(e.textContent));

@@ -12,7 +12,7 @@ __all__ = ["Spectrum", "spectrum"]
 
 
 class Spectrum(NamedTuple):
-    """Eigenvalues of ΨΨᵀ, and y along its eigenvectors: all that the evidence of scales depends on.
+    """Eigenvalues of ΨΨᵀ and y along its eigenvectors, on which the evidence of readout scale and σ depends.
 
     Attributes
     ----------

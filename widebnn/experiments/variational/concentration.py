@@ -49,7 +49,7 @@ class Concentration(Configuration):
     cost=lambda c: Cost(operations=sum(c.num_train) * c.num_replicates),
 )
 def concentration(config: Concentration) -> Iterator[Row]:
-    """Hoeffding's bound M_G √(log(2/δ)/(2p)) on |F^p_τ(ν) − R_τ(ν)|, whose sign the paper has reversed.
+    """Hoeffding's bound M_G √(log(2/δ)/(2p)) on |F^p_τ(ν) − R_τ(ν)|, where the paper has log(δ/2).
 
     F^p_τ is F̃/p and R_τ its mean over the population. KL terms cancel: what is left is a mean of p losses
     G̃(ν; (x, y)) = ℓ(E f(x), y) less that over the population, here all digits, so that M_G, the largest loss
