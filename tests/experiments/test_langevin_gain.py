@@ -112,13 +112,14 @@ def test_parts_give_the_rows_of_the_whole(calls):
     grid = product(TINY.widths, TINY.num_train, TINY.parametrisations, (48, 96))
     names = ("width", "num_train", "parametrisation", "step")
     assert [tuple(row[name] for name in names) for row in whole] == list(grid)
-    assert len(calls) == 2 * len(whole) / TINY.num_checkpoints
+    each = 2  # runs: one, a tenth as long, tunes
+    assert len(calls) == 2 * each * len(whole) / TINY.num_checkpoints
 
 
 @pytest.mark.slow
 def test_both_parametrisations_start_at_the_same_parameters(calls):
     list(langevin_gain(dataclasses.replace(TINY, widths=(3,), num_train=(4,))))
-    (_, theta), (target, phi) = calls
+    (_, theta), *_, (target, phi) = calls
     assert len({float(chain) for chain in phi.readout[:, 0, 0]}) == TINY.num_chains
     mapped = jax.jit(jax.vmap(target.to_parameters))(phi)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), mapped, theta)
@@ -131,30 +132,33 @@ def test_the_regulariser_grows_with_the_images_where_it_should(calls):
         one = dataclasses.replace(TINY, widths=(2,), parametrisations=("φ",), reg_grows=reg_grows)
         list(langevin_gain(one))
     regs = [float(target.reg) for target, _ in calls]
-    np.testing.assert_allclose(regs, [0.01] * 2 + [0.03] + [0.04])
+    np.testing.assert_allclose(regs, [0.01] * 4 + [0.03] * 2 + [0.04] * 2)
 
 
 @pytest.mark.parametrize(
     ("rejected", "num_runs"),
     [
-        (lambda step_size: 0.017, 1),  # as it should be
-        (lambda step_size: 15 * step_size**3, 1),
-        (lambda step_size: 200 * step_size**3, 3),
-        (lambda step_size: step_size**3, 3),  # too little: the step could be longer
-        (lambda step_size: min(1, 1e5 * step_size**5), 3),  # the chain goes on to where U is steeper
+        (lambda step_size, num_draws: 0.017, (1, 1)),  # as it should be
+        (lambda step_size, num_draws: 15 * step_size**3, (1, 1)),
+        (lambda step_size, num_draws: 200 * step_size**3, (3, 1)),
+        (lambda step_size, num_draws: step_size**3, (3, 1)),  # too little: the step could be longer
+        (lambda step_size, num_draws: min(1, 1e5 * step_size**5), (3, 1)),
+        # The chain goes on to where U is steeper.
+        (lambda step_size, num_draws: (15 if num_draws < 48 else 200) * step_size**3, (1, 3)),
     ],
-    ids=["kept", "kept by the law", "too much", "too little", "too much by far"],
+    ids=["kept", "kept by the law", "too much", "too little", "too much by far", "too much at the end"],
 )
 def test_the_step_is_tuned_until_the_whole_run_has_the_acceptance(monkeypatch, calls, rejected, num_runs):
-    noise, step_sizes = module.sample, []
+    noise, step_sizes, lengths = module.sample, [], []
 
     def fixed(potential, step_size):
         return SimpleNamespace(keywords={"step_size": step_size})
 
     def run(rng_key, sampler, target, **options):
         step_sizes.append(sampler.keywords.get("step_size", 0.1))  # what the first is tuned to
+        lengths.append(options["num_samples"])
         draws = noise(rng_key, sampler, target, **options)
-        rates = np.full_like(draws.stats["acceptance_rate"], 1 - rejected(step_sizes[-1]))
+        rates = np.full_like(draws.stats["acceptance_rate"], 1 - rejected(step_sizes[-1], lengths[-1]))
         return dataclasses.replace(draws, stats={"acceptance_rate": rates})
 
     monkeypatch.setattr(module, "without_correction", fixed)
@@ -162,7 +166,8 @@ def test_the_step_is_tuned_until_the_whole_run_has_the_acceptance(monkeypatch, c
     monkeypatch.setattr(module, "sample", run)
     one = dataclasses.replace(TINY, widths=(2,), num_train=(3,), parametrisations=("θ",))
     *_, row = langevin_gain(one)
-    assert len(step_sizes) == num_runs
+    short, long = num_runs
+    assert lengths == [5] * short + [48] * long
     assert row["step_size"] == step_sizes[-1]
     assert 0.98 < row["acceptance"] < 0.99
 

@@ -32,7 +32,7 @@ TARGETS: Mapping[str, Callable[..., targets.NetworkTarget]] = {
 """By name, targets of one posterior; `reg` is λ."""
 
 FIRST_STEP_SIZE = 1e-3  # stable in θ: where an uncorrected chain is carried away, tuning ends
-MAX_RUNS = 5  # after the first, until one has the acceptance
+MAX_RUNS = 5  # after the first of a length, until one has the acceptance
 
 
 class LangevinGain(Configuration):
@@ -85,7 +85,8 @@ def langevin_gain(config: LangevinGain) -> Iterator[Row]:
 
     The step is tuned during burn-in to the acceptance that a correction would have. A chain that goes on to
     where U is steeper, as one on its way from the prior may, loses that acceptance: such a run is made again
-    with another step, until it has the acceptance on the whole. The damping is γ = 2ε (`without_correction`).
+    with another step, until it has the acceptance on the whole, a tenth of it first. The damping is γ = 2ε
+    (`without_correction`).
 
     Chains of both parametrisations start at the same parameters T(φ), φ ~ N(0, I), which a wide network's
     posterior is close to: what θ is spared, the way from the prior, is no part of the comparison. Dense
@@ -135,27 +136,37 @@ class _Start:
         self.starts = {"θ": jax.jit(jax.vmap(self.targets["φ"].to_parameters))(prior), "φ": prior}
 
     def rows(self, name: str) -> list[Row]:
-        config, goal, least = self.config, self.config.target_acceptance, self.config.least_acceptance
+        num_samples = self.config.num_steps // self.config.thin
+        step_size, _ = self._with_acceptance(name, math.ceil(num_samples / 10))
+        step_size, draws = self._with_acceptance(name, num_samples, step_size)
+        tuned = {"step_size": step_size, "damping": float(best_damping(step_size))}
+        return [tuned | row for row in _over_time(self.config, draws)]
+
+    def _with_acceptance(
+        self, name: str, num_samples: int, step_size: float | None = None
+    ) -> tuple[float, Draws]:
+        """A step (tuned if none is given) by which a run of this length has the acceptance, and that run."""
+        goal, least = self.config.target_acceptance, self.config.least_acceptance
         make = partial(without_correction, self.targets[name].potential)
-        draws = self._sample(name, samplers.tuned(make, goal, FIRST_STEP_SIZE))
-        step_size: Any = draws.step_size  # a number, since it was tuned
+        first = samplers.tuned(make, goal, FIRST_STEP_SIZE) if step_size is None else make(step_size)
+        draws = self._sample(name, first, num_samples)
+        found: Any = draws.step_size if step_size is None else step_size
         for _ in range(MAX_RUNS):
             if least < draws.acceptance_rate < 2 * goal - least:
                 break
             # What is rejected grows like ε³, and faster where a shorter step does not come so far.
             rejected = max(1 - draws.acceptance_rate, (1 - goal) / 16)
-            step_size *= ((1 - goal) / rejected) ** (1 / 4)
-            draws = self._sample(name, make(step_size))
-        tuned = {"step_size": step_size, "damping": float(best_damping(step_size))}
-        return [tuned | row for row in _over_time(config, draws)]
+            found *= ((1 - goal) / rejected) ** (1 / 4)
+            draws = self._sample(name, make(found), num_samples)
+        return found, draws
 
-    def _sample(self, name: str, sampler: Any) -> Draws:
+    def _sample(self, name: str, sampler: Any, num_samples: int) -> Draws:
         config, target = self.config, self.targets[name]
         return sample(
             self.rng_key,
             sampler,
             target,
-            num_samples=config.num_steps // config.thin,
+            num_samples=num_samples,
             thin=config.thin,
             burn_in=config.burn_in,
             num_chains=config.num_chains,
