@@ -105,7 +105,6 @@ ROWS = [
     *refused(
         "experiments.LangevinGain",
         (kw(parametrisations=("ψ",)), "parametrisations…'θ'…'ψ'"),
-        (kw(dampings=()), "dampings…at least one entry…()"),
         (
             kw(least_acceptance=0.99),
             "least_acceptance…below target_acceptance…0.99 and 0.985",

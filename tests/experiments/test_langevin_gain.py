@@ -1,7 +1,6 @@
 """The experiments on what repriorisation gains Langevin: their rows, an exact answer, their claims."""
 
 import dataclasses
-import functools
 import json
 from itertools import product
 from types import SimpleNamespace
@@ -25,7 +24,6 @@ TINY = dataclasses.replace(
     widths=(2, 3),
     num_train=(3, 4),
     num_test=2,
-    dampings=(0.5, 1.0),
     burn_in=1,
     num_steps=96,
     thin=2,
@@ -34,14 +32,24 @@ TINY = dataclasses.replace(
 EXPERIMENTS = ("gain_over_width", "gain_over_data", "gain_dense", "gain_resnet")
 
 
+def worth(step_size, damping, thin):
+    """Effective samples of x per step where U is constant, cut at the first negative autocorrelation."""
+    c, keep = 1 - step_size**2 / 2, np.sqrt(1 - damping)
+    turn = np.array([[c, keep * step_size], [-step_size * (1 - step_size**2 / 4), keep * c]])
+    turn = np.linalg.matrix_power(turn, thin)
+    x, total = turn[:, 0], 0.0
+    while x[0] > 0:
+        x, total = turn @ x, total + x[0]
+    return 1 / (1 + 2 * total) / thin
+
+
 @pytest.mark.slow
 def test_rows_and_an_exact_answer_where_the_data_say_nothing():
-    """The posterior is N(0, I), and at γ = 1 a coordinate an autoregression with a = 1 − ε²/2."""
+    """The posterior is N(0, I), and a step a linear map of a coordinate and its momentum, plus noise."""
     config = dataclasses.replace(
         TINY,
         widths=(2,),
         num_train=(3,),
-        dampings=(1.0,),
         noise_std=1e3,
         burn_in=1_000,
         num_steps=30_000,
@@ -54,8 +62,8 @@ def test_rows_and_an_exact_answer_where_the_data_say_nothing():
     )
     for row in rows:
         assert row["acceptance"] == pytest.approx(config.target_acceptance, abs=0.006)
-        square = (1 - row["step_size"] ** 2 / 2) ** 2  # a², from one draw to the next
-        exact = (1 - square) / (1 + square) / config.thin
+        assert row["damping"] == pytest.approx(2 * row["step_size"]) and row["damping"] < 1
+        exact = worth(row["step_size"], row["damping"], config.thin)
         assert row["ess_projections"] == pytest.approx(exact, rel=0.1)
         assert row["pooled_projections"] == pytest.approx(exact, rel=0.1)
         assert row["ess_low_projections"] < row["ess_projections"] < row["ess_high_projections"]
@@ -68,22 +76,20 @@ def test_rows_and_an_exact_answer_where_the_data_say_nothing():
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Puts draws of a random walk at γ = 0.5, of independent noise at γ = 1 in the place of a run."""
+    """Puts independent noise in the place of a run."""
     made = []
 
     def noise(rng_key, sampler, target, *, collect, initial, num_samples, num_chains, **options):
-        damping = getattr(sampler, "make", sampler).keywords["damping"]  # tuned, or one of those below
-        made.append((target, initial, damping))
+        made.append((target, initial))
         start = jax.tree.map(lambda leaf: leaf[0], initial)
         values = {name: np.asarray(function(start)) for name, function in collect.items()}
         seed = jax.random.bits(rng_key, (2,)).tolist()
 
-        def walk(value):
-            steps = np.random.default_rng(seed).normal(size=(num_chains, num_samples, *value.shape))
-            return value + (steps if damping == 1 else np.cumsum(steps, axis=1))
+        def about(value):
+            return value + np.random.default_rng(seed).normal(size=(num_chains, num_samples, *value.shape))
 
         return Draws(
-            collected={name: walk(value) for name, value in values.items()},
+            collected={name: about(value) for name, value in values.items()},
             stats={"acceptance_rate": np.full((num_chains, num_samples), TINY.target_acceptance)},
             streamed={},
             position=initial,
@@ -98,7 +104,7 @@ def calls(monkeypatch):
 
 
 @pytest.mark.slow
-def test_parts_give_the_rows_of_the_whole_and_the_best_damping_wins(calls):
+def test_parts_give_the_rows_of_the_whole(calls):
     whole = list(langevin_gain(TINY))
     parts = gain_over_width.parts(TINY)
     assert len(parts) == 2 * 2 * 2
@@ -106,14 +112,14 @@ def test_parts_give_the_rows_of_the_whole_and_the_best_damping_wins(calls):
     grid = product(TINY.widths, TINY.num_train, TINY.parametrisations, (48, 96))
     names = ("width", "num_train", "parametrisation", "step")
     assert [tuple(row[name] for name in names) for row in whole] == list(grid)
-    assert {damping for *_, damping in calls} == {0.5, 1.0}
-    assert {row["damping"] for row in whole} == {1.0}
+    each = 2  # runs: one, a tenth as long, tunes
+    assert len(calls) == 2 * each * len(whole) / TINY.num_checkpoints
 
 
 @pytest.mark.slow
 def test_both_parametrisations_start_at_the_same_parameters(calls):
-    list(langevin_gain(dataclasses.replace(TINY, widths=(3,), num_train=(4,), dampings=(1.0,))))
-    (_, theta, _), (target, phi, _) = calls
+    list(langevin_gain(dataclasses.replace(TINY, widths=(3,), num_train=(4,))))
+    (_, theta), *_, (target, phi) = calls
     assert len({float(chain) for chain in phi.readout[:, 0, 0]}) == TINY.num_chains
     mapped = jax.jit(jax.vmap(target.to_parameters))(phi)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), mapped, theta)
@@ -125,38 +131,43 @@ def test_the_regulariser_grows_with_the_images_where_it_should(calls):
     for reg_grows in (False, True):
         one = dataclasses.replace(TINY, widths=(2,), parametrisations=("φ",), reg_grows=reg_grows)
         list(langevin_gain(one))
-    regs = [float(target.reg) for target, *_ in calls]
+    regs = [float(target.reg) for target, _ in calls]
     np.testing.assert_allclose(regs, [0.01] * 4 + [0.03] * 2 + [0.04] * 2)
 
 
 @pytest.mark.parametrize(
     ("rejected", "num_runs"),
     [
-        (lambda step_size: 0.017, 1),  # as it should be
-        (lambda step_size: 15 * step_size**3, 1),
-        (lambda step_size: 200 * step_size**3, 3),
-        (lambda step_size: step_size**3, 3),  # too little: the step could be longer
-        (lambda step_size: min(1, 1e5 * step_size**5), 3),  # the chain goes on to where U is steeper
+        (lambda step_size, num_draws: 0.017, (1, 1)),  # as it should be
+        (lambda step_size, num_draws: 15 * step_size**3, (1, 1)),
+        (lambda step_size, num_draws: 200 * step_size**3, (3, 1)),
+        (lambda step_size, num_draws: step_size**3, (3, 1)),  # too little: the step could be longer
+        (lambda step_size, num_draws: min(1, 1e5 * step_size**5), (3, 1)),
+        # The chain goes on to where U is steeper.
+        (lambda step_size, num_draws: (15 if num_draws < 48 else 200) * step_size**3, (1, 3)),
     ],
-    ids=["kept", "kept by the law", "too much", "too little", "too much by far"],
+    ids=["kept", "kept by the law", "too much", "too little", "too much by far", "too much at the end"],
 )
 def test_the_step_is_tuned_until_the_whole_run_has_the_acceptance(monkeypatch, calls, rejected, num_runs):
-    noise, step_sizes = module.sample, []
+    noise, step_sizes, lengths = module.sample, [], []
 
-    def fixed(potential, step_size, damping, metropolis):
-        return functools.partial(fixed, step_size=step_size, damping=damping)
+    def fixed(potential, step_size):
+        return SimpleNamespace(keywords={"step_size": step_size})
 
     def run(rng_key, sampler, target, **options):
         step_sizes.append(sampler.keywords.get("step_size", 0.1))  # what the first is tuned to
+        lengths.append(options["num_samples"])
         draws = noise(rng_key, sampler, target, **options)
-        rates = np.full_like(draws.stats["acceptance_rate"], 1 - rejected(step_sizes[-1]))
+        rates = np.full_like(draws.stats["acceptance_rate"], 1 - rejected(step_sizes[-1], lengths[-1]))
         return dataclasses.replace(draws, stats={"acceptance_rate": rates})
 
-    monkeypatch.setattr(module, "samplers", SimpleNamespace(langevin=fixed, tuned=lambda make, *_: make))
+    monkeypatch.setattr(module, "without_correction", fixed)
+    monkeypatch.setattr(module, "samplers", SimpleNamespace(tuned=lambda make, *_: make))
     monkeypatch.setattr(module, "sample", run)
-    one = dataclasses.replace(TINY, widths=(2,), num_train=(3,), parametrisations=("θ",), dampings=(1.0,))
+    one = dataclasses.replace(TINY, widths=(2,), num_train=(3,), parametrisations=("θ",))
     *_, row = langevin_gain(one)
-    assert len(step_sizes) == num_runs
+    short, long = num_runs
+    assert lengths == [5] * short + [48] * long
     assert row["step_size"] == step_sizes[-1]
     assert 0.98 < row["acceptance"] < 0.99
 
@@ -244,7 +255,6 @@ def test_the_gain_that_is_reported_is_that_at_the_last_checkpoint():
         ({"parametrisations": ("ψ",)}, ["parametrisations", "'ψ'", "'φ'"]),
         ({"dataset": "imagenet"}, ["dataset", "imagenet", "cifar10"]),
         ({"num_chains": 1}, ["num_chains", "at least 2"]),
-        ({"dampings": ()}, ["dampings", "at least one entry"]),
         ({"burn_in": 0}, ["burn_in", "at least 1"]),
         ({"num_checkpoints": 0}, ["num_checkpoints", "at least 1"]),
         ({"num_steps": 31}, ["num_steps", "at least 32", "31"]),

@@ -44,7 +44,7 @@ _READING = """\
 
 The claim puts each measured number in an interval. The number holds if it lies inside by more than three
 standard errors: by more where the row names Student's t (its quantile as rare as three standard errors,
-where a few chains give the error), and by anything where a single run gives no error. It does not hold if
+where a few chains or repeats give it), and by anything where a single run gives no error. It does not hold if
 it lies outside by as much, and is open in between. A row says in words which intervals these are. Where one
 number decides, the verdict follows it alone; the others are shown. A number that rests on effective
 samples is resolved if its chains have a hundred. Short chains seem to have more than they do, so we ask for

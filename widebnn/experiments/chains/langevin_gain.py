@@ -9,18 +9,19 @@ from typing import Annotated, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from widebnn import samplers, targets
-from widebnn._check import at_least, one_of, proper_fraction
+from widebnn._check import Number, at_least, one_of, proper_fraction
 from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, convergence_summary, is_resolved
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTest, Seed, Thin
 from widebnn.experiments.settings.networks import NETWORKS, Network, in_span, network, observed, observes
 from widebnn.experiments.settings.posterior import of_parameters
+from widebnn.samplers import Potential
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Experiment, Finding, Measure, Results, Row, Rows, experiment
-from widebnn.study.configuration import Configuration, Count, Counts, Positives
+from widebnn.study.configuration import Configuration, Count, Counts
 
 __all__ = ["LangevinGain", "gain_dense", "gain_over_data", "gain_over_width", "gain_resnet", "langevin_gain"]
 
@@ -31,16 +32,14 @@ TARGETS: Mapping[str, Callable[..., targets.NetworkTarget]] = {
 """By name, targets of one posterior; `reg` is λ."""
 
 FIRST_STEP_SIZE = 1e-3  # stable in θ: where an uncorrected chain is carried away, tuning ends
-NUM_CHAINS = 3
-MAX_RUNS = 5  # after the first, until one has the acceptance
+MAX_RUNS = 5  # after the first of a length, until one has the acceptance
 
 
 class LangevinGain(Configuration):
     """The grid, how a step is tuned, and how long chains run.
 
     Acceptances are those of the correction that is left out. ε, the leapfrog step, is tuned anew where the
-    acceptance of a run is not between `least_acceptance` and 2 `target_acceptance` − `least_acceptance`. Of
-    `dampings` that with the most effective samples is taken.
+    acceptance of a run is not between `least_acceptance` and 2 `target_acceptance` − `least_acceptance`.
     """
 
     dataset: Images = "cifar10"
@@ -50,14 +49,13 @@ class LangevinGain(Configuration):
     num_train: Annotated[Counts, "Images that are observed: part of the grid."] = (256,)
     parametrisations: Annotated[tuple[str, ...], partial(one_of, TARGETS), "Part of the grid."] = ("θ", "φ")
     num_test: NumTest = 5_000
-    dampings: Annotated[Positives, "γ, of which the best is taken."] = (0.003, 0.01, 0.03, 0.1)
     target_acceptance: Annotated[float, proper_fraction, "What ε is tuned to."] = 0.985
     least_acceptance: Annotated[float, "Where a run does not keep this, ε is tuned anew."] = 0.98
     burn_in: Annotated[Count, "Steps during which ε is tuned."] = 20_000
     num_steps: Annotated[Count, "Steps from then on."] = 3_000_000
     thin: Thin = 25
     num_checkpoints: Annotated[Count, "Times, evenly spaced over the steps, at which chains are seen."] = 6
-    num_chains: Annotated[NumChains, "Chains, each from T of a prior draw of its own."] = NUM_CHAINS
+    num_chains: Annotated[NumChains, "Chains, each from T of a prior draw of its own."] = 3
     num_projections: Annotated[NumProjections, "Random directions in the space of all parameters."] = 100
     reg_grows: Annotated[bool, "Whether λ is nσ², as the paper has it for residual networks, or σ²."] = False
     noise_std: Noise = 0.1
@@ -87,7 +85,8 @@ def langevin_gain(config: LangevinGain) -> Iterator[Row]:
 
     The step is tuned during burn-in to the acceptance that a correction would have. A chain that goes on to
     where U is steeper, as one on its way from the prior may, loses that acceptance: such a run is made again
-    with another step, until it has the acceptance on the whole.
+    with another step, until it has the acceptance on the whole, a tenth of it first. The damping is γ = 2ε
+    (`without_correction`).
 
     Chains of both parametrisations start at the same parameters T(φ), φ ~ N(0, I), which a wide network's
     posterior is close to: what θ is spared, the way from the prior, is no part of the comparison. Dense
@@ -137,39 +136,53 @@ class _Start:
         self.starts = {"θ": jax.jit(jax.vmap(self.targets["φ"].to_parameters))(prior), "φ": prior}
 
     def rows(self, name: str) -> list[Row]:
-        config, goal, least = self.config, self.config.target_acceptance, self.config.least_acceptance
-        make = partial(samplers.langevin, self.targets[name].potential, metropolis=False)
-        runs = (  # of which two at a time are in memory
-            (
-                damping,
-                self._sample(name, samplers.tuned(partial(make, damping=damping), goal, FIRST_STEP_SIZE)),
-            )
-            for damping in config.dampings
-        )
-        damping, draws = max(runs, key=lambda run: _pooled(run[1]["projections"]))
-        step_size: Any = draws.step_size  # a number, since it was tuned
+        num_samples = self.config.num_steps // self.config.thin
+        step_size, _ = self._with_acceptance(name, math.ceil(num_samples / 10))
+        step_size, draws = self._with_acceptance(name, num_samples, step_size)
+        tuned = {"step_size": step_size, "damping": float(best_damping(step_size))}
+        return [tuned | row for row in _over_time(self.config, draws)]
+
+    def _with_acceptance(
+        self, name: str, num_samples: int, step_size: float | None = None
+    ) -> tuple[float, Draws]:
+        """A step (tuned if none is given) by which a run of this length has the acceptance, and that run."""
+        goal, least = self.config.target_acceptance, self.config.least_acceptance
+        make = partial(without_correction, self.targets[name].potential)
+        first = samplers.tuned(make, goal, FIRST_STEP_SIZE) if step_size is None else make(step_size)
+        draws = self._sample(name, first, num_samples)
+        found: Any = draws.step_size if step_size is None else step_size
         for _ in range(MAX_RUNS):
             if least < draws.acceptance_rate < 2 * goal - least:
                 break
             # What is rejected grows like ε³, and faster where a shorter step does not come so far.
             rejected = max(1 - draws.acceptance_rate, (1 - goal) / 16)
-            step_size *= ((1 - goal) / rejected) ** (1 / 4)
-            draws = self._sample(name, make(step_size, damping))
-        return [{"damping": damping, "step_size": step_size} | row for row in _over_time(config, draws)]
+            found *= ((1 - goal) / rejected) ** (1 / 4)
+            draws = self._sample(name, make(found), num_samples)
+        return found, draws
 
-    def _sample(self, name: str, sampler: Any) -> Draws:
+    def _sample(self, name: str, sampler: Any, num_samples: int) -> Draws:
         config, target = self.config, self.targets[name]
         return sample(
             self.rng_key,
             sampler,
             target,
-            num_samples=config.num_steps // config.thin,
+            num_samples=num_samples,
             thin=config.thin,
             burn_in=config.burn_in,
             num_chains=config.num_chains,
             initial=self.starts[name],
             collect=of_parameters(target, self.quantities),
         )
+
+
+def best_damping(step_size: Number) -> Float[Array, ""]:
+    """γ = 2ε, at most 1: where U is constant, squares have the most effective samples by it (Theorem 9.1)."""
+    return jnp.minimum(1.0, 2 * step_size)
+
+
+def without_correction(potential: Potential, step_size: Number) -> samplers.Sampler:
+    """Langevin that makes every move, with the best damping."""
+    return samplers.langevin(potential, step_size, best_damping(step_size), metropolis=False)
 
 
 def _over_time(config: LangevinGain, draws: Draws) -> list[Row]:
@@ -225,22 +238,14 @@ SMOKE = LangevinGain(
     widths=(16, 64),
     num_train=(16,),
     num_test=4,
-    dampings=(0.2,),
     burn_in=300,
     num_steps=800,
     thin=4,
     num_checkpoints=2,
     num_projections=20,
 )
-LAPTOP = LangevinGain(
-    num_test=100,
-    dampings=(0.01, 0.1),
-    burn_in=800,
-    num_steps=3_000,
-    thin=10,
-    num_checkpoints=4,
-)
-COLAB = LangevinGain(num_test=1_000, dampings=(0.01, 0.03, 0.1), burn_in=5_000, num_steps=20_000)
+LAPTOP = LangevinGain(num_test=100, burn_in=2_000, num_steps=30_000, num_checkpoints=4, seed=1)
+COLAB = LangevinGain(num_test=1_000, burn_in=5_000, num_steps=50_000)
 PAPER = LangevinGain()
 RESIDUAL: dict[str, Any] = {"architecture": "residual", "reg_grows": True}
 
@@ -248,7 +253,7 @@ RESIDUAL: dict[str, Any] = {"architecture": "residual", "reg_grows": True}
 def _declared(title: str, **scales: LangevinGain) -> Callable[[Callable[..., Iterator[Row]]], Experiment]:
     def steps(c: LangevinGain) -> int:
         """Of one network."""
-        return len(c.parametrisations) * len(c.dampings) * (c.num_steps + c.burn_in)
+        return len(c.parametrisations) * (c.num_steps + c.burn_in)
 
     return experiment(
         f"effective samples of Langevin in φ and in θ, {title}",
@@ -266,15 +271,7 @@ def _declared(title: str, **scales: LangevinGain) -> Callable[[Callable[..., Ite
 @_declared(
     "over width",
     smoke=SMOKE,
-    laptop=replace(
-        LAPTOP,
-        widths=(32, 128, 512),
-        num_train=(64,),
-        dampings=(0.003, 0.01),  # of 0.01 and 0.1 all chose the smaller
-        burn_in=2_000,
-        num_steps=30_000,
-        thin=25,
-    ),
+    laptop=replace(LAPTOP, widths=(32, 128, 512), num_train=(64,), num_chains=8),
     colab=replace(COLAB, widths=(32, 128, 512, 1_024)),
     paper=PAPER,
 )
@@ -286,7 +283,7 @@ def gain_over_width(config: LangevinGain) -> Iterator[Row]:
 @_declared(
     "over the number of observations",
     smoke=replace(SMOKE, widths=(16,), num_train=(8, 32)),
-    laptop=replace(LAPTOP, widths=(256,), num_train=(16, 64, 256), num_steps=2_000),
+    laptop=replace(LAPTOP, widths=(128,), num_train=(16, 64, 256), num_steps=36_000, num_chains=8, seed=2),
     colab=replace(COLAB, widths=(512,), num_train=(64, 256, 1_024)),
     paper=replace(PAPER, widths=(512,), num_train=(64, 256, 1_024, 4_096, 16_384)),
 )
@@ -299,16 +296,16 @@ def gain_over_data(config: LangevinGain) -> Iterator[Row]:
     "of a dense network over steps",
     smoke=replace(SMOKE, widths=(8,), num_train=(8, 80)),
     laptop=replace(
-        LAPTOP, widths=(32,), num_train=(32, 320, 1_280), dampings=(0.001, 0.003, 0.01, 0.03), seed=1
+        LAPTOP,
+        widths=(32,),
+        num_train=(32, 320, 1_280),
+        burn_in=20_000,
+        num_steps=100_000,
+        num_checkpoints=20,
+        num_chains=4,
+        seed=4,
     ),
-    colab=replace(
-        COLAB,
-        widths=(1_024,),
-        num_train=(1_024, 4_096),
-        dampings=(0.01, 0.1),
-        burn_in=1_000,
-        num_steps=5_000,
-    ),
+    colab=replace(COLAB, widths=(1_024,), num_train=(1_024, 4_096), burn_in=1_000, num_steps=10_000),
     paper=replace(PAPER, widths=(1_024,), num_train=(1_024, 10_240, 40_960), thin=100),
 )
 def gain_dense(config: LangevinGain) -> Iterator[Row]:
@@ -321,15 +318,22 @@ def gain_dense(config: LangevinGain) -> Iterator[Row]:
     smoke=replace(  # twenty layers take minutes to compile
         SMOKE, architecture="convolutional", reg_grows=True, widths=(8,), num_train=(4, 16), num_steps=200
     ),
-    laptop=replace(LAPTOP, **RESIDUAL, widths=(16,), num_train=(2, 8), burn_in=300, num_steps=2_400),
+    laptop=replace(
+        LAPTOP,
+        **RESIDUAL,
+        widths=(16,),
+        num_train=(2, 8),
+        burn_in=300,
+        num_steps=2_400,
+        thin=10,
+    ),
     colab=replace(
         COLAB,
         **RESIDUAL,
         widths=(32,),
         num_train=(8, 32),
-        dampings=(0.01, 0.1),
         burn_in=500,
-        num_steps=3_000,
+        num_steps=6_000,
     ),
     paper=replace(PAPER, **RESIDUAL, widths=(512,), num_train=(1_024, 10_240), thin=100),
 )
@@ -341,14 +345,11 @@ def gain_resnet(config: LangevinGain) -> Iterator[Row]:
 LEAST_ACCEPTANCE = 0.98  # of the protocol
 MOST_RHAT = 1.2  # a ratio of variances, at which chains agree
 MEASURE = (
-    "By effective samples per step of random projections of θ, three chains pooled, ε and γ tuned for each, "
-    "of chains that move in the span of the images alone where the network is dense. A gain is resolved "
-    "where acceptances are above 0.98, and bulk and tail of both chains have 150 effective samples, which "
-    "stand for a hundred. Its error is a jackknife over the chains, judged by Student's t. "
-)
-UNRESOLVED = (
-    "ratios of chains with four to seventy effective samples, which often disagreed, had passed, and had "
-    "been compared with one where the paper states a size."
+    "By effective samples per step of random projections of θ, chains pooled, ε tuned for each and "
+    "γ = 2ε, which is best for squares where U is constant, of chains that move in the span of the images "
+    "alone where the network is dense. A gain is resolved where acceptances are above 0.98, and bulk and "
+    "tail of both chains have 150 effective samples, which stand for a hundred. Its error is a jackknife "
+    "over the chains, judged by Student's t. "
 )
 
 
@@ -361,12 +362,11 @@ UNRESOLVED = (
     rule=MEASURE
     + "The gain at the widest network decides: it has to be above 25, half of the paper's. Shown are "
     "the gains at the other widths, and that it grows.",
-    would_change="The paper's width of 1,024 at n = 256; γ below 0.003, the edge of the grid, which all "
-    "chains in θ chose.",
+    would_change="The paper's width of 1,024 at n = 256.",
     page="09-width-data-architecture#fig-gain-width",
 )
 def grows_with_width(results: Results) -> Iterator[Finding]:
-    *narrower, widest = _gains(results.rows, "width")
+    *narrower, widest = _gains(results, "width")
     yield from narrower
     yield replace(widest, above=25, null=1, decides=True)
     yield _change("gain, widest ÷ narrowest", narrower[0], widest, above=1)
@@ -381,8 +381,8 @@ def grows_with_width(results: Results) -> Iterator[Finding]:
     would_change="The paper's 5,000 new images and its width of 1,024 at n = 256.",
     page="09-width-data-architecture#fig-gain-width",
 )
-def predictions_too(rows: Rows) -> Iterator[Finding]:
-    *narrower, widest = _gains(rows, "width", "predictions")
+def predictions_too(results: Results) -> Iterator[Finding]:
+    *narrower, widest = _gains(results, "width", "predictions")
     yield from narrower
     yield replace(widest, decides=True)
 
@@ -397,8 +397,8 @@ def predictions_too(rows: Rows) -> Iterator[Finding]:
     would_change="More widths, and narrower networks; a grid over λ.",
     page="09-width-data-architecture#fig-gain-width",
 )
-def never_worse(rows: Rows) -> Iterator[Finding]:
-    least = min(_gains(rows, "width"), key=lambda gain: gain.value)
+def never_worse(results: Results) -> Iterator[Finding]:
+    least = min(_gains(results, "width"), key=lambda gain: gain.value)
     yield replace(least, what=f"least {least.what}", decides=True)
 
 
@@ -410,12 +410,11 @@ def never_worse(rows: Rows) -> Iterator[Finding]:
     rule=MEASURE
     + "The gain at the most images decides: it has to be above 1. Shown are those at fewer, and that "
     "it shrinks.",
-    mended=UNRESOLVED,
-    would_change="Chains of 30,000 steps or more.",
+    would_change="The paper's width of 512, and more images.",
     page="09-width-data-architecture#fig-gain-data",
 )
 def shrinks_with_data(results: Results) -> Iterator[Finding]:
-    *fewer, most = _gains(results.rows, "num_train")
+    *fewer, most = _gains(results, "num_train")
     yield from fewer
     yield replace(most, decides=True)
     yield _change("gain, most images ÷ fewest", fewer[0], most, below=1)
@@ -429,12 +428,11 @@ def shrinks_with_data(results: Results) -> Iterator[Finding]:
     number="about 10 times",
     rule=MEASURE
     + "The gain at the most images, forty per unit, decides: it has to be above 5, half of the paper's.",
-    would_change="Chains that agree at the most images, with a hundred effective samples each: 100,000 steps "
-    "or more, on an accelerator.",
+    would_change="The paper's width of 1,024 with up to 40,960 images, on an accelerator.",
     page="09-width-data-architecture#fig-gain-architecture",
 )
-def stays(rows: Rows) -> Iterator[Finding]:
-    *fewer, most = _gains(rows, "num_train")
+def stays(results: Results) -> Iterator[Finding]:
+    *fewer, most = _gains(results, "num_train")
     yield from fewer
     yield replace(most, above=5, null=1, decides=True)
 
@@ -475,12 +473,11 @@ def worst_projections(results: Results) -> Iterator[Finding]:
     rule=MEASURE
     + "The gain at the fewest images decides: it has to be above 10. Shown is that it is smaller at the "
     "most, resolved if these outnumber the channels of the top group.",
-    mended=UNRESOLVED,
     would_change="More images than channels, such as a thousand for 16, in longer chains, on an accelerator.",
     page="09-width-data-architecture#fig-gain-architecture",
 )
 def gains_where_wide(results: Results) -> Iterator[Finding]:
-    fewest, *_, most = _gains(results.rows, "num_train")
+    fewest, *_, most = _gains(results, "num_train")
     yield replace(fewest, above=10, null=1, decides=True)
     falls = _change("gain, most images ÷ fewest", fewest, most, below=1)
     is_beyond = max(results.rows.values("num_train")) > max(results.rows.values("width"))
@@ -493,12 +490,13 @@ def gains_where_wide(results: Results) -> Iterator[Finding]:
     claim="Chains in φ agree long before chains in θ do.",
     paper="in θ, where in φ it is near 1 already",
     number="squared R-hat of order 100",
-    rule="By R̂² of three chains of a dense network, started at the same parameters in φ and in θ, mean over "
+    rule="By R̂² of the chains of a dense network, started at the same parameters in φ and in θ, mean over "
     "random projections of θ. At the most images, at the first checkpoint at which R̂² in φ is below 1.2, "
     "that in θ decides: it is above 10, a tenth of the paper's order. It is not resolved where chains in φ "
     "never agree. Shown are ratios of R̂² − 1 at the end, whose standard errors count projections, not "
     "chains.",
-    would_change="Chains in φ that agree at the most images: 100,000 steps or more, on an accelerator.",
+    would_change="The paper's width of 1,024 with up to 40,960 images, on an accelerator, and its damping, "
+    "which it does not state.",
     page="09-width-data-architecture#fig-gain-rhat",
 )
 def chains_agree(results: Results) -> Iterator[Finding]:
@@ -519,11 +517,12 @@ def chains_agree(results: Results) -> Iterator[Finding]:
     yield Finding(what, then, above=10, null=MOST_RHAT, decides=True)
 
 
-def _gains(rows: Rows, over: str, quantity: str = "projections") -> list[Finding]:
+def _gains(results: Results, over: str, quantity: str = "projections") -> list[Finding]:
     """Effective samples per step, φ ÷ θ, in the order of `over`."""
+    degrees = results.config["num_chains"] - 1
     what = {"width": "width {:,}", "num_train": "{:,} images"}[over]
     found = []
-    for value, *pair in _pairs(rows, over):
+    for value, *pair in _pairs(results.rows, over):
         theta, phi = (
             Measure(row[f"pooled_{quantity}"], row[f"pooled_error_{quantity}"])
             if row[f"pooled_{quantity}"] is not None
@@ -534,7 +533,7 @@ def _gains(rows: Rows, over: str, quantity: str = "projections") -> list[Finding
         is_kept = min(row["acceptance"] for row in pair) > LEAST_ACCEPTANCE
         name = f"ESS of {quantity}, φ ÷ θ, {what.format(value)}"
         resolved = is_kept and is_resolved(*ess)
-        found.append(Finding(name, phi / theta, above=1, resolved=resolved, degrees=NUM_CHAINS - 1))
+        found.append(Finding(name, phi / theta, above=1, resolved=resolved, degrees=degrees))
     return found
 
 
@@ -544,7 +543,7 @@ def _change(
     """The last gain over the first."""
     change = Measure(last.value, last.error) / Measure(first.value, first.error)
     resolved = first.resolved and last.resolved
-    return Finding(what, change, above=above, below=below, resolved=resolved, degrees=NUM_CHAINS - 1)
+    return Finding(what, change, above=above, below=below, resolved=resolved, degrees=first.degrees)
 
 
 def _pairs(rows: Rows, over: str) -> list[tuple[int, Row, Row]]:

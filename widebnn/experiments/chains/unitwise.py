@@ -13,7 +13,7 @@ from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumPro
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import one_layer
 from widebnn.sampling import sample
-from widebnn.study import Cost, Finding, Row, Rows, experiment, vanishing
+from widebnn.study import Cost, Finding, Results, Row, experiment, vanishing
 from widebnn.study.configuration import Configuration, Count, Counts, NonNegative
 
 __all__ = ["Unitwise", "unitwise"]
@@ -37,7 +37,7 @@ class Unitwise(Configuration):
     "fresh units and sweeps of them, over width",
     scales={
         "smoke": Unitwise(dataset="digits", num_train=8, widths=(16, 64, 128), num_sweeps=60, burn_in=20),
-        "laptop": Unitwise(),
+        "laptop": Unitwise(num_chains=8, seed=1),
         "colab": Unitwise(
             num_train=256,
             widths=(512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768),
@@ -101,14 +101,16 @@ def unitwise(config: Unitwise) -> Iterator[Row]:
     "independent draw.",
     rule="The share that is rejected falls as a power of the width (exponent below 0, with a first "
     "correction for finite width), to less than half from the narrowest network to the widest; "
-    "effective samples per sweep, of U and of the mean projection, rise, and to above three quarters.",
+    "effective samples per sweep, of U and of the mean projection, rise, and to above three quarters. "
+    "Their errors, over chains, are judged by Student's t.",
     page="13-unitwise#fig-unitwise",
 )
-def fresh(rows: Rows) -> Iterator[Finding]:
+def fresh(results: Results) -> Iterator[Finding]:
+    rows, degrees = results.rows, results.config["num_chains"] - 1
     rejected = rows.over("width", "rejection", "rejection_error")
     yield from vanishing("share of fresh units rejected", sorted(rows.values("width")), rejected)
     for column, name in (("ess_potential", "U"), ("ess_weights", "projections")):
         ess = rows.over("width", column, f"{column}_error")
         what = f"ESS per sweep of {name}"
-        yield Finding(f"{what}, widest less narrowest", ess[-1] - ess[0], above=0)
-        yield Finding(f"{what}, widest", ess[-1], above=0.75)
+        yield Finding(f"{what}, widest less narrowest", ess[-1] - ess[0], above=0, degrees=degrees)
+        yield Finding(f"{what}, widest", ess[-1], above=0.75, degrees=degrees)

@@ -1,6 +1,7 @@
 """ResNet-20 over the temperature of the ELBO, in and out of distribution (Huix et al. 2022, Figs. 2, 6)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -111,7 +112,7 @@ def resnet(config: ResNet) -> Iterator[Row]:
 )
 def curves_of_the_first_normaliser(results: Results) -> Iterator[Finding]:
     """As in the paper, where it is batch normalisation."""
-    return curves(results.rows.where(norm=results.config["norms"][0]))
+    return curves(_first(results))
 
 
 @resnet.claim(
@@ -126,4 +127,9 @@ def curves_of_the_first_normaliser(results: Results) -> Iterator[Finding]:
 def entropies_of_the_first_normaliser(results: Results) -> Iterator[Finding]:
     """As in the paper, where it is batch normalisation."""
     if results.config["outside"] == "svhn":
-        yield from entropies(results.rows.where(norm=results.config["norms"][0]))
+        yield from entropies(_first(results))
+
+
+def _first(results: Results) -> Results:
+    """Those of the first normaliser."""
+    return replace(results, rows=results.rows.where(norm=results.config["norms"][0]))

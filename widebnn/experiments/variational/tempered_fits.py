@@ -22,10 +22,19 @@ from widebnn.experiments.settings.ood_split import (
     ood_split,
     rounded,
 )
-from widebnn.study import Finding, Row, Rows
+from widebnn.experiments.settings.repeats import degrees_of_freedom
+from widebnn.study import Finding, Results, Row
 from widebnn.study.configuration import Configuration, Count, Positive
 
-__all__ = ["RULE_OF_CURVES", "RULE_OF_ENTROPIES", "TemperedFits", "curves", "entropies", "flat"]
+__all__ = [
+    "OF_REPEATS",
+    "RULE_OF_CURVES",
+    "RULE_OF_ENTROPIES",
+    "TemperedFits",
+    "curves",
+    "entropies",
+    "flat",
+]
 
 
 class TemperedFits(Configuration):
@@ -116,24 +125,31 @@ def flat(tree: Any) -> Float[np.ndarray, " weight"]:
     return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
 
 
+OF_REPEATS = " Errors are those of repeats, judged by Student's t."
+
 RULE_OF_CURVES = (
     "From the smallest to the largest τ accuracy falls and NLL rises; ECE is greater in between than at "
     "both ends; where it is greatest, accuracy exceeds confidence."
 )
 
 
-def curves(rows: Rows) -> Iterator[Finding]:
+def curves(results: Results) -> Iterator[Finding]:
     """Accuracy, NLL and calibration over τ."""
+    rows, degrees = results.rows, degrees_of_freedom(results)
     accuracy, nll, ece, confidence = (
         rows.over("tau", column) for column in ("accuracy", "nll", "ece", "confidence")
     )
     peak = max(range(len(ece)), key=lambda i: ece[i].value)
     under = accuracy[peak] - confidence[peak]
-    yield Finding("accuracy, largest τ less smallest", accuracy[-1] - accuracy[0], below=0)
-    yield Finding("NLL, largest τ less smallest", nll[-1] - nll[0], above=0)
-    yield Finding("ECE, greatest less that at the smallest τ", ece[peak] - ece[0], above=0)
-    yield Finding("ECE, greatest less that at the largest τ", ece[peak] - ece[-1], above=0)
-    yield Finding("accuracy less confidence where ECE is greatest", under, above=0)
+    falls = accuracy[-1] - accuracy[0]
+    yield Finding("accuracy, largest τ less smallest", falls, below=0, degrees=degrees)
+    for what, number in {
+        "NLL, largest τ less smallest": nll[-1] - nll[0],
+        "ECE, greatest less that at the smallest τ": ece[peak] - ece[0],
+        "ECE, greatest less that at the largest τ": ece[peak] - ece[-1],
+        "accuracy less confidence where ECE is greatest": under,
+    }.items():
+        yield Finding(what, number, above=0, degrees=degrees)
 
 
 RULE_OF_ENTROPIES = (
@@ -142,13 +158,17 @@ RULE_OF_ENTROPIES = (
 )
 
 
-def entropies(rows: Rows) -> Iterator[Finding]:
+def entropies(results: Results) -> Iterator[Finding]:
     """Predictive entropies over τ, inside and outside."""
+    rows, degrees = results.rows, degrees_of_freedom(results)
     inside, outside = rows.over("tau", "entropy"), rows.over("tau", "entropy_outside")
     most = rows[0]["entropy_histogram"]["edges"][-1]  # log of the number of classes
-    yield Finding("entropy, outside less inside, smallest τ", outside[0] - inside[0], above=0)
-    yield Finding("entropy inside ÷ its largest value, smallest τ", inside[0] / most, below=0.25)
+    lead, share = outside[0] - inside[0], inside[0] / most
+    yield Finding("entropy, outside less inside, smallest τ", lead, above=0, degrees=degrees)
+    yield Finding("entropy inside ÷ its largest value, smallest τ", share, below=0.25, degrees=degrees)
     for name, curve in (("inside", inside), ("outside", outside)):
         least = min((b - a for a, b in pairwise(curve)), key=lambda rise: rise.value)
-        yield Finding(f"entropy {name}, from one τ to the next, at least", least, above=0)
-        yield Finding(f"entropy {name} ÷ its largest value, largest τ", curve[-1] / most, above=0.9)
+        what = f"entropy {name}, from one τ to the next, at least"
+        yield Finding(what, least, above=0, degrees=degrees)
+        what = f"entropy {name} ÷ its largest value, largest τ"
+        yield Finding(what, curve[-1] / most, above=0.9, degrees=degrees)

@@ -1,0 +1,12 @@
+"""What the scatter of repeats says of their mean."""
+
+import math
+
+from widebnn.study import Results
+
+__all__ = ["degrees_of_freedom"]
+
+
+def degrees_of_freedom(results: Results) -> float:
+    """Of errors from the scatter of repeats; infinite for a single one, which gives no error."""
+    return float(results.config["num_repeats"] - 1) or math.inf
