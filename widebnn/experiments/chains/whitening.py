@@ -17,6 +17,7 @@ from widebnn.diagnostics import convergence
 from widebnn.experiments.settings.chain_summaries import mean_of_chains
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumTrain, Seed
 from widebnn.experiments.settings.images import images
+from widebnn.experiments.settings.repeats import degrees_of_freedom
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
 from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
@@ -155,7 +156,7 @@ def _run(config: Whitening, dataset: Dataset, width: int, depth: int, name: str,
     page="16-depth#fig-depth-worth",
 )
 def as_easy(results: Results) -> Iterator[Finding]:
-    rows, degrees = results.rows, results.config["num_repeats"] - 1
+    rows, degrees = results.rows, degrees_of_freedom(results)
     deepest, widths = max(rows.values("depth")), sorted(rows.values("width"))
 
     def over_runs(column: str, **where) -> Measure:
