@@ -51,4 +51,4 @@ def test_claim_wants_longer_steps_on_one_posterior_and_gradients_of_equal_worth(
         for name in (("weights", "whitened") if depth > 1 else ("whitened",))
         for repeat in range(5)
     )
-    assert verdict(CLAIM, CLAIM.summarise(Results(rows, {"num_repeats": 5}, {}))) == said
+    assert verdict(CLAIM, CLAIM.summarise(Results(rows, {}, {}))) == said

@@ -70,10 +70,10 @@ class Results:
     def seeds(self) -> str:
         """How often the run was repeated, in words."""
         parts = [f"seed {self.config['seed']}"] if "seed" in self.config else []
-        for name in ("num_repeats", "num_chains", "num_posteriors"):
+        for name in ("repeats", "num_repeats", "num_chains", "num_posteriors"):
             if name in self.config:
                 what = name.removeprefix("num_")
-                count = self.config[name]
+                count = len(self.config[name]) if name == what else self.config[name]
                 parts.append(f"{count} {what if count != 1 else what.removesuffix('s')}")
         return ", ".join(parts)
 

@@ -9,4 +9,4 @@ __all__ = ["degrees_of_freedom"]
 
 def degrees_of_freedom(results: Results) -> float:
     """Of errors from the scatter of repeats; infinite for a single one, which gives no error."""
-    return float(results.config["num_repeats"] - 1) or math.inf
+    return float(len(results.rows.values("repeat")) - 1) or math.inf

@@ -27,7 +27,6 @@ from widebnn.study import Finding, Results, Row
 from widebnn.study.configuration import Configuration, Count, Positive
 
 __all__ = [
-    "OF_REPEATS",
     "RULE_OF_CURVES",
     "RULE_OF_ENTROPIES",
     "TemperedFits",
@@ -125,11 +124,10 @@ def flat(tree: Any) -> Float[np.ndarray, " weight"]:
     return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
 
 
-OF_REPEATS = " Errors are those of repeats, judged by Student's t."
-
 RULE_OF_CURVES = (
     "From the smallest to the largest τ accuracy falls and NLL rises; ECE is greater in between than at "
-    "both ends; where it is greatest, accuracy exceeds confidence."
+    "both ends; where it is greatest, accuracy exceeds confidence. Errors are those of repeats, judged by "
+    "Student's t."
 )
 
 
@@ -154,7 +152,8 @@ def curves(results: Results) -> Iterator[Finding]:
 
 RULE_OF_ENTROPIES = (
     "At the smallest τ entropies are below a quarter of their largest value inside, and higher outside; "
-    "they rise from each τ to the next, inside and outside, to nine tenths of it."
+    "they rise from each τ to the next, inside and outside, to nine tenths of it. Errors are those of "
+    "repeats, judged by Student's t."
 )
 
 
