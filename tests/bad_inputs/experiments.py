@@ -101,7 +101,7 @@ ROWS = [
         (kw(iterations=(0,)), "iterations…at least 1…0"),
         (kw(rates=(0.0,)), "rate…above 0…0.0"),
     ),
-    *refused("experiments.Approximations", (kw(num_repeats=0), "num_repeats…at least 1…0")),
+    *refused("experiments.Approximations", (kw(repeats=(-1,)), "repeats…at least 0…-1")),
     *refused(
         "experiments.LangevinGain",
         (kw(parametrisations=("ψ",)), "parametrisations…'θ'…'ψ'"),

@@ -14,14 +14,16 @@ from widebnn.experiments.variational.approximations import (
     _problem,
     _reparametrised_prior,
     _row,
+    distances,
 )
+from widebnn.study import Results, Rows
 
 TINY = dataclasses.replace(
     approximations.config("smoke"),
     num_train=25,
     num_test=60,
     width=16,
-    num_draws=6,
+    num_draws=16,
     num_sweeps=1,
     burn_in=2,
     num_epochs=3,
@@ -64,6 +66,9 @@ def test_rows_hold_every_method_and_mcmc_is_at_no_distance_from_itself(mixed_dty
     assert [rows[0][key] for key in ("total_variation", "distance", "deviation_ratio")] == [0, 0, 1]
     for row in rows[1:]:
         assert row["total_variation"] > 0 and row["distance"] > 0 and row["seconds"] > 0
+    chains = [row["method"] for row in rows if "rhat" in row]
+    assert chains == ["MCMC", "MCMC again"]
+    assert all(row["rhat"] <= row["rhat_high"] and row["ess_bulk"] > 0 for row in rows if "rhat" in row)
 
 
 def test_unseen_classes_are_unseen():
@@ -85,13 +90,31 @@ def test_a_wide_network_is_near_its_limit():
     assert near[1] < near[0] / 3
 
 
+def test_the_nearest_of_vi_and_the_ensemble_decides():
+    far = {"MCMC": 0.0, "MCMC again": 0.02, "φ ~ N(0, I)": 0.05, "NNGP": 0.06}
+    far |= {"deep ensemble": 0.4, "VI, η = 1": 0.3, "VI, τ = 0.1": 0.5}
+    rows = Rows(
+        {"repeat": repeat, "method": name, "total_variation": value + 0.001 * repeat, "deviation_ratio": 0.3}
+        for name, value in far.items()
+        for repeat in range(3)
+    )
+    findings = list(distances(Results(rows, {}, {})))
+    (decides,) = [finding for finding in findings if finding.decides]
+    assert decides.what == "VI, η = 1 ÷ φ ~ N(0, I)"
+    assert decides.value == pytest.approx(0.301 / 0.051) and decides.above == 3
+    assert {finding.degrees for finding in findings} == {2.0}
+    found = {finding.what: finding.value for finding in findings}
+    assert found["φ ~ N(0, I) ÷ a second chain"] == pytest.approx(0.051 / 0.021)
+    assert found["NNGP ÷ φ ~ N(0, I)"] == pytest.approx(0.061 / 0.051)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"num_repeats": 0}, "num_repeats must be at least 1; got 0"),
+        ({"repeats": (-1,)}, "repeats must be at least 0; got -1"),
         ({"dataset": "imagenet"}, "dataset must be one of .*; got 'imagenet'"),
         ({"num_classes": 10}, "num_classes must be 2 to 9, .*; got 10"),
-        ({"num_draws": 1}, "num_draws must be at least 2; got 1"),
+        ({"num_draws": 15}, "num_draws must be at least 16; got 15"),
     ],
 )
 def test_configurations_that_cannot_run_are_refused(change, words):

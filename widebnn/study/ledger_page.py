@@ -43,15 +43,15 @@ _READING = """\
 ## How to read it
 
 The claim puts each measured number in an interval. The number holds if it lies inside by more than three
-standard errors: by more where the row names Student's t (its quantile as rare as three standard errors,
-where a few chains or repeats give it), and by anything where a single run gives no error. It does not hold if
-it lies outside by as much, and is open in between. A row says in words which intervals these are. Where one
-number decides, the verdict follows it alone; the others are shown. A number that rests on effective
-samples is resolved if its chains have a hundred. Short chains seem to have more than they do, so we ask for
-a larger estimate, `widebnn.diagnostics.LEAST_RESOLVED`, a guard tested on chains whose effective samples are
-known. What no paper claims cannot be reproduced: what they left open is answered or open, and what this book
-claims holds or fails. Figures 1 and 4 of {{cite:t}}`hron2022` are drawings of what the theorems say, and
-have no row.
+standard errors: by more where the scatter of a few chains or repeats gives the error (the quantile of
+Student's t as rare as three standard errors), and by anything where a single run gives no error. It does
+not hold if it lies outside by as much, and is open in between. A row says in words which intervals these
+are. Where one number decides, the verdict follows it alone; the others are shown. A number that rests on
+effective samples is resolved if its chains have a hundred. Short chains seem to have more than they do, so we
+ask for a larger estimate, `widebnn.diagnostics.LEAST_RESOLVED`, a guard tested on chains whose effective
+samples are known. What no paper claims cannot be reproduced: what they left open is answered or open, and
+what this book claims holds or fails. Figures 1 and 4 of {{cite:t}}`hron2022` are drawings of what the
+theorems say, and have no row.
 
 {meanings}
 
