@@ -45,7 +45,7 @@ class Landscape(Configuration):
     resolution: Annotated[Several, "Steps along an edge of the slice."] = 20
     num_products: Annotated[Count, "Hessian–vector products per curvature."] = 30
     noise_std: Noise = 0.1
-    repeats: Annotated[tuple[NonNegative, ...], "Each has images and starts of its own."] = (0, 1, 2, 3, 4)
+    repeats: Annotated[tuple[NonNegative, ...], "Each has starts of its own."] = (0, 1, 2, 3, 4)
     seed: Seed = 0
 
     def check(self):
@@ -72,7 +72,7 @@ class Landscape(Configuration):
             resolution=40,
         ),
     },
-    parts="repeats",  # all problems of one share the mean and the deviation of the most images
+    parts="repeats",
     cost=lambda c: Cost(
         operations=len(c.repeats) * sum(math.prod(problem) for problem in c.problems) * c.resolution**2,
         steps=len(c.repeats) * len(c.problems) * (c.resolution**2 + 9 * c.num_products + 1_000),
@@ -95,12 +95,12 @@ def landscape(config: Landscape) -> Iterator[Row]:
     value, on the points of `widebnn.landscape.simplex_grid`.
     """
     most = max(num_train for _, num_train in config.problems)
+    dataset = images(config.dataset, most, num_test=1)  # all problems share its mean and deviation
     for repeat in config.repeats:
-        dataset = images(config.dataset, most * (repeat + 1), num_test=1)
         rng_key = jax.random.fold_in(jax.random.key(config.seed), repeat)
         for width, num_train in config.problems:
-            part = slice(most * repeat, most * repeat + num_train)
-            for row in _slices(rng_key, config, width, dataset.x_train[part], dataset.y_train[part]):
+            observed = dataset.x_train[:num_train], dataset.y_train[:num_train]
+            for row in _slices(rng_key, config, width, *observed):
                 yield {"repeat": repeat, "width": width, "num_train": num_train} | row
 
 
