@@ -112,7 +112,7 @@ def landscape(config: Landscape) -> Iterator[Row]:
     paper="pictures of slices: φ flattens over width at n = 128, and roughens over n at width 128",
     rule="In φ the potential's deviation over the slice and its curvature fall from each width to the next; "
     "at the widest they and the barrier are below those in θ; over n the deviation grows faster than n. "
-    "Errors are those of triples of networks, judged by Student's t.",
+    "Errors are those of triples of networks on the same images, judged by Student's t.",
     page="10-landscape#fig-landscape-numbers",
 )
 def smoother_in_phi(results: Results) -> Iterator[Finding]:
