@@ -7,6 +7,8 @@ import pytest
 
 from widebnn.experiments import elbo_ratio
 
+from .judging import claim_of, findings
+
 TINY = dataclasses.replace(elbo_ratio.config("smoke"), num_train=(20, 20), widths=(4, 40), num_samples=2)
 
 
@@ -37,3 +39,23 @@ def test_cooling_takes_the_width_out():
         )
         np.testing.assert_allclose(plain[0] / plain[1], 10, rtol=0.01)
         np.testing.assert_allclose(cooled[0] / cooled[1], 1, rtol=0.01)
+
+
+def test_errors_of_ratios_are_those_of_draws():
+    row = {"dataset": "mnist", "scaling": "mean-field", "prior_variance": 0.2, "log_likelihood": -50.0}
+    rows = [
+        row
+        | {
+            "width": width,
+            "tau": tau,
+            "ratio": ratio * (1.02 if width == 16 else 1),
+            "log_likelihood_error": 1,
+        }
+        for width in (16, 64, 256)
+        for tau, ratio in ((None, 1 / width), (0.1, 3.0))
+    ]
+    config = {"prior_variances": [0.2], "taus": [0.1], "num_samples": 4}
+    slope, level = findings(claim_of(elbo_ratio, "V-F3"), rows, **config)
+    assert slope.value == pytest.approx(-1, abs=0.01) and slope.error > 0 and slope.degrees == 1
+    assert level.value == pytest.approx(1.02) and level.degrees == 3
+    assert level.error == pytest.approx(1.02 * np.sqrt(2) / 50)

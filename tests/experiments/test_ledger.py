@@ -216,7 +216,7 @@ def test_json_has_null_for_what_there_is_not(tmp_path, entries):
     lost = next(one for one in rows["P-F2"]["ours"] if one["value"] is None)
     assert not (lost["holds"] or lost["resolved"]) and lost["below"] is None
     assert rows["H-F7a"]["paper"]["number"] == "50 times" and rows["X-1"]["paper"] is None
-    assert rows["H-F5"]["ours"][0]["error"] is None and rows["H-F7a"]["ours"][0]["error"] > 0
+    assert rows["H-F2"]["ours"][0]["error"] is None and rows["H-F7a"]["ours"][0]["error"] > 0
     for row in json.loads(as_json(ledger(tmp_path)))["rows"]:
         assert row["verdict"] in ("not yet run", "open") and row["ours"] == []
         assert [row[name] for name in ("scale", "device", "seconds", "commit")] == [None] * 4
