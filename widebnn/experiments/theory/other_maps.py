@@ -148,8 +148,8 @@ def over_reg(config: OverReg) -> Iterator[Row]:
     rule="The best T has more effective samples per step than the best R, of projections, which decides. "
     "Shown are the same of the squared norm, and against the identity. Errors are judged by Student's t. On "
     "eight diabetes patients and width 8, where determinants are exact.",
-    would_change="Subsets of CIFAR-10, on which the paper compares the maps, with determinants by its Taylor "
-    "series.",
+    would_change="Longer chains: those on R have not been shown to converge. Subsets of CIFAR-10, on which "
+    "the paper compares the maps, with determinants by its Taylor series.",
     page="17-other-maps#fig-reg",
 )
 def readout_map_is_best(results: Results) -> Iterator[Finding]:
