@@ -8,6 +8,8 @@ import pytest
 from widebnn.experiments import SOFTMAX_MAPS, over_maps, over_reg
 from widebnn.experiments.theory.other_maps import _std, _two_digits
 
+from .judging import claim_of, findings
+
 SHORT = {"num_steps": 20, "burn_in": 10, "thin": 2, "num_chains": 2, "num_prior": 10, "num_projections": 3}
 REG = dataclasses.replace(over_reg.config("smoke"), regs=(1.0,), width=2, num_train=3, **SHORT)
 MAPS = dataclasses.replace(over_maps.config("smoke"), widths=(2,), num_train=6, num_inputs=2, **SHORT)
@@ -20,6 +22,7 @@ def assert_rows_are_sane(rows, quantities, num_steps=20, thin=2):
         for quantity in quantities:
             assert 1 / num_steps <= row[f"ess_{quantity}"] <= 1 / thin
             assert row[f"ess_{quantity}_error"] >= 0
+            assert row[f"rhat_{quantity}"] > 0.9
 
 
 @pytest.mark.slow
@@ -28,6 +31,20 @@ def test_rows_over_reg():
     assert [(r["map"], r["reg"]) for r in rows] == [("identity", None), ("T", 1.0), ("R", 1.0)]
     assert_rows_are_sane(rows, ("projections", "norm"))
     assert [0 <= r["folded"] <= 1 for r in rows if r["map"] == "R"] == [True]
+
+
+def test_a_gain_is_resolved_where_both_maps_have_enough_effective_samples():
+    ess = {"identity": 0.0003, "T": 0.003, "R": 0.001}
+    rows = [
+        {"map": name, "reg": None if name == "identity" else 1.0}
+        | {f"ess_{of}": value for of in ("projections", "norm")}
+        | {f"ess_{of}_error": 1e-5 for of in ("projections", "norm")}
+        for name, value in ess.items()
+    ]
+    found = findings(claim_of(over_reg, "H-F10"), rows, num_chains=8, num_steps=25_000)
+    assert [finding.resolved for finding in found] == [True, False] * 2
+    assert [finding.decides for finding in found] == [True, False, False, False]
+    assert [round(finding.value) for finding in found] == [3, 10] * 2
 
 
 @pytest.mark.slow
