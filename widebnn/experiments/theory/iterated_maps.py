@@ -122,8 +122,8 @@ def iterated_maps(config: IteratedMaps) -> Iterator[Row]:
     ------
     Rows with map ("R" or "gradient descent"), iterations, and size, λ of R and α of gradient descent;
     acceptance; step_size as tuned; effective samples per step of projections of θ, the mean and its standard
-    error from the scatter over chains; folded, the share of prior draws with det ∂M/∂φ < 0, where M is not a
-    bijection and its chain does not sample the posterior.
+    error from the scatter over chains, and `rhat_projections`, the mean; folded, the share of prior draws
+    with det ∂M/∂φ < 0, where M is not a bijection and its chain does not sample the posterior.
     """
     bnn, x, y = diabetes_patients(config.num_train, config.width, config.noise_std, config.seed)
     keys = jax.random.split(jax.random.key(config.seed), 3)

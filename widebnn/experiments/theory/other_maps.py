@@ -157,9 +157,9 @@ def readout_map_is_best(results: Results) -> Iterator[Finding]:
     total = results.config["num_chains"] * results.config["num_steps"]
     for column, name in (("ess_projections", "projections"), ("ess_norm", "‖θ‖²")):
         best = {of: max(_ess(found, column), key=attrgetter("value")) for of, found in results.rows.by("map")}
-        for other in ("R", "identity"):
+        for other, its_name in (("R", "best R"), ("identity", "identity")):
             yield Finding(
-                f"ESS of {name}, best T ÷ {'best R' if other == 'R' else other}",
+                f"ESS of {name}, best T ÷ {its_name}",
                 best["T"] / best[other],
                 above=1,
                 degrees=results.config["num_chains"] - 1,
