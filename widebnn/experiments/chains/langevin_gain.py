@@ -469,8 +469,8 @@ def worst_projections(results: Results) -> Iterator[Finding]:
     rule=MEASURE
     + "The gain at the fewest images decides: it has to be above 10. Shown is that it is smaller at the "
     "most, resolved if these outnumber the channels of the top group.",
-    would_change="More images than channels, such as a thousand for 16, in chains of millions of steps, on an "
-    "accelerator.",
+    would_change="More images than channels, such as a thousand for 16, in chains of millions of steps, on "
+    "an accelerator.",
     page="09-width-data-architecture#fig-gain-architecture",
 )
 def gains_where_wide(results: Results) -> Iterator[Finding]:
