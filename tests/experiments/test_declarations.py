@@ -69,7 +69,7 @@ def test_experiments_of_several_data_sets_say_which(name, tmp_path, monkeypatch)
 
 
 def test_a_row_finds_the_experiment_that_serves_it():
-    assert experiments.find("P-F2").name == experiments.find("over_width").name == "over_width"
+    assert experiments.find("P-F1").name == experiments.find("over_width").name == "over_width"
 
 
 def test_shipped_results_are_found_and_reported():

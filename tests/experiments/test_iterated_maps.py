@@ -10,8 +10,7 @@ from jax.flatten_util import ravel_pytree
 
 from widebnn import targets
 from widebnn.experiments import CLAIMS, iterated_maps
-from widebnn.experiments.theory.iterated_maps import Iterated, _maps
-from widebnn.experiments.theory.other_maps import diabetes_patients
+from widebnn.experiments.theory.iterated_maps import Iterated, _maps, diabetes_patients
 from widebnn.study import Results, Rows, verdict
 
 TINY = dataclasses.replace(

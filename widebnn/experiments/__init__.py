@@ -12,7 +12,7 @@ from widebnn.experiments.chains.langevin_gain import (
     gain_over_width,
     gain_resnet,
 )
-from widebnn.experiments.chains.over_width import OverWidth, over_width, series
+from widebnn.experiments.chains.over_width import OverWidth, mixing_over_width, over_width, series
 from widebnn.experiments.chains.rivals import Rivals, rivals
 from widebnn.experiments.chains.step_cost import StepCost, step_cost
 from widebnn.experiments.chains.unitwise import Unitwise, unitwise
@@ -31,7 +31,8 @@ from widebnn.experiments.theory.counterexample import Counterexample, counterexa
 from widebnn.experiments.theory.identities import Identities, identities
 from widebnn.experiments.theory.iterated_maps import IteratedMaps, iterated_maps
 from widebnn.experiments.theory.landscape import Landscape, landscape
-from widebnn.experiments.theory.other_maps import SOFTMAX_MAPS, OverMaps, OverReg, over_maps, over_reg
+from widebnn.experiments.theory.over_reg import OverReg, over_reg
+from widebnn.experiments.theory.softmax_maps import SoftmaxMaps, laplace_map, softmax_gain, softmax_maps
 from widebnn.experiments.theory.theorems import Theorems, theorems
 from widebnn.experiments.variational.approximations import Approximations, Predictions, approximations
 from widebnn.experiments.variational.ascent import curve, maximise
@@ -51,7 +52,6 @@ from widebnn.study.speed import T4, Speed, measured_speed
 __all__ = [
     "CLAIMS",
     "EXPERIMENTS",
-    "SOFTMAX_MAPS",
     "T4",
     "Algorithms",
     "Approximations",
@@ -72,13 +72,13 @@ __all__ = [
     "LangevinGain",
     "MeanFieldGap",
     "Network",
-    "OverMaps",
     "OverReg",
     "OverWidth",
     "Predictions",
     "PublishedPCNL",
     "ResNet",
     "Rivals",
+    "SoftmaxMaps",
     "Speed",
     "StepCost",
     "Suprema",
@@ -108,12 +108,13 @@ __all__ = [
     "identities",
     "iterated_maps",
     "landscape",
+    "laplace_map",
     "ledger",
     "maximise",
     "mean_field_gap",
     "measured_speed",
+    "mixing_over_width",
     "ood_split",
-    "over_maps",
     "over_reg",
     "over_width",
     "published_marginal",
@@ -126,6 +127,8 @@ __all__ = [
     "run",
     "series",
     "shipped",
+    "softmax_gain",
+    "softmax_maps",
     "step_cost",
     "summarise",
     "suprema",
@@ -139,14 +142,14 @@ __all__ = [
 # fmt: off
 _EVERY = (
     theorems, identities, counterexample, algorithms, unitwise, whitening, rivals, efficiency, over_width,
-    convergence, gain_over_width, gain_over_data, gain_dense, gain_resnet, architectures, step_cost,
-    published_pcnl, landscape, over_reg, iterated_maps, over_maps, collapse, mean_field_gap, suprema,
-    concentration, elbo_ratio, resnet, tempering, approximations,
+    mixing_over_width, convergence, gain_over_width, gain_over_data, gain_dense, gain_resnet, architectures,
+    step_cost, published_pcnl, landscape, over_reg, iterated_maps, softmax_gain, laplace_map, collapse,
+    mean_field_gap, suprema, concentration, elbo_ratio, resnet, tempering, approximations,
 )
 # fmt: on
 ORDER = """
-H-F2 H-F3 H-T2.1 H-P2.2 H-P2.3 H-P3.1 H-F5 H-F6 H-F7a H-F7b H-F7c H-F7d H-F8a H-F8b H-F8c H-F9 H-F10 H-F11
-H-AB H-AC H-AD H-AE1 H-AE2 H-E5 H-ES
+H-F2 H-F3 H-T2.1 H-P2.2 H-P2.3 H-P3.1 H-F5 H-F6 H-F7a H-F7b H-F7c H-F7d H-F8a H-F8b H-F8c H-F9 H-F10 H-F11a
+H-F11b H-AB H-AC H-AD H-AE1 H-AE2 H-E5 H-ES
 P-T2.1 P-T2.2 P-T3.1 P-A1 P-A2 P-F1 P-F2 P-F3 P-F4 P-F5 P-F6 P-C P-X
 V-P2 V-T1 V-T2 V-C V-F1 V-F2 V-F3 V-F4 V-F5 V-F6a V-F6b V-A1
 X-1 X-2 X-3 X-4 X-5 X-6 X-7

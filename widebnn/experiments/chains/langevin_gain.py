@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from widebnn import samplers, targets
 from widebnn._check import Number, at_least, one_of, proper_fraction
@@ -18,6 +18,7 @@ from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, convergenc
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTest, Seed, Thin
 from widebnn.experiments.settings.networks import NETWORKS, Network, in_span, network, observed, observes
 from widebnn.experiments.settings.posterior import of_parameters
+from widebnn.experiments.settings.tuned_chains import best_damping
 from widebnn.samplers import Potential
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Experiment, Finding, Measure, Results, Row, Rows, experiment
@@ -175,11 +176,6 @@ class _Start:
         )
 
 
-def best_damping(step_size: Number) -> Float[Array, ""]:
-    """γ = 2ε, at most 1: where U is constant, squares have the most effective samples by it (Theorem 9.1)."""
-    return jnp.minimum(1.0, 2 * step_size)
-
-
 def without_correction(potential: Potential, step_size: Number) -> samplers.Sampler:
     """Langevin that makes every move, with the best damping."""
     return samplers.langevin(potential, step_size, best_damping(step_size), metropolis=False)
@@ -272,7 +268,9 @@ def _declared(title: str, **scales: LangevinGain) -> Callable[[Callable[..., Ite
     "over width",
     smoke=SMOKE,
     laptop=replace(LAPTOP, widths=(32, 128, 512), num_train=(64,), num_chains=8),
-    colab=replace(COLAB, widths=(32, 128, 512, 1_024)),
+    colab=replace(  # many short chains: on a card a step of sixteen takes little longer than one
+        COLAB, widths=(32, 256, 1_024), burn_in=2_000, num_steps=16_000, num_checkpoints=4, num_chains=16
+    ),
     paper=PAPER,
 )
 def gain_over_width(config: LangevinGain) -> Iterator[Row]:
@@ -473,7 +471,8 @@ def worst_projections(results: Results) -> Iterator[Finding]:
     rule=MEASURE
     + "The gain at the fewest images decides: it has to be above 10. Shown is that it is smaller at the "
     "most, resolved if these outnumber the channels of the top group.",
-    would_change="More images than channels, such as a thousand for 16, in longer chains, on an accelerator.",
+    would_change="More images than channels, such as a thousand for 16, in chains of millions of steps, on "
+    "an accelerator.",
     page="09-width-data-architecture#fig-gain-architecture",
 )
 def gains_where_wide(results: Results) -> Iterator[Finding]:

@@ -44,12 +44,24 @@ _PEZZETTI = {
     "noise_std": Stated(0.1, "Pezzetti et al. 2024, §4"),
     "thin": Stated(25, "Pezzetti et al. 2025, §4.2"),
 }
+_OVER_WIDTH = _PEZZETTI | {
+    "widths": Stated(
+        (512, 1_024, 2_048, 4_096, 8_192), "Pezzetti et al. 2025, §4.2", "Figure 1 of 2024 begins at 128"
+    ),
+    "step_sizes": Stated((0.2, 0.1, 0.01), "Pezzetti et al. 2024, Figure 2"),
+    "num_steps": Stated(
+        (1_000_000,) * 3,
+        "Pezzetti et al. 2025, §4.2",
+        "a second LMC run too, and in Figure 1 random walk, which they argue against",
+    ),
+    "burn_in": Stated(
+        20_000, "Pezzetti et al. 2025, §4.2", "500 proposals of tuned HMC come nearer to the posterior"
+    ),
+}
 _HUIX = {
     "num_draws": Stated(50, "Huix et al., §4: m"),
     "num_repeats": Stated(5, "Huix et al., §4"),
 }
-
-NOT_WRITTEN = "64 digits of two classes, by four components; a version on CIFAR-10 is not written"
 
 STATED: dict[str, dict[str, Stated]] = {
     "gain_over_width": _OF_WIDTH
@@ -76,31 +88,19 @@ STATED: dict[str, dict[str, Stated]] = {
             "Hron et al., Figure 10",
             "λ = 100 shows where T is the identity",
         ),
-        "dataset": Stated(
-            "cifar10", "Hron et al., Figure 10", "determinants of R are exact for few weights alone"
-        ),
+        "dataset": Stated("cifar10", "Hron et al., Figure 10"),
     },
-    "over_maps": {
+    "softmax_gain": {
+        "dataset": Stated("cifar10", "Hron et al., Figure 11: as Figure 7"),
+        "num_train": Stated(256, "Hron et al., Figure 11: as Figure 7"),
+        "depth": Stated(3, "Hron et al., Figure 11: as Figure 7"),
+        "widths": Stated((32, 64, 128, 384, 512, 768, 1_024), "Hron et al., §4.2.1"),
+        "noise_std": Stated(0.1, "Hron et al., §4"),
         "num_steps": Stated(100_000, "Hron et al., Figure 11"),
         "target_acceptance": Stated(0.9, "Hron et al., Figure 11"),
-        "dataset": Stated("cifar10", "Hron et al., Figure 11", NOT_WRITTEN),
-        "num_train": Stated(256, "Hron et al., Figure 11", NOT_WRITTEN),
     },
-    "over_width": _PEZZETTI
-    | {
-        "widths": Stated(
-            (512, 1_024, 2_048, 4_096, 8_192), "Pezzetti et al. 2025, §4.2", "Figure 1 of 2024 begins at 128"
-        ),
-        "step_sizes": Stated((0.2, 0.1, 0.01), "Pezzetti et al. 2024, Figure 2"),
-        "num_steps": Stated(
-            (1_000_000,) * 3,
-            "Pezzetti et al. 2025, §4.2",
-            "random walk, which they argue against, and a second LMC run too",
-        ),
-        "burn_in": Stated(
-            20_000, "Pezzetti et al. 2025, §4.2", "500 proposals of tuned HMC come nearer to the posterior"
-        ),
-    },
+    "over_width": _OVER_WIDTH,
+    "mixing_over_width": _OVER_WIDTH,
     "convergence": _PEZZETTI
     | {
         "widths": Stated((512, 1_024, 2_048, 4_096), "Pezzetti et al. 2024, Figure 3"),
@@ -139,7 +139,7 @@ STATED: dict[str, dict[str, Stated]] = {
 
 OWN = {
     "no paper has it": "unitwise whitening rivals efficiency published_pcnl approximations architectures",
-    "a remark without settings": "iterated_maps",
+    "a remark without settings": "iterated_maps laplace_map",
     "theorems and algorithms, for which no sizes are stated": "theorems identities counterexample algorithms "
     "collapse mean_field_gap suprema concentration",
     "figures that state no sizes beside n = 128 and width 128, or none": "landscape step_cost",

@@ -1,0 +1,123 @@
+"""The experiments under a softmax likelihood: what their rows hold, and that their summaries are right."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from widebnn.experiments import laplace_map, softmax_gain, softmax_maps
+from widebnn.experiments.theory.softmax_maps import LABELLED, _std
+
+from .judging import claim_of, findings, judged
+
+TINY = dataclasses.replace(
+    laplace_map.config("smoke"),
+    widths=(2,),
+    num_train=6,
+    num_steps=20,
+    burn_in=10,
+    num_chains=2,
+    num_prior=10,
+    num_projections=3,
+)
+
+
+@pytest.mark.slow
+def test_rows_have_every_map():
+    rows = list(laplace_map(TINY))
+    assert [(r["width"], r["map"]) for r in rows] == [(2, name) for name in softmax_maps(2)]
+    for row in rows:
+        assert 0 <= row["acceptance"] <= 1 and row["step_size"] > 0
+        assert row["potential_std"] > row["potential_std_error"] > 0
+        for quantity in ("projections", "predictions"):
+            assert 1 / TINY.num_steps <= row[f"ess_{quantity}"] <= 1 / TINY.thin
+            assert row[f"ess_{quantity}_error"] >= 0
+            assert row[f"rhat_{quantity}"] > 0.9
+
+
+@pytest.mark.slow
+def test_ten_classes_are_seen_in_the_span_of_the_images():
+    change = {"num_steps": 4, "burn_in": 2, "num_chains": 2, "num_prior": 2, "num_projections": 2}
+    config = dataclasses.replace(
+        softmax_gain.config("smoke"), widths=(2,), maps=("Gaussian, λ = k",), **change
+    )
+    (row,) = softmax_gain(config)
+    assert np.isfinite(row["ess_projections"])
+    x, labels, x_new, num_classes = LABELLED["digits"](16)
+    assert x.shape == (16, 16) and x_new.shape == (20, 16) and num_classes == 10
+    assert set(labels) <= set(range(10))
+
+
+def test_the_map_with_regulariser_k_knows_the_number_of_classes():
+    assert [softmax_maps(k)["Gaussian, λ = k"]["reg"] for k in (2, 10)] == [2, 10]
+
+
+def made(gains: dict[int, float], more: float = 1.0, ess: float = 0.05, error: float = 1e-4):
+    """Rows over width: the better Gaussian map has `gains` times the identity's, the Laplace `more` of it."""
+    per_map = {"identity": lambda g: 1.0, "Gaussian, λ = σ²": lambda g: g / 3, "Gaussian, λ = k": lambda g: g}
+    per_map["Laplace"] = lambda g: g * more
+    return [
+        {"width": width, "map": name}
+        | {f"ess_{of}": ess * factor(gain) for of in ("projections", "predictions")}
+        | {f"ess_{of}_error": error for of in ("projections", "predictions")}
+        for width, gain in gains.items()
+        for name, factor in per_map.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("widest", "num_steps", "word"),
+    [
+        (1.3, 1_000, "reproduced"),
+        (0.7, 1_000, "contradicted"),
+        (1.0, 1_000, "not testable at this scale"),
+        (1.3, 300, "not testable at this scale"),  # 120 effective samples of the identity
+    ],
+)
+def test_the_better_gaussian_map_at_the_widest_network_decides(widest, num_steps, word):
+    claim = claim_of(softmax_gain, "H-F11a")
+    rows = made({128: widest, 8: 0.5, 32: 9.0})
+    assert judged(claim, rows, num_chains=8, num_steps=num_steps) == word
+    found = findings(claim, rows, num_chains=8, num_steps=num_steps)
+    assert [finding.decides for finding in found] == [False, True, False] + [False] * 3
+    assert [round(finding.value, 3) for finding in found] == [0.5, widest, round(widest - 0.5, 3)] * 2
+
+
+@pytest.mark.parametrize(
+    ("more", "word"), [(1.2, "reproduced"), (0.9, "contradicted"), (1.0, "not testable at this scale")]
+)
+def test_the_laplace_map_is_compared_with_the_better_gaussian_map(more, word):
+    claim = claim_of(laplace_map, "H-F11b")
+    rows = made({8: 1.0, 128: 2.0}, more)
+    assert judged(claim, rows, num_chains=8, num_steps=1_000) == word
+    assert [round(f.value, 3) for f in findings(claim, rows, num_chains=8, num_steps=1_000)] == [more] * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"maps": ("identity", "probit")}, "maps must be one of 'Gaussian, .*; got 'probit'"),
+        ({"dataset": "svhn"}, "dataset must be one of .*'two digits'.*; got 'svhn'"),
+        ({"num_train": 1}, "num_train must be at least 2; got 1"),
+    ],
+)
+def test_configurations_that_cannot_run_are_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        dataclasses.replace(TINY, **change)
+
+
+def test_standard_error_of_a_standard_deviation():
+    draws = np.random.default_rng(0).standard_normal((500, 400))
+    found = np.array([_std(row) for row in draws])
+    assert abs(found[:, 1].mean() / found[:, 0].std() - 1) < 5 / np.sqrt(2 * 500)
+
+
+def test_two_digits_are_two_classes_in_common_units():
+    x, labels, x_new, num_classes = LABELLED["two digits"](64)
+    assert x.shape == (64, 4)
+    assert x_new.shape == (20, 4)
+    assert set(labels) == {0, 1} and num_classes == 2
+    assert abs(float(x.mean())) < 1e-5
+    assert abs(float(x.std()) - 1) < 1e-5
+    spread = np.asarray(x).std(axis=0)
+    assert (np.diff(spread) < 0).all()  # leading components first
