@@ -147,7 +147,7 @@ ROWS = [
         (kw(samplers=("pCN", "gibbs")), "samplers…'unit-wise'…'gibbs'"),
     ),
     *refused(
-        "experiments.OverMaps",
+        "experiments.SoftmaxMaps",
         (kw(num_chains=1), "num_chains…at least 2…1"),
         (kw(maps=("probit",)), "maps…'Laplace'…'probit'"),
     ),

@@ -7,7 +7,7 @@ from widebnn import experiments, study
 
 from .rows import kw, refused
 
-CONFIGS = (experiments.OverMaps(),)
+CONFIGS = (experiments.SoftmaxMaps(),)
 ROWS_OF_TWO = study.Rows([{"width": 8}, {"width": 16}])
 CLAIM = experiments.CLAIMS[0]
 
@@ -36,7 +36,7 @@ ROWS = [
         (lambda: sweep(function=3), TypeError, "function…return rows…3"),
         (lambda: sweep(configs=[3]), TypeError, "config…dataclass…3"),
         (lambda: sweep(executor=4), TypeError, "executor…concurrent.futures.Executor…4"),
-        (lambda: sweep(configs=2 * CONFIGS), "configs…OverMaps("),
+        (lambda: sweep(configs=2 * CONFIGS), "configs…SoftmaxMaps("),
         (
             lambda: sweep(function=(_ for _ in ()).__next__, executor=futures.ThreadPoolExecutor(1)),
             TypeError,
@@ -71,7 +71,7 @@ ROWS = [
         ("rows.json", "laptop", lambda config: [], TypeError, "config…dataclass…'laptop'"),
     ),
     *refused("study.Configuration", (lambda: experiments.Suprema(taus=()), "taus…at least one entry…()")),
-    *refused("study.Experiment", (lambda: declared()(3), TypeError, "config…OverMaps…got 3")),
+    *refused("study.Experiment", (lambda: declared()(3), TypeError, "config…SoftmaxMaps…got 3")),
     *refused(
         "study.Rows",
         (lambda: ROWS_OF_TWO.where(depth=1), "column…'width'…got 'depth'"),

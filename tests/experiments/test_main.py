@@ -160,7 +160,7 @@ def stopped(*args, **options):
 
 
 def test_forecast_has_hours_for_each_card_and_dashes_where_nothing_is_on_record(capsys, tmp_path):
-    assert __main__.main(["forecast", "P-F2", "--scale", "paper"]) == 0
+    assert __main__.main(["forecast", "P-F1", "--scale", "paper"]) == 0
     header, row = capsys.readouterr().out.splitlines()
     assert [name in header for name in ("as on record", "Tesla T4", "A100", "H100")] == [True] * 4
     cpu, *cards = (float(hours.replace(",", "")) for hours in row.split()[2:])

@@ -184,6 +184,7 @@ def over_width(config: OverWidth) -> Iterator[Row]:
     },
     parts=("widths", "step_sizes"),
     cost=_cost,
+    flops=_flops,
 )
 def mixing_over_width(config: OverWidth) -> Iterator[Row]:
     """Run the same grid on chains that are long enough for their effective samples to be counted.
@@ -302,8 +303,7 @@ def mixing(results: Results) -> Iterator[Finding]:
     rule="By effective samples of the weights per second at β = 0.2, in the widest network: pCN ÷ pCNL "
     "decides: it has to be above 1. Resolved are 150 effective samples in bulk and tail. Shown is how much "
     "longer a step of pCNL takes.",
-    would_change="A step size tuned for each, and an accelerator that does nothing else: other work ran "
-    "beside this run and makes its times uncertain.",
+    would_change="A step size tuned for each.",
     page="07-cifar10-over-width#fig-ess",
 )
 def pcn_suffices(results: Results) -> Iterator[Finding]:
