@@ -232,5 +232,8 @@ ROWS = [
         (kw(min_std=0.0), "min_std…above 0…0.0"),
     ),
     *refused("experiments.Concentration", (kw(deltas=(1.5,)), "deltas…(0, 1)…1.5")),
+    *refused(
+        "experiments.softmax_maps", (1, "num_classes…at least 2…1"), (2.0, TypeError, "num_classes…2.0")
+    ),
     *refused("experiments.series", (Rows(), "pCN", 0.1, "rows…'pCN'…0.1")),
 ]

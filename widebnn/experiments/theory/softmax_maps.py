@@ -13,7 +13,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Int, Key
 
 from widebnn import data, targets
-from widebnn._check import one_of
+from widebnn._check import at_least, one_of
 from widebnn.diagnostics import random_projections
 from widebnn.experiments.settings.chain_summaries import is_resolved
 from widebnn.experiments.settings.fields import Widths
@@ -43,12 +43,18 @@ class Labelled(NamedTuple):
 def softmax_maps(num_classes: int) -> Mapping[str, Mapping[str, Any]]:
     """Options of `widebnn.targets.categorical` for so many classes, by name.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If `num_classes` is not an integer of 2 or more.
+
     Examples
     --------
     >>> from widebnn.experiments import softmax_maps
     >>> softmax_maps(10)["Gaussian, λ = k"]
     {'map': 'gaussian', 'reg': 10.0}
     """
+    at_least(2, num_classes=num_classes)
     return {
         "identity": {"map": "identity"},
         "Gaussian, λ = σ²": {"map": "gaussian"},
