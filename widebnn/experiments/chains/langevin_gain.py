@@ -319,7 +319,7 @@ def gain_dense(config: LangevinGain) -> Iterator[Row]:
     laptop=replace(
         LAPTOP,
         **RESIDUAL,
-        dataset="cifar10 of 8 × 8",  # a gradient of 32 × 32 costs too much for images that outnumber channels
+        dataset="cifar10-8x8",  # a gradient of 32 × 32 costs too much for images that outnumber channels
         widths=(16,),
         num_train=(16, 64),
         num_test=20,
@@ -473,8 +473,8 @@ def worst_projections(results: Results) -> Iterator[Finding]:
     rule=MEASURE
     + "The gain at the fewest images decides: it has to be above 10. Shown is that it is smaller at the "
     "most, resolved if these outnumber the channels of the top group.",
-    would_change="The paper's 512 channels with 1,024 and 10,240 images of 32 × 32 pixels, on an accelerator: "
-    "the gain grows with the width of dense networks (H-F7a), and this one is narrow.",
+    would_change="The paper's 512 channels with 1,024 and 10,240 images of 32 × 32 pixels, on an "
+    "accelerator: the gain grows with the width of dense networks (H-F7a), and this one is narrow.",
     page="09-width-data-architecture#fig-gain-architecture",
 )
 def gains_where_wide(results: Results) -> Iterator[Finding]:
