@@ -95,12 +95,13 @@ def test_the_nearest_of_vi_and_the_ensemble_decides():
     far |= {"deep ensemble": 0.4, "VI, η = 1": 0.3, "VI, τ = 0.1": 0.5}
     rows = Rows(
         {"repeat": repeat, "method": name, "total_variation": value + 0.001 * repeat, "deviation_ratio": 0.3}
+        | ({"ess_bulk": 900.0 - repeat, "rhat": 1.002} if name.startswith("MCMC") else {})
         for name, value in far.items()
         for repeat in range(3)
     )
     findings = list(distances(Results(rows, {}, {})))
     (decides,) = [finding for finding in findings if finding.decides]
-    assert decides.what == "VI, η = 1 ÷ φ ~ N(0, I)"
+    assert decides.what == "VI, η = 1 ÷ φ ~ N(0, I)" and decides.chains == (898.0, 1.002)
     assert decides.value == pytest.approx(0.301 / 0.051) and decides.above == 3
     assert {finding.degrees for finding in findings} == {2.0}
     found = {finding.what: finding.value for finding in findings}

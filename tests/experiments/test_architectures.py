@@ -143,7 +143,7 @@ def rows(gain, **rates):
                 {"architecture": "dense", "dataset": "digits", "depth": 1, "width": width, "sampler": name}
                 | {"num_steps": 1_000, "acceptance": rate, "acceptance_error": 0.01}
                 | {"ess_potential": ess, "ess_potential_error": 0.001}
-                | {"ess_bulk_potential": ess, "ess_tail_potential": ess}
+                | {"ess_bulk_potential": ess, "ess_tail_potential": ess, "rhat_potential": 1.02}
             )
     return made
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ from widebnn.experiments import (
     convergence_summary,
     trace_summary,
 )
+from widebnn.experiments.settings.chain_summaries import behind
 from widebnn.experiments.settings.posterior import LMC
 from widebnn.study import Results, Rows, verdict
 
@@ -117,6 +119,7 @@ def rows(pcn, pcnl, langevin):
             row = {"width": width, "sampler": name, "step": 100}
             for quantity in ("weights", "predictions"):
                 row |= {f"rhat_squared_{quantity}": number, f"rhat_squared_std_{quantity}": 0.01}
+                row |= {f"rhat_{quantity}": math.sqrt(number), f"ess_bulk_{quantity}": 9.0}
             made.append(row | {"pc_drift": 1.0, "pc_between": number - 1})
     return made
 
@@ -166,3 +169,16 @@ def test_bad_configurations_are_refused_where_they_are_made(change, words):
         dataclasses.replace(TINY, **change)
     for word in words:
         assert word in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("ess", "rhat", "known"),
+    [
+        ((500.0, 300.0), (1.01, 1.2), (300.0, 1.2)),
+        ((500.0, None), (1.01, 1.2), (None, 1.2)),
+        ((500.0, math.nan), (1.01, None), (None, None)),
+        ((500.0,), (None,), (500.0, None)),
+    ],
+)
+def test_of_the_chains_behind_a_number_the_worst_is_known_where_all_are(ess, rhat, known):
+    assert behind(ess, rhat) == behind(iter(ess), iter(rhat)) == known

@@ -61,6 +61,7 @@ def test_the_greater_gain_decides(several, descent, word):
     ess = {("R", 1): 0.1, ("R", 4): 0.1 * several, ("gradient descent", 2): 0.1 * descent}
     rows = [
         {"map": name, "iterations": k, "folded": 0.0, "ess_projections": value, "ess_projections_error": 1e-3}
+        | {"rhat_projections": 1 + value}
         for (name, k), value in ess.items()
     ]
     rows.append(rows[1] | {"folded": 0.5, "ess_projections": 9.0})  # no bijection: it does not count

@@ -183,6 +183,7 @@ def results(over, gains, rhat=(2.0, 1.1), acceptance=0.99, of="θφ", ess=200.0,
                 for quantity in ("projections", "predictions"):
                     row |= {f"pooled_{quantity}": per_step, f"pooled_error_{quantity}": error * per_step}
                     row |= {f"ess_bulk_{quantity}": ess, f"ess_tail_{quantity}": ess}
+                    row[f"rhat_{quantity}"] = 1.02 if name == "θ" else 1.001
                 row |= {"ess_low_projections": per_step * ess / 10}
                 row |= {"rhat_squared_projections": squared, "rhat_squared_std_projections": 0.01}
                 rows.append(row)
@@ -245,6 +246,7 @@ def test_the_gain_that_is_reported_is_that_at_the_last_checkpoint():
             row["pooled_projections"] = 7.0
     (claim,) = [claim for claim in CLAIMS if claim.id == "H-F7a"]
     gain = claim.summarise(made)[0]
+    assert gain.chains == (200.0, 1.02)
     assert gain.value == pytest.approx(2) and gain.error == pytest.approx(2 * np.hypot(0.01, 0.01))
 
 

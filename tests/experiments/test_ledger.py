@@ -184,7 +184,7 @@ def refuse(constant):
 
 def test_json_has_every_row_and_the_verdicts_of_the_page(entries):
     content = json.loads(as_json(entries), parse_constant=refuse)
-    assert content["format"] == "widebnn ledger 2"
+    assert content["format"] == "widebnn ledger 3"
     rows = content["rows"]
     shown = [
         (name, word, scale, device) for name, _, _, _, word, scale, device in INDEX.findall(page(entries))
@@ -209,7 +209,8 @@ def test_json_keeps_to_its_format(entries):
         assert list(row) == words.split()
         assert row["paper"] is None or list(row["paper"]) == ["where", "trend", "number"]
         for one in row["ours"]:
-            assert list(one) == ["what", "value", "error", "above", "below", "resolved", "holds", "decides"]
+            names = "what value error above below resolved holds decides ess rhat"
+            assert list(one) == names.split()
             assert one["above"] is not None or one["below"] is not None
 
 
@@ -222,6 +223,22 @@ def test_json_has_null_for_what_there_is_not(tmp_path, entries):
     for row in json.loads(as_json(ledger(tmp_path)))["rows"]:
         assert row["verdict"] in ("not yet run", "open") and row["ours"] == []
         assert [row[name] for name in ("scale", "device", "seconds", "commit")] == [None] * 4
+
+
+def test_every_row_says_how_far_the_chains_behind_its_number_have_converged(entries):
+    written = page(entries).split("\n### ")[1:]
+    sections = {entry.claim.id: section for entry, section in zip(entries, written, strict=True)}
+    for entry in entries:
+        deciding = [f for f in entry.findings if f.decides] or entry.findings
+        chains = [f.chains for f in deciding if f.chains is not None]
+        section = sections[entry.claim.id]
+        assert ("**Chains converged:**" in section) == any(one.have_converged for one in chains)
+        assert ("**Chains not shown" in section) == any(not one.have_converged for one in chains)
+        assert all(str(one) in section for one in chains)
+        assert all(f.chains for f in deciding if "ESS" in f.what and f.is_known)
+    shown = json.loads(as_json(entries))["rows"]
+    (one,) = [one for row in shown if row["id"] == "H-F10" for one in row["ours"] if one["decides"]]
+    assert one["rhat"] > 1.01 and one["ess"] < 400 and "**Chains not shown" in sections["H-F10"]
 
 
 def test_page_of_no_results_says_so(tmp_path):

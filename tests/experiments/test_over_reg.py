@@ -40,11 +40,14 @@ def test_a_gain_is_resolved_where_both_maps_have_enough_effective_samples():
         {"map": name, "reg": None if name == "identity" else 1.0}
         | {f"ess_{of}": value for of in ("projections", "norm")}
         | {f"ess_{of}_error": 1e-5 for of in ("projections", "norm")}
+        | {f"rhat_{of}": 1 + value for of in ("projections", "norm")}
         for name, value in ess.items()
     ]
     found = findings(claim_of(over_reg, "H-F10"), rows, num_chains=8, num_steps=25_000)
     assert [finding.resolved for finding in found] == [True, False] * 2
     assert [finding.decides for finding in found] == [True, False, False, False]
+    assert found[0].chains == pytest.approx((200.0, 1.003))
+    assert found[1].chains == pytest.approx((60.0, 1.003))
     assert [round(finding.value) for finding in found] == [3, 10] * 2
 
 

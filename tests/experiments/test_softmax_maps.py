@@ -60,6 +60,7 @@ def made(gains: dict[int, float], more: float = 1.0, ess: float = 0.05, error: f
         {"width": width, "map": name}
         | {f"ess_{of}": ess * factor(gain) for of in ("projections", "predictions")}
         | {f"ess_{of}_error": error for of in ("projections", "predictions")}
+        | {f"rhat_{of}": 1.005 if name == "identity" else 1.02 for of in ("projections", "predictions")}
         for width, gain in gains.items()
         for name, factor in per_map.items()
     ]
@@ -90,7 +91,9 @@ def test_the_laplace_map_is_compared_with_the_better_gaussian_map(more, word):
     claim = claim_of(laplace_map, "H-F11b")
     rows = made({8: 1.0, 128: 2.0}, more)
     assert judged(claim, rows, num_chains=8, num_steps=1_000) == word
-    assert [round(f.value, 3) for f in findings(claim, rows, num_chains=8, num_steps=1_000)] == [more] * 2
+    found = findings(claim, rows, num_chains=8, num_steps=1_000)
+    assert [round(f.value, 3) for f in found] == [more] * 2
+    assert [(round(f.chains.ess), f.chains.rhat) for f in found] == [(round(800 * min(more, 1)), 1.02)] * 2
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_claim_wants_rejection_to_vanish_and_sweeps_to_be_independent():
             }
             for width in (512, 64, 128, 256)  # in any order
         )
-        return verdict(CLAIM, CLAIM.summarise(Results(rows, {"num_chains": 8}, {})))
+        return verdict(CLAIM, CLAIM.summarise(Results(rows, {"num_chains": 8, "num_sweeps": 300}, {})))
 
     assert judged(-1, lambda width: 1 - 10 / width) == "reproduced"
     assert judged(0, lambda width: 0.5) == "not reproduced"

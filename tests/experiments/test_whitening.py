@@ -45,6 +45,8 @@ def test_claim_wants_longer_steps_on_one_posterior_and_gradients_of_equal_worth(
             "ess_per_gradient": 0.08 * (deep if depth == 3 else 1) + 1e-4 * repeat,
             "potential": 7 + (5 * shift if name == "whitened" else 0) + 0.01 * repeat,
             "potential_std": 5.0,
+            "ess": 300.0 + repeat,
+            "rhat": 1.01 + 0.001 * repeat,
         }
         for depth in (3, 1)
         for width in (256, 128)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from widebnn.study import VERDICTS, Claim, Finding, Measure, exponent, vanishing, verdict
+from widebnn.study import VERDICTS, Chains, Claim, Finding, Measure, exponent, vanishing, verdict
 
 
 def test_differences_and_ratios_carry_errors():
@@ -130,3 +130,17 @@ def test_a_power_of_the_width_is_found_with_errors_and_without():
     assert not any(finding.holds for finding in stays)
     lost = next(vanishing("x", widths, [Measure(-0.1, 0.5)] * 4))
     assert math.isnan(lost.value)
+
+
+@pytest.mark.parametrize(
+    ("chains", "have_converged", "words"),
+    [
+        (Chains(400.0, 1.0099), True, "400 effective samples, R̂ 1.010"),
+        (Chains(4_000.0, 1.01), False, "4,000 effective samples, R̂ 1.010"),
+        (Chains(399.0, 1.001), False, "399 effective samples, R̂ 1.001"),
+        (Chains(4_000.0), False, "4,000 effective samples, R̂ not known"),
+        (Chains(None, 1.001), False, "effective samples not known, R̂ 1.001"),
+    ],
+)
+def test_chains_converge_by_both_bounds(chains, have_converged, words):
+    assert chains.have_converged is have_converged and str(chains) == words

@@ -4,7 +4,7 @@ The experiments themselves are in `widebnn.experiments`.
 """
 
 from widebnn.study._sweep import place, sweep
-from widebnn.study.claim import VERDICTS, Claim, Finding, verdict
+from widebnn.study.claim import VERDICTS, Chains, Claim, Finding, verdict
 from widebnn.study.configuration import Configuration
 from widebnn.study.experiment import Cost, Experiment, experiment
 from widebnn.study.measure import Measure
@@ -14,6 +14,7 @@ from widebnn.study.trends import exponent, vanishing
 
 __all__ = [
     "VERDICTS",
+    "Chains",
     "Claim",
     "Configuration",
     "Cost",

@@ -3,13 +3,15 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import NamedTuple
 
 from scipy.stats import norm, t
 
 from widebnn.study.measure import Measure, measured
 from widebnn.study.results import Results
 
-__all__ = ["VERDICTS", "Claim", "Finding", "Measure", "verdict"]
+__all__ = ["VERDICTS", "Chains", "Claim", "Finding", "Measure", "verdict"]
+
 
 VERDICTS = (
     "reproduced",
@@ -21,6 +23,32 @@ VERDICTS = (
     "not yet run",
 )
 """The verdicts that `verdict` can return."""
+
+
+class Chains(NamedTuple):
+    """What is known of the chains that a number rests on.
+
+    Attributes
+    ----------
+    ess
+        The least number of effective samples of what is counted; None where that is not known, as of chains
+        that do not move.
+    rhat
+        The largest R̂ of what is counted, mean over its entries; None where that is not known, as of a chain
+        alone.
+    """
+
+    ess: float | None
+    rhat: float | None = None
+
+    @property
+    def have_converged(self) -> bool:
+        """Whether they are known to have 400 effective samples and R̂ below 1.01 (Vehtari et al. 2021)."""
+        return self.ess is not None and self.ess >= 400 and self.rhat is not None and self.rhat < 1.01
+
+    def __str__(self) -> str:
+        ess = "effective samples not known" if self.ess is None else f"{self.ess:,.0f} effective samples"
+        return f"{ess}, {'R̂ not known' if self.rhat is None else f'R̂ {self.rhat:.3f}'}"
 
 
 @dataclass(frozen=True)
@@ -49,6 +77,8 @@ class Finding:
     degrees
         Degrees of freedom of the error: one less than the number of chains or repeats from whose scatter it
         comes.
+    chains
+        The chains that the number rests on; None where it rests on none.
     """
 
     what: str
@@ -60,6 +90,7 @@ class Finding:
     null: float | int | None = None
     resolved: bool = True
     degrees: float | int = math.inf
+    chains: Chains | None = None
 
     @property
     def value(self) -> float:

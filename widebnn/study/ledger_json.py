@@ -10,7 +10,7 @@ from widebnn.study.ledger import Entry
 
 __all__ = ["FORMAT", "as_json"]
 
-FORMAT = "widebnn ledger 2"
+FORMAT = "widebnn ledger 3"
 
 
 def as_json(entries: Iterable[Entry]) -> str:
@@ -18,7 +18,7 @@ def as_json(entries: Iterable[Entry]) -> str:
 
     To be imported with ``from widebnn.study.ledger_json import as_json``.
 
-    The JSON is an object of "format", which is "widebnn ledger 2", and "rows", a list in the order of the
+    The JSON is an object of "format", which is "widebnn ledger 3", and "rows", a list in the order of the
     page. Each row has all of these keys, with null where there is nothing to say:
 
     - "id", which no two rows share, and "experiment"; "claim", "rule", "mended" (why the rule was
@@ -28,7 +28,8 @@ def as_json(entries: Iterable[Entry]) -> str:
       words;
     - "ours", a list of what was measured, empty without results: "what", the "value" and its standard
       "error", "above" and "below", the ends of the interval that the claim puts it in, whether it is
-      "resolved", whether it "holds", and whether it "decides" the verdict;
+      "resolved", whether it "holds", and whether it "decides" the verdict; of the chains behind it, the least
+      "ess" and the largest "rhat";
     - "scale", "device", "seconds" and "commit" of the run; where parts ran on several devices or commits,
       these are joined by semicolons;
     - "page", the page of the book, and after a # the figure or section there.
@@ -75,4 +76,6 @@ def _measured(finding: Finding) -> dict[str, Any]:
         "resolved": finding.is_known,
         "holds": finding.holds,
         "decides": finding.decides,
+        "ess": finding.chains and finding.chains.ess,
+        "rhat": finding.chains and finding.chains.rhat,
     }

@@ -49,8 +49,10 @@ not hold if it lies outside by as much, and is open in between. A row says in wo
 are. Where one number decides, the verdict follows it alone; the others are shown. A number that rests on
 effective samples is resolved if its chains have a hundred. Short chains seem to have more than they do, so we
 ask for a larger estimate, `widebnn.diagnostics.LEAST_RESOLVED`, a guard tested on chains whose effective
-samples are known. What no paper claims cannot be reproduced: what they left open is answered or open, and
-what this book claims holds or fails. Figures 1 and 4 of {{cite:t}}`hron2022` are drawings of what the
+samples are known. Chains are called converged where R̂, mean over what is counted, is below 1.01 and there
+are 400 effective samples; R̂ is not known where a chain is alone or the run did not keep it. What no paper
+claims cannot be reproduced: what they left open is answered or open, and what this book claims holds or
+fails. Figures 1 and 4 of {{cite:t}}`hron2022` are drawings of what the
 theorems say, and have no row.
 
 {meanings}
@@ -113,6 +115,7 @@ def _details(entry: Entry) -> str:
         lines += [f"**{claim.number}** {claim.paper}" if claim.number else claim.paper, ":::"]
     lines += [":::{div} ledger-ours", *_ours(entry), ":::", "::::", ""]
     lines += [f"- **Rule:** {claim.rule}"]
+    lines += _chains(entry)
     if claim.mended:
         lines += [f"- **Rule changed after these results,** because {claim.mended}"]
     if claim.would_change:
@@ -136,6 +139,16 @@ def _ours(entry: Entry) -> list[str]:
             for f in entry.findings
         ),
     ]
+
+
+def _chains(entry: Entry) -> list[str]:
+    """How far the chains have converged that the deciding number, or where none does, each rests on."""
+    deciding = [finding for finding in entry.findings if finding.decides] or entry.findings
+    words: dict[str, list[str]] = {}
+    for chains in dict.fromkeys(finding.chains for finding in deciding if finding.chains is not None):
+        state = "converged" if chains.have_converged else "not shown to have converged"
+        words.setdefault(state, []).append(str(chains))
+    return [f"- **Chains {state}:** {'; '.join(found)}" for state, found in words.items()]
 
 
 def _link(claim: Claim) -> str:

@@ -13,6 +13,7 @@ from widebnn import samplers
 from widebnn._check import at_least, fraction
 from widebnn.experiments.settings.chain_summaries import (
     LEAST_DRAWS,
+    behind,
     bulk_and_tail,
     ess_per_step,
     finite,
@@ -234,6 +235,7 @@ def left_open(results: Results) -> Iterator[Finding]:
             gaps = [a - b for a, b in zip(rates["pCNL"], rates[name], strict=True)]
             yield Finding(f"{what}: pCNL less {lmc}, widest less narrowest", gaps[-1] - gaps[0], above=0)
     longest, gains = max((rows for _, rows in results.rows.by(*SETTING)), key=len), []
+    counted: list[Row] = []
     for width in sorted(longest.values("width")):
         pair = [longest.one(width=width, sampler=name) for name in ("pCNL", "pCN")]
         per_step = [row[f"ess{kind}_potential"] for row in pair for kind in ("_bulk", "_tail")]
@@ -241,6 +243,10 @@ def left_open(results: Results) -> Iterator[Finding]:
         if is_resolved(*(ess and ess * total for ess in per_step)):
             pcnl, pcn = (Measure.of(row, "ess_potential") for row in pair)
             gains.append(pcnl / pcn)
+            counted += pair
     widens = gains[-1] / gains[0] if len(gains) > 1 else math.nan
     what = "ESS of U, pCNL ÷ pCN, over most widths: widest ÷ narrowest that is resolved"
-    yield Finding(what, widens, above=1)
+    total = results.config["num_chains"]
+    ess = (row["ess_bulk_potential"] * row["num_steps"] * total for row in counted)
+    chains = behind(ess, (row["rhat_potential"] for row in counted)) if len(gains) > 1 else None
+    yield Finding(what, widens, above=1, chains=chains)

@@ -9,7 +9,12 @@ import jax
 
 from widebnn._check import one_of
 from widebnn.diagnostics import random_projections
-from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, convergence_summary, trace_summary
+from widebnn.experiments.settings.chain_summaries import (
+    LEAST_DRAWS,
+    behind,
+    convergence_summary,
+    trace_summary,
+)
 from widebnn.experiments.settings.fields import (
     Images,
     Noise,
@@ -23,7 +28,7 @@ from widebnn.experiments.settings.fields import (
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import LMC, SAMPLERS, one_layer
 from widebnn.sampling import Draws, sample
-from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
+from widebnn.study import Chains, Cost, Finding, Measure, Results, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Count, Counts, Fraction
 
 __all__ = ["Convergence", "convergence"]
@@ -210,7 +215,8 @@ def langevin_traces(rows: Rows) -> Iterator[Finding]:
         between = _between(rows, name)
         what = f"{lmc}, {BETWEEN}: widest less narrowest"
         decides = name == "Langevin, γ = 0.01"
-        yield Finding(what, between[-1] - between[0], above=0, decides=decides)
+        chains = _chains(rows, name)
+        yield Finding(what, between[-1] - between[0], above=0, decides=decides, chains=chains)
 
 
 @convergence.claim(
@@ -225,7 +231,8 @@ def langevin_traces(rows: Rows) -> Iterator[Finding]:
 )
 def pcn_traces(rows: Rows) -> Iterator[Finding]:
     between = _between(rows, "pCN")
-    yield Finding(f"{BETWEEN}: widest less narrowest", between[-1] - between[0], below=0, decides=True)
+    less, chains = between[-1] - between[0], _chains(rows, "pCN")
+    yield Finding(f"{BETWEEN}: widest less narrowest", less, below=0, decides=True, chains=chains)
 
 
 @convergence.claim(
@@ -241,7 +248,14 @@ def pcn_traces(rows: Rows) -> Iterator[Finding]:
 )
 def pcnl_traces(rows: Rows) -> Iterator[Finding]:
     pcnl, pcn = _between(rows, "pCNL")[0], _between(rows, "pCN")[0]
-    yield Finding(f"{BETWEEN}, narrowest: pCNL less pCN", pcnl - pcn, below=0, decides=True)
+    chains = _chains(rows, "pCNL", "pCN")
+    yield Finding(f"{BETWEEN}, narrowest: pCNL less pCN", pcnl - pcn, below=0, decides=True, chains=chains)
+
+
+def _chains(rows: Rows, *names: str) -> Chains:
+    """Of the weights, at the last checkpoint, over all widths."""
+    last = [row for name in names for row in _at_the_end(rows, name)]
+    return behind((row["ess_bulk_weights"] for row in last), (row["rhat_weights"] for row in last))
 
 
 def _between(rows: Rows, sampler: str) -> list[Measure]:

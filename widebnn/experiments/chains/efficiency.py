@@ -11,7 +11,7 @@ import numpy as np
 from widebnn import samplers
 from widebnn._check import one_of
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.experiments.settings.chain_summaries import is_resolved, mean_of_chains
+from widebnn.experiments.settings.chain_summaries import behind, is_resolved, mean_of_chains
 from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import Posterior, one_layer, size
@@ -238,7 +238,9 @@ def faster(results: Results) -> Iterator[Finding]:
         for name in ("function-space HMC", "unit-wise"):
             what = f"width {width:,}: ESS per second, {name} ÷ {best['sampler']}, log₁₀"
             gain = _gain(here.one(sampler=name), best, "ess_per_second")
-            yield Finding(what, gain, above=0, degrees=degrees)
+            ess = here.one(sampler=name)["ess"], best["ess"]
+            known = {"degrees": degrees, "resolved": is_resolved(*ess), "chains": behind(ess)}
+            yield Finding(what, gain, above=0, **known)
 
 
 @efficiency.claim(
@@ -262,7 +264,8 @@ def targets_agree(results: Results) -> Iterator[Finding]:
         what = f"{row['target']} against {whole['target']}"
         yield Finding(f"{what}: shift of U in its deviations", shift, above=-0.5, below=0.5, degrees=degrees)
         is_rotated = row["target"] == "rotated"
-        known = {"degrees": degrees, "resolved": is_resolved(row["ess"], whole["ess"])}
+        ess = row["ess"], whole["ess"]
+        known = {"degrees": degrees, "resolved": is_resolved(*ess), "chains": behind(ess)}
         interval = {"above": 0} if is_rotated else {"above": -0.3, "below": 0.3}
         words = f"{what}: ESS per {{}}, log₁₀ of the ratio"
         yield Finding(words.format("step"), _gain(row, whole, "ess_per_step"), **interval, **known)

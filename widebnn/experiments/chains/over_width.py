@@ -18,7 +18,7 @@ from widebnn import samplers
 from widebnn._check import one_of
 from widebnn._failures import ChainWarning
 from widebnn.diagnostics import band, effective_sample_size, random_projections
-from widebnn.experiments.settings.chain_summaries import bulk_and_tail, is_resolved, mean_of_chains
+from widebnn.experiments.settings.chain_summaries import behind, bulk_and_tail, is_resolved, mean_of_chains
 from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed, Thin
 from widebnn.experiments.settings.images import INPUTS, images
 from widebnn.experiments.settings.posterior import LMC, Posterior, one_layer, size
@@ -280,7 +280,7 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
     page="07-cifar10-over-width#fig-ess",
 )
 def mixing(results: Results) -> Iterator[Finding]:
-    largest = max(results.rows.values("step_size"))
+    largest, steps = max(results.rows.values("step_size")), _steps(results)
     for quantity in ("weights", "predictions"):
         for beta, rows in results.rows.by("step_size"):
             ess = {name: _resolved(results, rows.where(sampler=name), quantity) for name in PAPERS}
@@ -290,7 +290,8 @@ def mixing(results: Results) -> Iterator[Finding]:
                 narrowest = next((m for m in narrower if math.isfinite(m.value)), Measure(math.nan))
                 decides = (quantity, name, beta) == ("weights", "pCN", largest)
                 what = f"{name}, {at}: widest ÷ narrowest that is resolved"
-                yield Finding(what, widest / narrowest, above=1, decides=decides)
+                chains = behind(m.value * steps[name] for m in (narrowest, widest))
+                yield Finding(what, widest / narrowest, above=1, decides=decides, chains=chains)
             for lmc, name in LMC.items():
                 yield Finding(f"{lmc} ÷ pCN, {at}, widest", ess[name][-1] / ess["pCN"][-1], below=1)
 
@@ -311,9 +312,16 @@ def pcn_suffices(results: Results) -> Iterator[Finding]:
     width = max(rows.values("width"))
     pcn, pcnl = (rows.one(sampler=name, width=width)["ms_per_step"] for name in ("pCN", "pCNL"))
     ess = [_resolved(results, rows.where(sampler=name), "weights")[-1] for name in ("pCN", "pCNL")]
-    gain = ess[0] / ess[1] / (pcn / pcnl)
-    yield Finding(f"ESS per second, pCN ÷ pCNL, width {width:,}", gain, above=1, decides=True)
+    gain, steps = ess[0] / ess[1] / (pcn / pcnl), _steps(results)
+    chains = behind(m.value * steps[name] for m, name in zip(ess, ("pCN", "pCNL"), strict=True))
+    what = f"ESS per second, pCN ÷ pCNL, width {width:,}"
+    yield Finding(what, gain, above=1, decides=True, chains=chains)
     yield Finding("time per step, pCNL ÷ pCN", pcnl / pcn, above=1)
+
+
+def _steps(results: Results) -> dict[str, int]:
+    """Of each sampler."""
+    return dict(zip(results.config["samplers"], results.config["num_steps"], strict=True))
 
 
 def _resolved(results: Results, rows: Rows, quantity: str) -> list[Measure]:
@@ -321,8 +329,7 @@ def _resolved(results: Results, rows: Rows, quantity: str) -> list[Measure]:
     num = results.config["num_projections"]
     # Blom's expected range of `num` normal values with unit variance, times the root that a mean gains.
     ranges = 2 * float(norm.ppf((num - 3 / 8) / (num + 1 / 4))) * math.sqrt(num)
-    steps = dict(zip(results.config["samplers"], results.config["num_steps"], strict=True))
-    measures = []
+    steps, measures = _steps(results), []
     for row in sorted(rows, key=lambda row: row["width"]):
         kinds = ("ess", "ess_bulk", "ess_tail") if quantity == "weights" else ("ess",)
         found = [row[f"{kind}_{quantity}"] for kind in kinds]

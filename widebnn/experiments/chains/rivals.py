@@ -18,7 +18,7 @@ from widebnn._check import one_of
 from widebnn.data import Dataset
 from widebnn.diagnostics import convergence, resolved_sample_size
 from widebnn.experiments.settings.blackjax_samplers import BLACKJAX, Adaptation, Adapted
-from widebnn.experiments.settings.chain_summaries import finite, mean_of_chains
+from widebnn.experiments.settings.chain_summaries import behind, finite, mean_of_chains
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumTrain, Seed
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import size
@@ -275,18 +275,21 @@ def outruns(results: Results) -> Iterator[Finding]:
     rows, degrees = results.rows, results.config["num_chains"] - 1
     cases = sorted({(row["depth"], row["width"]) for row in rows}, reverse=True)
     for depth, width in cases:
+        runs = rows.where(depth=depth, width=width)
         found = {
             row["contender"]: Measure.of(row, "ess_per_second")
-            for row in rows.where(depth=depth, width=width)
+            for row in runs
             if row.get("ess_per_second_error") is not None
         }
         nothing = Measure(math.nan)
         peers = {name: found[name] for name in EXACT_PEERS if name in found} or {"BlackJAX": nothing}
         best = max(peers, key=lambda name: peers[name].value)
+        compared = [row for row in runs if row["contender"] in ("function-space HMC", best)]
         yield Finding(
             f"{depth} hidden layer{'s' * (depth > 1)} of {width:,}: ESS per second ÷ that of {best}",
             found.get("function-space HMC", nothing) / peers[best],
             above=1,
             decides=(depth, width) == cases[0],
             degrees=degrees,
+            chains=behind((row.get("ess") for row in compared), (row.get("rhat") for row in compared)),
         )

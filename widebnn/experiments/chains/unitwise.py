@@ -8,7 +8,7 @@ import numpy as np
 
 from widebnn import samplers
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.experiments.settings.chain_summaries import ess_per_step, mean_of_chains
+from widebnn.experiments.settings.chain_summaries import behind, ess_per_step, mean_of_chains
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTrain, Seed
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import one_layer
@@ -107,10 +107,14 @@ def unitwise(config: Unitwise) -> Iterator[Row]:
 )
 def fresh(results: Results) -> Iterator[Finding]:
     rows, degrees = results.rows, results.config["num_chains"] - 1
+    num_sweeps = results.config["num_chains"] * results.config["num_sweeps"]
     rejected = rows.over("width", "rejection", "rejection_error")
     yield from vanishing("share of fresh units rejected", sorted(rows.values("width")), rejected)
     for column, name in (("ess_potential", "U"), ("ess_weights", "projections")):
         ess = rows.over("width", column, f"{column}_error")
         what = f"ESS per sweep of {name}"
-        yield Finding(f"{what}, widest less narrowest", ess[-1] - ess[0], above=0, degrees=degrees)
-        yield Finding(f"{what}, widest", ess[-1], above=0.75, degrees=degrees)
+        chains = behind(one.value * num_sweeps for one in (ess[0], ess[-1]))
+        yield Finding(
+            f"{what}, widest less narrowest", ess[-1] - ess[0], above=0, degrees=degrees, chains=chains
+        )
+        yield Finding(f"{what}, widest", ess[-1], above=0.75, degrees=degrees, chains=chains)

@@ -14,7 +14,7 @@ from widebnn import samplers, targets
 from widebnn._check import at_least
 from widebnn.data import Dataset
 from widebnn.diagnostics import convergence
-from widebnn.experiments.settings.chain_summaries import mean_of_chains
+from widebnn.experiments.settings.chain_summaries import behind, mean_of_chains
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumTrain, Seed
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.repeats import degrees_of_freedom
@@ -167,7 +167,9 @@ def as_easy(results: Results) -> Iterator[Finding]:
         "ess_per_gradient", depth=1, **widest
     )
     what = f"width {widths[-1]:,}: ESS per gradient, {deepest} layers ÷ 1"
-    yield Finding(what, ratio, above=0.75, degrees=degrees)
+    compared = [row for row in rows.where(**widest) if row["depth"] in (1, deepest)]
+    chains = behind((row["ess"] for row in compared), (row["rhat"] for row in compared))
+    yield Finding(what, ratio, above=0.75, degrees=degrees, chains=chains)
     for width in widths:
         here = {"width": width, "depth": deepest}
         angles = {name: over_runs("step_size", target=name, **here) for name in TARGETS}

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float, Key
 from widebnn import data, samplers, targets
 from widebnn._check import at_least
 from widebnn.diagnostics import effective_sample_size, rhat
+from widebnn.experiments.settings.chain_summaries import behind
 from widebnn.experiments.settings.fields import Images, Noise, NumTest, NumTrain, Seed
 from widebnn.experiments.settings.images import INPUTS, images
 from widebnn.experiments.settings.posterior import one_layer
@@ -197,14 +198,20 @@ def samples_another_law(rows: Rows) -> Iterator[Finding]:
             for name in ("chain", "exact", "published")
         )
         off, of = exact - chain, f"width {width:,}"
-        yield Finding(f"{of}: mean of Φ, posterior less published chain", off, above=0)
+        laws = ("exact", "published")
+        chains = behind(
+            *([row[f"{column}_{law}"] for row in found for law in laws] for column in ("ess", "rhat"))
+        )
+        yield Finding(f"{of}: mean of Φ, posterior less published chain", off, above=0, chains=chains)
         share = (chain - published) / abs(off.value)
         what = f"{of}: mean of Φ, chain less its law, ÷ the difference above"
         yield Finding(what, share, above=-0.2, below=0.2)
         shift = found.measure("potential_shift", "potential_shift_error")
-        yield Finding(f"{of}: shift of U in its posterior deviations", shift, above=0)
+        yield Finding(f"{of}: shift of U in its posterior deviations", shift, above=0, chains=chains)
         std = found.measure("train_std_ratio", "train_std_ratio_error")
-        yield Finding(f"{of}: deviation of f at training images, published ÷ posterior", std, below=1)
+        yield Finding(
+            f"{of}: deviation of f at training images, published ÷ posterior", std, below=1, chains=chains
+        )
 
 
 def _compare(

@@ -1,5 +1,7 @@
 """What is said of chains: R̂ and effective sample sizes over many quantities, and how steady traces are."""
 
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -8,10 +10,11 @@ from jaxtyping import Float
 from widebnn._check import at_least
 from widebnn.diagnostics import LEAST_RESOLVED, effective_sample_size, principal_components, rhat_squared
 from widebnn.estimates import mean_and_mcse
-from widebnn.study import Measure
+from widebnn.study import Chains, Measure
 
 __all__ = [
     "LEAST_DRAWS",
+    "behind",
     "bulk_and_tail",
     "convergence_summary",
     "ess_per_step",
@@ -96,6 +99,16 @@ def bulk_and_tail(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, fl
 def is_resolved(ess: float | None, *others: float | None) -> bool:
     """Whether the least of these estimates, None where chains do not move, stands for a hundred samples."""
     return all(one is not None and one >= LEAST_RESOLVED for one in (ess, *others))
+
+
+def behind(ess: Iterable[float | None], rhat: Iterable[float | None] = (None,)) -> Chains:
+    """Chains of these effective sample sizes and R̂, each None or NaN where it is not known."""
+
+    def known(choose: Callable[[list[float]], float], numbers: Iterable[float | None]) -> float | None:
+        found = [math.nan if one is None else one for one in numbers]
+        return float(choose(found)) if all(map(math.isfinite, found)) else None
+
+    return Chains(known(min, ess), known(max, rhat))
 
 
 def mean_of_chains(series: Float[np.ndarray, "chain draw"]) -> Measure:

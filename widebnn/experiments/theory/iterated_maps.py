@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from widebnn import data, targets
 from widebnn.diagnostics import random_projections
-from widebnn.experiments.settings.chain_summaries import is_resolved
+from widebnn.experiments.settings.chain_summaries import behind, is_resolved
 from widebnn.experiments.settings.tuned_chains import TunedChains, effective_samples
 from widebnn.models import BNN, FCN, Parameters
 from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
@@ -181,17 +181,21 @@ def one_step_is_enough(results: Results) -> Iterator[Finding]:
     greatest = max(best.values(), key=itemgetter("ess_projections"))
     for name, row in best.items():
         gain = Measure.of(row, "ess_projections") / Measure.of(single, "ess_projections")
+        ess = [one["ess_projections"] * total for one in (row, single)]
         yield Finding(
             f"ESS of projections, best of {name} ÷ best single step of R",
             gain,
             below=1.5,
             degrees=results.config["num_chains"] - 1,
             decides=row is greatest,
-            resolved=is_resolved(*(one["ess_projections"] * total for one in (row, single))),
+            resolved=is_resolved(*ess),
+            chains=behind(ess, (one["rhat_projections"] for one in (row, single))),
         )
 
 
-def diabetes_patients(num_train: int, width: int, noise_std: float, seed: int):
+def diabetes_patients(
+    num_train: int, width: int, noise_std: float, seed: int
+) -> tuple[BNN, Float[Array, "data 2"], Float[Array, "data 1"]]:
     """A network with one hidden layer, and two measurements of patients to fit it to: x (n, 2), y (n, 1)."""
     patients = data.diabetes()
     x = jnp.asarray(patients.x_train[:num_train, (BODY_MASS, TRIGLYCERIDES)])

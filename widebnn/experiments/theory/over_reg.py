@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 from functools import partial
-from operator import attrgetter
+from operator import itemgetter
 from typing import Annotated
 
 import jax
 
 from widebnn import targets
 from widebnn.diagnostics import random_projections
-from widebnn.experiments.settings.chain_summaries import is_resolved
+from widebnn.experiments.settings.chain_summaries import behind, is_resolved
 from widebnn.experiments.settings.fields import Images, NumTrain
 from widebnn.experiments.settings.networks import in_span, network, observed
 from widebnn.experiments.settings.tuned_chains import TunedChains, effective_samples
@@ -104,19 +104,20 @@ def over_reg(config: OverReg) -> Iterator[Row]:
 )
 def readout_map_is_best(results: Results) -> Iterator[Finding]:
     total = results.config["num_chains"] * results.config["num_steps"]
-    for column, name in (("ess_projections", "projections"), ("ess_norm", "‖θ‖²")):
-        best = {
-            of: max((Measure.of(row, column) for row in found), key=attrgetter("value"))
-            for of, found in results.rows.by("map")
-        }
+    for quantity, name in (("projections", "projections"), ("norm", "‖θ‖²")):
+        column = f"ess_{quantity}"
+        rows = {of: max(found, key=itemgetter(column)) for of, found in results.rows.by("map")}
+        best = {of: Measure.of(row, column) for of, row in rows.items()}
         for other, its_name in (("R", "best R"), ("identity", "identity")):
+            ess = [best[of].value * total for of in ("T", other)]
             yield Finding(
                 f"ESS of {name}, best T ÷ {its_name}",
                 best["T"] / best[other],
                 above=1,
                 degrees=results.config["num_chains"] - 1,
                 decides=(name, other) == ("projections", "R"),
-                resolved=is_resolved(*(best[of].value * total for of in ("T", other))),
+                resolved=is_resolved(*ess),
+                chains=behind(ess, (rows[of][f"rhat_{quantity}"] for of in ("T", other))),
             )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
+from operator import itemgetter
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -15,12 +15,12 @@ from jaxtyping import Array, Float, Int, Key
 from widebnn import data, targets
 from widebnn._check import at_least, one_of
 from widebnn.diagnostics import random_projections
-from widebnn.experiments.settings.chain_summaries import is_resolved
+from widebnn.experiments.settings.chain_summaries import behind, is_resolved
 from widebnn.experiments.settings.fields import Widths
 from widebnn.experiments.settings.networks import in_span, observed
 from widebnn.experiments.settings.tuned_chains import TunedChains, effective_samples
 from widebnn.models import BNN, FCN
-from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
+from widebnn.study import Chains, Cost, Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Count, Several
 
 __all__ = ["SoftmaxMaps", "laplace_map", "softmax_gain", "softmax_maps"]
@@ -214,11 +214,14 @@ def gaussian_map_helps(results: Results) -> Iterator[Finding]:
     for column, name in QUANTITIES.items():
         what = f"ESS of {name}, best Gaussian map ÷ identity"
         narrowest, *_, widest = _gains(results, column, "Gaussian", "identity")
-        for width, gain, resolved in (narrowest, widest):
+        for width, gain, chains in (narrowest, widest):
             decides = column == "ess_projections" and width == widest[0]
             where = f"{what}, width {width:,}"
-            yield Finding(where, gain, above=1, decides=decides, resolved=resolved, degrees=degrees)
-        resolved = narrowest[2] and widest[2]
+            resolved = is_resolved(chains.ess)
+            yield Finding(
+                where, gain, above=1, decides=decides, resolved=resolved, degrees=degrees, chains=chains
+            )
+        resolved = is_resolved(narrowest[2].ess, widest[2].ess)
         grows = widest[1] - narrowest[1]
         yield Finding(f"{what}, widest less narrowest", grows, above=0, resolved=resolved, degrees=degrees)
 
@@ -238,30 +241,34 @@ def gaussian_map_helps(results: Results) -> Iterator[Finding]:
 )
 def laplace_map_is_better(results: Results) -> Iterator[Finding]:
     for column, name in QUANTITIES.items():
-        *_, (_, gain, resolved) = _gains(results, column, "Laplace", "Gaussian")
+        *_, (_, gain, chains) = _gains(results, column, "Laplace", "Gaussian")
         yield Finding(
             f"ESS of {name}, Laplace map ÷ best Gaussian, widest",
             gain,
             above=1,
             decides=column == "ess_projections",
-            resolved=resolved,
+            resolved=is_resolved(chains.ess),
             degrees=results.config["num_chains"] - 1,
+            chains=chains,
         )
 
 
 QUANTITIES = {"ess_projections": "projections of θ", "ess_predictions": "predictions"}
 
 
-def _gains(results: Results, column: str, over: str, under: str) -> list[tuple[int, Measure, bool]]:
-    """Width, the best of one kind of map ÷ the best of another, and whether both are resolved."""
+def _gains(results: Results, column: str, over: str, under: str) -> list[tuple[int, Measure, Chains]]:
+    """Width, the best of one kind of map ÷ the best of another, and their chains."""
     total = results.config["num_chains"] * results.config["num_steps"]
     gains = []
     for width, rows in sorted(results.rows.by("width")):
         best = [
-            max((Measure.of(row, column) for row in rows if kind in row["map"]), key=attrgetter("value"))
-            for kind in (over, under)
+            max((row for row in rows if kind in row["map"]), key=itemgetter(column)) for kind in (over, under)
         ]
-        gains.append((width, best[0] / best[1], is_resolved(*(one.value * total for one in best))))
+        chains = behind(
+            (row[column] * total for row in best), (row[column.replace("ess", "rhat")] for row in best)
+        )
+        gain = Measure.of(best[0], column) / Measure.of(best[1], column)
+        gains.append((width, gain, chains))
     return gains
 
 

@@ -20,7 +20,7 @@ from scipy.special import logsumexp, softmax
 
 from widebnn import metrics, nngp, samplers, targets, vi
 from widebnn._check import at_least
-from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, convergence_summary
+from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, behind, convergence_summary
 from widebnn.experiments.settings.fields import Images, Noise, NumTest, Seed
 from widebnn.experiments.settings.images import INPUTS, images
 from widebnn.experiments.settings.repeats import degrees_of_freedom
@@ -185,11 +185,14 @@ def distances(results: Results) -> Iterator[Finding]:
     rows, degrees = results.rows, degrees_of_freedom(results)
     distance = {name: of.measure("total_variation") for name, of in rows.by("method")}
     near = distance["φ ~ N(0, I)"]
+    chains = rows.where(method="MCMC") + rows.where(method="MCMC again")
+    mcmc = behind((row["ess_bulk"] for row in chains), (row["rhat"] for row in chains))
     others = [name for name in distance if name.startswith("VI") or name == "deep ensemble"]
     nearest = min(others, key=lambda name: distance[name].value)
     for name in others:
         ratio = distance[name] / near
-        yield Finding(f"{name} ÷ φ ~ N(0, I)", ratio, above=3, degrees=degrees, decides=name == nearest)
+        what, decides = f"{name} ÷ φ ~ N(0, I)", name == nearest
+        yield Finding(what, ratio, above=3, degrees=degrees, decides=decides, chains=mcmc)
     limit, noise = distance["NNGP"] / near, near / distance["MCMC again"]
     yield Finding("NNGP ÷ φ ~ N(0, I)", limit, above=0.5, below=2, degrees=degrees)
     yield Finding("φ ~ N(0, I) ÷ a second chain", noise, above=1, degrees=degrees)
