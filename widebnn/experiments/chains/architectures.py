@@ -236,17 +236,18 @@ def left_open(results: Results) -> Iterator[Finding]:
             yield Finding(f"{what}: pCNL less {lmc}, widest less narrowest", gaps[-1] - gaps[0], above=0)
     longest, gains = max((rows for _, rows in results.rows.by(*SETTING)), key=len), []
     counted: list[Row] = []
+    num_chains = results.config["num_chains"]
     for width in sorted(longest.values("width")):
         pair = [longest.one(width=width, sampler=name) for name in ("pCNL", "pCN")]
         per_step = [row[f"ess{kind}_potential"] for row in pair for kind in ("_bulk", "_tail")]
-        total = pair[0]["num_steps"] * results.config["num_chains"]
+        total = pair[0]["num_steps"] * num_chains
         if is_resolved(*(ess and ess * total for ess in per_step)):
             pcnl, pcn = (Measure.of(row, "ess_potential") for row in pair)
             gains.append(pcnl / pcn)
             counted += pair
     widens = gains[-1] / gains[0] if len(gains) > 1 else math.nan
     what = "ESS of U, pCNL ÷ pCN, over most widths: widest ÷ narrowest that is resolved"
-    total = results.config["num_chains"]
-    ess = (row["ess_bulk_potential"] * row["num_steps"] * total for row in counted)
-    chains = behind(ess, (row["rhat_potential"] for row in counted)) if len(gains) > 1 else None
+    ends = counted[:2] + counted[-2:]
+    ess = (row["ess_bulk_potential"] * row["num_steps"] * num_chains for row in ends)
+    chains = behind(ess, (row["rhat_potential"] for row in ends)) if len(gains) > 1 else None
     yield Finding(what, widens, above=1, chains=chains)
