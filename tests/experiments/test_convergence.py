@@ -152,6 +152,16 @@ def test_verdicts_follow_the_numbers(numbers, wanted):
     assert found == wanted
 
 
+def test_the_chains_behind_a_row_are_those_that_it_compares():
+    made = rows((1.9, 1.1), (1.1, 1.05), (1.1, 1.6))
+    made += [row | {"width": 16, "rhat_weights": 7.0} for row in made if row["width"] == 8]
+    results, found = Results(Rows(made), {"num_projections": 100}, {}), {}
+    for claim in CLAIMS:
+        if claim.id in ("P-F4", "P-F5", "P-F6"):
+            found[claim.id] = max(finding.chains.rhat**2 for finding in claim.summarise(results))
+    assert found == pytest.approx({"P-F4": 1.6, "P-F5": 1.9, "P-F6": 1.9})
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -229,6 +229,12 @@ def test_verdicts_follow_the_numbers(id, made, wanted):
     assert verdict(claim, claim.summarise(made)) == wanted
 
 
+def test_effective_samples_behind_the_worst_projection_are_of_all_chains():
+    (claim,) = [claim for claim in CLAIMS if claim.id == "H-F8c"]
+    found = claim.summarise(results("num_train", (2, 150)))
+    assert [finding.chains for finding in found] == [(pytest.approx(3 * 200), 1.02)] * 2
+
+
 def test_a_fall_over_images_needs_more_images_than_channels():
     (claim,) = [claim for claim in CLAIMS if claim.id == "H-F8b"]
     made = results("num_train", (11, 1))

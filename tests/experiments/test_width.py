@@ -132,6 +132,7 @@ def test_the_widest_network_is_compared_with_the_narrowest_that_is_resolved(narr
         if "narrowest" in finding.what:
             assert finding.holds == (ratio is not None)
             assert np.isnan(finding.value) if ratio is None else finding.value == pytest.approx(ratio)
+            assert finding.chains.ess == (ratio and pytest.approx(200))
 
 
 @pytest.mark.parametrize("kind", ["ess", "ess_bulk", "ess_tail"])
@@ -142,6 +143,7 @@ def test_what_bulk_or_tail_does_not_resolve_has_no_number(kind):
     findings, word = found("P-F2", rows)
     assert word == "not testable at this scale"
     assert [np.isnan(finding.value) for finding in findings] == [True] * 4 + [False] * 4
+    assert [finding.chains.ess for finding in findings[:4]] == [None] * 2 + [pytest.approx(140)] * 2
 
 
 @pytest.mark.parametrize(

@@ -135,11 +135,11 @@ def test_a_power_of_the_width_is_found_with_errors_and_without():
 @pytest.mark.parametrize(
     ("chains", "have_converged", "words"),
     [
-        (Chains(400.0, 1.0099), True, "400 effective samples, R̂ 1.010"),
-        (Chains(4_000.0, 1.01), False, "4,000 effective samples, R̂ 1.010"),
-        (Chains(399.0, 1.001), False, "399 effective samples, R̂ 1.001"),
+        (Chains(400.0, 1.0099), True, "400 effective samples, R̂ 1.0099"),
+        (Chains(4_000.0, 1.01), False, "4,000 effective samples, R̂ 1.0100"),
+        (Chains(399.0, 1.001), False, "399 effective samples, R̂ 1.0010"),
         (Chains(4_000.0), False, "4,000 effective samples, R̂ not known"),
-        (Chains(None, 1.001), False, "effective samples not known, R̂ 1.001"),
+        (Chains(None, 1.001), False, "effective samples not known, R̂ 1.0010"),
     ],
 )
 def test_chains_converge_by_both_bounds(chains, have_converged, words):

@@ -48,7 +48,7 @@ class Chains(NamedTuple):
 
     def __str__(self) -> str:
         ess = "effective samples not known" if self.ess is None else f"{self.ess:,.0f} effective samples"
-        return f"{ess}, {'R̂ not known' if self.rhat is None else f'R̂ {self.rhat:.3f}'}"
+        return f"{ess}, {'R̂ not known' if self.rhat is None else f'R̂ {self.rhat:.4f}'}"
 
 
 @dataclass(frozen=True)

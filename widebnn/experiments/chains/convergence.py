@@ -212,10 +212,10 @@ def _at_the_end(rows: Rows, sampler: str) -> list[Row]:
 )
 def langevin_traces(rows: Rows) -> Iterator[Finding]:
     for lmc, name in LMC.items():
-        between = _between(rows, name)
+        between, last = _between(rows, name), _at_the_end(rows, name)
         what = f"{lmc}, {BETWEEN}: widest less narrowest"
         decides = name == "Langevin, γ = 0.01"
-        chains = _chains(rows, name)
+        chains = _chains(last[0], last[-1])
         yield Finding(what, between[-1] - between[0], above=0, decides=decides, chains=chains)
 
 
@@ -230,8 +230,8 @@ def langevin_traces(rows: Rows) -> Iterator[Finding]:
     page="08-convergence#fig-traces-pcn",
 )
 def pcn_traces(rows: Rows) -> Iterator[Finding]:
-    between = _between(rows, "pCN")
-    less, chains = between[-1] - between[0], _chains(rows, "pCN")
+    between, last = _between(rows, "pCN"), _at_the_end(rows, "pCN")
+    less, chains = between[-1] - between[0], _chains(last[0], last[-1])
     yield Finding(f"{BETWEEN}: widest less narrowest", less, below=0, decides=True, chains=chains)
 
 
@@ -248,14 +248,13 @@ def pcn_traces(rows: Rows) -> Iterator[Finding]:
 )
 def pcnl_traces(rows: Rows) -> Iterator[Finding]:
     pcnl, pcn = _between(rows, "pCNL")[0], _between(rows, "pCN")[0]
-    chains = _chains(rows, "pCNL", "pCN")
+    chains = _chains(*(_at_the_end(rows, name)[0] for name in ("pCNL", "pCN")))
     yield Finding(f"{BETWEEN}, narrowest: pCNL less pCN", pcnl - pcn, below=0, decides=True, chains=chains)
 
 
-def _chains(rows: Rows, *names: str) -> Chains:
-    """Of the weights, at the last checkpoint, over all widths."""
-    last = [row for name in names for row in _at_the_end(rows, name)]
-    return behind((row["ess_bulk_weights"] for row in last), (row["rhat_weights"] for row in last))
+def _chains(*ends: Row) -> Chains:
+    """Of the weights, in what is compared."""
+    return behind((row["ess_bulk_weights"] for row in ends), (row["rhat_weights"] for row in ends))
 
 
 def _between(rows: Rows, sampler: str) -> list[Measure]:

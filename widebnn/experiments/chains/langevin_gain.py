@@ -459,7 +459,8 @@ def worst_projections(results: Results) -> Iterator[Finding]:
     for num_train, theta, phi in _pairs(results.rows, "num_train"):
         worst = [row["ess_low_projections"] for row in (phi, theta)]
         each = [ess and ess * row["step"] for ess, row in zip(worst, (phi, theta), strict=True)]
-        chains = behind(each, [row["rhat_projections"] for row in (phi, theta)])
+        together = [ess and ess * results.config["num_chains"] for ess in each]
+        chains = behind(together, [row["rhat_projections"] for row in (phi, theta)])
         gain = Measure(worst[0] or math.nan) / (worst[1] or math.nan)
         what = f"ESS of the worst projection, φ ÷ θ, {num_train:,} images"
         gains.append(Finding(what, gain, above=1, resolved=is_resolved(*each), chains=chains))

@@ -280,20 +280,23 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
     page="07-cifar10-over-width#fig-ess",
 )
 def mixing(results: Results) -> Iterator[Finding]:
-    largest, steps = max(results.rows.values("step_size")), _steps(results)
+    largest = max(results.rows.values("step_size"))
     for quantity in ("weights", "predictions"):
         for beta, rows in results.rows.by("step_size"):
             ess = {name: _resolved(results, rows.where(sampler=name), quantity) for name in PAPERS}
             at = f"{quantity}, β = {beta:g}"
             for name in ("pCN", "pCNL"):
-                *narrower, widest = ess[name]
-                narrowest = next((m for m in narrower if math.isfinite(m.value)), Measure(math.nan))
+                *narrower, (widest, most) = ess[name]
+                is_known = (pair for pair in narrower if math.isfinite(pair[0].value))
+                narrowest, least = next(is_known, (Measure(math.nan), None))
                 decides = (quantity, name, beta) == ("weights", "pCN", largest)
                 what = f"{name}, {at}: widest ÷ narrowest that is resolved"
-                chains = behind(m.value * steps[name] for m in (narrowest, widest))
+                chains = behind((least, most))
                 yield Finding(what, widest / narrowest, above=1, decides=decides, chains=chains)
             for lmc, name in LMC.items():
-                yield Finding(f"{lmc} ÷ pCN, {at}, widest", ess[name][-1] / ess["pCN"][-1], below=1)
+                (few, least), (many, most) = ess[name][-1], ess["pCN"][-1]
+                what, chains = f"{lmc} ÷ pCN, {at}, widest", behind((least, most))
+                yield Finding(what, few / many, below=1, chains=chains)
 
 
 @mixing_over_width.claim(
@@ -312,32 +315,30 @@ def pcn_suffices(results: Results) -> Iterator[Finding]:
     width = max(rows.values("width"))
     pcn, pcnl = (rows.one(sampler=name, width=width)["ms_per_step"] for name in ("pCN", "pCNL"))
     ess = [_resolved(results, rows.where(sampler=name), "weights")[-1] for name in ("pCN", "pCNL")]
-    gain, steps = ess[0] / ess[1] / (pcn / pcnl), _steps(results)
-    chains = behind(m.value * steps[name] for m, name in zip(ess, ("pCN", "pCNL"), strict=True))
+    (of_pcn, _), (of_pcnl, _) = ess
     what = f"ESS per second, pCN ÷ pCNL, width {width:,}"
-    yield Finding(what, gain, above=1, decides=True, chains=chains)
+    chains = behind(least for _, least in ess)
+    yield Finding(what, of_pcn / of_pcnl / (pcn / pcnl), above=1, decides=True, chains=chains)
     yield Finding("time per step, pCNL ÷ pCN", pcnl / pcn, above=1)
 
 
-def _steps(results: Results) -> dict[str, int]:
-    """Of each sampler."""
-    return dict(zip(results.config["samplers"], results.config["num_steps"], strict=True))
-
-
-def _resolved(results: Results, rows: Rows, quantity: str) -> list[Measure]:
-    """Effective samples per step over width; NaN where they are too few to be known."""
+def _resolved(results: Results, rows: Rows, quantity: str) -> list[tuple[Measure, float | None]]:
+    """Over width, effective samples per step, NaN where these are too few to be known, and the least."""
     num = results.config["num_projections"]
     # Blom's expected range of `num` normal values with unit variance, times the root that a mean gains.
     ranges = 2 * float(norm.ppf((num - 3 / 8) / (num + 1 / 4))) * math.sqrt(num)
-    steps, measures = _steps(results), []
+    steps = dict(zip(results.config["samplers"], results.config["num_steps"], strict=True))
+    kinds = ("ess", "ess_bulk", "ess_tail") if quantity == "weights" else ("ess",)
+    found = []
     for row in sorted(rows, key=lambda row: row["width"]):
-        kinds = ("ess", "ess_bulk", "ess_tail") if quantity == "weights" else ("ess",)
-        found = [row[f"{kind}_{quantity}"] for kind in kinds]
-        if not is_resolved(*(ess and ess * steps[row["sampler"]] for ess in found)):
-            measures.append(Measure(math.nan))
+        per_step = [row[f"{kind}_{quantity}"] for kind in kinds]
+        every = [ess and ess * steps[row["sampler"]] for ess in per_step]
+        if not is_resolved(*every):
+            measure = Measure(math.nan)
         elif quantity == "weights":
             spread = row["ess_high_weights"] - row["ess_low_weights"]
-            measures.append(Measure(found[0], spread / ranges))
+            measure = Measure(per_step[0], spread / ranges)
         else:  # those of one image after another are not independent
-            measures.append(Measure(found[0]))
-    return measures
+            measure = Measure(per_step[0])
+        found.append((measure, behind(every).ess))
+    return found
