@@ -165,8 +165,7 @@ def iterated_maps(config: IteratedMaps) -> Iterator[Row]:
     "significant. Resolved are 150 effective samples of all chains, which stand for a hundred. Errors are "
     "judged by Student's t. On eight diabetes patients and width 8, where determinants are exact; γ = 2ε "
     "(Theorem 9.1) for all.",
-    would_change="Longer chains, since R̂ of those at laptop scale is above 1.01 and they have not been shown "
-    "to converge; subsets of CIFAR-10, on which the paper compares the maps.",
+    would_change="Chains long enough to converge; subsets of CIFAR-10, on which the paper compares the maps.",
     page="17-other-maps",
 )
 def one_step_is_enough(results: Results) -> Iterator[Finding]:

@@ -98,8 +98,8 @@ def over_reg(config: OverReg) -> Iterator[Row]:
     "Shown are the same of the squared norm, and against the identity. Resolved are 150 effective samples of "
     "all chains, which stand for a hundred. Errors are judged by Student's t. On eight images of CIFAR-10 in "
     "ten classes and width 8, where determinants are exact; γ = 2ε (Theorem 9.1) for all.",
-    would_change="Longer chains, since R̂ of those at laptop scale is above 1.01 and they have not been shown "
-    "to converge; larger subsets of CIFAR-10, for which determinants of R have to be estimated.",
+    would_change="Chains long enough to converge; larger subsets of CIFAR-10, for which determinants of R "
+    "have to be estimated.",
     page="17-other-maps#fig-reg",
 )
 def readout_map_is_best(results: Results) -> Iterator[Finding]:

@@ -205,8 +205,8 @@ def laplace_map(config: SoftmaxMaps) -> Iterator[Row]:
     "and at the narrowest, and that the gain grows. Resolved are 150 effective samples of all chains, which "
     "stand for a hundred. Errors are judged by Student's t. On 256 images of CIFAR-10 in ten classes, three "
     "hidden layers, an acceptance of 0.9, γ = 2ε (Theorem 9.1).",
-    would_change="Longer chains, since R̂ of those at laptop scale is above 1.01 and they have not been shown "
-    "to converge: 100,000 steps each, as in the paper, and wider networks, on an accelerator.",
+    would_change="Chains long enough to converge, such as the 100,000 steps of the paper; wider networks, on "
+    "an accelerator.",
     page="17-other-maps#fig-gain",
 )
 def gaussian_map_helps(results: Results) -> Iterator[Finding]:
