@@ -39,3 +39,17 @@ def test_digits_come_with_the_package_and_are_counted():
     assert images("digits", 100, 50, flatten=False).x_test.shape == (50, 8, 8, 1)
     with pytest.raises(ValueError, match="1,797"):
         images("digits", 100, 1_700)
+
+
+@pytest.mark.usefixtures("five_to_test")
+def test_small_images_are_means_over_squares_and_standardised_anew():
+    full = images("cifar10", 3, 5, flatten=False)
+    small = images("cifar10-8x8", 3, 5, flatten=False)
+    assert small.x_train.shape == (3, 8, 8, 3) and small.x_test.shape == (5, 8, 8, 3)
+    raw = full.x_scale.undo(full.x_test)
+    square = raw[4, 8:12, 20:24, 1].mean()
+    np.testing.assert_allclose(small.x_scale.undo(small.x_test)[4, 2, 5, 1], square, rtol=1e-5)
+    assert abs(small.x_train.mean()) < 1e-6 and small.x_train.std() == pytest.approx(1, abs=1e-5)
+    flat = images("cifar10-8x8", 3, 5)
+    np.testing.assert_array_equal(flat.x_test.reshape(small.x_test.shape), small.x_test)
+    np.testing.assert_array_equal(flat.y_test, full.y_test)

@@ -88,7 +88,10 @@ def test_repriorisation_flattens_what_it_meets(rows):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"dataset": "imagenet"}, "dataset must be one of 'cifar10', 'digits', 'mnist'; got 'imagenet'"),
+        (
+            {"dataset": "imagenet"},
+            "dataset must be one of 'cifar10', 'cifar10-8x8', 'digits', 'mnist'; got 'imagenet'",
+        ),
         ({"problems": ()}, "problems must have at least one entry"),
         ({"problems": ((8, 0),)}, "problems must be at least 1; got 0"),
         ({"momentum": 1.0}, r"momentum must lie in \[0, 1\); got 1.0"),

@@ -1,16 +1,35 @@
 """The images that an experiment observes, by the name that its configuration gives them."""
 
+import dataclasses
 from functools import partial
 
 from widebnn import data
 from widebnn._check import at_least, one_of
+from widebnn.data.dataset import standardisation
 
 __all__ = ["INPUTS", "LOADERS", "PIXELS", "images"]
 
-LOADERS = {"cifar10": data.cifar10, "digits": data.digits, "mnist": data.mnist}
+
+def _small_cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> data.Dataset:
+    """CIFAR-10 of 8 × 8 pixels, each the mean over a square of 4 × 4; flat ones are (row, column, colour)."""
+    full = data.cifar10(num_train, num_test, flatten=False)
+    small = [x.reshape(-1, 8, 4, 8, 4, 3).mean((2, 4)) for x in (full.x_train, full.x_test)]
+    again = standardisation(small[0], per_column=False)
+    x_train, x_test = (again.apply(x).reshape((len(x), -1) if flatten else x.shape) for x in small)
+    mean = full.x_scale.mean + full.x_scale.std * again.mean
+    x_scale = data.Standardisation(mean, full.x_scale.std * again.std)
+    return dataclasses.replace(full, x_train=x_train, x_test=x_test, x_scale=x_scale)
+
+
+LOADERS = {
+    "cifar10": data.cifar10,
+    "cifar10-8x8": _small_cifar10,
+    "digits": data.digits,
+    "mnist": data.mnist,
+}
 INPUTS, PIXELS = 32 * 32 * 3, 28 * 28
 """Numbers that an image of CIFAR-10 or SVHN has, and one of MNIST or Fashion-MNIST."""
-TEST_FILES = {"cifar10": "test_batch.bin", "mnist": "t10k-images-idx3-ubyte"}
+TEST_FILES = {"cifar10": "test_batch.bin", "cifar10-8x8": "test_batch.bin", "mnist": "t10k-images-idx3-ubyte"}
 """That may hold fewer images than the official ones; digits come in one piece, with the package."""
 
 

@@ -34,7 +34,7 @@ class Network(NamedTuple):
     architecture
         "dense", "convolutional" or "residual".
     dataset
-        "cifar10", "digits" or "mnist".
+        "cifar10", "cifar10-8x8", "digits" or "mnist".
     depth
         Hidden layers; a residual network has 20 layers at any, the readout among them.
     num_train
@@ -83,7 +83,7 @@ class Network(NamedTuple):
         """Places at which a weight meets an image; of those of a residual network the most see few."""
         if self.architecture == "dense":
             return 1
-        every = {"cifar10": 1_024, "mnist": 784, "digits": 64}[self.dataset]
+        every = {"cifar10": 1_024, "cifar10-8x8": 64, "mnist": 784, "digits": 64}[self.dataset]
         return every // 7 if self.architecture == "residual" else every
 
 
