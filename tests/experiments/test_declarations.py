@@ -5,7 +5,7 @@ import importlib
 
 import pytest
 
-from widebnn import experiments
+from widebnn import data, experiments
 from widebnn.experiments import CLAIMS, EXPERIMENTS
 from widebnn.scale import SCALES
 
@@ -61,6 +61,7 @@ def test_experiments_of_several_data_sets_say_which(name, tmp_path, monkeypatch)
     experiment = EXPERIMENTS[name]
     for config in experiment.scales.values():
         parts = [set(experiment.observes(part)) for part in experiment.parts(config)]
+        assert all(hasattr(data, loader) for loader, _ in experiment.observes(config))
         assert all(len(part) == 1 for part in parts) and set.union(*parts) == set(experiment.observes(config))
     monkeypatch.setenv("WIDEBNN_DATA", "absent")
     with pytest.raises(NotADirectoryError, match="WIDEBNN_DATA must be a folder of data files"):

@@ -10,7 +10,7 @@ from flax import nnx
 
 from widebnn import data
 from widebnn._check import at_least, one_of
-from widebnn.experiments.settings.images import INPUTS, LOADERS, images
+from widebnn.experiments.settings.images import INPUTS, LOADERS, SOURCES, images
 from widebnn.models import BNN, CNN, FCN, WideResNet20
 
 __all__ = ["NETWORKS", "Network", "in_span", "network", "observed", "observes", "over_widths"]
@@ -88,8 +88,8 @@ class Network(NamedTuple):
 
 
 def observes(networks: Iterable[Network]) -> list[tuple[str, int]]:
-    """The data sets that networks observe, each with the numbers of images."""
-    return sorted({(network.dataset, network.num_train) for network in networks})
+    """The data sets that networks observe, by their loaders, each with the numbers of images."""
+    return sorted({(SOURCES[network.dataset], network.num_train) for network in networks})
 
 
 def over_widths(
