@@ -287,8 +287,8 @@ def mixing(results: Results) -> Iterator[Finding]:
             at = f"{quantity}, β = {beta:g}"
             for name in ("pCN", "pCNL"):
                 *narrower, (widest, most) = ess[name]
-                is_known = (pair for pair in narrower if math.isfinite(pair[0].value))
-                narrowest, least = next(is_known, (Measure(math.nan), None))
+                known = (pair for pair in narrower if math.isfinite(pair[0].value))
+                narrowest, least = next(known, (Measure(math.nan), None))
                 decides = (quantity, name, beta) == ("weights", "pCN", largest)
                 what = f"{name}, {at}: widest ÷ narrowest that is resolved"
                 chains = behind((least, most))
