@@ -11,7 +11,7 @@ __all__ = ["INPUTS", "LOADERS", "PIXELS", "SOURCES", "images"]
 
 
 def _small_cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> data.Dataset:
-    """CIFAR-10 of 8 × 8 pixels, each the mean over a square of 4 × 4; flat ones are (row, column, colour)."""
+    """CIFAR-10 in shape (8, 8, 3), pixels the means over squares of 4 × 4, or flat in that order."""
     full = data.cifar10(num_train, num_test, flatten=False)
     small = [x.reshape(-1, 8, 4, 8, 4, 3).mean((2, 4)) for x in (full.x_train, full.x_test)]
     again = standardisation(small[0], per_column=False)
@@ -31,7 +31,7 @@ SOURCES = {name: name for name in LOADERS} | {"cifar10-8x8": "cifar10"}
 """By name, the loader in `widebnn.data` whose files hold the images."""
 INPUTS, PIXELS = 32 * 32 * 3, 28 * 28
 """Numbers that an image of CIFAR-10 or SVHN has, and one of MNIST or Fashion-MNIST."""
-TEST_FILES = {"cifar10": "test_batch.bin", "cifar10-8x8": "test_batch.bin", "mnist": "t10k-images-idx3-ubyte"}
+TEST_FILES = {"cifar10": "test_batch.bin", "mnist": "t10k-images-idx3-ubyte"}
 """That may hold fewer images than the official ones; digits come in one piece, with the package."""
 
 
@@ -42,8 +42,8 @@ def images(dataset: str, num_train: int, num_test: int, *, flatten: bool = True)
     layers take it, or (height, width, channels).
     """
     load = partial(LOADERS[one_of(LOADERS, dataset=dataset)], num_train, flatten=flatten)
-    if dataset in TEST_FILES:
+    if (source := SOURCES[dataset]) in TEST_FILES:
         records = load(num_test=1).records
-        (held,) = (count for file, count in records.items() if file.startswith(TEST_FILES[dataset]))
+        (held,) = (count for file, count in records.items() if file.startswith(TEST_FILES[source]))
         num_test = min(at_least(1, num_test=num_test), held)
     return load(num_test=num_test)
