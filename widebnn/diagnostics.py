@@ -561,8 +561,9 @@ def principal_components(
 ) -> PrincipalComponents:
     """Scores of the draws on the first principal directions of all chains pooled.
 
-    A direction's sign is arbitrary; the one with its largest entry positive is taken, so that the same draws
-    always give the same picture.
+    Where features outnumber draws they come from the Gram matrix, the inner products of centred draws, so
+    that all weights of a wide network can be features. A direction's sign is arbitrary; the one with its
+    largest entry positive is taken, so that the same draws always give the same picture.
 
     Parameters
     ----------
@@ -591,11 +592,17 @@ def principal_components(
         )
     centred = pooled - pooled[:1]
     centred = centred - centred.mean(axis=0, keepdims=True)
-    left, singular, directions = jnp.linalg.svd(centred, full_matrices=False)
+    if centred.shape[0] < centred.shape[1]:
+        left, variances, _ = jnp.linalg.svd(jnp.matmul(centred, centred.T, precision="highest"))
+        scores = left * jnp.sqrt(variances)[None, :]
+    else:
+        left, singular, _ = jnp.linalg.svd(centred, full_matrices=False)
+        scores, variances = left * singular[None, :], singular**2
+    scores = scores[:, :num]
+    directions = jnp.matmul(scores.T, centred, precision="highest")
     largest = jnp.take_along_axis(directions, jnp.abs(directions).argmax(axis=1, keepdims=True), axis=1)
-    scores = left * (singular * jnp.sign(largest[:, 0]))[None, :]
-    explained = singular**2 / jnp.sum(singular**2)
-    return PrincipalComponents(scores[:, :num].reshape(*draws.shape[:2], num), explained[:num])
+    scores = scores * jnp.sign(largest[:, 0])[None, :]
+    return PrincipalComponents(scores.reshape(*draws.shape[:2], num), variances[:num] / jnp.sum(variances))
 
 
 class Band(NamedTuple):

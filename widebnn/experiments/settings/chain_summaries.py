@@ -126,10 +126,9 @@ def ess_per_step(draws: Float[np.ndarray, "chain draw *event"], num_steps: int) 
 def trace_summary(draws: Float[np.ndarray, "chain draw feature"], *, thin: int = 1) -> dict[str, Any]:
     """How steady the traces of the first two principal components are.
 
-    Of random projections these are a sketch of the components of all weights: with directions uniform on the
-    sphere, inner products of the projected draws are those of the draws up to a factor and an error of order
-    1/√(number of directions), and the scores of a component depend on these inner products alone. Components
-    whose variances lie closer together than that come out mixed.
+    In many dimensions the components of a finite run say less than they seem to. Directions that hold still
+    within each chain and differ between chains vary most, even where all chains are in equilibrium: compare
+    with chains of as many dimensions and steps at U = 0.
 
     Parameters
     ----------

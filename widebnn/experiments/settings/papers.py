@@ -106,7 +106,9 @@ STATED: dict[str, dict[str, Stated]] = {
         "widths": Stated((512, 1_024, 2_048, 4_096), "Pezzetti et al. 2024, Figure 3"),
         "step_size": Stated(0.1, "Pezzetti et al. 2024, Appendix B.1"),
         "num_steps": Stated(
-            (20_000,) * 3, "Pezzetti et al. 2025, Appendix B.1", "LMC runs with two dampings"
+            (20_000,) * 3,
+            "Pezzetti et al. 2025, Appendix B.1",
+            "LMC runs with two dampings, and pCN at U = 0 too",
         ),
         "num_checkpoints": Stated(4, "Pezzetti et al. 2025, Appendix B.1"),
         "num_chains": Stated(3, "Pezzetti et al. 2025, Appendix B.1"),
