@@ -102,7 +102,7 @@ class Convergence(Configuration):
             num_train=128,  # half of the paper's, and half of its widths: ratios as in the paper
             widths=(256, 512, 1_024),
             num_steps=(5_000,) * 5,
-            repeats=(0, 1, 2, 3, 4, 5),
+            repeats=tuple(range(8)),
             seed=2,
         ),
         "colab": Convergence(num_steps=(8_000,) * 5, thin=40),
