@@ -380,8 +380,18 @@ def test_principal_components_find_planted_axes(x64):
     np.testing.assert_allclose(components.explained, (eigenvalues / eigenvalues.sum())[:2], rtol=1e-10)
 
 
-def test_principal_components_have_one_sign(x64):
-    x = ar1(0.5, (2, 50, 4))
+def test_principal_components_from_inner_products_are_those_of_the_draws(x64):
+    x = 7 + ar1(0.5, (2, 12, 60), seed=3)
+    found = principal_components(x, num=3)
+    centred = np.asarray(x).reshape(24, 60) - np.asarray(x).mean(axis=(0, 1))
+    left, singular, _ = np.linalg.svd(centred, full_matrices=False)
+    np.testing.assert_allclose(found.explained, (singular**2 / np.sum(singular**2))[:3], rtol=1e-10)
+    np.testing.assert_allclose(np.abs(found.scores).reshape(24, 3), np.abs(left * singular)[:, :3], atol=1e-9)
+
+
+@pytest.mark.parametrize("num_features", [4, 150])
+def test_principal_components_have_one_sign(x64, num_features):
+    x = ar1(0.5, (2, 50, num_features))
     scores = principal_components(x).scores
     np.testing.assert_allclose(principal_components(-x).scores, -scores, atol=1e-12)
     np.testing.assert_allclose(principal_components(x[:, ::-1]).scores, scores[:, ::-1], atol=1e-12)

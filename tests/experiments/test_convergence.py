@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 import widebnn as wb
 from widebnn.experiments import (
@@ -16,7 +17,8 @@ from widebnn.experiments import (
     convergence_summary,
     trace_summary,
 )
-from widebnn.experiments.settings.chain_summaries import behind
+from widebnn.experiments.chains.convergence import PRIOR
+from widebnn.experiments.settings.chain_summaries import behind, counted
 from widebnn.experiments.settings.posterior import LMC
 from widebnn.study import Results, Rows, verdict
 
@@ -25,10 +27,11 @@ TINY = dataclasses.replace(
     num_train=8,
     num_test=2,
     widths=(4,),
-    samplers=("Langevin", "pCN"),
-    num_steps=(80,) * 2,
+    samplers=("Langevin", "pCN", PRIOR),
+    num_steps=(80,) * 3,
     thin=2,
     num_projections=3,
+    repeats=(0, 2),
 )
 
 
@@ -40,15 +43,29 @@ def flat(position):
 def test_rows_cover_the_grid_and_can_be_saved():
     rows = list(convergence(TINY))
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows
-    assert [(row["sampler"], row["step"]) for row in rows] == [
-        (name, step) for name in TINY.samplers for step in (20, 40, 60, 80)
+    assert [(row["repeat"], row["sampler"], row["step"]) for row in rows] == [
+        (repeat, name, step) for repeat in (0, 2) for name in TINY.samplers for step in (20, 40, 60, 80)
     ]
     for row in rows:
         assert 0 <= row["acceptance"] <= 1 and row["ms_per_step"] > 0
         for quantity in ("potential", "weights", "predictions"):
             assert row[f"rhat_squared_{quantity}"] is None or row[f"rhat_squared_{quantity}"] > 0
-        assert ("pc_traces" in row) == (row["step"] == 80)
-    assert np.shape(rows[-1]["pc_traces"]) == (2, TINY.num_chains, 40)
+        assert ("pc_between" in row) == (row["step"] == 80)
+        assert ("pc_traces" in row) == (row["step"] == 80 and row["repeat"] == 0)
+        assert row["acceptance"] == 1 or row["sampler"] != PRIOR
+    last = [row for row in rows if row["step"] == 80]
+    assert np.shape(last[0]["pc_traces"]) == (2, TINY.num_chains, 40)
+    assert len({row["pc_between"] for row in last}) == len(last)
+
+
+@pytest.mark.slow
+def test_components_are_those_of_all_weights(monkeypatch):
+    seen = []
+    inner = "widebnn.experiments.chains.convergence.trace_summary"
+    monkeypatch.setattr(inner, lambda draws, thin: seen.append(draws.shape) or {"pc_traces": []})
+    list(convergence(dataclasses.replace(TINY, samplers=("pCN",), num_steps=(80,))))
+    num_weights = 4 * (8 + 1)  # a unit has a weight for each direction that data span, and a bias
+    assert seen == 2 * [(TINY.num_chains, 40, num_weights)]
 
 
 @pytest.mark.slow
@@ -65,6 +82,9 @@ def test_samplers_start_from_the_same_draws_of_the_prior(monkeypatch):
         with pytest.raises(InterruptedError):
             list(convergence(dataclasses.replace(TINY, samplers=(name,), num_steps=(80,))))
     assert len(keys) > 1 and keys == len(keys) * keys[:1]
+    with pytest.raises(InterruptedError):
+        list(convergence(dataclasses.replace(TINY, repeats=(1,))))
+    assert keys[-1] != keys[0]
 
 
 def test_agreement_sees_what_each_statistic_sees():
@@ -110,18 +130,29 @@ def test_steadiness_of_noise_and_of_a_trend():
     assert np.shape(steady["pc_traces"]) == (2, 3, 200) and steady["pc_thin"] == 25
 
 
-def rows(pcn, pcnl, langevin):
-    """A number for the narrowest and one for the widest."""
+AT_ZERO = 0.5
+
+
+def rows(pcn, pcnl, langevin, num_repeats=4, scatter=0.01):
+    """A number for the narrowest and one for the widest, over repeats."""
     made = []
     dampings = dict.fromkeys(LMC.values(), langevin)
-    for name, numbers in {"pCN": pcn, "pCNL": pcnl, **dampings}.items():
+    signs = {"pCN": -1, PRIOR: 0}
+    for name, numbers in {"pCN": pcn, "pCNL": pcnl, **dampings, PRIOR: (1 + AT_ZERO,) * 2}.items():
         for width, number in zip((8, 64), numbers, strict=True):
-            row = {"width": width, "sampler": name, "step": 100}
-            for quantity in ("weights", "predictions"):
-                row |= {f"rhat_squared_{quantity}": number, f"rhat_squared_std_{quantity}": 0.01}
-                row |= {f"rhat_{quantity}": math.sqrt(number), f"ess_bulk_{quantity}": 9.0}
-            made.append(row | {"pc_drift": 1.0, "pc_between": number - 1})
+            offsets = signs.get(name, 1) * (1 if width == 64 else -1) * np.linspace(-1, 1, num_repeats)
+            for repeat, offset in enumerate(scatter * offsets):
+                row = {"width": width, "sampler": name, "step": 100, "repeat": repeat}
+                for quantity in ("weights", "predictions"):
+                    row |= {f"rhat_squared_{quantity}": number + offset}
+                    row |= {f"rhat_{quantity}": math.sqrt(number), f"ess_bulk_{quantity}": 9.0}
+                made.append(row | {"pc_between": number - 1 + offset})
     return made
+
+
+def results_of(made):
+    early = [row | {"step": 50, "rhat_squared_weights": 99.0} for row in made]
+    return Results(Rows([*reversed(made), *early]), {}, {})
 
 
 OPEN = "not testable at this scale"
@@ -138,27 +169,40 @@ OPEN = "not testable at this scale"
             {"pcn": (1.1, 1.6), "pcnl": (1.6, 1.6), "langevin": (1.6, 1.1)},
             {"P-F3": "not reproduced"} | dict.fromkeys(("P-F4", "P-F5", "P-F6"), "contradicted"),
         ),
-        (  # by less than what comes by chance where nothing is wrong
-            {"pcn": (1.5, 1.1), "pcnl": (1.15, 1.1), "langevin": (1.1, 1.4)},
-            {"P-F3": "reproduced", "P-F4": OPEN, "P-F5": "reproduced", "P-F6": OPEN},
+        (  # by less than the scatter of repeats
+            {"pcn": (1.5, 1.1), "pcnl": (1.15, 1.1), "langevin": (1.1, 1.4), "scatter": 0.3},
+            {"P-F3": "not reproduced"} | dict.fromkeys(("P-F4", "P-F5", "P-F6"), OPEN),
+        ),
+        (
+            {"pcn": (1.9, 1.1), "pcnl": (1.1, 1.05), "langevin": (1.1, 1.6), "num_repeats": 1},
+            dict.fromkeys(("P-F3", "P-F4", "P-F5", "P-F6"), OPEN),
         ),
     ],
 )
 def test_verdicts_follow_the_numbers(numbers, wanted):
-    results = Results(Rows(reversed(rows(**numbers))), {"num_projections": 100}, {})
+    results = results_of(rows(**numbers))
     claims = [claim for claim in CLAIMS if claim.experiment == "convergence"]
     assert [claim.id for claim in claims] == ["P-F3", "P-F4", "P-F5", "P-F6"]
     found = {claim.id: verdict(claim, claim.summarise(results)) for claim in claims}
     assert found == wanted
 
 
+def test_shares_count_by_what_they_exceed_those_at_no_potential():
+    made = rows((1.9, 1.9), (1.9, 1.9), (1.6, 1.6))
+    for row in made:
+        if row["sampler"] == PRIOR and row["width"] == 64:
+            row["pc_between"] += 0.2
+    (found,) = next(claim for claim in CLAIMS if claim.id == "P-F5").summarise(results_of(made))
+    assert found.value == pytest.approx(-0.2) and found.degrees == 3 and found.error < 0.01
+
+
 def test_the_chains_behind_a_row_are_those_that_it_compares():
     made = rows((1.9, 1.1), (1.1, 1.05), (1.1, 1.6))
     made += [row | {"width": 16, "rhat_weights": 7.0} for row in made if row["width"] == 8]
-    results, found = Results(Rows(made), {"num_projections": 100}, {}), {}
+    found = {}
     for claim in CLAIMS:
         if claim.id in ("P-F4", "P-F5", "P-F6"):
-            found[claim.id] = max(finding.chains.rhat**2 for finding in claim.summarise(results))
+            found[claim.id] = max(finding.chains.rhat**2 for finding in claim.summarise(results_of(made)))
     assert found == pytest.approx({"P-F4": 1.6, "P-F5": 1.9, "P-F6": 1.9})
 
 
@@ -167,7 +211,8 @@ def test_the_chains_behind_a_row_are_those_that_it_compares():
     [
         ({"samplers": ("HMC",), "num_steps": (80,)}, ["sampler", "'HMC'", "'pCNL'"]),
         ({"num_steps": (80,)}, ["num_steps", "one entry for each", "(80,)"]),
-        ({"num_steps": (80, 63)}, ["num_steps", "at least 64", "63"]),
+        ({"num_steps": (80, 80, 63)}, ["num_steps", "at least 64", "63"]),
+        ({"repeats": (-1,)}, ["repeats", "at least 0", "-1"]),
         ({"num_chains": 1}, ["num_chains", "at least 2"]),
         ({"num_checkpoints": 0}, ["num_checkpoints", "at least 1"]),
         ({"num_projections": 1}, ["num_projections", "at least 2"]),
@@ -192,3 +237,25 @@ def test_bad_configurations_are_refused_where_they_are_made(change, words):
 )
 def test_of_the_chains_behind_a_number_the_worst_is_known_where_all_are(ess, rhat, known):
     assert behind(ess, rhat) == behind(iter(ess), iter(rhat)) == known
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("true", [100, 400])
+def test_estimates_of_effective_samples_scatter_by_as_much_as_is_said(true):
+    num_chains, num_draws, num, repeats = 4, 1_000, 100, 40
+    ratio = true / num_draws
+    a = (1 - ratio) / (1 + ratio)
+    rng, alone, least = np.random.default_rng(0), [], []
+    for _ in range(repeats):
+        noise = rng.normal(size=(num_chains, num_draws, num))
+        noise[:, 1:] *= math.sqrt(1 - a**2)
+        chains = lfilter([1.0], [1.0, -a], noise, axis=1)
+        ess = sum(np.asarray(wb.effective_sample_size(chain[None])) for chain in chains)
+        alone.append(ess)
+        least.append(ess.min())
+    assert counted(None).error is None and math.isnan(counted(None).value)
+    said = counted(num_chains * true).error
+    assert 0.6 * said < np.std(alone) < 1.2 * said
+    # An error of forty is known to a tenth, and its law is a limit.
+    said = counted(float(np.mean(least)), least_of=num).error
+    assert abs(np.std(least) / said - 1) < 0.5

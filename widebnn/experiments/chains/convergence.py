@@ -190,12 +190,12 @@ def _compared(config: Convergence, draws: Draws) -> Rows:
     return rows
 
 
-BETWEEN = "share of variance between chains"
-ERRORS = "Errors are from the scatter of repeats, judged by Student's t. "
+BETWEEN = "share of variance between chains over that at U = 0"
+ERRORS = "Errors are from the scatter of repeats, judged by Student's t."
 EXCESS = (
     "The share of the variance of the first two principal components of all weights that the potential sees "
     "that is between chains, less that of chains of pCN at U = 0 of as many weights and steps: even those "
-    "seem apart in components that are chosen for their variance among many. " + ERRORS
+    "seem apart in components that are chosen for their variance among many. " + ERRORS + " "
 )
 
 
@@ -215,17 +215,22 @@ EXCESS = (
     page="08-convergence#fig-rhat",
 )
 def disagreement(results: Results) -> Iterator[Finding]:
+    def rhat(name: str, quantity: str) -> Float[np.ndarray, "repeat width"]:
+        return _at_the_end(results, name, f"rhat_squared_{quantity}")
+
+    def finding(what: str, name: str, quantity: str, place: int, less: int | None = None, **bounds: float):
+        found, places = rhat(name, quantity), [place] if less is None else [place, less]
+        values = found[:, place] - (0 if less is None else found[:, less])
+        chains = _chains(results, *((name, place) for place in places), quantity=quantity)
+        return _finding(results, what, values, chains=chains, **bounds)
+
     for quantity in ("weights", "predictions"):
-        pcn, pcnl = (_at_the_end(results, name, f"rhat_squared_{quantity}") for name in ("pCN", "pCNL"))
-        less = pcn[:, -1] - pcn[:, 0]
-        yield _finding(results, f"pCN, {quantity}: widest less narrowest", less, below=0)
-        yield _finding(results, f"pCN, {quantity}: widest", pcn[:, -1], below=1.2)
-        greatest = pcnl[:, pcnl.mean(axis=0).argmax()]
-        yield _finding(results, f"pCNL, {quantity}: greatest over widths", greatest, below=1.2)
+        what, highest = f"pCN, {quantity}: widest", int(rhat("pCNL", quantity).mean(axis=0).argmax())
+        yield finding(f"{what} less narrowest", "pCN", quantity, -1, 0, below=0)
+        yield finding(what, "pCN", quantity, -1, below=1.2)
+        yield finding(f"pCNL, {quantity}: greatest over widths", "pCNL", quantity, highest, below=1.2)
     for lmc, name in LMC.items():  # the claim is not of predictions
-        rhat = _at_the_end(results, name, "rhat_squared_weights")
-        more = rhat[:, -1] - rhat[:, 0]
-        yield _finding(results, f"{lmc}, weights: widest less narrowest", more, above=0)
+        yield finding(f"{lmc}, weights: widest less narrowest", name, "weights", -1, 0, above=0)
 
 
 @convergence.claim(
@@ -289,11 +294,11 @@ def _excess(results: Results, sampler: str) -> Float[np.ndarray, "repeat width"]
     return _at_the_end(results, sampler, "pc_between") - _at_the_end(results, PRIOR, "pc_between")
 
 
-def _chains(results: Results, *compared: tuple[str, int]) -> Chains:
-    """Of the weights, at these places among the widths, in the worst repeat."""
+def _chains(results: Results, *compared: tuple[str, int], quantity: str = "weights") -> Chains:
+    """Of a quantity, under these samplers at these places among the widths, in the worst repeat."""
     ess, rhat = (
         [number for name, place in compared for number in _at_the_end(results, name, column)[:, place]]
-        for column in ("ess_bulk_weights", "rhat_weights")
+        for column in (f"ess_bulk_{quantity}", f"rhat_{quantity}")
     )
     return behind(ess, rhat)
 

@@ -18,6 +18,7 @@ from widebnn.experiments.settings.chain_summaries import (
     LEAST_DRAWS,
     behind,
     convergence_summary,
+    counted,
     is_resolved,
 )
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTest, Seed, Thin
@@ -453,7 +454,7 @@ def stays(results: Results) -> Iterator[Finding]:
     rule="By the least effective samples per step over random projections of θ, chain by chain as in the "
     "paper and mean over chains. The largest ratio over the numbers of images decides: it has to be "
     "above 100, half of the paper's. It is resolved where each chain has 150 of the worst projection on its "
-    "own.",
+    "own. Its error is that of the least of as many estimates, by AR(1) chains.",
     would_change="Chains of the paper's length, on an accelerator: the least of a hundred short estimates is "
     "their floor.",
     page="09-width-data-architecture#fig-gain-architecture",
@@ -465,7 +466,8 @@ def worst_projections(results: Results) -> Iterator[Finding]:
         each = [ess and ess * row["step"] for ess, row in zip(worst, (phi, theta), strict=True)]
         together = [ess and ess * results.config["num_chains"] for ess in each]
         chains = behind(together, [row["rhat_projections"] for row in (phi, theta)])
-        gain = Measure(worst[0] or math.nan) / (worst[1] or math.nan)
+        in_phi, in_theta = (counted(ess, results.config["num_projections"]) for ess in together)
+        gain = in_phi / in_theta
         what = f"ESS of the worst projection, φ ÷ θ, {num_train:,} images"
         gains.append(Finding(what, gain, above=1, resolved=is_resolved(*each), chains=chains))
     largest = max(gains, key=lambda gain: gain.value)

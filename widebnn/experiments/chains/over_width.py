@@ -18,7 +18,13 @@ from widebnn import samplers
 from widebnn._check import one_of
 from widebnn._failures import ChainWarning
 from widebnn.diagnostics import band, effective_sample_size, random_projections
-from widebnn.experiments.settings.chain_summaries import behind, bulk_and_tail, is_resolved, mean_of_chains
+from widebnn.experiments.settings.chain_summaries import (
+    behind,
+    bulk_and_tail,
+    counted,
+    is_resolved,
+    mean_of_chains,
+)
 from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed, Thin
 from widebnn.experiments.settings.images import INPUTS, images
 from widebnn.experiments.settings.posterior import LMC, Posterior, one_layer, size
@@ -275,7 +281,8 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
     "widest network than in the narrowest that is resolved, and at the widest LMC has less than pCN. That of "
     "pCN, of the weights at the largest β, decides. Resolved are 150 effective samples, which stand for a "
     "hundred, of the weights also in bulk and tail. One chain each; the error of a mean over projections is "
-    "from their range. LMC runs with γ = 1, and with 0.01, the published default.",
+    "from their range, that of one over predictions as large as of a single one, by AR(1) chains. LMC runs "
+    "with γ = 1, and with 0.01, the published default.",
     would_change="A million steps per chain, as in the paper, those of LMC above all, and β = 0.1.",
     page="07-cifar10-over-width#fig-ess",
 )
@@ -306,7 +313,7 @@ def mixing(results: Results) -> Iterator[Finding]:
     paper="the performance of pCNL is not striking enough to justify its high computational cost",
     rule="By effective samples of the weights per second at β = 0.2, in the widest network: pCN ÷ pCNL "
     "decides: it has to be above 1. Resolved are 150 effective samples in bulk and tail. Shown is how much "
-    "longer a step of pCNL takes.",
+    "longer a step of pCNL takes, by one run each, whose error is not known and not counted.",
     would_change="A step size tuned for each.",
     page="07-cifar10-over-width#fig-ess",
 )
@@ -339,6 +346,6 @@ def _resolved(results: Results, rows: Rows, quantity: str) -> list[tuple[Measure
             spread = row["ess_high_weights"] - row["ess_low_weights"]
             measure = Measure(per_step[0], spread / ranges)
         else:  # those of one image after another are not independent
-            measure = Measure(per_step[0])
+            measure = counted(every[0]) / steps[row["sampler"]]
         found.append((measure, behind(every).ess))
     return found

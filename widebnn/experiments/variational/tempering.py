@@ -20,7 +20,7 @@ from widebnn.experiments.variational.tempered_fits import (
     entropies,
     flat,
 )
-from widebnn.study import Cost, Finding, Results, Row, experiment
+from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Count
 
 __all__ = ["Tempering", "tempering"]
@@ -28,6 +28,7 @@ __all__ = ["Tempering", "tempering"]
 MEAN_EDGES = np.linspace(-2, 2, 81)
 STD_EDGES = np.linspace(0, 0.6, 61)
 NUM_UNITS = 60
+NUM_CLASSES = 10  # of each of the data sets
 
 
 class Tempering(TemperedFits):
@@ -117,7 +118,8 @@ tempering.claim(
     number="0.2",
     rule="At the largest τ the mean deviation is within a twentieth of the prior's, the means are below a "
     "twentieth of it and hardly a deviation lies below half of it; at the smallest τ most do, and the means "
-    "are larger. Errors are those of repeats, judged by Student's t; shares are those of the first.",
+    "are larger. Errors are those of repeats, judged by Student's t; shares are those of the first, with "
+    "binomial errors.",
     would_change="τ down to 1e-6, and the deviation of 0.2 that Appendix C.3 states for this figure.",
     page="19-tempering#fig-tempering-weights",
 )
@@ -131,8 +133,10 @@ def weights_over_tau(results: Results) -> Iterator[Finding]:
     grown = norm[0] / norm[-1]
     yield Finding("root mean square of μ, smallest τ ÷ largest", grown, above=1, degrees=degrees)
     taus = min(rows.values("tau")), max(rows.values("tau"))
-    histograms = (rows.one(tau=tau, repeat=0)["weights"] for tau in taus)
-    cold, warm = (sum(np.array(h["std"])[np.array(h["std_edges"])[1:] <= prior / 2]) for h in histograms)
+    num_weights = results.config["width"] * (PIXELS + NUM_CLASSES)
+    cold, warm = (
+        _share_below(prior / 2, rows.one(tau=tau, repeat=0)["weights"], num_weights) for tau in taus
+    )
     yield Finding("share of σ below half the prior's, smallest τ", cold, above=0.5)
     yield Finding("share of σ below half the prior's, largest τ", warm, below=0.01)
 
@@ -146,6 +150,12 @@ tempering.claim(
     rule=RULE_OF_ENTROPIES,
     page="19-tempering#fig-tempering-entropy",
 )(entropies)
+
+
+def _share_below(bound: float, histograms: Row, num_weights: int) -> Measure:
+    """Of the deviations, with its binomial error; that of a share of none is one in `num_weights`."""
+    share = float(sum(np.array(histograms["std"])[np.array(histograms["std_edges"])[1:] <= bound]))
+    return Measure(share, max(math.sqrt(share * (1 - share) / num_weights), 1 / num_weights))
 
 
 def _weights(posterior: vi.MeanField) -> Row:
