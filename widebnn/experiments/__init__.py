@@ -17,6 +17,7 @@ from widebnn.experiments.chains.rivals import Rivals, rivals
 from widebnn.experiments.chains.step_cost import StepCost, step_cost
 from widebnn.experiments.chains.unitwise import Unitwise, unitwise
 from widebnn.experiments.chains.whitening import Whitening, whitening
+from widebnn.experiments.errata import misprints  # noqa: F401 (identities are registered where they are defined)
 from widebnn.experiments.errata.algorithms import Algorithms, algorithms
 from widebnn.experiments.errata.published_pcnl import (
     PublishedPCNL,
@@ -148,10 +149,10 @@ _EVERY = (
 )
 # fmt: on
 ORDER = """
-H-F2 H-F3 H-T2.1 H-P2.2 H-P2.3 H-P3.1 H-F5 H-F6 H-F7a H-F7b H-F7c H-F7d H-F8a H-F8b H-F8c H-F9 H-F10 H-F11a
-H-F11b H-AB H-AC H-AD H-AE1 H-AE2 H-E5 H-ES
-P-T2.1 P-T2.2 P-T3.1 P-A1 P-A2 P-F1 P-F2 P-F3 P-F4 P-F5 P-F6 P-C P-X
-V-P2 V-T1 V-T2 V-C V-F1 V-F2 V-F3 V-F4 V-F5 V-F6a V-F6b V-A1
+H-F1 H-F2 H-F3 H-T2.1 H-P2.2 H-P2.3 H-P3.1 H-F4 H-F5 H-F6 H-F7a H-F7b H-F7c H-F7d H-F8a H-F8b H-F8c H-F9 H-F10
+H-F11a H-F11b H-AB H-AC H-AD H-AE1 H-AE2 H-E5 H-ES H-EJ
+P-T2.1 P-T2.2 P-T3.1 P-A1 P-A2 P-F1 P-F2 P-F3 P-F4 P-F5 P-F6 P-C P-X P-E9 P-ER P-ES P-EC
+V-P2 V-T1 V-T2 V-C V-F1 V-F2 V-F3 V-F4 V-F5 V-F6a V-F6b V-A1 V-EW
 X-1 X-2 X-3 X-4 X-5 X-6 X-7
 """
 

@@ -52,8 +52,7 @@ ask for a larger estimate, `widebnn.diagnostics.LEAST_RESOLVED`, a guard tested 
 samples are known. Chains are called converged where R̂, mean over what is counted, is below 1.01 and there
 are 400 effective samples; R̂ is not known where a chain is alone or the run did not keep it. What no paper
 claims cannot be reproduced: what they left open is answered or open, and what this book claims holds or
-fails. Figures 1 and 4 of {{cite:t}}`hron2022` are drawings of what the
-theorems say, and have no row.
+fails.
 
 {meanings}
 

@@ -18,7 +18,7 @@ from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumTra
 from widebnn.experiments.settings.images import images
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
-from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment, vanishing
+from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment, exponent, vanishing
 from widebnn.study.configuration import Configuration, Count, Counts, Fraction, NonNegative
 
 __all__ = ["Theorems", "theorems"]
@@ -76,7 +76,7 @@ def _cost(c: Theorems) -> Cost:
             num_steps=200,
             burn_in=50,
         ),
-        "laptop": Theorems(),
+        "laptop": Theorems(seed=1),
         "colab": Theorems(
             num_train=32,
             widths=(256, 512, 1_024, 2_048, 4_096, 8_192),
@@ -144,6 +144,30 @@ theorems.claim(
     "narrowest network to the widest.",
     page="05-infinite-width#fig-approach",
 )(vanish("Wasserstein"))
+
+
+@theorems.claim(
+    "H-F1",
+    where="Figure 1",
+    claim="In parameter space a wide Bayesian network is simple once it is reparametrised: the divergence of "
+    "its prior from its posterior vanishes in φ, and in θ it does not.",
+    paper="an entry in a table of central results, by Theorem 2.1",
+    rule="Of both divergences, φ ÷ θ: its exponent in the width decides, below 0. Shown is that in θ, widest "
+    "÷ narrowest: above a half.",
+    page="06-theorems#fig-theorem-kl",
+)
+def simple_in_phi(rows: Rows) -> Iterator[Finding]:
+    gaps = rows.where(quantity="KL in θ")
+    in_theta = [
+        Measure(gap.value + limit.value, gap.error)
+        for gap, limit in zip(gaps.over("width", "value", "error"), gaps.over("width", "limit"), strict=True)
+    ]
+    in_phi = rows.where(quantity="KL in φ").over("width", "value", "error")
+    ratio = [phi / theta for phi, theta in zip(in_phi, in_theta, strict=True)]
+    slope = exponent(sorted(gaps.values("width")), ratio)
+    yield Finding("KL, φ ÷ θ: exponent in the width", slope, below=0, decides=True)
+    yield Finding("KL in θ, widest ÷ narrowest", in_theta[-1] / in_theta[0], above=0.5)
+
 
 theorems.claim(
     "H-T2.1",
