@@ -3,7 +3,6 @@
 Each is an identity of `widebnn.experiments.identities`, on the same random problems in float64.
 """
 
-import arviz
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,8 +11,6 @@ from jax.scipy.stats import multivariate_normal, norm
 
 from widebnn import targets
 from widebnn.experiments.theory.identities import at_draws, difference, identity, network
-
-__all__ = []
 
 ERRATUM = "On random problems in float64: below 1e-9, and as printed above 0.01."
 
@@ -157,6 +154,8 @@ def _bracket(rng_key, *problem) -> tuple[float, float]:
     page="24-errata",
 )
 def _rhat(rng_key, n: int, *problem) -> tuple[float, float]:
+    import arviz
+
     noise = np.asarray(jax.random.normal(rng_key, (3, n + 10)), float)
     draws = noise + np.array([-1.0, 0.0, 1.0])[:, None]
     num = draws.shape[1]
