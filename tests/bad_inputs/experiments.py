@@ -75,7 +75,7 @@ ROWS = [
         "experiments.Convergence",
         (kw(samplers=("HMC",)), "sampler…'pCN'…'HMC'"),
         (kw(num_steps=(1,)), "num_steps…one entry for each…(1,)"),
-        (kw(num_steps=(1,) * 4), "num_steps…at least 800…(1, 1, 1, 1)"),
+        (kw(num_steps=(1,) * 5), "num_steps…at least 800…(1, 1, 1, 1, 1)"),
         (kw(num_chains=1), "num_chains…at least 2…1"),
         (kw(num_projections=1), "num_projections…at least 2…1"),
         (kw(num_checkpoints=0), "num_checkpoints…at least 1…0"),

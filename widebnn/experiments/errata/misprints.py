@@ -193,7 +193,7 @@ def _per_step(rng_key, n: int, thin: int, d_out: int, noise_std: float) -> tuple
     "log ratio of pCN's moves at U = 0 against zero",
     "P-EC",
     where="Published code, on one device",
-    claim="An acceptance ratio by densities has the prior's and the proposal's; one is left out.",
+    claim="An acceptance ratio of densities has the prior's and the proposal's; one device omits the first.",
     paper="the prior's term inside the branch for several devices",
     errs=True,
     rule="log p(v) + log q(u | v) − log p(u) − log q(v | u) of pCN's proposal q and the prior p, in units of "
