@@ -454,7 +454,7 @@ def stays(results: Results) -> Iterator[Finding]:
     rule="By the least effective samples per step over random projections of θ, chain by chain as in the "
     "paper and mean over chains. The largest ratio over the numbers of images decides: it has to be "
     "above 100, half of the paper's. It is resolved where each chain has 150 of the worst projection on its "
-    "own. Its error is that of the least of as many estimates, by AR(1) chains.",
+    "own.",
     would_change="Chains of the paper's length, on an accelerator: the least of a hundred short estimates is "
     "their floor.",
     page="09-width-data-architecture#fig-gain-architecture",

@@ -281,8 +281,7 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
     "widest network than in the narrowest that is resolved, and at the widest LMC has less than pCN. That of "
     "pCN, of the weights at the largest β, decides. Resolved are 150 effective samples, which stand for a "
     "hundred, of the weights also in bulk and tail. One chain each; the error of a mean over projections is "
-    "from their range, that of one over predictions as large as of a single one, by AR(1) chains. LMC runs "
-    "with γ = 1, and with 0.01, the published default.",
+    "from their range. LMC runs with γ = 1, and with 0.01, the published default.",
     would_change="A million steps per chain, as in the paper, those of LMC above all, and β = 0.1.",
     page="07-cifar10-over-width#fig-ess",
 )
@@ -313,7 +312,7 @@ def mixing(results: Results) -> Iterator[Finding]:
     paper="the performance of pCNL is not striking enough to justify its high computational cost",
     rule="By effective samples of the weights per second at β = 0.2, in the widest network: pCN ÷ pCNL "
     "decides: it has to be above 1. Resolved are 150 effective samples in bulk and tail. Shown is how much "
-    "longer a step of pCNL takes, by one run each, whose error is not known and not counted.",
+    "longer a step of pCNL takes.",
     would_change="A step size tuned for each.",
     page="07-cifar10-over-width#fig-ess",
 )

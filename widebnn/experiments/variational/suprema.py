@@ -114,9 +114,8 @@ def suprema(config: Suprema) -> Iterator[Row]:
     claim="The suprema of the ELBO and of its limit differ by at most C p/N.",
     paper="a bound",
     rule="N times the gap is at all N and p below 1.5 times the outputs' variance under the best limit, and "
-    "the search for that limit is certified to a twentieth of the gap; what the certificate leaves open is "
-    "the gap's error. At the largest N the exponent of the gap in p, with an error by residuals, is below "
-    "1.15.",
+    "the search for that limit is certified to a twentieth of the gap. At the largest N the exponent of the "
+    "gap in p is below 1.15.",
     page="18-plain-elbo#fig-suprema",
 )
 def differ_by_the_variance(rows: Rows) -> Iterator[Finding]:

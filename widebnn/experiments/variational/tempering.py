@@ -118,8 +118,7 @@ tempering.claim(
     number="0.2",
     rule="At the largest τ the mean deviation is within a twentieth of the prior's, the means are below a "
     "twentieth of it and hardly a deviation lies below half of it; at the smallest τ most do, and the means "
-    "are larger. Errors are those of repeats, judged by Student's t; shares are those of the first, with "
-    "binomial errors.",
+    "are larger. Errors are those of repeats, judged by Student's t; shares are those of the first.",
     would_change="τ down to 1e-6, and the deviation of 0.2 that Appendix C.3 states for this figure.",
     page="19-tempering#fig-tempering-weights",
 )
