@@ -254,7 +254,7 @@ def test_estimates_of_effective_samples_scatter_by_as_much_as_is_said(true):
         alone.append(ess)
         least.append(ess.min())
     assert counted(None).error is None and math.isnan(counted(None).value)
-    said = counted(num_chains * true).error
+    said = counted(float(num_chains * true)).error
     assert 0.6 * said < np.std(alone) < 1.2 * said
     # An error of forty is known to a tenth, and its law is a limit.
     said = counted(float(np.mean(least)), least_of=num).error

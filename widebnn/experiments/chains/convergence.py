@@ -218,7 +218,9 @@ def disagreement(results: Results) -> Iterator[Finding]:
     def rhat(name: str, quantity: str) -> Float[np.ndarray, "repeat width"]:
         return _at_the_end(results, name, f"rhat_squared_{quantity}")
 
-    def finding(what: str, name: str, quantity: str, place: int, less: int | None = None, **bounds: float):
+    def finding(
+        what: str, name: str, quantity: str, place: int, less: int | None = None, **bounds: float | int
+    ):
         found, places = rhat(name, quantity), [place] if less is None else [place, less]
         values = found[:, place] - (0 if less is None else found[:, less])
         chains = _chains(results, *((name, place) for place in places), quantity=quantity)
