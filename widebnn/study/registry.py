@@ -220,7 +220,7 @@ class Registry:
         >>> import widebnn as wb
         >>> folder = wb.experiments.results_folder()
         >>> wb.experiments.ledger(folder)[0].claim.id
-        'H-F2'
+        'H-F1'
         """
         folder = check_folder(results, must_exist=True)
         found = {}
