@@ -73,7 +73,7 @@ def identities(config: Identities) -> Iterator[Row]:
       eigenvalues of a step, against √(1 + ‖XᵀX‖/σ²) (Appendix D), the relative difference;
     - "minibatches": the sum of the objectives of minibatches against the ELBO, and sampled gradients against
       its own (Huix et al. 2022, Algorithm 1), the largest relative difference;
-    - what is misprinted, in `widebnn.experiments.errata.misprints`.
+    - what is misprinted, in ``widebnn/experiments/errata/misprints.py``.
     """
     for size in config.sizes:
         rng_key = jax.random.key(config.seed)
