@@ -592,7 +592,7 @@ def principal_components(
         )
     centred = pooled - pooled[:1]
     centred = centred - centred.mean(axis=0, keepdims=True)
-    if centred.shape[0] < centred.shape[1]:
+    if centred.shape[0] < centred.shape[1]:  # by SVD too, whose values are in order and not below zero
         left, variances, _ = jnp.linalg.svd(jnp.matmul(centred, centred.T, precision="highest"))
         scores = left * jnp.sqrt(variances)[None, :]
     else:

@@ -18,7 +18,7 @@ from widebnn.experiments import (
     trace_summary,
 )
 from widebnn.experiments.chains.convergence import PRIOR
-from widebnn.experiments.settings.chain_summaries import behind, counted
+from widebnn.experiments.settings.chain_summaries import behind, ess_with_error
 from widebnn.experiments.settings.posterior import LMC
 from widebnn.study import Results, Rows, verdict
 
@@ -151,8 +151,12 @@ def rows(pcn, pcnl, langevin, num_repeats=4, scatter=0.01):
 
 
 def results_of(made):
+    """With rows of an earlier checkpoint, and chains of pCN that are longer than the others."""
     early = [row | {"step": 50, "rhat_squared_weights": 99.0} for row in made]
-    return Results(Rows([*reversed(made), *early]), {}, {})
+    for row in early:
+        del row["pc_between"]
+    late = [row | {"step": 200} if row["sampler"] == "pCN" else row for row in reversed(made)]
+    return Results(Rows([*late, *early]), {}, {})
 
 
 OPEN = "not testable at this scale"
@@ -253,9 +257,9 @@ def test_estimates_of_effective_samples_scatter_by_as_much_as_is_said(true):
         ess = sum(np.asarray(wb.effective_sample_size(chain[None])) for chain in chains)
         alone.append(ess)
         least.append(ess.min())
-    assert counted(None).error is None and math.isnan(counted(None).value)
-    said = counted(float(num_chains * true)).error
+    assert ess_with_error(None).error is None and math.isnan(ess_with_error(None).value)
+    said = ess_with_error(float(num_chains * true)).error
     assert 0.6 * said < np.std(alone) < 1.2 * said
     # An error of forty is known to a tenth, and its law is a limit.
-    said = counted(float(np.mean(least)), least_of=num).error
+    said = ess_with_error(float(np.mean(least)), least_of=num).error
     assert abs(np.std(least) / said - 1) < 0.5

@@ -307,6 +307,6 @@ def _chains(results: Results, *compared: tuple[str, int], quantity: str = "weigh
 
 def _at_the_end(results: Results, sampler: str, column: str) -> Float[np.ndarray, "repeat width"]:
     """A column of the last rows of a sampler, in the order of width; NaN where no chain moves."""
-    last = results.rows.where(sampler=sampler, step=max(results.rows.values("step")))
+    last = (row for row in results.rows.where(sampler=sampler) if "pc_between" in row)
     in_order = Rows(sorted(last, key=lambda row: (row["repeat"], row["width"])))
     return in_order.column(column).astype(float).reshape(len(in_order.values("repeat")), -1)

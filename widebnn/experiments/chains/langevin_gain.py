@@ -18,7 +18,7 @@ from widebnn.experiments.settings.chain_summaries import (
     LEAST_DRAWS,
     behind,
     convergence_summary,
-    counted,
+    ess_with_error,
     is_resolved,
 )
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTest, Seed, Thin
@@ -466,7 +466,7 @@ def worst_projections(results: Results) -> Iterator[Finding]:
         each = [ess and ess * row["step"] for ess, row in zip(worst, (phi, theta), strict=True)]
         together = [ess and ess * results.config["num_chains"] for ess in each]
         chains = behind(together, [row["rhat_projections"] for row in (phi, theta)])
-        in_phi, in_theta = (counted(ess, results.config["num_projections"]) for ess in together)
+        in_phi, in_theta = (ess_with_error(ess, results.config["num_projections"]) for ess in together)
         gain = in_phi / in_theta
         what = f"ESS of the worst projection, φ ÷ θ, {num_train:,} images"
         gains.append(Finding(what, gain, above=1, resolved=is_resolved(*each), chains=chains))

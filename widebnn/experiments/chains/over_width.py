@@ -21,7 +21,7 @@ from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.experiments.settings.chain_summaries import (
     behind,
     bulk_and_tail,
-    counted,
+    ess_with_error,
     is_resolved,
     mean_of_chains,
 )
@@ -345,6 +345,6 @@ def _resolved(results: Results, rows: Rows, quantity: str) -> list[tuple[Measure
             spread = row["ess_high_weights"] - row["ess_low_weights"]
             measure = Measure(per_step[0], spread / ranges)
         else:  # those of one image after another are not independent
-            measure = counted(every[0]) / steps[row["sampler"]]
+            measure = ess_with_error(every[0]) / steps[row["sampler"]]
         found.append((measure, behind(every).ess))
     return found

@@ -17,8 +17,8 @@ __all__ = [
     "behind",
     "bulk_and_tail",
     "convergence_summary",
-    "counted",
     "ess_per_step",
+    "ess_with_error",
     "finite",
     "is_resolved",
     "mean_of_chains",
@@ -112,7 +112,7 @@ def behind(ess: Iterable[float | None], rhat: Iterable[float | None] = (None,)) 
     return Chains(known(min, ess), known(max, rhat))
 
 
-def counted(ess: float | None, least_of: int = 1) -> Measure:
+def ess_with_error(ess: float | None, least_of: int = 1) -> Measure:
     """An estimated number of effective samples with its standard error; NaN where chains do not move.
 
     Estimates of AR(1) chains scatter by 3/√ESS of their mean, within a fifth from 100 effective samples to

@@ -157,14 +157,9 @@ theorems.claim(
     page="06-theorems#fig-theorem-kl",
 )
 def simple_in_phi(rows: Rows) -> Iterator[Finding]:
-    gaps = rows.where(quantity="KL in θ")
-    in_theta = [
-        Measure(gap.value + limit.value, gap.error)
-        for gap, limit in zip(gaps.over("width", "value", "error"), gaps.over("width", "limit"), strict=True)
-    ]
-    in_phi = rows.where(quantity="KL in φ").over("width", "value", "error")
-    ratio = [phi / theta for phi, theta in zip(in_phi, in_theta, strict=True)]
-    slope = exponent(sorted(gaps.values("width")), ratio)
+    in_phi, in_theta = rows.where(quantity="KL in φ"), _in_theta(rows)
+    each = zip(in_phi.over("width", "value", "error"), in_theta, strict=True)
+    slope = exponent(sorted(in_phi.values("width")), [phi / theta for phi, theta in each])
     yield Finding("KL, φ ÷ θ: exponent in the width", slope, below=0, decides=True)
     yield Finding("KL in θ, widest ÷ narrowest", in_theta[-1] / in_theta[0], above=0.5)
 
@@ -205,12 +200,19 @@ def divergence_in_theta(rows: Rows) -> Iterator[Finding]:
     of_theta = rows.where(quantity="KL in θ")
     limit = of_theta.where(width=max(of_theta.values("width")))[0]["limit"]
     gaps = of_theta.over("width", "value", "error")
-    whole = Measure(gaps[-1].value + limit, gaps[-1].error)
+    whole = _in_theta(rows)[-1]
     phi = rows.where(quantity="KL in φ").over("width", "value", "error")[-1]
     first, last = (Measure(abs(gap.value), gap.error) for gap in (gaps[0], gaps[-1]))
     yield Finding("KL at the widest ÷ closed form", whole / limit, above=0.99, below=1.01)
     yield Finding("distance from the closed form, widest ÷ narrowest", last / first, below=0.5)
     yield Finding("KL at the widest, θ ÷ φ", whole / phi, above=10)
+
+
+def _in_theta(rows: Rows) -> list[Measure]:
+    """KL(N(0, I) ‖ P(θ | D)) over width: rows have what it differs from its limit by."""
+    found = rows.where(quantity="KL in θ")
+    each = zip(found.over("width", "value", "error"), found.over("width", "limit"), strict=True)
+    return [Measure(gap.value + limit.value, gap.error) for gap, limit in each]
 
 
 theorems.claim(
