@@ -123,6 +123,12 @@ ROWS = [
         (kw(networks=(CASE.network,), num_rounds=1), "num_rounds…at least 2…1"),
         (kw(networks=()), "networks…at least one entry…()"),
     ),
+    *refused(
+        "experiments.GradientGain",
+        (kw(num_chains=1), "num_chains…at least 2…1"),
+        (kw(num_rounds=1), "num_rounds…at least 2…1"),
+        (kw(step_size=0.0), "step_size…above 0…0.0"),
+    ),
     *refused("experiments.Theorems", (kw(num_chains=1), "num_chains…at least 2…1")),
     *refused(
         "experiments.Identities",

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from widebnn.experiments import CLAIMS, Network, StepCost, step_cost
-from widebnn.experiments.chains.step_cost import TARGETS, median_error
-from widebnn.experiments.settings.step_times import step_times
+from widebnn.experiments.chains.step_cost import TARGETS
+from widebnn.experiments.settings.step_times import median_error, step_times
 from widebnn.samplers._base import Info, Sampler
 from widebnn.study import Results, Rows, verdict
 

@@ -150,15 +150,6 @@ def test_what_bulk_or_tail_does_not_resolve_has_no_number(kind):
     assert [finding.chains.ess for finding in findings[:4]] == [None] * 2 + [pytest.approx(140)] * 2
 
 
-@pytest.mark.parametrize(
-    ("pcn", "pcnl", "wanted"),
-    [(0.2, 0.3, "reproduced"), (0.1, 0.3, "contradicted"), (0.07, 0.3, "not testable at this scale")],
-)
-def test_pcn_suffices_where_it_has_more_effective_samples_per_second(pcn, pcnl, wanted):
-    rows = made(samplers=("pCN",), w8=pcn) + made(samplers=("pCNL",), w8=pcnl)
-    assert found("P-C", rows)[1] == wanted
-
-
 def test_the_error_of_a_mean_over_projections_comes_from_their_range():
     rng = np.random.default_rng(0)
     num, num_repeats, per_step = 100, 400, 0.2

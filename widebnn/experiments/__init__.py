@@ -5,6 +5,7 @@ from pathlib import Path
 from widebnn.experiments.chains.architectures import Architectures, Case, architectures
 from widebnn.experiments.chains.convergence import Convergence, convergence
 from widebnn.experiments.chains.efficiency import Efficiency, efficiency
+from widebnn.experiments.chains.gradient_gain import GradientGain, gradient_gain
 from widebnn.experiments.chains.langevin_gain import (
     LangevinGain,
     gain_dense,
@@ -66,6 +67,7 @@ __all__ = [
     "ElboRatio",
     "Entry",
     "Forecast",
+    "GradientGain",
     "Identities",
     "InAndOut",
     "IteratedMaps",
@@ -106,6 +108,7 @@ __all__ = [
     "gain_over_data",
     "gain_over_width",
     "gain_resnet",
+    "gradient_gain",
     "identities",
     "iterated_maps",
     "landscape",
@@ -143,9 +146,10 @@ __all__ = [
 # fmt: off
 _EVERY = (
     theorems, identities, counterexample, algorithms, unitwise, whitening, rivals, efficiency, over_width,
-    mixing_over_width, convergence, gain_over_width, gain_over_data, gain_dense, gain_resnet, architectures,
-    step_cost, published_pcnl, landscape, over_reg, iterated_maps, softmax_gain, laplace_map, collapse,
-    mean_field_gap, suprema, concentration, elbo_ratio, resnet, tempering, approximations,
+    mixing_over_width, gradient_gain, convergence, gain_over_width, gain_over_data, gain_dense,
+    gain_resnet, architectures, step_cost, published_pcnl, landscape, over_reg, iterated_maps,
+    softmax_gain, laplace_map, collapse, mean_field_gap, suprema, concentration, elbo_ratio, resnet,
+    tempering, approximations,
 )
 # fmt: on
 ORDER = """

@@ -11,7 +11,7 @@ import numpy as np
 from widebnn import samplers
 from widebnn._check import one_of
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.experiments.settings.chain_summaries import behind, is_resolved, mean_of_chains
+from widebnn.experiments.settings.chain_summaries import behind, is_resolved, jackknife, mean_of_chains
 from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import Posterior, one_layer, size
@@ -187,14 +187,13 @@ def _runs(config: Efficiency, posterior: Posterior, width: int) -> Iterator[tupl
 
 
 def _summary(draws: Draws) -> Row:
-    num_chains, num_draws = draws["potential"].shape
+    num_draws = draws["potential"].shape[1]
     num_steps = num_draws * draws.thin
     ess, worst = _least(draws.collected)
-    # standard error over chains left out in turn, of the least effective sample size of a chain
-    left_out = [
-        _least({name: np.delete(values, i, axis=0) for name, values in draws.collected.items()})[0]
-        for i in range(num_chains)
-    ]
+
+    def per_step(collected: Mapping[str, np.ndarray]) -> float:
+        return _least(collected)[0] / (len(collected["potential"]) * num_steps)
+
     u = draws["potential"].astype(np.float64)
     return {
         "step_size": draws.step_size,
@@ -202,8 +201,7 @@ def _summary(draws: Draws) -> Row:
         "num_steps": num_steps,
         "ess": ess,
         "worst": worst,
-        "ess_per_step": ess / (num_chains * num_steps),
-        "ess_per_step_error": float(np.std(left_out)) / math.sqrt(num_chains - 1) / num_steps,
+        **jackknife(per_step, dict(draws.collected)).columns("ess_per_step"),
         **mean_of_chains(u).columns("potential"),
         "potential_std": float(u.std()),
     }

@@ -305,29 +305,6 @@ def mixing(results: Results) -> Iterator[Finding]:
                 yield Finding(what, few / many, below=1, chains=chains)
 
 
-@mixing_over_width.claim(
-    "P-C",
-    where="Section 5",
-    claim="pCN suffices: in wide networks pCNL is not worth what its gradients cost.",
-    paper="the performance of pCNL is not striking enough to justify its high computational cost",
-    rule="By effective samples of the weights per second at β = 0.2, in the widest network: pCN ÷ pCNL "
-    "decides: it has to be above 1. Resolved are 150 effective samples in bulk and tail. Shown is how much "
-    "longer a step of pCNL takes.",
-    would_change="A step size tuned for each.",
-    page="07-cifar10-over-width#fig-ess",
-)
-def pcn_suffices(results: Results) -> Iterator[Finding]:
-    rows = results.rows.where(step_size=max(results.rows.values("step_size")))
-    width = max(rows.values("width"))
-    pcn, pcnl = (rows.one(sampler=name, width=width)["ms_per_step"] for name in ("pCN", "pCNL"))
-    ess = [_resolved(results, rows.where(sampler=name), "weights")[-1] for name in ("pCN", "pCNL")]
-    (of_pcn, _), (of_pcnl, _) = ess
-    what = f"ESS per second, pCN ÷ pCNL, width {width:,}"
-    chains = behind(least for _, least in ess)
-    yield Finding(what, of_pcn / of_pcnl / (pcn / pcnl), above=1, decides=True, chains=chains)
-    yield Finding("time per step, pCNL ÷ pCN", pcnl / pcn, above=1)
-
-
 def _resolved(results: Results, rows: Rows, quantity: str) -> list[tuple[Measure, float | None]]:
     """Over width, effective samples per step, NaN where these are too few to be known, and the least."""
     num = results.config["num_projections"]

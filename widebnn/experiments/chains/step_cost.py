@@ -1,6 +1,5 @@
 """What a step costs with repriorisation and without, over width (Hron et al. 2022, Figure 6)."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
@@ -12,7 +11,7 @@ from widebnn.experiments.settings.fields import Noise, Seed
 from widebnn.experiments.settings.images import INPUTS
 from widebnn.experiments.settings.networks import Network, network, observed, observes, over_widths
 from widebnn.experiments.settings.posterior import size
-from widebnn.experiments.settings.step_times import step_times
+from widebnn.experiments.settings.step_times import median_error, step_times
 from widebnn.models import BNN
 from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Positive, Several
@@ -112,15 +111,6 @@ def step_cost(config: StepCost) -> Iterator[Row]:
                 "ratio": float(np.median(ratio)),
                 "ratio_error": median_error(ratio),
             }
-
-
-def median_error(values: np.ndarray) -> float:
-    """The standard error of a median, from the median deviation, which a few slow rounds do not move.
-
-    √(π/2) σ/√n for normal values, with σ their median absolute deviation × 1.4826.
-    """
-    deviation = 1.4826 * np.median(np.abs(values - np.median(values)))
-    return float(math.sqrt(math.pi / 2) * deviation / math.sqrt(len(values)))
 
 
 FEATURE = "φ, feature space"

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -21,6 +22,7 @@ __all__ = [
     "ess_with_error",
     "finite",
     "is_resolved",
+    "jackknife",
     "mean_of_chains",
     "trace_summary",
 ]
@@ -134,6 +136,21 @@ def ess_per_step(draws: Float[np.ndarray, "chain draw *event"], num_steps: int) 
     """Effective samples per step of chains so long, each by itself: mean over entries, and over chains."""
     each = [float(np.mean(effective_sample_size(chain[None]))) for chain in draws]
     return Measure.mean(np.array(each) / num_steps)
+
+
+def jackknife(statistic: Callable[[Any], float], draws: Any) -> Measure:
+    """A statistic of chains with its standard error, from what it is with each chain left out in turn.
+
+    `draws` are arrays of shape (chain, draw, ...), one or a mapping of several. The statistic must not grow
+    with the number of chains: effective samples per step, and not effective samples.
+    """
+    num_chains = len(jax.tree.leaves(draws)[0])
+
+    def without(i: int) -> Any:
+        return jax.tree.map(lambda of: np.delete(of, i, axis=0), draws)
+
+    left_out = [statistic(without(i)) for i in range(num_chains)]
+    return Measure(statistic(draws), float(np.std(left_out)) * math.sqrt(num_chains - 1))
 
 
 def trace_summary(draws: Float[np.ndarray, "chain draw feature"], *, thin: int = 1) -> dict[str, Any]:

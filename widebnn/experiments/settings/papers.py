@@ -101,6 +101,12 @@ STATED: dict[str, dict[str, Stated]] = {
     },
     "over_width": _OVER_WIDTH,
     "mixing_over_width": _OVER_WIDTH,
+    "gradient_gain": _PEZZETTI
+    | {
+        "width": Stated(8_192, "Pezzetti et al. 2025, §4.2"),
+        "step_size": Stated(0.2, "Pezzetti et al. 2024, Figure 2"),
+        "num_steps": Stated(1_000_000, "Pezzetti et al. 2025, §4.2"),
+    },
     "convergence": _PEZZETTI
     | {
         "widths": Stated((512, 1_024, 2_048, 4_096), "Pezzetti et al. 2024, Figure 3"),

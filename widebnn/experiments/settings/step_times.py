@@ -1,5 +1,6 @@
 """The wall time of a sampler's step: several samplers in turn, so that a slow moment falls on all of them."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -13,7 +14,7 @@ from widebnn._compile import Program
 from widebnn.samplers._base import Sampler
 from widebnn.tree import Position
 
-__all__ = ["step_times"]
+__all__ = ["median_error", "step_times"]
 
 
 def step_times(
@@ -28,6 +29,15 @@ def step_times(
         counts = [_steps_in(1e3 * timed_seconds, clock) for clock in clocks]
         rounds = [[clock(count) for clock, count in zip(clocks, counts)] for _ in range(num_rounds)]
     return np.array(rounds)
+
+
+def median_error(values: np.ndarray) -> float:
+    """The standard error of a median, from the median deviation, which a few slow rounds do not move.
+
+    √(π/2) σ/√n for normal values, with σ their median absolute deviation × 1.4826.
+    """
+    deviation = 1.4826 * np.median(np.abs(values - np.median(values)))
+    return float(math.sqrt(math.pi / 2) * deviation / math.sqrt(len(values)))
 
 
 def _steps_in(milliseconds: float, clock: Callable[[int], float]) -> int:
