@@ -18,9 +18,9 @@ from widebnn.experiments import (
     trace_summary,
 )
 from widebnn.experiments.chains.convergence import PRIOR
-from widebnn.experiments.settings.chain_summaries import behind, ess_with_error
+from widebnn.experiments.settings.chain_summaries import behind, bulk_and_tail, ess_with_error, jackknife
 from widebnn.experiments.settings.posterior import LMC
-from widebnn.study import Results, Rows, verdict
+from widebnn.study import Measure, Results, Rows, verdict
 
 TINY = dataclasses.replace(
     convergence.scales["smoke"],
@@ -263,3 +263,28 @@ def test_estimates_of_effective_samples_scatter_by_as_much_as_is_said(true):
     # An error of forty is known to a tenth, and its law is a limit.
     said = ess_with_error(float(np.mean(least)), least_of=num).error
     assert abs(np.std(least) / said - 1) < 0.5
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error():
+    chains = np.random.default_rng(0).normal(size=(7, 50))
+    wanted = Measure.mean(chains.mean(axis=1))
+    assert jackknife(np.mean, chains) == pytest.approx(wanted)
+    assert jackknife(lambda draws: np.mean(draws["weights"]), {"weights": chains}) == pytest.approx(wanted)
+
+
+def test_the_jackknife_of_effective_samples_is_their_scatter_over_repeats():
+    """AR(1) chains as `gradient_gain` has them: twenty effective samples each, ten chains."""
+    num_repeats, num_chains, num_draws, rho = 40, 10, 300, 0.87
+    noise = np.random.default_rng(0).standard_normal((num_repeats, num_chains, num_draws, 4))
+    noise[:, :, 1:] *= np.sqrt(1 - rho**2)
+    every = lfilter([1], [1, -rho], noise, axis=2)
+
+    def per_draw(draws):
+        return bulk_and_tail(draws)["ess_bulk"] / draws.shape[0] / draws.shape[1]
+
+    found = [jackknife(per_draw, draws) for draws in every]
+    values = [one.value for one in found]
+    error = np.std(values) / np.sqrt(num_repeats)
+    assert abs(np.mean(values) - (1 - rho) / (1 + rho)) < 3 * error
+    # The scatter of forty is known to a ninth.
+    assert abs(np.mean([one.error for one in found]) / np.std(values) - 1) < 1 / 3

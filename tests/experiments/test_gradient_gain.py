@@ -31,7 +31,7 @@ def test_rows_have_each_sampler_at_a_common_step_size_and_at_its_own():
     for row in rows:
         assert (row["step_size"] == TINY.step_size) == (not row["is_tuned"])
         steps = TINY.num_chains * (TINY.num_tuned_steps if row["is_tuned"] else TINY.num_steps)
-        np.testing.assert_allclose(row["ess"], row["ess_per_step"] * steps)
+        np.testing.assert_allclose(row["ess_bulk"], row["ess_per_step"] * steps)
         assert row["ess_per_step_error"] > 0 and row["ms_per_step"] > 0
         if row["sampler"] == "pCN":
             assert (row["relative_time"], row["relative_time_error"]) == (1, 0)
@@ -42,7 +42,7 @@ def made(pcn, pcnl, tuned=(1.0, 2.0), ess=400.0, slower=2.0):
     for is_tuned, per_step in ((False, (pcn, pcnl)), (True, tuned)):
         for sampler, one, time in zip(("pCN", "pCNL"), per_step, (1.0, slower), strict=True):
             row = {"sampler": sampler, "is_tuned": is_tuned, "step_size": 0.2, "rhat": 1.01}
-            row |= {kind: ess for kind in ("ess", "ess_bulk", "ess_tail")}
+            row |= {kind: ess for kind in ("ess_bulk", "ess_tail")}
             row |= {"ess_per_step": one, "ess_per_step_error": one / 50}
             rows.append(row | {"relative_time": time, "relative_time_error": 0.04 * (time - 1)})
     return rows
