@@ -19,6 +19,7 @@ def test_wider_networks_reject_less_and_mix_better():
     assert wide["rejection"] < narrow["rejection"] / 2
     for name in ("ess_potential", "ess_weights"):
         assert wide[name] > narrow[name] and 0.3 < wide[name] < 1.5
+        assert 0.9 < wide[name.replace("ess", "rhat")] < 1.5
     assert wide["ess_least"] < wide["ess_weights"] + 0.2
 
 
@@ -33,10 +34,14 @@ def test_claim_wants_rejection_to_vanish_and_sweeps_to_be_independent():
                 "ess_potential_error": 0.02,
                 "ess_weights": ess(width),
                 "ess_weights_error": 0.02,
+                "rhat_potential": 1.02,
+                "rhat_weights": 1.0 + 1 / width,
             }
             for width in (512, 64, 128, 256)  # in any order
         )
-        return verdict(CLAIM, CLAIM.summarise(Results(rows, {"num_chains": 8, "num_sweeps": 300}, {})))
+        findings = CLAIM.summarise(Results(rows, {"num_chains": 8, "num_sweeps": 300}, {}))
+        assert [f.chains and f.chains.rhat for f in findings[-4:]] == [1.02] * 2 + [1 + 1 / 64] * 2
+        return verdict(CLAIM, findings)
 
     assert judged(-1, lambda width: 1 - 10 / width) == "reproduced"
     assert judged(0, lambda width: 0.5) == "not reproduced"

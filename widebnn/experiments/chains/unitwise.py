@@ -8,7 +8,12 @@ import numpy as np
 
 from widebnn import samplers
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.experiments.settings.chain_summaries import behind, ess_per_step, mean_of_chains
+from widebnn.experiments.settings.chain_summaries import (
+    behind,
+    convergence_summary,
+    ess_per_step,
+    mean_of_chains,
+)
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTrain, Seed
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import one_layer
@@ -67,7 +72,8 @@ def unitwise(config: Unitwise) -> Iterator[Row]:
     Rows with width; rejection, the mean share of fresh units that are rejected; effective samples per sweep
     of the potential and of the weights (the mean over random projections) as ess_potential and ess_weights,
     and ess_least, the least of all projections; each of the first three with its standard error, that of the
-    effective samples from the scatter over chains; ms_per_sweep.
+    effective samples from the scatter over chains; R̂ of the potential and of the weights as rhat_potential
+    and rhat_weights; ms_per_sweep.
     """
     dataset = images(config.dataset, config.num_train, 1)
     for width in config.widths:
@@ -88,6 +94,7 @@ def unitwise(config: Unitwise) -> Iterator[Row]:
         row = {"width": width} | mean_of_chains(1 - draws.stats["acceptance_rate"]).columns("rejection")
         for name in ("potential", "weights"):
             row |= ess_per_step(draws[name], config.num_sweeps).columns(f"ess_{name}")
+            row[f"rhat_{name}"] = convergence_summary(draws[name])["rhat"]
         least = float(np.min(effective_sample_size(draws["weights"])))
         yield row | {
             "ess_least": least / (config.num_chains * config.num_sweeps),
@@ -110,10 +117,11 @@ def fresh(results: Results) -> Iterator[Finding]:
     num_sweeps = results.config["num_chains"] * results.config["num_sweeps"]
     rejected = rows.over("width", "rejection", "rejection_error")
     yield from vanishing("share of fresh units rejected", sorted(rows.values("width")), rejected)
-    for column, name in (("ess_potential", "U"), ("ess_weights", "projections")):
-        ess = rows.over("width", column, f"{column}_error")
+    for column, name in (("potential", "U"), ("weights", "projections")):
+        ess = rows.over("width", f"ess_{column}", f"ess_{column}_error")
         what = f"ESS per sweep of {name}"
-        chains = behind(one.value * num_sweeps for one in (ess[0], ess[-1]))
+        rhat = [one.value for one in rows.over("width", f"rhat_{column}")]
+        chains = behind((one.value * num_sweeps for one in (ess[0], ess[-1])), (rhat[0], rhat[-1]))
         yield Finding(
             f"{what}, widest less narrowest", ess[-1] - ess[0], above=0, degrees=degrees, chains=chains
         )
