@@ -7,7 +7,7 @@ import pytest
 
 from widebnn.experiments import CLAIMS, efficiency
 from widebnn.experiments.chains import efficiency as module
-from widebnn.study import Chains, Results, Rows, verdict
+from widebnn.study import Results, Rows, verdict
 
 TINY = dataclasses.replace(
     efficiency.scales["smoke"],
@@ -34,8 +34,6 @@ def test_targets_and_samplers_have_one_posterior(monkeypatch):
     ]
     for row in rows:
         np.testing.assert_allclose(row["ess_per_second"], 1e3 * row["ess_per_step"] / row["ms_per_step"])
-        relative = [row[f"{name}_error"] / row[name] for name in ("ess_per_step", "ess_per_second")]
-        assert 0 < relative[0] < relative[1] and row["rhat"] > 0.9
         assert 0 < row["acceptance"] <= 1 and row["worst"] in ("potential", "weights", "predictions")
     whole, rotated, sweeps = rows
     assert whole["dimension"] - rotated["dimension"] == 10 * (32 + 1) + (64 - 4) * 32
@@ -53,8 +51,6 @@ def row(sampler, per_second, target="rotated", potential=0.0):
         "ess_per_step": per_second / 10,
         "ess_per_step_error": per_second / 100,
         "ess_per_second": per_second,
-        "ess_per_second_error": per_second / 10,
-        "rhat": 1.01,
         "potential": potential,
         "potential_error": 0.01,
         "potential_std": 1.0,
@@ -76,7 +72,6 @@ def test_verdicts_follow_the_rows():
     assert judged(FASTER, *papers, row("function-space HMC", 2.1), row("unit-wise", 1.0)) == "not reproduced"
     of_four = found(FASTER, 4, *papers, row("function-space HMC", 5.0), row("unit-wise", 5.0))
     assert [f.answer for f in of_four] == ["open"] * 2  # 6.5 errors, where t asks for 9
-    assert of_four[0].chains == Chains(500, 1.01)
 
     whole = row("HMC", 1.0, "repriorised")
     assert judged(COMPARED, whole, row("HMC", 1.0, "marginal"), row("HMC", 9.0)) == "reproduced"

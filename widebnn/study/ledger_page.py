@@ -44,17 +44,17 @@ _READING = """\
 
 The claim puts each measured number in an interval. The number holds if it lies inside by more than three
 standard errors: by more where the scatter of a few chains or repeats gives the error (the quantile of
-Student's t as rare as three standard errors), and by anything where a single run gives no error. It does
-not hold if it lies outside by as much, and is open in between. A row says in words which intervals these
-are. Where one number decides, the verdict follows it alone; the others are shown. A rule says where its
-errors come from. Where it does not, that of a number of effective samples is how much such estimates scatter
-on AR(1) chains, and that of a share is binomial; what is computed exactly has none, nor have times of single
-runs. A number that rests on effective samples is resolved if its chains have a hundred. Short chains seem to
-have more than they do, so we ask for a larger estimate, `widebnn.diagnostics.LEAST_RESOLVED`, a guard tested
-on chains whose effective samples are known. Chains are called converged where R̂, mean over what is counted,
-is below 1.01 and there are 400 effective samples; R̂ is not known where a chain is alone or the run did not
-keep it. What no paper claims cannot be reproduced: what they left open is answered or open, and what this
-book claims holds or fails.
+Student's t as rare as three standard errors), and by anything where a single run gives no error. It does not
+hold if it lies outside by as much, and is open in between. A row says in words which intervals these are.
+Where one number decides, the verdict follows it alone; the others are shown. A rule says where its errors
+come from. Where it does not, that of a number of effective samples is how much such estimates scatter on
+AR(1) chains, and that of a share is binomial; what is computed exactly has none. A number that rests on
+effective samples is resolved if its chains have a hundred. Short chains seem to have more than they do, so we
+ask for a larger estimate, `widebnn.diagnostics.LEAST_RESOLVED`, a guard tested on chains whose effective
+samples are known. Chains are called converged where R̂, mean over what is counted, is below 1.01 and there
+are 400 effective samples; R̂ is not known where a chain is alone or the run did not keep it. What no paper
+claims cannot be reproduced: what they left open is answered or open, and what this book claims holds or
+fails.
 
 {meanings}
 

@@ -11,17 +11,11 @@ import numpy as np
 from widebnn import samplers
 from widebnn._check import one_of
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.experiments.settings.chain_summaries import (
-    behind,
-    convergence_summary,
-    is_resolved,
-    jackknife,
-    mean_of_chains,
-)
+from widebnn.experiments.settings.chain_summaries import behind, is_resolved, jackknife, mean_of_chains
 from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import Posterior, one_layer, size
-from widebnn.experiments.settings.step_times import median_error, step_times
+from widebnn.experiments.settings.step_times import step_times
 from widebnn.samplers import tuned
 from widebnn.sampling import Draws, sample
 from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
@@ -59,7 +53,7 @@ GRID = ("pCN", "pCNL", "Langevin", "function-space HMC", "unit-wise")
 TARGETS = ("repriorised", "marginal", "rotated")
 """All of φ; without the readout; and without the weights that no image sees."""
 
-ROUNDS = 10  # of timings
+ROUNDS = 5  # of timings
 MAX_DRAWS = 2_000  # that are kept of a chain; longer runs are thinned
 
 
@@ -77,7 +71,7 @@ class Efficiency(Configuration):
     num_chains: Annotated[Several, "Chains, all from the posterior."] = 4
     burn_in: Annotated[Count, "HMC proposals that lead there, and the least steps for tuning."] = 200
     num_projections: NumProjections = 50
-    timed_seconds: Annotated[Positive, "Of one of ten timings of a sampler's steps."] = 0.3
+    timed_seconds: Annotated[Positive, "Of one of five timings of a sampler's steps."] = 0.3
     noise_std: Noise = 0.1
     seed: Seed = 0
 
@@ -143,19 +137,17 @@ def efficiency(config: Efficiency) -> Iterator[Row]:
     ------
     Rows with width, target, sampler; dimension of the chain; step_size as tuned (None where there is none)
     and acceptance; num_steps, ess and ess_per_step with its standard error (jackknife over chains); worst,
-    what has the least effective samples; rhat, of the potential, of the weights and of the predictions the
-    largest; ms_per_step, the median over rounds; ess_per_second with its standard error, of both; and the
-    potential's mean over the chain with its standard error, and its standard deviation.
+    what has the least effective samples; ms_per_step, ess_per_second; and the potential's mean over the chain
+    with its standard error, and its standard deviation.
     """
     dataset = images(config.dataset, config.num_train, config.num_test)
     for width in dict.fromkeys((config.compared_width, *config.widths)):
         posterior = one_layer(dataset, width, config.noise_std, config.seed)
         rows, cases = zip(*_runs(config, posterior, width), strict=True)
         rounds = step_times(cases, config.timed_seconds, ROUNDS)
-        for row, ms in zip(rows, rounds.T, strict=True):
-            seconds = Measure(float(np.median(ms)), median_error(ms)) / 1e3
-            speed = (Measure.of(row, "ess_per_step") / seconds).columns("ess_per_second")
-            yield {"width": width} | row | {"ms_per_step": 1e3 * seconds.value} | speed
+        for row, ms in zip(rows, np.median(rounds, axis=0), strict=True):
+            speed = {"ms_per_step": float(ms), "ess_per_second": 1e3 * row["ess_per_step"] / float(ms)}
+            yield {"width": width} | row | speed
 
 
 def _runs(config: Efficiency, posterior: Posterior, width: int) -> Iterator[tuple[Row, tuple[Any, Position]]]:
@@ -202,7 +194,6 @@ def _summary(draws: Draws) -> Row:
     def per_step(collected: Mapping[str, np.ndarray]) -> float:
         return _least(collected)[0] / (len(collected["potential"]) * num_steps)
 
-    rhat = [convergence_summary(values)["rhat"] for values in draws.collected.values()]
     u = draws["potential"].astype(np.float64)
     return {
         "step_size": draws.step_size,
@@ -210,7 +201,6 @@ def _summary(draws: Draws) -> Row:
         "num_steps": num_steps,
         "ess": ess,
         "worst": worst,
-        "rhat": behind((ess,), rhat).rhat,
         **jackknife(per_step, dict(draws.collected)).columns("ess_per_step"),
         **mean_of_chains(u).columns("potential"),
         "potential_std": float(u.std()),
@@ -246,7 +236,8 @@ def faster(results: Results) -> Iterator[Finding]:
         for name in ("function-space HMC", "unit-wise"):
             what = f"width {width:,}: ESS per second, {name} ÷ {best['sampler']}, log₁₀"
             gain = _gain(here.one(sampler=name), best, "ess_per_second")
-            known = _known(degrees, here.one(sampler=name), best)
+            ess = here.one(sampler=name)["ess"], best["ess"]
+            known = {"degrees": degrees, "resolved": is_resolved(*ess), "chains": behind(ess)}
             yield Finding(what, gain, above=0, **known)
 
 
@@ -271,7 +262,8 @@ def targets_agree(results: Results) -> Iterator[Finding]:
         what = f"{row['target']} against {whole['target']}"
         yield Finding(f"{what}: shift of U in its deviations", shift, above=-0.5, below=0.5, degrees=degrees)
         is_rotated = row["target"] == "rotated"
-        known = _known(degrees, row, whole)
+        ess = row["ess"], whole["ess"]
+        known = {"degrees": degrees, "resolved": is_resolved(*ess), "chains": behind(ess)}
         interval = {"above": 0} if is_rotated else {"above": -0.3, "below": 0.3}
         words = f"{what}: ESS per {{}}, log₁₀ of the ratio"
         yield Finding(words.format("step"), _gain(row, whole, "ess_per_step"), **interval, **known)
@@ -279,14 +271,7 @@ def targets_agree(results: Results) -> Iterator[Finding]:
         yield Finding(words.format("second"), per_second, above=0, decides=is_rotated, **known)
 
 
-def _known(degrees: int, row: Row, other: Row) -> dict[str, Any]:
-    """What a finding says of the two runs that it compares."""
-    ess = row["ess"], other["ess"]
-    chains = behind(ess, (row["rhat"], other["rhat"]))
-    return {"degrees": degrees, "resolved": is_resolved(*ess), "chains": chains}
-
-
 def _gain(row: Row, other: Row, column: str) -> Measure:
-    """log₁₀ of a ratio."""
-    ratio = Measure.of(row, column) / Measure.of(other, column)
-    return Measure(math.log10(ratio.value), (ratio.error or 0.0) / ratio.value / math.log(10))
+    """log₁₀ of a ratio, whose error is that of the effective samples; times are medians."""
+    relative = [one["ess_per_step_error"] / one["ess_per_step"] for one in (row, other)]
+    return Measure(math.log10(row[column] / other[column]), math.hypot(*relative) / math.log(10))
