@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+import widebnn as wb
 from widebnn.experiments import gradient_gain
 from widebnn.study import Chains
 
@@ -35,6 +36,16 @@ def test_rows_have_each_sampler_at_a_common_step_size_and_at_its_own():
         assert row["ess_per_step_error"] > 0 and row["ms_per_step"] > 0
         if row["sampler"] == "pCN":
             assert (row["relative_time"], row["relative_time_error"]) == (1, 0)
+
+
+@pytest.mark.slow
+def test_a_chain_that_never_moves_has_no_number():
+    with pytest.warns(wb.ChainWarning, match="accepted none"):
+        rows = list(gradient_gain(dataclasses.replace(TINY, num_train=60, step_size=1.0)))
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+    common, tuned, _ = findings(SUFFICES, rows, **COUNTS)
+    assert rows[0]["acceptance"] == 0 and rows[0]["ess_per_step"] is None
+    assert not common.is_known and np.isfinite(tuned.value)
 
 
 def made(pcn, pcnl, tuned=(1.0, 2.0), ess=400.0, slower=2.0):

@@ -105,14 +105,14 @@ def test_results_tell_the_speed_of_the_widest_steps():
     assert operations(32, 64) == 4 * 32**2 * 64 + 32**3 / 3
 
 
-def made(*, samplers=PAPERS, **by_width):
+def made(**by_width):
     """Rows at β = 0.2 of effective samples per step, of weights and of predictions alike."""
     kinds = ("ess", "ess_low", "ess_high", "ess_bulk", "ess_tail")
     return [
-        {"width": int(width[1:]), "sampler": name, "step_size": 0.2, "ms_per_step": 1.0 + (name == "pCNL")}
+        {"width": int(width[1:]), "sampler": name, "step_size": 0.2}
         | {f"{kind}_{quantity}": ess for kind in kinds for quantity in ("weights", "predictions")}
         for width, ess in by_width.items()
-        for name in samplers
+        for name in PAPERS
     ]
 
 

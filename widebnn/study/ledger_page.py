@@ -48,7 +48,8 @@ Student's t as rare as three standard errors), and by anything where a single ru
 hold if it lies outside by as much, and is open in between. A row says in words which intervals these are.
 Where one number decides, the verdict follows it alone; the others are shown. A rule says where its errors
 come from. Where it does not, that of a number of effective samples is how much such estimates scatter on
-AR(1) chains, and that of a share is binomial; what is computed exactly has none. A number that rests on
+AR(1) chains, and that of a share is binomial; what is computed exactly has none. Of numbers per second P-C
+counts the errors of times too, and the others that of effective samples alone. A number that rests on
 effective samples is resolved if its chains have a hundred. Short chains seem to have more than they do, so we
 ask for a larger estimate, `widebnn.diagnostics.LEAST_RESOLVED`, a guard tested on chains whose effective
 samples are known. Chains are called converged where R̂, mean over what is counted, is below 1.01 and there

@@ -14,6 +14,7 @@ from widebnn.experiments.settings.chain_summaries import (
     behind,
     bulk_and_tail,
     convergence_summary,
+    finite,
     is_resolved,
     jackknife,
 )
@@ -94,8 +95,9 @@ def gradient_gain(config: GradientGain) -> Iterator[Row]:
     Yields
     ------
     Rows with sampler, is_tuned, step_size and acceptance; ess_per_step with its standard error (chains left
-    out in turn); ess_bulk, ess_tail and rhat; ms_per_step, the median over rounds; relative_time, the median
-    over rounds of the time relative to that of pCN in the same round, and its standard error.
+    out in turn); ess_bulk, ess_tail and rhat (all None for a chain that never moved); ms_per_step, the median
+    over rounds; relative_time, the median over rounds of the time relative to that of pCN in the same round,
+    and its standard error.
     """
     dataset = images(config.dataset, config.num_train, num_test=1)
     posterior = one_layer(dataset, config.width, config.noise_std, config.seed)
@@ -140,10 +142,11 @@ def _summary(draws: Draws) -> Row:
     def per_step(kept: Float[np.ndarray, "chain draw projection"]) -> float:
         return bulk_and_tail(kept)["ess_bulk"] / (kept.shape[0] * kept.shape[1] * draws.thin)
 
+    columns = jackknife(per_step, weights).columns("ess_per_step")
     ranked = convergence_summary(weights)
     return {
         "acceptance": draws.acceptance_rate,
-        **jackknife(per_step, weights).columns("ess_per_step"),
+        **{name: finite(value) for name, value in columns.items()},
         **{name: ranked[name] for name in ("ess_bulk", "ess_tail", "rhat")},
     }
 
@@ -166,12 +169,14 @@ def pcn_suffices(results: Results) -> Iterator[Finding]:
     width = results.config["width"]
     for is_tuned, rows in results.rows.by("is_tuned"):
         pcn, pcnl = (rows.one(sampler=name) for name in COMPARED)
-        per_step = Measure.of(pcnl, "ess_per_step") / Measure.of(pcn, "ess_per_step")
+        of_pcn, of_pcnl = (
+            rows.where(sampler=name).measure("ess_per_step", "ess_per_step_error") for name in COMPARED
+        )
         sizes = [row[kind] for row in (pcn, pcnl) for kind in ("ess_bulk", "ess_tail")]
         how = "each β tuned" if is_tuned else f"β = {pcn['step_size']:g}"
         yield Finding(
             f"ESS per second, pCNL ÷ pCN, width {width:,}, {how}",
-            per_step / Measure.of(pcnl, "relative_time"),
+            of_pcnl / of_pcn / Measure.of(pcnl, "relative_time"),
             below=1,
             decides=not is_tuned,
             degrees=degrees,
