@@ -128,6 +128,7 @@ ROWS = [
         (kw(num_chains=1), "num_chains…at least 2…1"),
         (kw(num_rounds=1), "num_rounds…at least 2…1"),
         (kw(step_size=0.0), "step_size…above 0…0.0"),
+        (kw(num_tuned_steps=79), "num_tuned_steps…at least 80…79"),
     ),
     *refused("experiments.Theorems", (kw(num_chains=1), "num_chains…at least 2…1")),
     *refused(
@@ -147,7 +148,11 @@ ROWS = [
         (kw(contenders=("NUTS",)), "contenders…'BlackJAX NUTS'…'NUTS'"),
         (kw(seconds=0.0), "seconds…above 0…0.0"),
     ),
-    *refused("experiments.Unitwise", (kw(num_chains=1), "num_chains…at least 2…1")),
+    *refused(
+        "experiments.Unitwise",
+        (kw(num_chains=1), "num_chains…at least 2…1"),
+        (kw(num_sweeps=7), "num_sweeps…at least 8…7"),
+    ),
     *refused(
         "experiments.Efficiency",
         (kw(samplers=("pCN", "gibbs")), "samplers…'unit-wise'…'gibbs'"),

@@ -18,7 +18,12 @@ from widebnn.experiments import (
     trace_summary,
 )
 from widebnn.experiments.chains.convergence import PRIOR
-from widebnn.experiments.settings.chain_summaries import behind, bulk_and_tail, ess_with_error, jackknife
+from widebnn.experiments.settings.chain_summaries import (
+    behind,
+    ess_with_error,
+    jackknife,
+    pooled_ess_per_draw,
+)
 from widebnn.experiments.settings.posterior import LMC
 from widebnn.study import Measure, Results, Rows, verdict
 
@@ -278,11 +283,7 @@ def test_the_jackknife_of_effective_samples_is_their_scatter_over_repeats():
     noise = np.random.default_rng(0).standard_normal((num_repeats, num_chains, num_draws, 4))
     noise[:, :, 1:] *= np.sqrt(1 - rho**2)
     every = lfilter([1], [1, -rho], noise, axis=2)
-
-    def per_draw(draws):
-        return bulk_and_tail(draws)["ess_bulk"] / draws.shape[0] / draws.shape[1]
-
-    found = [jackknife(per_draw, draws) for draws in every]
+    found = [pooled_ess_per_draw(draws) for draws in every]
     values = [one.value for one in found]
     error = np.std(values) / np.sqrt(num_repeats)
     assert abs(np.mean(values) - (1 - rho) / (1 + rho)) < 3 * error

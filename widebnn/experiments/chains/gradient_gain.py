@@ -5,18 +5,18 @@ from typing import Annotated
 
 import jax
 import numpy as np
-from jaxtyping import Float
 
 from widebnn import samplers
+from widebnn._check import at_least
 from widebnn.diagnostics import random_projections
 from widebnn.experiments.chains.efficiency import METHODS
 from widebnn.experiments.settings.chain_summaries import (
+    LEAST_DRAWS,
     behind,
-    bulk_and_tail,
     convergence_summary,
     finite,
     is_resolved,
-    jackknife,
+    pooled_ess_per_draw,
 )
 from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTrain, Seed, Thin
 from widebnn.experiments.settings.images import images
@@ -48,6 +48,11 @@ class GradientGain(Configuration):
     timed_seconds: Annotated[Positive, "Of one timing, about."] = 1.0
     noise_std: Noise = 0.1
     seed: Seed = 0
+
+    def check(self):
+        """A chain has eight draws or more."""
+        at_least(LEAST_DRAWS * self.thin, num_steps=self.num_steps)
+        at_least(LEAST_DRAWS * self.thin, num_tuned_steps=self.num_tuned_steps)
 
 
 def _cost(config: GradientGain) -> Cost:
@@ -138,15 +143,12 @@ def gradient_gain(config: GradientGain) -> Iterator[Row]:
 
 def _summary(draws: Draws) -> Row:
     weights = draws["weights"]
-
-    def per_step(kept: Float[np.ndarray, "chain draw projection"]) -> float:
-        return bulk_and_tail(kept)["ess_bulk"] / (kept.shape[0] * kept.shape[1] * draws.thin)
-
-    columns = jackknife(per_step, weights).columns("ess_per_step")
+    per_step = pooled_ess_per_draw(weights) / draws.thin
     ranked = convergence_summary(weights)
     return {
         "acceptance": draws.acceptance_rate,
-        **{name: finite(value) for name, value in columns.items()},
+        "ess_per_step": finite(per_step.value),
+        "ess_per_step_error": finite(per_step.error),
         **{name: ranked[name] for name in ("ess_bulk", "ess_tail", "rhat")},
     }
 

@@ -20,6 +20,7 @@ from widebnn.experiments.settings.chain_summaries import (
     convergence_summary,
     ess_with_error,
     is_resolved,
+    pooled_ess_per_draw,
 )
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumProjections, NumTest, Seed, Thin
 from widebnn.experiments.settings.networks import NETWORKS, Network, in_span, network, observed, observes
@@ -210,28 +211,19 @@ def _over_time(config: LangevinGain, draws: Draws) -> list[Row]:
 
 def _worth(draws: Float[np.ndarray, "chain draw entry"], thin: int) -> dict[str, float | None]:
     """Effective samples per step, chain by chain and pooled, with errors, and how far the chains agree."""
-    num_chains, num_draws, _ = draws.shape
+    num_draws = draws.shape[1]
     alone = np.array([effective_sample_size(chain[None]) for chain in draws], float) / num_draws
     mean, low, high = band(alone.mean(axis=0))
-    left_out = [_pooled(np.delete(draws, chain, axis=0)) for chain in range(num_chains)]
     per_draw = {
         "ess": mean,
         "ess_error": Measure.mean(alone.mean(axis=1)).error,
         "ess_low": low,
         "ess_high": high,
-        "pooled": _pooled(draws),
-        "pooled_error": np.std(left_out) * math.sqrt(num_chains - 1),
+        **pooled_ess_per_draw(draws).columns("pooled"),
     }
     is_moving = np.isfinite(alone).all()
     per_step = {name: float(value) / thin if is_moving else None for name, value in per_draw.items()}
     return per_step | convergence_summary(draws)
-
-
-def _pooled(draws: Float[np.ndarray, "chain draw entry"]) -> float:
-    """`ess_bulk` of all chains per draw, mean over the entries."""
-    import arviz
-
-    return float(np.mean(arviz.ess(draws.astype(float), method="bulk"))) / math.prod(draws.shape[:2])
 
 
 SMOKE = LangevinGain(

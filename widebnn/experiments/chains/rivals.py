@@ -18,7 +18,7 @@ from widebnn._check import one_of
 from widebnn.data import Dataset
 from widebnn.diagnostics import convergence, resolved_sample_size
 from widebnn.experiments.settings.blackjax_samplers import BLACKJAX, Adaptation, Adapted
-from widebnn.experiments.settings.chain_summaries import behind, finite, mean_of_chains
+from widebnn.experiments.settings.chain_summaries import behind, finite, jackknife, mean_of_chains
 from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumTrain, Seed
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import size
@@ -236,24 +236,22 @@ def _summary(draws: Draws, burn_in: int, gradients: float) -> Row:
     num_chains, num_draws = draws["potential"].shape
     watched = np.concatenate([draws["kernel"], draws["potential"][:, :, None]], axis=2)
     sizes = resolved_sample_size(watched)
-    ess = float(sizes.min())  # NaN where one is
-    # Jackknife of a sum over chains, of which each that is left out takes its share.
-    left_out = [resolved_sample_size(np.delete(watched, i, axis=0)).min() for i in range(num_chains)]
-    error = float(np.std(left_out) * num_chains / math.sqrt(num_chains - 1))
-    share = num_draws / (num_draws + burn_in)
+    of_a_chain = jackknife(lambda kept: float(resolved_sample_size(kept).min()) / len(kept), watched)
+    ess = of_a_chain / (1 / num_chains)  # NaN where one is
+    speed = ess / (draws.seconds * num_draws / (num_draws + burn_in))
     potential = draws["potential"].astype(np.float64)
     return {
         "step_size": draws.step_size,
         "acceptance": float(draws.acceptance_rate),
         "num_draws": num_draws,
         "gradients_per_step": gradients,
-        "ess": finite(ess),
-        "ess_error": finite(error),
+        "ess": finite(ess.value),
+        "ess_error": finite(ess.error),
         "ess_mean": finite(sizes.mean()),
         "rhat": finite(convergence(watched).rhat.max()),
-        "ess_per_second": finite(ess / (draws.seconds * share)),
-        "ess_per_second_error": finite(error / (draws.seconds * share)),
-        "ess_per_gradient": finite(ess / (gradients * potential.size)) if gradients else None,
+        "ess_per_second": finite(speed.value),
+        "ess_per_second_error": finite(speed.error),
+        "ess_per_gradient": finite(ess.value / (gradients * potential.size)) if gradients else None,
         **mean_of_chains(potential).columns("potential"),
         "potential_std": float(potential.std()),
     }

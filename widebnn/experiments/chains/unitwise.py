@@ -7,8 +7,10 @@ import jax
 import numpy as np
 
 from widebnn import samplers
+from widebnn._check import at_least
 from widebnn.diagnostics import effective_sample_size, random_projections
 from widebnn.experiments.settings.chain_summaries import (
+    LEAST_DRAWS,
     behind,
     convergence_summary,
     ess_per_step,
@@ -36,6 +38,10 @@ class Unitwise(Configuration):
     num_projections: NumProjections = 100
     noise_std: Noise = 0.1
     seed: Seed = 0
+
+    def check(self):
+        """A chain has eight draws or more."""
+        at_least(LEAST_DRAWS, num_sweeps=self.num_sweeps)
 
 
 @experiment(

@@ -24,6 +24,7 @@ __all__ = [
     "is_resolved",
     "jackknife",
     "mean_of_chains",
+    "pooled_ess_per_draw",
     "trace_summary",
 ]
 
@@ -88,15 +89,18 @@ def bulk_and_tail(draws: Float[np.ndarray, "chain draw *event"]) -> dict[str, fl
 
     NaN where there is an entry that no chain moves, of which ArviZ reports a perfect ESS.
     """
+    return {
+        "ess_bulk": _ess(draws, method="bulk"),
+        "ess_tail": _ess(draws, method="tail", prob=(0.05, 0.95)),
+    }
+
+
+def _ess(draws: Float[np.ndarray, "chain draw *event"], **kind: Any) -> float:
     import arviz
 
     exact = draws.astype(float)
-    if not np.ptp(exact, axis=1).any(axis=0).all():
-        return {"ess_bulk": np.nan, "ess_tail": np.nan}
-    return {
-        "ess_bulk": float(np.mean(arviz.ess(exact, method="bulk"))),
-        "ess_tail": float(np.mean(arviz.ess(exact, method="tail", prob=(0.05, 0.95)))),
-    }
+    is_moving = np.ptp(exact, axis=1).any(axis=0).all()
+    return float(np.mean(arviz.ess(exact, **kind))) if is_moving else math.nan
 
 
 def is_resolved(ess: float | None, *others: float | None) -> bool:
@@ -141,8 +145,8 @@ def ess_per_step(draws: Float[np.ndarray, "chain draw *event"], num_steps: int) 
 def jackknife(statistic: Callable[[Any], float], draws: Any) -> Measure:
     """A statistic of chains with its standard error, from what it is with each chain left out in turn.
 
-    `draws` are arrays of shape (chain, draw, ...), one or a mapping of several. The statistic must not grow
-    with the number of chains: effective samples per step, and not effective samples.
+    Tukey's jackknife. `draws` are arrays of shape (chain, draw, ...), one or a mapping of several. The
+    statistic must not grow with the number of chains: effective samples per step, and not effective samples.
     """
     num_chains = len(jax.tree.leaves(draws)[0])
 
@@ -151,6 +155,11 @@ def jackknife(statistic: Callable[[Any], float], draws: Any) -> Measure:
 
     left_out = [statistic(without(i)) for i in range(num_chains)]
     return Measure(statistic(draws), float(np.std(left_out)) * math.sqrt(num_chains - 1))
+
+
+def pooled_ess_per_draw(draws: Float[np.ndarray, "chain draw *event"]) -> Measure:
+    """`ess_bulk` of all chains together per kept draw, mean over the entries, with its jackknife error."""
+    return jackknife(lambda kept: _ess(kept, method="bulk") / math.prod(kept.shape[:2]), draws)
 
 
 def trace_summary(draws: Float[np.ndarray, "chain draw feature"], *, thin: int = 1) -> dict[str, Any]:
