@@ -7,12 +7,6 @@ SHELL := bash
 bin := .venv/bin
 installed := .venv/.installed
 chapters := $(sort $(wildcard book/[0-9]*.ipynb))
-uv := $(shell command -v uv)
-
-# What was compiled once need not be compiled again, in the next run either. Of two processes one may read what
-# the other has not written to its end; it then warns, and compiles for itself.
-compiled := PYTHONWARNINGS='ignore:Error reading persistent compilation cache entry' \
-  JAX_COMPILATION_CACHE_DIR='$(CURDIR)/_build/compiled' JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1
 
 # Most of a test's time goes into compiling; chapters run as their readers run them, fully optimised.
 lightly := XLA_FLAGS='--xla_backend_optimization_level=1 --xla_llvm_disable_expensive_passes=true'
@@ -20,11 +14,11 @@ lightly := XLA_FLAGS='--xla_backend_optimization_level=1 --xla_llvm_disable_expe
 # Where jupyter-book looks for the outputs of chapters; it knows neither WIDEBNN_SCALE nor the package's code.
 cached := _build/.jupyter_cache
 
-untyped = $(compiled) $(lightly) $(bin)/python -m pytest -n auto --dist worksteal
+untyped = $(lightly) $(bin)/python -m pytest -n auto --dist worksteal
 suite = $(untyped) --jaxtyping-packages=widebnn,beartype.beartype --ignore tests/browser --ignore tests/colab
 
 # The page of a tour; without a display there is nothing to open it in.
-tour := $(wildcard book/$(or $(CHAPTER),01)-*.ipynb)
+tour := $(wildcard book/$(or $(CHAPTER),00)-*.ipynb)
 page := _build/tour/_build/html/$(tour:.ipynb=.html)
 has_display := [ -n "$${DISPLAY:-}$${WAYLAND_DISPLAY:-}" ] || [ "$$(uname)" = Darwin ]
 
@@ -45,27 +39,13 @@ help: ## List the targets
 setup: $(installed) ## Make .venv with the package and everything in requirements.txt
 
 .venv/bin/python:
-	@for python in python3 python3.12 python3.13 python3.14; do \
-	  if $$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 12))' 2> /dev/null; then \
-	    exec $$python -m venv .venv; \
-	  fi; \
-	done; \
-	if [ -n "$(uv)" ]; then exec uv venv --quiet --seed --python '>=3.12' .venv; fi; \
-	echo "make: found no Python 3.12 or later; install one from python.org or your package manager, or install uv" >&2; \
-	exit 1
+	@.ci/install python
 
-# requirements.txt is complete: --no-deps keeps out what neural-tangents asks for and does not use.
 $(installed): requirements.txt pyproject.toml | .venv/bin/python
-ifdef uv
-	uv pip install --quiet --python $(bin)/python --no-deps -r requirements.txt
-	uv pip install --quiet --python $(bin)/python --no-deps --no-build-isolation -e .
-else
-	$(bin)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r requirements.txt
-	$(bin)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-endif
-	@touch $@
+	@.ci/install packages
 
 lint: $(installed) ## Lint and type-check
+	@echo 'Checking style and types, in about half a minute:'
 	$(bin)/ruff check
 	$(bin)/ruff format --check
 	$(bin)/pyright --pythonpath $(bin)/python
@@ -74,26 +54,29 @@ check test: export WIDEBNN_SCALE := smoke
 check test: export NPROC := 1  # one XLA thread for each worker
 
 check: lint ## Lint, type-check and run the fast tests
+	@echo 'Running the fast tests; a line of dots ends with the share that is done:'
 	$(suite) -m "not slow and not nightly" tests
 
 test: lint ## Lint, type-check, run the test suite and every chapter at smoke scale
+	@echo 'Running the tests; a line of dots ends with the share that is done:'
 	$(suite) --durations=30 -m "not nightly" tests
 	@rm -rf _build/executed
-	@$(compiled) $(bin)/python -m book.executed $(cached) $(chapters)
+	@$(bin)/python -m book.executed $(cached) $(chapters)
 
 book: $(installed) ## Build the book into _build/html, from chapters run since they changed; a warning is an error
 	@rm -rf _build/html $(cached)
-	@$(compiled) $(bin)/python -m book.executed $(cached) $(chapters)
+	@$(bin)/python -m book.executed $(cached) $(chapters)
 	@echo 'Building the pages, in about a minute:'
-	@$(compiled) $(bin)/jupyter-book build . -q -W -n --keep-going --all
+	@$(bin)/jupyter-book build . -q -W -n --keep-going --all
 	@# The page that leads to the first one: without an icon a browser asks for one that is not there.
 	@echo '<link rel="icon" href="_static/favicon.svg">' >> _build/html/index.html
 
 tour: $(installed) ## Run a chapter and open its page (another: CHAPTER=05)
 	@rm -rf _build/tour && mkdir -p _build/tour
-	@$(compiled) $(bin)/python -m book.executed _build/tour/_build/.jupyter_cache $(tour)
+	@$(bin)/python -m book.executed _build/tour/_build/.jupyter_cache $(tour)
 	@printf 'format: jb-article\nroot: %s\n' $(tour:.ipynb=) > _build/tour/_toc.yml
 	@# Its links to other chapters lead nowhere yet, of which Sphinx need not warn.
+	@echo 'Building its page:'
 	@$(bin)/jupyter-book build . -qq --toc _build/tour/_toc.yml --path-output _build/tour
 	@echo 'The page is $(page)'
 	@if $(has_display); then $(bin)/python -m webbrowser '$(CURDIR)/$(page)'; fi
@@ -107,7 +90,7 @@ nightly: $(installed) ## Run the tests that take minutes
 	$(untyped) -m nightly tests/test_scikit_learn.py
 
 colab: $(installed) ## Run chapters as Colab opens them (some: CHAPTER='01- or 02-')
-	$(compiled) $(bin)/python -m pytest -n 2 tests/colab $(if $(CHAPTER),-k '$(CHAPTER)')
+	$(bin)/python -m pytest -n 2 tests/colab $(if $(CHAPTER),-k '$(CHAPTER)')
 
 bench: $(installed) ## Time the package against its peers, into _build/bench.json
 	$(bin)/python -m benchmarks
@@ -123,7 +106,7 @@ dist: $(installed) ## Build the wheel and the sdist into dist, and try the wheel
 	cd _build && empty/bin/python -I -W error -c "import widebnn as wb; wb.vi, wb.plots, wb.experiments; wb.print_versions()"
 
 lock: $(installed) ## Resolve pyproject.toml anew into requirements.txt (needs uv)
-	@[ -n "$(uv)" ] || { echo "make lock: install uv first (pip install uv)" >&2; exit 1; }
+	@command -v uv > /dev/null || { echo "make lock: install uv first (pip install uv)" >&2; exit 1; }
 	uv pip compile --quiet --no-header --no-annotate --universal --python-version 3.12 \
 	  --override <(printf '%s ; sys_platform == "none"\n' tensorflow tf2jax) \
 	  --extra nngp --extra cluster --extra book --extra test pyproject.toml -o requirements.txt

@@ -1,4 +1,4 @@
-"""Run every benchmark and write `_build/bench.json`: `python -m benchmarks`.
+"""Run every benchmark and write `_build/bench.json`, in some three hours.
 
 With names of samplers, such as `python -m benchmarks pCNL "BlackJAX NUTS"`, only they are run, beside those
 of ours that they are compared with, at the sizes where they are listed. Their rows take the place of those
@@ -9,9 +9,9 @@ a machine that should do nothing else. The file is written anew after each row, 
 interrupted leaves what it has measured.
 """
 
+import argparse
 import json
 import math
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -221,7 +221,11 @@ def _comparison(id: str, ours: Efficiency, peer: Efficiency, draws: dict[str, wb
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    choices = [COSTS, *SAMPLERS]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(choices).replace("%", "%%"))
+    names = parser.parse_args().names
     with tempfile.TemporaryDirectory() as folder:  # a program that is timed again need not be compiled again
         jax.config.update("jax_compilation_cache_dir", folder)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-        main(sys.argv[1:])
+        main(names)

@@ -5,9 +5,9 @@ in a process of its own: compiling, burn-in and sampling count, importing and re
 seconds of one core (`time.process_time`), so that whatever else the machine does costs no case much.
 """
 
+import argparse
 import itertools
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -134,6 +134,6 @@ def run(path: Path = ROWS) -> Iterator[dict]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(prog="python -m benchmarks.first_draws", description=__doc__).parse_args()
     for row in run():
         print(json.dumps(row), flush=True)
-    sys.exit()

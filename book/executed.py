@@ -1,15 +1,16 @@
-"""Chapters are run once: nbval runs and checks them, and the book is built from what they put out.
+"""Run the chapters that have changed since their last run, and fill the cache that jupyter-book reads.
 
-As a pytest plugin (`-p book.executed`) this keeps the outputs of every chapter whose cells all pass.
-`python -m book.executed CACHE CHAPTER …` runs the chapters that have changed since, and fills the cache that
-jupyter-book reads.
+As a pytest plugin (`-p book.executed`) this keeps the outputs of every chapter whose cells all pass, and
+holds the number of programs that each compiles to its budget in `book/programs.toml`.
 """
 
+import argparse
 import hashlib
 import os
 import subprocess
 import sys
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,17 @@ PLACE = pytest.StashKey[Path]()
 FAILED = pytest.StashKey[bool]()
 SECONDS = pytest.StashKey[float]()
 
+BUDGET = tomllib.loads((ROOT / "book" / "programs.toml").read_text())
+COUNT = """\
+import jax as _jax
+_programs = []
+_jax.monitoring.register_event_duration_secs_listener(
+    lambda event, _, **__: event == "/jax/core/compile/backend_compile_duration" and _programs.append(event)
+)
+del _jax
+"""
+"""What a kernel runs before the first cell, so that it can be asked for the number of its programs."""
+
 
 def digest(chapter: Path) -> str:
     """The state of what outputs depend on: chapter, package, shipped results, versions, scale, data."""
@@ -56,6 +68,26 @@ def digest(chapter: Path) -> str:
 def place(chapter: Path) -> Path:
     """The file that holds the outputs of a chapter as it is now."""
     return KEPT / f"{chapter.stem}-{digest(chapter)[:16]}.ipynb"
+
+
+class Programs(pytest.Item):
+    """After the last cell of a chapter: it has compiled no more programs than its budget."""
+
+    def runtest(self) -> None:
+        """Ask the kernel, where a program counts whether it was compiled or read from disk."""
+        kernel = self.parent.kernel
+        message = kernel.kc.execute("", silent=True, user_expressions={"n": "len(_programs)"})
+        while (reply := kernel.kc.get_shell_msg(timeout=60))["parent_header"]["msg_id"] != message:
+            pass
+        num_programs = int(reply["content"]["user_expressions"]["n"]["data"]["text/plain"])
+        self.user_properties.append(("programs", num_programs))
+        chapter = self.parent.path.stem
+        if num_programs > BUDGET[chapter]:
+            pytest.fail(
+                f"{chapter} compiles {num_programs} programs; its budget in book/programs.toml is"
+                f" {BUDGET[chapter]}",
+                pytrace=False,
+            )
 
 
 class Progress:
@@ -81,8 +113,11 @@ class Progress:
         self.seconds[chapter] += report.duration
         self.left[chapter] -= report.when == "teardown"
         if not self.left[chapter]:
+            del self.left[chapter]
+            programs = dict(report.user_properties)["programs"]
             print(
-                f"{self.seconds[chapter]:5.0f} s  {Path(chapter).stem}",
+                f"{self.seconds[chapter]:5.0f} s  {programs:4} programs "
+                f" {Path(chapter).stem}; {len(self.left) or 'none'} left",
                 flush=True,
             )
 
@@ -91,6 +126,20 @@ def pytest_configure(config: pytest.Config) -> None:
     """Report progress from the process that hears of all chapters."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Progress())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Count the programs of each chapter after its last cell."""
+    last = {item.parent: i for i, item in enumerate(items) if isinstance(item, IPyNbCell)}
+    for notebook, i in sorted(last.items(), key=lambda pair: -pair[1]):
+        items.insert(i + 1, Programs.from_parent(notebook, name="programs"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let the kernel count, before the first cell; `trylast`, when it has been started."""
+    if isinstance(item, IPyNbCell) and item.cell_num == 0:
+        item.parent.kernel.kc.execute(COUNT, silent=True)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -107,7 +156,7 @@ def pytest_runtest_makereport(
 ) -> Iterator[None]:
     """Remember which chapters failed, and how long their cells took."""
     report = yield
-    if isinstance(item, IPyNbCell):
+    if isinstance(item, IPyNbCell | Programs):
         stash = item.parent.stash
         stash[FAILED] = stash.get(FAILED, False) or report.failed
         stash[SECONDS] = stash.get(SECONDS, 0.0) + call.duration
@@ -148,8 +197,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def main() -> int:
     """Run what is not kept; put everything into jupyter-book's cache."""
-    folder, *names = sys.argv[1:]
-    chapters = [Path(name).resolve() for name in names]
+    parser = argparse.ArgumentParser(prog="python -m book.executed", description=__doc__)
+    parser.add_argument("cache", help="the cache's folder")
+    parser.add_argument("chapters", nargs="+", type=Path, metavar="chapter", help="a notebook in book/")
+    options = parser.parse_args()
+    chapters = [chapter.resolve() for chapter in options.chapters]
     start = time.perf_counter()
     places = {chapter: place(chapter) for chapter in chapters}
     stale = [str(path) for path, kept in places.items() if not kept.exists()]
@@ -183,7 +235,7 @@ def main() -> int:
             file=sys.stderr,
         )
         return 1
-    cache = get_cache(folder)
+    cache = get_cache(options.cache)
     for chapter, kept in places.items():
         notebook = nbformat.read(kept, 4)
         seconds = notebook.metadata.pop("execution_seconds")

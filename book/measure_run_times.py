@@ -1,11 +1,8 @@
-"""Run chapters at the present scale and write how long each took into its header.
+"""Run chapters at the present scale and write how long each took into its header."""
 
-WIDEBNN_SCALE=laptop python book/measure_run_times.py book/07-cifar10-over-width.ipynb
-"""
-
+import argparse
 import os
 import re
-import sys
 import time
 from pathlib import Path
 
@@ -44,8 +41,10 @@ def seconds(chapter: Path) -> float:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("chapters", nargs="+", type=Path, metavar="chapter", help="a notebook in book/")
     scale = wb.current_scale()
-    for chapter in map(Path, sys.argv[1:]):
+    for chapter in parser.parse_args().chapters:
         took = seconds(chapter)
         measured = f"{took:.0f} s" if took < 120 else f"{took / 60:.0f} min"
         # Read again: a run of hours must not undo what was edited meanwhile.

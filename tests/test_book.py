@@ -35,7 +35,7 @@ GREEK = (
 )
 
 INSTALL = """\
-# In Colab, install the package; elsewhere this cell does nothing.
+# In Colab, install the package; elsewhere, keep compiled programs on disk.
 # A CPU runs at smoke scale and a GPU at colab scale; to choose another:
 # %env WIDEBNN_SCALE=laptop
 import importlib.metadata
@@ -55,6 +55,10 @@ if "google.colab" in sys.modules:
     if importlib.metadata.version("numpy") != numpy.__version__:
         get_ipython().kernel.do_shutdown(restart=True)
         raise SystemExit("NumPy is another one now: run all cells again.")
+else:
+    import widebnn
+
+    widebnn.keep_compiled()
 """.replace("REPOSITORY", CONFIG["repository"]["url"]).rstrip()
 
 
@@ -114,6 +118,13 @@ def test_first_code_cell_installs_in_colab(chapter):
     assert chapter.cells[1] == first
     assert first.source == INSTALL
     assert tags(first) == ["remove-cell"]
+
+
+def test_programs_of_chapters_are_budgeted():
+    """`book.executed` counts them as a chapter runs; two thirds of a chapter's time were compiling once."""
+    budget = tomllib.loads((ROOT / "book/programs.toml").read_text())
+    assert list(budget) == [path.stem for path in CHAPTERS]
+    assert max(budget.values()) <= 200
 
 
 def test_last_cell_states_versions(chapter):

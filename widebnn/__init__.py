@@ -21,6 +21,7 @@ from widebnn import (
     until,
 )
 from widebnn._failures import ChainWarning
+from widebnn._kept import keep_compiled
 from widebnn.automatic import Auto, auto
 from widebnn.checkpoint import Checkpoint
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
@@ -75,6 +76,7 @@ __all__ = [
     "estimates",
     "estimators",
     "experiments",
+    "keep_compiled",
     "landscape",
     "metrics",
     "models",

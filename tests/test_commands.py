@@ -1,0 +1,153 @@
+"""What the README, CONTRIBUTING and the page on running tell a reader to type is typed by CI as well."""
+
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "CONTRIBUTING.md", "book/running.md")
+CI = [ROOT / ".ci/run", *sorted((ROOT / ".github/workflows").glob("*.yml"))]
+NOT_TYPED = {
+    "git clone": "CI has the repository already",
+    "cd widebnn": "as git clone",
+    "pip install": "asks the network for a release; test_packaging installs the wheel",
+    "make bench": "takes three hours",
+    "make times": "writes the headers of chapters anew",
+    "make lock": "asks the package index for newer versions",
+    "WIDEBNN_SCALE=laptop": "takes minutes per chapter",
+    "nbstripout": "test_book compares each chapter with what it would write",
+    "python -m benchmarks.tabular": "takes hours",
+    "python -m widebnn.experiments": "the tests of experiments call each of its commands",
+}
+"""Beginnings of commands that CI does not type, and why."""
+
+MODULES = (
+    "benchmarks",
+    "benchmarks.first_draws",
+    "benchmarks.tabular",
+    "book.executed",
+    "book.measure_run_times",
+    "widebnn.experiments",
+)
+
+
+def commands(page: str) -> list[str]:
+    """Lines of its blocks of shell commands, and commands within a sentence."""
+    text = (ROOT / page).read_text()
+    blocks = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
+    lines = [line.split(" # ")[0] for block in blocks for line in block.replace("\\\n", "").splitlines()]
+    lines = [" ".join(line.split()) for line in lines if line.strip() and line[0] != "#"]
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    starts = r"(?:[A-Z_]+=\S+ )?(?:make [a-z]|python -m|pip install|nbstripout)"
+    return lines + re.findall(rf"`({starts}[^`]*)`", prose)
+
+
+NAMED = [command for page in PAGES for command in commands(page)]
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("command", sorted(set(NAMED)))
+def test_a_command_that_is_named_is_typed_by_ci(command):
+    if reasons := [reason for start, reason in NOT_TYPED.items() if command.startswith(start)]:
+        assert reasons[0]
+    else:
+        typed = {target for file in CI for target in re.findall(r"\bmake ([a-z]+)", file.read_text())}
+        assert re.fullmatch(r"make ([a-z]+)( CHAPTER=\S+)?", command)[1] in typed
+
+
+def test_make_has_each_target_that_is_named():
+    named = re.findall(r"\bmake ([a-z]+)", " ".join([*NAMED, *NOT_TYPED]))
+    assert "tour" in named and set(named) <= targets()
+
+
+def test_what_ci_does_not_type_is_named_somewhere():
+    assert not [start for start in NOT_TYPED if not any(command.startswith(start) for command in NAMED)]
+
+
+def test_no_page_but_the_readme_has_a_program():
+    """It is run by `test_readme`."""
+    assert [(ROOT / page).read_text().count("```python") for page in PAGES] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_help_answers(module, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [module, "--help"])
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module(module, run_name="__main__")
+    assert end.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: ")
+
+
+def test_every_module_that_is_a_command_is_held_to_that():
+    """Workers that other modules start with arguments of their own are none."""
+    files = [file for folder in ("benchmarks", "book", "widebnn") for file in (ROOT / folder).rglob("*.py")]
+    found = [file for file in files if '__name__ == "__main__"' in file.read_text()]
+    parsers = [file for file in found if "ArgumentParser" in file.read_text()]
+    names = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in parsers]
+    assert {name.removesuffix(".__main__") for name in names} == set(MODULES)
+    assert {file.stem for file in set(found) - set(parsers)} == {
+        "numpyro_hmc",
+        "peak_memory",
+        "torch_bayes_by_backprop",
+    }
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """What `make setup` needs, and a path on which only the commands of a test are found."""
+    for name in ("Makefile", ".ci/install", "requirements.txt", "pyproject.toml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy2(ROOT / name, tmp_path / name)
+    found = tmp_path / "bin"
+    found.mkdir()
+    for name in ("make", "bash", "uname", "wc", "cat", "tail", "grep", "mktemp", "dirname", "touch", "mkdir"):
+        (found / name).symlink_to(shutil.which(name))
+    monkeypatch.setenv("PATH", str(found))
+    return tmp_path
+
+
+def stub(file: Path, script: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!{shutil.which('bash')}\n{script}\n")
+    file.chmod(0o755)
+
+
+def setup_fails(checkout: Path) -> str:
+    """The last line of `make setup`, before make's own."""
+    done = subprocess.run(["make", "setup"], cwd=checkout, capture_output=True, text=True)
+    assert done.returncode == 2
+    *_, line, _ = done.stderr.splitlines()
+    return line
+
+
+def test_without_a_recent_python_make_says_what_to_install(checkout):
+    stub(checkout / "bin/python3", "exit 1")  # as `sys.version_info < (3, 12)` ends
+    assert setup_fails(checkout).startswith(
+        "make: found no Python 3.12 or later; install one from python.org"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pip", "advice"),
+    [
+        (
+            "ERROR: Could not install packages: [Errno 28] No space left on device",
+            "free 3 GB",
+        ),
+        ("WARNING: Retrying after connection broken by 'NewConnectionError'", "connect to the network"),
+        ("No module named pip", r"remove it \(rm -rf .venv\)"),
+    ],
+)
+def test_where_an_installation_fails_make_says_what_to_do(checkout, pip, advice):
+    """Also in an environment that is broken."""
+    stub(checkout / ".venv/bin/python", f'echo "{pip}" >&2; exit 1')
+    assert re.fullmatch(f"make: .*{advice}.* run make again", setup_fails(checkout))
