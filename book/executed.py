@@ -114,7 +114,7 @@ class Progress:
         self.left[chapter] -= report.when == "teardown"
         if not self.left[chapter]:
             del self.left[chapter]
-            programs = dict(report.user_properties)["programs"]
+            programs = dict(report.user_properties).get("programs", "?")
             print(
                 f"{self.seconds[chapter]:5.0f} s  {programs:4} programs "
                 f" {Path(chapter).stem}; {len(self.left) or 'none'} left",
