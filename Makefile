@@ -17,6 +17,9 @@ cached := _build/.jupyter_cache
 untyped = $(lightly) $(bin)/python -m pytest -n auto --dist worksteal
 suite = $(untyped) --jaxtyping-packages=widebnn,beartype.beartype --ignore tests/browser --ignore tests/colab
 
+# What it says is of interest where it fails.
+jupyter_book = $(bin)/jupyter-book build . $(1) > _build/pages.log 2>&1 || { cat _build/pages.log; exit 1; }
+
 # The page of a tour; without a display there is nothing to open it in.
 tour := $(wildcard book/$(or $(CHAPTER),00)-*.ipynb)
 page := _build/tour/_build/html/$(tour:.ipynb=.html)
@@ -66,18 +69,19 @@ test: lint ## Lint, type-check, run the test suite and every chapter at smoke sc
 book: $(installed) ## Build the book into _build/html, from chapters run since they changed; a warning is an error
 	@rm -rf _build/html $(cached)
 	@$(bin)/python -m book.executed $(cached) $(chapters)
-	@echo 'Building the pages, in about a minute:'
-	@$(bin)/jupyter-book build . -q -W -n --keep-going --all
+	@echo 'Building the pages, in one to two minutes.'
+	@$(call jupyter_book,-q -W -n --keep-going --all)
 	@# The page that leads to the first one: without an icon a browser asks for one that is not there.
 	@echo '<link rel="icon" href="_static/favicon.svg">' >> _build/html/index.html
+	@echo 'The book begins at _build/html/index.html'
 
 tour: $(installed) ## Run a chapter and open its page (another: CHAPTER=05)
 	@rm -rf _build/tour && mkdir -p _build/tour
 	@$(bin)/python -m book.executed _build/tour/_build/.jupyter_cache $(tour)
 	@printf 'format: jb-article\nroot: %s\n' $(tour:.ipynb=) > _build/tour/_toc.yml
 	@# Its links to other chapters lead nowhere yet, of which Sphinx need not warn.
-	@echo 'Building its page:'
-	@$(bin)/jupyter-book build . -qq --toc _build/tour/_toc.yml --path-output _build/tour
+	@echo 'Building its page, in half a minute.'
+	@$(call jupyter_book,-qq --toc _build/tour/_toc.yml --path-output _build/tour)
 	@echo 'The page is $(page)'
 	@if $(has_display); then $(bin)/python -m webbrowser '$(CURDIR)/$(page)'; fi
 

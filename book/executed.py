@@ -123,9 +123,10 @@ class Progress:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Report progress from the process that hears of all chapters."""
+    """Report progress from the process that hears of all chapters; xdist says no more than that it starts."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Progress())
+        config.pluginmanager.unregister(name="terminaldistreporter")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
