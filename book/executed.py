@@ -126,7 +126,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Report progress from the process that hears of all chapters; xdist says no more than that it starts."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Progress())
-        config.pluginmanager.unregister(name="terminaldistreporter")
+        config.pluginmanager.set_blocked("terminaldistreporter")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -208,8 +208,8 @@ def main() -> int:
     stale = [str(path) for path, kept in places.items() if not kept.exists()]
     scale = os.environ.get("WIDEBNN_SCALE", "the device's")
     print(
-        f"{len(stale)} of {len(chapters)} chapters are to be run, two at a time,"
-        f" at {scale} scale:",
+        f"Running {len(stale)} of {len(chapters)} chapters, two at a time, at"
+        f" {scale} scale; each is named when it ends.",
         flush=True,
     )
     if stale:
