@@ -1,29 +1,21 @@
-"""Promotion of ranks and of dtypes is forbidden; comparisons of results ask for float64."""
+"""Tests compute in float64, where comparisons are sharp; promotion of ranks and of dtypes is forbidden."""
 
 from collections.abc import Iterator
 
 import jax
 import pytest
 
+jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
-# Under JAX_ENABLE_X64 data sets in float32 meet networks in float64, as they do for users.
-if not jax.config.jax_enable_x64:
-    jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 # Where compiled programs are kept, keep the small ones too: tests compile more of those than anything else.
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 @pytest.fixture
-def x64() -> Iterator[None]:
-    """The test computes in float64."""
-    with jax.enable_x64(True):
-        yield
-
-
-@pytest.fixture
 def float32() -> Iterator[None]:
-    """The test computes in float32: it counts bytes, or has running means, of which Flax has no others."""
+    """The test computes in float32, as users do by default: data sets and layers of Flax have no other."""
     with jax.enable_x64(False):
         yield
 

@@ -107,7 +107,6 @@ def test_posterior_predictive_check_is_drawn(run):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("space", ["data", "feature"])
 @pytest.mark.parametrize("n", [3, 9])
 def test_an_observation_given_the_others(space, n):
@@ -123,7 +122,6 @@ def test_an_observation_given_the_others(space, n):
         assert np.isclose(found[i], log_evidence(tiny, inner) - log_evidence(rest, inner), atol=1e-10)
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("kind", ["standard", "repriorised", "marginal", "rotated"])
 def test_pointwise_log_likelihood_adds_up(kind):
     """To the likelihood of the very readout that `readout` draws."""

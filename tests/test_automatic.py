@@ -7,8 +7,11 @@ import pytest
 from flax import linen, nnx
 
 import widebnn as wb
+from widebnn.targets._marginal import Marginal
 from widebnn.targets._rotated import Rotated
 from widebnn.targets._whitened import Whitened
+
+pytestmark = pytest.mark.usefixtures("float32")
 
 RNG = np.random.default_rng(0)
 X, Y = jnp.asarray(RNG.normal(size=(8, 3)), jnp.float32), jnp.asarray(RNG.normal(size=(8, 2)), jnp.float32)
@@ -59,7 +62,7 @@ TARGETS = {
         "the target as it is",
     ),
     "Linen": (linen_target, Rotated, "rotated inputs"),
-    "parameters of no known layers": (plain, type(plain()), "the weights, the readout"),
+    "parameters of no known layers": (plain, Marginal, "the weights, the readout"),
     "block by block": (
         lambda: wb.targets.marginal(bnn(4), X, Y, space="feature", block_size=4),
         Rotated,

@@ -23,6 +23,8 @@ from benchmarks.steps import network
 from benchmarks.timing import compare
 from benchmarks.vi_epoch import has_torch, our_epochs, torch_epochs, vi_epoch
 
+pytestmark = pytest.mark.usefixtures("float32")
+
 SHIPPED = Path(__file__).parents[1] / "book" / "results" / "bench.json"
 
 

@@ -168,7 +168,7 @@ def test_changed_data_model_and_versions_are_told_apart(tmp_path, monkeypatch):
             jax.random.key(0), pcn(target.potential, 0.5), target, num_samples=2, checkpoint=every
         )
 
-    data = jnp.asarray(np.random.default_rng(0).normal(size=(50, 3)), jnp.float32)
+    data = jnp.asarray(np.random.default_rng(0).normal(size=(50, 3)))
     go(data)
     assert_same_bits(go(data), go(data + 0))
     with pytest.raises(ValueError, match="the data, or other arrays"):

@@ -15,6 +15,8 @@ from widebnn.samplers import hmc, pcn
 
 from .exact.resume import assert_same_bits
 
+pytestmark = pytest.mark.usefixtures("float32")
+
 
 @pytest.fixture
 def compiled(monkeypatch):

@@ -26,12 +26,6 @@ from widebnn.diagnostics import (
 )
 
 
-@pytest.fixture
-def x64():
-    with jax.enable_x64(True):
-        yield
-
-
 def ar1(rho, shape, seed=0):
     """A stationary AR(1) process over the draws of (chain, draw, *event), variance 1."""
     rng = np.random.default_rng(seed)
@@ -56,19 +50,19 @@ def direct_ess(chain, cut=True, unbiased=True):
     return n / time
 
 
-def test_ess_is_the_direct_sum(x64):
+def test_ess_is_the_direct_sum():
     x = ar1(0.7, (3, 60, 2, 4))
     by_hand = np.array([[[direct_ess(x[c, :, i, j]) for j in range(4)] for i in range(2)] for c in range(3)])
     np.testing.assert_allclose(effective_sample_size(x), by_hand.sum(axis=0), rtol=1e-10)
 
 
 @pytest.mark.parametrize("bug", [{"cut": False}, {"unbiased": False}], ids=["no cut", "divided by N"])
-def test_ess_test_would_see_the_bug(x64, bug):
+def test_ess_test_would_see_the_bug(bug):
     x = ar1(0.7, (1, 60))
     assert abs(direct_ess(x[0], **bug) / effective_sample_size(x) - 1) > 0.02  # 10⁸ times the tolerance above
 
 
-def test_ess_stops_at_the_first_negative_lag(x64):
+def test_ess_stops_at_the_first_negative_lag():
     """A series with ρ₁ > 0 > ρ₂ and positive terms later, which must not count."""
     x = jnp.array([[1.0, 0.0, -1.0, 0.0, 1.0, 1.0, 0.0, -1.0, 0.0, 1.0, 0.0, -1.0, -1.0]])
     z = np.asarray(x[0] - x.mean())
@@ -78,7 +72,7 @@ def test_ess_stops_at_the_first_negative_lag(x64):
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
-def test_ess_of_ar1(x64, rho):
+def test_ess_of_ar1(rho):
     """(1 − ρ)/(1 + ρ) a draw: the mean over 50 series lies within four standard errors and 3 %."""
     ess = np.asarray(effective_sample_size(ar1(rho, (4, 5_000, 50)))) / 20_000
     exact = (1 - rho) / (1 + rho)
@@ -86,7 +80,7 @@ def test_ess_of_ar1(x64, rho):
 
 
 @pytest.mark.slow
-def test_float32_sees_small_changes_of_a_large_value(x64):
+def test_float32_sees_small_changes_of_a_large_value():
     """A potential near 10⁴ that moves by 0.1: single precision stores it in steps of 0.001."""
     x = 1e4 + 0.1 * ar1(0.8, (4, 1_000))
     for statistic, tolerance in [(effective_sample_size, 0.02), (rhat, 1e-4)]:
@@ -102,7 +96,7 @@ def test_ess_keeps_its_value_at_any_scale():
 
 
 @pytest.mark.slow
-def test_ess_of_many_series_is_that_of_each(x64):
+def test_ess_of_many_series_is_that_of_each():
     x = np.moveaxis(ar1(0.5, (600, 2, 40)), 0, 2)  # in blocks of 256, and what is left
     each = [effective_sample_size(x[:, :, i]) for i in (0, 255, 256, 511, 512, 599)]
     np.testing.assert_allclose(effective_sample_size(x)[np.array([0, 255, 256, 511, 512, 599])], each)
@@ -123,7 +117,7 @@ def test_a_chain_that_never_moves_has_no_ess_or_rhat():
     assert rhat(jnp.stack([stuck[0], stuck[0] + 1])) == jnp.inf
 
 
-def test_rhat_squared_is_brooks_and_gelmans_ratio(x64):
+def test_rhat_squared_is_brooks_and_gelmans_ratio():
     x = ar1(0.9, (3, 40, 5))
     m, n = 3, 40
     within = x.var(axis=1, ddof=1).mean(axis=0)
@@ -134,7 +128,7 @@ def test_rhat_squared_is_brooks_and_gelmans_ratio(x64):
     np.testing.assert_allclose(rhat(x), np.sqrt(tfp), rtol=1e-12)
 
 
-def test_excess_over_the_papers_formulas(x64):
+def test_excess_over_the_papers_formulas():
     """The three estimators weigh the variance of the chains' means by 1 + 1/M, 1 and 1 − 1/M."""
     x = ar1(0.9, (3, 40))
     m, n = 3, 40
@@ -149,14 +143,14 @@ def test_excess_over_the_papers_formulas(x64):
     np.testing.assert_allclose(ratio, (1 + 1 / m) / (1 - 1 / m) * (n - 1) / n, rtol=1e-10)
 
 
-def test_rhat_sees_chains_that_disagree(x64):
+def test_rhat_sees_chains_that_disagree():
     x = ar1(0.3, (4, 500))
     assert rhat(x) < 1.01
     assert rhat(x + np.arange(4)[:, None]) > 1.5
 
 
 @pytest.mark.slow
-def test_arviz_agrees_on_chains_that_mix(x64):
+def test_arviz_agrees_on_chains_that_mix():
     """Rank-normalised and ours differ in their estimators, not in what they estimate: means over 30 series
     agree within 5 % (ESS) and 0.002 (R̂). The printed numbers of one series need not."""
     x = ar1(0.5, (4, 2_000, 30))
@@ -188,7 +182,7 @@ def direct_nested_rhat(x, num_superchains, inside=True):
 
 @pytest.mark.parametrize("shape", [(6, 4, 5), (6, 40, 1), (12, 1, 3)], ids=["draws", "one entry", "one draw"])
 @pytest.mark.parametrize("num_superchains", [2, 3])
-def test_nested_rhat_is_its_definition(x64, shape, num_superchains):
+def test_nested_rhat_is_its_definition(shape, num_superchains):
     x = ar1(0.9, shape) + np.arange(shape[0])[:, None, None]
     by_hand = [direct_nested_rhat(x[:, :, i], num_superchains) for i in range(shape[2])]
     np.testing.assert_allclose(nested_rhat(x, num_superchains), by_hand, rtol=1e-12)
@@ -197,7 +191,7 @@ def test_nested_rhat_is_its_definition(x64, shape, num_superchains):
         assert np.all(np.abs(np.divide(without, by_hand) - 1) > 1e-6), "the test would not see the bug"
 
 
-def test_nested_rhat_of_superchains_of_one_chain(x64):
+def test_nested_rhat_of_superchains_of_one_chain():
     """Margossian et al., footnote to their definition: the excess differs by a factor alone."""
     x = ar1(0.9, (5, 40, 3))
     n, k = 40, 5
@@ -206,7 +200,7 @@ def test_nested_rhat_of_superchains_of_one_chain(x64):
     )
 
 
-def test_arviz_has_the_same_nested_rhat(x64):
+def test_arviz_has_the_same_nested_rhat():
     x = ar1(0.8, (12, 30, 4))
     ids = np.repeat(np.arange(3), 4)
     np.testing.assert_allclose(
@@ -215,7 +209,7 @@ def test_arviz_has_the_same_nested_rhat(x64):
 
 
 @pytest.mark.parametrize("num_draws", [1, 4])
-def test_nested_rhat_of_independent_draws_is_near_one(x64, num_draws):
+def test_nested_rhat_of_independent_draws_is_near_one(num_draws):
     """The excess over 1 is 1/M for one draw, 1/(M(N + 1)) for N; the mean over 400 series within 10 %."""
     x = np.random.default_rng(0).normal(size=(160, num_draws, 400))
     excess = np.asarray(nested_rhat(x, 16)) ** 2 - 1
@@ -224,7 +218,7 @@ def test_nested_rhat_of_independent_draws_is_near_one(x64, num_draws):
 
 
 @pytest.mark.slow
-def test_nested_rhat_of_superchains_that_remember_their_start(x64):
+def test_nested_rhat_of_superchains_that_remember_their_start():
     """Starts of variance 4 beside draws of variance 1: the excess is near 4, by few chains or many."""
     rng = np.random.default_rng(0)
     for m in (1, 50):
@@ -263,7 +257,7 @@ def test_many_short_chains_of_a_run_agree():
     assert found(0) > 1.2 and found(500) < 1.1
 
 
-def test_convergence_is_arvizs(x64):
+def test_convergence_is_arvizs():
     x = ar1(0.9, (4, 200, 2, 3))
     found = convergence(x)
     tail = arviz.ess(x, method="tail", prob=(0.05, 0.95))
@@ -286,7 +280,7 @@ def test_convergence_where_nothing_moves_and_of_one_chain():
 
 
 @pytest.mark.slow
-def test_layers_are_projected_and_told_apart(x64):
+def test_layers_are_projected_and_told_apart():
     """The slow one of three leaves comes first."""
     template = {"a": {"weight": jnp.zeros((4, 3)), "bias": jnp.zeros(3)}, "b": jnp.zeros(5)}
     functions = layer_projections(jax.random.key(0), template, num=7)
@@ -338,7 +332,7 @@ TEMPLATE = {
 
 
 @pytest.mark.slow
-def test_projections_are_inner_products_with_unit_vectors(x64):
+def test_projections_are_inner_products_with_unit_vectors():
     template = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.float64), TEMPLATE)
     project = random_projections(jax.random.key(1), template, num=7)
     jacobian = jax.jacobian(project)(jax.tree.map(jnp.zeros_like, template))
@@ -366,7 +360,7 @@ def test_projections_of_the_prior_are_standard_normal():
     assert jnp.abs(projections.var(axis=0) - 1).max() < 5 * np.sqrt(2 / 4_000)
 
 
-def test_principal_components_find_planted_axes(x64):
+def test_principal_components_find_planted_axes():
     rng = np.random.default_rng(0)
     axes = np.linalg.qr(rng.normal(size=(6, 6)))[0]
     coordinates = rng.normal(size=(3, 200, 6)) * np.array([5.0, 2.0, 0.1, 0.1, 0.1, 0.1])
@@ -380,7 +374,7 @@ def test_principal_components_find_planted_axes(x64):
     np.testing.assert_allclose(components.explained, (eigenvalues / eigenvalues.sum())[:2], rtol=1e-10)
 
 
-def test_principal_components_from_inner_products_are_those_of_the_draws(x64):
+def test_principal_components_from_inner_products_are_those_of_the_draws():
     x = 7 + ar1(0.5, (2, 12, 60), seed=3)
     found = principal_components(x, num=3)
     centred = np.asarray(x).reshape(24, 60) - np.asarray(x).mean(axis=(0, 1))
@@ -390,7 +384,7 @@ def test_principal_components_from_inner_products_are_those_of_the_draws(x64):
 
 
 @pytest.mark.parametrize("num_features", [4, 150])
-def test_principal_components_have_one_sign(x64, num_features):
+def test_principal_components_have_one_sign(num_features):
     x = ar1(0.5, (2, 50, num_features))
     scores = principal_components(x).scores
     np.testing.assert_allclose(principal_components(-x).scores, -scores, atol=1e-12)

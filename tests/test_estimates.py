@@ -71,7 +71,7 @@ def test_chain_rule_adds_the_conditional_divergence():
     assert abs(whole.value.mean() - 0.25) < LIMIT * whole.value.std() / math.sqrt(REPETITIONS)
 
 
-def test_prior_draws_are_functions_of_draws_from_the_prior(x64):
+def test_prior_draws_are_functions_of_draws_from_the_prior():
     tiny = problem()
     target = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y)
     draws = estimates.prior_draws(
@@ -87,7 +87,7 @@ def test_prior_draws_are_functions_of_draws_from_the_prior(x64):
 
 
 @pytest.mark.slow
-def test_readouts_divergence_joins_by_the_chain_rule(x64):
+def test_readouts_divergence_joins_by_the_chain_rule():
     """All of θ by brute force, U = −log L, against the marginal chain rule of Proposition 2.3."""
     tiny = problem(noise_std=1.5)
     standard = wb.targets.standard(tiny.bnn, tiny.x, tiny.y)

@@ -2,6 +2,7 @@
 
 import copy
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -35,7 +36,8 @@ def curve(n=60, seed=0):
 
 @pytest.fixture(scope="module")
 def regressor():
-    return BNNRegressor(width=64, num_samples=150, burn_in=200, random_state=0).fit(*curve())
+    with jax.enable_x64(False):  # before the tests are
+        return BNNRegressor(width=64, num_samples=150, burn_in=200, random_state=0).fit(*curve())
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ def test_shipped_rows_cover_the_grid_once():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("budget", "stopped"), [(60.0, "converged"), (1e-3, "burn-in")])
-def test_a_case_is_measured(monkeypatch, budget, stopped):
+def test_a_case_is_measured(float32, monkeypatch, budget, stopped):
     class Data:
         x_train, y_train = first_draws.jnp.eye(6, 4), first_draws.jnp.ones((6, 2))
 

@@ -46,11 +46,11 @@ def round_the_circle(height, slope=0.0):
 
 
 @pytest.mark.slow
-def test_slerp_follows_the_great_circle(x64):
+def test_slerp_follows_the_great_circle():
     assert_spherical(landscape.slerp)
 
 
-def test_slerp_moves_at_constant_speed(x64):
+def test_slerp_moves_at_constant_speed():
     a, b = draws(network("standard"), 2)
     points = [flat(landscape.slerp(a, b, t)) for t in np.linspace(0, 1, 6)]
     unit = [p / np.linalg.norm(p) for p in points]
@@ -60,7 +60,7 @@ def test_slerp_moves_at_constant_speed(x64):
 
 
 @pytest.mark.parametrize("apart", [0.0, 1e-12, 1e-8, 1e-5])
-def test_slerp_of_nearly_parallel_directions_is_their_straight_line(x64, apart):
+def test_slerp_of_nearly_parallel_directions_is_their_straight_line(apart):
     """The two differ by the square of the angle."""
     a = jnp.array([3.0, 4.0])
     b = 2 * a + apart * jnp.array([4.0, -3.0])
@@ -74,12 +74,12 @@ def test_slerp_of_nearly_parallel_directions_is_their_straight_line(x64, apart):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["standard", "repriorised", "marginal"])
-def test_slice_holds_the_energy_of_its_points(x64, kind):
+def test_slice_holds_the_energy_of_its_points(kind):
     target = network(kind)
     assert_slice(landscape.slice_through, target, draws(target, 3))
 
 
-def test_slice_covers_the_triangle_and_begins_at_the_first_corner(x64):
+def test_slice_covers_the_triangle_and_begins_at_the_first_corner():
     target = network("standard")
     corners = draws(target, 3)
     seen = landscape.slice_through(target, corners, 5)
@@ -98,7 +98,7 @@ def test_simplex_grid_is_regular():
     assert grid == [[1, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 1, 0], [0, 0.5, 0.5], [0, 0, 1]]
 
 
-def test_a_path_runs_from_the_first_to_the_second(x64):
+def test_a_path_runs_from_the_first_to_the_second():
     target = round_the_circle(0.0, slope=1.0)
     path = landscape.slice_through(target, (jnp.array([1.0, 0.0]), jnp.array([0.0, 3.0])), 4)
     np.testing.assert_allclose(path.potential, [0, 0.25, 0.5, 0.75, 1], atol=1e-12)
@@ -106,7 +106,7 @@ def test_a_path_runs_from_the_first_to_the_second(x64):
 
 
 @pytest.mark.slow
-def test_half_square_holds_in_float32():
+def test_half_square_holds_in_float32(float32):
     """Of a million numbers, ½‖u‖² is 500,000, which float32 knows to 0.03; the slice knows it to 0.001."""
     nothing = wb.targets.from_potential(lambda u: 0.0 * u[0], jnp.zeros(1_000_000))
     corners = draws(nothing, 3)
@@ -121,13 +121,13 @@ def test_half_square_holds_in_float32():
 # Barriers.
 
 
-def test_barrier_is_the_height_of_the_bump(x64):
+def test_barrier_is_the_height_of_the_bump():
     path = landscape.slice_through(round_the_circle(3.0), (jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])), 10)
     np.testing.assert_allclose(path.barrier(), [3.0, 3.0], rtol=1e-12)
 
 
 @pytest.mark.slow
-def test_barrier_is_measured_from_the_higher_end_and_never_negative(x64):
+def test_barrier_is_measured_from_the_higher_end_and_never_negative():
     corners = jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])
     t = np.linspace(0, 1, 201)
     climb = (3 * np.sin(np.pi * t) ** 2 + 2 * t).max() - 2
@@ -137,13 +137,13 @@ def test_barrier_is_measured_from_the_higher_end_and_never_negative(x64):
     assert landscape.slice_through(round_the_circle(-1.0, 0.5), corners, 20).barrier().potential == 0
 
 
-def test_slope_of_the_prior_hides_a_bump_of_the_energy(x64):
+def test_slope_of_the_prior_hides_a_bump_of_the_energy():
     path = landscape.slice_through(round_the_circle(1.0), (jnp.array([1.0, 0.0]), jnp.array([0.0, 9.0])), 20)
     np.testing.assert_allclose(path.barrier(), [0.0, 1.0], atol=1e-12)
 
 
 @pytest.mark.slow
-def test_edges_of_a_triangle_are_the_paths_between_its_corners(x64):
+def test_edges_of_a_triangle_are_the_paths_between_its_corners():
     target = network("standard")
     corners = draws(target, 3)
     triangle = landscape.slice_through(target, corners, 8)
@@ -158,14 +158,14 @@ def test_edges_of_a_triangle_are_the_paths_between_its_corners(x64):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["standard", "repriorised", "marginal"])
-def test_curvature_is_the_largest_eigenvalue_of_the_hessian(x64, kind):
+def test_curvature_is_the_largest_eigenvalue_of_the_hessian(kind):
     target = network(kind)
     found, _ = assert_curvature(landscape.curvature, target, draws(target, 1)[0], 30)
     assert found.residual < 1e-3 * found.largest
 
 
 @pytest.mark.slow
-def test_curvature_of_a_convolutional_network(x64):
+def test_curvature_of_a_convolutional_network():
     images = jnp.asarray(np.random.default_rng(3).normal(size=(2, 3, 3, 1)))
     bnn = wb.BNN(wb.models.CNN(1, 2, rngs=nnx.Rngs(0)), 1, 0.2)
     target = wb.targets.marginal(bnn, images, jnp.array([[1.0], [-2.0]]))
@@ -175,7 +175,7 @@ def test_curvature_of_a_convolutional_network(x64):
 
 
 @pytest.mark.parametrize("num_steps", [1, 2, 4, 8])
-def test_an_eigenvalue_lies_within_the_residual(x64, num_steps):
+def test_an_eigenvalue_lies_within_the_residual(num_steps):
     rng = np.random.default_rng(1)
     matrix = rng.normal(size=(30, 30))
     exact = 1 + np.linalg.eigvalsh(matrix + matrix.T)
@@ -184,18 +184,18 @@ def test_an_eigenvalue_lies_within_the_residual(x64, num_steps):
     assert found.largest <= exact[-1] + 1e-12  # a Ritz value lies within the spectrum
 
 
-def test_curvature_is_the_largest_and_not_the_largest_in_size(x64):
+def test_curvature_is_the_largest_and_not_the_largest_in_size():
     found = landscape.curvature(KEY, quadratic(jnp.diag(jnp.array([-9.0, -4.0, 0.5]))), jnp.ones(3), 3)
     np.testing.assert_allclose(found, [1.5, 0.0], atol=1e-12)
 
 
-def test_curvature_of_a_flat_potential_is_one(x64):
+def test_curvature_of_a_flat_potential_is_one():
     found = landscape.curvature(KEY, quadratic(jnp.zeros((4, 4))), jnp.ones(4))
     assert tuple(map(float, found)) == (1.0, 0.0)
 
 
 @pytest.mark.slow
-def test_curvature_of_linear_regression(x64):
+def test_curvature_of_linear_regression():
     """1 + ‖XᵀX‖₂/σ² in θ, and 1 in φ, where repriorisation is exact (Hron et al. 2022, App. D)."""
     rng = np.random.default_rng(2)
     x, y = jnp.asarray(rng.normal(size=(20, 5))), jnp.asarray(rng.normal(size=(20, 1)))
@@ -208,7 +208,7 @@ def test_curvature_of_linear_regression(x64):
 
 
 @pytest.mark.slow
-def test_curvature_can_be_mapped_over_positions(x64):
+def test_curvature_can_be_mapped_over_positions():
     target = network("repriorised")
     stacked = jax.vmap(target.draw_prior)(jax.random.split(KEY, 3))
     together = jax.lax.map(lambda u: landscape.curvature(KEY, target, u).largest, stacked)
@@ -220,7 +220,7 @@ def test_curvature_can_be_mapped_over_positions(x64):
 
 
 @pytest.mark.slow
-def test_a_step_of_training_descends_the_energy(x64):
+def test_a_step_of_training_descends_the_energy():
     target = network("standard")
     start = draws(target, 1)[0]
     trained = landscape.train(target, start, optax.sgd(1e-3), 1)
@@ -231,7 +231,7 @@ def test_a_step_of_training_descends_the_energy(x64):
     assert jnp.allclose(trained.potential[0], target.potential(start))
 
 
-def test_training_of_linear_regression_finds_the_posterior_mean(x64):
+def test_training_of_linear_regression_finds_the_posterior_mean():
     rng = np.random.default_rng(3)
     x, y = jnp.asarray(rng.normal(size=(20, 5))), jnp.asarray(rng.normal(size=(20, 2)))
     target = wb.targets.linear(x, y, 0.3)

@@ -8,7 +8,6 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import widebnn as wb
 from widebnn import checkpoint, estimates, landscape, streaming
@@ -29,8 +28,6 @@ from .exact.streams import (
     assert_quantiles,
     assert_split_rhat,
 )
-
-pytestmark = pytest.mark.usefixtures("x64")
 
 
 def coupled(u):

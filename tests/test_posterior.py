@@ -23,8 +23,11 @@ from widebnn.posterior import Posterior, weights
 X = np.linspace(-1.0, 1.0, 24, dtype=np.float32).reshape(8, 3)
 Y = np.sin(X[:, :2])
 X_NEW = np.cos(np.arange(21, dtype=np.float32)).reshape(7, 3)
-FEATURES = wb.models.FCN(3, (6, 5), activation="erf", bias_std=0.3, rngs=nnx.Rngs(0))
-BNN = wb.BNN(FEATURES, 2, noise_std=0.2)
+with jax.enable_x64(False):
+    FEATURES = wb.models.FCN(3, (6, 5), activation="erf", bias_std=0.3, rngs=nnx.Rngs(0))
+    BNN = wb.BNN(FEATURES, 2, noise_std=0.2)
+
+pytestmark = pytest.mark.usefixtures("float32")
 
 
 @functools.cache
@@ -183,17 +186,17 @@ def test_another_process_predicts_without_script_and_data(tmp_path):
 @pytest.mark.parametrize(
     "features, shape",
     [
-        (FEATURES, (3,)),
-        (wb.models.FCN(3, 4, depth=0, rngs=nnx.Rngs(0)), (3,)),
-        (wb.models.FCN(3, 4, depth=2, activation="relu", weight_std=1.3, rngs=nnx.Rngs(0)), (3,)),
-        (wb.models.CNN(2, 3, depth=2, weight_std=0.9, bias_std=0, rngs=nnx.Rngs(0)), (4, 4, 2)),
-        (wb.models.WideResNet20(1, (2, 3, 4), offset=2, rngs=nnx.Rngs(0)), (8, 8, 1)),
+        (lambda rngs: FEATURES, (3,)),
+        (lambda rngs: wb.models.FCN(3, 4, depth=0, rngs=rngs), (3,)),
+        (lambda rngs: wb.models.FCN(3, 4, depth=2, activation="relu", weight_std=1.3, rngs=rngs), (3,)),
+        (lambda rngs: wb.models.CNN(2, 3, depth=2, weight_std=0.9, bias_std=0, rngs=rngs), (4, 4, 2)),
+        (lambda rngs: wb.models.WideResNet20(1, (2, 3, 4), offset=2, rngs=rngs), (8, 8, 1)),
     ],
     ids=["FCN", "linear", "relu", "CNN", "WideResNet20"],
 )
 @pytest.mark.slow
 def test_networks_of_the_package_are_built_again(features, shape, tmp_path):
-    bnn = wb.BNN(features, 2, jnp.asarray(0.3), weight_std=1.5, bias_std=0.2)
+    bnn = wb.BNN(features(nnx.Rngs(0)), 2, jnp.asarray(0.3), weight_std=1.5, bias_std=0.2)
     x = jnp.ones((1, *shape)) / 2
     draws = jax.vmap(lambda key: jax.flatten_util.ravel_pytree(wb.tree.normal_like(key, bnn.template(x)))[0])
     theta = np.asarray(draws(jax.random.split(jax.random.key(0), 2)))[None]

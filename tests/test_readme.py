@@ -15,7 +15,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 
 @pytest.mark.slow
-def test_quickstart(capsys):
+def test_quickstart(float32, capsys):
     (program,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
     space: dict = {}
     exec(compile(program, "README.md", "exec"), space)

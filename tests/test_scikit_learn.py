@@ -13,7 +13,6 @@ SHORT = {"width": 8, "num_chains": 2, "num_samples": 8, "thin": 1, "burn_in": 20
 
 pytestmark = [
     pytest.mark.nightly,
-    pytest.mark.usefixtures("x64"),
     pytest.mark.filterwarnings("ignore:the run ended after"),
 ]
 

@@ -28,7 +28,6 @@ def run(**options):
     return wb.sample(jax.random.key(0), pcn(TARGET.potential, 0.5), TARGET, progress=False, **options)
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("num", [1, 2, 63, 64, 65, 1_000])
 def test_moments_are_those_of_the_stored_values(num):
     values = 1e6 + np.random.default_rng(0).normal(size=(num, 3, 2))
@@ -41,11 +40,10 @@ def test_moments_are_those_of_the_stored_values(num):
 
 
 @pytest.mark.slow
-def test_float32_counts_beyond_its_own_digits():
+def test_float32_counts_beyond_its_own_digits(float32):
     streams.assert_moments_of_long_float32_stream()
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("num", [2, 63, 64, 100, 129, 1_000])
 def test_batches_are_equally_long_and_at_most_64(num):
     values = np.random.default_rng(0).normal(size=(num, 2))
@@ -57,14 +55,12 @@ def test_batches_are_equally_long_and_at_most_64(num):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, -0.5])
 def test_effective_sample_size_by_batch_means(rho):
     streams.assert_effective_sample_size(rho)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
 def test_effective_sample_size_agrees_with_that_of_the_stored_draws():
     values = autoregressive(np.random.default_rng(1), 0.8, (2**14, 4, 50))
     stored = wb.effective_sample_size(np.moveaxis(values, 0, 1))
@@ -72,12 +68,10 @@ def test_effective_sample_size_agrees_with_that_of_the_stored_draws():
     assert abs(np.log(ratio).mean()) < 0.1 and np.log(ratio).std() < 0.2
 
 
-@pytest.mark.usefixtures("x64")
 def test_rhat_is_that_of_the_halves():
     streams.assert_split_rhat()
 
 
-@pytest.mark.usefixtures("x64")
 def test_rhat_sees_chains_that_disagree_and_chains_that_drift():
     values = np.random.default_rng(0).normal(size=(1_000, 2, 3))
     values[:, 0, 1] += 3
@@ -86,13 +80,11 @@ def test_rhat_sees_chains_that_disagree_and_chains_that_drift():
     assert good < 1.01 and apart > 1.5 and drifting > 1.5
 
 
-@pytest.mark.usefixtures("x64")
 def test_chains_that_never_move_have_no_effective_samples():
     found = summarised(np.ones((100, 2)))
     assert np.isnan(found.effective_sample_size) and np.isnan(found.rhat) and found.mcse == 0
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("num", [1, 10, 64])
 def test_quantiles_of_few_values_are_exact(num):
     values = np.random.default_rng(0).normal(size=(num, 2, 3))
@@ -104,12 +96,10 @@ def test_quantiles_of_few_values_are_exact(num):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
 def test_quantiles_within_the_stated_error():
     streams.assert_quantiles()
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("order", ["sorted", "correlated", "few values"])
 def test_quantiles_do_not_mind_the_order(order):
     """Rank errors of a sketch are bounded for every stream, not only for independent values."""

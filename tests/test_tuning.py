@@ -108,7 +108,7 @@ def test_budget_must_pay_for_a_few_steps(budget):
 
 
 @pytest.mark.slow
-def test_block_size_is_the_largest_with_the_acceptance_asked_for():
+def test_block_size_is_the_largest_with_the_acceptance_asked_for(float32):
     data = wb.data.digits(num_train=16, num_test=1)
     features = wb.models.FCN(64, 256, rngs=nnx.Rngs(0))
     target = wb.targets.marginal(wb.BNN(features, 10, noise_std=0.3), data.x_train, data.y_train)

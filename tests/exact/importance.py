@@ -66,9 +66,8 @@ PROBLEMS = {
 def solved(which):
     """A problem and its exact answers; cached, as the draws take seconds."""
     options = PROBLEMS[which]
-    with jax.enable_x64(True):
-        tiny = problem(**options)
-        return tiny, reference(tiny, options["widths"], options["activation"])
+    tiny = problem(**options)
+    return tiny, reference(tiny, options["widths"], options["activation"])
 
 
 def reference_of_means(problem, likelihood, widths, activation, num_draws=NUM_DRAWS):

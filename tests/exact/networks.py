@@ -30,14 +30,8 @@ def problem(widths=(4,), out_features=1, n=5, activation="gelu", noise_std=0.4, 
     x = rng.normal(size=(n, 2)) @ rng.normal(size=(2, 3))
     y = rng.normal(size=(n, out_features))
     features = wb.models.FCN(3, widths, activation=activation, bias_std=0.5, rngs=nnx.Rngs(0))
-    bnn = BNN(_in_float64(features), out_features, noise_std, bias_std=bias_std)
+    bnn = BNN(features, out_features, noise_std, bias_std=bias_std)
     return Problem(bnn, jnp.asarray(x), jnp.asarray(y), jnp.asarray(rng.normal(size=(2, 3))))
-
-
-def _in_float64(module):
-    """The module with float64 parameters, whatever the mode it was made in."""
-    graph, state = nnx.split(module)
-    return nnx.merge(graph, jax.tree.map(lambda leaf: leaf.astype(jnp.float64), state))
 
 
 ACTIVATION = {"gelu": lambda f: f * jax.scipy.stats.norm.cdf(f), "erf": jax.scipy.special.erf}

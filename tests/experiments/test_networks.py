@@ -27,7 +27,7 @@ def test_a_network_takes_its_images_and_has_the_size_that_its_width_says(archite
 
 
 @pytest.mark.slow
-def test_in_the_span_a_dense_network_is_the_same_function(x64, mixed_dtypes):
+def test_in_the_span_a_dense_network_is_the_same_function(float64, mixed_dtypes):
     whole = observed("dense", "digits", num_train=5, num_test=3)
     span = in_span(whole)
     assert span.x_train.shape == (5, 5) and span.x_test.shape == (3, 5)

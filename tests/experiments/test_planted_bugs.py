@@ -9,7 +9,7 @@ from ..exact.networks import problem
 from ..exact.planted import caught, passed
 from ..exact.published import assert_integrates
 
-pytestmark = pytest.mark.usefixtures("x64")
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def at_half_the_noise(target):

@@ -31,7 +31,7 @@ TINY = dataclasses.replace(
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_published_potential_is_minus_the_log_likelihood_of_the_map(x64, outputs):
+def test_published_potential_is_minus_the_log_likelihood_of_the_map(float64, outputs):
     tiny = problem(out_features=outputs)
     target = wb.targets.repriorised(tiny.bnn, tiny.x, tiny.y)
     positions = [target.draw_prior(jax.random.key(i)) for i in range(4)]
@@ -44,11 +44,11 @@ def test_published_potential_is_minus_the_log_likelihood_of_the_map(x64, outputs
 @pytest.mark.slow
 @pytest.mark.parametrize("space", ["data", "feature"])
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_published_marginal_is_the_gaussian_integral(x64, outputs, space):
+def test_published_marginal_is_the_gaussian_integral(float64, outputs, space):
     assert_integrates(problem(out_features=outputs), published_marginal, space)
 
 
-def test_published_marginal_takes_rotated_inputs(x64):
+def test_published_marginal_takes_rotated_inputs(float64):
     tiny = problem()
     marginal = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y)
     rotated = wb.targets.rotated(marginal)
@@ -84,7 +84,7 @@ def largest_score(found, exact):
 
 
 @pytest.mark.slow
-def test_the_published_chain_has_the_published_law_and_not_the_posterior(x64):
+def test_the_published_chain_has_the_published_law_and_not_the_posterior(float64):
     whole = problem(widths=(3,))
     half = problem(widths=(3,), noise_std=whole.bnn.noise_std / math.sqrt(2))
     law = weighted(half, whole, lambda inner: log_weight(half, whole, inner))
@@ -144,7 +144,7 @@ def test_error_of_a_mean_counts_all_chains():
     np.testing.assert_allclose(error, 1 / 100, rtol=0.2)
 
 
-def test_the_laws_part_in_the_limit_of_infinite_width(x64):
+def test_the_laws_part_in_the_limit_of_infinite_width(float64):
     """At a fixed kernel the variance of f shrinks by (k + σ²)/(2k + σ²) along an eigenvector."""
     psi = jnp.diag(jnp.array([0.01, 1.0, 100.0]))
     y = jnp.ones((3, 1))

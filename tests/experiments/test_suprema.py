@@ -16,7 +16,7 @@ TINY = dataclasses.replace(suprema.config("smoke"), taus=(0.05,), widths=(4, 16)
 
 
 @pytest.mark.slow
-def test_neurons_add_up_to_the_network(x64):
+def test_neurons_add_up_to_the_network(float64):
     x, _ = curve(5)
     theta = np.random.default_rng(0).normal(size=(7, 6))
     phi, variance, kl = neurons(jnp.asarray(theta), x, 0.3)
@@ -52,7 +52,7 @@ def test_configurations_that_cannot_run_are_refused(change, words):
         dataclasses.replace(TINY, **change)
 
 
-def test_ascent_finds_the_maximum_in_a_box(x64):
+def test_ascent_finds_the_maximum_in_a_box(float64):
     found, value = maximise(
         lambda z: -jnp.sum((z["a"] - 2.0) ** 2) - (z["b"] + 1.0) ** 2,
         {"a": jnp.zeros(3), "b": jnp.asarray(0.0)},

@@ -20,7 +20,7 @@ def plain(x, kernel, stride, padding):
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
 @pytest.mark.parametrize("padding", ["centred", "same"])
-def test_derivatives_are_those_of_autodiff(x64, size, stride, k, padding):
+def test_derivatives_are_those_of_autodiff(size, stride, k, padding):
     keys = jax.random.split(jax.random.key(0), 3)
     x = jax.random.normal(keys[0], (2, *size, 3))
     kernel = jax.random.normal(keys[1], (k, k, 3, 4))
@@ -32,7 +32,7 @@ def test_derivatives_are_those_of_autodiff(x64, size, stride, k, padding):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
-def test_images_and_kernel_of_two_precisions_meet_in_the_finer(x64):
+def test_images_and_kernel_of_two_precisions_meet_in_the_finer():
     """Each gets its derivative in its own precision."""
     x, kernel = jnp.ones((2, 4, 4, 1)) / 3, jnp.ones((3, 3, 1, 2), jnp.float32)
     with jax.numpy_dtype_promotion("standard"):
@@ -51,7 +51,7 @@ def test_draws_of_the_kernel_lie_side_by_side():
 
 @pytest.mark.parametrize("axes", [(0, 0), (None, 0), (0, None)])
 @pytest.mark.parametrize("stride", [1, 2])
-def test_chains_have_the_convolutions_that_they_have_alone(x64, axes, stride):
+def test_chains_have_the_convolutions_that_they_have_alone(axes, stride):
     """With images, kernels or both of their own, and with more chains in each."""
     keys = jax.random.split(jax.random.key(0), 2)
     x = jax.random.normal(keys[0], (3, 2, 5, 6, 2) if axes[0] == 0 else (2, 5, 6, 2))
@@ -78,7 +78,7 @@ def test_other_devices_get_the_chains_at_once():
 
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("padding", ["centred", "same"])
-def test_derivatives_beyond_the_gradient_are_those_of_autodiff(x64, stride, padding):
+def test_derivatives_beyond_the_gradient_are_those_of_autodiff(stride, padding):
     """Forward over reverse, reverse over both, and several kernels side by side."""
     keys = jax.random.split(jax.random.key(0), 3)
     x, kernels, direction = (

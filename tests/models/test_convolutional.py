@@ -13,7 +13,7 @@ import widebnn as wb
 from widebnn.models import ACTIVATIONS, CNN, Conv, WideResNet20
 from widebnn.tree import inner_product, normal_like
 
-IMAGES = jnp.asarray(np.random.default_rng(0).normal(size=(3, 8, 8, 2)), jnp.float32)
+IMAGES = jnp.asarray(np.random.default_rng(0).normal(size=(3, 8, 8, 2)))
 gelu = ACTIVATIONS["gelu"]
 
 
@@ -101,15 +101,15 @@ def test_kernel_is_the_limit_of_finite_networks(features, num_draws):
 
 
 @pytest.mark.slow
-def test_a_residual_network_is_repriorised(x64):
+def test_a_residual_network_is_repriorised():
     """In φ and in θ the posterior is the same, with λ = nσ² as in the paper."""
     bnn = wb.BNN(WideResNet20(2, (2, 2, 3), rngs=nnx.Rngs(0)), 1, 0.1)
-    x, y = jnp.asarray(IMAGES, float), jnp.ones((3, 1))
+    x, y = IMAGES, jnp.ones((3, 1))
     target, plain = wb.targets.repriorised(bnn, x, y, reg=3 * 0.1**2), wb.targets.standard(bnn, x, y)
 
     @jax.jit
     def densities(key):
-        phi = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), target.draw_prior(key))
+        phi = target.draw_prior(key)
         theta = target.to_parameters(phi, key)
         return target.logdensity(phi), plain.logdensity(theta) + target.log_jacobian(phi)
 
@@ -124,15 +124,11 @@ def small_cnn():
     return bnn, jnp.asarray(images), jnp.asarray([[1.0], [-0.5]])
 
 
-def in_float64(position):
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), position)
-
-
 @pytest.mark.slow
-def test_the_jacobian_map_of_a_convolutional_network(x64):
+def test_the_jacobian_map_of_a_convolutional_network():
     """θ = R(φ) and log |det ∂R/∂φ| by brute force."""
     target = wb.targets.jacobian(*small_cnn(), 5.0)
-    flat, unravel = ravel_pytree(in_float64(target.draw_prior(jax.random.key(0))))
+    flat, unravel = ravel_pytree(target.draw_prior(jax.random.key(0)))
 
     def f(phi):
         return target.bnn(unravel(phi), target.x).ravel()
@@ -168,9 +164,9 @@ def assert_slope(function, position, direction, forward=False):
 
 
 @pytest.mark.slow
-def test_the_estimated_jacobian_map_has_a_gradient(x64):
+def test_the_estimated_jacobian_map_has_a_gradient():
     target = wb.targets.jacobian(*small_cnn(), 5.0, num_probes=2, rng_key=jax.random.key(5))
-    position, direction = (in_float64(target.draw_prior(jax.random.key(i))) for i in range(2))
+    position, direction = (target.draw_prior(jax.random.key(i)) for i in range(2))
     assert_slope(target.potential, position, direction)
 
 
@@ -180,8 +176,8 @@ def test_the_estimated_jacobian_map_has_a_gradient(x64):
     [lambda: CNN(1, 2, 2, rngs=nnx.Rngs(0)), lambda: WideResNet20(1, (1, 1, 1), rngs=nnx.Rngs(0))],
     ids=["CNN", "WideResNet20"],
 )
-def test_products_with_the_hessian(x64, features):
+def test_products_with_the_hessian(features):
     _, x, y = small_cnn()
     target = wb.targets.marginal(wb.BNN(features(), 1, 0.4), x, y)
-    position, u, v = (in_float64(target.draw_prior(jax.random.key(i))) for i in range(3))
+    position, u, v = (target.draw_prior(jax.random.key(i)) for i in range(3))
     assert_slope(lambda w: inner_product(u, jax.grad(target.potential)(w)), position, v, forward=True)

@@ -13,7 +13,9 @@ from flax import nnx
 import widebnn as wb
 from widebnn.models import BNN, Embedding, from_function, from_linen, from_nnx
 
-X = jnp.linspace(-1.0, 1.0, 12).reshape(4, 3)
+pytestmark = pytest.mark.usefixtures("float32")
+
+X = jnp.linspace(-1.0, 1.0, 12, dtype=jnp.float32).reshape(4, 3)
 
 
 class TwoPaths(nnx.Module):
@@ -21,7 +23,7 @@ class TwoPaths(nnx.Module):
 
     def __init__(self, rngs):
         self.inside = nnx.Linear(3, 5, rngs=rngs)
-        self.shift = nnx.Param(jnp.zeros(5))
+        self.shift = nnx.Param(jnp.zeros(5, jnp.float32))
 
     def __call__(self, x):
         h = self.inside(x)

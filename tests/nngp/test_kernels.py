@@ -47,7 +47,7 @@ def stax_dense(layer):
 @pytest.mark.parametrize("depth", [0, 1, 4])
 @pytest.mark.parametrize("activation", EXPECTATIONS)
 @pytest.mark.parametrize("dtype, tolerance", [(jnp.float32, 1e-5), (jnp.float64, 1e-12)])
-def test_agrees_with_neural_tangents(x64, mixed_dtypes, activation, depth, dtype, tolerance):
+def test_agrees_with_neural_tangents(mixed_dtypes, activation, depth, dtype, tolerance):
     bnn = network(depth=depth, activation=activation, in_features=5)
     x1, x2 = (jnp.asarray(x, dtype) for x in jnp.split(inputs(10, 5), [4]))
     for kernel, twin in zip((make(bnn) for make in KERNELS.values()), stax_twin(bnn)):
@@ -69,7 +69,7 @@ def covariances(num=50):
 
 
 @pytest.mark.parametrize("activation", EXPECTATIONS)
-def test_second_expectation_is_the_derivative_of_the_first(x64, activation):
+def test_second_expectation_is_the_derivative_of_the_first(activation):
     """Price's theorem: ∂_c E[ψ(u)ψ(v)] = E[ψ′(u)ψ′(v)]."""
     a, c, b = covariances()
     _, derivative = jax.jvp(lambda c: EXPECTATIONS[activation](a, c, b)[0], (c,), (jnp.ones_like(c),))
@@ -78,7 +78,7 @@ def test_second_expectation_is_the_derivative_of_the_first(x64, activation):
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("activation", EXPECTATIONS)
-def test_expectations_are_continuous_where_inputs_meet(x64, activation, sign):
+def test_expectations_are_continuous_where_inputs_meet(activation, sign):
     """u = ±v as the limit of correlations h below it; under ReLU E[ψ′ψ′] has a cusp there, √(2h)/2π."""
     h = 1e-10
     q = jnp.asarray([[0.1], [1.0], [30.0]])
@@ -90,7 +90,7 @@ def test_expectations_are_continuous_where_inputs_meet(x64, activation, sign):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("activation", ["erf", "gelu"])
-def test_expectations_are_their_integrals(x64, activation):
+def test_expectations_are_their_integrals(activation):
     """Gauss–Hermite quadrature in two dimensions; what a third fewer nodes change is its error."""
     a, c, b = (v[::10] for v in covariances())
 
@@ -110,7 +110,7 @@ def test_expectations_are_their_integrals(x64, activation):
 
 
 @pytest.mark.slow
-def test_relu_expectations_are_their_integrals(x64):
+def test_relu_expectations_are_their_integrals():
     """In polar coordinates the radius is integrated exactly (E r² = 2); the angle by the trapezoidal rule."""
     a, c, b = covariances()
     angle = 2 * math.pi * jnp.linspace(0, 1, 200_000, endpoint=False)[None, :]
@@ -126,13 +126,13 @@ def test_relu_expectations_are_their_integrals(x64):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("activation", EXPECTATIONS)
-def test_kernel_is_the_mean_over_finite_networks(x64, activation):
+def test_kernel_is_the_mean_over_finite_networks(activation):
     assert_kernel(activation)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("activation", EXPECTATIONS)
-def test_tangent_kernel_is_the_mean_over_finite_networks(x64, activation):
+def test_tangent_kernel_is_the_mean_over_finite_networks(activation):
     assert_tangent_kernel(activation)
 
 
@@ -145,7 +145,7 @@ def test_finite_networks_approach_their_kernel_at_rate_one_half(kind, depth):
     leave a gap that does not shrink. 0.05 is for the next order in 1/width.
     """
     widths, groups = np.array([64, 128, 256]), 20
-    x = jnp.asarray(inputs(), jnp.float32)
+    x = inputs()
     gaps = []
     for width in widths:
         bnn = network(int(width), depth)
@@ -161,7 +161,7 @@ def test_finite_networks_approach_their_kernel_at_rate_one_half(kind, depth):
 @pytest.mark.slow
 @pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS)
 @pytest.mark.parametrize("activation", EXPECTATIONS)
-def test_kernel_is_symmetric_and_positive(x64, activation, make):
+def test_kernel_is_symmetric_and_positive(activation, make):
     x = inputs(30)
     kernel = make(network(depth=3, activation=activation))
     k = kernel(x)
@@ -173,7 +173,7 @@ def test_kernel_is_symmetric_and_positive(x64, activation, make):
 @pytest.mark.slow
 @pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS)
 @pytest.mark.parametrize("activation", EXPECTATIONS)
-def test_opposite_equal_and_zero_inputs(activation, make):
+def test_opposite_equal_and_zero_inputs(float32, activation, make):
     """Without biases, where angles are 0 and π: no rounding error under a root."""
     features = FCN(50, 4, 2, activation=activation, bias_std=0.0, rngs=nnx.Rngs(0))
     kernel = make(BNN(features, 1, 0.1, bias_std=0.0))
@@ -184,7 +184,7 @@ def test_opposite_equal_and_zero_inputs(activation, make):
 
 
 @pytest.mark.slow
-def test_network_on_rotated_inputs_has_the_same_kernel(x64):
+def test_network_on_rotated_inputs_has_the_same_kernel():
     x = inputs(5, 3) @ jnp.asarray(np.random.default_rng(1).normal(size=(3, 6)))
     bnn = network(depth=2, in_features=6)
     rotated = wb.targets.rotated(
@@ -218,7 +218,7 @@ def images(scale):
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 @pytest.mark.parametrize("activation", EXPECTATIONS)
-def test_float32_holds_the_kernel(activation, scale):
+def test_float32_holds_the_kernel(float32, activation, scale):
     """Relative to the largest entry: 1e-6 of the kernel, and √ε of ReLU's tangent kernel at its cusp.
 
     erf saturates on inputs of norm 1,000: it becomes a step, whose angles have the same cusp in the kernel
@@ -241,7 +241,7 @@ def test_float32_holds_the_kernel(activation, scale):
 
 @pytest.mark.slow
 def test_kernels_can_be_compiled_and_differentiated():
-    x = jnp.asarray(inputs(), jnp.float32)
+    x = inputs()
     kernel = wb.nngp.nngp_kernel(network(depth=2))
     assert jnp.allclose(jax.jit(kernel)(x), kernel(x), rtol=1e-6)
     gradient = jax.grad(lambda x2: kernel(x[:2], x2).sum())(x[2:])

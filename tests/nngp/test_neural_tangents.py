@@ -116,7 +116,7 @@ NETWORKS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("kind, empirical", [("nngp", empirical_kernel), ("ntk", empirical_tangent)])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_kernel_is_the_mean_over_finite_networks(x64, name, kind, empirical):
+def test_kernel_is_the_mean_over_finite_networks(name, kind, empirical):
     """With one nonlinearity the mean is exact at every width, as for one dense hidden layer."""
     features, stax_network, shape = NETWORKS[name]
     bnn = BNN(features(nnx.Rngs(0)), 1, 0.1, weight_std=0.8, bias_std=0.3)
@@ -127,7 +127,7 @@ def test_kernel_is_the_mean_over_finite_networks(x64, name, kind, empirical):
 
 
 @pytest.mark.slow
-def test_regression_on_images(x64):
+def test_regression_on_images():
     x = np.random.default_rng(0).normal(size=(5, 4, 3, 2))
     gp = wb.nngp.gaussian_process(stax_kernel(stax_conv(True)[2]), x, np.ones((5, 1)), 0.01)
     assert gp.mean(x[:2]).shape == (2, 1) and jnp.allclose(gp.mean(x), 1, atol=0.05)

@@ -3,15 +3,12 @@
 from unittest import mock
 
 import jax.numpy as jnp
-import pytest
 
 from widebnn.nngp import kernels
 from widebnn.nngp.activations import EXPECTATIONS
 
 from ..exact.kernels import assert_kernel, assert_tangent_kernel
 from ..exact.planted import caught, passed
-
-pytestmark = pytest.mark.usefixtures("x64")
 
 
 def wrong_expectations(name, first, second, check):

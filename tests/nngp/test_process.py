@@ -33,7 +33,7 @@ def inverse_with_noise(k):
 
 
 @pytest.mark.slow
-def test_moments_are_those_of_the_conditional_gaussian(x64):
+def test_moments_are_those_of_the_conditional_gaussian():
     gp, x_new, k, cross, new = problem()
     weights = cross.T @ inverse_with_noise(k)
     assert jnp.allclose(gp.mean(x_new), weights @ gp.y, rtol=0, atol=1e-12)
@@ -41,14 +41,14 @@ def test_moments_are_those_of_the_conditional_gaussian(x64):
 
 
 @pytest.mark.slow
-def test_log_marginal_likelihood_is_the_log_density_of_the_observations(x64):
+def test_log_marginal_likelihood_is_the_log_density_of_the_observations():
     gp, _, k, *_ = problem()
     law = stats.multivariate_normal(np.zeros(len(k)), k + NOISE**2 * np.eye(len(k)))
     assert jnp.allclose(gp.log_marginal_likelihood(), law.logpdf(np.asarray(gp.y.T)).sum(), rtol=1e-12)
 
 
 @pytest.mark.slow
-def test_log_marginal_likelihood_is_the_sum_of_predictions_one_by_one(x64):
+def test_log_marginal_likelihood_is_the_sum_of_predictions_one_by_one():
     """log p(y) = Σ_i log p(y_i | y_1, …, y_{i−1}): nothing but means and covariances in it."""
     gp, *_ = problem()
     total = stats.norm.logpdf(gp.y[0], 0, math.sqrt(gp.prior[0, 0] + NOISE**2)).sum()
@@ -60,7 +60,7 @@ def test_log_marginal_likelihood_is_the_sum_of_predictions_one_by_one(x64):
 
 
 @pytest.mark.slow
-def test_noise_can_be_learnt_by_its_gradient(x64):
+def test_noise_can_be_learnt_by_its_gradient():
     gp, *_ = problem()
 
     @jax.jit
@@ -74,7 +74,7 @@ def test_noise_can_be_learnt_by_its_gradient(x64):
     assert jnp.allclose(by_noise(NOISE), gp.kl_from_prior(), rtol=1e-12)
 
 
-def test_kl_from_prior_is_that_of_two_gaussians(x64):
+def test_kl_from_prior_is_that_of_two_gaussians():
     """Over f(X) alone: given it, prior and posterior agree everywhere else."""
     gp, _, k, *_ = problem()
     mean, covariance = np.asarray(gp.mean(gp.x)), np.asarray(gp.covariance(gp.x))
@@ -85,7 +85,7 @@ def test_kl_from_prior_is_that_of_two_gaussians(x64):
 
 
 @pytest.mark.slow
-def test_kl_from_prior_is_a_mean_over_the_prior(x64):
+def test_kl_from_prior_is_a_mean_over_the_prior():
     """KL = E[log p(f) − log p(f | D)], and log p(f | D) = log p(f) + log p(y | f) − log p(y)."""
     gp, _, k, *_ = problem()
     f = np.random.default_rng(0).multivariate_normal(np.zeros(len(k)), k, size=(200_000, 2))
@@ -113,7 +113,7 @@ def assert_moments(draws, mean, covariance):
 
 
 @pytest.mark.slow
-def test_draws_have_the_posterior_moments(x64):
+def test_draws_have_the_posterior_moments():
     gp, x_new, *_ = problem()
     draws = gp.sample(jax.random.key(0), x_new, 100_000)
     assert draws.shape == (100_000, 4, 2)
@@ -121,7 +121,7 @@ def test_draws_have_the_posterior_moments(x64):
 
 
 @pytest.mark.slow
-def test_equal_inputs_get_equal_values(x64):
+def test_equal_inputs_get_equal_values():
     gp, x_new, *_ = problem()
     assert jnp.allclose(*gp.mean(x_new)[:2], atol=1e-13)
     covariance = gp.covariance(x_new)
@@ -131,7 +131,7 @@ def test_equal_inputs_get_equal_values(x64):
 
 
 @pytest.mark.slow
-def test_without_noise_it_interpolates(x64):
+def test_without_noise_it_interpolates():
     gp, x_new, *_ = problem(noise_std=0.0)
     assert jnp.allclose(gp.mean(gp.x), gp.y, atol=1e-10)
     assert jnp.allclose(gp.covariance(gp.x), 0, atol=1e-12) and jnp.all(jnp.diag(gp.covariance(gp.x)) >= 0)
@@ -140,7 +140,7 @@ def test_without_noise_it_interpolates(x64):
 
 
 @pytest.mark.slow
-def test_repeated_observations_are_averaged(x64):
+def test_repeated_observations_are_averaged():
     """Two observations of one input count as their mean with half the variance."""
     gp, x_new, *_ = problem()
     twice = gaussian_process(gp.kernel, jnp.repeat(gp.x, 2, axis=0), jnp.repeat(gp.y, 2, axis=0), NOISE)
@@ -151,7 +151,7 @@ def test_repeated_observations_are_averaged(x64):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise_std", [0.0, 1e-6])
-def test_singular_kernel_is_refused_in_the_precision_at_hand(noise_std):
+def test_singular_kernel_is_refused_in_the_precision_at_hand(float32, noise_std):
     x = jnp.asarray(inputs(5), jnp.float32)
     kernel = nngp_kernel(network())
     y = jnp.ones((5, 1))
@@ -163,7 +163,7 @@ def test_singular_kernel_is_refused_in_the_precision_at_hand(noise_std):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise_std", [0.1, 1.0])
-def test_float32_holds_the_posterior(noise_std):
+def test_float32_holds_the_posterior(float32, noise_std):
     """256 digits with near-duplicates among them, against float64; errors grow with the condition of K_σ²."""
     data = wb.data.digits(num_train=256, num_test=50)
     x, y, x_new = (np.asarray(a, np.float32) for a in (data.x_train, data.y_train, data.x_test))

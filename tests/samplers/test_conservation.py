@@ -40,9 +40,6 @@ from ..exact.densities import logistic, regression
 from ..exact.dkwm import FALSE_FAILURE, assert_distributed, detectable
 from ..exact.planted import caught, passed
 
-pytestmark = pytest.mark.usefixtures("x64")
-
-
 hmc_of_4 = functools.partial(hmc, num_steps=4)
 function_space_hmc_of_3 = functools.partial(function_space_hmc, num_steps=3)
 jittered = functools.partial(function_space_hmc_of_3, jitter=0.5)

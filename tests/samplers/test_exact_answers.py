@@ -18,8 +18,6 @@ from widebnn.samplers import (
 
 from ..exact.importance import assert_exact, solved
 
-pytestmark = pytest.mark.usefixtures("x64")
-
 
 def standard(tiny):
     return wb.targets.standard(tiny.bnn, tiny.x, tiny.y)

@@ -25,7 +25,6 @@ def test_a_proposal_turns_by_one_radian(step_size, num_steps):
     assert jnp.array_equal(ends[0], ends[1]) and not jnp.array_equal(ends[0], ends[2])
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     ("step_size", "jitter", "low", "high"), [(1.0, 0.2, 0.8, 1.2), (1.5, 0.5, 0.75, 2.25)]
 )

@@ -14,8 +14,6 @@ from ..exact.conservation import after_steps
 from ..exact.dkwm import FALSE_FAILURE, assert_distributed, bound, distance
 from ..exact.reversibility import recorded
 
-pytestmark = pytest.mark.usefixtures("x64")
-
 NUM_DRAWS = 100_000
 PRECISION = np.array([1.0, 4.0, 9.0])
 """Of independent coordinates: U(u) = ½ Σ (ω² − 1) u²."""

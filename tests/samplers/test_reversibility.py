@@ -26,8 +26,6 @@ from ..exact import laws
 from ..exact.planted import caught, passed
 from ..exact.reversibility import assert_detailed_balance, recorded
 
-pytestmark = pytest.mark.usefixtures("x64")
-
 
 def potential(u):
     """Neither Gaussian nor symmetric, and it couples the leaves."""

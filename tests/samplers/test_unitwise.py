@@ -18,8 +18,6 @@ from ..exact.networks import problem
 from ..exact.planted import caught, passed
 from ..exact.units import assert_changes_of_potential
 
-pytestmark = pytest.mark.usefixtures("x64")
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block_size", [1, 2, 6])
@@ -84,11 +82,7 @@ class Convolution(nnx.Module):
 def test_channels_of_the_last_convolution_are_units():
     rng = np.random.default_rng(0)
     x, y = jnp.asarray(rng.normal(size=(5, 4, 4))), jnp.asarray(rng.normal(size=(5, 2)))
-    with jax.enable_x64(False):
-        features = Convolution(nnx.Rngs(0))
-    graph, state = nnx.split(features)
-    features = nnx.merge(graph, jax.tree.map(lambda leaf: leaf.astype(jnp.float64), state))
-    target = marginal(wb.BNN(features, 2, 0.3), x, y)
+    target = marginal(wb.BNN(Convolution(nnx.Rngs(0)), 2, 0.3), x, y)
     assert target.units.is_unit == {"first": False, "kernel": True}
     assert_changes_of_potential(target, 2)
 

@@ -35,7 +35,7 @@ def make(request):
 
 
 @pytest.fixture
-def tiny(x64):
+def tiny():
     return problem(widths=(5, 4), out_features=2, n=12)
 
 
@@ -65,7 +65,7 @@ def test_value_and_gradient_are_those_of_all_rows(tiny, make):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{"widths": (4,)}, {"out_features": 3, "bias_std": 0.0}], ids=str)
-def test_other_networks(x64, options):
+def test_other_networks(options):
     whole, blocked = values_and_gradients(wb.targets.marginal, problem(n=7, **options), (3,))
     assert_close(blocked, whole)
 
@@ -119,7 +119,7 @@ def test_derivatives_beyond_the_gradient(tiny):
     )
 
 
-def test_data_space_takes_all_rows(x64):
+def test_data_space_takes_all_rows():
     """Where n ≤ p there is nothing to save."""
     few = problem(widths=(6,), n=3)
     target = wb.targets.marginal(few.bnn, few.x, few.y, block_size=2)
@@ -140,7 +140,7 @@ def compiled_gradient(n, d_in, width, depth, block_size):
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_data():
+def test_memory_does_not_grow_with_the_data(float32):
     few, many, whole = (
         compiled_gradient(n, 64, 128, 2, block_size).memory_analysis().temp_size_in_bytes
         for n, block_size in [(2_048, 256), (8_192, 256), (8_192, None)]
@@ -150,7 +150,7 @@ def test_memory_does_not_grow_with_the_data():
 
 
 @pytest.mark.slow
-def test_the_gradient_of_50_000_images_fits_in_16_gib():
+def test_the_gradient_of_50_000_images_fits_in_16_gib(float32):
     memory = compiled_gradient(50_000, 3_072, 1_024, 3, 2_048).memory_analysis()
     used = memory.argument_size_in_bytes + memory.temp_size_in_bytes + memory.output_size_in_bytes
     assert used < 16 * 2**30
@@ -192,7 +192,7 @@ def test_a_step_at_10_000_images_takes_less_than_4_gib():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block_size", [None, 100])
-def test_compilation_embeds_no_data(block_size, monkeypatch):
+def test_compilation_embeds_no_data(float32, block_size, monkeypatch):
     """None of the driver's programs holds an array of the size of the data; such arrays are arguments."""
     rng = np.random.default_rng(0)
     x, y = (rng.standard_normal((1_000, columns), dtype=np.float32) for columns in (16, 10))

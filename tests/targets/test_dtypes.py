@@ -38,7 +38,7 @@ KINDS = ["standard", "repriorised", "marginal", "rotated", "jacobian", "categori
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_integer_inputs_predict_as_floats_do(kind):
-    expected = predictions(kind, X.astype(np.float32))
+    expected = predictions(kind, X.astype(float))
     assert len(np.unique(np.asarray(expected))) == expected.size  # the three inputs are told apart
     assert jnp.allclose(predictions(kind, X), expected, atol=1e-5)
     assert jnp.allclose(predictions(kind, jnp.asarray(X, jnp.int8)), expected, atol=1e-5)
@@ -50,7 +50,7 @@ def test_boolean_and_byte_inputs(dtype):
     at = [network(), bits.astype(dtype), Y[:3]]
     target = wb.targets.marginal(*at)
     u = target.draw_prior(jax.random.key(0))
-    expected = wb.targets.marginal(network(), bits.astype(np.float32), Y[:3]).predictive_mean(X_NEW)(u)
+    expected = wb.targets.marginal(network(), bits.astype(float), Y[:3]).predictive_mean(X_NEW)(u)
     assert jnp.allclose(target.predictive_mean(X_NEW)(u), expected, atol=1e-5)
 
 

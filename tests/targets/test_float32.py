@@ -54,7 +54,7 @@ def float32_noise(rng_key, position):
 def test_acceptance_agrees_with_float64(module, name, beta, reduced, depth):
     """Along a float32 chain: each proposal's acceptance rate, in both precisions, from the same position."""
     rates = {jnp.float32: [], jnp.float64: []}
-    with jax.enable_x64(True), mock.patch.object(module, "normal_like", float32_noise):
+    with mock.patch.object(module, "normal_like", float32_noise):
         targets = {dtype: potential(dtype, reduced, depth) for dtype in rates}
         samplers = {dtype: getattr(module, name)(evaluate, beta) for dtype, (_, evaluate) in targets.items()}
         init = {dtype: jax.jit(sampler.init) for dtype, sampler in samplers.items()}

@@ -15,8 +15,6 @@ from ..exact.change_of_variables import assert_density, log_density_of_map
 from ..exact.importance import assert_exact, reference
 from ..exact.networks import problem
 
-pytestmark = pytest.mark.usefixtures("x64")
-
 KEY = jax.random.key(5)
 PROBLEMS = {
     "one hidden layer": {"widths": (4,), "out_features": 1},
@@ -25,7 +23,7 @@ PROBLEMS = {
 
 
 @pytest.fixture(params=PROBLEMS)
-def tiny(request, x64):
+def tiny(request):
     return problem(**PROBLEMS[request.param])
 
 

@@ -8,8 +8,6 @@ from jax.scipy.stats import multivariate_normal
 
 import widebnn as wb
 
-pytestmark = pytest.mark.usefixtures("x64")
-
 
 def regression(n=4, d_in=3, d_out=2, noise_std=0.7):
     rng = np.random.default_rng(2)

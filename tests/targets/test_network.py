@@ -12,8 +12,6 @@ from widebnn.models import Parameters
 from ..exact.change_of_variables import assert_density, log_density_of_inner, log_density_of_map
 from ..exact.networks import embedding, gp_prediction, log_evidence, log_joint, problem
 
-pytestmark = pytest.mark.usefixtures("x64")
-
 PROBLEMS = {
     "one hidden layer": {"widths": (4,), "out_features": 1},
     "two outputs, n below p": {"widths": (6,), "out_features": 2, "n": 3},
@@ -23,7 +21,7 @@ PROBLEMS = {
 
 
 @pytest.fixture(params=PROBLEMS)
-def tiny(request, x64):
+def tiny(request):
     return problem(**PROBLEMS[request.param])
 
 

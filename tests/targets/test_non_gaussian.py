@@ -21,8 +21,6 @@ from ..exact.importance import NUM_CHAINS, assert_moments, by_chains, reference_
 from ..exact.likelihoods import DEGREES, LIKELIHOODS
 from ..exact.networks import labels, problem
 
-pytestmark = pytest.mark.usefixtures("x64")
-
 MAPS = {
     "identity": {"map": "identity"},
     "gaussian": {"map": "gaussian"},
@@ -37,7 +35,7 @@ PROBLEMS = {
 
 
 @pytest.fixture(params=PROBLEMS)
-def tiny(request, x64):
+def tiny(request):
     return problem(**PROBLEMS[request.param])
 
 
@@ -215,10 +213,8 @@ PROBLEM_OF = {"softmax": 3, "bernoulli": 2, "student": 1}
 
 @functools.cache
 def solved(which):
-    with jax.enable_x64(True):
-        tiny = problem(widths=(2,), out_features=PROBLEM_OF[which], n=4)
-        exact = reference_of_means(tiny, LIKELIHOODS[which], (2,), "gelu", num_draws=200_000)
-    return tiny, exact
+    tiny = problem(widths=(2,), out_features=PROBLEM_OF[which], n=4)
+    return tiny, reference_of_means(tiny, LIKELIHOODS[which], (2,), "gelu", num_draws=200_000)
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import widebnn as wb
 from widebnn.models import _whitened_dense
@@ -33,8 +32,6 @@ from ..exact.whitening import (
     assert_new_inputs_see_the_prior_of_the_complement,
     assert_orthogonal_change_of_variables,
 )
-
-pytestmark = pytest.mark.usefixtures("x64")
 
 
 class LikelihoodOfMap(Repriorised):

@@ -2,15 +2,12 @@
 
 import jax
 import jax.numpy as jnp
-import pytest
 
 from widebnn import samplers, targets
 from widebnn.targets import LogNormal, Scaled, Spectrum
 
 from ..exact import scales
 from ..exact.planted import caught, passed
-
-pytestmark = pytest.mark.usefixtures("x64")
 
 
 class PowersOfTen(LogNormal):

@@ -7,8 +7,6 @@ import pytest
 
 from widebnn.targets import DataSpace, FeatureSpace, readout_posterior
 
-pytestmark = pytest.mark.usefixtures("x64")
-
 CASES = [(4, 7, 0.3), (7, 4, 0.3), (5, 5, 2.0), (1, 3, 0.01), (6, 1, 10.0)]
 """n, p, λ."""
 
@@ -25,7 +23,7 @@ def dense(psi, y, reg):
 
 
 @pytest.fixture(params=CASES, ids=str)
-def case(request, x64):
+def case(request):
     n, p, reg = request.param
     psi, y = data(n, p)
     return psi, y, reg

@@ -16,8 +16,6 @@ import widebnn as wb
 from ..exact.complement import assert_new_inputs_see_the_prior
 from ..exact.networks import problem
 
-pytestmark = pytest.mark.usefixtures("x64")
-
 FIRST = ("layers", 0, "kernel")
 
 BASES = {
@@ -28,7 +26,7 @@ BASES = {
 
 
 @pytest.fixture(params=BASES)
-def pair(request, x64):
+def pair(request):
     """A target, rotated, and as it was."""
     tiny = problem(widths=(4, 3), out_features=2)
     base = BASES[request.param](tiny)

@@ -15,13 +15,13 @@ from ..exact import scales
 
 
 @pytest.fixture
-def observed(x64):
+def observed():
     return scales.data(n=5)
 
 
 @pytest.mark.parametrize(("n", "width"), [(4, 9), (9, 4), (5, 5)])
 @pytest.mark.parametrize("space", ["data", "feature"])
-def test_spectrum_gives_the_evidence_at_every_scale(x64, n, width, space):
+def test_spectrum_gives_the_evidence_at_every_scale(n, width, space):
     rng = np.random.default_rng(0)
     psi, y = jnp.asarray(rng.normal(size=(n, width))), jnp.asarray(rng.normal(size=(n, 2)))
     eigen = targets.spectrum(psi, y, space)
@@ -30,7 +30,7 @@ def test_spectrum_gives_the_evidence_at_every_scale(x64, n, width, space):
         np.testing.assert_allclose(eigen.potential(scale, noise_std), exact, rtol=1e-9)
 
 
-def test_spectrum_of_equal_rows_and_columns(x64):
+def test_spectrum_of_equal_rows_and_columns():
     """Eigenvalues of 0, in either space: their directions are noise alone."""
     rng = np.random.default_rng(0)
     psi = jnp.asarray(np.repeat(rng.normal(size=(4, 2)), 2, axis=0) @ rng.normal(size=(2, 6)))
@@ -191,7 +191,7 @@ def test_exact_answers(observed):
 
 
 @pytest.mark.nightly
-def test_ranks_of_the_truth_are_uniform(x64):
+def test_ranks_of_the_truth_are_uniform():
     found = scales.ranks(scales.target_of, scales.sampler_of)
     scales.assert_uniform(found)
 

@@ -14,8 +14,6 @@ from widebnn import targets
 from ..exact.change_of_variables import log_density_of_inner, log_density_of_map
 from ..exact.networks import problem
 
-pytestmark = pytest.mark.usefixtures("x64")
-
 RNG = np.random.default_rng(0)
 X, Y, LABELS = RNG.normal(size=(5, 3)), RNG.normal(size=(5, 2)), np.array([0, 1, 1, 0, 1])
 SCALES = {

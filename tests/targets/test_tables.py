@@ -120,7 +120,7 @@ TARGETS = {
 
 
 @pytest.mark.slow
-def test_another_process_gets_targets_whole():
+def test_another_process_gets_targets_whole(float32):
     """It starts anew, so that all it knows of a target is what it is sent."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
         for kind, make in TARGETS.items():

@@ -18,8 +18,6 @@ from ..exact.whitening import (
     assert_orthogonal_change_of_variables,
 )
 
-pytestmark = pytest.mark.usefixtures("x64")
-
 BASES = {
     "standard": lambda bnn, x, y: wb.targets.standard(bnn, x, y),
     "marginal": lambda bnn, x, y: wb.targets.marginal(bnn, x, y),
@@ -28,7 +26,7 @@ BASES = {
 
 
 @pytest.fixture(params=BASES)
-def pair(request, x64):
+def pair(request):
     """A problem with three layers, its target whitened, and as it was."""
     tiny = problem(widths=(6, 5, 4), out_features=2, n=4)
     base = BASES[request.param](tiny.bnn, tiny.x, tiny.y)
@@ -110,7 +108,7 @@ def test_equal_inputs_do_not_stop_a_chain(float32):
 
 
 @pytest.mark.slow
-def test_sweeps_move_the_top_layer_alone(x64):
+def test_sweeps_move_the_top_layer_alone():
     tiny = problem(widths=(6, 8), n=4)
     target = wb.targets.whitened(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
     sweep = wb.samplers.unitwise(target)
@@ -143,7 +141,7 @@ class Tied(Skipping):
 
 
 @pytest.mark.slow
-def test_modules_of_ones_own(x64):
+def test_modules_of_ones_own():
     tiny = problem()
     bnn = wb.BNN(Skipping(), 1, 0.4)
     base = wb.targets.marginal(bnn, tiny.x, tiny.y)
@@ -174,7 +172,7 @@ def test_layers_that_cannot_be_whitened_are_named(make, error, message):
 
 
 @pytest.mark.slow
-def test_nothing_is_whitened_where_inputs_are_many(x64):
+def test_nothing_is_whitened_where_inputs_are_many():
     tiny = problem(widths=(3, 4), n=6)
     base = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y)
     target = wb.targets.whitened(base)

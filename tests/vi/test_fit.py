@@ -28,19 +28,19 @@ def fit(model, num_epochs, optimiser=STAY, **options):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"local": True}, {"weighting": "geometric", "temperature": 10.0}])
-def test_fit_of_a_linear_model_is_the_known_optimum(x64, options):
+def test_fit_of_a_linear_model_is_the_known_optimum(options):
     assert_optimum(**options)
 
 
 @pytest.mark.slow
-def test_hot_posterior_is_the_prior(x64):
+def test_hot_posterior_is_the_prior():
     found = fitted(1e6)
     np.testing.assert_allclose(found.mean, 0, atol=1e-3)
     np.testing.assert_allclose(found.std, VARIANCE**0.5, rtol=1e-3)
 
 
 @pytest.mark.slow
-def test_cold_posterior_is_the_least_squares_fit(x64):
+def test_cold_posterior_is_the_least_squares_fit():
     found = fitted(0.0)
     np.testing.assert_allclose(found.mean, np.linalg.lstsq(X, Y)[0][:, 0], atol=0.01)
     assert np.all(found.std < 0.1 * optimum(1.0).std)
@@ -55,7 +55,7 @@ def expected_log_likelihood(mean, std):
 @pytest.mark.slow
 @pytest.mark.parametrize("weighting", ["uniform", "geometric"])
 @pytest.mark.parametrize("local", [False, True])
-def test_minibatches_add_up_to_the_elbo(x64, weighting, local):
+def test_minibatches_add_up_to_the_elbo(weighting, local):
     """With steps of length 0, every epoch is an estimate of the ELBO of the same q."""
     found = fit(linear(), 3_000, weighting=weighting, local=local, temperature=0.7)
     mean, std = (part["kernel"][:, 0] for part in (found.posterior.mean, found.posterior.std))
@@ -134,7 +134,7 @@ def test_training_raises_the_elbo_and_predicts_the_labels():
     labels = (X[:, 0] > 0).astype(np.int32)
     found = of_classes(wb.vi.TwoLayer(3, 16, 2, rngs=nnx.Rngs(0)), 200, y=labels, temperature=0.01)
     assert found.elbo.value[-1] > found.elbo.value[0] + 5
-    p = wb.vi.predict(jax.random.key(2), found, jnp.asarray(X, jnp.float32))
+    p = wb.vi.predict(jax.random.key(2), found, X)
     assert wb.metrics.accuracy(p, labels) > 0.9
 
 

@@ -21,19 +21,19 @@ def scalar(mean, std):
 
 
 @pytest.mark.parametrize(("mean", "std", "variance"), [(0.3, 0.2, 0.2), (-1.0, 2.0, 0.04), (0.0, 1e-3, 1.0)])
-def test_divergence_agrees_with_quadrature(x64, mean, std, variance):
+def test_divergence_agrees_with_quadrature(mean, std, variance):
     q, p = norm(mean, std), norm(0, variance**0.5)
     wanted, _ = quad(lambda w: q.pdf(w) * (q.logpdf(w) - p.logpdf(w)), mean - 12 * std, mean + 12 * std)
     np.testing.assert_allclose(wb.vi.kl_divergence(scalar(mean, std), variance), wanted, rtol=1e-7)
 
 
-def test_divergence_near_the_prior_keeps_its_digits_in_float32():
+def test_divergence_near_the_prior_keeps_its_digits_in_float32(float32):
     """ε²/4 a weight for σ² = (1 + ε)v, far below the rounding of σ²/v."""
     q = scalar(0.0, float(np.sqrt(0.2 * 1.001)))
     np.testing.assert_allclose(wb.vi.kl_divergence(q, 0.2), 1e-6 / 4, rtol=0.01)
 
 
-def test_every_leaf_can_have_a_prior_of_its_own(x64):
+def test_every_leaf_can_have_a_prior_of_its_own():
     q = wb.vi.mean_field({"a": jnp.ones(3), "b": jnp.zeros((2, 2))}, 0.5)
     apart = wb.vi.kl_per_leaf(q, {"a": 0.2, "b": 0.04})
     for name, variance in [("a", 0.2), ("b", 0.04)]:
@@ -85,7 +85,7 @@ OPTIONS = [{}, {"num_samples": 4, "antithetic": True}, {"local": True, "num_samp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_gradient_agrees_with_finite_differences(x64, options):
+def test_gradient_agrees_with_finite_differences(options):
     module = wb.vi.TwoLayer(3, 4, 2, rngs=nnx.Rngs(0))
     network = wb.vi.network(module, X, KEY)
     log_likelihood = network.log_likelihood(X, jnp.asarray(X[:, 0] > 0, int), wb.vi.cross_entropy)
@@ -108,7 +108,7 @@ def variance_of_gradient(q, log_likelihood, **options):
 
 
 @pytest.mark.slow
-def test_antithetic_and_local_draws_vary_less(x64):
+def test_antithetic_and_local_draws_vary_less():
     module = wb.models.Dense(3, 2, scale=1, bias_std=0, initial_std=0.01, rngs=nnx.Rngs(0))
     network = wb.vi.network(module, X, KEY)
     log_likelihood = network.log_likelihood(X, jnp.asarray(X[:, 0] > 0, int), wb.vi.cross_entropy)

@@ -14,8 +14,10 @@ from widebnn.vi import models
 
 from ..exact.variational import assert_scaling
 
+pytestmark = pytest.mark.usefixtures("float32")
+
 KEY = jax.random.key(0)
-IMAGES = jax.random.normal(KEY, (4, 32, 32, 3))
+IMAGES = jax.random.normal(KEY, (4, 32, 32, 3), jnp.float32)
 LABELS = np.array([0, 1, 2, 3])
 
 

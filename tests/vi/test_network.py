@@ -18,7 +18,7 @@ KEY = jax.random.key(0)
 X32 = jnp.asarray(X, jnp.float32)
 
 
-def test_models_of_every_kind_are_pure_functions():
+def test_models_of_every_kind_are_pure_functions(float32):
     bnn = wb.BNN(wb.models.FCN(3, 4, rngs=nnx.Rngs(0)), 2, 0.1)
     taken = wb.vi.network(bnn, X32, KEY)
     assert jnp.array_equal(taken(taken.weights, X32), bnn(taken.weights, X32))
@@ -46,7 +46,7 @@ class Normed(nnx.Module):
         return self.readout(self.norm(x))
 
 
-def test_statistics_of_a_batch_are_used_in_training_alone():
+def test_statistics_of_a_batch_are_used_in_training_alone(float32):
     taken = wb.vi.network(Normed(nnx.Rngs(0)), X32, KEY)
     parts = taken.weights, taken.point, taken.state
     outputs, state = taken.apply(*parts, X32, True)
@@ -61,7 +61,7 @@ def test_statistics_of_a_batch_are_used_in_training_alone():
     np.testing.assert_array_equal(unchanged["norm"]["mean"], taken.state["norm"]["mean"])
 
 
-def test_losses_are_minus_log_likelihoods(x64):
+def test_losses_are_minus_log_likelihoods():
     f, y = X[:, :2], X[:, 1:]
     densities = [-multivariate_normal(m, 0.3**2).logpdf(v) for m, v in zip(f, y)]
     np.testing.assert_allclose(wb.vi.gaussian(0.3)(jnp.asarray(f), jnp.asarray(y)), densities)
@@ -75,7 +75,7 @@ def test_losses_are_minus_log_likelihoods(x64):
 
 
 @pytest.fixture
-def fitted():
+def fitted(float32):
     module = wb.vi.TwoLayer(3, 8, 2, rngs=nnx.Rngs(0))
     labels = jnp.asarray(X[:, 0] > 0, int)
     optimiser = optax.set_to_zero()

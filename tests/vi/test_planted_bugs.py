@@ -4,7 +4,6 @@ import importlib
 from unittest import mock
 
 import jax.numpy as jnp
-import pytest
 from flax import nnx
 
 import widebnn as wb
@@ -13,7 +12,6 @@ from ..exact.planted import caught, passed
 from ..exact.variational import assert_optimum, assert_scaling
 
 FIT = importlib.import_module(wb.vi.fit.__module__)
-pytestmark = pytest.mark.usefixtures("x64")
 
 
 def fit_with(name, wrong):

@@ -27,7 +27,7 @@ KEY = jax.random.key(0)
 
 
 @pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (0.7, 0.3), (-1.5, 0.8), (2.0, 1e-3)])
-def test_rectified_moments_agree_with_quadrature(x64, mean, std):
+def test_rectified_moments_agree_with_quadrature(mean, std):
     found = wb.vi.relu_moments(jnp.array([mean]), jnp.array([std**2]))
     for power, value in zip((1, 2), found):
         wanted, _ = quad(
@@ -39,7 +39,7 @@ def test_rectified_moments_agree_with_quadrature(x64, mean, std):
 
 
 @pytest.mark.parametrize("scaling", ["mean-field", "ntk"])
-def test_moments_of_outputs_agree_with_draws(x64, scaling):
+def test_moments_of_outputs_agree_with_draws(scaling):
     net, q = two_layer(scaling)
     draws = jax.vmap(lambda key: net(q.draw(key), jnp.asarray(X)))(jax.random.split(KEY, 40_000))
     moments = wb.vi.output_moments(q, X, scaling=scaling)
@@ -52,7 +52,7 @@ def test_moments_of_outputs_agree_with_draws(x64, scaling):
 
 
 @pytest.mark.slow
-def test_exact_elbo_agrees_with_its_estimate(x64):
+def test_exact_elbo_agrees_with_its_estimate():
     net, q = two_layer()
     exact = wb.vi.square_elbo(q, X, Y, temperature=0.3)
     log_likelihood = net.log_likelihood(jnp.asarray(X), jnp.asarray(Y), wb.vi.square)
