@@ -94,7 +94,7 @@ SMOKE = OverWidth(
     dataset="digits",
     num_train=32,
     num_test=20,
-    widths=(32, 128, 512),
+    widths=(32, 512),
     step_sizes=(0.2,),
     num_steps=(2_000, 1_000, 1_000, 1_000, 500),
     burn_in=100,
@@ -170,7 +170,7 @@ def over_width(config: OverWidth) -> Iterator[Row]:
 @experiment(
     "mixing of four samplers over width",
     scales={
-        "smoke": dataclasses.replace(SMOKE, widths=(32, 128), samplers=PAPERS, num_steps=(1_000,) * 4),
+        "smoke": dataclasses.replace(SMOKE, samplers=PAPERS, num_steps=(1_000,) * 4),
         "laptop": OverWidth(
             widths=(512, 1_024, 2_048, 4_096),
             step_sizes=(0.2,),
