@@ -133,15 +133,17 @@ class _Start:
         bnn = network(one.architecture, dataset, one.width, one.depth, config.noise_std, config.seed)
         reg = config.noise_std**2 * (one.num_train if config.reg_grows else 1)
         x, y, x_new = dataset.x_train, dataset.y_train, jnp.asarray(dataset.x_test)
-        labels = jnp.argmax(dataset.y_test, axis=1, keepdims=True)
+        labels = np.argmax(dataset.y_test, axis=1, keepdims=True)
         self.targets = {name: make(bnn, x, y, reg) for name, make in TARGETS.items()}
         projection_key, start_key, self.rng_key = jax.random.split(jax.random.key(config.seed), 3)
         self.quantities = {
             "projections": random_projections(projection_key, bnn.template(x), num=config.num_projections),
             "predictions": lambda parameters: jnp.take_along_axis(bnn(parameters, x_new), labels, axis=1),
         }
-        prior = jax.vmap(self.targets["φ"].draw_prior)(jax.random.split(start_key, config.num_chains))
-        self.starts = {"θ": jax.jit(jax.vmap(self.targets["φ"].to_parameters))(prior), "φ": prior}
+        phi = self.targets["φ"]
+        keys = jax.random.split(start_key, config.num_chains)
+        prior = jax.jit(jax.vmap(phi.draw_prior))(keys)
+        self.starts = {"θ": jax.jit(jax.vmap(phi.to_parameters))(prior), "φ": prior}
 
     def rows(self, name: str) -> list[Row]:
         num_samples = self.config.num_steps // self.config.thin
