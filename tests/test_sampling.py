@@ -14,7 +14,8 @@ from scipy import stats
 
 import widebnn as wb
 from widebnn import _compile, samplers, sampling
-from widebnn.samplers import hmc, langevin, mala, pcn, rwm, tuned
+from widebnn._failures import warn_of_failures
+from widebnn.samplers import langevin, mala, pcn, rwm, tuned
 
 TARGET = wb.targets.from_potential(
     lambda u: jnp.sum(jnp.cosh(u["a"])) + jnp.sum(u["b"] ** 2), {"a": jnp.zeros(2), "b": jnp.zeros((1, 3))}
@@ -23,7 +24,11 @@ TARGET = wb.targets.from_potential(
 
 
 def run(**options):
-    options = {"num_samples": 12, "collect": {"a": lambda u: u["a"], "b": lambda u: u["b"]}} | options
+    options = {
+        "num_samples": 12,
+        "num_chains": 3,
+        "collect": {"a": lambda u: u["a"], "b": lambda u: u["b"]},
+    } | options
     sampler = options.pop("sampler", pcn(TARGET.potential, 0.5))
     return wb.sample(jax.random.key(0), sampler, TARGET, **({"progress": False} | options))
 
@@ -34,9 +39,8 @@ def same(first, second):
     )
 
 
-@pytest.mark.slow
 def test_shapes():
-    draws = run(num_chains=3, thin=2, burn_in=5)
+    draws = run(thin=2, burn_in=5)
     assert draws["a"].shape == (3, 12, 2) and draws["b"].shape == (3, 12, 1, 3)
     assert {name: values.shape for name, values in draws.stats.items()} == {
         "acceptance_rate": (3, 12),
@@ -46,21 +50,25 @@ def test_shapes():
     assert np.array_equal(draws["a"][:, -1], draws.position["a"])
     assert draws.step_size is None and draws.seconds > 0
     assert (draws.stopped, draws.reason) == ("num_samples", "num_samples: 12 of 12 draws of each chain")
+    assert len({values.tobytes() for values in draws["a"]}) == 3
 
 
 @pytest.mark.slow
-def test_potential_is_collected_unless_told_otherwise():
-    draws = run(collect=None)
+def test_potential_is_collected_unless_told_otherwise_and_another_key_gives_another():
+    draws, others = (
+        wb.sample(jax.random.key(seed), pcn(TARGET.potential, 0.5), TARGET, num_samples=12, progress=False)
+        for seed in (0, 1)
+    )
     assert list(draws.collected) == ["potential"] and draws["potential"].shape == (1, 12)
+    assert not np.array_equal(draws["potential"], others["potential"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("thin", [1, 3])
-def test_result_does_not_know_the_chunks(monkeypatch, thin):
+def test_result_does_not_know_the_chunks(monkeypatch):
     """However many steps or draws are compiled together, and whether a bar is shown."""
-    options = {"num_samples": 23, "thin": thin, "burn_in": 17, "num_chains": 2}
+    options = {"num_samples": 23, "thin": 3, "burn_in": 17}
     expected = run(**options)
-    for draws, seconds in [(1, 0.5), (4, 1e-9), (100, 1e-9), (7, 100.0)]:
+    for draws, seconds in [(100, 1e-9), (7, 100.0)]:
         monkeypatch.setattr(sampling, "MAX_CHUNK_DRAWS", draws)
         monkeypatch.setattr(sampling, "CHUNK_SECONDS", seconds)
         assert same(run(**options), expected)
@@ -68,125 +76,89 @@ def test_result_does_not_know_the_chunks(monkeypatch, thin):
     assert same(run(**options, progress=True), expected)
 
 
-@pytest.mark.slow
-def test_another_key_gives_another_result():
-    draws = wb.sample(
-        jax.random.key(1), pcn(TARGET.potential, 0.5), TARGET, num_samples=12, progress=False, collect=None
-    )
-    assert not np.array_equal(draws["potential"], run(collect=None)["potential"])
-
-
-@pytest.mark.slow
-def test_thinning_keeps_every_third_step():
-    every, third = run(num_samples=12), run(num_samples=4, thin=3)
+def test_thinning_keeps_every_third_step_and_burn_in_leaves_out_the_first():
+    every, third = run(), run(num_samples=4, thin=3)
     assert np.array_equal(third["a"], every["a"][:, 2::3])
-    rates = every.stats["acceptance_rate"].reshape(1, 4, 3).mean(axis=2)
+    rates = every.stats["acceptance_rate"].reshape(3, 4, 3).mean(axis=2)
     assert np.allclose(third.stats["acceptance_rate"], rates, atol=1e-6)
-
-
-def test_burn_in_leaves_out_the_first_steps():
-    assert np.array_equal(run(num_samples=7, burn_in=5)["a"], run(num_samples=12)["a"][:, 5:])
-
-
-def test_chains_differ_and_each_is_reproducible():
-    draws = run(num_chains=3)
-    assert len({values.tobytes() for values in draws["a"]}) == 3
+    assert np.array_equal(run(num_samples=7, burn_in=5)["a"], every["a"][:, 5:])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrap", ["bare", "alternate", "tuned"])
+@pytest.mark.parametrize("wrap", ["alternate", "tuned"])
 def test_sampler_of_another_target_is_refused(wrap):
     """Same shapes, another density: the draws would be taken for this target's."""
     bnn = wb.BNN(wb.models.FCN(2, width=3, depth=1, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
     data = np.linspace(-1, 1, 8).reshape(4, 2), np.linspace(2, 3, 4)[:, None]
     standard, repriorised = wb.targets.standard(bnn, *data), wb.targets.repriorised(bnn, *data)
     make = functools.partial(pcn, standard.potential)
-    options = {"num_samples": 2, "progress": False}
+    options = {"num_samples": 2, "burn_in": 2, "progress": False}
     if wrap == "tuned":
-        sampler, options = tuned(make, 0.5), options | {"burn_in": 2}
+        sampler = tuned(make, 0.5)
+        wb.sample(jax.random.key(0), sampler, standard, **options)
     else:
-        sampler = (
-            make(0.1) if wrap == "bare" else samplers.alternate(pcn(repriorised.potential, 0.1), make(0.1))
-        )
+        sampler = samplers.alternate(pcn(repriorised.potential, 0.1), make(0.1))
     wanted = r"samples Standard, with U = [\d.]+ where .* and target is Repriorised, with U = [\d.]+"
     with pytest.raises(ValueError, match=wanted):
         wb.sample(jax.random.key(0), sampler, repriorised, **options)
-    if wrap != "alternate":
-        wb.sample(jax.random.key(0), sampler, standard, **options)
 
 
 def test_sampler_of_the_same_potential_in_another_function_is_accepted():
     run(sampler=pcn(lambda u: TARGET.potential(u), 0.5))
 
 
-GAUSSIAN = wb.targets.from_potential(lambda u: jnp.sum(u**2), jnp.zeros(2))
 QUARTIC = wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(2))
-
-
-def failing(target, sampler, **options):
-    options = {"num_samples": 100, "num_chains": 4, "progress": False} | options
-    return wb.sample(jax.random.key(0), sampler, target, **options)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("collect", [None, {}])
 def test_chains_that_never_moved_are_counted_in_a_warning(collect):
     """One starts where the gradient throws every proposal of MALA far out."""
+    options = {"num_samples": 100, "thin": 2, "num_chains": 4, "collect": collect, "progress": False}
     initial = jnp.zeros((4, 2)).at[2].set(30.0)
     words = r"^1 of 4 chains accepted none of their 200 proposals: take a smaller step size, or start them"
     with pytest.warns(wb.ChainWarning, match=words):
-        draws = failing(QUARTIC, mala(QUARTIC.potential, 0.25), initial=initial, thin=2, collect=collect)
+        draws = wb.sample(
+            jax.random.key(0), mala(QUARTIC.potential, 0.25), QUARTIC, initial=initial, **options
+        )
     assert draws.acceptance_rate > 0.6
 
 
 @pytest.mark.slow
-def test_acceptance_of_nothing_is_a_warning():
-    with pytest.warns(wb.ChainWarning, match="^4 of 4 chains accepted none of their 50 proposals"):
-        failing(GAUSSIAN, hmc(GAUSSIAN.potential, 50.0, num_steps=5), num_samples=50)
-
-
-def test_acceptance_of_next_to_nothing_is_a_warning():
-    """Independent proposals, of which 5 in 10,000 lie where the density is not zero."""
-    narrow = wb.targets.from_potential(lambda u: jnp.where(jnp.abs(u[0]) < 6.3e-4, 0.0, 1e9), jnp.zeros(1))
-    with pytest.warns(
-        wb.ChainWarning, match="^4 of 4 chains accepted fewer than one in 1,000 of their 20,000"
-    ):
-        draws = failing(
-            narrow, pcn(narrow.potential, 1.0), initial=jnp.zeros((4, 1)), num_samples=20, thin=1_000
-        )
-    assert draws.acceptance_rate > 0
-
-
 @pytest.mark.parametrize("kept", ["collect", "stream"])
 def test_draws_that_diverged_are_a_warning(kept):
     """Without correction the leapfrog is unstable from ε = 2 on."""
-    options = {"collect": {}} | {kept: {"norm": lambda u: jnp.sum(u)}}
+    options = {"collect": {}, "num_samples": 100} | {kept: {"norm": lambda u: jnp.sum(u["a"])}}
     name = "norm" if kept == "collect" else "streamed norm"
-    words = f"values of '{name}' in 4 of 4 chains are NaN: if they diverged, take a smaller step size"
+    words = f"values of '{name}' in 3 of 3 chains are NaN: if they diverged, .* the function is undefined"
     with pytest.warns(wb.ChainWarning, match=words):
-        failing(GAUSSIAN, langevin(GAUSSIAN.potential, 100.0, 0.5, metropolis=False), **options)
+        run(sampler=langevin(TARGET.potential, 100.0, 0.5, metropolis=False), **options)
 
 
-def test_function_that_is_undefined_somewhere_is_a_warning():
-    with pytest.warns(wb.ChainWarning, match="values of 'log' in 4 of 4 chains are NaN: .* undefined there"):
-        failing(
-            GAUSSIAN, pcn(GAUSSIAN.potential, 0.5), collect={"log": lambda u: jnp.log(u), "u": lambda u: u}
-        )
-
-
-def test_few_rejections_in_a_row_are_no_warning():
-    """Warnings are errors here."""
-    draws = failing(GAUSSIAN, hmc(GAUSSIAN.potential, 50.0, num_steps=5), num_samples=20)
-    assert draws.acceptance_rate == 0
+def test_failures_are_counted_in_words():
+    """Fewer than 100 proposals say too little: warnings are errors here."""
+    u = {"u": np.zeros((4, 2))}
+    for rates, num_steps, words in [
+        ([0.0, 0.0, 0.0, 0.0], 50, "^4 of 4 chains accepted none of their 50 proposals"),
+        ([5e-4, 2e-4, 0.0, 9e-4], 20_000, "^4 of 4 chains accepted fewer than one in 1,000 of their 20,000"),
+        ([0.5, 0.0, 0.5, 0.5], 100, "^1 of 4 chains accepted none of their 100"),
+    ]:
+        with pytest.warns(wb.ChainWarning, match=words):
+            warn_of_failures(np.array(rates), num_steps, u)
+    warn_of_failures(np.zeros(4), 20, u)
+    warn_of_failures(np.array([0.5, 0.0, 0.5, 0.5]), 99, u)
+    undefined = u | {"log": np.array([np.nan, 1.0, np.nan, 2.0])}
+    with pytest.warns(wb.ChainWarning, match="^values of 'log' in 2 of 4 chains are NaN"):
+        warn_of_failures(np.full(4, 0.5), 100, undefined)
 
 
 @pytest.mark.slow
 def test_initial_positions_are_where_chains_start():
-    start = {"a": jnp.asarray([[5.0, -5.0], [3.0, 3.0]]), "b": jnp.full((2, 1, 3), 2.0)}
-    draws = run(num_chains=2, initial=start, num_samples=1, sampler=rwm(TARGET.potential, 1e-4))
+    walk = functools.partial(run, sampler=rwm(TARGET.potential, 1e-4), num_samples=1)
+    start = {"a": jnp.asarray([[5.0, -5.0], [3.0, 3.0], [0.0, 1.0]]), "b": jnp.full((3, 1, 3), 2.0)}
+    draws = walk(initial=start)
     assert np.allclose(draws["a"][:, 0], start["a"], atol=0.01)
-    again = run(num_chains=2, initial=draws.position, num_samples=1, sampler=rwm(TARGET.potential, 1e-4))
-    assert np.allclose(again["a"], draws["a"], atol=0.01)
+    assert np.allclose(walk(initial=draws.position)["a"], draws["a"], atol=0.01)
 
 
 @pytest.mark.slow
@@ -196,19 +168,17 @@ def test_functions_that_want_a_key_get_a_fresh_one():
         "second": lambda u, rng_key: jax.random.normal(rng_key),
         "a": lambda u: u["a"],
     }
-    draws = run(collect=collect, num_chains=2, num_samples=2_000)
+    draws = run(collect=collect, num_samples=1_000)
     values = np.concatenate([draws["first"].ravel(), draws["second"].ravel()])
-    assert len(np.unique(values)) == 8_000
+    assert len(np.unique(values)) == 6_000
     assert stats.kstest(values, stats.norm.cdf).pvalue > 1e-6
-    assert abs(np.corrcoef(draws["first"].ravel(), draws["second"].ravel())[0, 1]) < 5 / np.sqrt(4_000)
-    assert np.array_equal(draws["a"], run(num_chains=2, num_samples=2_000)["a"])
+    assert abs(np.corrcoef(draws["first"].ravel(), draws["second"].ravel())[0, 1]) < 5 / np.sqrt(3_000)
+    assert np.array_equal(draws["a"], run(num_samples=1_000)["a"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "make, wanted, start",
-    [(pcn, 0.4, 0.02), (pcn, 0.7, 0.9), (rwm, 0.25, 0.05)],
-    ids=["pcn from below", "pcn from above", "rwm"],
+    "make, wanted, start", [(pcn, 0.7, 0.9), (rwm, 0.25, 0.05)], ids=["pcn from above", "rwm from below"]
 )
 def test_tuning_reaches_the_wanted_acceptance_and_freezes(make, wanted, start):
     """On a Gaussian reference with one stiff direction; the rate is of the draws after tuning."""
@@ -275,11 +245,6 @@ def test_memory_does_not_grow_with_parameters_times_draws(float32, compiled):
     assert sum(values.nbytes for values in draws.collected.values()) == 4 * num_samples
 
 
-def test_langevin_gets_its_momentum_from_the_key():
-    draws = run(sampler=langevin(TARGET.potential, 0.5, 0.3), num_chains=2)
-    assert not np.array_equal(draws["a"][0], draws["a"][1])
-
-
 @pytest.mark.slow
 def test_blackjax_nuts_on_logdensity_gives_the_exact_posterior():
     rng = np.random.default_rng(3)
@@ -316,7 +281,7 @@ def test_blackjax_nuts_on_logdensity_gives_the_exact_posterior():
 def test_sampler_that_reports_no_acceptance_accepts_every_move():
     mclmc = blackjax.mclmc(TARGET.logdensity, L=1.0, step_size=0.2)
     with jax.numpy_rank_promotion("allow"):  # BlackJAX broadcasts freely
-        draws = run(sampler=mclmc, num_chains=3)
+        draws = run(sampler=mclmc)
     assert draws.stats["acceptance_rate"].shape == (3, 12) and draws.acceptance_rate == 1
     assert len(np.unique(draws["a"])) == draws["a"].size
 
@@ -335,7 +300,7 @@ def test_our_sampler_runs_in_a_loop_of_blackjax():
 @pytest.mark.slow
 def test_bar_shows_acceptance_of_many_chains(capsys, monkeypatch):
     monkeypatch.delenv("TQDM_DISABLE", raising=False)  # which make sets
-    run(num_samples=30, burn_in=20, num_chains=3, progress=True)
+    run(num_samples=30, burn_in=20, progress=True)
     shown = capsys.readouterr().err
     assert "acceptance 0." in shown and "sampling" in shown and "50/50" in shown
     run(num_samples=30, progress=False)
@@ -343,9 +308,9 @@ def test_bar_shows_acceptance_of_many_chains(capsys, monkeypatch):
 
 
 def test_draws_become_a_datatree():
-    draws = run(num_chains=2, num_samples=50, thin=2, burn_in=3)
+    draws = run(num_samples=50, thin=2, burn_in=3)
     tree = draws.to_datatree()
-    assert tree["posterior"]["b"].shape == (2, 50, 1, 3)
+    assert tree["posterior"]["b"].shape == (3, 50, 1, 3)
     assert tree["sample_stats"]["acceptance_rate"].dims == ("chain", "draw")
     assert tree["posterior"].attrs["thin"] == 2 and tree["posterior"].attrs["burn_in"] == 3
     table = arviz.summary(tree, var_names=["a"])
@@ -353,10 +318,10 @@ def test_draws_become_a_datatree():
 
 
 def test_diagnostics_take_draws():
-    draws = run(num_chains=2, num_samples=50)
+    draws = run(num_samples=50)
     ess = wb.effective_sample_size(draws["a"])
     assert ess.shape == (2,) and wb.effective_sample_size(draws["b"]).shape == (1, 3)
-    assert np.all((ess > 1) & (ess <= 100))
+    assert np.all((ess > 1) & (ess <= 150))
 
 
 @pytest.mark.slow

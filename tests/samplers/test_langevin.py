@@ -31,11 +31,11 @@ def test_rejected_moves_reverse_the_momentum():
     for i in range(30):
         kept, info, (_, flipped, proposal) = step(jax.random.key(100 + i), state)
         back, back_m, _ = back_again(GradientState(*proposal[:3]), -proposal.momentum)
-        assert jnp.allclose(back.position, state.position, rtol=0, atol=1e-12)
-        assert jnp.allclose(back_m, flipped.momentum, rtol=0, atol=1e-12)
+        assert np.allclose(back.position, state.position, rtol=0, atol=1e-12)
+        assert np.allclose(back_m, flipped.momentum, rtol=0, atol=1e-12)
         expected = proposal if info.is_accepted else flipped
-        assert jnp.array_equal(kept.position, expected.position)
-        assert jnp.array_equal(kept.momentum, expected.momentum)
+        assert np.array_equal(kept.position, expected.position)
+        assert np.array_equal(kept.momentum, expected.momentum)
         rejections += not info.is_accepted
         state = kept
     assert 0 < rejections < 30
@@ -46,8 +46,9 @@ def test_momentum_keeps_its_law_and_its_memory():
     sampler = langevin(potential, step_size=1e-6, damping=0.36)
     state, key = sampler.init(jnp.ones(3), rng_key=jax.random.key(0)), jax.random.key(1)
     noise = normal_like(jax.random.split(key)[0], jnp.ones(3))
-    moved, _ = sampler.step(key, state)
-    assert jnp.allclose(moved.momentum, 0.8 * state.momentum + 0.6 * noise, rtol=0, atol=1e-4)
+    moved, _ = jax.jit(sampler.step)(key, state)
+    wanted = 0.8 * np.asarray(state.momentum) + 0.6 * np.asarray(noise)
+    assert np.allclose(moved.momentum, wanted, rtol=0, atol=1e-4)
 
 
 def uncorrected(step_size, damping):
@@ -104,20 +105,22 @@ def test_reported_rate_does_not_depend_on_the_correction():
 
 def test_flat_directions_make_the_leapfrog_step_of_all_their_coordinates():
     """ΔH is also an eighth of ε² times the growth of ‖x‖²."""
-    x, m = jax.random.normal(jax.random.key(0), (2, 50))
-    norm = jnp.linalg.norm(x)
-    along = m @ x / norm
-    start = Flat(norm, along, jnp.sqrt(m @ m - along**2))
-    new, energy_change = flat_leapfrog(start, 0.3)
-    state = GradientState(x, jnp.zeros(()), jnp.zeros(50))
-    end, end_m, wanted = leapfrog(lambda u: jnp.zeros(()), 0.3, 1)(state, m)
-    end_norm = jnp.linalg.norm(end.position)
-    end_along = end_m @ end.position / end_norm
-    exact = Flat(end_norm, end_along, jnp.sqrt(end_m @ end_m - end_along**2))
+    x, m = np.random.default_rng(0).normal(size=(2, 50))
+
+    def of(x, m):
+        norm = np.linalg.norm(x)
+        along = m @ x / norm
+        return Flat(norm, along, np.sqrt(m @ m - along**2))
+
+    start, move = of(x, m), jax.jit(lambda start: flat_leapfrog(start, 0.3))
+    new, energy_change = move(start)
+    state = GradientState(jnp.asarray(x), jnp.zeros(()), jnp.zeros(50))
+    end, end_m, wanted = jax.jit(leapfrog(lambda u: jnp.zeros(()), 0.3, 1))(state, jnp.asarray(m))
+    exact = of(np.asarray(end.position), np.asarray(end_m))
     np.testing.assert_allclose(new, exact, rtol=1e-10)
     np.testing.assert_allclose(energy_change, wanted, rtol=1e-10)
-    np.testing.assert_allclose(energy_change, 0.3**2 / 8 * (end_norm**2 - norm**2), rtol=1e-10)
-    back, change_back = flat_leapfrog(new._replace(along=-new.along), 0.3)
+    np.testing.assert_allclose(energy_change, 0.3**2 / 8 * (exact.norm**2 - start.norm**2), rtol=1e-10)
+    back, change_back = move(new._replace(along=-new.along))
     np.testing.assert_allclose(back, start._replace(along=-start.along), rtol=1e-10)
     np.testing.assert_allclose(change_back, -energy_change, rtol=1e-10)
 
@@ -126,7 +129,7 @@ NUM_FLAT = 300
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("damping", "metropolis"), [(1.0, True), (0.3, True), (0.1, False)])
+@pytest.mark.parametrize(("damping", "metropolis"), [(0.3, True), (0.1, False)])
 def test_carrying_the_norm_is_langevin_on_all_coordinates(damping, metropolis):
     """From equilibrium the same acceptance; where the chain is corrected, ‖x‖² stays χ²."""
     num_chains, step_size = 5_000, 0.6

@@ -20,18 +20,17 @@ from ..exact.units import assert_changes_of_potential
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block_size", [1, 2, 6])
-@pytest.mark.parametrize("n", [4, 20], ids=["data space", "feature space"])
-@pytest.mark.parametrize("out_features", [1, 3])
-@pytest.mark.parametrize("bias_std", [0.0, 0.1])
+@pytest.mark.parametrize(
+    ("block_size", "n", "out_features", "bias_std"),
+    [(1, 4, 1, 0.1), (2, 4, 3, 0.0), (2, 20, 3, 0.1), (6, 20, 1, 0.0)],
+)
 def test_every_block_is_accepted_with_its_change_of_the_potential(block_size, n, out_features, bias_std):
     tiny = problem(widths=(5, 6), out_features=out_features, n=n, bias_std=bias_std)
     assert_changes_of_potential(marginal(tiny.bnn, tiny.x, tiny.y), block_size)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("space", ["data", "feature"])
-@pytest.mark.parametrize("block_size", [1, 3])
+@pytest.mark.parametrize("space, block_size", [("data", 1), ("feature", 3)])
 def test_predictions_have_exact_moments(space, block_size, monkeypatch):
     tiny, exact = solved("one layer")
     target = rotated(marginal(tiny.bnn, tiny.x, tiny.y))
@@ -47,12 +46,13 @@ def test_only_top_layer_moves_and_embedding_is_kept_in_step():
     target = marginal(tiny.bnn, tiny.x, tiny.y)
     sampler = unitwise(target)
     start = sampler.init(target.draw_prior(jax.random.key(0)))
-    states, infos = jax.vmap(sampler.step, (0, None))(jax.random.split(jax.random.key(1), 20), start)
+    sweeps = jax.jit(jax.vmap(sampler.step, (0, None)))
+    states, infos = sweeps(jax.random.split(jax.random.key(1), 20), start)
     assert 0 < infos.acceptance_rate.mean() < 1
-    embeddings = jax.vmap(target.embedding)(states.position)
-    assert jnp.allclose(states.embedding, embeddings, atol=1e-13)
-    lower, top = (states.position["layers"][i] for i in (0, 1))
-    before_lower, before_top = (start.position["layers"][i] for i in (0, 1))
+    embeddings = jax.jit(jax.vmap(target.embedding))(states.position)
+    assert np.allclose(states.embedding, embeddings, atol=1e-13)
+    before, after = (jax.tree.map(np.asarray, state.position["layers"]) for state in (start, states))
+    (before_lower, before_top), (lower, top) = ((layers[0], layers[1]) for layers in (before, after))
     assert (lower["kernel"] == before_lower["kernel"][None]).all()
     columns_moved = np.asarray((top["kernel"] != before_top["kernel"][None]).any(axis=1))
     assert columns_moved.any() and not columns_moved.all()
@@ -91,7 +91,7 @@ def test_channels_of_the_last_convolution_are_units():
 def test_more_units_accept_more():
     """The theorem at work: fresh prior draws of single units, acceptance → 1 as the width grows."""
     rates = []
-    for width in (8, 64, 512):
+    for width in (8, 512):
         tiny = problem(widths=(width,), n=6, noise_std=0.2)
         target = rotated(marginal(tiny.bnn, tiny.x, tiny.y))
         draws = wb.sample(
@@ -104,8 +104,7 @@ def test_more_units_accept_more():
             progress=False,
         )
         rates.append(draws.acceptance_rate)
-    assert rates[0] < rates[1] < rates[2]
-    assert rates[2] > 0.95
+    assert rates[0] < 0.95 < rates[1]
 
 
 # Bugs.
