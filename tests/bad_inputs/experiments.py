@@ -27,11 +27,6 @@ ROWS = [
         ("V-T2", "smoke", __file__, NotADirectoryError, "results…is a file"),
     ),
     *refused(
-        "experiments.forecast",
-        ("over", "name…'over_width'…'over'"),
-        ("V-C", "huge", "scale…'smoke'…'huge'"),
-    ),
-    *refused(
         "experiments.ResNet",
         (kw(num_test=14), "num_test…at least 15…14"),
         (kw(norms=("batch", "layer")), "norms…'none'…'layer'"),
@@ -54,11 +49,6 @@ ROWS = [
         for row in refused(
             f"experiments.{name}", (lambda one=one: one("smoke"), TypeError, "config…instance of…'smoke'")
         )
-    ),
-    *refused(
-        "experiments.summarise",
-        ("P-F99", "name…'P-F99'"),
-        ("V-C", FileNotFoundError, "results…no 'results'"),
     ),
     *refused(
         "experiments.ledger",

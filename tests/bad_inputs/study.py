@@ -1,28 +1,21 @@
-"""Bad inputs of scales and sweeps."""
-
-from concurrent import futures
-from pathlib import Path
+"""Bad inputs of scales and studies."""
 
 from widebnn import experiments, study
 
 from .rows import kw, refused
 
-CONFIGS = (experiments.SoftmaxMaps(),)
+CONFIG = experiments.SoftmaxMaps()
 ROWS_OF_TWO = study.Rows([{"width": 8}, {"width": 16}])
 CLAIM = experiments.CLAIMS[0]
 
 
 def declared(**changes):
-    options = {"scales": {"smoke": CONFIGS[0]}, "cost": lambda config: study.Cost(1)} | changes
+    options = {"scales": {"smoke": CONFIG}} | changes
     return study.experiment("nothing", **options)(rows)
 
 
 def rows(config):
     yield {}
-
-
-def sweep(function=len, configs=CONFIGS, folder="results", executor=None):
-    return study.sweep(function, configs, folder, executor, progress=False)
 
 
 ROWS = [
@@ -32,22 +25,8 @@ ROWS = [
         (kw(smoke=1, huge=2), "choices…'paper'…huge"),
     ),
     *refused(
-        "study.sweep",
-        (lambda: sweep(function=3), TypeError, "function…return rows…3"),
-        (lambda: sweep(configs=[3]), TypeError, "config…dataclass…3"),
-        (lambda: sweep(executor=4), TypeError, "executor…concurrent.futures.Executor…4"),
-        (lambda: sweep(configs=2 * CONFIGS), "configs…SoftmaxMaps("),
-        (
-            lambda: sweep(function=(_ for _ in ()).__next__, executor=futures.ThreadPoolExecutor(1)),
-            TypeError,
-            "function…workers can import…generator",
-        ),
-        (lambda: sweep(folder=__file__), NotADirectoryError, "folder…study.py"),
-        (lambda: sweep(folder=Path(__file__).parent), "folder…bad_inputs holds…no sweep"),
-    ),
-    *refused(
         "study.experiment",
-        (lambda: declared(scales={"huge": CONFIGS[0]}), "scale…'smoke'…got 'huge'"),
+        (lambda: declared(scales={"huge": CONFIG}), "scale…'smoke'…got 'huge'"),
         (lambda: declared(parts="depths"), "parts…'widths'…got 'depths'"),
     ),
     *refused("study.config_hash", ({"n": 3}, TypeError, "config…dataclass")),

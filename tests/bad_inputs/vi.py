@@ -159,19 +159,8 @@ ROWS = [
         (2, 2, 1, kw(scaling="N", rngs=RNGS), "scaling…'mean-field', 'ntk'…'N'"),
     ),
     *refused(
-        "vi.ConvTwoLayer",
-        ((4, 0, 3), 2, 1, kw(rngs=RNGS), "image_shape…at least 1…0"),
-        ((4, 4, 3), 2, 1, kw(scaling="N", rngs=RNGS), "scaling…'N'"),
-    ),
-    *refused(
         "vi.ResNet20",
         (kw(norm="layer", rngs=RNGS), "norm…'batch'…'layer'"),
         (0, kw(rngs=RNGS), "in_channels…at least 1…0"),
-    ),
-    *refused(
-        "vi.VGG",
-        (12, kw(rngs=RNGS), "depth…11, 13, 16…12"),
-        (11, kw(scaling="N", rngs=RNGS), "scaling…'N'"),
-        (11, 0, kw(rngs=RNGS), "in_channels…at least 1…0"),
     ),
 ]

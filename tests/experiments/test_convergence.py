@@ -1,11 +1,9 @@
 """The experiment on R̂ and traces: its rows, its summaries on chains whose answer is known, its claims."""
 
 import dataclasses
-import json
 import math
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.signal import lfilter
@@ -32,45 +30,12 @@ TINY = dataclasses.replace(
     num_train=8,
     num_test=2,
     widths=(4,),
-    samplers=("Langevin", "pCN", PRIOR),
-    num_steps=(80,) * 3,
+    samplers=("pCN",),
+    num_steps=(80,),
     thin=2,
     num_projections=3,
-    repeats=(0, 2),
+    repeats=(0,),
 )
-
-
-def flat(position):
-    return jnp.zeros(())
-
-
-@pytest.mark.slow
-def test_rows_cover_the_grid_and_can_be_saved():
-    rows = list(convergence(TINY))
-    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
-    assert [(row["repeat"], row["sampler"], row["step"]) for row in rows] == [
-        (repeat, name, step) for repeat in (0, 2) for name in TINY.samplers for step in (20, 40, 60, 80)
-    ]
-    for row in rows:
-        assert 0 <= row["acceptance"] <= 1 and row["ms_per_step"] > 0
-        for quantity in ("potential", "weights", "predictions"):
-            assert row[f"rhat_squared_{quantity}"] is None or row[f"rhat_squared_{quantity}"] > 0
-        assert ("pc_between" in row) == (row["step"] == 80)
-        assert ("pc_traces" in row) == (row["step"] == 80 and row["repeat"] == 0)
-        assert row["acceptance"] == 1 or row["sampler"] != PRIOR
-    last = [row for row in rows if row["step"] == 80]
-    assert np.shape(last[0]["pc_traces"]) == (2, TINY.num_chains, 40)
-    assert len({row["pc_between"] for row in last}) == len(last)
-
-
-@pytest.mark.slow
-def test_components_are_those_of_all_weights(monkeypatch):
-    seen = []
-    inner = "widebnn.experiments.chains.convergence.trace_summary"
-    monkeypatch.setattr(inner, lambda draws, thin: seen.append(draws.shape) or {"pc_traces": []})
-    list(convergence(dataclasses.replace(TINY, samplers=("pCN",), num_steps=(80,))))
-    num_weights = 4 * (8 + 1)  # a unit has a weight for each direction that data span, and a bias
-    assert seen == 2 * [(TINY.num_chains, 40, num_weights)]
 
 
 @pytest.mark.slow
@@ -83,9 +48,9 @@ def test_samplers_start_from_the_same_draws_of_the_prior(monkeypatch):
         raise InterruptedError
 
     monkeypatch.setattr("widebnn.experiments.chains.convergence.sample", first)
-    for name in convergence.scales["smoke"].samplers:
+    for name in ("pCN", "Langevin"):
         with pytest.raises(InterruptedError):
-            list(convergence(dataclasses.replace(TINY, samplers=(name,), num_steps=(80,))))
+            list(convergence(dataclasses.replace(TINY, samplers=(name,))))
     assert len(keys) > 1 and keys == len(keys) * keys[:1]
     with pytest.raises(InterruptedError):
         list(convergence(dataclasses.replace(TINY, repeats=(1,))))
@@ -213,26 +178,6 @@ def test_the_chains_behind_a_row_are_those_that_it_compares():
         if claim.id in ("P-F4", "P-F5", "P-F6"):
             found[claim.id] = max(finding.chains.rhat**2 for finding in claim.summarise(results_of(made)))
     assert found == pytest.approx({"P-F4": 1.6, "P-F5": 1.9, "P-F6": 1.9})
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"samplers": ("HMC",), "num_steps": (80,)}, ["sampler", "'HMC'", "'pCNL'"]),
-        ({"num_steps": (80,)}, ["num_steps", "one entry for each", "(80,)"]),
-        ({"num_steps": (80, 80, 63)}, ["num_steps", "at least 64", "63"]),
-        ({"repeats": (-1,)}, ["repeats", "at least 0", "-1"]),
-        ({"num_chains": 1}, ["num_chains", "at least 2"]),
-        ({"num_checkpoints": 0}, ["num_checkpoints", "at least 1"]),
-        ({"num_projections": 1}, ["num_projections", "at least 2"]),
-        ({"dataset": "imagenet"}, ["dataset", "imagenet", "cifar10"]),
-    ],
-)
-def test_bad_configurations_are_refused_where_they_are_made(change, words):
-    with pytest.raises(ValueError) as error:
-        dataclasses.replace(TINY, **change)
-    for word in words:
-        assert word in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,14 @@
 """Every experiment and every claim of the book is whole."""
 
 import dataclasses
-import importlib
+import pickle
 
 import pytest
 
 from widebnn import data, experiments
 from widebnn.experiments import CLAIMS, EXPERIMENTS
 from widebnn.scale import SCALES
+from widebnn.study import Configuration
 
 
 @pytest.mark.slow
@@ -19,38 +20,20 @@ def test_parts_of_a_real_experiment_give_the_rows_of_the_whole():
     assert [row for part in parts for row in one(part)] == list(one(config))
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_declarations_are_of_a_kind(name):
-    one = EXPERIMENTS[name]
-    assert one.name == name
-    kinds = {type(config) for config in one.scales.values()}
-    assert len(kinds) == 1 and set(one.scales) == set(SCALES)
-    costs = {scale: one.cost(config) for scale, config in one.scales.items()}
-    for config in one.scales.values():
-        assert len(one.parts(config)) == len(set(one.parts(config)))
-    assert 0 < costs["smoke"].operations < costs["laptop"].operations < costs["colab"].operations
-    assert costs["paper"].operations > 0
-    if costs["smoke"].steps is not None:
-        assert 0 < costs["smoke"].steps < costs["colab"].steps
-    if costs["smoke"].floats is not None:
-        assert 0 < 4 * costs["colab"].floats < 12 * 2**30, "Colab's card has 15 GiB"
-
-
-@pytest.mark.parametrize("one", EXPERIMENTS.values(), ids=EXPERIMENTS)
-def test_first_line_is_whole_in_the_reference(one):
-    """Sphinx takes what stands before a colon there for a type, and leaves it out of the tables."""
-    assert one.__doc__ and ": " not in one.__doc__.partition("\n")[0]
-
-
-@pytest.mark.parametrize("one", EXPERIMENTS.values(), ids=EXPERIMENTS)
-def test_workers_find_experiments_by_their_names(one):
-    assert getattr(importlib.import_module(one.__module__), one.__qualname__) is one
-
-
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.id}-{claim.experiment}")
-def test_claims_are_whole(claim):
-    assert claim.claim.endswith(".") and (claim.id.startswith("X") or (claim.where and claim.paper))
-    assert claim.experiment in EXPERIMENTS and claim.chapter and claim.rule.endswith(".")
+def test_declarations_are_whole():
+    for name, one in EXPERIMENTS.items():
+        assert one.name == name and set(one.scales) == set(SCALES)
+        assert pickle.loads(pickle.dumps(one)) is one  # as workers get it
+        (kind,) = {type(config) for config in one.scales.values()}
+        assert issubclass(kind, Configuration)
+        for config in one.scales.values():
+            assert len(one.parts(config)) == len(set(one.parts(config)))
+            assert pickle.loads(pickle.dumps(config)) == config
+        # Sphinx takes what stands before a colon there for a type, and leaves it out of the tables
+        assert one.__doc__ and ": " not in one.__doc__.partition("\n")[0]
+    for claim in CLAIMS:
+        assert claim.claim.endswith(".") and (claim.id.startswith("X") or (claim.where and claim.paper))
+        assert claim.experiment in EXPERIMENTS and claim.chapter and claim.rule.endswith(".")
 
 
 @pytest.mark.parametrize(
@@ -67,10 +50,6 @@ def test_experiments_of_several_data_sets_say_which(name, tmp_path, monkeypatch)
     with pytest.raises(NotADirectoryError, match="WIDEBNN_DATA must be a folder of data files"):
         experiments.run(name, "paper", tmp_path / "results")
     assert not (tmp_path / "results").exists()
-
-
-def test_a_row_finds_the_experiment_that_serves_it():
-    assert experiments.find("P-F1").name == experiments.find("over_width").name == "over_width"
 
 
 def test_shipped_results_are_found_and_reported():

@@ -1,7 +1,5 @@
 """Maps that take several steps: that their potentials are of one posterior, and what is compared."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,21 +7,9 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from widebnn import targets
-from widebnn.experiments import CLAIMS, iterated_maps
-from widebnn.experiments.theory.iterated_maps import Iterated, _maps, diabetes_patients
+from widebnn.experiments import CLAIMS
+from widebnn.experiments.theory.iterated_maps import Iterated, diabetes_patients
 from widebnn.study import Results, Rows, verdict
-
-TINY = dataclasses.replace(
-    iterated_maps.config("smoke"),
-    num_steps=20,
-    burn_in=10,
-    thin=2,
-    num_chains=2,
-    width=2,
-    num_train=3,
-    num_projections=3,
-    num_prior=10,
-)
 
 
 def test_one_step_of_r_has_the_potential_of_the_jacobian_target():
@@ -44,13 +30,6 @@ def test_one_step_of_r_has_the_potential_of_the_jacobian_target():
         moved, was = (float(jnp.sum(ravel_pytree(p)[0] ** 2)) for p in (theta, phi))
         expected = once.potential(theta) + (moved - was) / 2 - right.log_jacobian(phi)
         np.testing.assert_allclose(twice.potential(phi), expected, rtol=1e-3)
-
-
-@pytest.mark.slow
-def test_rows_cover_the_grid():
-    rows = list(iterated_maps(TINY))
-    assert [(r["map"], r["iterations"], r["size"]) for r in rows] == [tuple(one) for one in _maps(TINY)]
-    assert all(0 <= row["folded"] <= 1 and 0 < row["ess_projections"] <= 1 / 2 for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """The experiments on what repriorisation gains Langevin: their rows, an exact answer, their claims."""
 
 import dataclasses
-import json
-from itertools import product
 from types import SimpleNamespace
 
 import jax
@@ -21,7 +19,7 @@ from widebnn.study import Results, Rows, verdict
 TINY = dataclasses.replace(
     gain_over_width.scales["smoke"],
     depth=1,
-    widths=(2, 3),
+    widths=(2,),
     num_train=(3, 4),
     num_test=2,
     burn_in=1,
@@ -30,48 +28,6 @@ TINY = dataclasses.replace(
     num_projections=4,
 )
 EXPERIMENTS = ("gain_over_width", "gain_over_data", "gain_dense", "gain_resnet")
-
-
-def worth(step_size, damping, thin):
-    """Effective samples of x per step where U is constant, cut at the first negative autocorrelation."""
-    c, keep = 1 - step_size**2 / 2, np.sqrt(1 - damping)
-    turn = np.array([[c, keep * step_size], [-step_size * (1 - step_size**2 / 4), keep * c]])
-    turn = np.linalg.matrix_power(turn, thin)
-    x, total = turn[:, 0], 0.0
-    while x[0] > 0:
-        x, total = turn @ x, total + x[0]
-    return 1 / (1 + 2 * total) / thin
-
-
-@pytest.mark.slow
-def test_rows_and_an_exact_answer_where_the_data_say_nothing():
-    """The posterior is N(0, I), and a step a linear map of a coordinate and its momentum, plus noise."""
-    config = dataclasses.replace(
-        TINY,
-        widths=(2,),
-        num_train=(3,),
-        noise_std=1e3,
-        burn_in=1_000,
-        num_steps=30_000,
-        num_projections=20,
-    )
-    rows = list(gain_over_width(config))
-    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
-    assert [(row["parametrisation"], row["step"]) for row in rows] == list(
-        product(config.parametrisations, (15_000, 30_000))
-    )
-    for row in rows:
-        assert row["acceptance"] == pytest.approx(config.target_acceptance, abs=0.006)
-        assert row["damping"] == pytest.approx(2 * row["step_size"]) and row["damping"] < 1
-        exact = worth(row["step_size"], row["damping"], config.thin)
-        assert row["ess_projections"] == pytest.approx(exact, rel=0.1)
-        assert row["pooled_projections"] == pytest.approx(exact, rel=0.1)
-        assert row["ess_low_projections"] < row["ess_projections"] < row["ess_high_projections"]
-        assert 0 < row["ess_error_projections"] < 0.1 * exact
-        assert 0 < row["pooled_error_projections"] < 0.1 * exact
-        assert row["rhat_squared_projections"] == pytest.approx(1, abs=0.05)
-        per_second = 1e3 * row["pooled_projections"] / row["ms_per_step"]
-        assert row["ess_per_second"] == pytest.approx(per_second)
 
 
 @pytest.fixture
@@ -104,21 +60,8 @@ def calls(monkeypatch):
 
 
 @pytest.mark.slow
-def test_parts_give_the_rows_of_the_whole(calls):
-    whole = list(langevin_gain(TINY))
-    parts = gain_over_width.parts(TINY)
-    assert len(parts) == 2 * 2 * 2
-    assert [row for part in parts for row in langevin_gain(part)] == whole
-    grid = product(TINY.widths, TINY.num_train, TINY.parametrisations, (48, 96))
-    names = ("width", "num_train", "parametrisation", "step")
-    assert [tuple(row[name] for name in names) for row in whole] == list(grid)
-    each = 2  # runs: one, a tenth as long, tunes
-    assert len(calls) == 2 * each * len(whole) / TINY.num_checkpoints
-
-
-@pytest.mark.slow
 def test_both_parametrisations_start_at_the_same_parameters(calls):
-    list(langevin_gain(dataclasses.replace(TINY, widths=(3,), num_train=(4,))))
+    list(langevin_gain(dataclasses.replace(TINY, num_train=(4,))))
     (_, theta), *_, (target, phi) = calls
     assert len({float(chain) for chain in phi.readout[:, 0, 0]}) == TINY.num_chains
     mapped = jax.jit(jax.vmap(target.to_parameters))(phi)
@@ -129,24 +72,21 @@ def test_both_parametrisations_start_at_the_same_parameters(calls):
 @pytest.mark.slow
 def test_the_regulariser_grows_with_the_images_where_it_should(calls):
     for reg_grows in (False, True):
-        one = dataclasses.replace(TINY, widths=(2,), parametrisations=("φ",), reg_grows=reg_grows)
+        one = dataclasses.replace(TINY, num_train=(3,), parametrisations=("φ",), reg_grows=reg_grows)
         list(langevin_gain(one))
     regs = [float(target.reg) for target, _ in calls]
-    np.testing.assert_allclose(regs, [0.01] * 4 + [0.03] * 2 + [0.04] * 2)
+    np.testing.assert_allclose(regs, [0.01] * 2 + [0.03] * 2)
 
 
 @pytest.mark.parametrize(
     ("rejected", "num_runs"),
     [
-        (lambda step_size, num_draws: 0.017, (1, 1)),  # as it should be
         (lambda step_size, num_draws: 15 * step_size**3, (1, 1)),
-        (lambda step_size, num_draws: 200 * step_size**3, (3, 1)),
         (lambda step_size, num_draws: step_size**3, (3, 1)),  # too little: the step could be longer
-        (lambda step_size, num_draws: min(1, 1e5 * step_size**5), (3, 1)),
         # The chain goes on to where U is steeper.
         (lambda step_size, num_draws: (15 if num_draws < 48 else 200) * step_size**3, (1, 3)),
     ],
-    ids=["kept", "kept by the law", "too much", "too little", "too much by far", "too much at the end"],
+    ids=["kept by the law", "too little", "too much at the end"],
 )
 def test_the_step_is_tuned_until_the_whole_run_has_the_acceptance(monkeypatch, calls, rejected, num_runs):
     noise, step_sizes, lengths = module.sample, [], []
@@ -164,7 +104,7 @@ def test_the_step_is_tuned_until_the_whole_run_has_the_acceptance(monkeypatch, c
     monkeypatch.setattr(module, "without_correction", fixed)
     monkeypatch.setattr(module, "samplers", SimpleNamespace(tuned=lambda make, *_: make))
     monkeypatch.setattr(module, "sample", run)
-    one = dataclasses.replace(TINY, widths=(2,), num_train=(3,), parametrisations=("θ",))
+    one = dataclasses.replace(TINY, num_train=(3,), parametrisations=("θ",))
     *_, row = langevin_gain(one)
     short, long = num_runs
     assert lengths == [5] * short + [48] * long
@@ -254,23 +194,3 @@ def test_the_gain_that_is_reported_is_that_at_the_last_checkpoint():
     gain = claim.summarise(made)[0]
     assert gain.chains == (200.0, 1.02)
     assert gain.value == pytest.approx(2) and gain.error == pytest.approx(2 * np.hypot(0.01, 0.01))
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"architecture": "recurrent"}, ["architecture", "'recurrent'", "'dense'"]),
-        ({"parametrisations": ("ψ",)}, ["parametrisations", "'ψ'", "'φ'"]),
-        ({"dataset": "imagenet"}, ["dataset", "imagenet", "cifar10"]),
-        ({"num_chains": 1}, ["num_chains", "at least 2"]),
-        ({"burn_in": 0}, ["burn_in", "at least 1"]),
-        ({"num_checkpoints": 0}, ["num_checkpoints", "at least 1"]),
-        ({"num_steps": 31}, ["num_steps", "at least 32", "31"]),
-        ({"noise_std": 0.0}, ["noise_std", "above 0"]),
-    ],
-)
-def test_bad_configurations_are_refused_where_they_are_made(change, words):
-    with pytest.raises(ValueError) as error:
-        dataclasses.replace(TINY, **change)
-    for word in words:
-        assert word in str(error.value)

@@ -1,7 +1,5 @@
 """The experiments under a softmax likelihood: what their rows hold, and that their summaries are right."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -9,43 +7,6 @@ from widebnn.experiments import laplace_map, softmax_gain, softmax_maps
 from widebnn.experiments.theory.softmax_maps import LABELLED, _std
 
 from .judging import claim_of, findings, judged
-
-TINY = dataclasses.replace(
-    laplace_map.config("smoke"),
-    widths=(2,),
-    num_train=6,
-    num_steps=20,
-    burn_in=10,
-    num_chains=2,
-    num_prior=10,
-    num_projections=3,
-)
-
-
-@pytest.mark.slow
-def test_rows_have_every_map():
-    rows = list(laplace_map(TINY))
-    assert [(r["width"], r["map"]) for r in rows] == [(2, name) for name in softmax_maps(2)]
-    for row in rows:
-        assert 0 <= row["acceptance"] <= 1 and row["step_size"] > 0
-        assert row["potential_std"] > row["potential_std_error"] > 0
-        for quantity in ("projections", "predictions"):
-            assert 1 / TINY.num_steps <= row[f"ess_{quantity}"] <= 1 / TINY.thin
-            assert row[f"ess_{quantity}_error"] >= 0
-            assert row[f"rhat_{quantity}"] > 0.9
-
-
-@pytest.mark.slow
-def test_ten_classes_are_seen_in_the_span_of_the_images():
-    change = {"num_steps": 4, "burn_in": 2, "num_chains": 2, "num_prior": 2, "num_projections": 2}
-    config = dataclasses.replace(
-        softmax_gain.config("smoke"), widths=(2,), maps=("Gaussian, λ = k",), **change
-    )
-    (row,) = softmax_gain(config)
-    assert np.isfinite(row["ess_projections"])
-    x, labels, x_new, num_classes = LABELLED["digits"](16)
-    assert x.shape == (16, 16) and x_new.shape == (20, 16) and num_classes == 10
-    assert set(labels) <= set(range(10))
 
 
 def test_the_map_with_regulariser_k_knows_the_number_of_classes():
@@ -94,19 +55,6 @@ def test_the_laplace_map_is_compared_with_the_better_gaussian_map(more, word):
     found = findings(claim, rows, num_chains=8, num_steps=1_000)
     assert [round(f.value, 3) for f in found] == [more] * 2
     assert [(round(f.chains.ess), f.chains.rhat) for f in found] == [(round(800 * min(more, 1)), 1.02)] * 2
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"maps": ("identity", "probit")}, "maps must be one of 'Gaussian, .*; got 'probit'"),
-        ({"dataset": "svhn"}, "dataset must be one of .*'two digits'.*; got 'svhn'"),
-        ({"num_train": 1}, "num_train must be at least 2; got 1"),
-    ],
-)
-def test_configurations_that_cannot_run_are_refused(change, words):
-    with pytest.raises(ValueError, match=words):
-        dataclasses.replace(TINY, **change)
 
 
 def test_standard_error_of_a_standard_deviation():

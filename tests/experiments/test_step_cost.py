@@ -1,7 +1,5 @@
 """The experiment on what a step costs: rows, the clock, and claims on made-up rows."""
 
-import dataclasses
-import json
 import time
 
 import jax
@@ -9,34 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from widebnn.experiments import CLAIMS, Network, StepCost, step_cost
-from widebnn.experiments.chains.step_cost import TARGETS
+from widebnn.experiments import CLAIMS, step_cost
 from widebnn.experiments.settings.step_times import median_error, step_times
 from widebnn.samplers._base import Info, Sampler
 from widebnn.study import Results, Rows, verdict
-
-NETWORK = Network("dense", "digits", depth=1, num_train=4, width=3)
-TINY = StepCost(
-    networks=(NETWORK, NETWORK._replace(architecture="convolutional")), num_rounds=3, timed_seconds=1e-4
-)
-
-
-@pytest.mark.slow
-def test_rows_cover_the_grid_and_can_be_saved():
-    dense = dataclasses.replace(TINY, networks=(NETWORK,))
-    rows = list(step_cost(dense))
-    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
-    assert [row["target"] for row in rows] == list(TARGETS)
-    for row in rows:
-        assert 0 < row["ms_least"] <= row["ms_per_step"]
-        assert row["ratio"] > 0 and (row["ratio"] == 1) == (row["target"] == "θ")
-    inner, readout = 64 * 3 + 3, 4 * 10
-    assert [row["dimension"] for row in rows] == [inner + readout] * 3 + [inner]
-
-
-def test_parts_are_one_network_each():
-    parts = step_cost.parts(TINY)
-    assert [part.networks for part in parts] == [(one,) for one in TINY.networks]
 
 
 def test_the_clock_counts_the_time_of_a_step_alone():
@@ -95,22 +69,6 @@ def test_verdicts_follow_the_numbers(made, device, wanted, held):
     (claim,) = [claim for claim in CLAIMS if claim.id == "H-F6"]
     findings = claim.summarise(Results(Rows(reversed(made)), {}, {"device": device}))
     assert verdict(claim, findings) == wanted and sum(f.holds for f in findings) == held
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"networks": (NETWORK._replace(architecture="recurrent"),)}, ["architecture", "recurrent"]),
-        ({"networks": (NETWORK, NETWORK._replace(dataset="imagenet"))}, ["dataset", "imagenet"]),
-        ({"num_rounds": 1}, ["num_rounds", "at least 2"]),
-        ({"timed_seconds": 0.0}, ["timed_seconds", "above 0"]),
-    ],
-)
-def test_bad_configurations_are_refused_where_they_are_made(change, words):
-    with pytest.raises(ValueError) as error:
-        dataclasses.replace(TINY, **change)
-    for word in words:
-        assert word in str(error.value)
 
 
 def test_every_scale_has_both_architectures():

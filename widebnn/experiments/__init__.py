@@ -46,15 +46,12 @@ from widebnn.experiments.variational.resnet import ResNet, resnet
 from widebnn.experiments.variational.suprema import Suprema, suprema
 from widebnn.experiments.variational.tempered_fits import TemperedFits
 from widebnn.experiments.variational.tempering import Tempering, tempering
-from widebnn.study.forecast import Forecast
 from widebnn.study.ledger import Entry
 from widebnn.study.registry import Registry
-from widebnn.study.speed import T4, Speed, measured_speed
 
 __all__ = [
     "CLAIMS",
     "EXPERIMENTS",
-    "T4",
     "Algorithms",
     "Approximations",
     "Architectures",
@@ -66,7 +63,6 @@ __all__ = [
     "Efficiency",
     "ElboRatio",
     "Entry",
-    "Forecast",
     "GradientGain",
     "Identities",
     "InAndOut",
@@ -82,7 +78,6 @@ __all__ = [
     "ResNet",
     "Rivals",
     "SoftmaxMaps",
-    "Speed",
     "StepCost",
     "Suprema",
     "TemperedFits",
@@ -103,7 +98,6 @@ __all__ = [
     "efficiency",
     "elbo_ratio",
     "find",
-    "forecast",
     "gain_dense",
     "gain_over_data",
     "gain_over_width",
@@ -116,7 +110,6 @@ __all__ = [
     "ledger",
     "maximise",
     "mean_field_gap",
-    "measured_speed",
     "mixing_over_width",
     "ood_split",
     "over_reg",
@@ -134,7 +127,6 @@ __all__ = [
     "softmax_gain",
     "softmax_maps",
     "step_cost",
-    "summarise",
     "suprema",
     "tempering",
     "theorems",
@@ -173,5 +165,5 @@ EXPERIMENTS = _registry.experiments
 """By name."""
 CLAIMS = _registry.claims
 """In the order of the ledger."""
-find, run, forecast, summarise = _registry.find, _registry.run, _registry.forecast, _registry.summarise
-ledger, report, shipped = _registry.ledger, _registry.report, _registry.shipped
+find, run, ledger = _registry.find, _registry.run, _registry.ledger
+report, shipped = _registry.report, _registry.shipped

@@ -3,12 +3,11 @@
 The experiments themselves are in `widebnn.experiments`.
 """
 
-from widebnn.study._sweep import place, sweep
 from widebnn.study.claim import VERDICTS, Chains, Claim, Finding, verdict
 from widebnn.study.configuration import Configuration
-from widebnn.study.experiment import Cost, Experiment, experiment
+from widebnn.study.experiment import Experiment, experiment
 from widebnn.study.measure import Measure
-from widebnn.study.results import Results, config_hash, device, load, load_or_run, save
+from widebnn.study.results import Results, config_hash, device, load, load_or_run, place, save
 from widebnn.study.rows import Row, Rows, Table
 from widebnn.study.trends import exponent, vanishing
 
@@ -17,7 +16,6 @@ __all__ = [
     "Chains",
     "Claim",
     "Configuration",
-    "Cost",
     "Experiment",
     "Finding",
     "Measure",
@@ -33,7 +31,6 @@ __all__ = [
     "load_or_run",
     "place",
     "save",
-    "sweep",
     "vanishing",
     "verdict",
 ]

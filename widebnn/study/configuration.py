@@ -1,8 +1,6 @@
 """Configurations: frozen dataclasses whose fields say what they mean and what they must be."""
 
 import inspect
-import re
-import textwrap
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
@@ -27,7 +25,7 @@ class Configuration:
 
     The annotation of a field gives its type, the checks of its value, and its meaning in words. A check is a
     function that takes the value under the name of the field and raises an error. It is called on each entry
-    of a tuple, which must have at least one. The docstring of the class gets sections that state all of this.
+    of a tuple, which must have at least one.
 
     Examples
     --------
@@ -54,7 +52,6 @@ class Configuration:
             setattr(cls, name, field(default=cls.__dict__.get(name, MISSING), metadata={"marks": marks}))
         cls.__annotations__ = {name: plain[name] for name in own}
         dataclass(frozen=True)(cls)
-        cls.__doc__ = _documented(cls)
 
     def __post_init__(self):
         for one in fields(self):  # type: ignore[arg-type]
@@ -93,30 +90,3 @@ def _entries(name: str, value: Any, kind: Any) -> Iterator[Any]:
         raise ValueError(f"{name} must hold {len(parts)} numbers together; got {value}")
     for entry in value:
         yield from _entries(name, entry, parts[0])
-
-
-def _documented(cls: type) -> str:
-    lines = [inspect.cleandoc(cls.__doc__ or ""), "", "Attributes", "----------"]
-    for one in fields(cls):
-        meaning = [mark for mark in one.metadata["marks"] if isinstance(mark, str)]
-        wanted = [_wanted(mark) for mark in one.metadata["marks"] if callable(mark)]
-        if get_args(one.type):  # a tuple, whose entries are checked
-            wanted = [f"Each entry is {words[:1].lower()}{words[1:]}" for words in wanted if words]
-        lines += [one.name, _indented(" ".join(meaning[-1:] + list(dict.fromkeys(wanted))))]
-    lines += ["", "Raises", "------", "TypeError, ValueError"]
-    rule = cls.check.__doc__ if cls.check is not Configuration.check else None  # type: ignore[attr-defined]
-    together = f", or unless {inspect.cleandoc(rule)}" if rule else "."
-    return "\n".join([*lines, _indented(f"If a field is not as stated above{together}")])
-
-
-def _wanted(check: Any) -> str:
-    """What a check asks for: its docstring, with the values of the arguments that it has been given."""
-    if not isinstance(check, partial):
-        return inspect.getdoc(check) or ""
-    (given,) = check.args
-    words = str(given) if isinstance(given, int) else ", ".join(map(repr, sorted(given)))
-    return re.sub("`.*`", lambda _: words, inspect.getdoc(check.func) or "")
-
-
-def _indented(words: str) -> str:
-    return textwrap.fill(words, 88, initial_indent=" " * 4, subsequent_indent=" " * 4, break_on_hyphens=False)

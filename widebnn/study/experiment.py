@@ -1,4 +1,4 @@
-"""An experiment in one piece: a function that yields rows, its scales, its cost and its claims."""
+"""An experiment in one piece: a function that yields rows, its scales and its claims."""
 
 import dataclasses
 import functools
@@ -7,7 +7,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from widebnn._check import one_of
 from widebnn.scale import SCALES
@@ -15,48 +15,27 @@ from widebnn.study.claim import Claim, Finding
 from widebnn.study.results import Results
 from widebnn.study.rows import Row
 
-__all__ = ["Cost", "Experiment", "experiment"]
+__all__ = ["Experiment", "experiment"]
 
 Summary = Callable[..., Iterable[Finding]]
-
-
-class Cost(NamedTuple):
-    """Guesses of what a configuration costs.
-
-    Attributes
-    ----------
-    operations
-        A number proportional to its arithmetic operations.
-    steps
-        Number of steps that it takes one after another; None where the host computes, and no other device
-        makes it faster.
-    floats
-        Number of floats that it holds on the device at once; None where that is not known.
-    """
-
-    operations: float
-    steps: float | None = None
-    floats: float | None = None
 
 
 class Experiment[C]:
     """A function of a configuration that yields rows, and what belongs to it; made by `experiment`.
 
-    It has the name and the module of the function, by which a worker of a sweep imports it. Called with a
-    configuration, it yields the rows.
+    Called with a configuration, it yields the rows. Other processes import it by the name and the module of
+    the function.
 
     Attributes
     ----------
     name
         Name of the function. Results are stored as ``<name>_<scale>.json``.
-    title, cost
-        As given to `experiment`.
+    title
+        What it looks at, in a phrase.
     scales
         Configurations by scale.
     observes
         Loaders and numbers of records, as given to `experiment`.
-    flops
-        As given to `experiment`; None if not given.
     claims
         The rows of the ledger that rest on it.
     """
@@ -67,13 +46,11 @@ class Experiment[C]:
         title: str,
         scales: Mapping[str, C],
         parts: str | Sequence[str | tuple[str, ...]],
-        cost: Callable[[C], Cost],
         observes: Callable[[C], Iterable[tuple[str, int]]],
-        flops: Callable[[Results], float] | None,
     ):
         functools.update_wrapper(self, function)  # type: ignore[arg-type]
         self.name: str = function.__name__
-        self.title, self.scales, self.cost, self.observes, self.flops = title, scales, cost, observes, flops
+        self.title, self.scales, self.observes = title, scales, observes
         self.claims: list[Claim] = []
         self._function = function
         self._axes = [
@@ -100,6 +77,9 @@ class Experiment[C]:
         if not isinstance(config, kind):
             raise TypeError(f"config must be an instance of {kind.__name__}; got {config!r}")
         return iter(self._function(config))
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
 
     def __repr__(self) -> str:
         return f"<experiment {self.name}: {self.title}>"
@@ -159,10 +139,8 @@ def experiment[C](
     title: str,
     *,
     scales: Mapping[str, C],
-    cost: Callable[[C], Cost],
     parts: str | Sequence[str | tuple[str, ...]] = (),
     observes: Callable[[C], Iterable[tuple[str, int]]] = lambda config: (),
-    flops: Callable[[Results], float] | None = None,
 ) -> Callable[[Callable[[C], Iterable[Row]]], Experiment[C]]:
     """Make an experiment of a function that takes a configuration and yields rows.
 
@@ -173,8 +151,6 @@ def experiment[C](
     scales
         The configuration of each scale, all of one class: a subclass of `widebnn.study.Configuration`, or
         another frozen dataclass of numbers, names and tuples of them.
-    cost
-        Function from a configuration to a guess of its cost.
     parts
         Fields whose entries are independent of one another: the experiment splits into one part for each
         combination of them, the first field outermost. Fields that go together stand in one tuple. Without
@@ -182,9 +158,6 @@ def experiment[C](
     observes
         Function from a configuration to names of loaders of `widebnn.data`, each with the number of records
         to observe: a run looks for the data of all parts before it begins the first.
-    flops
-        Function from results to the speed of the device that made them, in operations per second, if they
-        tell it.
 
     Returns
     -------
@@ -199,14 +172,14 @@ def experiment[C](
     --------
     >>> from typing import Annotated
     >>> from widebnn.study.configuration import Configuration, Count
-    >>> from widebnn.study import Cost, experiment
+    >>> from widebnn.study import experiment
     >>> class Walk(Configuration):
     ...     "A walk in one dimension."
     ...     num_steps: Annotated[Count, "Steps from the start to the end."] = 10
-    >>> @experiment("a walk", scales={"smoke": Walk()}, cost=lambda config: Cost(config.num_steps))
+    >>> @experiment("a walk", scales={"smoke": Walk()})
     ... def walk(config):
     ...     yield {"steps": config.num_steps}
     >>> list(walk(Walk(num_steps=3)))
     [{'steps': 3}]
     """
-    return lambda function: Experiment(function, title, scales, parts, cost, observes, flops)
+    return lambda function: Experiment(function, title, scales, parts, observes)

@@ -1,7 +1,6 @@
 """The ledger: every claim with what was found and the verdict, and all of them as text."""
 
 import html
-import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -107,17 +106,8 @@ class Entry:
 
 def text(entries: Sequence[Entry]) -> str:
     """The ledger for a terminal."""
-    lines = []
-    for entry in entries:
-        claim = entry.claim
-        made = entry.command if entry.results is None else entry.results.source
-        lines.append(f"{claim.id:8}{entry.word:28}{made}".rstrip())
-        lines += textwrap.wrap(claim.claim, 110, initial_indent=" " * 8, subsequent_indent=" " * 8)
-        for f in entry.findings:
-            mark = " " if f.holds else "!"
-            lines.append(f"      {mark} {f.what}: {f} (wanted: {f.wanted})")
-        lines.append("")
-    return "\n".join([*lines, ", ".join(f"{count} {word}" for word, count in counts(entries).items())])
+    counted = ", ".join(f"{count} {word}" for word, count in counts(entries).items())
+    return "\n\n".join([*map(str, entries), counted])
 
 
 def counts(entries: Iterable[Entry]) -> dict[str, int]:

@@ -63,8 +63,7 @@ Numbers are those of the largest scale that has results, and [](07-cifar10-over-
 differs from the papers. Images of CIFAR-10 that a shipped run observes are the first of the official files;
 those that it predicts were decoded from JPEG copies.
 
-In a terminal `python -m widebnn.experiments ledger` prints the same; with `--json` it prints it for programs,
-in the format of {{py:func}}`widebnn.study.ledger_json.as_json`. In a notebook, this shows a single row:
+In a terminal `python -m widebnn.experiments ledger` prints the same. In a notebook, this shows a single row:
 
 ```python
 from widebnn import experiments

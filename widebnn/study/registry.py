@@ -1,22 +1,23 @@
 """Experiments by name and claims in the order of the ledger: what is asked of all of them together."""
 
 import os
+import re
+import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from tqdm.auto import tqdm
+
+from widebnn import data
 from widebnn._check import one_of
-from widebnn.study import forecast as forecasts
-from widebnn.study import run as runs
+from widebnn.scale import SCALES, current_scale
 from widebnn.study.claim import Claim
 from widebnn.study.experiment import Experiment
-from widebnn.study.forecast import Forecast
 from widebnn.study.ledger import Entry
-from widebnn.study.results import Results, load
+from widebnn.study.results import Results, config_hash, gather, load, load_or_run, place
 from widebnn.study.rows import Row
-from widebnn.study.run import check_folder
-from widebnn.study.speed import Speed
 
 __all__ = ["Registry"]
 
@@ -77,8 +78,7 @@ class Registry:
         results: str | os.PathLike = "results",
         *,
         resume: bool = False,
-        executor: Executor | None = None,
-        on_row: Callable[[Row], None] | None = None,
+        on_row: Callable[[Row], None] = lambda row: None,
         progress: bool = True,
     ) -> Results:
         """The results of an experiment at a scale: those stored, or else computed and stored.
@@ -98,10 +98,8 @@ class Registry:
             The folder of results; made if there is none.
         resume
             Whether to go on where a run of this configuration was interrupted.
-        executor
-            As for `widebnn.study.sweep`, for the parts.
         on_row
-            Called with each row as soon as it is there; only without an executor.
+            Called with each row as soon as it is there.
         progress
             Whether to show a progress bar, one unit per part.
 
@@ -115,8 +113,6 @@ class Registry:
             interrupted run that is not to be resumed. They are kept.
         OSError
             If data cannot be found or downloaded, or results not be stored; what was stored before is kept.
-        ExceptionGroup
-            If parts failed for different reasons.
 
         Examples
         --------
@@ -124,81 +120,40 @@ class Registry:
         >>> from widebnn import experiments
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     results = experiments.run("counterexample", "smoke", folder, progress=False)
-        ...     (entry,) = experiments.summarise("counterexample", "smoke", folder)
-        >>> entry.verdict
+        >>> experiments.report("H-AE1", results).verdict
         'reproduced'
         """
-        return runs.run(self.find(name), scale, results, resume, executor, on_row, progress)
-
-    def forecast(
-        self,
-        name: str,
-        scale: str | None = None,
-        results: str | os.PathLike = "results",
-        *,
-        speed: Speed | None = None,
-    ) -> Forecast | None:
-        """What a run will probably take: by one of the same scale that is on record, or else of another.
-
-        Results in the folder and those shipped with the book are what is on record. Of those of another scale
-        the time to compile is multiplied by the ratio of the numbers of parts, the rest by that of the
-        numbers of operations; on another device than the one that made them the rest also by the ratio of
-        speeds, and what steps take to start there is added. Where a record does not tell the time to compile,
-        15 s for a part are taken.
-
-        Parameters
-        ----------
-        name, scale, results
-            As for `run`.
-        speed
-            Of the device that is to run it; without one, that of the run on record.
-
-        Returns
-        -------
-        None where no run of any scale is on record, or where `speed` is of another device than the one that
-        made it and no results on record tell the speed of that.
-
-        Raises
-        ------
-        ValueError
-            If there is no such experiment or scale.
-        """
-        places = (self.shipped_folder(), Path(results))
-        return forecasts.forecast(self.find(name), scale, places, speed, self.experiments.values())
-
-    def summarise(
-        self, name: str, scale: str | None = None, results: str | os.PathLike = "results"
-    ) -> list[Entry]:
-        """What stored results say of the claims that rest on them.
-
-        Parameters
-        ----------
-        name
-            Of an experiment, or the id of a row of the ledger.
-        scale
-            Without one, the largest that has results.
-        results
-            The folder of results.
-
-        Raises
-        ------
-        ValueError
-            If there is no such experiment or scale, the folder is not ours, or the results are damaged or of
-            another configuration.
-        FileNotFoundError
-            If there are no results.
-
-        Examples
-        --------
-        >>> import widebnn as wb
-        >>> folder = wb.experiments.results_folder()
-        >>> [entry.claim.id for entry in wb.experiments.summarise("H-F5", results=folder)]
-        ['H-F5']
-        """
         experiment = self.find(name)
-        found = self._load(experiment, scale, check_folder(results, must_exist=True))
-        claims = (one for one in experiment.claims if name in (one.id, experiment.name))
-        return [Entry(one, experiment, found) for one in claims]
+        scale = current_scale() if scale is None else scale
+        config = experiment.config(scale)
+        folder = _checked(results)
+        path = folder / f"{experiment.name}_{scale}.json"
+        if path.exists():
+            return _stored(path, config)
+        parts_folder = folder / f"{path.stem}-{config_hash(config)[:12]}.parts"
+        parts = [(place(parts_folder, part), part) for part in experiment.parts(config)]
+        stored = [(file, part) for file, part in parts if file.exists()]
+        if stored and not resume:
+            raise FileExistsError(
+                f"results hold {len(stored)} of {len(parts)} parts of an interrupted run: "
+                f"resume it (--resume), or delete {parts_folder.name} to begin anew"
+            )
+        for file, part in stored:  # a damaged one ends the run before it begins
+            load(file, part)
+        for loader, num_train in experiment.observes(config):  # and so do data that are not there
+            getattr(data, loader)(num_train, 1)
+
+        def watched(part: Any) -> Iterator[Row]:
+            for row in experiment(part):
+                on_row(row)
+                yield row
+
+        parts_folder.mkdir(parents=True, exist_ok=True)
+        is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"
+        bar = tqdm(parts, unit="part", disable=is_silent)
+        whole = gather(path, config, [load_or_run(file, part, watched) for file, part in bar])
+        shutil.rmtree(parts_folder)
+        return whole
 
     def ledger(self, results: str | os.PathLike = "results") -> list[Entry]:
         """Every claim with the verdict that stored results give it.
@@ -212,8 +167,10 @@ class Registry:
 
         Raises
         ------
-        FileNotFoundError, NotADirectoryError, ValueError
-            As for `summarise`, except that missing results are not an error.
+        FileNotFoundError, NotADirectoryError
+            If there is no such folder.
+        ValueError
+            If the folder holds other things and no results, or they are damaged or of another configuration.
 
         Examples
         --------
@@ -222,7 +179,7 @@ class Registry:
         >>> wb.experiments.ledger(folder)[0].claim.id
         'H-F1'
         """
-        folder = check_folder(results, must_exist=True)
+        folder = _checked(results, must_exist=True)
         found = {}
         for name, experiment in self.experiments.items():
             if scales := [scale for scale in experiment.files(folder) if scale != "smoke"]:
@@ -288,3 +245,33 @@ class Registry:
                 f"results hold none of {wanted}: run it first; {folder} holds {held or 'none at all'}"
             )
         return load(files[scale], experiment.config(scale))
+
+
+def _stored(path: Path, config: Any) -> Results:
+    try:
+        return load(path, config)
+    except ValueError as error:
+        if "another configuration" not in str(error):
+            raise
+        raise FileExistsError(
+            f"results hold {path.name} of another configuration, which is kept: "
+            "move it away, or name another folder"
+        ) from None
+
+
+def _checked(results: str | os.PathLike, *, must_exist: bool = False) -> Path:
+    """The folder, if it is new, empty, or has results of ours in it."""
+    folder = Path(results)
+    if not folder.exists():
+        if must_exist:
+            raise FileNotFoundError(f"results must be a folder of results; there is no {str(results)!r}")
+        return folder
+    if not folder.is_dir():
+        raise NotADirectoryError(f"results must be a folder; {folder.name} is a file")
+    held = [path.name for path in folder.iterdir()]
+    if held and not any(re.match(rf"\w+_({'|'.join(SCALES)})[.-]", name) for name in held):
+        raise ValueError(
+            f"results must be a folder that is new, empty or has results of experiments in it; "
+            f"{folder.name} holds {sorted(held)[0]} and none of these"
+        )
+    return folder

@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -20,15 +19,9 @@ import jax
 
 from widebnn._interrupts import raised_at_once
 from widebnn.scale import SCALES
-from widebnn.study.compiling import compiling
 from widebnn.study.rows import Row, Rows
 
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None
-
-__all__ = ["Results", "config_hash", "device", "load", "load_or_run", "save"]
+__all__ = ["Results", "config_hash", "device", "gather", "load", "load_or_run", "place", "save"]
 
 FORMAT = "widebnn results 1"
 
@@ -44,9 +37,7 @@ class Results:
     config
         The configuration, as a dictionary; seeds are part of it.
     provenance
-        "seconds", the wall time, and "compile_seconds", its part spent compiling, where that is known;
-        "device", "commit" and "versions"; and "peak_bytes", the most memory that the process had used until
-        the results were stored, of the host and, where there is one, of the accelerator.
+        "seconds", the wall time, "device", "commit" and "versions".
     name
         Name of the experiment, as in the name of the file; empty if the file has another name.
     scale
@@ -101,16 +92,29 @@ def config_hash(config: Any) -> str:
     >>> config_hash(OverWidth(seed=1)) == config_hash(OverWidth(seed=2))
     False
     """
-    return _hash(_as_dict(config))
+    return hashlib.sha256(json.dumps(_as_dict(config), sort_keys=True).encode()).hexdigest()
 
 
-def save(
-    path: str | os.PathLike,
-    config: Any,
-    rows: Iterable[Row],
-    seconds: float,
-    compile_seconds: float | None = None,
-) -> Results:
+def place(folder: str | os.PathLike, config: Any) -> Path:
+    """The file for the results of a configuration among others: ``<folder>/<its class>-<its hash>.json``.
+
+    Raises
+    ------
+    TypeError
+        If `config` is not an instance of a dataclass.
+
+    Examples
+    --------
+    >>> from widebnn.experiments import OverWidth
+    >>> from widebnn.study import place
+    >>> place("over-width", OverWidth()).suffix
+    '.json'
+    """
+    digest = config_hash(config)
+    return Path(folder) / f"{type(config).__name__}-{digest[:32]}.json"
+
+
+def save(path: str | os.PathLike, config: Any, rows: Iterable[Row], seconds: float) -> Results:
     """Write results with their provenance; an older file is replaced only when the new one is complete.
 
     Parameters
@@ -123,8 +127,6 @@ def save(
         What was measured.
     seconds
         Wall time of the whole experiment.
-    compile_seconds
-        The part of `seconds` spent compiling, if that is known.
 
     Raises
     ------
@@ -148,39 +150,27 @@ def save(
     """
     provenance = {
         "seconds": round(seconds, 1),
-        "compile_seconds": None if compile_seconds is None else round(compile_seconds, 1),
         "device": device(),
         "commit": _commit(),
         "versions": {name: version(name) for name in ("widebnn", "jax", "jaxlib", "flax", "numpy")},
-        "peak_bytes": _peak_bytes(),
     }
     return _write(Path(path), config, rows, provenance)
 
 
-def gather(path: str | os.PathLike, config: Any, rows: Iterable[Row], parts: Sequence[Results]) -> Results:
-    """As `save`, of rows that were computed in parts.
-
-    Seconds of the parts are added up, those of compiling where all know them; the largest of their peaks is
-    kept, and where device, commit or versions differ, all of them are named.
-    """
-    if not parts:
-        raise ValueError("parts must hold at least one of Results; got none")
+def gather(path: str | os.PathLike, config: Any, parts: Sequence[Results]) -> Results:
+    """As `save`, of the rows of parts, with the sum of their seconds and every device, commit and version."""
     made = [part.provenance for part in parts]
-    names = dict.fromkeys(name for one in made for name in one["versions"])
-    compiled = [one["compile_seconds"] for one in made if one.get("compile_seconds") is not None]
-    peaks = [peak for one in made for peak in one.get("peak_bytes", {}).items()]
+    versions = [one["versions"] for one in made]
     provenance = {
         "seconds": round(sum(one["seconds"] for one in made), 1),
-        "compile_seconds": round(sum(compiled), 1) if len(compiled) == len(made) else None,
         "device": _joined(one["device"] for one in made),
         "commit": _joined(one["commit"] for one in made),
-        "versions": {name: _joined(one["versions"].get(name) for one in made) for name in names},
-        "peak_bytes": {kind: max(size for name, size in peaks if name == kind) for kind, _ in peaks},
+        "versions": {name: _joined(one.get(name) for one in versions) for name in versions[0]},
     }
-    return _write(Path(path), config, rows, provenance)
+    return _write(Path(path), config, (row for part in parts for row in part.rows), provenance)
 
 
-def _joined(values) -> str | None:
+def _joined(values: Iterable[str | None]) -> str | None:
     return "; ".join(dict.fromkeys(value for value in values if value is not None)) or None
 
 
@@ -270,9 +260,9 @@ def load_or_run[C](path: str | os.PathLike, config: C, run: Callable[[C], Iterab
     if Path(path).exists():
         return load(path, config)
     start = time.perf_counter()
-    with raised_at_once(), compiling() as compiled:
+    with raised_at_once():
         rows = Rows(run(config))
-    return save(path, config, rows, time.perf_counter() - start, sum(compiled, 0.0))
+    return save(path, config, rows, time.perf_counter() - start)
 
 
 def device() -> str:
@@ -290,10 +280,6 @@ def _as_dict(config: Any) -> dict[str, Any]:
     return {"experiment": type(config).__name__} | json.loads(json.dumps(dataclasses.asdict(config)))
 
 
-def _hash(config: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
-
-
 def _read(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text())
@@ -306,16 +292,6 @@ def _name_and_scale(path: Path) -> tuple[str, str]:
     """Of `<name>_<scale>.json`; of another name nothing."""
     name, _, scale = path.stem.rpartition("_")
     return (name, scale) if scale in SCALES else ("", "")
-
-
-def _peak_bytes() -> dict[str, int]:
-    peak = {}
-    if resource is not None:
-        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        peak["host"] = size if sys.platform == "darwin" else 1024 * size  # macOS counts bytes
-    if of_device := (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use"):
-        peak["device"] = of_device
-    return peak
 
 
 def _commit() -> str | None:

@@ -5,14 +5,12 @@ from widebnn.vi.elbo import Elbo, elbo, expectation, kl_weights, temperature
 from widebnn.vi.fit import Fit, fit
 from widebnn.vi.losses import cross_entropy, gaussian, square
 from widebnn.vi.mean_field import MeanField, kl_divergence, kl_per_leaf, mean_field
-from widebnn.vi.models import VGG, ConvTwoLayer, ResNet20, TwoLayer
+from widebnn.vi.models import ResNet20, TwoLayer
 from widebnn.vi.network import Network, network
 from widebnn.vi.predict import predict
 from widebnn.vi.relu_moments import Moments, output_moments, relu_moments, square_elbo
 
 __all__ = [
-    "VGG",
-    "ConvTwoLayer",
     "Elbo",
     "Fit",
     "LocalReparametrisation",

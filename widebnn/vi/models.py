@@ -18,7 +18,7 @@ from widebnn.models import Conv, Dense
 from widebnn.models.conv import Images
 from widebnn.models.wide_resnet import residual_scales
 
-__all__ = ["VGG", "ConvTwoLayer", "ResNet20", "TwoLayer"]
+__all__ = ["ResNet20", "TwoLayer"]
 
 INITIAL_STD = 0.01
 
@@ -64,60 +64,6 @@ class TwoLayer(nnx.Module):
     def __call__(self, x: Inputs) -> Float[Array, "n d_out"]:
         """Outputs at x, (n, in_features)."""
         return self.scale * self.readout(jax.nn.relu(self.hidden(x)))
-
-
-class ConvTwoLayer(nnx.Module):
-    """f(x) = N⁻¹ Σ_j ⟨a_j, relu(b_j ∗ x)⟩ with N channels, or 1/√N in place of N⁻¹; kernels are 3 × 3.
-
-    Parameters
-    ----------
-    image_shape
-        (height, width, channels) of an input.
-    width
-        Number of channels, N.
-    out_features
-        Number of outputs, d_out.
-    scaling
-        "mean-field" for 1/N, "ntk" for 1/√N.
-    rngs
-        Generator of the initial parameters.
-
-    Raises
-    ------
-    ValueError
-        If a size is below 1 or `scaling` is unknown.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from flax import nnx
-    >>> import widebnn as wb
-    >>> network = wb.vi.ConvTwoLayer((8, 8, 1), width=16, out_features=10, rngs=nnx.Rngs(0))
-    >>> network(jnp.zeros((2, 8, 8, 1))).shape
-    (2, 10)
-    """
-
-    def __init__(
-        self,
-        image_shape: tuple[int, int, int],
-        width: int,
-        out_features: int,
-        *,
-        scaling: str = "mean-field",
-        rngs: nnx.Rngs,
-    ):
-        for size in image_shape:
-            at_least(1, image_shape=size)
-        at_least(1, width=width)
-        self.scale = SCALINGS[one_of(SCALINGS, scaling=scaling)](width)
-        height, breadth, channels = image_shape
-        self.hidden = _conv(channels, width, rngs=rngs)
-        self.readout = _dense(height * breadth * width, out_features, rngs=rngs)
-
-    def __call__(self, x: Images) -> Float[Array, "n d_out"]:
-        """Outputs at images x."""
-        h = jax.nn.relu(self.hidden(x))
-        return self.scale * self.readout(h.reshape(len(h), -1))
 
 
 class _ScaledConv(nnx.Module):
@@ -208,88 +154,3 @@ class ResNet20(nnx.Module):
         for block in self.blocks:
             h = block(h)
         return self.scale * self.readout(h.mean(axis=(1, 2)))
-
-
-STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3)}
-"""Convolutions in each stage of a VGG network, by its depth."""
-
-
-class VGG(nnx.Module):
-    """VGG-11, -13 or -16 for 32 × 32 images (Simonyan & Zisserman 2015), outputs times 1/N or 1/√N, N = 512.
-
-    As in the published code of Huix et al. (2022), there is no normaliser, and Dropout precedes every layer.
-    The published class cannot be run: its constructor raises an error before it returns the network. Means
-    start at N(0, 2/fan-in) and not at N(0, 0.01²), from which signals would vanish with depth.
-
-    Parameters
-    ----------
-    depth
-        11, 13 or 16.
-    in_channels, out_features
-        Number of channels of an image, and of outputs, d_out.
-    dropout
-        Rates before convolutions and before dense layers; 0.2 and 0.5 in the published code.
-    scaling
-        "mean-field" for 1/N, "ntk" for 1/√N.
-    rngs
-        Generator of the initial parameters.
-
-    Raises
-    ------
-    ValueError
-        If `depth` or `scaling` is unknown, or a size is below 1.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from flax import nnx
-    >>> import widebnn as wb
-    >>> network = wb.vi.VGG(depth=11, rngs=nnx.Rngs(0))
-    >>> network.eval()
-    >>> network(jnp.zeros((2, 32, 32, 3))).shape
-    (2, 10)
-    """
-
-    def __init__(
-        self,
-        depth: int,
-        in_channels: int = 3,
-        out_features: int = 10,
-        *,
-        dropout: tuple[float, float] = (0.2, 0.5),
-        scaling: str = "mean-field",
-        rngs: nnx.Rngs,
-    ):
-        if depth not in STAGES:
-            raise ValueError(f"depth must be one of {', '.join(map(str, STAGES))}; got {depth}")
-        self.scale = SCALINGS[one_of(SCALINGS, scaling=scaling)](512)
-        stages = nnx.List()
-        channels = at_least(1, in_channels=in_channels)
-        for out_channels, num_layers in zip((64, 128, 256, 512, 512), STAGES[depth], strict=True):
-            stage = nnx.List()
-            for _ in range(num_layers):
-                std = math.sqrt(2 / (9 * channels))
-                conv = _conv(channels, out_channels, initial_std=std, rngs=rngs)
-                stage.append(nnx.Sequential(nnx.Dropout(dropout[0], rngs=rngs), conv))
-                channels = out_channels
-            stages.append(stage)
-        self.stages = stages
-        self.dense = nnx.List(
-            nnx.Sequential(
-                nnx.Dropout(dropout[1], rngs=rngs),
-                _dense(512, d_out, bias_std=1, initial_std=math.sqrt(2 / 512), rngs=rngs),
-            )
-            for d_out in (512, 512, out_features)
-        )
-
-    def __call__(self, x: Images) -> Float[Array, "n d_out"]:
-        """Logits of images x."""
-        h = x
-        for stage in self.stages:
-            for layer in stage:
-                h = jax.nn.relu(layer(h))
-            h = nnx.max_pool(h, (2, 2), strides=(2, 2))
-        h = h.reshape(len(h), -1)
-        for layer in self.dense[:-1]:
-            h = jax.nn.relu(layer(h))
-        return self.scale * self.dense[-1](h)

@@ -24,7 +24,7 @@ from widebnn.experiments.settings.fields import Noise, NumTest, Seed
 from widebnn.experiments.settings.networks import Network, network, observed, observes, over_widths
 from widebnn.experiments.settings.posterior import LMC, SAMPLERS, Posterior, size
 from widebnn.sampling import Draws, sample
-from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
+from widebnn.study import Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Configuration, Count, Several
 
 __all__ = ["Architectures", "Case", "architectures"]
@@ -111,11 +111,6 @@ def _over(
         ),
     },
     parts="cases",
-    cost=lambda c: Cost(
-        operations=c.num_chains * sum(case.network.products * case.num_steps for case in c.cases),
-        steps=5 * sum(case.num_steps for case in c.cases),
-        floats=c.num_chains * max(case.network.floats for case in c.cases),
-    ),
     observes=lambda c: observes(case.network for case in c.cases),
 )
 def architectures(config: Architectures) -> Iterator[Row]:

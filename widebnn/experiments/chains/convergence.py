@@ -34,7 +34,7 @@ from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import LMC, SAMPLERS, Posterior, one_layer
 from widebnn.experiments.settings.repeats import degrees_of_freedom
 from widebnn.sampling import Draws, sample
-from widebnn.study import Chains, Cost, Finding, Measure, Results, Row, Rows, experiment
+from widebnn.study import Chains, Finding, Measure, Results, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Count, Counts, Fraction, NonNegative
 
 __all__ = ["Convergence", "convergence"]
@@ -109,10 +109,6 @@ class Convergence(Configuration):
         "paper": Convergence(num_test=5_000, repeats=(0,)),
     },
     parts=["widths", "repeats", ("samplers", "num_steps")],
-    cost=lambda c: Cost(
-        operations=len(c.repeats) * sum(c.widths) * sum(c.num_steps) * c.num_chains * c.num_train,
-        steps=len(c.repeats) * len(c.widths) * sum(c.num_steps),
-    ),
 )
 def convergence(config: Convergence) -> Iterator[Row]:
     """Compare chains that start at the prior, while they run, on the posterior of one hidden layer.

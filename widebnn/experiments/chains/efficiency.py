@@ -18,7 +18,7 @@ from widebnn.experiments.settings.posterior import Posterior, one_layer, size
 from widebnn.experiments.settings.step_times import step_times
 from widebnn.samplers import tuned
 from widebnn.sampling import Draws, sample
-from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
+from widebnn.study import Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Configuration, Count, Counts, Positive, Several
 from widebnn.tree import Position
 
@@ -76,16 +76,6 @@ class Efficiency(Configuration):
     seed: Seed = 0
 
 
-def _cost(config: Efficiency) -> Cost:
-    c, cost = config, METHODS["HMC"].cost
-    of_samplers = len(c.widths) * len(c.samplers) * c.work
-    of_targets = 200 * cost * c.compared_width * c.compared_steps
-    return Cost(
-        operations=c.num_train * c.num_chains * (of_samplers + of_targets),
-        steps=len(c.samplers) * sum(c.work / width for width in c.widths) + 3 * cost * c.compared_steps,
-    )
-
-
 @experiment(
     "effective samples per second of samplers and of targets",
     scales={
@@ -122,7 +112,6 @@ def _cost(config: Efficiency) -> Cost:
             num_projections=100,
         ),
     },
-    cost=_cost,
 )
 def efficiency(config: Efficiency) -> Iterator[Row]:
     """What a second of each sampler is worth in the posterior of a network with one hidden layer.

@@ -23,7 +23,7 @@ from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import SAMPLERS, one_layer
 from widebnn.experiments.settings.step_times import median_error, step_times
 from widebnn.sampling import Draws, sample
-from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
+from widebnn.study import Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Configuration, Count, Positive, Several
 
 __all__ = ["GradientGain", "gradient_gain"]
@@ -55,17 +55,6 @@ class GradientGain(Configuration):
         at_least(LEAST_DRAWS * self.thin, num_tuned_steps=self.num_tuned_steps)
 
 
-def _cost(config: GradientGain) -> Cost:
-    c = config
-    num_potentials = sum(METHODS[name].cost for name in COMPARED) * (c.num_steps + 2 * c.num_tuned_steps)
-    num_potentials += METHODS["HMC"].cost * c.burn_in
-    return Cost(
-        operations=c.num_train * c.width * c.num_chains * num_potentials,
-        steps=num_potentials,
-        floats=8 * c.num_chains * c.num_train * c.width,
-    )
-
-
 @experiment(
     "effective samples per second of pCN and of pCNL",
     scales={
@@ -86,7 +75,6 @@ def _cost(config: GradientGain) -> Cost:
         "colab": GradientGain(),
         "paper": GradientGain(num_steps=1_000_000, num_tuned_steps=100_000, thin=25),
     },
-    cost=_cost,
 )
 def gradient_gain(config: GradientGain) -> Iterator[Row]:
     """What the gradients of pCNL are worth in the posterior of a network with one hidden layer.

@@ -28,7 +28,7 @@ from widebnn.experiments.settings.posterior import of_parameters
 from widebnn.experiments.settings.tuned_chains import best_damping
 from widebnn.samplers import Potential
 from widebnn.sampling import Draws, sample
-from widebnn.study import Cost, Experiment, Finding, Measure, Results, Row, Rows, experiment
+from widebnn.study import Experiment, Finding, Measure, Results, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Count, Counts
 
 __all__ = ["LangevinGain", "gain_dense", "gain_over_data", "gain_over_width", "gain_resnet", "langevin_gain"]
@@ -247,19 +247,10 @@ RESIDUAL: dict[str, Any] = {"architecture": "residual", "reg_grows": True}
 
 
 def _declared(title: str, **scales: LangevinGain) -> Callable[[Callable[..., Iterator[Row]]], Experiment]:
-    def steps(c: LangevinGain) -> int:
-        """Of one network."""
-        return len(c.parametrisations) * (c.num_steps + c.burn_in)
-
     return experiment(
         f"effective samples of Langevin in φ and in θ, {title}",
         scales=scales,
         parts=["widths", "num_train", "parametrisations"],
-        cost=lambda c: Cost(
-            operations=c.num_chains * steps(c) * sum(one.products for one in c.networks),
-            steps=steps(c) * len(c.networks),
-            floats=c.num_chains * max(one.floats for one in c.networks),
-        ),
         observes=lambda c: observes(c.networks),
     )
 

@@ -26,13 +26,12 @@ from widebnn.experiments.settings.chain_summaries import (
     mean_of_chains,
 )
 from widebnn.experiments.settings.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed, Thin
-from widebnn.experiments.settings.images import INPUTS, images
+from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import LMC, Posterior, one_layer, size
 from widebnn.experiments.settings.posterior import SAMPLERS as ON_INFORMED
 from widebnn.sampling import Draws, sample
-from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
+from widebnn.study import Finding, Measure, Results, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Count, Counts, Fraction
-from widebnn.study.speed import operations
 
 __all__ = ["SAMPLERS", "OverWidth", "mixing_over_width", "over_width", "series"]
 
@@ -72,24 +71,6 @@ class OverWidth(Configuration):
         self.one_each("samplers", "num_steps")
 
 
-def _cost(config: OverWidth) -> Cost:
-    c = config
-    return Cost(
-        operations=sum(c.widths) * sum(c.num_steps) * len(c.step_sizes) * c.num_train,
-        steps=len(c.widths) * (len(c.step_sizes) * sum(c.num_steps) + 10 * c.burn_in),
-        floats=(c.num_train + c.num_test) * INPUTS
-        + max(c.widths) * (8 * INPUTS + c.num_projections * c.num_train),
-    )
-
-
-def _flops(results: Results) -> float:
-    """Operations per second of the device, by steps of pCN at the largest width."""
-    rows = results.rows.where(sampler="pCN")
-    width = max(rows.values("width"))
-    ms = rows.where(width=width).column("ms_per_step").mean()
-    return operations(results.config["num_train"], width) / (1e-3 * ms)
-
-
 SMOKE = OverWidth(
     dataset="digits",
     num_train=32,
@@ -113,8 +94,6 @@ PAPER = OverWidth(num_test=5_000, widths=(128, 512, 1_024, 2_048, 4_096, 8_192))
         "paper": PAPER,
     },
     parts="widths",
-    cost=_cost,
-    flops=_flops,
 )
 def over_width(config: OverWidth) -> Iterator[Row]:
     """Run the grid on the posterior of a network with one hidden layer.
@@ -189,8 +168,6 @@ def over_width(config: OverWidth) -> Iterator[Row]:
         "paper": dataclasses.replace(PAPER, samplers=PAPERS, num_steps=(1_000_000,) * 4),
     },
     parts=("widths", "step_sizes"),
-    cost=_cost,
-    flops=_flops,
 )
 def mixing_over_width(config: OverWidth) -> Iterator[Row]:
     """Run the same grid on chains that are long enough for their effective samples to be counted.

@@ -25,7 +25,7 @@ from widebnn.experiments.settings.posterior import size
 from widebnn.models import BNN, FCN
 from widebnn.samplers._function_space_hmc import MAX_STEPS
 from widebnn.sampling import Draws, sample
-from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
+from widebnn.study import Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Configuration, Counts, Positive
 from widebnn.targets import Target
 from widebnn.tree import Position
@@ -98,16 +98,6 @@ class Rivals(Configuration):
     seed: Seed = 0
 
 
-def _cost(config: Rivals) -> Cost:
-    """About 10,000 gradients for a run, three potentials each."""
-    c = config
-    runs = len(c.contenders) * c.num_chains * 10_000
-    layers = sum(c.depths) * sum(width * c.num_train for width in c.widths)
-    return Cost(
-        operations=3 * c.num_train * runs * layers, steps=runs * len(c.widths) * len(c.depths) // c.num_chains
-    )
-
-
 @experiment(
     "from nothing to 400 effective samples: our samplers and BlackJAX's",
     scales={
@@ -127,7 +117,6 @@ def _cost(config: Rivals) -> Cost:
         "paper": Rivals(num_train=256, widths=(128, 1_024, 4_096, 16_384), seconds=600.0),
     },
     parts=("widths", "depths", "contenders"),
-    cost=_cost,
 )
 def rivals(config: Rivals) -> Iterator[Row]:
     """Every sampler after its own adaptation, from prior draws until its chains have converged.

@@ -8,12 +8,11 @@ import numpy as np
 
 from widebnn import samplers, targets
 from widebnn.experiments.settings.fields import Noise, Seed
-from widebnn.experiments.settings.images import INPUTS
 from widebnn.experiments.settings.networks import Network, network, observed, observes, over_widths
 from widebnn.experiments.settings.posterior import size
 from widebnn.experiments.settings.step_times import median_error, step_times
 from widebnn.models import BNN
-from widebnn.study import Cost, Finding, Measure, Results, Row, Rows, experiment
+from widebnn.study import Finding, Measure, Results, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Positive, Several
 
 __all__ = ["StepCost", "step_cost"]
@@ -69,11 +68,6 @@ class StepCost(Configuration):
         ),
     },
     parts="networks",
-    cost=lambda c: Cost(
-        operations=c.num_rounds * sum(one.products + one.width**3 for one in c.networks),
-        steps=30 * c.num_rounds * len(c.networks),
-        floats=4 * max(one.floats + one.width * INPUTS for one in c.networks),
-    ),
     observes=lambda c: observes(c.networks),
 )
 def step_cost(config: StepCost) -> Iterator[Row]:

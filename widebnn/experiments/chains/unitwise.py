@@ -20,7 +20,7 @@ from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumPro
 from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import one_layer
 from widebnn.sampling import sample
-from widebnn.study import Cost, Finding, Results, Row, experiment, vanishing
+from widebnn.study import Finding, Results, Row, experiment, vanishing
 from widebnn.study.configuration import Configuration, Count, Counts, NonNegative
 
 __all__ = ["Unitwise", "unitwise"]
@@ -63,10 +63,6 @@ class Unitwise(Configuration):
         ),
     },
     parts="widths",
-    cost=lambda c: Cost(
-        operations=sum(c.widths) * c.num_train**2 * c.num_chains * (c.num_sweeps + c.burn_in),
-        steps=sum(c.widths) / 32 * (c.num_sweeps + c.burn_in),  # 32 units at a time
-    ),
 )
 def unitwise(config: Unitwise) -> Iterator[Row]:
     """Unit-wise chains on the posterior of a network with one hidden layer, over its width.

@@ -20,7 +20,7 @@ from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.repeats import degrees_of_freedom
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
-from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
+from widebnn.study import Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Configuration, Count, Counts, Several
 
 __all__ = ["Whitening", "whitening"]
@@ -51,16 +51,6 @@ class Whitening(Configuration):
         at_least(self.num_train + 1, widths=min(self.widths))
 
 
-def _cost(config: Whitening) -> Cost:
-    c = config
-    proposals = c.num_repeats * (c.num_samples + c.burn_in)
-    layers = sum(c.depths) * sum(width * (c.num_train + width) for width in c.widths)
-    return Cost(
-        operations=c.num_train * c.num_chains * proposals * layers,
-        steps=4 * len(c.widths) * (2 * len(c.depths) - 1) * proposals,
-    )
-
-
 @experiment(
     "whitened layers against weights, over depth and width",
     scales={
@@ -79,7 +69,6 @@ def _cost(config: Whitening) -> Cost:
         "paper": Whitening(num_train=256, widths=(512, 1_024, 2_048, 4_096), num_samples=2_000),
     },
     parts=("widths", "depths"),
-    cost=_cost,
 )
 def whitening(config: Whitening) -> Iterator[Row]:
     """Function-space HMC on weights and on whitened layers, with trajectories of one radian.

@@ -17,7 +17,7 @@ from widebnn.models import BNN, FCN
 from widebnn.samplers import GradientState
 from widebnn.samplers._base import Sampler, accept
 from widebnn.sampling import Collector, sample
-from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
+from widebnn.study import Finding, Measure, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Count, Fraction, NonNegative, Several
 from widebnn.targets._base import Target
 from widebnn.tree import half_square_difference, inner_product, normal_like
@@ -52,10 +52,6 @@ class Algorithms(Configuration):
         "paper": Algorithms(num_chains=4_096, num_samples=2_000, num_draws=30_000_000),
     },
     parts="cases",
-    cost=lambda c: Cost(
-        operations=len(c.cases) * (5 * c.num_draws + 2 * c.num_chains * (c.num_samples * c.thin + c.burn_in)),
-        steps=2 * len(c.cases) * (c.num_samples * c.thin + c.burn_in),
-    ),
 )
 def algorithms(config: Algorithms) -> Iterator[Row]:
     """pCN and pCNL, as printed and as they should be.

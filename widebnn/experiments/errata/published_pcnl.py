@@ -24,11 +24,11 @@ from widebnn._check import at_least
 from widebnn.diagnostics import effective_sample_size, rhat
 from widebnn.experiments.settings.chain_summaries import behind
 from widebnn.experiments.settings.fields import Images, Noise, NumTest, NumTrain, Seed
-from widebnn.experiments.settings.images import INPUTS, images
+from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.posterior import one_layer
 from widebnn.samplers._base import Potential
 from widebnn.sampling import Collector, Draws, sample
-from widebnn.study import Cost, Finding, Row, Rows, experiment
+from widebnn.study import Finding, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Count, Counts, Several
 from widebnn.targets._readout import readout_posterior
 from widebnn.targets._repriorised import Repriorised
@@ -116,19 +116,6 @@ class PublishedPCNL(Configuration):
         self.one_each("widths", "leapfrog_steps", "pcnl_steps")
 
 
-def _cost(c: PublishedPCNL) -> Cost:
-    kicks = [2 * leapfrog * (c.num_samples + c.burn_in) for leapfrog in c.leapfrog_steps]
-    return Cost(
-        operations=c.num_train
-        * sum(
-            width * (c.num_chains * kick + steps) for width, kick, steps in zip(c.widths, kicks, c.pcnl_steps)
-        ),
-        steps=sum(kicks) + sum(c.pcnl_steps),
-        floats=(c.num_train + c.num_test) * INPUTS
-        + 8 * max(c.widths) * (INPUTS + c.num_chains * c.num_train),
-    )
-
-
 @experiment(
     "the law of the published pCNL against the posterior",
     scales={  # "paper" has the widths and the number of steps of Pezzetti et al.
@@ -154,7 +141,6 @@ def _cost(c: PublishedPCNL) -> Cost:
         ),
     },
     parts=[("widths", "leapfrog_steps", "pcnl_steps")],
-    cost=_cost,
 )
 def published_pcnl(config: PublishedPCNL) -> Iterator[Row]:
     """Compare the law of the published pCNL with the posterior of a network with one hidden layer.

@@ -7,7 +7,7 @@ from widebnn import data
 from widebnn._check import at_least, one_of
 from widebnn.data.dataset import standardisation
 
-__all__ = ["INPUTS", "LOADERS", "PIXELS", "SOURCES", "images"]
+__all__ = ["LOADERS", "PIXELS", "SOURCES", "images"]
 
 
 def _small_cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> data.Dataset:
@@ -29,8 +29,8 @@ LOADERS = {
 }
 SOURCES = {name: name for name in LOADERS} | {"cifar10-8x8": "cifar10"}
 """By name, the loader in `widebnn.data` whose files hold the images."""
-INPUTS, PIXELS = 32 * 32 * 3, 28 * 28
-"""Numbers that an image of CIFAR-10 or SVHN has, and one of MNIST or Fashion-MNIST."""
+PIXELS = 28 * 28
+"""Numbers that an image of MNIST or Fashion-MNIST has."""
 TEST_FILES = {"cifar10": "test_batch.bin", "mnist": "t10k-images-idx3-ubyte"}
 """That may hold fewer images than the official ones; digits come in one piece, with the package."""
 

@@ -10,7 +10,7 @@ from flax import nnx
 
 from widebnn import data
 from widebnn._check import at_least, one_of
-from widebnn.experiments.settings.images import INPUTS, LOADERS, SOURCES, images
+from widebnn.experiments.settings.images import LOADERS, SOURCES, images
 from widebnn.models import BNN, CNN, FCN, WideResNet20
 
 __all__ = ["NETWORKS", "Network", "in_span", "network", "observed", "observes", "over_widths"]
@@ -53,38 +53,6 @@ class Network(NamedTuple):
         """Raise an error if the architecture or the data set is unknown."""
         one_of(NETWORKS, architecture=self.architecture)
         one_of(LOADERS, dataset=self.dataset)
-
-    @property
-    def num_weights(self) -> int:
-        """Numbers in a position, about."""
-        if self.architecture == "residual":
-            return 65 * self.width**2
-        first = min(self.num_train, INPUTS) if self.architecture == "dense" else 27
-        layer = self.width**2 if self.architecture == "dense" else 9 * self.width**2
-        return self.width * first + (self.depth - 1) * layer
-
-    @property
-    def products(self) -> int:
-        """Multiplications of a potential, about."""
-        return self.num_train * (self._pixels * self.num_weights + self.num_train * self.width)
-
-    @property
-    def floats(self) -> int:
-        """About how many numbers a chain holds (its state, and for a gradient outputs of layers and kernels).
-
-        A sampler holds its position, a proposal, gradients, momenta and variates: about 8 times the weights.
-        """
-        layers = 20 if self.architecture == "residual" else self.depth
-        outputs = self.num_train * self.width * self._pixels * layers
-        return 8 * self.num_weights + 3 * (outputs + self.num_train**2)
-
-    @property
-    def _pixels(self) -> int:
-        """Places at which a weight meets an image; of those of a residual network the most see few."""
-        if self.architecture == "dense":
-            return 1
-        every = {"cifar10": 1_024, "cifar10-8x8": 64, "mnist": 784, "digits": 64}[self.dataset]
-        return every // 7 if self.architecture == "residual" else every
 
 
 def observes(networks: Iterable[Network]) -> list[tuple[str, int]]:

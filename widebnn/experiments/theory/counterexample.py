@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from widebnn import targets
 from widebnn.experiments.settings.fields import Noise, Seed
 from widebnn.models import BNN, Embedding
-from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment
+from widebnn.study import Finding, Measure, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Count, Counts, Several
 
 __all__ = ["Counterexample", "counterexample"]
@@ -39,7 +39,6 @@ class Counterexample(Configuration):
         "paper": Counterexample(widths=(16, 64, 256, 1_024, 4_096, 16_384, 65_536), num_draws=4_000_000),
     },
     parts="widths",
-    cost=lambda c: Cost(operations=sum(c.widths) * c.num_draws, steps=len(c.widths) * c.num_draws / BATCH),
 )
 def counterexample(config: Counterexample) -> Iterator[Row]:
     """The law of s = Σ_j v_j/√d under the posterior, if v is left as it is and only u is mapped.

@@ -15,7 +15,7 @@ from widebnn import targets, vi
 from widebnn.experiments.settings.fields import Seed
 from widebnn.models import BNN, FCN
 from widebnn.samplers._hmc import hmc, leapfrog
-from widebnn.study import Cost, Finding, Row, Rows, experiment
+from widebnn.study import Finding, Row, Rows, experiment
 from widebnn.study.configuration import Configuration, Count, Positives
 from widebnn.targets._base import Target
 
@@ -52,7 +52,6 @@ class Identities(Configuration):
         ),
     },
     parts=("sizes", "noise_stds"),
-    cost=lambda c: Cost(operations=len(c.sizes) * len(c.noise_stds)),
 )
 def identities(config: Identities) -> Iterator[Row]:
     """How far each identity is from holding, on the same random problems in float64.

@@ -16,7 +16,7 @@ from widebnn.diagnostics import random_projections
 from widebnn.experiments.settings.chain_summaries import behind, is_resolved
 from widebnn.experiments.settings.tuned_chains import TunedChains, effective_samples
 from widebnn.models import BNN, FCN, Parameters
-from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
+from widebnn.study import Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Count, Counts, Positives
 
 __all__ = ["Iterated", "IteratedMaps", "iterated_maps"]
@@ -111,11 +111,6 @@ class Iterated(targets.Target):
         "paper": IteratedMaps(num_steps=3_000_000),
     },
     parts="iterations",
-    cost=lambda c: Cost(
-        operations=sum(one.iterations for one in _maps(c)) * c.num_chains * (c.num_steps + c.burn_in),
-        steps=len(_maps(c)) * (c.num_steps + c.burn_in),
-        floats=c.num_chains * (8 * c.width) ** 2,
-    ),
 )
 def iterated_maps(config: IteratedMaps) -> Iterator[Row]:
     """Langevin on φ with θ = M(φ), where M is R or φ ↦ φ + α Jᵀ(y − f_φ(X)), iterated.

@@ -14,12 +14,12 @@ from jaxtyping import Array, Float, Key
 
 from widebnn import targets
 from widebnn.experiments.settings.fields import Images, Noise, Seed
-from widebnn.experiments.settings.images import INPUTS, images
+from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.ood_split import rounded
 from widebnn.experiments.settings.repeats import degrees_of_freedom
 from widebnn.landscape import curvature, slice_through, train
 from widebnn.models import BNN, FCN
-from widebnn.study import Cost, Finding, Results, Row, experiment
+from widebnn.study import Finding, Results, Row, experiment
 from widebnn.study.configuration import Configuration, Count, NonNegative, Positive, Several
 
 __all__ = ["Landscape", "landscape"]
@@ -73,12 +73,6 @@ class Landscape(Configuration):
         ),
     },
     parts="repeats",
-    cost=lambda c: Cost(
-        operations=len(c.repeats) * sum(math.prod(problem) for problem in c.problems) * c.resolution**2,
-        steps=len(c.repeats) * len(c.problems) * (c.resolution**2 + 9 * c.num_products + 1_000),
-        floats=max(width for width, _ in c.problems) * INPUTS * (8 + 2 * c.num_products)
-        + 3 * max(width * n for width, n in c.problems),
-    ),
 )
 def landscape(config: Landscape) -> Iterator[Row]:
     """Train three networks from prior draws and look at the spherical triangle between them, in θ and in φ.

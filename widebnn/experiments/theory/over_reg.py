@@ -13,7 +13,7 @@ from widebnn.experiments.settings.chain_summaries import behind, is_resolved
 from widebnn.experiments.settings.fields import Images, NumTrain
 from widebnn.experiments.settings.networks import in_span, network, observed
 from widebnn.experiments.settings.tuned_chains import TunedChains, effective_samples
-from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
+from widebnn.study import Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Count, Positives
 from widebnn.tree import inner_product
 
@@ -48,11 +48,6 @@ class OverReg(TunedChains):
         "paper": OverReg(num_steps=3_000_000, regs=(1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)),
     },
     # whole, for each part would run the chain of the identity again
-    cost=lambda c: Cost(
-        operations=_dimension(c) ** 3 * len(c.regs) * c.num_chains * (c.num_steps + c.burn_in),
-        steps=(1 + 2 * len(c.regs)) * (c.num_steps + c.burn_in),
-        floats=4 * c.num_chains * _dimension(c) ** 2,
-    ),
     observes=lambda c: [(c.dataset, c.num_train)],
 )
 def over_reg(config: OverReg) -> Iterator[Row]:
@@ -119,8 +114,3 @@ def readout_map_is_best(results: Results) -> Iterator[Finding]:
                 resolved=is_resolved(*ess),
                 chains=behind(ess, (rows[of][f"rhat_{quantity}"] for of in ("T", other))),
             )
-
-
-def _dimension(config: OverReg) -> int:
-    """Weights and biases of a network on as many inputs as images, with ten outputs."""
-    return config.width * (config.num_train + 1) + 10 * (config.width + 1)

@@ -20,7 +20,7 @@ from widebnn.experiments.settings.fields import Widths
 from widebnn.experiments.settings.networks import in_span, observed
 from widebnn.experiments.settings.tuned_chains import TunedChains, effective_samples
 from widebnn.models import BNN, FCN
-from widebnn.study import Chains, Cost, Finding, Measure, Results, Row, experiment
+from widebnn.study import Chains, Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Count, Several
 
 __all__ = ["SoftmaxMaps", "laplace_map", "softmax_gain", "softmax_maps"]
@@ -133,24 +133,10 @@ def over_maps(config: SoftmaxMaps) -> Iterator[Row]:
 
 
 def _declared(title: str, **scales: SoftmaxMaps):
-    def weights(c: SoftmaxMaps) -> list[int]:
-        """Of the networks, about."""
-        return [width * (c.num_train + (c.depth - 1) * width) for width in c.widths]
-
-    def steps(c: SoftmaxMaps) -> int:
-        """Of all chains on one target."""
-        return c.num_chains * (c.num_steps + c.burn_in)
-
     return experiment(
         title,
         scales=scales,
         parts=("widths", "maps"),
-        cost=lambda c: Cost(
-            operations=sum(weights(c)) * len(c.maps) * c.num_train * steps(c),
-            steps=len(c.widths) * len(c.maps) * (c.num_steps + c.burn_in),
-            floats=max(weights(c)) * (8 * c.num_chains + c.num_projections)
-            + 4 * c.num_chains * c.num_train * c.depth * max(c.widths),
-        ),
     )
 
 

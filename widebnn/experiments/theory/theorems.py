@@ -18,7 +18,7 @@ from widebnn.experiments.settings.fields import Images, Noise, NumChains, NumTra
 from widebnn.experiments.settings.images import images
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
-from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment, exponent, vanishing
+from widebnn.study import Finding, Measure, Row, Rows, experiment, exponent, vanishing
 from widebnn.study.configuration import Configuration, Count, Counts, Fraction, NonNegative
 
 __all__ = ["Theorems", "theorems"]
@@ -50,17 +50,6 @@ class Theorems(Configuration):
     burn_in: Annotated[NonNegative, "Steps before them."] = 300
     noise_std: Noise = 0.1
     seed: Seed = 0
-
-
-def _cost(c: Theorems) -> Cost:
-    num_chain_steps = len(CHAINS) * (c.num_steps + c.burn_in)
-    return Cost(
-        operations=c.num_train * sum(c.widths) * (3 * c.num_draws + 4 * c.num_chains * num_chain_steps)
-        + sum(width**2 for width in c.function_widths) * c.num_functions,
-        # 64 draws at a time
-        steps=len(c.widths) * (c.num_draws / 64 + num_chain_steps)
-        + len(c.function_widths) * c.num_functions / 64,
-    )
 
 
 @experiment(
@@ -96,7 +85,6 @@ def _cost(c: Theorems) -> Cost:
             num_steps=20_000,
         ),
     },
-    cost=_cost,
 )
 def theorems(config: Theorems) -> Iterator[Row]:
     """Divergences, gradients, distances and rejections over width, the numbers of the chapter on theorems.

@@ -22,11 +22,11 @@ from widebnn import metrics, nngp, samplers, targets, vi
 from widebnn._check import at_least
 from widebnn.experiments.settings.chain_summaries import LEAST_DRAWS, behind, convergence_summary
 from widebnn.experiments.settings.fields import Images, Noise, NumTest, Seed
-from widebnn.experiments.settings.images import INPUTS, images
+from widebnn.experiments.settings.images import images
 from widebnn.experiments.settings.repeats import degrees_of_freedom
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
-from widebnn.study import Cost, Finding, Results, Row, experiment
+from widebnn.study import Finding, Results, Row, experiment
 from widebnn.study.configuration import Configuration, Count, NonNegative, Positive, Positives
 from widebnn.tree import normal_like
 
@@ -101,20 +101,6 @@ class Problem(NamedTuple):
     labels_test: Int[np.ndarray, " m_in"]
 
 
-def _cost(c: Approximations) -> Cost:
-    num_sweeps = c.num_sweeps * c.num_draws // c.num_chains + c.burn_in
-    return Cost(
-        operations=len(c.repeats)
-        * c.num_train
-        * c.width
-        * (2 * c.num_draws * c.num_sweeps + (2 + len(c.taus)) * c.num_epochs),
-        steps=len(c.repeats) * (2 * num_sweeps * c.width + (1 + len(c.taus) + c.num_members) * c.num_epochs),
-        floats=((max(c.repeats) + 1) * c.num_train + c.num_test) * INPUTS
-        + c.width * (12 * INPUTS + c.num_chains * (8 * c.num_train + c.num_test))
-        + c.num_chains * c.num_test**2,
-    )
-
-
 @experiment(
     "one posterior and everything that approximates it",
     scales={  # no paper has this comparison, and "paper" is what a GPU makes of it
@@ -142,7 +128,6 @@ def _cost(c: Approximations) -> Cost:
         ),
     },
     parts="repeats",  # all methods of one are compared with one chain
-    cost=_cost,
 )
 def approximations(config: Approximations) -> Iterator[Row]:
     """Approximate one posterior in every way, and compare with MCMC on the marginal target.

@@ -14,7 +14,7 @@ from widebnn import data, vi
 from widebnn.experiments.settings.fields import Losses, PriorVariance, Scalings, Seed, Widths
 from widebnn.experiments.settings.repeats import degrees_of_freedom
 from widebnn.experiments.variational.ascent import curve, maximise
-from widebnn.study import Cost, Finding, Results, Row, experiment
+from widebnn.study import Finding, Results, Row, experiment
 from widebnn.study.configuration import Configuration, Count
 from widebnn.vi.models import SCALINGS
 
@@ -47,17 +47,6 @@ class Collapse(Configuration):
         ),
     },
     parts=("losses", "scalings", "widths"),
-    cost=lambda c: Cost(
-        operations=c.num_repeats
-        * sum(c.widths)
-        * len(c.scalings)
-        * len(c.losses)
-        * c.num_steps
-        * c.num_samples,
-        # some 2,000 of them by L-BFGS-B
-        steps=len(c.scalings) * len(c.widths) * (c.num_repeats * c.num_steps + 2_000),
-        floats=max(c.widths) * (4 * c.num_samples * c.num_digits + 12 * 74),
-    ),
 )
 def collapse(config: Collapse) -> Iterator[Row]:
     """KL(q* ‖ P₀) over width, and what is left of the predictions.

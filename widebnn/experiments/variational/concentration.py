@@ -13,7 +13,7 @@ from widebnn import data, vi
 from widebnn._check import proper_fraction
 from widebnn.experiments.settings.fields import PriorVariance, Seed
 from widebnn.experiments.variational.ascent import random_posterior
-from widebnn.study import Cost, Finding, Measure, Results, Row, experiment, exponent
+from widebnn.study import Finding, Measure, Results, Row, experiment, exponent
 from widebnn.study.configuration import Configuration, Count, Counts, Several
 
 __all__ = ["Concentration", "concentration"]
@@ -46,7 +46,6 @@ class Concentration(Configuration):
         "colab": Concentration(num_train=(16, 64, 256, 1_024, 4_096, 16_384), num_replicates=100_000),
         "paper": Concentration(num_train=(16, 64, 256, 1_024, 4_096, 16_384, 65_536), num_replicates=100_000),
     },
-    cost=lambda c: Cost(operations=sum(c.num_train) * c.num_replicates),
 )
 def concentration(config: Concentration) -> Iterator[Row]:
     """Hoeffding's bound M_G √(log(2/δ)/(2p)) on |F^p_τ(ν) − R_τ(ν)|, where the paper has log(δ/2).

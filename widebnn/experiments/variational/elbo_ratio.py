@@ -13,8 +13,7 @@ from jaxtyping import Array, Float, Key, Shaped
 from widebnn import data, vi
 from widebnn._check import one_of
 from widebnn.experiments.settings.fields import Scalings, Seed, Widths
-from widebnn.experiments.settings.images import PIXELS
-from widebnn.study import Cost, Finding, Measure, Results, Row, experiment, exponent
+from widebnn.study import Finding, Measure, Results, Row, experiment, exponent
 from widebnn.study.configuration import Configuration, Counts, Positive, Positives, Several
 
 __all__ = ["ElboRatio", "elbo_ratio"]
@@ -51,11 +50,6 @@ class ElboRatio(Configuration):
         "paper": ElboRatio(widths=tuple(2**k for k in range(4, 15)), num_samples=256),
     },
     parts=(("datasets", "num_train"), "scalings", "widths"),
-    cost=lambda c: Cost(
-        operations=sum(c.num_train) * sum(c.widths) * len(c.scalings) * c.num_samples,
-        steps=sum(-(-p // BLOCK) for p in c.num_train) * len(c.widths) * len(c.scalings) * c.num_samples,
-        floats=max(c.num_train) * PIXELS + max(c.widths) * (4 * PIXELS + 3 * BLOCK),
-    ),
     observes=lambda c: zip(c.datasets, c.num_train),
 )
 def elbo_ratio(config: ElboRatio) -> Iterator[Row]:

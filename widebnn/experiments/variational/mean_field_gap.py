@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Key
 from widebnn import data, vi
 from widebnn.experiments.settings.fields import Losses, PriorVariance, Scalings, Seed, Widths
 from widebnn.experiments.variational.ascent import random_posterior
-from widebnn.study import Cost, Finding, Row, Rows, experiment, exponent
+from widebnn.study import Finding, Row, Rows, experiment, exponent
 from widebnn.study.configuration import Configuration, Count, Counts, Several
 
 __all__ = ["MeanFieldGap", "mean_field_gap"]
@@ -54,11 +54,6 @@ class MeanFieldGap(Configuration):
         ),
     },
     parts=("losses", "scalings", "widths", "num_train"),
-    cost=lambda c: Cost(
-        operations=sum(c.widths) * sum(c.num_train) * c.num_posteriors * c.num_samples,
-        steps=len(c.scalings) * len(c.widths) * len(c.num_train) * c.num_posteriors * c.num_samples,
-        floats=max(c.widths) * (3 * max(c.num_train) + 4 * 74),
-    ),
 )
 def mean_field_gap(config: MeanFieldGap) -> Iterator[Row]:
     """F̃ − ELBO = Σ_i [E ℓ(f_i, y_i) − ℓ(E f_i, y_i)], which η KL(q ‖ P₀) has no part in (Theorem 1).

@@ -9,7 +9,6 @@ from flax import nnx
 
 from widebnn import data, vi
 from widebnn._check import one_of
-from widebnn.experiments.settings.images import INPUTS
 from widebnn.experiments.variational.tempered_fits import (
     RULE_OF_CURVES,
     RULE_OF_ENTROPIES,
@@ -17,7 +16,7 @@ from widebnn.experiments.variational.tempered_fits import (
     curves,
     entropies,
 )
-from widebnn.study import Cost, Finding, Results, Row, experiment
+from widebnn.study import Finding, Results, Row, experiment
 
 __all__ = ["ResNet", "resnet"]
 
@@ -85,12 +84,6 @@ class ResNet(TemperedFits):
         "paper": ResNet(norms=("batch", "none")),
     },
     parts=("norms", "taus"),
-    cost=lambda c: Cost(
-        operations=len(c.norms) * len(c.taus) * c.num_repeats * c.num_epochs * c.num_train,
-        steps=10 * len(c.norms) * c.num_batches,  # a step starts ten times as many operations as a sampler's
-        # 188,000 outputs of convolutions per image, four arrays of each kind, and 270,000 weights
-        floats=c.num_train * INPUTS + 4 * 188_000 * c.batch_size + 12 * 270_000,
-    ),
 )
 def resnet(config: ResNet) -> Iterator[Row]:
     """Fit ResNet-20 with each normaliser at each τ and repeat, and look at its predictions.

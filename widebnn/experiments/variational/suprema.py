@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from widebnn import vi
 from widebnn.experiments.settings.fields import PriorVariance, Seed, Widths
 from widebnn.experiments.variational.ascent import climb, curve, maximise
-from widebnn.study import Cost, Finding, Measure, Row, Rows, experiment, exponent
+from widebnn.study import Finding, Measure, Row, Rows, experiment, exponent
 from widebnn.study.configuration import (
     Configuration,
     Counts,
@@ -65,12 +65,6 @@ class Suprema(Configuration):
         ),
     },
     parts=("taus", "num_train"),
-    cost=lambda c: Cost(
-        operations=len(c.taus) * sum(c.widths) * (1 + c.num_starts) * sum(c.num_train),
-        # an ascent takes some 2,000 steps
-        steps=2_000 * len(c.taus) * len(c.num_train) * len(c.widths) * (1 + c.num_starts),
-        floats=max(c.widths) * 2 * (6 * 8 + 4 * max(c.num_train)),
-    ),
 )
 def suprema(config: Suprema) -> Iterator[Row]:
     """sup F̃ over all ν on the compact Ξ, with a certificate, against the best ELBO of N neurons (Theorem 2).

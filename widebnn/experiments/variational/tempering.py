@@ -20,7 +20,7 @@ from widebnn.experiments.variational.tempered_fits import (
     entropies,
     flat,
 )
-from widebnn.study import Cost, Finding, Measure, Results, Row, experiment
+from widebnn.study import Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Count
 
 __all__ = ["Tempering", "tempering"]
@@ -70,12 +70,6 @@ class Tempering(TemperedFits):
         "paper": Tempering(taus=(1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 0.03, 0.1, 0.3, 1.0), local=False),
     },
     parts="taus",
-    cost=lambda c: Cost(
-        operations=len(c.taus) * c.num_repeats * c.num_epochs * c.num_train * c.width,
-        steps=c.num_batches,
-        # Adam on q holds μ and ρ, their moments, gradients and updates: about 12 times the weights
-        floats=(c.num_train + 2 * c.num_test) * PIXELS + c.width * (12 * PIXELS + 6 * c.batch_size),
-    ),
 )
 def tempering(config: Tempering) -> Iterator[Row]:
     """Fit q at each τ and repeat, and look at its predictions and its weights.

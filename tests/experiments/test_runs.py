@@ -1,0 +1,531 @@
+"""One small run of every experiment: rows that can be saved, and numbers as exact answers have them."""
+
+import dataclasses
+import importlib
+import json
+import math
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+import widebnn as wb
+from widebnn import vi
+from widebnn.experiments import EXPERIMENTS, Case, Network
+from widebnn.experiments.chains.convergence import PRIOR
+from widebnn.experiments.chains.over_width import SAMPLERS
+from widebnn.experiments.chains.step_cost import TARGETS
+from widebnn.experiments.settings.networks import network, observed
+from widebnn.experiments.theory.iterated_maps import _maps
+from widebnn.experiments.theory.softmax_maps import softmax_maps
+from widebnn.experiments.variational.approximations import _methods, _problem
+from widebnn.models import Conv, Dense
+from widebnn.study import Rows
+
+from .judging import judged
+
+RUNS = {}
+"""By experiment: a configuration, what is patched to compile less, and what must hold of the rows."""
+SAME = {
+    "mixing_over_width": "over_width",
+    "gain_over_data": "gain_over_width",
+    "gain_dense": "gain_over_width",
+    "gain_resnet": "gain_over_width",
+    "softmax_gain": "laplace_map",
+}
+"""Experiments that are the function of another on other grids."""
+LOOSE = ("approximations", "rivals")  # BlackJAX and Optax broadcast freely and mix types
+
+
+def small(patched=None, **changes):
+    """Run the experiment that has the name of the decorated check, at smoke scale with these changes."""
+
+    def register(check):
+        config = dataclasses.replace(EXPERIMENTS[check.__name__].config("smoke"), **changes)
+        RUNS[check.__name__] = config, patched, check
+        return check
+
+    return register
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in SAME])
+def test_a_small_run_has_the_rows_that_it_should(name, monkeypatch):
+    config, patched, check = RUNS[name]
+    for module, attribute, value in patched or ():
+        monkeypatch.setattr(module, attribute, value)
+    rank, dtype = jax.config.jax_numpy_rank_promotion, jax.config.jax_numpy_dtype_promotion
+    is_double, rows = jax.config.jax_enable_x64, Rows()
+    rank, dtype = ("allow", "standard") if name in LOOSE else (rank, dtype)
+    with jax.numpy_rank_promotion(rank), jax.numpy_dtype_promotion(dtype):
+        for row in EXPERIMENTS[name](config):
+            assert jax.config.jax_enable_x64 == is_double  # float64 is not for who takes a row
+            rows.append(row)
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+    check(config, rows)
+
+
+def apart(a, b, name="potential"):
+    """How many standard errors a quantity of two rows differs by."""
+    return abs(a[name] - b[name]) / np.hypot(a[f"{name}_error"], b[f"{name}_error"])
+
+
+@small(cases=("pCN", "pCNL, U = 0"))
+def algorithms(config, rows):
+    assert len(rows) == 4
+    for row in rows:
+        law = "posterior" if row["acceptance"] == "right" else "law"
+        error = math.hypot(row["chain_error"], row[f"{law}_error"])
+        assert abs(row["chain"] - row[law]) < 5 * error
+
+
+@small(
+    num_train=25, num_test=60, width=16, num_draws=16, num_sweeps=1, burn_in=2, num_epochs=3, num_members=2
+)
+def approximations(config, rows):
+    problem = _problem(config, 0)
+    names = [name for name, _ in _methods(config, len(problem.x))]
+    assert [row["method"] for row in rows] == names
+    # repeats see different numbers of images, and their rows are averaged by method
+    assert [name for name, _ in _methods(config, len(problem.x) + 1)] == names
+    assert [rows[0][key] for key in ("total_variation", "distance", "deviation_ratio")] == [0, 0, 1]
+    for row in rows[1:]:
+        assert row["total_variation"] > 0 and row["distance"] > 0 and row["seconds"] > 0
+    chains = [row["method"] for row in rows if "rhat" in row]
+    assert chains == ["MCMC", "MCMC again"]
+    assert all(row["rhat"] <= row["rhat_high"] and row["ess_bulk"] > 0 for row in rows if "rhat" in row)
+
+
+ARCHITECTURES = importlib.import_module("widebnn.experiments.chains.architectures")
+CASE = Case(Network("dense", "digits", depth=1, num_train=2, width=32), step_size=0.5, num_steps=1_200)
+TWO_SAMPLERS = {name: ARCHITECTURES.SAMPLERS[name] for name in ("pCN", "Langevin")}
+
+
+def weighted(config, num_draws=20_000):
+    """Mean of U and acceptance of pCN under the posterior, by prior draws weighted with e^−U."""
+    architecture, name, depth, num_train, width = CASE.network
+    dataset = observed(architecture, name, num_train, 1)
+    bnn = network(architecture, dataset, width, depth, config.noise_std, config.seed)
+    target = wb.targets.marginal(bnn, dataset.x_train, dataset.y_train)
+
+    @jax.jit
+    def potentials(keys):
+        def one(key):
+            u, xi = (target.draw_prior(k) for k in jax.random.split(key))
+            v = jax.tree.map(lambda u, xi: jnp.sqrt(1 - CASE.step_size**2) * u + CASE.step_size * xi, u, xi)
+            return target.potential(u), target.potential(v)
+
+        return jax.lax.map(one, keys, batch_size=500)
+
+    u, v = (np.asarray(each, float) for each in potentials(jax.random.split(jax.random.key(5), num_draws)))
+    weight = np.exp(u.min() - u)
+    weight /= weight.sum()
+    return weight @ u, weight @ np.exp(np.minimum(0, u - v)), 1 / (weight @ weight)
+
+
+@small(
+    [(ARCHITECTURES, "SAMPLERS", TWO_SAMPLERS)], cases=(CASE,), num_test=2, num_kicks=2, thin=4, noise_std=0.3
+)
+def architectures(config, rows):
+    assert [row["sampler"] for row in rows] == ["pCN", "Langevin", "HMC"]
+    potential, acceptance, effective = weighted(config)
+    assert effective > 400
+    for row in rows:
+        assert row["dimension"] == 64 * 32 + 32 + 33 * 10  # all of φ
+        assert abs(row["potential"] - potential) < 5 * row["potential_error"] + 0.1, row["sampler"]
+        assert row["ess_potential"] > 0 and row["ms_per_step"] > 0
+    assert abs(rows[0]["acceptance"] - acceptance) < 5 * rows[0]["acceptance_error"] + 0.02
+
+
+@small(widths=(400,), num_points=6, num_digits=10, num_steps=60)
+def collapse(config, rows):
+    kinds = [(loss, scaling) for loss in config.losses for scaling in config.scalings]
+    assert [(r["loss"], r["scaling"]) for r in rows] == kinds
+    for row in rows:
+        if row["loss"] == "square":  # the divergence is that of a readout that moves alone
+            np.testing.assert_allclose(row["kl_divergence"], row["predicted"], rtol=0.05)
+        np.testing.assert_allclose(row["output_std"], row["prior_std"], rtol=0.05)
+    square, tangent, classes, _ = rows
+    assert square["kl_divergence"] < 0.1 * tangent["kl_divergence"]
+    assert classes["predicted"] / 2 < classes["kl_divergence"] < 4 * classes["predicted"]
+
+
+@small(num_train=(10, 40))
+def concentration(config, rows):
+    for row in rows:
+        assert abs(row["rms"] - row["std"] / np.sqrt(row["num_train"])) < 5 * row["rms_error"]
+        allowed = row["delta"] + 4 * np.sqrt(row["delta"] / config.num_replicates)
+        assert row["exceedance"] <= allowed
+        assert 0 < row["quantile"] < row["bound"]
+        assert (row["exceedance_short"] > row["delta"]) == (row["losses"] == "coin")
+
+
+@small(
+    num_train=8,
+    num_test=2,
+    widths=(4,),
+    samplers=("Langevin", "pCN", PRIOR),
+    num_steps=(80,) * 3,
+    thin=2,
+    num_projections=3,
+    repeats=(0,),
+)
+def convergence(config, rows):
+    grid = product(config.samplers, (20, 40, 60, 80))
+    assert [(row["sampler"], row["step"]) for row in rows] == list(grid)
+    for row in rows:
+        assert 0 <= row["acceptance"] <= 1 and row["ms_per_step"] > 0
+        for quantity in ("potential", "weights", "predictions"):
+            assert row[f"rhat_squared_{quantity}"] is None or row[f"rhat_squared_{quantity}"] > 0
+        assert ("pc_between" in row) == (row["step"] == 80)
+        assert row["acceptance"] == 1 or row["sampler"] != PRIOR
+    assert np.shape(rows[3]["pc_traces"]) == (2, config.num_chains, 40)
+
+
+@small()
+def counterexample(config, rows):
+    assert [row["width"] for row in rows] == [16, 64]
+    narrow, wide = (abs(row["mean"] - row["limit"]) for row in rows)
+    assert wide < narrow / 2  # of order 1/width
+    (claim,) = EXPERIMENTS["counterexample"].claims
+    assert judged(claim, rows) == "reproduced"
+
+
+EFFICIENCY = importlib.import_module("widebnn.experiments.chains.efficiency")
+
+
+@small(
+    [(EFFICIENCY, "TARGETS", ("repriorised", "rotated"))],
+    num_train=4,
+    widths=(32,),
+    compared_width=32,
+    samplers=("unit-wise",),
+    work=100_000,
+)
+def efficiency(config, rows):
+    assert [(row["target"], row["sampler"]) for row in rows] == [
+        ("repriorised", "HMC"),
+        ("rotated", "HMC"),
+        ("rotated", "unit-wise"),
+    ]
+    for row in rows:
+        np.testing.assert_allclose(row["ess_per_second"], 1e3 * row["ess_per_step"] / row["ms_per_step"])
+        assert 0 < row["acceptance"] <= 1 and row["worst"] in ("potential", "weights", "predictions")
+    whole, rotated, sweeps = rows
+    assert whole["dimension"] - rotated["dimension"] == 10 * (32 + 1) + (64 - 4) * 32
+    assert apart(whole, rotated) < 5 and apart(whole, sweeps) < 5
+
+
+@small(num_train=(20, 20), widths=(4, 40), num_samples=2)
+def elbo_ratio(config, rows):
+    assert len(rows) == 2 * 2 * 2 * 2 * (1 + len(config.taus))
+    for row in rows:
+        num_weights = row["width"] * {"digits": 64 + 10, "diabetes": 10 + 1}[row["dataset"]]
+        v, s2 = row["prior_variance"], config.initial_std**2
+        each = (s2 / v - 1 - np.log(s2 / v)) / 2
+        # means add (0.01)²/(2v) each, known to the scatter of so many squares
+        means = 1e-4 / (2 * v) * (1 + 6 * np.sqrt(2 / num_weights))
+        assert 0 < row["kl_divergence"] / num_weights - each < means
+        if row["dataset"] == "digits":
+            np.testing.assert_allclose(row["log_likelihood"], -20 * np.log(10), rtol=1e-2)
+        eta = 1 if row["tau"] is None else row["tau"] * 20 / row["width"]
+        np.testing.assert_allclose(row["ratio"] * eta * row["kl_divergence"], -row["log_likelihood"])
+    mean_field = rows.where(prior_variance=0.2, scaling="mean-field")
+    for dataset, (tau, ratio) in product(config.datasets, ((None, 10), (1.0, 1))):
+        narrow, wide = mean_field.where(dataset=dataset, tau=tau).column("ratio")
+        np.testing.assert_allclose(narrow / wide, ratio, rtol=0.01)  # cooling takes the width out
+
+
+@small(num_train=4, width=8, num_steps=80, num_tuned_steps=40, burn_in=20)
+def gradient_gain(config, rows):
+    cases = product(("pCN", "pCNL"), (False, True))
+    assert [(row["sampler"], row["is_tuned"]) for row in rows] == list(cases)
+    for row in rows:
+        assert (row["step_size"] == config.step_size) == (not row["is_tuned"])
+        steps = config.num_chains * (config.num_tuned_steps if row["is_tuned"] else config.num_steps)
+        np.testing.assert_allclose(row["ess_bulk"], row["ess_per_step"] * steps)
+        assert row["ess_per_step_error"] > 0 and row["ms_per_step"] > 0
+        if row["sampler"] == "pCN":
+            assert (row["relative_time"], row["relative_time_error"]) == (1, 0)
+
+
+@small()
+def identities(config, rows):
+    claims = EXPERIMENTS["identities"].claims
+    words = {claim.id: judged(claim, rows) for claim in claims}
+    errata = ("H-E5", "H-ES", "H-EJ", "P-E9", "P-ER", "P-ES", "P-EC", "V-EW")
+    assert len(words) == 14
+    assert words == dict.fromkeys(words, "reproduced") | dict.fromkeys(errata, "corrected")
+
+
+@small(num_steps=20, burn_in=10, thin=2, num_chains=2, width=2, num_train=3, num_projections=3, num_prior=10)
+def iterated_maps(config, rows):
+    assert [(r["map"], r["iterations"], r["size"]) for r in rows] == [tuple(one) for one in _maps(config)]
+    assert all(0 <= row["folded"] <= 1 and 0 < row["ess_projections"] <= 1 / 2 for row in rows)
+
+
+@small(problems=((4, 6), (64, 6)), training_time=0.02, resolution=4, num_products=8, repeats=(0,))
+def landscape(config, rows):
+    assert [(r["width"], r["num_train"], r["parametrisation"]) for r in rows] == [
+        (w, n, p) for w, n in config.problems for p in "θφ"
+    ]
+    for row in rows:
+        for name in ("barrier_potential", "barrier_energy", "curvature"):
+            assert 0 <= row[f"{name}_low"] <= row[name] <= row[f"{name}_high"]
+        assert len(row["potential"]) == 15 and min(row["potential"]) == 0
+        assert row["spread_potential"] == pytest.approx(np.std(row["potential"]), rel=1e-3, abs=0.01)
+        assert row["curvature_residual"] < 0.2 * row["curvature_high"]
+    for theta, phi in zip(rows[::2], rows[1::2], strict=True):  # of the same trained networks
+        assert (theta["misfit"], theta["norm"]) == (phi["misfit"], phi["norm"])
+        assert phi["curvature"] < theta["curvature"]
+        assert phi["barrier_potential"] < theta["barrier_potential"]
+
+
+def worth(step_size, damping, thin):
+    """Effective samples of x per step where U is constant, cut at the first negative autocorrelation."""
+    c, keep = 1 - step_size**2 / 2, np.sqrt(1 - damping)
+    turn = np.array([[c, keep * step_size], [-step_size * (1 - step_size**2 / 4), keep * c]])
+    turn = np.linalg.matrix_power(turn, thin)
+    x, total = turn[:, 0], 0.0
+    while x[0] > 0:
+        x, total = turn @ x, total + x[0]
+    return 1 / (1 + 2 * total) / thin
+
+
+@small(
+    depth=1,
+    widths=(2,),
+    num_train=(3,),
+    num_test=2,
+    noise_std=1e3,  # so that the posterior is N(0, I), and a step a linear map plus noise
+    burn_in=1_000,
+    num_steps=30_000,
+    thin=2,
+    num_projections=20,
+)
+def gain_over_width(config, rows):
+    assert [(row["parametrisation"], row["step"]) for row in rows] == list(
+        product(config.parametrisations, (15_000, 30_000))
+    )
+    for row in rows:
+        assert row["acceptance"] == pytest.approx(config.target_acceptance, abs=0.006)
+        assert row["damping"] == pytest.approx(2 * row["step_size"]) and row["damping"] < 1
+        exact = worth(row["step_size"], row["damping"], config.thin)
+        assert row["ess_projections"] == pytest.approx(exact, rel=0.1)
+        assert row["pooled_projections"] == pytest.approx(exact, rel=0.1)
+        assert row["ess_low_projections"] < row["ess_projections"] < row["ess_high_projections"]
+        assert 0 < row["ess_error_projections"] < 0.1 * exact
+        assert 0 < row["pooled_error_projections"] < 0.1 * exact
+        assert row["rhat_squared_projections"] == pytest.approx(1, abs=0.05)
+        per_second = 1e3 * row["pooled_projections"] / row["ms_per_step"]
+        assert row["ess_per_second"] == pytest.approx(per_second)
+
+
+@small(widths=(8, 128), num_train=(10, 20), num_posteriors=3, num_samples=400)
+def mean_field_gap(config, rows):
+    for loss, (scaling, ratio) in product(config.losses, (("mean-field", 16), ("ntk", 1))):
+        found = rows.where(loss=loss, scaling=scaling, num_train=20)
+        assert all(row["gap"] > 5 * row["gap_error"] for row in found)
+        narrow, wide = (found.where(width=width).column("gap").mean() for width in config.widths)
+        assert ratio / 2 < narrow / wide < 2 * ratio  # 1/N in one scaling alone
+
+
+def assert_are_sane(config, rows, quantities):
+    for row in rows:
+        assert 0 <= row["acceptance"] <= 1 and row["step_size"] > 0
+        for quantity in quantities:
+            assert 1 / config.num_steps <= row[f"ess_{quantity}"] <= 1 / config.thin
+            assert row[f"ess_{quantity}_error"] >= 0 and row[f"rhat_{quantity}"] > 0.9
+
+
+@small(
+    regs=(1.0,),
+    width=2,
+    num_train=3,
+    num_steps=20,
+    burn_in=10,
+    thin=2,
+    num_chains=2,
+    num_prior=10,
+    num_projections=3,
+)
+def over_reg(config, rows):
+    assert [(r["map"], r["reg"]) for r in rows] == [("identity", None), ("T", 1.0), ("R", 1.0)]
+    assert_are_sane(config, rows, ("projections", "norm"))
+    assert [0 <= r["folded"] <= 1 for r in rows if r["map"] == "R"] == [True]
+
+
+@small(num_train=8, num_test=4, widths=(4,), num_steps=(50,) * 5, burn_in=5)
+def over_width(config, rows):
+    assert [(r["width"], r["sampler"]) for r in rows] == [(4, s) for s in SAMPLERS]
+    for row in rows:
+        assert 0 <= row["acceptance"] <= 1 and row["ms_per_step"] > 0
+        # all of φ: W¹ and b¹, readout and its bias; rotated: rank 8, and the bias
+        whole = 64 * row["width"] + row["width"] + 10 * (row["width"] + 1)
+        assert row["dimension"] == (9 * row["width"] if row["sampler"] in ("pCN", "pCNL") else whole)
+        assert (row["ess_weights"] is None) == (row["ess_bulk_weights"] is None)
+        if row["ess_weights"] is not None:
+            assert 0 < row["ess_low_weights"] <= row["ess_weights"] <= row["ess_high_weights"]
+            assert min(row["ess_bulk_weights"], row["ess_tail_weights"]) > 0
+
+
+@small(
+    num_train=6, num_test=3, widths=(8,), num_samples=30, burn_in=20, leapfrog_steps=(5,), pcnl_steps=(600,)
+)
+def published_pcnl(config, rows):
+    (row,) = rows
+    assert row["width"] == 8
+    assert all(isinstance(value, int | float) and math.isfinite(value) for value in row.values())
+    # 6 images × 10 outputs: readouts that count the data twice fit them far better
+    error = math.hypot(row["misfit_published_error"], row["misfit_exact_error"])
+    assert row["misfit_published"] < row["misfit_exact"] - 3 * error
+    assert row["train_std_ratio_low"] <= row["train_std_ratio"] <= row["train_std_ratio_high"]
+
+
+class OneLayer(nnx.Module):
+    """Takes what ResNet-20 takes, and compiles in seconds."""
+
+    def __init__(self, in_channels, out_features, *, norm, rngs):
+        options = {"scale": 1, "bias_std": 0, "initial_std": 0.01, "rngs": rngs}
+        self.conv = Conv(in_channels, 2, stride=8, padding="centred", **options)
+        self.norm = nnx.BatchNorm(2, rngs=rngs) if norm == "batch" else None
+        self.readout = Dense(32, out_features, **options)
+
+    def __call__(self, x):
+        h = self.conv(x)
+        h = h if self.norm is None else self.norm(h)
+        return self.readout(nnx.relu(h).reshape(len(x), -1)) / 64
+
+
+@small(
+    [(vi, "ResNet20", OneLayer)],
+    num_train=40,
+    num_test=20,
+    taus=(1e-3, 100.0),
+    norms=("batch", "none"),
+    num_epochs=40,
+    batch_size=20,
+    learning_rate=0.1,
+    initial_std=0.2,
+    augment=True,
+)
+def resnet(config, rows):
+    assert [(row["norm"], row["tau"]) for row in rows] == list(product(config.norms, config.taus))
+    for norm, cold, warm in (("batch", *rows[:2]), ("none", *rows[2:])):
+        assert warm["eta"] == pytest.approx(100 * 40 / 64)
+        prior_std = math.sqrt({"batch": 0.2, "none": 1.0}[norm])
+        assert warm["std"] == pytest.approx(prior_std, rel=0.03)
+        assert warm["kl"] < 0.01 * cold["kl"]
+        assert warm["mean_norm"] < cold["mean_norm"]
+
+
+@small()
+def rivals(config, rows):
+    assert [row["contender"] for row in rows] == list(config.contenders)
+    for row in rows:
+        assert row["stopped"] == "converged" and row["rhat"] < 1.1
+        assert row["seconds"] > row["adapting_seconds"] + row["sampling_seconds"]
+    ours, peer = rows
+    assert ours["gradients_per_step"] == round(1 / ours["step_size"])
+    assert 2 <= peer["gradients_per_step"] <= 8 and peer["step_size"] is None
+    assert apart(ours, peer) < 5
+
+
+@small(widths=(2,), num_train=6, num_steps=20, burn_in=10, num_chains=2, num_prior=10, num_projections=3)
+def laplace_map(config, rows):
+    assert [(r["width"], r["map"]) for r in rows] == [(2, name) for name in softmax_maps(2)]
+    assert_are_sane(config, rows, ("projections", "predictions"))
+    assert all(row["potential_std"] > row["potential_std_error"] > 0 for row in rows)
+
+
+@small(
+    networks=(Network("dense", "digits", depth=1, num_train=4, width=3),), num_rounds=3, timed_seconds=1e-4
+)
+def step_cost(config, rows):
+    assert [row["target"] for row in rows] == list(TARGETS)
+    for row in rows:
+        assert 0 < row["ms_least"] <= row["ms_per_step"]
+        assert row["ratio"] > 0 and (row["ratio"] == 1) == (row["target"] == "θ")
+    inner, readout = 64 * 3 + 3, 4 * 10
+    assert [row["dimension"] for row in rows] == [inner + readout] * 3 + [inner]
+
+
+@small(taus=(0.05,), widths=(4, 16), num_train=(5,), max_atoms=6)
+def suprema(config, rows):
+    for row in rows:  # ordered, and certified
+        assert 0 <= row["certificate"] < 1e-4 * abs(row["best_limit"])
+        assert -row["certificate"] <= row["gap"] < 2 * row["predicted"]
+    assert rows[1]["gap"] < rows[0]["gap"]
+
+
+@small(
+    num_train=60,
+    num_test=40,
+    taus=(1e-3, 10.0),
+    num_repeats=1,
+    num_epochs=60,
+    batch_size=20,
+    learning_rate=0.05,
+    width=16,
+    num_draws=10,
+)
+def tempering(config, rows):
+    assert [(row["tau"], row["repeat"]) for row in rows] == [(1e-3, 0), (10.0, 0)]
+    for row in rows:
+        assert row["eta"] == pytest.approx(row["tau"] * 60 / 16)
+        for name in ("mean", "std"):
+            assert sum(row["weights"][name]) == pytest.approx(1, abs=1e-4)
+        for name in ("inside", "outside"):
+            assert sum(row["entropy_histogram"][name]) == pytest.approx(1, abs=1e-4)
+        assert len(row["weights"]["unit_norm"]) == len(row["weights"]["unit_std"]) == 16
+    cold, warm = rows
+    assert warm["std"] == pytest.approx(math.sqrt(0.2), rel=0.01)
+    assert warm["mean_norm"] < 0.01 < 0.1 < cold["mean_norm"]
+    assert warm["kl"] < 1e-3 * cold["kl"]
+    assert warm["nll"] == pytest.approx(math.log(5), abs=0.1)
+    assert cold["nll"] < 1 and cold["accuracy"] > 0.75
+    assert warm["entropy"] > 0.97 * math.log(5)
+    assert cold["entropy"] < cold["entropy_outside"]
+
+
+@small(num_train=2, widths=(16,), num_draws=300, function_widths=(16,), num_functions=200)
+def theorems(config, rows):
+    by = {row["quantity"]: row for row in rows}
+    assert len(by) == len(rows) == 10
+    assert all(row["error"] > 0 for row in rows)
+    assert by["gradient, 5 %"]["value"] < by["gradient, median"]["value"] < by["gradient, 95 %"]["value"]
+    assert 0 < by["KL in φ"]["value"] < by["KL in θ"]["limit"]
+    inner, whole = by["rejection, pCN, inner"], by["rejection, pCN"]  # the readout moves without a vote
+    assert abs(inner["value"] - whole["value"]) < 5 * np.hypot(inner["error"], whole["error"])
+    assert by["rejection, pCNL"]["value"] < whole["value"]
+    assert 0 < by["Kolmogorov"]["value"] < 1 and by["Wasserstein"]["value"] > 0
+
+
+@small(widths=(16, 256), num_chains=2, num_projections=10)
+def unitwise(config, rows):
+    assert [row["width"] for row in rows] == [16, 256]
+    narrow, wide = rows
+    assert wide["rejection"] < narrow["rejection"] / 2
+    for name in ("ess_potential", "ess_weights"):
+        assert wide[name] > narrow[name] and 0.3 < wide[name] < 1.5
+        assert 0.9 < wide[name.replace("ess", "rhat")] < 1.5
+    assert wide["ess_least"] < wide["ess_weights"] + 0.2
+
+
+@small(widths=(12,), num_samples=30, burn_in=20)
+def whitening(config, rows):
+    cases = [(1, "whitened"), (2, "weights"), (2, "whitened")]
+    assert [(row["depth"], row["target"], row["repeat"]) for row in rows] == [
+        (*case, repeat) for case in cases for repeat in (0, 1)
+    ]
+    for row in rows:
+        assert 0 < row["step_size"] < 1.6 and 0 < row["acceptance"] <= 1
+        assert row["kicks"] == min(32, max(1, round(1 / row["step_size"])))
+        assert row["ess_per_gradient"] == pytest.approx(row["ess"] / (row["kicks"] * 2 * 30))
+
+
+def test_every_experiment_has_a_run():
+    assert RUNS.keys() | SAME.keys() == EXPERIMENTS.keys()
