@@ -21,15 +21,22 @@ def test_one_step_of_r_has_the_potential_of_the_jacobian_target():
         return ravel_pytree(right.to_parameters(unravel(phi)))[0]
 
     once, twice = (Iterated(targets.standard(bnn, x, y), step, k) for k in (1, 2))
-    for key in jax.random.split(jax.random.key(1), 3):
+
+    @jax.jit
+    @jax.vmap
+    def found(key):
         phi = right.draw_prior(key)
-        assert float(once.orientation(phi)) == float(right.orientation(phi))
-        np.testing.assert_allclose(once.potential(phi), right.potential(phi), rtol=1e-3)
         # two steps are one step from where the first ends, up to what the first does to the density
         theta = once.to_parameters(phi)
-        moved, was = (float(jnp.sum(ravel_pytree(p)[0] ** 2)) for p in (theta, phi))
+        moved, was = (jnp.sum(ravel_pytree(p)[0] ** 2) for p in (theta, phi))
         expected = once.potential(theta) + (moved - was) / 2 - right.log_jacobian(phi)
-        np.testing.assert_allclose(twice.potential(phi), expected, rtol=1e-3)
+        orientations = once.orientation(phi), right.orientation(phi)
+        return orientations, (once.potential(phi), right.potential(phi)), (twice.potential(phi), expected)
+
+    orientations, of_one, of_two = found(jax.random.split(jax.random.key(1), 3))
+    np.testing.assert_array_equal(*orientations)
+    np.testing.assert_allclose(*of_one, rtol=1e-3)
+    np.testing.assert_allclose(*of_two, rtol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The command line: what it prints, and that what is wrong is said in a line."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -80,16 +78,6 @@ def test_ledger_prints_text_or_writes_the_page(capsys, tmp_path):
     assert capsys.readouterr().out == text(entries) + "\n"
     assert __main__.main(["ledger", "--results", str(RESULTS), "--write", str(path)]) == 0
     assert path.read_text() == page(entries)
-
-
-@pytest.mark.slow
-def test_a_reader_may_stop_reading():
-    """Where the other end of a pipe is closed there is nothing to complain of."""
-    program = "from widebnn.experiments import __main__; __main__.main(['list'])"
-    command = [sys.executable, "-c", program]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        process.stdout.close()
-        assert process.stderr.read() == b""
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,8 @@ import widebnn as wb
 from widebnn import vi
 from widebnn.experiments import EXPERIMENTS, Case, Network
 from widebnn.experiments.chains.convergence import PRIOR
-from widebnn.experiments.chains.over_width import SAMPLERS
 from widebnn.experiments.chains.step_cost import TARGETS
 from widebnn.experiments.settings.networks import network, observed
-from widebnn.experiments.theory.iterated_maps import _maps
-from widebnn.experiments.theory.softmax_maps import softmax_maps
-from widebnn.experiments.variational.approximations import _methods, _problem
 from widebnn.models import Conv, Dense
 from widebnn.study import Rows
 
@@ -82,26 +78,34 @@ def algorithms(config, rows):
         assert abs(row["chain"] - row[law]) < 5 * error
 
 
+APPROXIMATIONS = importlib.import_module("widebnn.experiments.variational.approximations")
+
+
+def two_methods(config, num_observations, methods=APPROXIMATIONS._methods):
+    """Chapter 21 runs them all."""
+    return [(name, of) for name, of in methods(config, num_observations) if name in ("MCMC", "NNGP")]
+
+
 @small(
-    num_train=25, num_test=60, width=16, num_draws=16, num_sweeps=1, burn_in=2, num_epochs=3, num_members=2
+    [(APPROXIMATIONS, "_methods", two_methods)],
+    num_train=25,
+    num_test=60,
+    width=16,
+    num_draws=16,
+    num_sweeps=1,
+    burn_in=2,
 )
 def approximations(config, rows):
-    problem = _problem(config, 0)
-    names = [name for name, _ in _methods(config, len(problem.x))]
-    assert [row["method"] for row in rows] == names
-    # repeats see different numbers of images, and their rows are averaged by method
-    assert [name for name, _ in _methods(config, len(problem.x) + 1)] == names
+    assert [row["method"] for row in rows] == ["MCMC", "NNGP"]
     assert [rows[0][key] for key in ("total_variation", "distance", "deviation_ratio")] == [0, 0, 1]
     for row in rows[1:]:
         assert row["total_variation"] > 0 and row["distance"] > 0 and row["seconds"] > 0
-    chains = [row["method"] for row in rows if "rhat" in row]
-    assert chains == ["MCMC", "MCMC again"]
-    assert all(row["rhat"] <= row["rhat_high"] and row["ess_bulk"] > 0 for row in rows if "rhat" in row)
+    assert rows[0]["rhat"] <= rows[0]["rhat_high"] and rows[0]["ess_bulk"] > 0 and "rhat" not in rows[1]
 
 
 ARCHITECTURES = importlib.import_module("widebnn.experiments.chains.architectures")
 CASE = Case(Network("dense", "digits", depth=1, num_train=2, width=32), step_size=0.5, num_steps=1_200)
-TWO_SAMPLERS = {name: ARCHITECTURES.SAMPLERS[name] for name in ("pCN", "Langevin")}
+ONE_SAMPLER = {"pCN": ARCHITECTURES.SAMPLERS["pCN"]}
 
 
 def weighted(config, num_draws=20_000):
@@ -127,10 +131,10 @@ def weighted(config, num_draws=20_000):
 
 
 @small(
-    [(ARCHITECTURES, "SAMPLERS", TWO_SAMPLERS)], cases=(CASE,), num_test=2, num_kicks=2, thin=4, noise_std=0.3
+    [(ARCHITECTURES, "SAMPLERS", ONE_SAMPLER)], cases=(CASE,), num_test=2, num_kicks=2, thin=4, noise_std=0.3
 )
 def architectures(config, rows):
-    assert [row["sampler"] for row in rows] == ["pCN", "Langevin", "HMC"]
+    assert [row["sampler"] for row in rows] == ["pCN", "HMC"]
     potential, acceptance, effective = weighted(config)
     assert effective > 400
     for row in rows:
@@ -140,16 +144,13 @@ def architectures(config, rows):
     assert abs(rows[0]["acceptance"] - acceptance) < 5 * rows[0]["acceptance_error"] + 0.02
 
 
-@small(widths=(400,), num_points=6, num_digits=10, num_steps=60)
+@small(widths=(400,), scalings=("mean-field",), num_points=6, num_digits=10, num_steps=60)
 def collapse(config, rows):
-    kinds = [(loss, scaling) for loss in config.losses for scaling in config.scalings]
-    assert [(r["loss"], r["scaling"]) for r in rows] == kinds
+    square, classes = rows
+    # the divergence is that of a readout that moves alone
+    np.testing.assert_allclose(square["kl_divergence"], square["predicted"], rtol=0.05)
     for row in rows:
-        if row["loss"] == "square":  # the divergence is that of a readout that moves alone
-            np.testing.assert_allclose(row["kl_divergence"], row["predicted"], rtol=0.05)
         np.testing.assert_allclose(row["output_std"], row["prior_std"], rtol=0.05)
-    square, tangent, classes, _ = rows
-    assert square["kl_divergence"] < 0.1 * tangent["kl_divergence"]
     assert classes["predicted"] / 2 < classes["kl_divergence"] < 4 * classes["predicted"]
 
 
@@ -167,8 +168,8 @@ def concentration(config, rows):
     num_train=8,
     num_test=2,
     widths=(4,),
-    samplers=("Langevin", "pCN", PRIOR),
-    num_steps=(80,) * 3,
+    samplers=("pCN", PRIOR),
+    num_steps=(80,) * 2,
     thin=2,
     num_projections=3,
     repeats=(0,),
@@ -198,7 +199,7 @@ EFFICIENCY = importlib.import_module("widebnn.experiments.chains.efficiency")
 
 
 @small(
-    [(EFFICIENCY, "TARGETS", ("repriorised", "rotated"))],
+    [(EFFICIENCY, "TARGETS", ("rotated",))],
     num_train=4,
     widths=(32,),
     compared_width=32,
@@ -206,17 +207,11 @@ EFFICIENCY = importlib.import_module("widebnn.experiments.chains.efficiency")
     work=100_000,
 )
 def efficiency(config, rows):
-    assert [(row["target"], row["sampler"]) for row in rows] == [
-        ("repriorised", "HMC"),
-        ("rotated", "HMC"),
-        ("rotated", "unit-wise"),
-    ]
+    assert [row["sampler"] for row in rows] == ["HMC", "unit-wise"]
     for row in rows:
         np.testing.assert_allclose(row["ess_per_second"], 1e3 * row["ess_per_step"] / row["ms_per_step"])
         assert 0 < row["acceptance"] <= 1 and row["worst"] in ("potential", "weights", "predictions")
-    whole, rotated, sweeps = rows
-    assert whole["dimension"] - rotated["dimension"] == 10 * (32 + 1) + (64 - 4) * 32
-    assert apart(whole, rotated) < 5 and apart(whole, sweeps) < 5
+    assert rows[0]["dimension"] == (4 + 1) * 32 and apart(*rows) < 5
 
 
 @small(num_train=(20, 20), widths=(4, 40), num_samples=2)
@@ -261,13 +256,26 @@ def identities(config, rows):
     assert words == dict.fromkeys(words, "reproduced") | dict.fromkeys(errata, "corrected")
 
 
-@small(num_steps=20, burn_in=10, thin=2, num_chains=2, width=2, num_train=3, num_projections=3, num_prior=10)
+MAPS = importlib.import_module("widebnn.experiments.theory.iterated_maps")
+
+
+@small(
+    [(MAPS, "_maps", lambda config: [MAPS._Map("gradient descent", 2, 0.003)])],
+    num_steps=20,
+    burn_in=10,
+    thin=2,
+    num_chains=2,
+    width=2,
+    num_train=3,
+    num_projections=3,
+    num_prior=10,
+)
 def iterated_maps(config, rows):
-    assert [(r["map"], r["iterations"], r["size"]) for r in rows] == [tuple(one) for one in _maps(config)]
+    assert [(r["map"], r["iterations"], r["size"]) for r in rows] == [("gradient descent", 2, 0.003)]
     assert all(0 <= row["folded"] <= 1 and 0 < row["ess_projections"] <= 1 / 2 for row in rows)
 
 
-@small(problems=((4, 6), (64, 6)), training_time=0.02, resolution=4, num_products=8, repeats=(0,))
+@small(problems=((64, 6),), training_time=0.02, resolution=4, num_products=8, repeats=(0,))
 def landscape(config, rows):
     assert [(r["width"], r["num_train"], r["parametrisation"]) for r in rows] == [
         (w, n, p) for w, n in config.problems for p in "θφ"
@@ -299,6 +307,7 @@ def worth(step_size, damping, thin):
     depth=1,
     widths=(2,),
     num_train=(3,),
+    parametrisations=("φ",),
     num_test=2,
     noise_std=1e3,  # so that the posterior is N(0, I), and a step a linear map plus noise
     burn_in=1_000,
@@ -324,7 +333,7 @@ def gain_over_width(config, rows):
         assert row["ess_per_second"] == pytest.approx(per_second)
 
 
-@small(widths=(8, 128), num_train=(10, 20), num_posteriors=3, num_samples=400)
+@small(widths=(8, 128), losses=("square",), num_train=(20,), num_posteriors=3, num_samples=400)
 def mean_field_gap(config, rows):
     for loss, (scaling, ratio) in product(config.losses, (("mean-field", 16), ("ntk", 1))):
         found = rows.where(loss=loss, scaling=scaling, num_train=20)
@@ -358,14 +367,14 @@ def over_reg(config, rows):
     assert [0 <= r["folded"] <= 1 for r in rows if r["map"] == "R"] == [True]
 
 
-@small(num_train=8, num_test=4, widths=(4,), num_steps=(50,) * 5, burn_in=5)
+@small(num_train=8, num_test=4, widths=(4,), samplers=("pCN", "random walk"), num_steps=(50,) * 2, burn_in=5)
 def over_width(config, rows):
-    assert [(r["width"], r["sampler"]) for r in rows] == [(4, s) for s in SAMPLERS]
+    assert [(r["width"], r["sampler"]) for r in rows] == [(4, s) for s in config.samplers]
     for row in rows:
         assert 0 <= row["acceptance"] <= 1 and row["ms_per_step"] > 0
         # all of φ: W¹ and b¹, readout and its bias; rotated: rank 8, and the bias
         whole = 64 * row["width"] + row["width"] + 10 * (row["width"] + 1)
-        assert row["dimension"] == (9 * row["width"] if row["sampler"] in ("pCN", "pCNL") else whole)
+        assert row["dimension"] == (9 * row["width"] if row["sampler"] == "pCN" else whole)
         assert (row["ess_weights"] is None) == (row["ess_bulk_weights"] is None)
         if row["ess_weights"] is not None:
             assert 0 < row["ess_low_weights"] <= row["ess_weights"] <= row["ess_high_weights"]
@@ -405,7 +414,7 @@ class OneLayer(nnx.Module):
     num_train=40,
     num_test=20,
     taus=(1e-3, 100.0),
-    norms=("batch", "none"),
+    norms=("batch",),
     num_epochs=40,
     batch_size=20,
     learning_rate=0.1,
@@ -413,30 +422,36 @@ class OneLayer(nnx.Module):
     augment=True,
 )
 def resnet(config, rows):
-    assert [(row["norm"], row["tau"]) for row in rows] == list(product(config.norms, config.taus))
-    for norm, cold, warm in (("batch", *rows[:2]), ("none", *rows[2:])):
-        assert warm["eta"] == pytest.approx(100 * 40 / 64)
-        prior_std = math.sqrt({"batch": 0.2, "none": 1.0}[norm])
-        assert warm["std"] == pytest.approx(prior_std, rel=0.03)
-        assert warm["kl"] < 0.01 * cold["kl"]
-        assert warm["mean_norm"] < cold["mean_norm"]
+    cold, warm = rows
+    assert warm["eta"] == pytest.approx(100 * 40 / 64)
+    assert warm["std"] == pytest.approx(math.sqrt(0.2), rel=0.03)
+    assert warm["kl"] < 0.01 * cold["kl"] and warm["mean_norm"] < cold["mean_norm"]
 
 
-@small()
-def rivals(config, rows):
+@small(contenders=("function-space HMC", "elliptical slice"))
+def rivals(config, rows):  # those of BlackJAX run every night
     assert [row["contender"] for row in rows] == list(config.contenders)
     for row in rows:
         assert row["stopped"] == "converged" and row["rhat"] < 1.1
         assert row["seconds"] > row["adapting_seconds"] + row["sampling_seconds"]
     ours, peer = rows
     assert ours["gradients_per_step"] == round(1 / ours["step_size"])
-    assert 2 <= peer["gradients_per_step"] <= 8 and peer["step_size"] is None
+    assert peer["gradients_per_step"] == 0 and peer["step_size"] is None
     assert apart(ours, peer) < 5
 
 
-@small(widths=(2,), num_train=6, num_steps=20, burn_in=10, num_chains=2, num_prior=10, num_projections=3)
+@small(
+    widths=(2,),
+    maps=("Gaussian, λ = k",),
+    num_train=6,
+    num_steps=20,
+    burn_in=10,
+    num_chains=2,
+    num_prior=10,
+    num_projections=3,
+)
 def laplace_map(config, rows):
-    assert [(r["width"], r["map"]) for r in rows] == [(2, name) for name in softmax_maps(2)]
+    assert [(r["width"], r["map"]) for r in rows] == [(2, "Gaussian, λ = k")]
     assert_are_sane(config, rows, ("projections", "predictions"))
     assert all(row["potential_std"] > row["potential_std_error"] > 0 for row in rows)
 
@@ -515,9 +530,9 @@ def unitwise(config, rows):
     assert wide["ess_least"] < wide["ess_weights"] + 0.2
 
 
-@small(widths=(12,), num_samples=30, burn_in=20)
+@small(widths=(12,), depths=(2,), num_samples=30, burn_in=20)
 def whitening(config, rows):
-    cases = [(1, "whitened"), (2, "weights"), (2, "whitened")]
+    cases = [(2, "weights"), (2, "whitened")]
     assert [(row["depth"], row["target"], row["repeat"]) for row in rows] == [
         (*case, repeat) for case in cases for repeat in (0, 1)
     ]

@@ -1,8 +1,9 @@
 """Langevin chains of experiments that compare maps: tuned to one acceptance, with the best damping."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
@@ -18,7 +19,7 @@ from widebnn.study import Row
 from widebnn.study.configuration import Configuration, Count
 from widebnn.targets import Target
 
-__all__ = ["TunedChains", "best_damping", "effective_samples"]
+__all__ = ["TunedChains", "best_damping", "effective_samples", "share_folded"]
 
 
 class TunedChains(Configuration):
@@ -42,6 +43,17 @@ class TunedChains(Configuration):
 def best_damping(step_size: Number) -> Float[Array, ""]:
     """γ = 2ε, at most 1: where U is constant, squares have the most effective samples by it (Theorem 9.1)."""
     return jnp.minimum(1.0, 2 * step_size)
+
+
+def share_folded(rng_key: Key[Array, ""], target: Any, num_prior: int) -> float:
+    """The share of prior draws at which the determinant of a map's derivative is negative."""
+
+    @jax.jit
+    def signs(rng_key):
+        keys = jax.random.split(rng_key, num_prior)
+        return jax.lax.map(lambda key: target.orientation(target.draw_prior(key)), keys, batch_size=100)
+
+    return float((np.asarray(signs(rng_key)) < 0).mean())
 
 
 def effective_samples(

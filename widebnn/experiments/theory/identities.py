@@ -122,13 +122,13 @@ def network(rng_key, n: int, width: int, d_out: int, noise_std: float):
 
 
 def at_draws(rng_key, target: Target, *potentials: Callable) -> tuple[Float[np.ndarray, " draw"], ...]:
-    @jax.jit
     def at_draw(rng_key):
         position = target.draw_prior(rng_key)
         position = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), position)
         return tuple(potential(position) for potential in potentials)
 
-    return tuple(np.asarray(u) for u in jax.lax.map(at_draw, jax.random.split(rng_key, NUM_DRAWS)))
+    at_each = jax.jit(lambda rng_key: jax.lax.map(at_draw, jax.random.split(rng_key, NUM_DRAWS)))
+    return tuple(np.asarray(u) for u in at_each(rng_key))
 
 
 @identity(
@@ -282,21 +282,23 @@ def _bayes_by_backprop(rng_key, n: int, width: int, d_out: int, noise_std: float
     net = vi.network(vi.TwoLayer(3, width, d_out, rngs=nnx.Rngs(0)), x, jax.random.key(0))
     q = vi.mean_field(jax.tree.map(lambda leaf: leaf.astype(jnp.float64), net.weights), noise_std)
 
+    @jax.jit
     def objective(rows, share):
         log_likelihood = net.log_likelihood(x[rows], y[rows], vi.square)
-        return float(vi.elbo(rng_key, q, log_likelihood, temperature=share, num_samples=2).value)
+        return vi.elbo(rng_key, q, log_likelihood, temperature=share, num_samples=2).value
 
     whole = objective(np.arange(n), 1.0)
     batches = np.array_split(np.random.default_rng(0).permutation(n), min(n, 4))
     sums = [
-        sum(objective(rows, float(share)) for rows, share in zip(batches, vi.kl_weights(len(batches), kind)))
+        sum(map(objective, batches, np.asarray(vi.kl_weights(len(batches), kind))))
         for kind in ("uniform", "geometric")
     ]
-    shares = [abs(total / whole - 1) for total in sums]
-    return max(*shares, *_gradients(rng_key, q, net.log_likelihood(x, y, vi.square)))
+    shares = [float(abs(total / whole - 1)) for total in sums]
+    gradients = jax.jit(lambda q: _gradients(rng_key, q, net.log_likelihood(x, y, vi.square)))
+    return max(*shares, *map(float, gradients(q)))
 
 
-def _gradients(rng_key, q: vi.MeanField, log_likelihood: Callable) -> tuple[float, float]:
+def _gradients(rng_key, q: vi.MeanField, log_likelihood: Callable) -> tuple[Array, Array]:
     """How far (84) and (85) are from the gradient of log L at one draw, and on average of the KL."""
     draw = q.draw(jax.random.split(rng_key, 1)[0])  # the one that the package makes of this key
     z = jax.tree.map(lambda w, mean, std: (w - mean) / std, draw, q.mean, q.std)
@@ -335,6 +337,6 @@ def _step(q: vi.MeanField, z: Any, g: Callable) -> vi.MeanField:
     )
 
 
-def _relative(found: vi.MeanField, right: vi.MeanField) -> float:
+def _relative(found: vi.MeanField, right: vi.MeanField) -> Float[Array, ""]:
     a, b = (ravel_pytree(tree)[0] for tree in (found, right))
-    return float(jnp.abs(a - b).max() / jnp.abs(b).max())
+    return jnp.abs(a - b).max() / jnp.abs(b).max()

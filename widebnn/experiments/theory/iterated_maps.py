@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from widebnn import data, targets
 from widebnn.diagnostics import random_projections
 from widebnn.experiments.settings.chain_summaries import behind, is_resolved
-from widebnn.experiments.settings.tuned_chains import TunedChains, effective_samples
+from widebnn.experiments.settings.tuned_chains import TunedChains, effective_samples, share_folded
 from widebnn.models import BNN, FCN, Parameters
 from widebnn.study import Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Count, Counts, Positives
@@ -139,11 +139,9 @@ def iterated_maps(config: IteratedMaps) -> Iterator[Row]:
 
     for one in _maps(config):
         target = Iterated(of_theta, once(one.name, one.size), one.iterations)
-        draws = jax.vmap(target.draw_prior)(jax.random.split(keys[2], config.num_prior))
-        sign = jax.jit(lambda draws, sign=target.orientation: jax.lax.map(sign, draws, batch_size=100))
         yield (
             {"map": one.name, "iterations": one.iterations, "size": one.size}
-            | {"folded": float((sign(draws) < 0).mean())}
+            | {"folded": share_folded(keys[2], target, config.num_prior)}
             | effective_samples(keys[1], target, config, quantities)
         )
 

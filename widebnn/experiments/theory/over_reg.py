@@ -1,7 +1,6 @@
 """T and the Jacobian map R over the regulariser: effective samples per step (Hron et al. 2022, Figure 10)."""
 
 from collections.abc import Iterator
-from functools import partial
 from operator import itemgetter
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from widebnn.diagnostics import random_projections
 from widebnn.experiments.settings.chain_summaries import behind, is_resolved
 from widebnn.experiments.settings.fields import Images, NumTrain
 from widebnn.experiments.settings.networks import in_span, network, observed
-from widebnn.experiments.settings.tuned_chains import TunedChains, effective_samples
+from widebnn.experiments.settings.tuned_chains import TunedChains, effective_samples, share_folded
 from widebnn.study import Finding, Measure, Results, Row, experiment
 from widebnn.study.configuration import Count, Positives
 from widebnn.tree import inner_product
@@ -77,9 +76,7 @@ def over_reg(config: OverReg) -> Iterator[Row]:
         target = make[name](reg)
         row = {"map": name, "reg": reg} | effective_samples(keys[1], target, config, quantities)
         if name == "R":
-            draws = jax.vmap(target.draw_prior)(jax.random.split(keys[2], config.num_prior))
-            sign = jax.jit(partial(jax.lax.map, target.orientation, batch_size=100))
-            row["folded"] = float((sign(draws) < 0).mean())
+            row["folded"] = share_folded(keys[2], target, config.num_prior)
         yield row
 
 
