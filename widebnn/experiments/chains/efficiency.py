@@ -146,7 +146,8 @@ def _runs(config: Efficiency, posterior: Posterior, width: int) -> Iterator[tupl
     rotated = posterior.rotated
     project = random_projections(projection_key, rotated.template, num=config.num_projections)
     start = posterior.equilibrium(start_key, config.burn_in, config.num_chains).position
-    parameters = jax.vmap(rotated.to_parameters)(start, jax.random.split(unseen_key, config.num_chains))
+    unseen_keys = jax.random.split(unseen_key, config.num_chains)
+    parameters = jax.jit(jax.vmap(rotated.to_parameters))(start, unseen_keys)
     runs = []
     if width == config.compared_width:
         runs += [("HMC", kind, config.compared_steps) for kind in TARGETS]
@@ -158,7 +159,7 @@ def _runs(config: Efficiency, posterior: Posterior, width: int) -> Iterator[tupl
         sampler = METHODS[name].make(target)
         is_tuned = isinstance(sampler, samplers.Tuned)
         thin = -(-num_steps // MAX_DRAWS)
-        initial = jax.vmap(target.from_parameters)(parameters)
+        initial = jax.jit(jax.vmap(target.from_parameters))(parameters)
         draws = sample(
             rng_key,
             sampler,
