@@ -9,8 +9,13 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-# Where compiled programs are kept, keep the small ones too: tests compile more of those than anything else.
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure() -> None:
+    """Keep compiled programs; the package is imported when jaxtyping is ready to check it."""
+    import widebnn
+
+    widebnn.keep_compiled()
 
 
 @pytest.fixture
