@@ -7,17 +7,13 @@ import json
 import pkgutil
 import re
 import tomllib
-from functools import partial
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
-from docutils import nodes
-from docutils.utils import new_document
 from nbstripout import strip_output
 from pybtex.database import parse_file
-from sphinx.util.inspect import stringify_signature
 
 import widebnn as wb
 
@@ -449,91 +445,3 @@ def test_bibliography_has_the_works_that_docstrings_cite():
     listed = {(entry.persons["author"][0].last_names[-1], entry.fields["year"]) for entry in entries}
     assert cited_in_docstrings()
     assert not cited_in_docstrings() - listed
-
-
-def test_digital_object_identifiers_are_bare():
-    for key, entry in parse_file(ROOT / "book/references.bib").entries.items():
-        assert re.fullmatch(r"10\.\d{4,}/\S+", entry.fields.get("doi", "10.0000/none")), key
-
-
-def test_a_formula_keeps_the_punctuation_after_it(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "book/_ext")
-    document = new_document("")
-    document += (line := nodes.paragraph())
-    line += [
-        nodes.math("", "x"),
-        nodes.Text(", and "),
-        nodes.math("", "y"),
-        nodes.Text(" is "),
-        nodes.math("", "z"),
-    ]
-    importlib.import_module("punctuation").Punctuation(document).run()
-    together, rest, alone, *_ = line.children
-    assert together.get("classes") == ["unbroken"] and together.astext() == "x,"
-    assert rest.astext() == " and " and isinstance(alone, nodes.math)
-    assert line.astext() == "x, and y is z"
-
-
-def test_fields_of_tuples_that_nobody_described_are_left_out(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "book/_ext")
-    is_skipped = importlib.import_module("docstrings").undescribed
-    for member, skipped in ((wb.samplers.Sampler.init, True), (wb.targets.Target.draw_prior, None)):
-        assert is_skipped(None, "class", "", member, False, None) is skipped
-
-
-def test_signatures_say_whose_module_is_meant_and_name_types_within_types_briefly(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "book/_ext")
-    docstrings = importlib.import_module("docstrings")
-    whole = stringify_signature(inspect.signature(wb.vi.network), unqualified_typehints=True)
-    assert "~flax.nnx" in whole and "~flax.linen" in whole
-    shown, _ = docstrings.alternatives(None, "function", "a name", None, None, whole, None)
-    assert "model: nnx.Module | linen.Module | ~widebnn.models.bnn.BNN" in shown
-    positions = stringify_signature(inspect.signature(wb.tree.inner_product), unqualified_typehints=True)
-    shown, _ = docstrings.alternatives(None, "function", "a name", None, None, positions, None)
-    assert "u: ~jaxtyping.PyTree[Float[Array, '...']]" in shown
-
-
-def test_results_stay_in_words_and_typed_ones_as_they_are(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "book/_ext")
-    results = importlib.import_module("docstrings").results
-    in_words = "Yields\n------\nRows with width (one\nper network): value.\n\nRaises\n------\nValueError\n"
-    changed = results(in_words)
-    assert ":Yields:\n    Rows with width (one\n    per network): value." in changed
-    assert changed.endswith("\n\nRaises\n------\nValueError\n")
-    typed = "Returns\n-------\nPosterior\n    With all draws.\n"
-    assert results(typed) == typed
-
-
-def test_literal_blocks_are_not_escaped_and_what_follows_them_is(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "book/_ext")
-    escape = importlib.import_module("docstrings").escape
-    text = "As here::\n\n    make(**scales)\n\nParameters\n----------\nx_\n    Of `row`s, a * b.\n"
-    wanted = text.replace("x_\n", "x\\_\n").replace("`row`s, a * b", "`row`\\ s, a \\* b")
-    assert escape(text) == wanted
-
-
-def test_an_argument_that_is_named_as_a_module_is_no_link_to_it(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "book/_ext")
-    escape = importlib.import_module("docstrings").escape
-    assert escape("Of `until` and `sample`, ``code``.") == "Of ``until`` and `sample`, ``code``."
-
-
-def test_signatures_have_shapes_once_and_tables_by_name(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "book/_ext")
-    docstrings = importlib.import_module("docstrings")
-    whole = stringify_signature(inspect.signature(wb.targets.marginal), unqualified_typehints=True)
-    arguments, _, returned = whole.rpartition(" -> ")
-    shown, same = docstrings.alternatives(None, "function", "a name", None, None, arguments, returned)
-    assert "Real[Array | ndarray, 'n ...'] | ~jaxtyping.Bool[Array | ndarray, 'n ...'] | Tabular, y" in shown
-    assert "Real[Array, 'n ...']" in arguments and same == returned
-    made = docstrings.alternatives(None, "function", "a name", None, None, "(f=<function softmax>)", None)
-    assert made == ("(f=...)", None)
-
-
-def test_constructors_show_their_arguments(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "book/_ext")
-    hidden = "(*args: Any, **kwargs: Any)"
-    shown = partial(importlib.import_module("docstrings").constructor, None, "class", "a name")
-    assert shown(wb.models.FCN, {}, hidden, None)[0].startswith("(in_features: ")
-    assert shown(wb.samplers.State, {}, hidden, None) == ("", None)
-    assert shown(wb.models.BNN, {}, "(features)", None) is None

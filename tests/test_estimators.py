@@ -10,7 +10,7 @@ from flax import nnx
 from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import ShuffleSplit, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
@@ -82,12 +82,6 @@ def test_convergence_is_reported(regressor):
     assert 0.5 < regressor.acceptance_rate_ < 1
 
 
-@pytest.mark.slow
-def test_a_fit_that_is_too_short_says_so():
-    with pytest.warns(wb.ChainWarning, match="ended after 8 of 8 draws .* without an ESS of 400"):
-        BNNRegressor(**SHORT | {"burn_in": 1}).fit(*curve())
-
-
 def test_draws_that_do_not_predict_are_left_out(regressor):
     """As when σ is held so low that float32 cannot tell K̂ from singular; the fit is not called converged."""
     watched = ("noise_std", "predictions")
@@ -105,16 +99,10 @@ def test_draws_that_do_not_predict_are_left_out(regressor):
 
 
 @pytest.mark.slow
-def test_a_copy_predicts_the_same(regressor):
-    x = curve(5, seed=3)[0]
-    again = copy.deepcopy(regressor)
-    np.testing.assert_array_equal(again.predict(x), regressor.predict(x))
-
-
-@pytest.mark.slow
-def test_more_inputs_than_a_batch(regressor, monkeypatch):
-    x = curve(10, seed=4)[0]
+def test_a_copy_predicts_the_same_and_in_batches(regressor, monkeypatch):
+    x = curve(7, seed=2)[0]
     whole = regressor.predict(x)
+    np.testing.assert_array_equal(copy.deepcopy(regressor).predict(x), whole)
     monkeypatch.setattr("widebnn.estimators.MAX_ROWS", 4)
     np.testing.assert_allclose(regressor.predict(x), whole, rtol=1e-5)
 
@@ -139,18 +127,6 @@ def test_several_outputs_and_a_module_of_ones_own():
     assert model.log_predictive_density(x[:3], both[:3]).shape == (3,)
     with pytest.raises(ValueError, match="scales must be one of 'noise_std', 'readout_std'; got 'w"):
         clone(model).set_params(scales={"weight_std": 1.0}).fit(x, both)
-
-
-@pytest.mark.slow
-def test_scales_can_be_held():
-    x, y = curve()
-    held = {"noise_std": 0.25, "readout_std": 1.0, "weight_std": 1.4, "bias_std": LogNormal(0.3, 0.1)}
-    model = BNNRegressor(**SHORT | {"scales": held}).fit(x, y)
-    assert {name: model.scales_[name] for name in ("noise_std", "weight_std")} == {
-        "noise_std": 0.25,
-        "weight_std": 1.4,
-    }
-    assert "noise_std" not in model.ess_ and 0.1 < model.scales_["bias_std"] < 0.9
 
 
 def two_moons(n=120):
@@ -186,11 +162,21 @@ def test_chance_of_the_largest():
 
 
 @pytest.mark.slow
-def test_in_a_pipeline_and_under_cross_validation():
-    x, y = curve(30)
-    pipeline = make_pipeline(PolynomialFeatures(2), BNNRegressor(**SHORT))
-    scores = cross_val_score(pipeline, x, y, cv=2)
-    assert np.isfinite(scores).all()
+def test_in_a_pipeline_a_short_fit_says_so_and_holds_scales_at_constant_columns_targets_and_equal_rows():
+    x = np.repeat(curve(20)[0], 2, axis=0)  # and a column of ones by PolynomialFeatures
+    held = {"noise_std": 0.25, "readout_std": 1.0, "weight_std": 1.4, "bias_std": LogNormal(0.3, 0.1)}
+    pipeline = make_pipeline(PolynomialFeatures(2), BNNRegressor(**SHORT | {"scales": held, "burn_in": 1}))
+    with pytest.warns(wb.ChainWarning, match="ended after 8 of 8 draws .* without an ESS of 400"):
+        found = cross_validate(
+            pipeline, x, np.full(len(x), 3.0), cv=ShuffleSplit(1), return_estimator=True, error_score="raise"
+        )
+    assert np.isfinite(found["test_score"]).all()
+    model = found["estimator"][0][-1]
+    assert {name: model.scales_[name] for name in ("noise_std", "weight_std")} == {
+        "noise_std": 0.25,
+        "weight_std": 1.4,
+    }
+    assert "noise_std" not in model.ess_ and 0.1 < model.scales_["bias_std"] < 0.9
 
 
 @pytest.mark.parametrize("estimator", [BNNRegressor(), BNNClassifier()])
@@ -212,13 +198,3 @@ def test_bad_requests(regressor):
         regressor.sample_y([[0.0]], 0)
     with pytest.raises(ValueError, match="2 features"):
         regressor.predict([[0.0, 1.0]])
-
-
-@pytest.mark.slow
-def test_constant_columns_and_equal_rows():
-    x, y = curve(20)
-    x = np.repeat(np.concatenate([x, np.ones_like(x)], axis=1), 2, axis=0)
-    model = BNNRegressor(**SHORT).fit(x, np.repeat(y, 2))
-    assert np.isfinite(model.predict(x)).all()
-    constant = BNNRegressor(**SHORT).fit(x, np.full(len(x), 3.0))
-    assert np.isfinite(constant.predict(x)).all()

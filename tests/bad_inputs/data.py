@@ -4,25 +4,17 @@ import jax.numpy as jnp
 
 import widebnn as wb
 
-from .rows import KEY, X, kw, refused
+from .rows import KEY, X, alike, kw, refused
 
 ROWS = [
-    *[
-        row
-        for name in ("digits", "diabetes")
-        for row in refused(
-            f"data.{name}",
-            *[
-                (lambda name=name, k=k, v=v: getattr(wb.data, name)(**{k: v}), f"{k}…{wanted}")
-                for k, v, wanted in [
-                    ("num_train", 0, "at least 1; got 0"),
-                    ("num_train", 5000, "5,000 but there are"),
-                    ("num_test", -1, "at least 1; got -1"),
-                    ("num_test", 1700, "leaves no more"),
-                ]
-            ],
-        )
-    ],
+    *alike(
+        "data",
+        ("digits", "diabetes"),
+        (kw(num_train=0), "num_train…at least 1; got 0"),
+        (kw(num_train=5000), "num_train…5,000 but there are"),
+        (kw(num_test=-1), "num_test…at least 1; got -1"),
+        (kw(num_test=1700), "num_test…leaves no more"),
+    ),
     *refused(
         "data.cifar10",
         (0, "num_train…at least 1…0"),
@@ -34,19 +26,11 @@ ROWS = [
         ((jnp.ones((1, 2, 2, 1)), -1), "padding…at least 0…-1"),
         call=lambda args: wb.data.flip_and_crop(KEY, *args),
     ),
-    *[
-        row
-        for name, f in [
-            ("mnist", wb.data.mnist),
-            ("fashion_mnist", wb.data.fashion_mnist),
-            ("svhn", wb.data.svhn),
-        ]
-        for row in refused(
-            f"data.{name}",
-            ((-1, 10), "num_train…at least 0…-1"),
-            ((1, 0), "num_test…at least 1…0"),
-            call=lambda args, f=f: f(*args),
-        )
-    ],
+    *alike(
+        "data",
+        ("mnist", "fashion_mnist", "svhn"),
+        (-1, 10, "num_train…at least 0…-1"),
+        (1, 0, "num_test…at least 1…0"),
+    ),
     *refused("data.boston", (0, 10, "num_train…at least 1…0")),
 ]

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import widebnn as wb
-from widebnn import estimates, metrics
+from widebnn import estimates
 
-from .rows import KEY, X_NAN, X, kw, refused, target
+from .rows import KEY, X_NAN, X, alike, kw, refused, target
 
 HALVES = np.full((3, 2), 0.5)
 
@@ -20,29 +20,22 @@ class Draws(NamedTuple):
 
 
 ROWS = [
-    *[
-        row
-        for name in ("effective_sample_size", "rhat", "rhat_squared")
-        for row in refused(
-            f"diagnostics.{name}",
-            (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
-            (np.zeros((2, 1)), "draws…two draws…(2, 1)"),
-            (np.full((2, 5), np.nan), "draws…finite"),
-            (Draws({"f": np.zeros((2, 5))}), TypeError, "draws…an array…a whole run"),
-            call=lambda v, name=name: getattr(wb.diagnostics, name)(v),
-        )
-    ],
-    *[
-        row
-        for name in ("convergence", "resolved_sample_size")
-        for row in refused(
-            f"diagnostics.{name}",
-            (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
-            (np.zeros((2, 7)), "draws…eight draws…(2, 7)"),
-            (np.full((2, 9), np.inf), "draws…finite"),
-            (Draws({"f": np.zeros((2, 9))}), TypeError, "draws…an array…a whole run"),
-        )
-    ],
+    *alike(
+        "diagnostics",
+        ("rhat", "effective_sample_size", "rhat_squared"),
+        (np.zeros((2, 1)), "draws…two draws…(2, 1)"),
+        (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
+        (np.full((2, 5), np.nan), "draws…finite"),
+        (Draws({"f": np.zeros((2, 5))}), TypeError, "draws…an array…a whole run"),
+    ),
+    *alike(
+        "diagnostics",
+        ("convergence", "resolved_sample_size"),
+        (np.zeros((2, 7)), "draws…eight draws…(2, 7)"),
+        (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
+        (np.full((2, 9), np.inf), "draws…finite"),
+        (Draws({"f": np.zeros((2, 9))}), TypeError, "draws…an array…a whole run"),
+    ),
     *refused(
         "diagnostics.nested_rhat",
         (np.zeros((4, 5)), 1, "num_superchains…at least 2…1"),
@@ -63,14 +56,7 @@ ROWS = [
         (np.zeros((2, 9)), TypeError, "draws…a run…a dict…ndarray"),
         ({"f": np.zeros((2, 5))}, "draws…eight draws…(2, 5)"),
     ),
-    *[
-        row
-        for name in ("rhat", "rhat_squared")
-        for row in refused(
-            f"diagnostics.{name}",
-            (lambda name=name: getattr(wb.diagnostics, name)(np.ones((1, 5))), "draws…two chains…(1, 5)"),
-        )
-    ],
+    *alike("diagnostics", ("rhat", "rhat_squared"), (np.ones((1, 5)), "draws…two chains…(1, 5)")),
     *refused(
         "diagnostics.random_projections",
         (KEY, X, 0, "num…1…0"),
@@ -128,64 +114,38 @@ ROWS = [
         (X[:, 0], X[:, 0], X[:, 0], "width…3 different widths…1."),
         (jnp.arange(1.0, 4), X[0], X[0], True, "width…4 different widths…3."),
     ),
-    *[
-        row
-        for name, f in [
-            ("accuracy", metrics.accuracy),
-            ("nll", metrics.nll),
-            ("reliability", metrics.reliability),
-            ("ece", metrics.ece),
-        ]
-        for row in refused(
-            f"metrics.{name}",
-            ((HALVES, np.array([0, 1])), "labels…(3,)…(2,)"),
-            ((HALVES, np.array([0, 1, 2])), "labels…0 to 1…0 to 2"),
-            ((HALVES, np.array([0, -1, 1])), "labels…0 to 1…-1 to 1"),
-            ((HALVES[:0], np.zeros(0, int)), "probabilities…n ≥ 1…(0, 2)"),
-            ((2 * HALVES, np.array([0, 1, 1])), "probabilities…sum to 1"),
-            call=lambda args, f=f: f(*args),
-        )
-    ],
-    *[
-        row
-        for name, f in [
-            ("confidence", metrics.confidence),
-            ("predictive_entropy", metrics.predictive_entropy),
-        ]
-        for row in refused(
-            f"metrics.{name}",
-            (HALVES[0], "probabilities…(n, k)…(2,)"),
-            (np.full((1, 2), np.nan), "probabilities…sum to 1"),
-            (np.array([[1.5, -0.5]]), "probabilities…0 or above"),
-            call=lambda p, f=f: f(p),
-        )
-    ],
-    *[
-        row
-        for name, f in [("reliability", metrics.reliability), ("ece", metrics.ece)]
-        for row in refused(
-            f"metrics.{name}",
-            ({"num_bins": 0}, "num_bins…at least 1…0"),
-            ({"num_bins": 4, "adaptive": True}, "num_bins…at most 3…4"),
-            call=lambda o, f=f: f(HALVES, np.array([0, 1, 1]), **o),
-        )
-    ],
-    *[
-        row
-        for name, f in [("auroc", metrics.auroc), ("fpr95", metrics.fpr95)]
-        for row in refused(
-            f"metrics.{name}",
-            ((np.zeros(0), np.ones(2)), "inside…at least one"),
-            ((np.ones(2), np.array([np.inf])), "outside…finite…inf"),
-            call=lambda args, f=f: f(*args),
-        )
-    ],
+    *alike(
+        "metrics",
+        ("accuracy", "nll", "reliability", "ece"),
+        (HALVES, np.array([0, 1]), "labels…(3,)…(2,)"),
+        (HALVES, np.array([0, 1, 2]), "labels…0 to 1…0 to 2"),
+        (HALVES[:0], np.zeros(0, int), "probabilities…n ≥ 1…(0, 2)"),
+        (2 * HALVES, np.array([0, 1, 1]), "probabilities…sum to 1"),
+    ),
+    *alike(
+        "metrics",
+        ("confidence", "predictive_entropy"),
+        (HALVES[0], "probabilities…(n, k)…(2,)"),
+        (np.full((1, 2), np.nan), "probabilities…sum to 1"),
+        (np.array([[1.5, -0.5]]), "probabilities…0 or above"),
+    ),
+    *alike(
+        "metrics",
+        ("reliability", "ece"),
+        (HALVES, np.array([0, 1, 1]), kw(num_bins=0), "num_bins…at least 1…0"),
+        (HALVES, np.array([0, 1, 1]), kw(num_bins=4, adaptive=True), "num_bins…at most 3…4"),
+    ),
+    *alike(
+        "metrics",
+        ("auroc", "fpr95"),
+        (np.zeros(0), np.ones(2), "inside…at least one"),
+        (np.ones(2), np.array([np.inf]), "outside…finite…inf"),
+    ),
     *refused(
         "metrics.crps",
         (np.ones((1, 3)), np.ones(3), "draws…at least 2; got 1"),
         (np.ones((3, 2)), np.ones(3), "draws…(draw, 3,)…(3, 2)"),
         (np.ones((3, 0)), np.ones(0), "draws…(draw, 0,)…(3, 0)"),
-        (np.ones((2, 4, 3)), np.ones(3), "draws…(draw, 3,)…(2, 4, 3)"),
         (np.full((2, 1), np.nan), np.ones(1), "draws must be finite"),
         (np.ones((2, 1)), np.array([np.inf]), "y must be finite"),
     ),

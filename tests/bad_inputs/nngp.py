@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 import widebnn as wb
 
-from .rows import KEY, RNGS, X_NAN, Images, X, Y, bnn, fcn, refused
+from .rows import KEY, RNGS, X_NAN, Images, X, Y, alike, bnn, fcn, refused
 
 
 class TwiceFCN(wb.models.FCN):
@@ -18,7 +18,7 @@ class TwiceFCN(wb.models.FCN):
 
 
 def linen():
-    return wb.models.from_linen(nn.Dense(4), X)
+    return wb.models.from_linen(nn.Dense(4, param_dtype=X.dtype), X)
 
 
 def linear_kernel(x1, x2=None):
@@ -31,23 +31,19 @@ def gaussian_process(**options):
 
 
 ROWS = [
-    *[
-        row
-        for name in ("nngp_kernel", "ntk_kernel")
-        for row in refused(
-            f"nngp.{name}",
-            (Images, (), "bnn…FCN, CNN…widebnn.models…Images…stax_kernel"),
-            (lambda: TwiceFCN(3, 4, rngs=RNGS), (), "bnn…FCN, CNN…TwiceFCN"),
-            (linen, (), "bnn…FCN, CNN…flax.linen"),
-            (fcn, (X[:, :2],), "x1…(n, 3)…(4, 2)"),
-            (fcn, (X[0],), "x1…(n, 3)…(3,)"),
-            (fcn, (X[:0],), "x1…n ≥ 1…(0, 3)"),
-            (fcn, (X, X[:, :2]), "x2…(n, 3)…(4, 2)"),
-            (fcn, (X_NAN,), "x1…finite"),
-            (fcn, (X, X_NAN), "x2…finite"),
-            call=lambda f, x, name=name: getattr(wb.nngp, name)(bnn(features=f()))(*x),
-        )
-    ],
+    *alike(
+        "nngp",
+        ("nngp_kernel", "ntk_kernel"),
+        (Images, (), "bnn…FCN, CNN…widebnn.models…Images…stax_kernel"),
+        (lambda: TwiceFCN(3, 4, rngs=RNGS), (), "bnn…FCN, CNN…TwiceFCN"),
+        (linen, (), "bnn…FCN, CNN…flax.linen"),
+        (fcn, (X[:, :2],), "x1…(n, 3)…(4, 2)"),
+        (fcn, (X[0],), "x1…(n, 3)…(3,)"),
+        (fcn, (X[:0],), "x1…n ≥ 1…(0, 3)"),
+        (fcn, (X, X[:, :2]), "x2…(n, 3)…(4, 2)"),
+        (fcn, (X_NAN,), "x1…finite"),
+        call=lambda kernel, f, x: kernel(bnn(features=f()))(*x),
+    ),
     *refused("nngp.nngp_kernel", (lambda: wb.nngp.nngp_kernel(fcn()), TypeError, "bnn…widebnn.BNN…FCN")),
     *refused(
         "nngp.stax_kernel",
@@ -83,15 +79,9 @@ ROWS = [
     ),
     *refused(
         "nngp.GaussianProcess",
-        *[
-            (lambda ask=ask, x=x: ask(gaussian_process(), x), *wanted)
-            for ask in (
-                lambda gp, x: gp.mean(x),
-                lambda gp, x: gp.covariance(x),
-                lambda gp, x: gp.sample(KEY, x),
-            )
-            for x, *wanted in [(X[:, :2], "x…(m, 3,)…(4, 2)"), (X[:0], "x…m ≥ 1…(0, 3)"), (X_NAN, "x…finite")]
-        ],
+        (lambda: gaussian_process().mean(X[:, :2]), "x…(m, 3,)…(4, 2)"),
+        (lambda: gaussian_process().covariance(X[:0]), "x…m ≥ 1…(0, 3)"),
+        (lambda: gaussian_process().sample(KEY, X_NAN), "x…finite"),
         (lambda: gaussian_process().sample(KEY, X, 0), "num_samples…at least 1…0"),
         (
             lambda: gaussian_process(noise_std=0.0, x=jnp.eye(3), y=Y[:3]).kl_from_prior(),

@@ -6,9 +6,9 @@ import widebnn as wb
 
 from .rows import KEY, X_NAN, X, bnn, flat, refused
 
-THETA = np.ones((2, 3, 3 * 4 + 4 + 5 * 2), np.float32)
+THETA = np.ones((2, 3, 3 * 4 + 4 + 5 * 2))
 """Draws of the weights of `bnn()`."""
-STD = {"noise_std": np.full((2, 3), 0.1, np.float32)}
+STD = {"noise_std": np.full((2, 3), 0.1)}
 
 
 def made(**options):
@@ -42,7 +42,7 @@ ROWS = [
         (lambda: made(input_shape=(0,)), "input_shape…at least 1…0"),
         (lambda: made(input_shape=(2,)), "input_shape (2,) does not fit the network"),
         (
-            lambda: made(scales={"noise_std": np.ones((2, 2), np.float32)}),
+            lambda: made(scales={"noise_std": np.ones((2, 2))}),
             "scales['noise_std']…(2, 3)…(2, 2)",
         ),
         (lambda: made(scales={"tau": STD["noise_std"]}), "scales of a BNN…noise_std…got tau"),

@@ -99,6 +99,20 @@ def refused(of, *cases, call=None):
     return rows
 
 
+def alike(module, names, *cases, call=None):
+    """Rows of functions that check along one path: all cases of the first, and one case of each other.
+
+    `call` takes the function before its arguments.
+    """
+    return [
+        row
+        for i, of in enumerate(f"{module}.{name}" for name in names)
+        for row in refused(
+            of, *(cases if i == 0 else cases[:1]), call=call and functools.partial(call, named(of))
+        )
+    ]
+
+
 def is_thunk(thing):
     """A function that needs no arguments."""
     return inspect.isfunction(thing) and all(

@@ -7,50 +7,31 @@ import jax.numpy as jnp
 import widebnn as wb
 from widebnn import tuning
 
-from .rows import KEY, SCALES, WALK, flat, kw, refused, target, tuned
+from .rows import KEY, SCALES, WALK, alike, flat, kw, refused, target, tuned
 
 OTHERS = {"langevin": (0.1, 0.5), "hmc": (0.1, 3), "function_space_hmc": (0.1, 3), "elliptical_slice": ()}
 
 ROWS = [
-    *[
-        row
-        for name in ("rwm", "pcn", "mala", "pcnl", *OTHERS)
-        for row in refused(
-            f"samplers.{name}",
-            (target(), TypeError, "potential…a function of a position…Marginal: give target.potential"),
-            (None, TypeError, "potential…a function of a position…NoneType"),
-            call=lambda v, name=name: getattr(wb.samplers, name)(v, *OTHERS.get(name, (0.1,))),
-        )
-    ],
-    *[
-        row
-        for name in ("rwm", "pcn", "mala", "pcnl")
-        for row in refused(f"samplers.{name}", (flat, "0.1", TypeError, "step_size…number…'0.1'"))
-    ],
-    *[
-        row
-        for name, make in {
-            "rwm": lambda v: wb.samplers.rwm(flat, v),
-            "mala": lambda v: wb.samplers.mala(flat, v),
-            "langevin": lambda v: wb.samplers.langevin(flat, v, 0.5),
-            "hmc": lambda v: wb.samplers.hmc(flat, v, 3),
-        }.items()
-        for row in refused(
-            f"samplers.{name}",
-            *[(lambda make=make, v=v: make(v), f"step_size…above 0…{v}") for v in SCALES],
-        )
-    ],
-    *[
-        row
-        for name, make in {"pcn": wb.samplers.pcn, "pcnl": wb.samplers.pcnl}.items()
-        for row in refused(
-            f"samplers.{name}",
-            *[
-                (lambda make=make, v=v: make(flat, v), f"step_size…(0, 1]…{v}")
-                for v in [0.0, 1.1, -0.5, math.nan]
-            ],
-        )
-    ],
+    *alike(
+        "samplers",
+        ("rwm", "pcn", "mala", "pcnl", *OTHERS),
+        (target(), TypeError, "potential…a function of a position…Marginal: give target.potential"),
+        (None, TypeError, "potential…a function of a position…NoneType"),
+        call=lambda make, v: make(v, *OTHERS.get(make.__name__, (0.1,))),
+    ),
+    *alike(
+        "samplers",
+        ("rwm", "mala", "langevin", "hmc"),
+        *[(v, f"step_size…above 0…{v}") for v in SCALES],
+        ("0.1", TypeError, "step_size…number…'0.1'"),
+        call=lambda make, v: make(flat, v, *OTHERS.get(make.__name__, ())[1:]),
+    ),
+    *alike(
+        "samplers",
+        ("pcn", "pcnl"),
+        *[(flat, v, f"step_size…(0, 1]…{v}") for v in [0.0, 1.1, -0.5, math.nan]],
+        (flat, "0.1", TypeError, "step_size…number…'0.1'"),
+    ),
     *refused(
         "samplers.langevin",
         *[(flat, 0.1, v, f"damping…(0, 1]…{v}") for v in [0.0, 1.5, -1.0]],

@@ -38,6 +38,7 @@ def unreported():
 
 
 ROWS = [
+    *refused("widebnn.keep_compiled", (kw(max_mib=0), "max_mib…at least 1…0")),
     *refused("automatic.auto", ("pcn", TypeError, "target…widebnn.targets…str")),
     *refused(
         "sampling.sample",

@@ -10,7 +10,7 @@ from flax import nnx
 
 import widebnn as wb
 
-from .rows import KEY, RNGS, X_NAN, Images, X, Y, kw, refused
+from .rows import KEY, RNGS, X_NAN, Images, X, Y, alike, kw, refused
 
 
 def fit(model=None, x=X, y=Y, **options):
@@ -66,7 +66,11 @@ ROWS = [
         ({"rng_key": 0}, TypeError, "rng_key…jax.random.key…0"),
         ({"model": jnp.tanh}, TypeError, "model…nnx.Module…PjitFunction"),
         ({"checkpoint": "runs"}, TypeError, "checkpoint…widebnn.Checkpoint…'runs'"),
-        ({"local": True, "model": nnx.Linear(3, 2, rngs=RNGS)}, TypeError, "local…kernel"),
+        (
+            {"local": True, "model": nnx.Linear(3, 2, param_dtype=X.dtype, rngs=RNGS)},
+            TypeError,
+            "local…kernel",
+        ),
         call=lambda o: fit(**o),
     ),
     *refused(
@@ -84,16 +88,13 @@ ROWS = [
         (X_NAN, {}, "x…finite"),
         call=lambda x, o: wb.vi.predict(KEY, fitted(), x, **o),
     ),
-    *[
-        row
-        for name, f in [("elbo", wb.vi.elbo), ("expectation", wb.vi.expectation)]
-        for row in refused(
-            f"vi.{name}",
-            ({"num_samples": 0}, "num_samples…at least 1…0"),
-            ({"num_samples": 1, "antithetic": True}, "num_samples…even…1"),
-            call=lambda o, f=f: f(KEY, a_posterior(), sum_of_weights, **o),
-        )
-    ],
+    *alike(
+        "vi",
+        ("elbo", "expectation"),
+        ({"num_samples": 0}, "num_samples…at least 1…0"),
+        ({"num_samples": 1, "antithetic": True}, "num_samples…even…1"),
+        call=lambda estimate, o: estimate(KEY, a_posterior(), sum_of_weights, **o),
+    ),
     *refused(
         "vi.elbo",
         (
@@ -101,17 +102,14 @@ ROWS = [
             "temperature…0 or above…-0.5",
         ),
     ),
-    *[
-        row
-        for name, f in [("kl_divergence", wb.vi.kl_divergence), ("kl_per_leaf", wb.vi.kl_per_leaf)]
-        for row in refused(
-            f"vi.{name}",
-            (-0.2, "prior_variance…above 0…-0.2"),
-            ({"w": 0.2, "b": 0.2}, "prior_variance…each leaf"),
-            ({"w": math.inf}, "prior_variance…above 0…inf"),
-            call=lambda v, f=f: f(a_posterior(), v),
-        )
-    ],
+    *alike(
+        "vi",
+        ("kl_divergence", "kl_per_leaf"),
+        (-0.2, "prior_variance…above 0…-0.2"),
+        ({"w": 0.2, "b": 0.2}, "prior_variance…each leaf"),
+        ({"w": math.inf}, "prior_variance…above 0…inf"),
+        call=lambda divergence, v: divergence(a_posterior(), v),
+    ),
     *refused("vi.mean_field", (jnp.ones(2), -1.0, "std…above 0…-1.0")),
     *refused("vi.gaussian", (0.0, "noise_std…above 0…0.0")),
     *refused("vi.cross_entropy", (X, jnp.zeros(3, int), "labels…(4,)…(3,)")),

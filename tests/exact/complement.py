@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from .dkwm import assert_distributed
 
@@ -18,11 +18,11 @@ def assert_new_inputs_see_the_prior(rotated, problem, embedding):
     For one hidden layer of erf units, in the parametrisation of `networks.problem`.
     """
     position = rotated.draw_prior(jax.random.key(0))
-    layer = rotated.inner(position)["layers"][0]
+    layer = jax.device_get(rotated.inner(position)["layers"][0])
     keys = jax.random.split(jax.random.key(1), NUM_DRAWS)
     psi = np.asarray(jax.jit(jax.vmap(lambda key: embedding(position, key)))(keys))
     width = psi.shape[2] - 1
-    f = jax.scipy.special.erfinv(psi[:, :, :width] * math.sqrt(width))
+    f = special.erfinv(psi[:, :, :width] * math.sqrt(width))
     x, scale = np.asarray(problem.x_new), math.sqrt(2 / problem.x_new.shape[1])
     seen = x @ rotated.basis
     unseen = np.linalg.norm(x - seen @ rotated.basis.T, axis=1)

@@ -17,41 +17,37 @@ def network(out_features=1):
     return wb.BNN(wb.models.FCN(1, width=8, depth=1, rngs=nnx.Rngs(0)), out_features, noise_std=0.3)
 
 
-def predictions(kind, x):
-    """Of each model, at new inputs with fractions."""
-    bnn = network(2 if kind == "categorical" else 1)
-    if kind == "gaussian_process":
-        return wb.nngp.gaussian_process(wb.nngp.nngp_kernel(bnn), x, Y, 0.3).mean(X_NEW)
-    if kind == "categorical":
-        target = wb.targets.categorical(bnn, x, (np.asarray(X) > 0).astype(int)[:, 0])
-        return target.predictive_probabilities(X_NEW)(target.draw_prior(jax.random.key(0)))
-    if kind == "rotated":
-        target = wb.targets.rotated(wb.targets.marginal(bnn, x, Y))
-    else:
-        target = getattr(wb.targets, kind)(bnn, x, Y)
-    return target.predictive_mean(X_NEW)(target.draw_prior(jax.random.key(0)))
+MODELS = {
+    "standard": lambda x: wb.targets.standard(network(), x, Y),
+    "repriorised": lambda x: wb.targets.repriorised(network(), x, Y),
+    "marginal": lambda x: wb.targets.marginal(network(), x, Y),
+    "jacobian": lambda x: wb.targets.jacobian(network(), x, Y),
+    "rotated": lambda x: wb.targets.rotated(wb.targets.marginal(network(), x, Y)),
+    "categorical": lambda x: wb.targets.categorical(network(2), x, (X > 0).astype(int)[:, 0]),
+    "linear": lambda x: wb.targets.linear(x, Y, 0.3),
+    "gaussian_process": lambda x: wb.nngp.gaussian_process(wb.nngp.nngp_kernel(network()), x, Y, 0.3),
+}
 
 
-KINDS = ["standard", "repriorised", "marginal", "rotated", "jacobian", "categorical", "gaussian_process"]
+@pytest.mark.parametrize("kind", MODELS)
+def test_integer_inputs_are_floating_point_numbers(kind):
+    """New inputs take their type."""
+    expected = MODELS[kind](X.astype(float)).x
+    for x in (X, jnp.asarray(X, jnp.int8)):
+        found = MODELS[kind](x).x
+        assert jnp.issubdtype(found.dtype, jnp.floating)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_integer_inputs_predict_as_floats_do(kind):
-    expected = predictions(kind, X.astype(float))
-    assert len(np.unique(np.asarray(expected))) == expected.size  # the three inputs are told apart
-    assert jnp.allclose(predictions(kind, X), expected, atol=1e-5)
-    assert jnp.allclose(predictions(kind, jnp.asarray(X, jnp.int8)), expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("dtype", [bool, np.uint8])
-def test_boolean_and_byte_inputs(dtype):
+@pytest.mark.parametrize("dtype", [int, np.int8, bool, np.uint8])
+def test_predictions_are_those_of_floats(dtype):
     bits = np.array([[0], [1], [1]])
-    at = [network(), bits.astype(dtype), Y[:3]]
-    target = wb.targets.marginal(*at)
-    u = target.draw_prior(jax.random.key(0))
-    expected = wb.targets.marginal(network(), bits.astype(float), Y[:3]).predictive_mean(X_NEW)(u)
-    assert jnp.allclose(target.predictive_mean(X_NEW)(u), expected, atol=1e-5)
+    target, floats = (wb.targets.marginal(network(), bits.astype(dtype), Y[:3]) for dtype in (dtype, float))
+    means = jax.jit(lambda u: [one.predictive_mean(X_NEW)(u) for one in (target, floats)])
+    found, expected = means(target.draw_prior(jax.random.key(0)))
+    assert len(np.unique(expected)) == expected.size  # the three inputs are told apart
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_complex_inputs_are_refused():

@@ -21,7 +21,12 @@ from widebnn.targets._repriorised import Repriorised
 from widebnn.targets._whitened import Whitened
 from widebnn.tree import half_square_difference, normal_like
 
-from ..exact.change_of_variables import assert_density, log_density_of_inner, log_density_of_map
+from ..exact.change_of_variables import (
+    assert_same_density,
+    log_density_of_inner,
+    log_density_of_map,
+    log_density_of_readout_map,
+)
 from ..exact.complement import assert_new_inputs_see_the_prior
 from ..exact.importance import assert_exact, solved
 from ..exact.likelihoods import LIKELIHOODS
@@ -177,31 +182,44 @@ class NoiseOfRegression(StudentT):
         return jnp.sum(jax.scipy.stats.norm.logpdf(self.y, f, self.scale), axis=1)
 
 
-def non_gaussian(which="softmax", kind=NonGaussian, affine=Laplace, likelihood=lambda right: right):
-    tiny = problem(out_features=3, n=4)
-    exact = LIKELIHOODS[which]
-    likelihood = likelihood(exact.target(tiny).likelihood)
-    broken = kind(tiny.bnn, tiny.x, likelihood, lambda psi: affine(psi, likelihood, 2))
-    assert_density(tiny, broken, functools.partial(log_density_of_map, log_joint=exact.log_joint))
+def repriorised(kind=Repriorised, reg=None):
+    """The name of the exact density, and a function that makes the target of a problem."""
+
+    def make(tiny):
+        return kind(tiny.bnn, tiny.x, tiny.y, reg=tiny.bnn.noise_std**2 if reg is None else reg)
+
+    return f"repriorised at {reg}", make
 
 
-def change_of_variables(kind, reg=None, **options):
-    tiny = problem(**({"widths": (4,), "out_features": 2} | options))
-    reg = tiny.bnn.noise_std**2 if reg is None else reg
-    assert_density(tiny, kind(tiny.bnn, tiny.x, tiny.y, reg=reg), log_density_of_map)
+def jacobian(kind=JacobianMapWithout):
+    return "jacobian", lambda tiny: kind(tiny.bnn, tiny.x, tiny.y, reg=0.5)
 
 
-def evidence(kind):
-    tiny = problem(out_features=2)
-    assert_density(tiny, kind(tiny.bnn, tiny.x, tiny.y), log_density_of_inner)
+def marginal(kind=Marginal):
+    return "marginal", lambda tiny: kind(tiny.bnn, tiny.x, tiny.y)
 
 
 def in_blocks(broken):
     """The marginal target by blocks of 2 of its 5 observations, with another sum over them."""
-    tiny = problem(widths=(2,), out_features=2)
-    target = Marginal(tiny.bnn, tiny.x, tiny.y, "feature", 2)
-    with mock.patch.object(blocks.Rows, "sum", broken):
-        assert_density(tiny, target, log_density_of_inner)
+
+    class Blocked(Marginal):
+        def potential(self, position):
+            with mock.patch.object(blocks.Rows, "sum", broken):
+                return super().potential(position)
+
+    return "marginal", lambda tiny: Blocked(tiny.bnn, tiny.x, tiny.y, "feature", 2)
+
+
+def non_gaussian(which="softmax", kind=NonGaussian, affine=Laplace, likelihood=lambda right: right):
+    def make(tiny):
+        observed = likelihood(LIKELIHOODS[which].target(tiny).likelihood)
+        return kind(tiny.bnn, tiny.x, observed, lambda psi: affine(psi, observed, 2))
+
+    return which, make
+
+
+def student(right):
+    return right.y, right.degrees, right.scale
 
 
 def last_block_counted_twice(rows, of_block):
@@ -252,42 +270,78 @@ def draw_per_batch(embedding_at=EMBEDDING_AT):
         assert_batches_share_a_draw(target, tiny.x_new)
 
 
-POTENTIALS = {
-    "blocks: rows of the last one counted twice": lambda: in_blocks(last_block_counted_twice),
-    "blocks: the last one left out": lambda: in_blocks(last_block_left_out),
-    "−log p(y | T(φ)) used as U": lambda: change_of_variables(LikelihoodOfMap),
-    "−log p(y | T(φ)) used as U, other λ": lambda: change_of_variables(LikelihoodOfMap, reg=0.5),
-    "log-Jacobian missing": lambda: change_of_variables(WithoutLogJacobian),
-    "log-Jacobian missing, other λ": lambda: change_of_variables(WithoutLogJacobian, reg=0.5),
-    "log-Jacobian of the wrong sign": lambda: change_of_variables(JacobianOfWrongSign),
-    "log det halved": lambda: change_of_variables(HalfLogDeterminant),
-    "log det of the wrong sign": lambda: change_of_variables(LogDeterminantOfWrongSign),
-    "printed sign of eq. (5)": lambda: change_of_variables(PrintedSign),
-    "readout bias forgotten in the map": lambda: change_of_variables(BiasForgotten),
-    "potential of σ² with the map of λ": lambda: change_of_variables(SigmaForReg, reg=0.5),
-    "printed sign of eq. (5), marginal": lambda: evidence(MarginalPrintedSign),
-    "log det counted once for two outputs": lambda: evidence(OneOutputOnly),
-    "R: log-determinant missing": lambda: change_of_variables(WithoutDeterminantOfR, reg=0.5),
-    "R: log-determinant of the wrong sign": lambda: change_of_variables(DeterminantOfRWrongSign, reg=0.5),
-    "R: prior term missing": lambda: change_of_variables(WithoutPriorOfR, reg=0.5),
-    "R: determinant as if f were linear": lambda: change_of_variables(DeterminantOfFirstFactor, reg=0.5),
+FACTORS = {
     "whitened: factor transposed": factor(lambda *of: ROOT(*of).T),
     "whitened: bias forgotten in K": factor(lambda scaled, bias_std: ROOT(scaled, 0.0)),
     "whitened: K of other activations": factor(stale),
-    "softmax: log-Jacobian missing": lambda: non_gaussian(kind=MapWithoutLogJacobian),
-    "softmax: prior term missing": lambda: non_gaussian(kind=MapWithoutPriorOfW),
-    "softmax: Jacobian of an earlier Newton step": lambda: non_gaussian(affine=JacobianOfAnEarlierStep),
-    "Student: Jacobian of an earlier step": lambda: non_gaussian("student", affine=JacobianOfAnEarlierStep),
-    "Bernoulli: zeros say nothing": lambda: non_gaussian(
-        "bernoulli", likelihood=lambda right: SignForgotten(right.y)
-    ),
-    "Student: σ forgotten": lambda: non_gaussian(
-        "student", likelihood=lambda right: ScaleForgotten(right.y, right.degrees, right.scale)
-    ),
-    "Student: Gaussian noise": lambda: non_gaussian(
-        "student", likelihood=lambda right: NoiseOfRegression(right.y, right.degrees, right.scale)
-    ),
 }
+BROKEN = {
+    "blocks: rows of the last one counted twice": in_blocks(last_block_counted_twice),
+    "blocks: the last one left out": in_blocks(last_block_left_out),
+    "−log p(y | T(φ)) used as U": repriorised(LikelihoodOfMap),
+    "−log p(y | T(φ)) used as U, other λ": repriorised(LikelihoodOfMap, reg=0.5),
+    "log-Jacobian missing": repriorised(WithoutLogJacobian),
+    "log-Jacobian missing, other λ": repriorised(WithoutLogJacobian, reg=0.5),
+    "log-Jacobian of the wrong sign": repriorised(JacobianOfWrongSign),
+    "log det halved": repriorised(HalfLogDeterminant),
+    "log det of the wrong sign": repriorised(LogDeterminantOfWrongSign),
+    "printed sign of eq. (5)": repriorised(PrintedSign),
+    "readout bias forgotten in the map": repriorised(BiasForgotten),
+    "potential of σ² with the map of λ": repriorised(SigmaForReg, reg=0.5),
+    "printed sign of eq. (5), marginal": marginal(MarginalPrintedSign),
+    "log det counted once for two outputs": marginal(OneOutputOnly),
+    "R: log-determinant missing": jacobian(WithoutDeterminantOfR),
+    "R: log-determinant of the wrong sign": jacobian(DeterminantOfRWrongSign),
+    "R: prior term missing": jacobian(WithoutPriorOfR),
+    "R: determinant as if f were linear": jacobian(DeterminantOfFirstFactor),
+    "softmax: log-Jacobian missing": non_gaussian(kind=MapWithoutLogJacobian),
+    "softmax: prior term missing": non_gaussian(kind=MapWithoutPriorOfW),
+    "softmax: Jacobian of an earlier Newton step": non_gaussian(affine=JacobianOfAnEarlierStep),
+    "Student: Jacobian of an earlier step": non_gaussian("student", affine=JacobianOfAnEarlierStep),
+    "Bernoulli: zeros say nothing": non_gaussian("bernoulli", likelihood=lambda y: SignForgotten(y.y)),
+    "Student: σ forgotten": non_gaussian("student", likelihood=lambda y: ScaleForgotten(*student(y))),
+    "Student: Gaussian noise": non_gaussian("student", likelihood=lambda y: NoiseOfRegression(*student(y))),
+}
+RIGHT = {
+    "repriorised": repriorised(reg=0.5),
+    "repriorised_at_noise": repriorised(),
+    "jacobian": jacobian(),
+    "softmax": non_gaussian(),
+    "bernoulli": non_gaussian("bernoulli"),
+    "student": non_gaussian("student"),
+    "marginal": marginal(),
+    "blocks": in_blocks(RIGHT_SUM),
+}
+
+
+@functools.cache
+def log_densities():
+    """The exact ones, and those of all targets, broken and right, at four positions by one program.
+
+    Broken targets that share a map are held against one exact density, that of the right target of the map.
+    """
+    tiny = problem(out_features=2)
+    made = {name: (of, make(tiny)) for name, (of, make) in (BROKEN | RIGHT).items()}
+    right = {of: make(tiny) for of, make in reversed(RIGHT.values())}
+
+    def exact(of, target, position):
+        if of == "marginal":
+            return log_density_of_inner(tiny, target, position)
+        if of in LIKELIHOODS:
+            return log_density_of_readout_map(tiny, target, position, LIKELIHOODS[of].log_joint)
+        return log_density_of_map(tiny, target, position)
+
+    def at(key):
+        positions = {of: target.draw_prior(key) for of, target in right.items()}
+        wanted = {of: exact(of, target, positions[of]) for of, target in right.items()}
+        found = {name: target.logdensity(positions[of]) for name, (of, target) in made.items()}
+        return {name: (found[name], wanted[of]) for name, (of, _) in made.items()}
+
+    return jax.device_get(jax.jit(jax.vmap(at))(jax.random.split(jax.random.key(0), 4)))
+
+
+def potential(name):
+    return lambda: assert_same_density(*log_densities()[name])
 
 
 def complement_at_scale(scale):
@@ -350,21 +404,15 @@ RESTORED = {
 
 
 test_bug_is_caught = caught(
-    ("potential", "where .* is right", POTENTIALS),
+    ("potential", "where .* is right", FACTORS | {bug: potential(bug) for bug in BROKEN}),
     ("restored", "law of new inputs is another|batches see different networks", RESTORED),
     ("prediction", "CDFs differ by|off by .* standard errors", PREDICTIONS),
 )
 
 test_right_one_of_the_same_make_passes = passed(
-    repriorised=lambda: change_of_variables(Repriorised, reg=0.5),
-    jacobian=lambda: change_of_variables(JacobianMapWithout, reg=0.5),
+    **{name: potential(name) for name in RIGHT},
     whitened=factor(ROOT),
     restored=assert_new_inputs_see_the_prior_of_the_complement,
     batches=draw_per_batch,
-    softmax=non_gaussian,
-    bernoulli=lambda: non_gaussian("bernoulli"),
-    student=lambda: non_gaussian("student"),
-    marginal=lambda: evidence(Marginal),
-    blocks=lambda: in_blocks(RIGHT_SUM),
     complement=lambda: complement_at_scale(1.0),
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from flax import nnx
 from jax.flatten_util import ravel_pytree
-from jax.scipy.stats import multivariate_normal
+from scipy import stats
 
 import widebnn as wb
 from widebnn import samplers, targets
@@ -19,25 +19,32 @@ def observed():
     return scales.data(n=5)
 
 
-@pytest.mark.parametrize(("n", "width"), [(4, 9), (9, 4), (5, 5)])
-@pytest.mark.parametrize("space", ["data", "feature"])
-def test_spectrum_gives_the_evidence_at_every_scale(n, width, space):
-    rng = np.random.default_rng(0)
-    psi, y = jnp.asarray(rng.normal(size=(n, width))), jnp.asarray(rng.normal(size=(n, 2)))
-    eigen = targets.spectrum(psi, y, space)
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    "psi",
+    [
+        pytest.param(RNG.normal(size=(4, 9)), id="wide"),
+        pytest.param(RNG.normal(size=(9, 4)), id="narrow"),
+        # eigenvalues of 0, in either space: their directions are noise alone
+        pytest.param(
+            np.repeat(RNG.normal(size=(4, 2)), 2, axis=0) @ RNG.normal(size=(2, 6)), id="equal rows, columns"
+        ),
+    ],
+)
+def test_spectrum_gives_the_evidence_at_every_scale(psi):
+    y = np.random.default_rng(1).normal(size=(len(psi), 2))
+
+    @jax.jit
+    def potentials(scale, noise_std):
+        spectra = [targets.spectrum(jnp.asarray(psi), jnp.asarray(y), space) for space in ("data", "feature")]
+        exact = targets.readout_posterior(scale * psi, jnp.asarray(y), noise_std**2, "data").potential()
+        return exact, [eigen.potential(scale, noise_std) for eigen in spectra]
+
     for scale, noise_std in ((1.0, 0.3), (0.2, 1.5), (3.0, 0.05)):
-        exact = targets.readout_posterior(scale * psi, y, noise_std**2).potential()
-        np.testing.assert_allclose(eigen.potential(scale, noise_std), exact, rtol=1e-9)
-
-
-def test_spectrum_of_equal_rows_and_columns():
-    """Eigenvalues of 0, in either space: their directions are noise alone."""
-    rng = np.random.default_rng(0)
-    psi = jnp.asarray(np.repeat(rng.normal(size=(4, 2)), 2, axis=0) @ rng.normal(size=(2, 6)))
-    y = jnp.asarray(rng.normal(size=(8, 1)))
-    exact = targets.readout_posterior(psi, y, 0.01, "data").potential()
-    for space in ("data", "feature"):
-        np.testing.assert_allclose(targets.spectrum(psi, y, space).potential(1.0, 0.1), exact, rtol=1e-8)
+        exact, found = potentials(scale, noise_std)
+        np.testing.assert_allclose(found, [exact, exact], rtol=1e-8)
 
 
 @pytest.mark.slow
@@ -69,8 +76,11 @@ def test_potential_is_minus_the_log_evidence(observed):
     }
     assert target.scales(position).keys() == s.keys()
     psi = scales.embedding((kernel, bias, s), observed.x)
-    covariance = psi @ psi.T + s["noise_std"] ** 2 * jnp.eye(len(psi))
-    exact = -multivariate_normal.logpdf(observed.y[:, 0], jnp.zeros(len(psi)), covariance)
+    psi = np.asarray(psi)
+    law = stats.multivariate_normal(
+        np.zeros(len(psi)), psi @ psi.T + float(s["noise_std"]) ** 2 * np.eye(len(psi))
+    )
+    exact = -law.logpdf(observed.y[:, 0])
     np.testing.assert_allclose(target.potential(position), exact, rtol=1e-10)
 
 
@@ -93,21 +103,33 @@ def test_one_scale_alone(observed, names):
     position = target.draw_prior(jax.random.key(0))
     assert set(position.scales) | set(position.readout_scales) == set(names)
     kernel = scales.sampler_of(target)
-    state, _ = kernel.step(jax.random.key(1), kernel.init(position))
-    assert jnp.isfinite(target.potential(state.position))
-    assert target.scale(names[0])(state.position) != target.scale(names[0])(position)
+
+    @jax.jit
+    def moved(position):
+        state, _ = kernel.step(jax.random.key(1), kernel.init(position))
+        return target.potential(state.position), [
+            target.scale(names[0])(u) for u in (position, state.position)
+        ]
+
+    potential, (before, after) = moved(position)
+    assert np.isfinite(potential) and before != after
 
 
 @pytest.mark.slow
 def test_predictions_are_those_of_the_target_at_the_scales(observed):
     target = scales.target_of(observed.x, observed.y)
     position, key = target.draw_prior(jax.random.key(0)), jax.random.key(1)
-    here = target.at(position)
-    for name in ("output", "predictive_mean", "predictive_covariance", "predictive_draw"):
-        found = getattr(target, name)(observed.x_new)(position, key)
-        np.testing.assert_array_equal(found, getattr(here, name)(observed.x_new)(position.network, key))
-    theta = target.to_parameters(position, key)
-    assert theta.readout.shape == (4, 1)
+    names = ("output", "predictive_mean", "predictive_covariance", "predictive_draw")
+
+    @jax.jit
+    def both(position, key):
+        here = target.at(position)
+        whole = [getattr(target, name)(observed.x_new)(position, key) for name in names]
+        return whole, [getattr(here, name)(observed.x_new)(position.network, key) for name in names]
+
+    for found, wanted in zip(*both(position, key), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    assert jax.eval_shape(target.to_parameters, position, key).readout.shape == (4, 1)
 
 
 @pytest.mark.slow
@@ -119,13 +141,15 @@ def test_limiting_scales_maximise_the_evidence(observed):
     found = target.limiting_scales()
     bnn = target.median.bnn
 
+    @jax.jit
+    @jax.vmap
     def loss(u):
-        noise_std = 0.4 * np.exp(u)
+        noise_std = 0.4 * jnp.exp(u)
         process = wb.nngp.gaussian_process(wb.nngp.nngp_kernel(bnn), observed.x, observed.y, noise_std)
-        return u**2 / 2 - float(process.log_marginal_likelihood())
+        return u**2 / 2 - process.log_marginal_likelihood()
 
     grid = np.linspace(-3, 3, 601)
-    best = grid[np.argmin([loss(u) for u in grid])]
+    best = grid[np.argmin(loss(grid))]
     assert abs(found.mean["readout_scales"]["noise_std"] - best) < 0.02
     start = target.draw_start(jax.random.key(0), found)
     assert jnp.isfinite(target.potential(start))
@@ -144,11 +168,13 @@ def test_limit_has_the_curvature_of_the_evidence(observed):
         return jnp.sum(u**2) / 2 - process.log_marginal_likelihood()
 
     mode, unravel = ravel_pytree(found.mean)
-    assert jnp.abs(jax.grad(loss)(mode)).max() < 1e-3
-    values, vectors = jnp.linalg.eigh(jax.hessian(loss)(mode))
-    wanted = vectors / jnp.maximum(values, 1.0)[None, :] @ vectors.T
-    np.testing.assert_allclose(found.factor @ found.factor.T, wanted, rtol=0.02, atol=0.01)
-    assert jnp.linalg.eigvalsh(found.factor @ found.factor.T).max() < 1 + 1e-6
+    slope, curvature = jax.jit(lambda u: (jax.grad(loss)(u), jax.hessian(loss)(u)))(mode)
+    assert np.abs(slope).max() < 1e-3
+    values, vectors = np.linalg.eigh(curvature)
+    wanted = vectors / np.maximum(values, 1.0) @ vectors.T
+    covariance = np.asarray(found.factor) @ np.asarray(found.factor).T
+    np.testing.assert_allclose(covariance, wanted, rtol=0.02, atol=0.01)
+    assert np.linalg.eigvalsh(covariance).max() < 1 + 1e-6
 
 
 @pytest.mark.slow
@@ -169,7 +195,11 @@ def test_scales_at_which_the_potential_fails_are_left_alone(observed):
         state, _ = kernel.step(key, state)
         return state, target.scale("noise_std")(state.position)
 
-    _, found = jax.lax.scan(step, kernel.init(start), jax.random.split(jax.random.key(1), 100))
+    @jax.jit
+    def run(start, keys):
+        return jax.lax.scan(step, kernel.init(start), keys)[1]
+
+    found = run(start, jax.random.split(jax.random.key(1), 100))
     assert found.min() >= 0.4
     assert len(np.unique(found)) > 20
 
