@@ -113,7 +113,7 @@ def test_checkpoint_of_other_data_or_another_temperature_is_refused(tmp_path):
     of_classes(Everything(), 1, checkpoint=checkpoint)
     with pytest.raises(ValueError, match="the data.*have changed"):
         of_classes(Everything(), 1, checkpoint=checkpoint, y=1 - LABELS)
-    with pytest.raises(ValueError, match="has changed"):
+    with pytest.raises(ValueError, match="temperature was 1.0 and is now 0.5"):
         of_classes(Everything(), 1, checkpoint=checkpoint, temperature=0.5)
 
 

@@ -81,12 +81,13 @@ class Minibatch(NamedTuple):
 Terms = tuple[Array, Array]
 """The expected log likelihood and the weighted KL divergence."""
 
-Step = Callable[[Carry, Minibatch], tuple[Carry, Terms]]
+Step = Callable[[Array, Carry, Minibatch], tuple[Carry, Terms]]
+"""A step of (η, carry, minibatch)."""
 
 
 def fit(
     rng_key: Key[Array, ""],
-    model: nnx.Module | nn.Module | BNN | Embedding,
+    model: nnx.Module | nn.Module | BNN | Embedding | Network,
     x: Inputs,
     y: Shaped[Array | np.ndarray, "n ..."],
     loss: Loss,
@@ -117,7 +118,8 @@ def fit(
     rng_key
         Key of all randomness.
     model
-        As in `widebnn.vi.network`; the means of q start at its parameters.
+        As in `widebnn.vi.network`; the means of q start at its parameters. Fits of one `Network` share their
+        compiled programs.
     x, y
         Inputs (n, ...) and what `loss` compares outputs with: labels (n,) or targets (n, d_out).
     loss
@@ -178,23 +180,28 @@ def fit(
     init_key, run_key = jax.random.split(rng_key)
     taken = network(model, x[:batch_size], init_key)
     _check_labels(taken, x, y, loss)
-    posterior = mean_field(taken.weights, initial_std)
-    prior_variances(posterior, prior_variance)
-    draws = {"num_samples": num_samples, "antithetic": antithetic, "local": local}
-    _check_layers(taken, posterior, x[:batch_size], y[:batch_size], loss, draws)
 
-    step = _step(taken, x, y, loss, optimiser, num_batches, temperature, prior_variance, draws, augment)
+    @jax.jit
+    def start(weights, point, state):
+        posterior = mean_field(weights, initial_std)
+        carry = Carry(posterior, point, state, optimiser.init((posterior, point)), jnp.asarray(0))
+        return jax.tree.map(jnp.copy, carry)  # an epoch uses up what it is given
+
+    carry = start(taken.weights, taken.point, taken.state)
+    prior_variances(carry.posterior, prior_variance)
+    draws = {"num_samples": num_samples, "antithetic": antithetic, "local": local}
+    _check_layers(taken, carry.posterior, x[:batch_size], y[:batch_size], loss, draws)
+
+    step = _step(taken, x, y, loss, optimiser, num_batches, prior_variance, draws, augment)
     epoch = _epoch(step, run_key, len(x), batch_size, kl_weights(num_batches, weighting))
-    optimiser_state = optimiser.init((posterior, taken.point))
-    carry = Carry(posterior, taken.point, taken.state, optimiser_state, jnp.asarray(0))
-    carry = jax.tree.map(jnp.copy, carry)  # an epoch uses up what it is given
-    program = Program(epoch, carry, donate=0)
+    program = Program(epoch, carry, jnp.asarray(temperature, float), donate=0)
 
     kept, store = Kept(carry, [], 0.0), None
     if checkpoint is not None:
         configuration = {
             "rng_key": f"{jax.random.key_impl(rng_key)} {jax.random.key_data(rng_key)}",
             "batch_size": batch_size,
+            "temperature": float(temperature),
             "weights": str(jax.tree.map(jnp.shape, taken.weights)),
         }
         store = Store(checkpoint, identity(configuration, program.text, program.constants))
@@ -213,14 +220,13 @@ def _step(
     loss: Loss,
     optimiser: optax.GradientTransformation,
     num_batches: int,
-    temperature: Number,
     prior_variance: Variances,
     draws: dict[str, Any],
     augment: Callable[[Key[Array, ""], Array], Array] | None,
 ) -> Step:
     """A descent step on the objective of a minibatch, which also returns the two terms of its ELBO."""
 
-    def step(carry: Carry, minibatch: Minibatch) -> tuple[Carry, Terms]:
+    def step(temperature: Array, carry: Carry, minibatch: Minibatch) -> tuple[Carry, Terms]:
         augment_key, draw_key = jax.random.split(minibatch.rng_key)
         inputs, targets = x[minibatch.rows], y[minibatch.rows]
         inputs = inputs if augment is None else augment(augment_key, inputs)
@@ -235,7 +241,7 @@ def _step(
             expected, state = expectation(draw_key, posterior, log_likelihoods, **draws)
             log_likelihood = jnp.sum(jnp.where(minibatch.counts, expected, 0))
             kl = minibatch.kl_weight * kl_divergence(posterior, prior_variance)
-            negative = -num_batches / len(x) * (log_likelihood - temperature * kl)
+            negative = -num_batches / len(x) * (log_likelihood - temperature.astype(kl.dtype) * kl)
             return negative, (state, (log_likelihood, kl))
 
         trained = carry.posterior, carry.point
@@ -250,16 +256,17 @@ def _step(
 
 def _epoch(
     step: Step, run_key: Key[Array, ""], n: int, batch_size: int, weights_of_kl: Float[Array, "num_batches"]
-) -> Callable[[Carry], tuple[Carry, Terms]]:
+) -> Callable[[Carry, Array], tuple[Carry, Terms]]:
     """A pass over n observations in a new order, which also returns the sums of both terms."""
     num_batches = len(weights_of_kl)
 
-    def epoch(carry: Carry) -> tuple[Carry, Terms]:
+    def epoch(carry: Carry, temperature: Array) -> tuple[Carry, Terms]:
         order_key, step_key = jax.random.split(jax.random.fold_in(run_key, carry.epoch))
         order = jnp.resize(jax.random.permutation(order_key, n), (num_batches, batch_size))
         counts = jnp.arange(num_batches * batch_size).reshape(order.shape) < n
         keys = jax.random.split(step_key, num_batches)
-        carry, terms = jax.lax.scan(step, carry, Minibatch(order, counts, weights_of_kl, keys))
+        minibatches = Minibatch(order, counts, weights_of_kl, keys)
+        carry, terms = jax.lax.scan(functools.partial(step, temperature), carry, minibatches)
         return carry._replace(epoch=carry.epoch + 1), jax.tree.map(lambda term: term.sum()[None], terms)
 
     return epoch
@@ -287,7 +294,7 @@ def _run(
     is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"  # which tqdm forgets in notebooks
     with tqdm(total=num_epochs, initial=done, unit="epoch", disable=is_silent) as bar:
         for number in range(done + 1, num_epochs + 1):
-            carry, of_epoch = program(carry)
+            carry, of_epoch = program(carry, temperature)
             terms.append(jax.tree.map(np.asarray, of_epoch))
             log_likelihood, kl = terms[-1]
             value = Elbo(log_likelihood, kl, temperature).value.item()
@@ -334,8 +341,9 @@ def _check_labels(taken: Network, x: Array, y: Array, loss: Loss) -> None:
     if loss is not cross_entropy:
         return
     num_classes = jax.eval_shape(taken, taken.weights, x[:1]).shape[1]
-    if not 0 <= y.min() <= y.max() < num_classes:
-        raise ValueError(f"y must be labels 0 to {num_classes - 1}; got {y.min()} to {y.max()}")
+    labels = np.asarray(y)
+    if not 0 <= labels.min() <= labels.max() < num_classes:
+        raise ValueError(f"y must be labels 0 to {num_classes - 1}; got {labels.min()} to {labels.max()}")
 
 
 def _check_layers(taken, posterior, x, y, loss, draws):

@@ -50,7 +50,9 @@ class Network:
         return lambda weights: -jnp.sum(loss(self(weights, x), y))
 
 
-def network(model: nnx.Module | nn.Module | BNN | Embedding, x: Inputs, rng_key: Key[Array, ""]) -> Network:
+def network(
+    model: nnx.Module | nn.Module | BNN | Embedding | Network, x: Inputs, rng_key: Key[Array, ""]
+) -> Network:
     """Split a model into weights, point estimates and state.
 
     Parameters
@@ -61,7 +63,7 @@ def network(model: nnx.Module | nn.Module | BNN | Embedding, x: Inputs, rng_key:
         module may hold BatchNorm and Dropout, though with them the outputs are not a function of one input
         and the weights: they also depend on the batch or on chance, there is no likelihood, and what is
         maximised is not a lower bound on any evidence. Huix et al. (2022) train in this way.
-        `widebnn.targets` refuses such modules.
+        `widebnn.targets` refuses such modules. What this function returned is returned as it is.
     x
         Inputs (n, ...), of which only shape and dtype are used.
     rng_key
@@ -84,6 +86,8 @@ def network(model: nnx.Module | nn.Module | BNN | Embedding, x: Inputs, rng_key:
             taken = _pure(model, normal_like(rng_key, model.template(x)))
         case Embedding():
             taken = _pure(model.apply, normal_like(rng_key, model.template))
+        case Network():
+            taken = model
         case _:
             raise TypeError(
                 "model must be a flax.nnx.Module, a flax.linen.Module, a widebnn.BNN or an Embedding; "
