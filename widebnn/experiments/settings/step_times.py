@@ -50,7 +50,7 @@ def _steps_in(milliseconds: float, clock: Callable[[int], float]) -> int:
 
 def _clock(sampler: Sampler, start: Position) -> Callable[[int], float]:
     rng_key = jax.random.key(0)
-    state = sampler.init(start, rng_key)
+    state = jax.jit(sampler.init)(start, rng_key)
 
     def steps(state, num_steps):
         def step(i, state):

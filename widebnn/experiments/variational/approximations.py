@@ -271,7 +271,8 @@ def _reparametrised_prior(rng_key: Key[Array, ""], problem: Problem, config: App
         prior_key, key = jax.random.split(key)
         return predict(target.draw_prior(prior_key), key)
 
-    return _unpacked(np.asarray(jax.lax.map(draw, jax.random.split(rng_key, config.num_draws))))
+    draws = jax.jit(lambda keys: jax.lax.map(draw, keys))(jax.random.split(rng_key, config.num_draws))
+    return _unpacked(np.asarray(draws))
 
 
 def _given_inner(target, problem: Problem):
@@ -316,8 +317,8 @@ def _ensemble(rng_key: Key[Array, ""], problem: Problem, config: Approximations)
         (theta, _), _ = jax.lax.scan(step, (start, optimiser.init(start)), length=config.num_epochs)
         return problem.bnn(theta, problem.x_test)
 
-    train = jax.jit(train)
-    return _of_functions([train(key) for key in jax.random.split(rng_key, config.num_members)], problem)
+    keys = jax.random.split(rng_key, config.num_members)
+    return _of_functions(jax.jit(lambda keys: jax.lax.map(train, keys))(keys), problem)
 
 
 def _variational(
@@ -339,15 +340,21 @@ def _variational(
         initial_std=config.initial_std,
         progress=False,
     )
-    predict = jax.jit(lambda key: problem.bnn(fitted.posterior.draw(key), problem.x_test))
-    return _of_functions([predict(key) for key in jax.random.split(draw_key, config.num_draws)], problem)
+    keys = jax.random.split(draw_key, config.num_draws)
+    return _of_functions(_functions(problem.bnn, fitted.posterior, problem.x_test, keys), problem)
+
+
+@partial(jax.jit, static_argnums=0)
+def _functions(bnn: BNN, q: vi.MeanField, x: Float[Array, "n d_in"], keys: Key[Array, " draw"]):
+    """Draws of f(x) under q."""
+    return jax.lax.map(lambda key: bnn(q.draw(key), x), keys)
 
 
 def _optimiser(config: Approximations) -> optax.GradientTransformation:
     return optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.num_epochs))
 
 
-def _of_functions(functions: list[Float[Array, "n k"]], problem: Problem) -> Predictions:
+def _of_functions(functions: Float[Array, "draw n k"], problem: Problem) -> Predictions:
     """Predictions from functions that are drawn whole: what is left is the noise."""
-    mean = np.stack(functions)
+    mean = np.asarray(functions)
     return Predictions(mean, np.full(mean.shape[:2], problem.bnn.noise_std**2, mean.dtype))

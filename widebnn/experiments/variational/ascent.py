@@ -1,11 +1,11 @@
 """What experiments on variational inference share: a curve to fit, an exact ascent, and a random q."""
 
+import functools
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key, PyTree
 from scipy.optimize import minimize
 
@@ -15,7 +15,7 @@ from widebnn._check import at_least
 __all__ = ["curve", "maximise"]
 
 
-def curve(num_train: int) -> tuple[Float[Array, "n 2"], Float[Array, "n 1"]]:
+def curve(num_train: int) -> tuple[Float[np.ndarray, "n 2"], Float[np.ndarray, "n 1"]]:
     """Inputs (t, 1) and targets sin 2t + ½ at equally spaced points t from −2 to 2.
 
     Parameters
@@ -28,8 +28,8 @@ def curve(num_train: int) -> tuple[Float[Array, "n 2"], Float[Array, "n 1"]]:
     ValueError
         If `num_train` is below 1.
     """
-    t = jnp.linspace(-2, 2, at_least(1, num_train=num_train))
-    return jnp.stack([t, jnp.ones(num_train)], axis=1), jnp.sin(2 * t)[:, None] + 0.5
+    t = np.linspace(-2, 2, at_least(1, num_train=num_train))
+    return np.stack([t, np.ones(num_train)], axis=1), np.sin(2 * t)[:, None] + 0.5
 
 
 def random_posterior(
@@ -41,9 +41,10 @@ def random_posterior(
 
 
 def maximise(
-    function: Callable[[PyTree], Float[Array | np.ndarray, ""]],
+    function: Callable[..., Float[Array | np.ndarray, ""]],
     start: PyTree,
     bounds: tuple[PyTree, PyTree] | None = None,
+    args: tuple[PyTree, ...] = (),
 ) -> tuple[PyTree, float]:
     """A local maximum by L-BFGS-B in float64, and its value.
 
@@ -52,11 +53,14 @@ def maximise(
     Parameters
     ----------
     function
-        Takes a pytree like `start`, returns a scalar that JAX can differentiate.
+        Takes a pytree like `start` and `args`, returns a scalar that JAX can differentiate. It is compiled
+        once for all calls with arrays of the same shapes.
     start
         Where the ascent starts.
     bounds
         The lower and the upper bounds, pytrees like `start`.
+    args
+        Further arguments of `function`, such as data and scales.
 
     Raises
     ------
@@ -65,11 +69,29 @@ def maximise(
     """
     if not callable(function):
         raise TypeError(f"function must take a pytree like start and return a scalar; got {function!r}")
-    flat, unravel = ravel_pytree(start)
-    gradient = jax.jit(jax.value_and_grad(lambda z: function(unravel(z))))
-    box = None if bounds is None else tuple(np.asarray(ravel_pytree(corner)[0]) for corner in bounds)
-    found, value = climb(gradient, np.asarray(flat), box)
-    return unravel(jnp.asarray(found)), value
+    leaves, treedef = jax.tree.flatten(start)
+    cuts = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
+
+    def unravel(z):
+        parts = zip(np.split(z, cuts), leaves)
+        return treedef.unflatten([part.reshape(np.shape(leaf)) for part, leaf in parts])
+
+    def gradient(z):
+        value, slope = _value_and_slope(function, unravel(z), args)
+        return value, _ravel(slope)
+
+    box = None if bounds is None else tuple(map(_ravel, bounds))
+    found, value = climb(gradient, _ravel(start), box)
+    return unravel(found), value
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _value_and_slope(function, z, args):
+    return jax.value_and_grad(function)(z, *args)
+
+
+def _ravel(tree: PyTree) -> Float[np.ndarray, " z"]:
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)]).astype(np.float64)
 
 
 def climb(

@@ -133,8 +133,8 @@ def _cross_entropy(config: Collapse, scaling: str, width: int, seed: int) -> Row
 
 def _predicted(
     config: Collapse,
-    x: Float[Array, "n d_in"],
-    gradient: Float[Array, "n d_out"],
+    x: Float[Array | np.ndarray, "n d_in"],
+    gradient: Float[Array | np.ndarray, "n d_out"],
     scaling: str,
     width: int,
     curvature: float,
@@ -151,7 +151,7 @@ def _predicted(
     return float(width * jnp.sum(alpha**2) / (2 * v))
 
 
-def _row(config: Collapse, q: vi.MeanField, x: Float[Array, "n d_in"], scaling: str) -> Row:
+def _row(config: Collapse, q: vi.MeanField, x: Float[Array | np.ndarray, "n d_in"], scaling: str) -> Row:
     prior = vi.mean_field(jax.tree.map(jnp.zeros_like, q.mean), config.prior_variance**0.5)
     mean, variance = vi.output_moments(q, x, scaling=scaling)
     of_prior = vi.output_moments(prior, x, scaling=scaling)

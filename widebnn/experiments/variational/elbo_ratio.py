@@ -22,6 +22,8 @@ DATASETS = {"digits": data.digits, "mnist": data.mnist, "diabetes": data.diabete
 BLOCK = 2_000
 """Observations whose likelihoods are computed at once."""
 
+_mean_field, _kl_divergence = jax.jit(vi.mean_field), jax.jit(vi.kl_divergence)
+
 
 class ElboRatio(Configuration):
     """Where q starts: means of deviation 0.01, all σ = `initial_std`."""
@@ -71,14 +73,14 @@ def elbo_ratio(config: ElboRatio) -> Iterator[Row]:
             for width in config.widths:
                 model = vi.TwoLayer(x.shape[1], width, d_out, scaling=scaling, rngs=nnx.Rngs(config.seed))
                 start = vi.network(model, jnp.asarray(x[:1]), jax.random.key(0))
-                q = vi.mean_field(start.weights, config.initial_std)
+                q = _mean_field(start.weights, config.initial_std)
                 draws = _log_likelihoods(
                     jax.random.key(config.seed), start, q, x, y, loss, config.num_samples
                 )
                 row = {"dataset": name, "scaling": scaling, "width": width}
                 row |= Measure.mean(draws).columns("log_likelihood")
                 for variance in config.prior_variances:
-                    kl = float(vi.kl_divergence(q, variance))
+                    kl = float(_kl_divergence(q, variance))
                     for tau in (None, *config.taus):
                         eta = 1.0 if tau is None else float(vi.temperature(tau, len(x), width))
                         yield row | {

@@ -126,7 +126,9 @@ def differ_by_the_variance(rows: Rows) -> Iterator[Finding]:
 
 
 def neurons(
-    theta: Float[Array | np.ndarray, "N parameters"], x: Float[Array, "n d"], prior_variance: float
+    theta: Float[Array | np.ndarray, "N parameters"],
+    x: Float[Array | np.ndarray, "n d"],
+    prior_variance: float,
 ) -> tuple[Float[Array, "n N"], Float[Array, "n N"], Float[Array, " N"]]:
     """E g, Var g and the KL divergence of neurons θ = (μ_b, ρ_b, μ_a, ρ_a), which are 2d + 2 numbers each."""
     d = x.shape[1]
