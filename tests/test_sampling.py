@@ -226,7 +226,7 @@ def test_data_are_arguments_of_the_program(float32, compiled):
     data = jnp.asarray(np.random.default_rng(0).normal(size=(1_000, 1_000)), jnp.float32)
     target = wb.targets.from_potential(lambda u: jnp.sum((data @ u) ** 2) / 1e3, jnp.zeros(1_000))
     wb.sample(jax.random.key(0), pcn(target.potential, 0.01), target, num_samples=3, progress=False)
-    assert len(compiled) == 3, "where chains start is checked, they start, and they run"
+    assert len(compiled) == 2, "chains start, and they run"
     for text, memory in compiled:
         assert text < 200_000
         assert memory.argument_size_in_bytes > data.nbytes

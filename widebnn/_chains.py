@@ -10,13 +10,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, Key, PyTree
 
 from widebnn import streaming
-from widebnn._compile import Program
-from widebnn._devices import Devices
 from widebnn.samplers._base import AnySampler
 from widebnn.samplers._tuned import StepSize, Tuned
 from widebnn.streaming import Stream, Summary
 
-__all__ = ["Carry", "Chains", "call"]
+__all__ = ["Carry", "Chains", "Keys", "call"]
 
 STATISTICS = {
     "acceptance_rate": "acceptance_rate",
@@ -47,25 +45,21 @@ class Chains(NamedTuple):
     sampler: AnySampler | Tuned
     collect: Mapping[str, Callable[..., Any]]
     streams: Mapping[str, Stream]
-    devices: Devices
 
     def start(self, initial: PyTree, start_keys: Key[Array, " chain"]) -> Carry:
-        """Before the first step. No leaf shares memory with another or with `initial`: chunks use them up."""
+        """The carry before the first step, to be compiled."""
         step_size, sampler = None, self.sampler
         if isinstance(sampler, Tuned):
             step_size = StepSize.start(sampler.step_size, jnp.result_type(*jax.tree.leaves(initial)))
             sampler = sampler.make(sampler.step_size)
-        make_states = jax.vmap(lambda u, key: sampler.init(u, rng_key=key))
-        states = Program(make_states, initial, start_keys, devices=self.devices)(initial, start_keys)
-        states, step_size = jax.tree.map(jnp.copy, (states, step_size))
+        states = jax.vmap(lambda u, key: sampler.init(u, rng_key=key))(initial, start_keys)
         carry = Carry(states, jnp.asarray(0), step_size, {}, {})
         keys = jnp.stack([start_keys] * 3)  # for the shapes only
         streamed = jax.eval_shape(self._streamed, keys, carry)
         streamed = {name: streaming.start(shape, self.streams[name]) for name, shape in streamed.items()}
         report = {} if self.collect else self.draw_shapes(keys, carry)[1]
         stats = {name: streaming.start(shape, streaming.MOMENTS) for name, shape in report.items()}
-        carry = self.devices.replicate(carry._replace(streamed=streamed, stats=stats, states=()))
-        return carry._replace(states=self.devices.shard_chains(states))
+        return carry._replace(streamed=streamed, stats=stats)
 
     def draw_shapes(self, keys: Keys, carry: Carry) -> PyTree[jax.ShapeDtypeStruct]:
         """What each draw adds to a chunk: what is collected, and statistics."""
@@ -80,28 +74,26 @@ class Chains(NamedTuple):
         num_steps: Int[Array, ""],
         is_burn_in: Bool[Array, ""],
         *,
+        draw: PyTree[jax.ShapeDtypeStruct],
         max_draws: int,
     ) -> tuple[Carry, PyTree]:
         """`num_draws` times `num_steps` steps, and the last `max_draws` draws, of which burn-in has none."""
+        nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), draw)
 
         def body(i, inside):
             carry, kept = inside
-            carry, draw = self._draw(keys, carry, num_steps, is_burn_in)
-            return carry, jax.tree.map(lambda k, d: k.at[i % max_draws].set(d), kept, draw)
+            carry, drawn = self._draw(keys, carry, num_steps, is_burn_in, *nothing)
+            return carry, jax.tree.map(lambda k, d: k.at[i % max_draws].set(d), kept, drawn)
 
-        shapes = self.draw_shapes(keys, carry)
-        kept = jax.tree.map(lambda leaf: jnp.zeros((max_draws, *leaf.shape), leaf.dtype), shapes)
+        kept = jax.tree.map(lambda leaf: jnp.zeros((max_draws, *leaf.shape), leaf.dtype), draw)
         return jax.lax.fori_loop(0, num_draws, body, (carry, kept))
 
-    def _draw(self, keys, carry, num_steps, is_burn_in):
+    def _draw(self, keys, carry, num_steps, is_burn_in, nothing, totals):
         def body(_, inside):
             carry, totals = inside
             carry, report = self._step(keys, carry, is_burn_in)
             return carry, jax.tree.map(jnp.add, totals, report)
 
-        nothing, totals = jax.tree.map(
-            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self.draw_shapes(keys, carry)
-        )
         carry, totals = jax.lax.fori_loop(0, num_steps, body, (carry, totals))
         report = jax.tree.map(lambda total: total / num_steps.astype(total.dtype), totals)
 

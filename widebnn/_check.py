@@ -22,6 +22,7 @@ __all__ = [
     "finite",
     "fraction",
     "is_known_to_be",
+    "is_tracing",
     "non_negative",
     "one_of",
     "positive",
@@ -75,6 +76,11 @@ def _is_number(value: object) -> bool:
 def is_known_to_be(number: Number, value: Number) -> bool:
     """Whether `value` equals `number`. A traced value may be any number, and none is known."""
     return not isinstance(value, jax.core.Tracer) and float(value) == number
+
+
+def is_tracing() -> bool:
+    """Whether operations are being traced into a program instead of carried out."""
+    return isinstance(jnp.asarray(np.zeros(())), jax.core.Tracer)
 
 
 def positive(**named: Number) -> Number:

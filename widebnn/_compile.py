@@ -11,10 +11,12 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Real
 
+from widebnn._check import Number, is_tracing
 from widebnn._devices import Devices
 
-__all__ = ["Program"]
+__all__ = ["Program", "lifted", "one_program", "one_program_method"]
 
 
 NUM_KEPT = 32
@@ -124,6 +126,64 @@ class Program:
         leaves, treedef = jax.tree.flatten(args)
         cast = [jnp.asarray(leaf, dtype) for leaf, dtype in zip(leaves, self._dtypes, strict=True)]
         return self._compiled(self.constants, *treedef.unflatten(cast))
+
+
+def lifted(number: Number) -> Callable[[], Number | Real[Array, ""]]:
+    """A number that a `Program` takes as an argument, to be asked for where it is used.
+
+    JAX writes a scalar into the program, where another one would have to be compiled again. It is held as an
+    array of one entry, weakly typed where the number is Python's, so that float32 stays float32.
+    """
+    if isinstance(number, jax.core.Tracer):
+        return lambda: number
+    with jax.ensure_compile_time_eval():  # concrete while something else is traced
+        held = jnp.reshape(1.0 * number, 1)
+    return lambda: jnp.squeeze(held)
+
+
+def one_program[**P, T](function: Callable[P, T]) -> Callable[P, T]:
+    """`function`, compiled as a whole where it is called on arrays.
+
+    Outside of `jit` each operation would be a program of its own. Where something is traced, `function` is
+    traced as it stands: data that it closes over would be constants of a program within another.
+    """
+    programs = {}
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        return _as_one(programs, function, *args, **kwargs)
+
+    return call
+
+
+def one_program_method[T: Callable[..., Any]](method: T) -> T:
+    """`one_program` for a method; its programs are kept by the object."""
+
+    @functools.wraps(method)
+    def call(self, *args, **kwargs):
+        programs = vars(self).setdefault("_programs", {}).setdefault(method, {})
+        return _as_one(programs, functools.partial(method, self), *args, **kwargs)
+
+    return call  # pyright: ignore[reportReturnType]
+
+
+def _as_one(
+    programs: dict[Hashable, Program], function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    leaves, treedef = jax.tree.flatten((args, kwargs))
+    is_array = [isinstance(x, jax.Array | np.ndarray) and not isinstance(x, jax.core.Tracer) for x in leaves]
+    if not all(is_array) or is_tracing():
+        return function(*args, **kwargs)
+    leaves = [jnp.asarray(x) for x in leaves]
+    args, kwargs = treedef.unflatten(leaves)
+    settings = jax.config.jax_default_matmul_precision, jax.config.jax_default_device
+    key = treedef, settings, *((x.shape, x.dtype, x.sharding) for x in leaves)
+    if (program := programs.get(key)) is None:
+        program = Program(lambda args, kwargs: function(*args, **kwargs), args, kwargs)
+        if any(isinstance(x, jax.core.Tracer) for x in program.constants):
+            return function(*args, **kwargs)
+        programs[key] = program
+    return program(args, kwargs)
 
 
 def _constants_are_lifted() -> bool:

@@ -287,7 +287,7 @@ def _difference(stored: dict[str, Any], current: dict[str, Any]) -> str:
     if stored["program"] != current["program"]:
         return "the model, the sampler or a function that is collected or streamed has changed"
     if stored["data"] != current["data"]:
-        return "the data, or other arrays that enter the potential, have changed"
+        return "the data, or other arrays and numbers of the model or the sampler, have changed"
     return ""
 
 

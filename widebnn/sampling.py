@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Key, PyTree, Real
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
-from widebnn._chains import Chains, call
+from widebnn._chains import Carry, Chains, Keys, call
 from widebnn._check import at_least, one_of
 from widebnn._compile import Program
 from widebnn._devices import Devices
@@ -371,27 +371,18 @@ def sample(
     collect = {"potential": target.potential} if collect is None else dict(collect)
     streams = {name: f if isinstance(f, Stream) else Stream(f) for name, f in (stream or {}).items()}
 
-    init_key, start_key, *run_keys = jax.random.split(rng_key, 5)
-    given = initial
-    if initial is None:
-        initial = jax.vmap(target.draw_prior)(jax.random.split(init_key, num_chains))
     devices = Devices(mesh, num_chains, target.num_observations)
     if checkpoint is not None and mesh is not None and mesh.is_multi_process:
         raise ValueError("checkpoint must be None where mesh spans several processes")
-    _check_start(target, sampler, initial, num_chains, devices)
-    _check_functions("collect", target, collect)
-    _check_functions("stream", target, {name: f.function for name, f in streams.items()})
+    _check_functions("collect", target, collect, rng_key)
+    _check_functions("stream", target, {name: f.function for name, f in streams.items()}, rng_key)
     for name in until.names or () if until is not None else ():
         one_of([*collect, *streams], **{"until.names": name})
     if until is not None and until.looks and not collect and not any(f.batches for f in streams.values()):
         raise ValueError("until must have something to look at: collect it, or stream it with batches=True")
 
-    initial = devices.shard_chains(initial)
-    chains = Chains(sampler, collect, streams, devices)
-    start_keys = devices.shard_chains(jax.random.split(start_key, num_chains))
-    carry = chains.start(initial, start_keys)
-    keys = jnp.stack([jax.random.split(key, num_chains) for key in run_keys])
-    keys = devices.shard_chains(keys, axis=1)
+    chains = Chains(sampler, collect, streams)
+    keys, carry = _start(rng_key, chains, target, initial, num_chains, devices)
     # Nothing in the program knows num_samples: a run that is extended is the same program.
     draw = chains.draw_shapes(keys, carry)
     for name, value in draw[0].items():
@@ -399,9 +390,9 @@ def sample(
             raise TypeError(f"until looks at real numbers; collect[{name!r}] returns {value.dtype}")
     draw_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
     max_draws = max(1, min(MAX_CHUNK_DRAWS, MAX_CHUNK_BYTES // draw_bytes)) if collect else 1
-    chunk = functools.partial(chains.chunk, max_draws=max_draws)
-    scalars = jnp.asarray(1), jnp.asarray(1), jnp.asarray(True)
-    out = carry, devices.replicate(jnp.asarray(0))  # replicate what the host reads
+    chunk = functools.partial(chains.chunk, draw=draw, max_draws=max_draws)
+    out = carry, devices.replicate(np.int32(0))  # replicate what the host reads
+    scalars = np.int32(1), np.int32(1), np.True_
     run = Program(chunk, keys, carry, *scalars, donate=1, devices=devices, out=out)
 
     kept, before, store = [], 0.0, None
@@ -411,7 +402,7 @@ def sample(
             "num_chains": num_chains,
             "thin": thin,
             "burn_in": burn_in,
-            "initial": None if given is None else digest(given),
+            "initial": None if initial is None else digest(initial),
             "position": str(target.template),
             "mesh": None if mesh is None else dict(mesh.shape),
             "collect": {name: str(shape) for name, shape in draw[0].items()},
@@ -455,7 +446,7 @@ def sample(
                 left = end.next_look(num_made(pace.steps)) - num_made(pace.steps)
                 num_draws, num_steps = min(left, most, max(1, pace.steps_per_chunk // thin)), thin
             carry, draws = run(keys, state.carry, num_draws, num_steps, is_burn_in)
-            draws = jax.tree.map(lambda leaf: np.asarray(leaf[:num_draws]), draws)  # noqa: B023
+            draws = jax.tree.map(lambda leaf: np.array(leaf[:num_draws]), jax.device_get(draws))  # noqa: B023
             if collect and not is_burn_in:
                 kept.append(draws)
             pace.update(num_draws * num_steps, draws[1]["acceptance_rate"], is_burn_in)
@@ -483,7 +474,7 @@ def sample(
         stats=stats,
         streamed=streamed,
         position=state.carry.states.position,
-        step_size=None if step_size is None else float(jnp.exp(step_size.log_average)),
+        step_size=None if step_size is None else float(np.exp(np.asarray(step_size.log_average))),
         thin=thin,
         burn_in=burn_in,
         seconds=state.seconds,
@@ -515,40 +506,59 @@ def _by_name(tree: PyTree) -> dict[str, Any]:
     return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree.leaves_with_path(tree)}
 
 
-def _check_functions(argument, target, functions):
+def _check_functions(argument, target, functions, rng_key):
     for name, function in functions.items():
         if not callable(function):
             raise TypeError(f"{argument}[{name!r}] must be a function of a position; got {function!r}")
-        value = jax.eval_shape(functools.partial(call, function), target.template, jax.random.key(0))
+        value = jax.eval_shape(functools.partial(call, function), target.template, rng_key)
         if not isinstance(value, jax.ShapeDtypeStruct):
             raise TypeError(f"{argument}[{name!r}] must return one array; it returned {value!r}")
 
 
-def _check_start(target, sampler, initial, num_chains, devices):
+def _start(
+    rng_key: Key[Array, ""],
+    chains: Chains,
+    target: Target,
+    initial: PyTree,
+    num_chains: int,
+    devices: Devices,
+) -> tuple[Keys, Carry]:
+    """Keys of the run, and chains that start where the potential is finite, and is the target's."""
     wanted = jax.tree.map(lambda leaf: (num_chains, *leaf.shape), target.template)
-    got = jax.tree.map(jnp.shape, initial)
-    if wanted != got:
+    if initial is not None and wanted != (got := jax.tree.map(jnp.shape, initial)):
         raise ValueError(f"initial must have leaves of shapes (num_chains, ...) = {wanted}; got {got}")
-    initial = devices.shard_chains(initial)
     # A sampler of another density on the same shapes would run, and its draws be taken for the target's.
+    sampler = chains.sampler
     sampler = sampler.make(sampler.step_size) if isinstance(sampler, Tuned) else sampler
     potentials = [U for U in getattr(sampler, "potentials", ()) if target.potential != U]
     for potential in potentials:
         _check_potential(potential, target)
 
-    def at_start(potential):
-        return Program(jax.vmap(potential), initial, devices=devices)(initial)
+    def start(rng_key, initial):
+        init_keys, start_keys, *keys = (
+            jax.random.split(key, num_chains) for key in jax.random.split(rng_key, 5)
+        )
+        initial = jax.vmap(target.draw_prior)(init_keys) if initial is None else initial
+        values = [jax.vmap(potential)(initial) for potential in (target.potential, *potentials)]
+        # A chunk uses up the memory of the carry, which must not be that of `initial`.
+        return jnp.stack(keys), jax.tree.map(jnp.copy, chains.start(initial, start_keys)), values
 
-    values = at_start(target.potential)
-    if not jnp.isfinite(values).all():
+    args = devices.replicate(rng_key), devices.shard_chains(initial)
+    everywhere = devices.replicate(np.int32(0))
+    split, split_keys = (devices.shard_chains(np.zeros((1,) * axis + (num_chains,)), axis) for axis in (0, 1))
+    out = split_keys, Carry(split, *[everywhere] * 4), everywhere
+    keys, carry, values = Program(start, *args, devices=devices, out=out)(*args)
+    values, *others = jax.device_get(values)
+    if not np.isfinite(values).all():
         raise ValueError(f"the potential must be finite where the chains start; got {values}")
-    for potential in potentials:
-        if not jnp.allclose(found := at_start(potential), values, rtol=1e-3, atol=1e-3):
+    for potential, found in zip(potentials, others, strict=True):
+        if not np.allclose(found, values, rtol=1e-3, atol=1e-3):
             raise ValueError(
                 f"sampler must be built on the potential of target: it samples {_owner(potential)}, with "
                 f"U = {found[0]:.4g} where the first chain starts, and target is {_owner(target.potential)}, "
                 f"with U = {values[0]:.4g}"
             )
+    return keys, carry
 
 
 def _check_potential(potential, target):

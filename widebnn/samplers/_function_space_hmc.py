@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from widebnn._check import Number, at_least, fraction, quarter_turn, share
+from widebnn._compile import lifted
 from widebnn.samplers._base import Potential, Sampler, accept, check_potential
 from widebnn.samplers._states import MomentumState
 from widebnn.tree import inner_product, normal_like
@@ -96,8 +97,7 @@ def function_space_hmc(
         at_least(1, num_steps=num_steps)
     fraction(damping=damping)
     share(jitter=jitter)
-    length = jnp.clip(jnp.round(1 / step_size), 1, MAX_STEPS).astype(int) if num_steps is None else num_steps
-    keep, refresh = jnp.sqrt(1 - damping), jnp.sqrt(damping)
+    size, gamma, spread = lifted(step_size), lifted(damping), lifted(jitter)
 
     def init(position, rng_key=None):
         if rng_key is None:
@@ -107,10 +107,12 @@ def function_space_hmc(
 
     def step(rng_key, state):
         noise_key, angle_key, accept_key = jax.random.split(rng_key, 3)
+        keep, refresh = jnp.sqrt(1 - gamma()), jnp.sqrt(gamma())
         noise = normal_like(noise_key, state.position)
         m = jax.tree.map(lambda m, xi: keep * m + refresh * xi, state.momentum, noise)
-        h = jnp.asarray(step_size, state.potential.dtype)
-        angle = (1 + jitter * jax.random.uniform(angle_key, dtype=h.dtype, minval=-1, maxval=1)) * h
+        h = jnp.asarray(size(), state.potential.dtype)
+        length = jnp.clip(jnp.round(1 / h), 1, MAX_STEPS).astype(int) if num_steps is None else num_steps
+        angle = (1 + spread() * jax.random.uniform(angle_key, dtype=h.dtype, minval=-1, maxval=1)) * h
         angle = jnp.minimum(angle, jnp.pi / 2)
         proposal, energy_change = rotations(potential, angle)(state._replace(momentum=m), length)
         flipped = state._replace(momentum=jax.tree.map(jnp.negative, m))

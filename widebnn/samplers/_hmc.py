@@ -9,6 +9,7 @@ import jax
 from jaxtyping import Array, Float
 
 from widebnn._check import Number, at_least, positive
+from widebnn._compile import lifted
 from widebnn.samplers._base import Potential, Sampler, accept, check_potential
 from widebnn.samplers._states import GradientState
 from widebnn.tree import Position, half_square_difference, normal_like
@@ -46,18 +47,21 @@ def leapfrog(
     check_potential(potential)
     positive(step_size=step_size)
     at_least(1, num_steps=num_steps)
-
-    def kick(m, u, g):
-        return m - step_size / 2 * (u + g)
-
-    def one_step(_, carry):
-        state, m = carry
-        m = jax.tree.map(kick, m, state.position, state.gradient)
-        u = jax.tree.map(lambda u, m: u + step_size * m, state.position, m)
-        state = GradientState(u, *jax.value_and_grad(potential)(u))
-        return state, jax.tree.map(kick, m, u, state.gradient)
+    size = lifted(step_size)
 
     def integrate(state, m):
+        epsilon = size()
+
+        def kick(m, u, g):
+            return m - epsilon / 2 * (u + g)
+
+        def one_step(_, carry):
+            state, m = carry
+            m = jax.tree.map(kick, m, state.position, state.gradient)
+            u = jax.tree.map(lambda u, m: u + epsilon * m, state.position, m)
+            state = GradientState(u, *jax.value_and_grad(potential)(u))
+            return state, jax.tree.map(kick, m, u, state.gradient)
+
         new, new_m = jax.lax.fori_loop(0, num_steps, one_step, (state, m))
         kinetic = half_square_difference(new_m, m)
         return (

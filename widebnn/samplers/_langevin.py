@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from widebnn._check import Number, at_least, fraction
+from widebnn._compile import lifted
 from widebnn.samplers._base import Info, Potential, Sampler, accept
 from widebnn.samplers._hmc import leapfrog
 from widebnn.samplers._states import GradientState, MomentumState
@@ -77,7 +78,7 @@ def langevin(
     fraction(damping=damping)
     if at_least(0, num_flat=num_flat) == 1:
         raise ValueError("num_flat must be 0 or at least 2; got 1")
-    keep, refresh = jnp.sqrt(1 - damping), jnp.sqrt(damping)
+    size, gamma = lifted(step_size), lifted(damping)
 
     def init(position, rng_key=None):
         if rng_key is None:
@@ -91,6 +92,7 @@ def langevin(
         return FlatLangevinState(*state, Flat(norm, jax.random.normal(keys[2], dtype=value.dtype), across))
 
     def step(rng_key, state):
+        keep, refresh = jnp.sqrt(1 - gamma()), jnp.sqrt(gamma())
         noise_key, accept_key = jax.random.split(rng_key)
         noise = normal_like(noise_key, state.position)
         m = jax.tree.map(lambda m, xi: keep * m + refresh * xi, state.momentum, noise)
@@ -99,8 +101,8 @@ def langevin(
         flipped = state._replace(momentum=jax.tree.map(jnp.negative, m))
         proposal = state._replace(**end._asdict(), momentum=end_m)
         if num_flat > 0:
-            flat = refreshed(jax.random.fold_in(noise_key, 1), state.flat)
-            end_flat, change = flat_leapfrog(flat, step_size)
+            flat = refreshed(jax.random.fold_in(noise_key, 1), state.flat, keep, refresh)
+            end_flat, change = flat_leapfrog(flat, size())
             energy_change += change
             flipped = flipped._replace(flat=flat._replace(along=-flat.along))
             proposal = proposal._replace(flat=end_flat)
@@ -109,7 +111,7 @@ def langevin(
             return kept, info
         return proposal, Info(info.acceptance_rate, jnp.ones((), bool))
 
-    def refreshed(rng_key, flat):
+    def refreshed(rng_key, flat, keep, refresh):
         keys = jax.random.split(rng_key, 2)
         along, across = jax.random.normal(keys[0], (2,), flat.norm.dtype)
         others = _chi(keys[1], num_flat - 2, flat.norm.dtype)

@@ -7,6 +7,7 @@ Bernoulli 2 (1996).
 import jax
 
 from widebnn._check import Number, positive
+from widebnn._compile import lifted
 from widebnn.samplers._base import Potential, Sampler, accept, check_potential
 from widebnn.samplers._states import GradientState
 from widebnn.tree import half_square_difference, normal_like
@@ -33,18 +34,21 @@ def mala(potential: Potential, step_size: Number) -> Sampler:
     """
     check_potential(potential)
     positive(step_size=step_size)
+    size = lifted(step_size)
 
     def init(position, rng_key=None):
         return GradientState(position, *jax.value_and_grad(potential)(position))
 
-    def propose(u, g, xi):
-        return u - step_size**2 / 2 * (u + g) + step_size * xi
-
-    def noise_back(xi, u, gu, v, gv):
-        # the ξ′ that proposes u from v, with v put in: two proposal densities differ by ½‖ξ′‖² − ½‖ξ‖²
-        return step_size / 2 * (u + gu + v + gv) - xi
-
     def step(rng_key, state):
+        epsilon = size()
+
+        def propose(u, g, xi):
+            return u - epsilon**2 / 2 * (u + g) + epsilon * xi
+
+        def noise_back(xi, u, gu, v, gv):
+            # the ξ′ that proposes u from v, with v put in: two proposal densities differ by ½‖ξ′‖² − ½‖ξ‖²
+            return epsilon / 2 * (u + gu + v + gv) - xi
+
         noise_key, accept_key = jax.random.split(rng_key)
         noise = normal_like(noise_key, state.position)
         proposal = init(jax.tree.map(propose, state.position, state.gradient, noise))

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from widebnn._check import Number, fraction
+from widebnn._compile import lifted
 from widebnn.samplers._base import Potential, Sampler, accept, check_potential
 from widebnn.samplers._states import PotentialState
 from widebnn.tree import normal_like
@@ -38,15 +39,17 @@ def pcn(potential: Potential, step_size: Number) -> Sampler:
     """
     check_potential(potential)
     fraction(step_size=step_size)
-    shrink = jnp.sqrt(1 - step_size**2)
+    size = lifted(step_size)
 
     def init(position, rng_key=None):
         return PotentialState(position, potential(position))
 
     def step(rng_key, state):
+        beta = size()
+        shrink = jnp.sqrt(1 - beta**2)
         noise_key, accept_key = jax.random.split(rng_key)
         noise = normal_like(noise_key, state.position)
-        proposal = init(jax.tree.map(lambda u, xi: shrink * u + step_size * xi, state.position, noise))
+        proposal = init(jax.tree.map(lambda u, xi: shrink * u + beta * xi, state.position, noise))
         return accept(accept_key, state.potential - proposal.potential, state, proposal)
 
     return Sampler(init, step, (potential,))

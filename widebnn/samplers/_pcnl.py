@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from widebnn._check import Number, fraction
+from widebnn._compile import lifted
 from widebnn.samplers._base import Potential, Sampler, accept, check_potential
 from widebnn.samplers._states import GradientState
 from widebnn.tree import inner_product, normal_like
@@ -40,22 +41,25 @@ def pcnl(potential: Potential, step_size: Number) -> Sampler:
     """
     check_potential(potential)
     fraction(step_size=step_size)
-    shrink = jnp.sqrt(1 - step_size**2)  # (2 − δ)/(2 + δ)
-    delta = 2 * (1 - shrink) / (1 + shrink)
+    size = lifted(step_size)
 
     def init(position, rng_key=None):
         return GradientState(position, *jax.value_and_grad(potential)(position))
 
-    def propose(u, g, xi):
-        return shrink * u - (1 - shrink) * g + step_size * xi
-
     def step(rng_key, state):
+        beta = size()
+        shrink = jnp.sqrt(1 - beta**2)  # (2 − δ)/(2 + δ)
+        delta = 2 * (1 - shrink) / (1 + shrink)
+
+        def propose(u, g, xi):
+            return shrink * u - (1 - shrink) * g + beta * xi
+
         noise_key, accept_key = jax.random.split(rng_key)
         noise = normal_like(noise_key, state.position)
         proposal = init(jax.tree.map(propose, state.position, state.gradient, noise))
-        return accept(accept_key, log_ratio(state, proposal), state, proposal)
+        return accept(accept_key, log_ratio(state, proposal, delta), state, proposal)
 
-    def log_ratio(old, new):
+    def log_ratio(old, new, delta):
         # ρ(u, v) − ρ(v, u) with its terms paired: small differences are never formed from large numbers.
         u, v, gu, gv = old.position, new.position, old.gradient, new.gradient
         drift = inner_product(jax.tree.map(jnp.subtract, v, u), jax.tree.map(jnp.add, gu, gv)) / 2

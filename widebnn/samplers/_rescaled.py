@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PyTree
 
 from widebnn._check import at_least
+from widebnn._compile import one_program
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._elliptical_slice import elliptical_slice
 from widebnn.samplers._readout_scales import HasScales
@@ -129,19 +131,18 @@ def _has_key(network: PyTree, key: str) -> PyTree:
 
 
 def _check_network_stays(target: Any, at: Any, multiplies: Mapping[str, str]) -> None:
-    start = normal_like(jax.random.key(0), target.template)
-
-    @jax.jit
-    def potentials(position):
+    def potentials(rng_key):
+        position = normal_like(rng_key, target.template)
         moved = [at(position, name, jnp.zeros_like(position.scales[name]))[0] for name in multiplies]
         return jnp.stack([target.potential(there) for there in (position, *moved)])
 
-    found = potentials(start)
+    found = one_program(potentials)(jax.random.key(0))
     if isinstance(found, jax.core.Tracer):  # data that are traced, where nothing can be seen
         return
-    for name, potential in zip(multiplies, found[1:], strict=True):
-        if not jnp.isclose(potential, found[0], rtol=1e-3):
+    first, *others = np.asarray(found)
+    for name, potential in zip(multiplies, others, strict=True):
+        if not np.isclose(potential, first, rtol=1e-3):
             raise ValueError(
                 f"multiplies must name the leaves that {name} multiplies; with their product held the "
-                f"potential went from {found[0]:.6g} to {potential:.6g}"
+                f"potential went from {first:.6g} to {potential:.6g}"
             )

@@ -7,6 +7,7 @@ Annals of Applied Probability 7 (1997): at a fixed acceptance the step shrinks a
 import jax
 
 from widebnn._check import Number, positive
+from widebnn._compile import lifted
 from widebnn.samplers._base import Potential, Sampler, accept, check_potential
 from widebnn.samplers._states import PotentialState
 from widebnn.tree import half_square_difference, normal_like
@@ -33,14 +34,15 @@ def rwm(potential: Potential, step_size: Number) -> Sampler:
     """
     check_potential(potential)
     positive(step_size=step_size)
+    size = lifted(step_size)
 
     def init(position, rng_key=None):
         return PotentialState(position, potential(position))
 
     def step(rng_key, state):
         noise_key, accept_key = jax.random.split(rng_key)
-        noise = normal_like(noise_key, state.position)
-        proposal = init(jax.tree.map(lambda u, xi: u + step_size * xi, state.position, noise))
+        beta, noise = size(), normal_like(noise_key, state.position)
+        proposal = init(jax.tree.map(lambda u, xi: u + beta * xi, state.position, noise))
         log_ratio = (
             state.potential - proposal.potential - half_square_difference(proposal.position, state.position)
         )

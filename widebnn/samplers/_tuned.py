@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from widebnn._check import Number, positive, proper_fraction
+from widebnn._compile import lifted
 from widebnn.samplers._base import AnySampler, is_sampler
 
 __all__ = ["StepSize", "Tuned", "tuned"]
@@ -39,7 +40,7 @@ class StepSize(NamedTuple):
     @classmethod
     def start(cls, value: Number, dtype: Any) -> "StepSize":
         """Before the first step."""
-        log = jnp.log(jnp.asarray(value, dtype))
+        log = jnp.log(jnp.asarray(lifted(value)(), dtype))
         return cls(log, log)
 
     def update(self, acceptance_rate: Float[Array, ""], step: Int[Array, ""], sampler: Tuned) -> "StepSize":
