@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from flax.traverse_util import flatten_dict
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
+from widebnn._check import is_tracing
 from widebnn.models._architecture import described
 from widebnn.models.bnn import BNN
-from widebnn.models.embedding import FeaturesError, Inner, refuse
+from widebnn.models.embedding import FeaturesError, refuse
 from widebnn.tree import normal_like
 
 __all__ = ["check_features"]
@@ -41,29 +42,29 @@ def check_features(bnn: BNN, x: Float[Array, "n ..."]) -> None:
     UserWarning
         If features are large at a draw of the prior.
     """
-    is_traced = isinstance(jnp.zeros(()), jax.core.Tracer) or isinstance(x, jax.core.Tracer)
+    is_traced = is_tracing() or isinstance(x, jax.core.Tracer)
     if is_traced or described(bnn) is not None or bnn.features.num_rows is not None:
         return
     rows = np.asarray(x)
     differs = (rows != rows[:1]).reshape(len(rows), -1).any(axis=1)
-    pair = x[np.array([0, differs.argmax()])]
+    pair = rows[np.array([0, differs.argmax()])]
 
     @jax.jit
-    def features(inner, pair):
-        apply = bnn.features.apply
+    def features(rng_key, pair):
+        inner, apply = normal_like(rng_key, bnn.features.template), bnn.features.apply
         return apply(inner, pair), jnp.concatenate([apply(inner, pair[:1]), apply(inner, pair[1:])])
 
-    inner = normal_like(jax.random.key(0), bnn.features.template)
+    rng_key = jax.random.key(0)
     if bnn.features.module is not None:
-        _check_state(bnn.features.module, inner, pair)
-    together, alone = features(inner, pair)
-    largest = jnp.abs(together).max()
-    if jnp.isfinite(largest) and jnp.abs(together - alone).max() > TOLERANCE * largest:
+        _check_state(bnn.features.module, rng_key, pair)
+    together, alone = map(np.asarray, features(rng_key, pair))
+    largest = np.abs(together).max()
+    if np.isfinite(largest) and np.abs(together - alone).max() > TOLERANCE * largest:
         raise FeaturesError(
             "features must be a function of one input and its parameters; those of an input change with the "
             "others of its batch, as x - x.mean(axis=0) does, and the posterior would not be defined"
         )
-    if (square := float(jnp.mean(together**2))) > MAX_MEAN_SQUARE:
+    if (square := float(np.mean(together**2))) > MAX_MEAN_SQUARE:
         warnings.warn(
             f"features have the mean square {square:,.0f} at a draw of their prior N(0, 1), and not one of "
             "order 1: divide by the root of the number of inputs in each layer, as widebnn.models.Dense does "
@@ -73,9 +74,10 @@ def check_features(bnn: BNN, x: Float[Array, "n ..."]) -> None:
         )
 
 
-def _check_state(module: nnx.Module, inner: Inner, x: Float[Array, "2 ..."]) -> None:
+def _check_state(module: nnx.Module, rng_key: Key[Array, ""], x: Float[np.ndarray, "2 ..."]) -> None:
     """Compare the variables that are not parameters before a call and after it."""
-    graph, _, rest = nnx.split(module, nnx.Param, ...)
+    graph, params, rest = nnx.split(module, nnx.Param, ...)
+    template = nnx.to_pure_dict(params)
     kinds = {path: type(variable) for path, variable in nnx.to_flat_state(rest)}
     if not any(issubclass(kind, nnx.Variable) for kind in kinds.values()):
         return
@@ -85,14 +87,15 @@ def _check_state(module: nnx.Module, inner: Inner, x: Float[Array, "2 ..."]) -> 
         return [_as_numbers(flat[path]) for path in kinds]
 
     @jax.jit
-    def before_and_after(inner, x):
+    def before_and_after(rng_key, x):
+        inner = normal_like(rng_key, template)
         module = nnx.merge(graph, inner, nnx.to_pure_dict(rest))
         before = values(module)
         module(x)
         return before, values(module)
 
-    for (path, kind), before, after in zip(kinds.items(), *before_and_after(inner, x), strict=True):
-        if jnp.array_equal(before, after):
+    for (path, kind), before, after in zip(kinds.items(), *before_and_after(rng_key, x), strict=True):
+        if np.array_equal(before, after):
             continue
         if issubclass(kind, nnx.RngState):
             refuse("a generator of random numbers", path, "makes the output depend on chance")

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, PyTree
 
+from widebnn._compile import one_program_method
 from widebnn.tree import Position, normal_like
 
 __all__ = ["Target", "from_potential"]
@@ -37,6 +38,7 @@ class Target(ABC):
     def potential(self, position: Position) -> Float[Array, ""]:
         """U, minus the log density relative to N(0, I), up to a constant."""
 
+    @one_program_method
     def logdensity(self, position: Position) -> Float[Array, ""]:
         """−½‖u‖² − U(u), up to a constant: what samplers of other libraries take.
 
@@ -45,6 +47,7 @@ class Target(ABC):
         """
         return -sum(jnp.sum(u**2) for u in jax.tree.leaves(position)) / 2 - self.potential(position)
 
+    @one_program_method
     def draw_prior(self, rng_key: Key[Array, ""]) -> Position:
         """A draw from N(0, I), where chains start unless they are given other positions."""
         return normal_like(rng_key, self.template)
@@ -71,6 +74,7 @@ class _FromPotential(Target):
     def template(self):
         return self._template
 
+    @one_program_method
     def potential(self, position):
         return self._potential(position)
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import Inputs, Observations, Tabular, column, floating
+from widebnn._compile import one_program_method
 from widebnn.models import BNN, Parameters
 from widebnn.models.embedding import Inner
 from widebnn.samplers._unitwise import Units
@@ -31,8 +32,9 @@ class Marginal(NetworkTarget):
 
     @property
     def template(self):
-        return self.bnn.template(self.x).inner
+        return self.bnn.features.template
 
+    @one_program_method
     def potential(self, position: Inner) -> Float[Array, ""]:
         return self.readout_posterior(position).potential()
 
@@ -42,9 +44,10 @@ class Marginal(NetworkTarget):
     def inner(self, position: Inner) -> Inner:
         return position
 
+    @one_program_method
     def readout(self, position: Inner, rng_key: Key[Array, ""] | None = None) -> Float[Array, "p d_out"]:
         rng_key = required(rng_key, "the readout")
-        phi = normal_like(rng_key, self.bnn.template(self.x).readout)
+        phi = normal_like(rng_key, self._theta.readout)
         return self.readout_posterior(position).transform(phi)
 
     def from_parameters(self, parameters: Parameters) -> Inner:

@@ -1,9 +1,11 @@
 """What the targets of a Bayesian neural network share: data, the readout's posterior, predictions."""
 
+import functools
 import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,7 @@ from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import Inputs, NewInputs, Tabular, floating
 from widebnn._check import Number, at_least, finite, one_of
+from widebnn._compile import one_program, one_program_method
 from widebnn.models import BNN, Parameters
 from widebnn.models._one_by_one import check_features
 from widebnn.models.embedding import FeaturesError, Inner
@@ -54,6 +57,16 @@ class NetworkPosterior(Target):
                 f"y must have shape (n, d_out) = ({len(x)}, {self.bnn.out_features}); got {y.shape}"
             )
 
+    @functools.cached_property
+    def _theta(self) -> Any:
+        """Shapes and dtypes of θ."""
+        return self.bnn.template(self.x)
+
+    @property
+    def template(self) -> Any:
+        """Shapes and dtypes of a position: those of θ, where a parametrisation has no others."""
+        return self._theta
+
     @property
     def num_observations(self) -> int:
         """Number of observations, which a mesh may split."""
@@ -67,6 +80,7 @@ class NetworkPosterior(Target):
     def readout(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Float[Array, "p d_out"]:
         """W; drawn from its exact posterior with `rng_key` where the position does not hold it."""
 
+    @one_program_method
     def to_parameters(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Parameters:
         """θ; what the position does not hold is drawn from its exact posterior with `rng_key`."""
         return Parameters(self.inner(position), self.readout(position, rng_key))
@@ -80,6 +94,7 @@ class NetworkPosterior(Target):
         """
         return self.y.size * (jnp.log(self.bnn.noise_std) + math.log(2 * math.pi) / 2)
 
+    @one_program_method
     def embedding(self, position: Position) -> Float[Array, "n p"]:
         """Ψ of the observed inputs."""
         return self.bnn.embedding(self.inner(position), self.x)
@@ -92,12 +107,13 @@ class NetworkPosterior(Target):
     def embedding_at(self, x: NewInputs | Tabular) -> Function:
         """Ψ* of new inputs, (m, p), as a function of `(position, rng_key=None)`."""
         x = self._new_inputs(x)
-        return lambda position, rng_key=None: self.bnn.embedding(self.inner(position), x)
+        return one_program(lambda position, rng_key=None: self.bnn.embedding(self.inner(position), x))
 
     def output(self, x: NewInputs | Tabular) -> Function:
         """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`."""
         embedding = self.embedding_at(x)
 
+        @one_program
         def output(position, rng_key=None):
             readout_key, embedding_key = (None, None) if rng_key is None else jax.random.split(rng_key)
             return embedding(position, embedding_key) @ self.readout(position, readout_key)
@@ -112,6 +128,7 @@ class NetworkPosterior(Target):
         """
         embedding = self.embedding_at(x)
 
+        @one_program
         def mean(position, rng_key=None):
             return embedding(position, rng_key) @ self.readout_posterior(position).mean()
 
@@ -124,6 +141,7 @@ class NetworkPosterior(Target):
         """
         embedding = self.embedding_at(x)
 
+        @one_program
         def covariance(position, rng_key=None):
             return self.readout_posterior(position).covariance(embedding(position, rng_key))
 
@@ -136,6 +154,7 @@ class NetworkPosterior(Target):
         """
         embedding = self.embedding_at(x)
 
+        @one_program
         def variance(position, rng_key=None):
             return self.readout_posterior(position).variance(embedding(position, rng_key))
 
@@ -145,6 +164,7 @@ class NetworkPosterior(Target):
         """Posterior-predictive draw y* = f_θ(x) + σ ε, (m, d_out), as a function of `(position, rng_key)`."""
         output = self.output(x)
 
+        @one_program
         def draw(position, rng_key=None):
             output_key, noise_key = jax.random.split(required(rng_key, "the noise of an observation"))
             f = output(position, output_key)
@@ -152,6 +172,7 @@ class NetworkPosterior(Target):
 
         return draw
 
+    @one_program_method
     def log_likelihood(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Float[Array, " n"]:
         """log p(y_i | θ) of each observation i, over all its outputs.
 
@@ -163,6 +184,7 @@ class NetworkPosterior(Target):
         residual = self.y - self.embedding(position) @ self.readout(position, rng_key)
         return jnp.sum(_log_normal(residual, self.bnn.noise_std), axis=1)
 
+    @one_program_method
     def left_out_log_likelihood(self, position: Position) -> Float[Array, " n"]:
         """log p(y_i | θ^≤L, y_−i) of each observation i, given all others, with the readout integrated out.
 
@@ -230,10 +252,11 @@ class NetworkTarget(NetworkPosterior):
     def readout_posterior(self, position: Position, reg: Number | None = None) -> ReadoutPosterior:
         """The readout's posterior given the other parameters, at λ = `reg`; σ² unless given."""
         reg = self.bnn.noise_std**2 if reg is None else reg
-        p = self.bnn.template(self.x).readout.shape[0]
-        if self.block_size is not None and smaller_space((len(self.x), p), self.space) == "feature":
-            rows = Rows(self.x, self.y, self.block_size)
-            return BlockedFeatureSpace(self.bnn.embedding, self.inner(position), rows, reg)
+        if self.block_size is not None:
+            p = self._theta.readout.shape[0]
+            if smaller_space((len(self.x), p), self.space) == "feature":
+                rows = Rows(self.x, self.y, self.block_size)
+                return BlockedFeatureSpace(self.bnn.embedding, self.inner(position), rows, reg)
         return readout_posterior(self.embedding(position), self.y, reg, self.space)
 
 

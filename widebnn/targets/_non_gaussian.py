@@ -1,5 +1,6 @@
 """Posteriors of networks whose likelihood is not Gaussian, under three affine maps of the readout."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from jaxtyping import Array, Float, Key, Real
 
 from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column
 from widebnn._check import Number, positive
+from widebnn._compile import one_program, one_program_method
 from widebnn.models import BNN, Parameters
 from widebnn.targets._affine_maps import AffineMap, affine_map
 from widebnn.targets._base import Target
@@ -35,14 +37,20 @@ class NonGaussian(Target):
     affine: Callable[[Float[Array, "n p"]], AffineMap]
     """Ψ ↦ the map of the readout."""
 
+    @functools.cached_property
+    def _theta(self) -> Any:
+        """Shapes and dtypes of θ."""
+        return self.bnn.template(self.x)
+
     @property
     def template(self):
-        return self.bnn.template(self.x)
+        return self._theta
 
     @property
     def num_observations(self) -> int:
         return len(self.x)
 
+    @one_program_method
     def potential(self, position: Parameters) -> Float[Array, ""]:
         psi = self.bnn.embedding(position.inner, self.x)
         affine = self.affine(psi)
@@ -54,11 +62,13 @@ class NonGaussian(Target):
         """0: the potential leaves nothing out."""
         return jnp.zeros((), self.template.readout.dtype)
 
+    @one_program_method
     def to_parameters(self, position: Parameters, rng_key=None) -> Parameters:
         """θ: the inner parameters as they are, the readout W = μ + Σ^½φ_W."""
         affine = self.affine(self.bnn.embedding(position.inner, self.x))
         return Parameters(position.inner, affine.transform(position.readout))
 
+    @one_program_method
     def from_parameters(self, parameters: Parameters) -> Parameters:
         """φ of θ."""
         affine = self.affine(self.bnn.embedding(parameters.inner, self.x))
@@ -67,12 +77,12 @@ class NonGaussian(Target):
     def output(self, x: NewInputs | Tabular) -> Function:
         """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`; logits where y is a class."""
         x = check_new_inputs(x, self.x.shape[1:], self.x.dtype)
-        return lambda position, rng_key=None: self.bnn(self.to_parameters(position), x)
+        return one_program(lambda position, rng_key=None: self.bnn(self.to_parameters(position), x))
 
     def predictive_mean(self, x: NewInputs | Tabular) -> Function:
         """E[y | θ] at new inputs, (m, d_out), as a function of `(position, rng_key=None)`."""
         output = self.output(x)
-        return lambda position, rng_key=None: self.likelihood.mean(output(position))
+        return one_program(lambda position, rng_key=None: self.likelihood.mean(output(position)))
 
     def predictive_draw(self, x: NewInputs | Tabular) -> Callable[..., Any]:
         """Observations y* drawn at θ, a function of `(position, rng_key)`.
@@ -81,11 +91,13 @@ class NonGaussian(Target):
         """
         output = self.output(x)
 
+        @one_program
         def draw(position, rng_key=None):
             return self.likelihood.draw(required(rng_key, "an observation"), output(position))
 
         return draw
 
+    @one_program_method
     def log_likelihood(
         self, position: Parameters, rng_key: Key[Array, ""] | None = None
     ) -> Float[Array, " n"]:

@@ -13,11 +13,11 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import NewInputs
 from widebnn._check import Number, positive
+from widebnn._compile import one_program, one_program_method
 from widebnn.models import Parameters
 from widebnn.nngp import gaussian_process, nngp_kernel
 from widebnn.samplers._base import Potential
@@ -144,6 +144,7 @@ class Scaled(Target):
         """The network's target at the scales of a position; `position.network` is a position of it."""
         return self.make(**self.scales(position))
 
+    @one_program_method
     def potential(self, position: ScaledPosition) -> Float[Array, ""]:
         target = self.at(position)
         return target.potential(position.network) + target.log_normaliser()
@@ -178,6 +179,7 @@ class Scaled(Target):
 
         return potential
 
+    @one_program_method
     def to_parameters(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Parameters:
         """θ of the network at the scales of the position, which is ``at(position).bnn``."""
         return self.at(position).to_parameters(position.network, rng_key)
@@ -198,6 +200,7 @@ class Scaled(Target):
         """Var[f_j(x) | θ^≤L, s, D], (m,), as a function of `(position, rng_key=None)`."""
         return self._at("predictive_variance", x)
 
+    @one_program_method
     def log_likelihood(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Array:
         """log p(y_i | θ, s), (n,), of the network at the scales of the position, for ArviZ."""
         return self.at(position).log_likelihood(position.network, rng_key)
@@ -211,7 +214,10 @@ class Scaled(Target):
         return self._at("predictive_probabilities", x)
 
     def _at(self, name: str, x: NewInputs) -> Function:
-        return lambda position, rng_key=None: getattr(self.at(position), name)(x)(position.network, rng_key)
+        def function(position, rng_key=None):
+            return getattr(self.at(position), name)(x)(position.network, rng_key)
+
+        return one_program(function)
 
     def limiting_scales(self) -> Gaussian:
         """Gaussian approximation, about its mode, to the posterior of the coordinates u at infinite width.
@@ -237,32 +243,35 @@ class Scaled(Target):
         if isinstance(self.median, NonGaussian):
             raise TypeError("make must return a target with Gaussian noise, whose evidence is known")
         template = self.template
-        parts = {"scales": template.scales, "readout_scales": template.readout_scales}
-        origin, unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), parts))
-        x, y = self.median.x, self.median.y
-        rows = np.linspace(0, len(x) - 1, min(len(x), MAX_ROWS)).astype(int)
+        numbers, structure = jax.tree.flatten(
+            {"scales": template.scales, "readout_scales": template.readout_scales}
+        )
+        dtype, num_data = numbers[0].dtype, len(self.median.x)
+        rows = np.linspace(0, num_data - 1, min(num_data, MAX_ROWS)).astype(int)
+        x, y = (jnp.asarray(np.asarray(a)[rows]) for a in (self.median.x, self.median.y))
 
         def minus_log_evidence(u: Float[Array, " scale"]) -> Float[Array, ""]:
-            at = ScaledPosition(None, **unravel(u))
+            at = ScaledPosition(None, **structure.unflatten([*u]))
             bnn = self.make(**self.scales(at)).bnn
-            process = gaussian_process(nngp_kernel(bnn), x[rows], y[rows], bnn.noise_std)
+            process = gaussian_process(nngp_kernel(bnn), x, y, bnn.noise_std)
             return -process.log_marginal_likelihood()
 
-        value_and_gradient = jax.jit(jax.value_and_grad(minus_log_evidence))
+        value_and_gradient = one_program(jax.value_and_grad(minus_log_evidence))
 
         def loss(u: np.ndarray) -> tuple[float, Any]:
-            value, gradient = value_and_gradient(jnp.asarray(u, origin.dtype))
+            value, gradient = value_and_gradient(jnp.asarray(u, dtype))
             return float(value) + float(u @ u) / 2, np.asarray(gradient, np.float64) + u
 
-        mode = scipy.optimize.minimize(loss, np.zeros(origin.size), jac=True, method="L-BFGS-B").x
+        mode = scipy.optimize.minimize(loss, np.zeros(len(numbers)), jac=True, method="L-BFGS-B").x
         steps = CURVATURE_STEP * np.eye(mode.size)
         slopes = [(loss(mode + step)[1] - loss(mode - step)[1]) / (2 * CURVATURE_STEP) for step in steps]
-        curvature = np.eye(mode.size) + (np.array(slopes) - np.eye(mode.size)) * len(x) / len(rows)
+        curvature = np.eye(mode.size) + (np.array(slopes) - np.eye(mode.size)) * num_data / len(rows)
         values, vectors = np.linalg.eigh((curvature + curvature.T) / 2)
         covariance = vectors / np.maximum(values, 1.0) @ vectors.T
-        mode, factor = (jnp.asarray(a, origin.dtype) for a in (mode, np.linalg.cholesky(covariance)))
-        return Gaussian(unravel(mode), factor)
+        mean = structure.unflatten([jnp.asarray(u, dtype) for u in mode])
+        return Gaussian(mean, jnp.asarray(np.linalg.cholesky(covariance), dtype))
 
+    @one_program_method
     def draw_start(self, rng_key: Key[Array, ""], limit: Gaussian | None = None) -> ScaledPosition:
         """A position to start from: the network from its prior, the scales from the limit.
 
@@ -345,12 +354,17 @@ def _check_readout_scales(target: Scaled) -> None:
                 )
     if not _is_marginal(median := target.median) or not _is_marginal(twice):
         return
-    network = normal_like(jax.random.key(0), median.template)
-    before, after = median.embedding(network), twice.embedding(network)
-    if isinstance(after, jax.core.Tracer):  # data that are traced, where nothing can be seen
-        return
     factor = 2 if "readout_std" in named else 1
-    if before.shape != after.shape or not jnp.allclose(after, factor * before, rtol=1e-4, atol=1e-6):
+
+    def same(rng_key):
+        network = normal_like(rng_key, median.template)
+        before, after = median.embedding(network), twice.embedding(network)
+        if before.shape != after.shape:
+            return jnp.zeros((), bool)
+        return jnp.allclose(after, factor * before, rtol=1e-4, atol=1e-6)
+
+    is_same = one_program(same)(jax.random.key(0))
+    if not isinstance(is_same, jax.core.Tracer) and not is_same:  # where data are traced nothing can be seen
         raise ValueError(
             "readout_std must multiply Ψ, and noise_std leave it alone: pass it as weight_std of the BNN and "
             "a multiple of it as bias_std; the embedding changed otherwise"

@@ -3,6 +3,7 @@
 from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs, Observations, Tabular, column, floating
+from widebnn._compile import one_program_method
 from widebnn.models import BNN, Parameters
 from widebnn.targets._blocks import Rows, misfit, sum_over_blocks
 from widebnn.targets._network import NetworkTarget
@@ -13,10 +14,7 @@ __all__ = ["standard"]
 class Standard(NetworkTarget):
     """θ itself; U(θ) = ‖y − f_θ(x)‖² / (2σ²), minus the log likelihood without `log_normaliser`."""
 
-    @property
-    def template(self):
-        return self.bnn.template(self.x)
-
+    @one_program_method
     def potential(self, position: Parameters) -> Float[Array, ""]:
         if self.block_size is None:
             square = misfit(self.embedding(position), self.y, position.readout)

@@ -4,8 +4,10 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from widebnn._arrays import Inputs, Observations
+from widebnn._compile import one_program
 from widebnn.models import BNN
 from widebnn.samplers._unitwise import Units
 from widebnn.tree import normal_like
@@ -25,22 +27,33 @@ def units_of(bnn: BNN, x: Inputs, y: Observations) -> Units:
     ValueError
         If no leaf does.
     """
-    inner = normal_like(jax.random.key(0), bnn.features.template)
-    psi = bnn.embedding(inner, x)
+    template = bnn.features.template
+    psi = jax.eval_shape(bnn.embedding, template, x)
     num_units = psi.shape[1] - int(bnn.has_bias)
-    leaves, treedef = jax.tree.flatten(inner)
+    leaves, treedef = jax.tree.flatten(template)
+    ends = {0, num_units - 1}
+    tried = [(i, k) for i, leaf in enumerate(leaves) if leaf.shape[-1:] == (num_units,) for k in ends]
 
-    def belongs(i: int) -> bool:
-        if leaves[i].shape[-1:] != (num_units,):
-            return False
-        for k in {0, num_units - 1}:
-            other = [leaf.at[..., k].add(1) if i == j else leaf for j, leaf in enumerate(leaves)]
-            change = jnp.abs(bnn.embedding(treedef.unflatten(other), x) - psi).max(axis=0)
-            if not change[k] > 0 or change.at[k].set(0).max() > 0:
-                return False
-        return True
+    def changes(rng_key, x):
+        """Largest change of each column of Ψ, first with no parameter changed, then with each tried."""
+        inner = jax.tree.leaves(normal_like(rng_key, template))
 
-    is_unit = treedef.unflatten([belongs(i) for i in range(len(leaves))])
+        def change(before, is_changed):
+            changed = list(inner)
+            for (i, k), term in zip(tried, is_changed, strict=True):
+                changed[i] = changed[i].at[..., k].add(term.astype(changed[i].dtype))
+            # by the same code each time, so that what does not change has the same bits
+            after = bnn.embedding(treedef.unflatten(changed), x)
+            return jnp.where(is_changed.any(), before, after), jnp.abs(after - before).max(axis=0)
+
+        cases = jnp.eye(len(tried) + 1, len(tried), -1, dtype=bool)
+        return jax.lax.scan(change, jnp.zeros(psi.shape, psi.dtype), cases)[1]
+
+    found = np.asarray(one_program(changes)(jax.random.key(0), x))[1:] > 0
+    belongs = [leaf.shape[-1:] == (num_units,) for leaf in leaves]
+    for (i, k), is_changed in zip(tried, found, strict=True):
+        belongs[i] &= np.array_equal(np.flatnonzero(is_changed), [k])
+    is_unit = treedef.unflatten(belongs)
     if not any(jax.tree.leaves(is_unit)):
         raise ValueError(
             f"target must have parameters that feed one unit of the top hidden layer each, {num_units} along "
