@@ -164,12 +164,18 @@ class _BNNEstimator(_Fitted, BaseEstimator):
         """Draw weights and scales; keep positions, and what tells of convergence."""
         posterior = self._posterior
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        start_key, run_key = jax.random.split(jax.random.key(seed))
         limit = None
         multiplies = {name: leaf for name, leaf in MULTIPLIES.items() if name in posterior.priors}
         if posterior.priors and self.features is None and posterior.has_exact_scales:
             limit = posterior.limiting_scales()
-        keys = jax.random.split(start_key, self.num_chains)
+
+        def start(rng_key, limit):
+            start_key, run_key = jax.random.split(rng_key)
+            keys = jax.random.split(start_key, self.num_chains)
+            return run_key, jax.vmap(lambda key: posterior.draw_start(key, limit))(keys)
+
+        args = jax.random.key(seed), limit
+        run_key, initial = Program(start, *args)(*args)
 
         def sampler(step_size):
             def move(potential):
@@ -177,7 +183,7 @@ class _BNNEstimator(_Fitted, BaseEstimator):
 
             return samplers.with_scales(posterior, move, limit, multiplies)
 
-        rows = posterior.median.x[:: -(-len(posterior.median.x) // NUM_WATCHED)]
+        rows = self._x[:: -(-len(self._x) // NUM_WATCHED)]
         watched = {name: posterior.scale(name) for name in posterior.priors}
         watched["predictions"] = self._watched(posterior, rows)
         draws = sample(
@@ -189,7 +195,7 @@ class _BNNEstimator(_Fitted, BaseEstimator):
             burn_in=self.burn_in,
             num_chains=self.num_chains,
             until=replace(Until() if self.until is None else self.until, names=list(watched)),
-            initial=jax.vmap(lambda key: posterior.draw_start(key, limit))(keys),
+            initial=initial,
             collect=watched | {"positions": lambda position: ravel_pytree(position)[0]},
             progress=self.progress,
         )
@@ -214,29 +220,29 @@ class _BNNEstimator(_Fitted, BaseEstimator):
         learned, known = self._scales
         self.scales_ = known | {name: float(draws[name].mean()) for name in learned}
 
-    def _over_draws(self, function: Function, *batches: jax.Array, seed: int = 0) -> list[Any]:
+    def _over_draws(self, function: Function, *batches: np.ndarray, seed: int = 0) -> list[Any]:
         """`function(position, inputs, key)` at every draw, per batch of inputs, leaves (draw, ...)."""
         template = self._posterior.template
-        unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), template))[1]
 
-        def of_all(positions, keys, inputs):
+        def of_all(positions, rng_key, inputs):
+            unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), template))[1]
+
             def of_draw(draw):
                 position, key = draw
                 return function(unravel(position), inputs, key)
 
-            return jax.lax.map(of_draw, (positions, keys))
+            return jax.lax.map(of_draw, (positions, jax.random.split(rng_key, len(positions))))
 
-        positions = jnp.asarray(self.positions_)
-        keys = jax.random.split(jax.random.key(seed), len(positions))
-        run = Program(of_all, positions, keys, batches[0])
-        return [jax.device_get(run(positions, keys, inputs)) for inputs in batches]
+        args = jnp.asarray(self.positions_), jax.random.key(seed)
+        run = Program(of_all, *args, jnp.asarray(batches[0]))
+        return [jax.device_get(run(*args, inputs)) for inputs in batches]
 
     def _over_rows(self, function: Function, X: Any) -> Any:
         """The same where rows know nothing of one another, in batches of them, leaves (draw, m, ...)."""
         inputs = self._inputs(X)
         size = min(len(inputs), MAX_ROWS)
-        padded = jnp.concatenate([inputs, jnp.repeat(inputs[-1:], -len(inputs) % size, axis=0)])
-        parts = self._over_draws(function, *jnp.split(padded, len(padded) // size))
+        padded = np.concatenate([inputs, np.repeat(inputs[-1:], -len(inputs) % size, axis=0)])
+        parts = self._over_draws(function, *np.split(padded, len(padded) // size))
         return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1)[:, : len(inputs)], *parts)
 
     def _moments(self, position: Any, inputs: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -246,11 +252,10 @@ class _BNNEstimator(_Fitted, BaseEstimator):
         variance = target.predictive_variance(inputs)(position.network, key)
         return mean, variance + target.bnn.noise_std**2
 
-    def _inputs(self, X: Any) -> jax.Array:
+    def _inputs(self, X: Any) -> np.ndarray:
         """Standardised."""
         check_is_fitted(self)
-        x = _checked(self, X, reset=False)
-        return jnp.asarray(self._scaler.transform(x), self._posterior.median.x.dtype)
+        return self._scaler.transform(_checked(self, X, reset=False))
 
 
 @dataclass(eq=False, repr=False)
@@ -349,7 +354,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         return self
 
     def _target(self, bnn):
-        return targets.marginal(bnn, jnp.asarray(self._x), jnp.asarray(self._y))
+        return targets.marginal(bnn, self._x, self._y)
 
     def _watched(self, posterior, rows):
         return posterior.predictive_mean(rows)
@@ -566,10 +571,10 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         return self
 
     def _target(self, bnn):
-        x = jnp.asarray(self._x)
         if self.likelihood == "softmax":
-            return targets.categorical(bnn, x, self._y, map="identity")
-        return targets.marginal(bnn, x, jax.nn.one_hot(self._y, self._num_outputs) - 1 / self._num_outputs)
+            return targets.categorical(bnn, self._x, self._y, map="identity")
+        onehot = np.eye(self._num_outputs)[self._y]
+        return targets.marginal(bnn, self._x, onehot - 1 / self._num_outputs)
 
     def _watched(self, posterior, rows):
         if self.likelihood == "softmax":

@@ -233,8 +233,8 @@ class Posterior:
         x = self._new_inputs(x)
         shape = len(x), self.template.readout.shape[1]
         mean, squares, seen = np.zeros(shape), np.zeros(shape), np.zeros((len(x), 1))
-        for draws, rows, values in self._blocks(x, batch_size):
-            f = np.asarray(function(values), np.float64)
+        for draws, rows, values in self._blocks(x, batch_size, function):
+            f = values.astype(np.float64)
             before, new = seen[rows], draws.stop - draws.start
             # sums of squares about two means, joined (Chan, Golub & LeVeque 1983)
             step = f.mean(axis=0) - mean[rows]
@@ -307,11 +307,11 @@ class Posterior:
         OSError
             If it cannot be written; what was there before is left as it was.
         """
-        posterior, network = self, described(self._first_network)
+        posterior, network, outputs = self, described(self._first_network), self._outputs_to_check()
         if network is not None:
             built = functools.partial(build, network)
             named = Posterior(built, self.weights, self.input_shape, self._per_draw(_drawn_numbers))
-            if _is_same(named._outputs_to_check(), self._outputs_to_check()):
+            if _is_same(named._outputs_to_check(), outputs):
                 posterior = named
             else:  # the module was changed after it was built, and is the user's own
                 network = None
@@ -325,7 +325,7 @@ class Posterior:
         arrays = {
             "weights": self.weights,
             "check_inputs": self._inputs_to_check(),
-            "check_outputs": self._outputs_to_check(),
+            "check_outputs": outputs,
         }
         arrays |= {f"scale.{name}": x for name, x in posterior.scales.items()}
         FOLDER.write(Path(folder), record, arrays, overwrite)
@@ -407,8 +407,8 @@ class Posterior:
         found = jax.vmap(lambda _, s: function(_at(self.network, s)))(np.empty(math.prod(shape)), scales)
         return {name: np.asarray(x).reshape(shape) for name, x in found.items()}
 
-    def _new_inputs(self, x: NewInputs | Tabular) -> Float[Array, "m ..."]:
-        x = floating(x=x).astype(_on_device(self.weights.dtype))
+    def _new_inputs(self, x: NewInputs | Tabular) -> Float[np.ndarray, "m ..."]:
+        x = np.asarray(floating(x=x), _on_device(self.weights.dtype))
         if x.shape[1:] != self.input_shape or x.size == 0:
             raise ValueError(f"x must have shape (m, {str(self.input_shape)[1:]} with m ≥ 1; got {x.shape}")
         return x
@@ -430,8 +430,10 @@ class Posterior:
 
         return jax.jit(outputs)
 
-    def _blocks(self, x: Array, batch_size: int) -> Iterator[tuple[slice, slice, Array]]:
-        """Outputs of some draws at some inputs after the other, all computed by one program."""
+    def _blocks(
+        self, x: np.ndarray, batch_size: int, function: Callable[[Array], Array] = lambda f: f
+    ) -> Iterator[tuple[slice, slice, np.ndarray]]:
+        """A function of the outputs of some draws at some inputs after the other, by one program."""
         # where there are few inputs, the next power of two
         size = min(at_least(1, batch_size=batch_size), 2 ** (len(x) - 1).bit_length())
         num_draws = self.num_chains * self.num_draws
@@ -443,7 +445,7 @@ class Posterior:
             weights, scales = jnp.asarray(self.weights[at]), {name: s[at] for name, s in self.scales.items()}
             for row in range(0, len(x), size):
                 rows = slice(row, min(row + size, len(x)))
-                values = self._program(weights, scales, x[_indices(row, size, len(x))])
+                values = np.asarray(function(self._program(weights, scales, x[_indices(row, size, len(x))])))
                 yield draws, rows, values[: draws.stop - first, : rows.stop - row]
 
     def _inputs_to_check(self) -> Float[np.ndarray, "2 ..."]:
