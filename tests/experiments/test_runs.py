@@ -64,11 +64,6 @@ def test_a_small_run_has_the_rows_that_it_should(name, monkeypatch):
     check(config, rows)
 
 
-def apart(a, b, name="potential"):
-    """How many standard errors a quantity of two rows differs by."""
-    return abs(a[name] - b[name]) / np.hypot(a[f"{name}_error"], b[f"{name}_error"])
-
-
 @small(cases=("pCN", "pCNL, U = 0"))
 def algorithms(config, rows):
     assert len(rows) == 4
@@ -199,7 +194,7 @@ EFFICIENCY = importlib.import_module("widebnn.experiments.chains.efficiency")
 
 
 @small(
-    [(EFFICIENCY, "TARGETS", ("rotated",))],
+    [(EFFICIENCY, "TARGETS", ())],
     num_train=4,
     widths=(32,),
     compared_width=32,
@@ -207,11 +202,11 @@ EFFICIENCY = importlib.import_module("widebnn.experiments.chains.efficiency")
     work=100_000,
 )
 def efficiency(config, rows):
-    assert [row["sampler"] for row in rows] == ["HMC", "unit-wise"]
+    assert [row["sampler"] for row in rows] == ["unit-wise"]
     for row in rows:
         np.testing.assert_allclose(row["ess_per_second"], 1e3 * row["ess_per_step"] / row["ms_per_step"])
         assert 0 < row["acceptance"] <= 1 and row["worst"] in ("potential", "weights", "predictions")
-    assert rows[0]["dimension"] == (4 + 1) * 32 and apart(*rows) < 5
+    assert rows[0]["dimension"] == (4 + 1) * 32
 
 
 @small(num_train=(20, 20), widths=(4, 40), num_samples=2)
@@ -350,7 +345,15 @@ def assert_are_sane(config, rows, quantities):
             assert row[f"ess_{quantity}_error"] >= 0 and row[f"rhat_{quantity}"] > 0.9
 
 
+OVER_REG = importlib.import_module("widebnn.experiments.theory.over_reg")
+T_FOR_R = (  # which compiles for long, and has tests of its own
+    (wb.targets, "jacobian", wb.targets.repriorised),
+    (OVER_REG, "share_folded", lambda rng_key, target, num_prior: 0.0),
+)
+
+
 @small(
+    T_FOR_R,
     regs=(1.0,),
     width=2,
     num_train=3,
@@ -364,7 +367,7 @@ def assert_are_sane(config, rows, quantities):
 def over_reg(config, rows):
     assert [(r["map"], r["reg"]) for r in rows] == [("identity", None), ("T", 1.0), ("R", 1.0)]
     assert_are_sane(config, rows, ("projections", "norm"))
-    assert [0 <= r["folded"] <= 1 for r in rows if r["map"] == "R"] == [True]
+    assert [r["folded"] for r in rows if r["map"] == "R"] == [0.0]
 
 
 @small(num_train=8, num_test=4, widths=(4,), samplers=("pCN", "random walk"), num_steps=(50,) * 2, burn_in=5)
@@ -428,16 +431,12 @@ def resnet(config, rows):
     assert warm["kl"] < 0.01 * cold["kl"] and warm["mean_norm"] < cold["mean_norm"]
 
 
-@small(contenders=("function-space HMC", "elliptical slice"))
+@small(contenders=("elliptical slice",))
 def rivals(config, rows):  # those of BlackJAX run every night
-    assert [row["contender"] for row in rows] == list(config.contenders)
-    for row in rows:
-        assert row["stopped"] == "converged" and row["rhat"] < 1.1
-        assert row["seconds"] > row["adapting_seconds"] + row["sampling_seconds"]
-    ours, peer = rows
-    assert ours["gradients_per_step"] == round(1 / ours["step_size"])
-    assert peer["gradients_per_step"] == 0 and peer["step_size"] is None
-    assert apart(ours, peer) < 5
+    (row,) = rows
+    assert row["contender"] == "elliptical slice" and row["stopped"] == "converged" and row["rhat"] < 1.1
+    assert row["seconds"] > row["adapting_seconds"] + row["sampling_seconds"]
+    assert row["gradients_per_step"] == 0 and row["ess_per_gradient"] is None and row["step_size"] is None
 
 
 @small(

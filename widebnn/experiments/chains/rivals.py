@@ -189,7 +189,7 @@ def _run(config: Rivals, dataset: Dataset, width: int, depth: int, contender: Co
         "sampling_seconds": draws.seconds,
         "stopped": draws.stopped,
     }
-    return row | _summary(draws, contender.burn_in, adapted.gradients(draws))
+    return row | _summary(draws, contender.burn_in, float(adapted.gradients(draws)))
 
 
 def _target(marginal: targets.NetworkTarget, contender: Contender) -> targets.NetworkTarget:
