@@ -48,10 +48,9 @@ def keep_compiled(folder: str | os.PathLike | None = None, max_mib: int = MAX_MI
     at_least(1, max_mib=max_mib)
     if not jax.config.jax_enable_compilation_cache:
         return None
-    if folder is None:
-        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        folder = jax.config.jax_compilation_cache_dir or caches / "widebnn" / "compiled"
-    folder = Path(folder).expanduser()
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    chosen = folder or jax.config.jax_compilation_cache_dir or caches / "widebnn" / "compiled"
+    folder = Path(chosen).expanduser()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _cut_back(folder, max_mib * 2**20)

@@ -79,7 +79,7 @@ class Experiment[C]:
         return iter(self._function(config))
 
     def __reduce__(self) -> str:
-        return self.__qualname__
+        return self.name
 
     def __repr__(self) -> str:
         return f"<experiment {self.name}: {self.title}>"

@@ -95,7 +95,7 @@ def _ravel(tree: PyTree) -> Float[np.ndarray, " z"]:
 
 
 def climb(
-    gradient: Callable[[np.ndarray], tuple[Array, Array]],
+    gradient: Callable[[np.ndarray], tuple[Array, Array | np.ndarray]],
     start: Float[np.ndarray, " z"],
     bounds: tuple[Float[np.ndarray, " z"], ...] | None,
 ) -> tuple[Float[np.ndarray, " z"], float]:
