@@ -109,6 +109,17 @@ def test_another_step_size_is_the_same_program(compiled, name):
     assert not np.array_equal(moved(0.25), moved(0.5)) and len(compiled) == 1
 
 
+def test_a_method_called_on_arrays_is_one_program_for_all_data(compiled):
+    def potential(data, noise_std):
+        return wb.targets.linear(data, data[:, :1], noise_std).potential
+
+    theta = jnp.ones((3, 1))
+    found = [potential(data, 0.5)(theta) for data in DATA]
+    assert len(compiled) == 1 and found[0] != found[1]
+    of_traced = jax.grad(lambda noise_std: potential(DATA[0], noise_std)(theta))(0.5)
+    assert np.isclose(of_traced, -2 / 0.5 * found[0]) and len(compiled) == 1
+
+
 def nested(array):
     """Constants where they are hard to see: in a function that is compiled by itself, and in a loop."""
     inner = jax.jit(lambda u: u * array)

@@ -50,6 +50,8 @@ class Program:
     ----------
     constants
         The arrays that were lifted out, in the order in which the program meets them.
+    is_traced
+        Whether one of these is being traced by someone else: then there is nothing to compile.
 
     Raises
     ------
@@ -73,6 +75,9 @@ class Program:
                 "jax.config.update('jax_use_simplified_jaxpr_constants', False) turns it off"
             )
         closed, result = jax.make_jaxpr(function, return_shape=True)(*args)
+        self.is_traced = any(isinstance(x, jax.core.Tracer) for x in closed.consts)
+        if self.is_traced:
+            return
         treedef = jax.tree.structure(result)
 
         def with_constants(constants, *args):
@@ -180,7 +185,7 @@ def _as_one(
     key = treedef, settings, *((x.shape, x.dtype, x.sharding) for x in leaves)
     if (program := programs.get(key)) is None:
         program = Program(lambda args, kwargs: function(*args, **kwargs), args, kwargs)
-        if any(isinstance(x, jax.core.Tracer) for x in program.constants):
+        if program.is_traced:
             return function(*args, **kwargs)
         programs[key] = program
     return program(args, kwargs)

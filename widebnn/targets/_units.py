@@ -28,31 +28,28 @@ def units_of(bnn: BNN, x: Inputs, y: Observations) -> Units:
         If no leaf does.
     """
     template = bnn.features.template
-    psi = jax.eval_shape(bnn.embedding, template, x)
-    num_units = psi.shape[1] - int(bnn.has_bias)
+    num_units = jax.eval_shape(bnn.embedding, template, x).shape[1] - int(bnn.has_bias)
     leaves, treedef = jax.tree.flatten(template)
     ends = {0, num_units - 1}
     tried = [(i, k) for i, leaf in enumerate(leaves) if leaf.shape[-1:] == (num_units,) for k in ends]
 
-    def changes(rng_key, x):
-        """Largest change of each column of Ψ, first with no parameter changed, then with each tried."""
+    def embeddings(rng_key, x):
+        """Ψ at a draw of the prior, first with no parameter changed, then with each tried."""
         inner = jax.tree.leaves(normal_like(rng_key, template))
 
-        def change(before, is_changed):
+        def at(is_changed):
             changed = list(inner)
             for (i, k), term in zip(tried, is_changed, strict=True):
                 changed[i] = changed[i].at[..., k].add(term.astype(changed[i].dtype))
-            # by the same code each time, so that what does not change has the same bits
-            after = bnn.embedding(treedef.unflatten(changed), x)
-            return jnp.where(is_changed.any(), before, after), jnp.abs(after - before).max(axis=0)
+            return bnn.embedding(treedef.unflatten(changed), x)
 
-        cases = jnp.eye(len(tried) + 1, len(tried), -1, dtype=bool)
-        return jax.lax.scan(change, jnp.zeros(psi.shape, psi.dtype), cases)[1]
+        # By the same code each time: what does not change has the same bits.
+        return jax.lax.map(at, jnp.eye(len(tried) + 1, len(tried), -1, dtype=bool))
 
-    found = np.asarray(one_program(changes)(jax.random.key(0), x))[1:] > 0
+    before, *after = np.asarray(one_program(embeddings)(jax.random.key(0), x))
     belongs = [leaf.shape[-1:] == (num_units,) for leaf in leaves]
-    for (i, k), is_changed in zip(tried, found, strict=True):
-        belongs[i] &= np.array_equal(np.flatnonzero(is_changed), [k])
+    for (i, k), psi in zip(tried, after, strict=True):
+        belongs[i] &= np.array_equal(np.flatnonzero((psi != before).any(axis=0)), [k])
     is_unit = treedef.unflatten(belongs)
     if not any(jax.tree.leaves(is_unit)):
         raise ValueError(
