@@ -80,7 +80,8 @@ def test_no_page_but_the_readme_has_a_program():
 @pytest.mark.parametrize("module", MODULES)
 def test_help_answers(module, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [module, "--help"])
-    monkeypatch.delitem(sys.modules, module, raising=False)
+    for imported in (module, f"{module}.__main__"):
+        monkeypatch.delitem(sys.modules, imported, raising=False)
     with pytest.raises(SystemExit) as end:
         runpy.run_module(module, run_name="__main__")
     assert end.value.code == 0
