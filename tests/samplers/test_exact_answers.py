@@ -14,6 +14,7 @@ from widebnn.samplers import (
     langevin,
     mala,
     pcn,
+    pcnl,
     unitwise,
 )
 
