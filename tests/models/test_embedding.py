@@ -85,7 +85,7 @@ class NNXWith(nnx.Module):
 
 class Counter(nnx.Module):
     def __init__(self):
-        self.calls = nnx.Variable(jnp.zeros(()))
+        self.calls = nnx.Variable(jnp.zeros((), jnp.float32))
 
     def __call__(self, h):
         self.calls[...] += 1

@@ -149,6 +149,6 @@ def test_steps_that_are_too_large_are_reported():
         fit(linear(), 50, optimiser=optax.sgd(1e4))
 
 
-def test_layers_that_cannot_wait_for_a_draw_are_refused():
+def test_layers_that_cannot_wait_for_a_draw_are_refused(float32):
     with pytest.raises(TypeError, match=r"local draws need layers that compute x @ kernel"):
         fit(nnx.Linear(3, 1, rngs=nnx.Rngs(0)), 1, local=True)
