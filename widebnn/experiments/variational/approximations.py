@@ -294,11 +294,15 @@ def _unpacked(moments: Float[np.ndarray, "draw n k_and_1"]) -> Predictions:
 
 def _nngp(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> Predictions:
     """The posterior of the network's limit, exactly."""
-    process = nngp.gaussian_process(
-        nngp.nngp_kernel(problem.bnn), problem.x, problem.y, problem.bnn.noise_std
-    )
-    variance = jnp.diag(process.covariance(problem.x_test)) + problem.bnn.noise_std**2
-    return Predictions(np.asarray(process.mean(problem.x_test))[None], np.asarray(variance)[None])
+
+    @jax.jit
+    def moments(x, y, x_test):
+        kernel, noise_std = nngp.nngp_kernel(problem.bnn), problem.bnn.noise_std
+        process = nngp.gaussian_process(kernel, x, y, noise_std)
+        return process.mean(x_test), jnp.diag(process.covariance(x_test)) + noise_std**2
+
+    mean, variance = moments(problem.x, problem.y, problem.x_test)
+    return Predictions(np.asarray(mean)[None], np.asarray(variance)[None])
 
 
 def _ensemble(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> Predictions:
