@@ -1,13 +1,15 @@
 """MCMC diagnostics: effective sample size, R̂, and the projections on which both papers report them.
 
-Statistics take draws as an array (chain, draw, *event) and return an array with one number for each entry of
-the event. `convergence` gives ArviZ's rank-normalised versions of the same two diagnostics. ArviZ itself
-takes all that a run collected: ``arviz.ess(draws.to_datatree())`` and ``arviz.rhat(draws.to_datatree())``.
+Statistics take draws as an array (chain, draw, *event) and return one number for each entry of the event.
+They compute on the host in float64, and results are arrays of NumPy. `convergence` gives ArviZ's
+rank-normalised versions of the same two diagnostics. ArviZ itself takes all that a run collected:
+``arviz.ess(draws.to_datatree())`` and ``arviz.rhat(draws.to_datatree())``.
 """
 
+import functools
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,11 +25,8 @@ __all__ = [
     "Convergence",
     "PrincipalComponents",
     "band",
-    "by_layer",
     "convergence",
     "effective_sample_size",
-    "layer_projections",
-    "nested_rhat",
     "principal_components",
     "random_projections",
     "resolved_sample_size",
@@ -42,13 +41,11 @@ Of AR(1) chains with fewer than a hundred effective samples, at most one entry i
 many as this: for one chain of 200 to 40,000 draws as for four of 2,000, whatever the thinning, which is part
 of the autocorrelation."""
 
-NUMBERS = {1: "one draw", 2: "two draws", 8: "eight draws"}
-SERIES_AT_ONCE = 256  # spectra take several times the memory of draws, which may be all that fits
+NUMBERS = {2: "two draws", 8: "eight draws"}
+SERIES_AT_ONCE = 256  # spectra in float64 take many times the memory of draws, which may be all that fits
 
 
-def _chains(
-    name: str, draws: Real[Array | np.ndarray, "..."], min_draws: int = 2
-) -> Real[Array | np.ndarray, "..."]:
+def _chains(name: str, draws: Real[Array | np.ndarray, "..."], min_draws: int = 2) -> Real[np.ndarray, "..."]:
     if hasattr(draws, "collected"):
         raise TypeError(
             f"{name} must be an array (chain, draw, ...) such as draws['potential']; got a whole run"
@@ -57,18 +54,36 @@ def _chains(
     if len(shape) < 2 or shape[0] < 1 or shape[1] < min_draws:
         number = NUMBERS[min_draws]
         raise ValueError(f"{name} must have shape (chain, draw, ...) and {number} or more; got {shape}")
-    return finite(**{name: draws})
+    return finite(**{name: np.asarray(draws)})
 
 
-def _lag_products(x: Float[Array, "chain draw"]) -> Float[Array, "chain draw"]:
+def _over_event(
+    statistic: Callable[[Float[np.ndarray, "chain draw series"]], Float[np.ndarray, " series"]],
+    draws: Real[np.ndarray, "chain draw *event"],
+) -> Float[np.ndarray, "*event"]:
+    """A statistic of each entry of the event, a block of them at a time.
+
+    The first draw of all is taken off, which changes no statistic here: what never moves is exactly 0.
+    """
+    series = draws.reshape(*draws.shape[:2], -1)
+    found = np.empty(series.shape[2])
+    with np.errstate(divide="ignore", invalid="ignore"):  # chains that never move
+        for i in range(0, len(found), SERIES_AT_ONCE):
+            block = series[:, :, i : i + SERIES_AT_ONCE].astype(np.float64)
+            found[i : i + SERIES_AT_ONCE] = statistic(block - block[:1, :1])
+    return found.reshape(draws.shape[2:])
+
+
+def _lag_products(x: Float[np.ndarray, "... draw"]) -> Float[np.ndarray, "... draw"]:
     """Σᵢ x_i x_{i+k} for the lags k = 0, …, draw − 1, by FFT; zero padding keeps the ends from meeting."""
-    num_draws = x.shape[1]
+    num_draws = x.shape[-1]
     length = 1 << (2 * num_draws - 1).bit_length()
-    spectrum = jnp.abs(jnp.fft.rfft(x, length)) ** 2
-    return jnp.fft.irfft(spectrum, length)[:, :num_draws]
+    return np.fft.irfft(np.abs(np.fft.rfft(x, length)) ** 2, length)[..., :num_draws]
 
 
-def effective_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[Array, "*event"]:
+def effective_sample_size(
+    draws: Real[Array | np.ndarray, "chain draw *event"],
+) -> Float[np.ndarray, "*event"]:
     """Effective sample size (ESS) as both papers define it, summed over chains.
 
     For each chain of N draws, with ρ̂_k the autocorrelation at lag k (estimated from N − k products),
@@ -110,29 +125,19 @@ def effective_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) 
     ----------
     Hron et al. 2022, eq. (7); Pezzetti et al. 2025, §4.2.
     """
-    return _over_event(jnp.asarray(_chains("draws", draws)))
+    return _over_event(_effective_sample_size, _chains("draws", draws))
 
 
-@jax.jit
-def _over_event(draws: Real[Array, "chain draw *event"]) -> Float[Array, "*event"]:
-    series = jnp.moveaxis(draws.reshape(*draws.shape[:2], -1), 2, 0)
-    return jax.lax.map(_effective_sample_size, series, batch_size=SERIES_AT_ONCE).reshape(draws.shape[2:])
+def _effective_sample_size(draws: Float[np.ndarray, "chain draw series"]) -> Float[np.ndarray, " series"]:
+    x = np.moveaxis(draws - draws[:, :1], 1, 2)
+    products = _lag_products(x - x.mean(axis=2, keepdims=True))
+    weighted = products / products[:, :, :1]  # (1 − k/N) ρ̂_k: the N − k of ρ̂_k cancels against the weight
+    is_cut = np.logical_or.accumulate(weighted < 0, axis=2)
+    integrated_time = 2 * np.where(is_cut, 0, weighted).sum(axis=2) - 1
+    return (draws.shape[1] / integrated_time).sum(axis=0)
 
 
-def _effective_sample_size(draws: Real[Array, "chain draw"]) -> Float[Array, ""]:
-    # Centred twice: a potential of 10⁴ that varies by 0.1 would lose its mean to float32 otherwise. The
-    # division by the largest value keeps squares in range, and makes a chain that never moves NaN.
-    x = draws - draws[:, :1]
-    x = x - x.mean(axis=1, keepdims=True)
-    x = x / jnp.abs(x).max(axis=1, keepdims=True)
-    products = _lag_products(x)
-    weighted = products / products[:, :1]  # (1 − k/N) ρ̂_k: the N − k of ρ̂_k cancels against the weight
-    before_cut = jnp.cumsum(weighted < 0, axis=1) == 0
-    integrated_time = 2 * jnp.where(before_cut, weighted, 0).sum(axis=1) - 1
-    return (draws.shape[1] / integrated_time).sum()
-
-
-def rhat_squared(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[Array, "*event"]:
+def rhat_squared(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "*event"]:
     """R̂², the variance over all chains relative to the variance within them; 1 when chains agree.
 
     With N draws in each of M chains, W the mean of the chains' variances and B/N the variance of their
@@ -174,107 +179,25 @@ def rhat_squared(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[
     ----------
     Brooks & Gelman 1998; Hron et al. 2022, eq. (6); Pezzetti et al. 2025, Appendix B.1.
     """
-    draws = jnp.asarray(_chains("draws", draws))
-    num_chains, num_draws = draws.shape[:2]
-    if num_chains < 2:
+    draws = _chains("draws", draws)
+    if len(draws) < 2:
         raise ValueError(f"draws must hold two chains or more to compare; got shape {draws.shape}")
-    x = draws - draws[:1, :1]  # no change to any variance, and exact in float32 where the draws are close
-    within = x.var(axis=1, ddof=1).mean(axis=0)
-    of_means = x.mean(axis=1).var(axis=0, ddof=1)
+    return _over_event(_rhat_squared, draws)
+
+
+def _rhat_squared(draws: Float[np.ndarray, "chain draw series"]) -> Float[np.ndarray, " series"]:
+    num_chains, num_draws, _ = draws.shape
+    within = (draws - draws[:, :1]).var(axis=1, ddof=1).mean(axis=0)
+    of_means = draws.mean(axis=1).var(axis=0, ddof=1)
     return (num_draws - 1) / num_draws + (1 + 1 / num_chains) * of_means / within
 
 
-def rhat(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[Array, "*event"]:
+def rhat(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "*event"]:
     """R̂, the root of `rhat_squared`: a ratio of standard deviations, on the scale that ArviZ reports.
 
     Parameters, errors and references are those of `rhat_squared`, of whose result it is the root.
     """
-    return jnp.sqrt(rhat_squared(draws))
-
-
-def nested_rhat(
-    draws: Real[Array | np.ndarray, "chain draw *event"], num_superchains: int
-) -> Float[Array, "*event"]:
-    """Nested R̂, for many chains that are too short for R̂: superchains agree once the start is forgotten.
-
-    A superchain is a group of M chains that start at the same point. With B the unbiased variance of the
-    means of K superchains, and V the mean over superchains of
-
-    - the variance of the means of its chains (unbiased; 0 where M = 1), plus
-    - the mean of its chains' own variances (unbiased; 0 where there is one draw),
-
-    nested R̂ is √(1 + B/V). Where the chains have forgotten their start it is at most about √(1 + 1/M),
-    whatever the number of draws: 50 chains of each superchain bring it below 1.01 with a single draw each.
-
-    Parameters
-    ----------
-    draws
-        Kept draws, (chain, draw, *event): the chains of the first superchain, then those of the second, and
-        so on.
-    num_superchains
-        K, at least two; it must divide the number of chains.
-
-    Returns
-    -------
-    Array
-        Nested R̂ of each entry of the event. NaN where nothing moves and all agree, infinite where nothing
-        moves and the superchains differ.
-
-    Raises
-    ------
-    TypeError
-        If `draws` is a run and not an array, or `num_superchains` is not an integer.
-    ValueError
-        If `draws` has fewer than two axes or entries that are not finite, `num_superchains` is below 2 or
-        does not divide the number of chains, or there is one draw of one chain in each.
-
-    Notes
-    -----
-    With M = 1 it is close to `rhat`: R̂² − (N − 1)/N = (1 + 1/K)(nested R̂² − 1).
-
-    References
-    ----------
-    Margossian et al. 2024 (arXiv 2110.13017), §3.
-
-    Examples
-    --------
-    64 chains, 16 of which start at each of 4 draws from the prior:
-
-    >>> import jax
-    >>> import numpy as np
-    >>> import widebnn as wb
-    >>> target = wb.targets.linear(np.eye(2), np.ones((2, 1)), noise_std=1.0)
-    >>> starts = jax.vmap(target.draw_prior)(jax.random.split(jax.random.key(1), 4))
-    >>> draws = wb.sample(
-    ...     jax.random.key(2),
-    ...     wb.samplers.pcn(target.potential, step_size=0.5),
-    ...     target,
-    ...     num_samples=20,
-    ...     burn_in=20,
-    ...     num_chains=64,
-    ...     initial=starts.repeat(16, axis=0),
-    ...     collect={"potential": target.potential},
-    ...     progress=False,
-    ... )
-    >>> bool(wb.diagnostics.nested_rhat(draws["potential"], num_superchains=4) < 1.1)
-    True
-    """
-    draws = jnp.asarray(_chains("draws", draws, min_draws=1))
-    num_chains, num_draws = draws.shape[:2]
-    if num_chains % at_least(2, num_superchains=num_superchains):
-        raise ValueError(
-            f"num_superchains must divide the number of chains, {num_chains}; got {num_superchains}"
-        )
-    if num_draws == 1 and num_chains == num_superchains:
-        raise ValueError(
-            f"draws must hold two draws, or two chains of each superchain, or more; got {draws.shape}"
-        )
-    x = (draws - draws[:1, :1]).reshape(num_superchains, -1, *draws.shape[1:])  # as in `rhat_squared`
-    of_chains = x.mean(axis=2)
-    between = of_chains.mean(axis=1).var(axis=0, ddof=1)
-    of_draws = x.var(axis=2, ddof=1).mean(axis=(0, 1)) if num_draws > 1 else 0.0
-    inside = of_chains.var(axis=1, ddof=1).mean(axis=0) if num_chains > num_superchains else 0.0
-    return jnp.sqrt(1 + between / (inside + of_draws))
+    return np.asarray(np.sqrt(rhat_squared(draws)))
 
 
 class Convergence(NamedTuple):
@@ -389,105 +312,6 @@ def resolved_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) -
     return np.where(least >= LEAST_RESOLVED, least, np.nan)
 
 
-def layer_projections(
-    rng_key: Key[Array, ""], template: PyTree, num: int = 10
-) -> dict[str, Callable[[PyTree], Float[Array, " num_and_norm"]]]:
-    """Functions to collect of each leaf of a position, which show the layer that mixes worst.
-
-    Parameters
-    ----------
-    rng_key
-        Key of the directions.
-    template
-        A position, or its shapes and dtypes: `target.template`.
-    num
-        Number of `random_projections` of each leaf.
-
-    Returns
-    -------
-    dict
-        By the path of a leaf in the position, such as "hidden.0.weight", a function from a position to an
-        array (num + 1,), the leaf's projections and its mean square, to be collected during a run.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `num` is not an integer of at least 1, or a leaf of `template` has no entries.
-
-    Examples
-    --------
-    >>> import jax
-    >>> import numpy as np
-    >>> import widebnn as wb
-    >>> target = wb.targets.linear(np.eye(2), np.ones((2, 1)), noise_std=1.0)
-    >>> layers = wb.diagnostics.layer_projections(jax.random.key(1), target.template, num=3)
-    >>> sampler = wb.samplers.pcn(target.potential, step_size=0.5)
-    >>> options = {"num_samples": 200, "num_chains": 4, "progress": False}
-    >>> draws = wb.sample(jax.random.key(2), sampler, target, collect=layers, **options)
-    >>> {name: values.shape for name, values in draws.collected.items()}
-    {'position': (4, 200, 4)}
-    """
-
-    def function(i, leaf, key):
-        project = random_projections(key, leaf, num)
-
-        def of_position(position: PyTree) -> Float[Array, " num_and_norm"]:
-            leaf = jax.tree.leaves(position)[i]
-            return jnp.append(project(leaf), jnp.mean(leaf**2))
-
-        return of_position
-
-    leaves = jax.tree.leaves_with_path(template)
-    return {
-        jax.tree_util.keystr(path, simple=True, separator=".") or "position": function(
-            i, leaf, jax.random.fold_in(rng_key, i)
-        )
-        for i, (path, leaf) in enumerate(leaves)
-    }
-
-
-def by_layer(draws: Any) -> dict[str, dict[str, float]]:
-    """Least effective sample size and worst R̂ of everything that was collected, worst first.
-
-    Parameters
-    ----------
-    draws
-        A run, or what it collected: by name, arrays (chain, draw, ...), such as those of
-        `layer_projections`.
-
-    Returns
-    -------
-    dict
-        By name, the least "ess" and the worst "rhat" over all entries, by `convergence`; NaN where nothing
-        varies. ``pandas.DataFrame(by_layer(draws)).T`` is a table of it.
-
-    Raises
-    ------
-    TypeError
-        If `draws` is neither a run nor a dict.
-    ValueError
-        As `convergence`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import widebnn as wb
-    >>> rng = np.random.default_rng(0)
-    >>> draws = {"kernel": rng.normal(size=(4, 500, 3)), "bias": rng.normal(size=(4, 500)).cumsum(1)}
-    >>> list(wb.diagnostics.by_layer(draws))
-    ['bias', 'kernel']
-    """
-    collected = getattr(draws, "collected", draws)
-    if not isinstance(collected, Mapping):
-        raise TypeError(f"draws must be a run, or a dict of what it collected; got {type(draws).__name__}")
-    rows = {}
-    for name, values in collected.items():
-        found = convergence(values)
-        ess, rhat = (of[~np.isnan(of)].tolist() for of in found)
-        rows[name] = {"ess": min(ess, default=math.nan), "rhat": max(rhat, default=math.nan)}
-    return dict(sorted(rows.items(), key=lambda row: np.nan_to_num(row[1]["ess"], nan=-1.0)))
-
-
 def random_projections(
     rng_key: Key[Array, ""], template: PyTree, num: int = 100
 ) -> Callable[[PyTree], Float[Array, " num"]]:
@@ -524,9 +348,7 @@ def random_projections(
     leaves, structure = jax.tree.flatten(template)
     if sum(math.prod(leaf.shape) for leaf in leaves) == 0:
         raise ValueError("template must have at least one entry; got an empty position")
-    normals = jax.vmap(lambda key: normal_like(key, leaves))(jax.random.split(rng_key, num))
-    norm = jnp.sqrt(sum(jnp.sum(normal**2, axis=range(1, normal.ndim)) for normal in normals))
-    directions = [normal / jnp.expand_dims(norm, range(1, normal.ndim)) for normal in normals]
+    directions = _directions(rng_key, tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves), num)
 
     def project(position: PyTree) -> Float[Array, " num"]:
         entries, given = jax.tree.flatten(position)
@@ -541,6 +363,16 @@ def random_projections(
     return project
 
 
+@functools.partial(jax.jit, static_argnames=("leaves", "num"))
+def _directions(
+    rng_key: Key[Array, ""], leaves: tuple[jax.ShapeDtypeStruct, ...], num: int
+) -> list[Float[Array, "num ..."]]:
+    """Unit vectors, leaf by leaf."""
+    normals = jax.vmap(lambda key: normal_like(key, list(leaves)))(jax.random.split(rng_key, num))
+    norm = jnp.sqrt(sum(jnp.sum(normal**2, axis=range(1, normal.ndim)) for normal in normals))
+    return [normal / jnp.expand_dims(norm, range(1, normal.ndim)) for normal in normals]
+
+
 class PrincipalComponents(NamedTuple):
     """Draws on their main axes of variation.
 
@@ -552,8 +384,8 @@ class PrincipalComponents(NamedTuple):
         Share of the total variance along each direction, largest first; NaN when nothing varies.
     """
 
-    scores: Float[Array, "chain draw num"]
-    explained: Float[Array, " num"]
+    scores: Float[np.ndarray, "chain draw num"]
+    explained: Float[np.ndarray, " num"]
 
 
 def principal_components(
@@ -582,35 +414,37 @@ def principal_components(
     ----------
     Pezzetti et al. 2025, Appendix B.2 (traces of the first two).
     """
-    draws = jnp.asarray(_chains("draws", draws))
+    draws = _chains("draws", draws)
     if draws.ndim != 3:
         raise ValueError(f"draws must have shape (chain, draw, feature); got {draws.shape}")
-    pooled = draws.reshape(-1, draws.shape[2])
+    pooled = draws.reshape(-1, draws.shape[2]).astype(np.float64)
     if at_least(1, num=num) > min(pooled.shape):
         raise ValueError(
             f"num must be at most {min(pooled.shape)} for draws of shape {draws.shape}; got {num}"
         )
-    centred = pooled - pooled[:1]
-    centred = centred - centred.mean(axis=0, keepdims=True)
+    centred = pooled - pooled[:1]  # exactly 0 where nothing varies
+    centred -= centred.mean(axis=0)
     if centred.shape[0] < centred.shape[1]:  # by SVD too, whose values are in order and not below zero
-        left, variances, _ = jnp.linalg.svd(jnp.matmul(centred, centred.T, precision="highest"))
-        scores = left * jnp.sqrt(variances)[None, :]
+        left, variances, _ = np.linalg.svd(centred @ centred.T)
+        scores = left * np.sqrt(variances)
     else:
-        left, singular, _ = jnp.linalg.svd(centred, full_matrices=False)
-        scores, variances = left * singular[None, :], singular**2
+        left, singular, _ = np.linalg.svd(centred, full_matrices=False)
+        scores, variances = left * singular, singular**2
     scores = scores[:, :num]
-    directions = jnp.matmul(scores.T, centred, precision="highest")
-    largest = jnp.take_along_axis(directions, jnp.abs(directions).argmax(axis=1, keepdims=True), axis=1)
-    scores = scores * jnp.sign(largest[:, 0])[None, :]
-    return PrincipalComponents(scores.reshape(*draws.shape[:2], num), variances[:num] / jnp.sum(variances))
+    directions = scores.T @ centred
+    largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=1, keepdims=True), axis=1)
+    scores = scores * np.sign(largest[:, 0])
+    with np.errstate(invalid="ignore"):  # where nothing varies
+        explained = variances[:num] / variances.sum()
+    return PrincipalComponents(scores.reshape(*draws.shape[:2], num), explained)
 
 
 class Band(NamedTuple):
     """A mean and two quantiles: a line and the edges of the band around it."""
 
-    mean: Float[Array, "*batch"]
-    low: Float[Array, "*batch"]
-    high: Float[Array, "*batch"]
+    mean: Float[np.ndarray, "*batch"]
+    low: Float[np.ndarray, "*batch"]
+    high: Float[np.ndarray, "*batch"]
 
 
 def band(
@@ -639,6 +473,5 @@ def band(
         raise ValueError(f"probs must be two ordered numbers in [0, 1]; got {probs}")
     if values.ndim < 1 or values.shape[-1] < 1:
         raise ValueError(f"values must have at least one entry on the last axis; got shape {values.shape}")
-    values = jnp.asarray(values)
-    low, high = jnp.quantile(values, jnp.asarray(probs), axis=-1)
-    return Band(values.mean(axis=-1), low, high)
+    values = np.asarray(values, np.float64)
+    return Band(*map(np.asarray, (values.mean(axis=-1), *np.quantile(values, probs, axis=-1))))

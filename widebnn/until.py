@@ -33,8 +33,7 @@ class Until:
         Least effective sample size of all chains together; None for no such criterion.
     rhat
         Largest R̂; None for no such criterion. R̂ is about √(1 + 1/e), with e the effective sample size of
-        half a chain: 1.01 asks for e = 50, which many short chains do not have
-        (`widebnn.diagnostics.nested_rhat` is meant for these).
+        half a chain: 1.01 asks for e = 50, which many short chains do not have.
     seconds
         Wall time of burn-in and sampling, without compilation, of all calls together where there is a
         checkpoint; None for no limit. The clock is read between chunks, of about half a second.

@@ -36,26 +36,6 @@ ROWS = [
         (np.full((2, 9), np.inf), "draws…finite"),
         (Draws({"f": np.zeros((2, 9))}), TypeError, "draws…an array…a whole run"),
     ),
-    *refused(
-        "diagnostics.nested_rhat",
-        (np.zeros((4, 5)), 1, "num_superchains…at least 2…1"),
-        (np.zeros((4, 5)), 2.5, TypeError, "num_superchains…an integer…2.5"),
-        (np.zeros((4, 5)), 3, "num_superchains…divide…4…3"),
-        (np.zeros((4, 1)), 4, "draws…two draws, or two chains…(4, 1)"),
-        (np.zeros(4), 2, "draws…(chain, draw, ...)…one draw…(4,)"),
-        (np.full((4, 5), np.nan), 2, "draws…finite"),
-        (Draws({"f": np.zeros((4, 5))}), 2, TypeError, "draws…an array…a whole run"),
-    ),
-    *refused(
-        "diagnostics.layer_projections",
-        (KEY, {"a": X}, 0, "num…1…0"),
-        (KEY, {"a": X[:0]}, "template…empty"),
-    ),
-    *refused(
-        "diagnostics.by_layer",
-        (np.zeros((2, 9)), TypeError, "draws…a run…a dict…ndarray"),
-        ({"f": np.zeros((2, 5))}, "draws…eight draws…(2, 5)"),
-    ),
     *alike("diagnostics", ("rhat", "rhat_squared"), (np.ones((1, 5)), "draws…two chains…(1, 5)")),
     *refused(
         "diagnostics.random_projections",
