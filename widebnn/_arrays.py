@@ -1,6 +1,5 @@
 """What a user may hand over as data: whatever holds real numbers in rows."""
 
-import contextlib
 import numbers
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -51,15 +50,15 @@ def floating(**named: Any) -> Float[Array, "..."]:
         If one of the numbers is NaN, infinite or masked, or rows have different lengths.
     """
     ((name, value),) = named.items()
-    is_traced = isinstance(value, jax.core.Tracer)
-    value = value if isinstance(value, jax.Array) else _numbers(name, value)
-    # Data at hand stay at hand while something else is traced, such as a scale.
-    with contextlib.nullcontext() if is_traced else jax.ensure_compile_time_eval():
-        array = jnp.asarray(value)
-        if jnp.issubdtype(array.dtype, jnp.complexfloating):
-            raise TypeError(f"{name} must hold real numbers; got {array.dtype}")
-        if not jnp.issubdtype(array.dtype, jnp.floating):
-            array = array.astype(jnp.result_type(float))
+    array = value if isinstance(value, jax.Array) else _numbers(name, value)
+    if jnp.issubdtype(array.dtype, jnp.complexfloating):
+        raise TypeError(f"{name} must hold real numbers; got {array.dtype}")
+    is_floating, widest = jnp.issubdtype(array.dtype, jnp.floating), jnp.result_type(float)
+    dtype = array.dtype if is_floating and array.dtype.itemsize <= widest.itemsize else widest
+    if isinstance(array, jax.core.Tracer):
+        return array.astype(dtype)
+    if not (is_floating and isinstance(array, jax.Array)):
+        array = _at_hand(np.asarray(array, dtype))
     return finite(**{name: array})
 
 
@@ -72,7 +71,18 @@ def column(**named: Any) -> Float[Array, "n ..."]:
         As `floating`.
     """
     array = floating(**named)
-    return array[:, None] if array.ndim == 1 else array
+    if array.ndim != 1:
+        return array
+    return array[:, None] if isinstance(array, jax.core.Tracer) else _at_hand(np.asarray(array)[:, None])
+
+
+def _at_hand(array: np.ndarray) -> Array:
+    """The array of JAX, of known numbers even while something else is traced, such as a scale.
+
+    Conversions come before: NumPy's compile nothing.
+    """
+    with jax.ensure_compile_time_eval():
+        return jnp.asarray(array)
 
 
 def _numbers(name: str, value: Any) -> np.ndarray:

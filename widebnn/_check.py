@@ -14,7 +14,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Real
 
 __all__ = [
     "Number",
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-Number = float | int | Float[Array, ""]
+Number = float | int | Real[Array, ""]
 """A real number; a 0-d array where it may be traced."""
 
 

@@ -3,8 +3,11 @@
 import math
 
 import jax
+import jax.core
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
+from jaxtyping import Array
 
 from widebnn._check import Number, is_known_to_be, non_negative, positive
 
@@ -52,10 +55,21 @@ class Affine(nnx.Module):
         if not isinstance(rngs, nnx.Rngs):
             raise TypeError(f"rngs must be a flax.nnx.Rngs, such as nnx.Rngs(0); got {rngs!r}")
         std = 1.0 if initial_std is None else positive(initial_std=initial_std)
-        self.kernel = nnx.Param(std * jax.random.normal(rngs.params(), shape))
+        self.kernel = nnx.Param(_normal(rngs, std, shape))
         if is_known_to_be(0, bias_std):
             self.bias = None
-        elif initial_std is None:
-            self.bias = nnx.Param(jax.random.normal(rngs.params(), shape[-1:]))
         else:
-            self.bias = nnx.Param(jnp.zeros(shape[-1]))
+            self.bias = nnx.Param(_normal(rngs, 1.0 if initial_std is None else 0.0, shape[-1:]))
+
+
+def _normal(rngs: nnx.Rngs, std: Number, shape: tuple[int, ...]) -> Array:
+    """Draws from N(0, std²), by NumPy where the key is known.
+
+    `jax.random` would compile a program for each shape, and most of these numbers are never used: a target
+    takes shapes alone from a module.
+    """
+    key = rngs.params()
+    if isinstance(key, jax.core.Tracer) or isinstance(std, jax.core.Tracer):
+        return std * jax.random.normal(key, shape)
+    generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    return jnp.asarray((float(std) * generator.standard_normal(shape)).astype(jnp.result_type(float)))
