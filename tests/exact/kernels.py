@@ -5,7 +5,6 @@ separates the two sides.
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax.flatten_util import ravel_pytree
@@ -30,7 +29,7 @@ def network(width=8, depth=1, activation="gelu", in_features=3):
 
 
 def inputs(n=4, in_features=3):
-    return jnp.asarray(np.random.default_rng(0).normal(size=(n, in_features)))
+    return np.random.default_rng(0).normal(size=(n, in_features))
 
 
 def empirical_kernel(bnn, theta, x):

@@ -1,5 +1,6 @@
 """Bugs planted in kernels: what checks them must see every one."""
 
+import contextlib
 from unittest import mock
 
 import jax.numpy as jnp
@@ -11,6 +12,16 @@ from ..exact.kernels import assert_kernel, assert_tangent_kernel
 from ..exact.planted import caught, passed
 
 
+@contextlib.contextmanager
+def traced_anew():
+    """The compiled recursion is not that of before, and is not kept."""
+    kernels._limit.clear_cache()
+    try:
+        yield
+    finally:
+        kernels._limit.clear_cache()
+
+
 def wrong_expectations(name, first, second, check):
     """E[ψψ] and E[ψ′ψ′] changed by functions of what they are."""
     right = EXPECTATIONS[name]
@@ -19,7 +30,7 @@ def wrong_expectations(name, first, second, check):
         values, slopes = right(a, c, b)
         return first(values), second(slopes)
 
-    with mock.patch.dict(EXPECTATIONS, {name: wrong}):
+    with mock.patch.dict(EXPECTATIONS, {name: wrong}), traced_anew():
         check(name)
 
 
@@ -30,7 +41,7 @@ def wrong_layer(weight, bias, check=assert_kernel):
     def wrong(layer, weight_std, bias_std):
         return right(layer, weight(weight_std), bias(bias_std))
 
-    with mock.patch.object(kernels, "_dense", wrong):
+    with mock.patch.object(kernels, "_dense", wrong), traced_anew():
         check("gelu")
 
 
@@ -44,7 +55,7 @@ def tangent_forgets_first_layers(check=assert_tangent_kernel):
     def wrong(layer, weight_std, bias_std):
         return right(layer._replace(tangent=jnp.zeros_like(layer.tangent)), weight_std, bias_std)
 
-    with mock.patch.object(kernels, "_dense", wrong):
+    with mock.patch.object(kernels, "_dense", wrong), traced_anew():
         check("gelu")
 
 

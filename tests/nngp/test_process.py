@@ -20,9 +20,9 @@ NOISE = 0.3
 def problem(n=6, m=4, noise_std=NOISE):
     """A process with two outputs, new inputs of which the first two are equal, and dense K, K*, K**."""
     rng = np.random.default_rng(3)
-    x, x_new = (jnp.asarray(rng.normal(size=(k, 3))) for k in (n, m))
-    x_new = x_new.at[1].set(x_new[0])
-    y = jnp.asarray(rng.normal(size=(n, 2)))
+    x, x_new = (rng.normal(size=(k, 3)) for k in (n, m))
+    x_new[1] = x_new[0]
+    y = rng.normal(size=(n, 2))
     kernel = nngp_kernel(network(depth=2))
     dense = [np.asarray(kernel(*args)) for args in [(x,), (x, x_new), (x_new,)]]
     return gaussian_process(kernel, x, y, noise_std), x_new, *dense
@@ -32,46 +32,44 @@ def inverse_with_noise(k):
     return np.linalg.inv(k + NOISE**2 * np.eye(len(k)))
 
 
-@pytest.mark.slow
 def test_moments_are_those_of_the_conditional_gaussian():
     gp, x_new, k, cross, new = problem()
     weights = cross.T @ inverse_with_noise(k)
-    assert jnp.allclose(gp.mean(x_new), weights @ gp.y, rtol=0, atol=1e-12)
-    assert jnp.allclose(gp.covariance(x_new), new - weights @ cross, rtol=0, atol=1e-12)
+    assert np.allclose(gp.mean(x_new), weights @ gp.y, rtol=0, atol=1e-12)
+    assert np.allclose(gp.covariance(x_new), new - weights @ cross, rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_log_marginal_likelihood_is_the_log_density_of_the_observations():
     gp, _, k, *_ = problem()
     law = stats.multivariate_normal(np.zeros(len(k)), k + NOISE**2 * np.eye(len(k)))
-    assert jnp.allclose(gp.log_marginal_likelihood(), law.logpdf(np.asarray(gp.y.T)).sum(), rtol=1e-12)
+    assert np.allclose(gp.log_marginal_likelihood(), law.logpdf(np.asarray(gp.y).T).sum(), rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_log_marginal_likelihood_is_the_sum_of_predictions_one_by_one():
     """log p(y) = Σ_i log p(y_i | y_1, …, y_{i−1}): nothing but means and covariances in it."""
     gp, *_ = problem()
-    total = stats.norm.logpdf(gp.y[0], 0, math.sqrt(gp.prior[0, 0] + NOISE**2)).sum()
-    for i in range(1, len(gp.x)):
-        before = gaussian_process(gp.kernel, gp.x[:i], gp.y[:i], NOISE)
-        std = math.sqrt(before.covariance(gp.x[i : i + 1])[0, 0] + NOISE**2)
-        total += stats.norm.logpdf(gp.y[i], before.mean(gp.x[i : i + 1])[0], std).sum()
-    assert jnp.allclose(gp.log_marginal_likelihood(), total, rtol=1e-11)
+    x, y, prior = map(np.asarray, (gp.x, gp.y, gp.prior))
+    total = stats.norm.logpdf(y[0], 0, math.sqrt(prior[0, 0] + NOISE**2)).sum()
+    for i in range(1, len(x)):
+        before = gaussian_process(gp.kernel, x[:i], y[:i], NOISE)
+        std = math.sqrt(np.asarray(before.covariance(x[i : i + 1])).item() + NOISE**2)
+        total += stats.norm.logpdf(y[i], np.asarray(before.mean(x[i : i + 1]))[0], std).sum()
+    assert np.allclose(gp.log_marginal_likelihood(), total, rtol=1e-11)
 
 
-@pytest.mark.slow
 def test_noise_can_be_learnt_by_its_gradient():
     gp, *_ = problem()
 
-    @jax.jit
     def log_likelihood(noise_std):
-        return gaussian_process(gp.kernel, gp.x, gp.y, noise_std).log_marginal_likelihood()
+        other = gaussian_process(gp.kernel, gp.x, gp.y, noise_std)
+        return other.log_marginal_likelihood(), other.kl_from_prior()
 
+    compiled = jax.jit(jax.value_and_grad(log_likelihood, has_aux=True))
     h = 1e-5
-    difference = (log_likelihood(NOISE + h) - log_likelihood(NOISE - h)) / (2 * h)
-    assert jnp.allclose(jax.grad(log_likelihood)(NOISE), difference, rtol=1e-6)
-    by_noise = jax.jit(lambda noise_std: gaussian_process(gp.kernel, gp.x, gp.y, noise_std).kl_from_prior())
-    assert jnp.allclose(by_noise(NOISE), gp.kl_from_prior(), rtol=1e-12)
+    difference = (compiled(NOISE + h)[0][0] - compiled(NOISE - h)[0][0]) / (2 * h)
+    (_, kl), gradient = compiled(NOISE)
+    assert np.allclose(gradient, difference, rtol=1e-6)
+    assert np.allclose(kl, gp.kl_from_prior(), rtol=1e-12)
 
 
 def test_kl_from_prior_is_that_of_two_gaussians():
@@ -81,7 +79,7 @@ def test_kl_from_prior_is_that_of_two_gaussians():
     inverse = np.linalg.inv(covariance)
     log_ratio = np.linalg.slogdet(covariance)[1] - np.linalg.slogdet(k)[1]
     each = [(np.trace(inverse @ k) + m @ inverse @ m - len(k) + log_ratio) / 2 for m in mean.T]
-    assert jnp.allclose(gp.kl_from_prior(), sum(each), rtol=1e-9)
+    assert np.allclose(gp.kl_from_prior(), sum(each), rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -120,45 +118,40 @@ def test_draws_have_the_posterior_moments():
     assert_moments(draws, gp.mean(x_new), gp.covariance(x_new))
 
 
-@pytest.mark.slow
 def test_equal_inputs_get_equal_values():
     gp, x_new, *_ = problem()
-    assert jnp.allclose(*gp.mean(x_new)[:2], atol=1e-13)
-    covariance = gp.covariance(x_new)
-    assert jnp.allclose(covariance[0], covariance[1], atol=1e-13)
-    draws = gp.sample(jax.random.key(0), jnp.concatenate([x_new, gp.x]), 20)
-    assert jnp.allclose(draws[:, 0], draws[:, 1], atol=1e-6)  # the square root of float64's rounding
+    assert np.allclose(*np.asarray(gp.mean(x_new))[:2], atol=1e-13)
+    covariance = np.asarray(gp.covariance(x_new))
+    assert np.allclose(covariance[0], covariance[1], atol=1e-13)
+    draws = np.asarray(gp.sample(jax.random.key(0), np.concatenate([x_new, gp.x]), 20))
+    assert np.allclose(draws[:, 0], draws[:, 1], atol=1e-6)  # the square root of float64's rounding
 
 
-@pytest.mark.slow
 def test_without_noise_it_interpolates():
     gp, x_new, *_ = problem(noise_std=0.0)
-    assert jnp.allclose(gp.mean(gp.x), gp.y, atol=1e-10)
-    assert jnp.allclose(gp.covariance(gp.x), 0, atol=1e-12) and jnp.all(jnp.diag(gp.covariance(gp.x)) >= 0)
-    assert jnp.allclose(gp.sample(jax.random.key(0), gp.x, 3), gp.y[None], atol=1e-6)
-    assert jnp.diag(gp.covariance(x_new)).min() > 1e-4
+    assert np.allclose(gp.mean(gp.x), gp.y, atol=1e-10)
+    covariance = np.asarray(gp.covariance(gp.x))
+    assert np.allclose(covariance, 0, atol=1e-12) and (np.diag(covariance) >= 0).all()
+    assert np.allclose(gp.sample(jax.random.key(0), gp.x, 3), np.asarray(gp.y), atol=1e-6)
+    assert np.diag(gp.covariance(x_new)).min() > 1e-4
 
 
-@pytest.mark.slow
 def test_repeated_observations_are_averaged():
     """Two observations of one input count as their mean with half the variance."""
     gp, x_new, *_ = problem()
-    twice = gaussian_process(gp.kernel, jnp.repeat(gp.x, 2, axis=0), jnp.repeat(gp.y, 2, axis=0), NOISE)
+    twice = gaussian_process(gp.kernel, np.repeat(gp.x, 2, axis=0), np.repeat(gp.y, 2, axis=0), NOISE)
     once = gaussian_process(gp.kernel, gp.x, gp.y, NOISE / math.sqrt(2))
-    assert jnp.allclose(twice.mean(x_new), once.mean(x_new), atol=1e-11)
-    assert jnp.allclose(twice.covariance(x_new), once.covariance(x_new), atol=1e-11)
+    assert np.allclose(twice.mean(x_new), once.mean(x_new), atol=1e-11)
+    assert np.allclose(twice.covariance(x_new), once.covariance(x_new), atol=1e-11)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("noise_std", [0.0, 1e-6])
-def test_singular_kernel_is_refused_in_the_precision_at_hand(float32, noise_std):
-    x = jnp.asarray(inputs(5), jnp.float32)
-    kernel = nngp_kernel(network())
-    y = jnp.ones((5, 1))
+def test_singular_kernel_is_refused_in_the_precision_at_hand(noise_std):
+    x, y, kernel = inputs(5).astype(np.float32), np.ones((5, 1), np.float32), nngp_kernel(network())
     for rows in ([0, 1, 1, 2, 3], [0, 0, 0, 0, 0]):
         with pytest.raises(ValueError, match="noise_std must be larger, .* is singular in float32"):
-            gaussian_process(kernel, x[jnp.asarray(rows)], y, noise_std)
-    assert jnp.isfinite(gaussian_process(kernel, x, y, noise_std).mean(x)).all()
+            gaussian_process(kernel, x[rows], y, noise_std)
+    assert np.isfinite(gaussian_process(kernel, x, y, noise_std).mean(x)).all()
 
 
 @pytest.mark.slow
@@ -184,7 +177,7 @@ def test_float32_holds_the_posterior(float32, noise_std):
     single, found = answers(jnp.float32)
     with jax.enable_x64(True):
         double, exact = answers(jnp.float64)
-        spectrum = np.asarray(jnp.linalg.eigvalsh(double.prior))
+        spectrum = np.linalg.eigvalsh(double.prior)
     bound = np.finfo(np.float32).eps * (spectrum[-1] / noise_std**2 + 1)
     assert bound < 0.01
     for name, value in exact.items():

@@ -47,9 +47,11 @@ def _determinant(a: Entries, c: Entries, b: Entries) -> Entries:
 
 
 def _root(x: Entries) -> Entries:
-    """√x, with the derivative 0 at 0: where u = v the infinite one would meet a factor 0 and give NaN."""
-    is_positive = x > 0
-    return jnp.where(is_positive, jnp.sqrt(jnp.where(is_positive, x, 1)), 0)
+    """√x, with the derivative 0 at 0: where u = v the infinite one would meet a factor 0 and give NaN.
+
+    A compiler may compute x twice and round it differently, once above 0 and once not: the values are close.
+    """
+    return jnp.where(x > 0, jnp.sqrt(jnp.maximum(x, jnp.finfo(x.dtype).tiny)), 0)
 
 
 EXPECTATIONS: dict[str, Callable[[Entries, Entries, Entries], tuple[Entries, Entries]]] = {

@@ -8,7 +8,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Key
 
 from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column, floating
 from widebnn._check import Number, at_least, finite, non_negative, positive
@@ -42,16 +42,15 @@ class GaussianProcess:
 
     def mean(self, x: NewInputs | Tabular) -> Float[Array, "m d_out"]:
         """E[f(x) | D] = K*ᵀ K_σ²⁻¹ y, with K* the kernel of observed and new inputs."""
-        return _product(self._whitened(x).T, self._forward(self.y))
+        return _mean(self.factor, self.y, self.kernel(self.x, self._new_inputs(x)))
 
     def covariance(self, x: NewInputs | Tabular) -> Float[Array, "m m"]:
         """Cov[f_j(x) | D] = K** − K*ᵀ K_σ²⁻¹ K*, the same for each output; the noise is not in it.
 
         Where less than rounding error would remain, variances are 0 and never negative.
         """
-        whitened = self._whitened(x)
-        covariance = self.kernel(self._new_inputs(x)) - _product(whitened.T, whitened)
-        return jnp.fill_diagonal(covariance, jnp.maximum(jnp.diag(covariance), 0), inplace=False)
+        x = self._new_inputs(x)
+        return _covariance(self.factor, self.kernel(self.x, x), self.kernel(x))
 
     def sample(
         self, rng_key: Key[Array, ""], x: NewInputs | Tabular, num_samples: int = 1
@@ -68,22 +67,12 @@ class GaussianProcess:
         """
         at_least(1, num_samples=num_samples)
         x = self._new_inputs(x)
-        prior_key, noise_key = jax.random.split(rng_key)
-        cross = self.kernel(self.x, x)
-        joint = jnp.block([[self.prior, cross], [cross.T, self.kernel(x)]])
-        values, vectors = jnp.linalg.eigh(joint)
-        root = vectors * jnp.sqrt(jnp.maximum(values, 0))[None, :]
-        n, d_out = self.y.shape
-        f = _product(root[None], jax.random.normal(prior_key, (num_samples, len(joint), d_out), joint.dtype))
-        noise = self.noise_std * jax.random.normal(noise_key, (num_samples, n, d_out), joint.dtype)
-        gain = self._backward(self._whitened(x)).T
-        return f[:, n:] + _product(gain[None], self.y[None] - f[:, :n] - noise)
+        cross, new = self.kernel(self.x, x), self.kernel(x)
+        return _sample(rng_key, self.prior, self.factor, self.y, self.noise_std, cross, new, num_samples)
 
     def log_marginal_likelihood(self) -> Float[Array, ""]:
         """log p(y) = −½ Σ_j y_:jᵀ K_σ²⁻¹ y_:j − (d_out/2) (log det K_σ² + n log 2π)."""
-        n, d_out = self.y.shape
-        quadratic = jnp.sum(self._forward(self.y) ** 2)
-        return -(quadratic + d_out * (self._log_det() + n * math.log(2 * math.pi))) / 2
+        return _log_marginal_likelihood(self.factor, self.y)
 
     def kl_from_prior(self) -> Float[Array, ""]:
         """KL from the prior process to the posterior one, KL(GP ‖ GP | D), in nats.
@@ -96,25 +85,11 @@ class GaussianProcess:
         ValueError
             If `noise_std` is 0: the posterior is then singular to the prior.
         """
-        noise = positive(noise_std=self.noise_std) ** 2
-        n, d_out = self.y.shape
-        data = jnp.sum(self.y**2) / noise - jnp.sum(self._forward(self.y) ** 2)
-        return (d_out * (jnp.trace(self.prior) / noise - self._log_det() + n * jnp.log(noise)) + data) / 2
-
-    def _log_det(self):
-        return 2 * jnp.sum(jnp.log(jnp.diag(self.factor)))
-
-    def _forward(self, b):
-        return solve_triangular(self.factor, b, lower=True)
-
-    def _backward(self, b):
-        return solve_triangular(self.factor, b, lower=True, trans="T")
-
-    def _whitened(self, x: NewInputs | Tabular) -> Float[Array, "n m"]:
-        return self._forward(self.kernel(self.x, self._new_inputs(x)))
+        return _kl_from_prior(self.prior, self.factor, self.y, positive(noise_std=self.noise_std))
 
     def _new_inputs(self, x: NewInputs | Tabular) -> Array:
-        x = floating(x=x).astype(self.x.dtype)
+        x = floating(x=x)
+        x = x if x.dtype == self.x.dtype else x.astype(self.x.dtype)
         if x.shape[1:] != self.x.shape[1:] or x.size == 0:
             raise ValueError(f"x must have shape (m, {str(self.x.shape[1:])[1:]} with m ≥ 1; got {x.shape}")
         return x
@@ -153,12 +128,72 @@ def gaussian_process(
     prior = finite(kernel=kernel(x))
     if prior.shape != (len(x), len(x)):
         raise ValueError(f"kernel must map x to shape (n, n) = ({len(x)}, {len(x)}); got {prior.shape}")
-    factor = jnp.linalg.cholesky(prior + noise_std**2 * jnp.eye(len(x), dtype=prior.dtype))
-    pivots = jnp.diag(factor) ** 2
-    tolerance = len(x) * jnp.finfo(prior.dtype).eps * jnp.max(jnp.diag(prior))
-    if not isinstance(pivots, jax.core.Tracer) and not jnp.min(pivots) > tolerance:  # NaN fails too
+    factor, is_regular = _factorised(prior, noise_std)
+    if not isinstance(is_regular, jax.core.Tracer) and not is_regular:
         raise ValueError(
             f"noise_std must be larger, or the inputs more distinct: K + σ²I with noise_std = {noise_std} "
             f"is singular in {prior.dtype}"
         )
     return GaussianProcess(kernel, x, y, noise_std, prior, factor)
+
+
+@jax.jit
+def _factorised(prior: Float[Array, "n n"], noise_std: Number) -> tuple[Float[Array, "n n"], Bool[Array, ""]]:
+    """L, and whether it has all its pivots to the precision at hand."""
+    factor = jnp.linalg.cholesky(prior + noise_std**2 * jnp.eye(len(prior), dtype=prior.dtype))
+    tolerance = len(prior) * jnp.finfo(prior.dtype).eps * jnp.max(jnp.diag(prior))
+    return factor, jnp.min(jnp.diag(factor) ** 2) > tolerance  # NaN is not
+
+
+@jax.jit
+def _mean(
+    factor: Float[Array, "n n"], y: Float[Array, "n d_out"], cross: Float[Array, "n m"]
+) -> Float[Array, "m d_out"]:
+    return _product(_forward(factor, cross).T, _forward(factor, y))
+
+
+@jax.jit
+def _covariance(
+    factor: Float[Array, "n n"], cross: Float[Array, "n m"], new: Float[Array, "m m"]
+) -> Float[Array, "m m"]:
+    whitened = _forward(factor, cross)
+    covariance = new - _product(whitened.T, whitened)
+    return jnp.fill_diagonal(covariance, jnp.maximum(jnp.diag(covariance), 0), inplace=False)
+
+
+@functools.partial(jax.jit, static_argnames="num_samples")
+def _sample(rng_key, prior, factor, y, noise_std, cross, new, num_samples) -> Float[Array, "sample m d_out"]:
+    prior_key, noise_key = jax.random.split(rng_key)
+    joint = jnp.block([[prior, cross], [cross.T, new]])
+    values, vectors = jnp.linalg.eigh(joint)
+    root = vectors * jnp.sqrt(jnp.maximum(values, 0))[None, :]
+    n, d_out = y.shape
+    f = _product(root[None], jax.random.normal(prior_key, (num_samples, len(joint), d_out), joint.dtype))
+    noise = noise_std * jax.random.normal(noise_key, (num_samples, n, d_out), joint.dtype)
+    gain = solve_triangular(factor, _forward(factor, cross), lower=True, trans="T").T
+    return f[:, n:] + _product(gain[None], y[None] - f[:, :n] - noise)
+
+
+@jax.jit
+def _log_marginal_likelihood(factor: Float[Array, "n n"], y: Float[Array, "n d_out"]) -> Float[Array, ""]:
+    n, d_out = y.shape
+    quadratic = jnp.sum(_forward(factor, y) ** 2)
+    return -(quadratic + d_out * (_log_det(factor) + n * math.log(2 * math.pi))) / 2
+
+
+@jax.jit
+def _kl_from_prior(
+    prior: Float[Array, "n n"], factor: Float[Array, "n n"], y: Float[Array, "n d_out"], noise_std: Number
+) -> Float[Array, ""]:
+    n, d_out = y.shape
+    noise = noise_std**2
+    data = jnp.sum(y**2) / noise - jnp.sum(_forward(factor, y) ** 2)
+    return (d_out * (jnp.trace(prior) / noise - _log_det(factor) + n * jnp.log(noise)) + data) / 2
+
+
+def _log_det(factor):
+    return 2 * jnp.sum(jnp.log(jnp.diag(factor)))
+
+
+def _forward(factor, b):
+    return solve_triangular(factor, b, lower=True)
