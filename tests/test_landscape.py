@@ -24,7 +24,8 @@ def network(kind, **options):
 
 
 def draws(target, num):
-    return [target.draw_prior(key) for key in jax.random.split(KEY, num)]
+    stacked = jax.jit(jax.vmap(target.draw_prior))(jax.random.split(KEY, num))
+    return [jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[i]), stacked) for i in range(num)]  # noqa: B023
 
 
 def quadratic(matrix):

@@ -55,7 +55,7 @@ def test_batches_are_equally_long_and_at_most_64(num):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, -0.5])
+@pytest.mark.parametrize("rho", [0.9, -0.5])
 def test_effective_sample_size_by_batch_means(rho):
     streams.assert_effective_sample_size(rho)
 
@@ -217,10 +217,6 @@ def test_ten_million_parameters_need_their_state_and_what_is_asked_for(float32, 
     assert 5.9 * of_state < everything.argument_size_in_bytes < 6.1 * of_state
     assert everything.temp_size_in_bytes < 6.1 * of_state
     assert everything.alias_size_in_bytes > 0.99 * everything.output_size_in_bytes
-    draws = wb.sample(
-        jax.random.key(0), sampler, target, num_samples=3, collect={}, stream={"weights": weights}
-    )
-    assert draws.streamed["weights"].mean.shape == (size,)
 
 
 def test_positions_that_were_given_are_not_used_up():

@@ -5,14 +5,16 @@ dimensions lie near a sphere: a straight line between two of them cuts through i
 has next to no mass, and a spherical path does not (Hron et al. 2022, Figure 5).
 """
 
+import functools
+import math
 from collections.abc import Sequence
-from functools import reduce
 from itertools import combinations, product
 from typing import NamedTuple
 
 import jax
 import jax.core
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Key
 
@@ -33,7 +35,7 @@ __all__ = [
 ]
 
 
-Weights = Float[Array, "point corner"]
+Weights = Float[np.ndarray, "point corner"]
 
 
 class Trained(NamedTuple):
@@ -72,7 +74,13 @@ def train(
     """
     at_least(1, num_steps=num_steps)
     _fits(target, position=position)
+    return _train(target, optimiser, num_steps, position)
 
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _train(
+    target: Target, optimiser: optax.GradientTransformation, num_steps: int, position: Position
+) -> Trained:
     def step(carry, _):
         position, state = carry
         potential, gradient = jax.value_and_grad(target.potential)(position)
@@ -99,19 +107,27 @@ def slerp(a: Position, b: Position, t: Number) -> Position:
     shapes_a, shapes_b = (jax.tree.map(jnp.shape, u) for u in (a, b))
     if shapes_a != shapes_b:
         raise ValueError(f"b must have the shapes of a, {shapes_a}; got {shapes_b}")
+    point, norms, along = _slerp(a, b, t)
+    if not isinstance(along, jax.core.Tracer):
+        if not (np.asarray(norms) > 0).all():
+            raise ValueError(f"a and b must not be zero: their norms are {norms[0]} and {norms[1]}")
+        if float(along) < math.sqrt(jnp.finfo(along.dtype).eps):
+            raise ValueError("a and b must not be opposite: no one great circle joins them")
+    return point
+
+
+@jax.jit
+def _slerp(a: Position, b: Position, t: Number) -> tuple[Position, Float[Array, "2"], Float[Array, ""]]:
+    """The point, the norms of a and b, and the length of the sum of their directions."""
     norm_a, norm_b = _norm(a), _norm(b)
     apart = _norm(jax.tree.map(lambda u, v: u / norm_a - v / norm_b, a, b))
     along = _norm(jax.tree.map(lambda u, v: u / norm_a + v / norm_b, a, b))
-    if not isinstance(along, jax.core.Tracer):
-        if not (norm_a > 0 and norm_b > 0):
-            raise ValueError(f"a and b must not be zero: their norms are {norm_a} and {norm_b}")
-        if along < jnp.sqrt(jnp.finfo(along.dtype).eps):
-            raise ValueError("a and b must not be opposite: no one great circle joins them")
     angle = 2 * jnp.arctan2(apart, along)  # exact to rounding at every angle, which arccos is not
     # sin(s·angle)/sin(angle) by sinc, which has its limit s at angle 0
     of_a, of_b = (s * jnp.sinc(s * angle / jnp.pi) / jnp.sinc(angle / jnp.pi) for s in (1 - t, t))
     norm = (1 - t) * norm_a + t * norm_b
-    return jax.tree.map(lambda u, v: norm * (of_a / norm_a * u + of_b / norm_b * v), a, b)
+    point = jax.tree.map(lambda u, v: norm * (of_a / norm_a * u + of_b / norm_b * v), a, b)
+    return point, jnp.stack([norm_a, norm_b]), along
 
 
 def simplex_grid(num_corners: int, resolution: int) -> Weights:
@@ -131,14 +147,15 @@ def simplex_grid(num_corners: int, resolution: int) -> Weights:
     """
     at_least(1, num_corners=num_corners)
     steps = range(at_least(1, resolution=resolution), -1, -1)
-    return jnp.array([w for w in product(steps, repeat=num_corners) if sum(w) == resolution]) / resolution
+    counts = [w for w in product(steps, repeat=num_corners) if sum(w) == resolution]
+    return np.array(counts, jnp.result_type(float)) / resolution
 
 
 class Barrier(NamedTuple):
     """How far a path rises above the higher of its ends, in nats: in ½‖u‖² + U, and in U alone."""
 
-    energy: Float[Array, ""]
-    potential: Float[Array, ""]
+    energy: float
+    potential: float
 
 
 class Slice(NamedTuple):
@@ -155,11 +172,11 @@ class Slice(NamedTuple):
     """
 
     weights: Weights
-    potential: Float[Array, " point"]
-    half_square: Float[Array, " point"]
+    potential: Float[np.ndarray, " point"]
+    half_square: Float[np.ndarray, " point"]
 
     @property
-    def energy(self) -> Float[Array, " point"]:
+    def energy(self) -> Float[np.ndarray, " point"]:
         """½‖u‖² + U, minus the log density up to a constant."""
         return self.half_square + self.potential
 
@@ -181,11 +198,11 @@ class Slice(NamedTuple):
             raise ValueError(
                 f"first and second must be two of the corners 0 to {num - 1}; got {first}, {second}"
             )
-        edge = jnp.isclose(self.weights[:, first] + self.weights[:, second], 1)
-        ends = jnp.isclose(self.weights[:, [first, second]].max(axis=1), 1)
+        edge = np.isclose(self.weights[:, first] + self.weights[:, second], 1)
+        ends = np.isclose(self.weights[:, [first, second]].max(axis=1), 1)
 
         def climb(values):
-            return values[edge].max() - values[edge & ends].max()
+            return float(values[edge].max() - values[edge & ends].max())
 
         return Barrier(climb(self.energy), climb(self.potential))
 
@@ -217,25 +234,33 @@ def slice_through(target: Target, corners: Sequence[Position], resolution: int) 
         _fits(target, corners=corner)
     for a, b in combinations(corners, 2):
         slerp(a, b, 0.5)  # its errors, before anything long begins
-    norms = [_norm(corner) for corner in corners]
-    weights = simplex_grid(len(corners), resolution).astype(norms[0].dtype)
+    weights = simplex_grid(len(corners), resolution)
+    return Slice(weights, *map(np.asarray, _seen(target, tuple(corners), weights)))
 
+
+@functools.partial(jax.jit, static_argnums=0)
+def _seen(
+    target: Target, corners: tuple[Position, ...], weights: Float[Array, "point corner"]
+) -> tuple[Float[Array, " point"], Float[Array, " point"]]:
+    """U, and ½‖u‖² minus its value at the first corner, at every point."""
+    norms = [_norm(corner) for corner in corners]
+    weights = weights.astype(norms[0].dtype)
     potential = jax.lax.map(lambda w: target.potential(_blend(corners, w)), weights)
     longer = [
         2 * half_square_difference(corner, corners[0]) / (norm + norms[0])
         for corner, norm in zip(corners, norms, strict=True)
     ]
     excess = weights @ jnp.stack(longer)
-    return Slice(weights, potential, excess * (norms[0] + excess / 2))
+    return potential, excess * (norms[0] + excess / 2)
 
 
 def _blend(corners: Sequence[Position], weights: Float[Array, " corner"]) -> Position:
     def join(so_far, following):
         (point, total), (corner, weight) = so_far, following
         both = total + weight
-        return slerp(point, corner, weight / jnp.where(both > 0, both, 1)), both
+        return _slerp(point, corner, weight / jnp.where(both > 0, both, 1))[0], both
 
-    return reduce(join, zip(corners, weights, strict=True))[0]
+    return functools.reduce(join, zip(corners, weights, strict=True))[0]
 
 
 class Curvature(NamedTuple):
@@ -274,7 +299,11 @@ def curvature(rng_key: Key[Array, ""], target: Target, position: Position, num_s
     """
     at_least(1, num_steps=num_steps)
     _fits(target, position=position)
+    return _curvature(target, num_steps, rng_key, position)
 
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _curvature(target: Target, num_steps: int, rng_key: Key[Array, ""], position: Position) -> Curvature:
     def step(carry, _):
         before, beta, v = carry
         _, w = jax.jvp(jax.grad(target.potential), (position,), (v,))  # ∇²U v

@@ -9,19 +9,21 @@ import widebnn as wb
 from widebnn import streaming
 
 
-def summarised(values, **options) -> wb.Streamed:
+def summarised(values) -> wb.Streamed:
     """The summary of `values` (draw, chain, *event), folded in one draw after another."""
+    values, more = np.asarray(values), -len(values) % 1_024  # so that few lengths are compiled
+    filled = np.concatenate([values, np.zeros((more, *values.shape[1:]), values.dtype)])
+    return wb.Streamed(jax.device_get(fold(filled, len(values))))
+
+
+@jax.jit
+def fold(values, num):
+    """The first `num` of the values."""
 
     def body(i, summary):
         return streaming.update(summary, values[i], jax.random.fold_in(jax.random.key(0), i))
 
-    @jax.jit
-    def run(values):
-        start = streaming.start(values[0], wb.Stream(jnp.sum, **options))
-        return jax.lax.fori_loop(0, len(values), body, start)
-
-    values = jnp.asarray(values)
-    return wb.Streamed(jax.device_get(run(values)))
+    return jax.lax.fori_loop(0, num, body, streaming.start(values[0], wb.Stream(jnp.sum)))
 
 
 def autoregressive(rng, rho, shape):
