@@ -53,8 +53,7 @@ def expected_log_likelihood(mean, std):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("weighting", ["uniform", "geometric"])
-@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("weighting, local", [("uniform", True), ("geometric", False)])
 def test_minibatches_add_up_to_the_elbo(weighting, local):
     """With steps of length 0, every epoch is an estimate of the ELBO of the same q."""
     found = fit(linear(), 3_000, weighting=weighting, local=local, temperature=0.7)

@@ -41,13 +41,14 @@ def test_rectified_moments_agree_with_quadrature(mean, std):
 @pytest.mark.parametrize("scaling", ["mean-field", "ntk"])
 def test_moments_of_outputs_agree_with_draws(scaling):
     net, q = two_layer(scaling)
-    draws = jax.vmap(lambda key: net(q.draw(key), jnp.asarray(X)))(jax.random.split(KEY, 40_000))
+    draws = jax.jit(jax.vmap(lambda key: net(q.draw(key), jnp.asarray(X))))(jax.random.split(KEY, 40_000))
+    draws = np.asarray(draws)
     moments = wb.vi.output_moments(q, X, scaling=scaling)
     mean_error = draws.std(axis=0) / np.sqrt(len(draws))
-    centred = (draws - draws.mean(axis=0)[None]) ** 2
+    centred = (draws - draws.mean(axis=0)) ** 2
     variance_error = centred.std(axis=0) / np.sqrt(len(draws))
-    assert (jnp.abs(draws.mean(axis=0) - moments.mean) < 5 * mean_error).all()
-    assert (jnp.abs(centred.mean(axis=0) - moments.variance) < 5 * variance_error).all()
+    assert (np.abs(draws.mean(axis=0) - moments.mean) < 5 * mean_error).all()
+    assert (np.abs(centred.mean(axis=0) - moments.variance) < 5 * variance_error).all()
     assert (5 * variance_error < 0.2 * moments.variance).all()  # the check is a sharp one
 
 
@@ -56,9 +57,8 @@ def test_exact_elbo_agrees_with_its_estimate():
     net, q = two_layer()
     exact = wb.vi.square_elbo(q, X, Y, temperature=0.3)
     log_likelihood = net.log_likelihood(jnp.asarray(X), jnp.asarray(Y), wb.vi.square)
-    values = jax.vmap(lambda key: wb.vi.elbo(key, q, log_likelihood, temperature=0.3).value)(
-        jax.random.split(KEY, 40_000)
-    )
+    value = jax.vmap(lambda key: wb.vi.elbo(key, q, log_likelihood, temperature=0.3).value)
+    values = np.asarray(jax.jit(value)(jax.random.split(KEY, 40_000)))
     error = values.std() / np.sqrt(len(values))
     assert abs(values.mean() - exact.value) < 5 * error
     assert 5 * error < 0.05 * abs(exact.value)
@@ -67,5 +67,6 @@ def test_exact_elbo_agrees_with_its_estimate():
 @pytest.mark.slow
 def test_an_input_of_zeros_has_a_gradient():
     _, q = two_layer()
-    gradient = jax.grad(lambda q: wb.vi.square_elbo(q, jnp.zeros((1, 3)), jnp.ones((1, 2))).value)(q)
+    value = jax.grad(lambda q: wb.vi.square_elbo(q, jnp.zeros((1, 3)), jnp.ones((1, 2))).value)
+    gradient = jax.jit(value)(q)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))

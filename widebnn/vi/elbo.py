@@ -145,7 +145,7 @@ def temperature(tau: Number, num_observations: int, num_neurons: int) -> Number:
     return non_negative(tau=tau) * num_observations / at_least(1, num_neurons=num_neurons)
 
 
-def kl_weights(num_batches: int, kind: str = "uniform") -> Float[Array, "num_batches"]:
+def kl_weights(num_batches: int, kind: str = "uniform") -> Float[np.ndarray, "num_batches"]:
     """π_1, …, π_L, the share of KL(q ‖ P₀) in the objective of each minibatch; they sum to 1.
 
     Parameters
@@ -164,5 +164,5 @@ def kl_weights(num_batches: int, kind: str = "uniform") -> Float[Array, "num_bat
     """
     at_least(1, num_batches=num_batches)
     if one_of(KL_WEIGHTS, kind=kind) == "uniform":
-        return jnp.full(num_batches, 1 / num_batches)
-    return 0.5 ** jnp.arange(1.0, num_batches + 1) / (1 - 0.5**num_batches)
+        return np.full(num_batches, 1 / num_batches)
+    return 0.5 ** np.arange(1.0, num_batches + 1) / (1 - 0.5**num_batches)

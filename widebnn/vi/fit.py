@@ -178,8 +178,9 @@ def fit(
     num_batches = -(-len(x) // batch_size)
 
     init_key, run_key = jax.random.split(rng_key)
-    taken = network(model, x[:batch_size], init_key)
-    _check_labels(taken, x, y, loss)
+    batch = jnp.asarray(np.zeros((batch_size, *x.shape[1:]), x.dtype))  # for its shape
+    taken = network(model, batch, init_key)
+    _check_labels(taken, batch, y, loss)
 
     @jax.jit
     def start(weights, point, state):
@@ -190,10 +191,10 @@ def fit(
     carry = start(taken.weights, taken.point, taken.state)
     prior_variances(carry.posterior, prior_variance)
     draws = {"num_samples": num_samples, "antithetic": antithetic, "local": local}
-    _check_layers(taken, carry.posterior, x[:batch_size], y[:batch_size], loss, draws)
+    _check_layers(taken, carry.posterior, batch, jnp.asarray(np.asarray(y)[:batch_size]), loss, draws)
 
     step = _step(taken, x, y, loss, optimiser, num_batches, prior_variance, draws, augment)
-    epoch = _epoch(step, run_key, len(x), batch_size, kl_weights(num_batches, weighting))
+    epoch = _epoch(step, run_key, len(x), batch_size, jnp.asarray(kl_weights(num_batches, weighting), float))
     program = Program(epoch, carry, jnp.asarray(temperature, float), donate=0)
 
     kept, store = Kept(carry, [], 0.0), None
@@ -240,7 +241,8 @@ def _step(
 
             expected, state = expectation(draw_key, posterior, log_likelihoods, **draws)
             log_likelihood = jnp.sum(jnp.where(minibatch.counts, expected, 0))
-            kl = minibatch.kl_weight * kl_divergence(posterior, prior_variance)
+            kl = kl_divergence(posterior, prior_variance)
+            kl = minibatch.kl_weight.astype(kl.dtype) * kl
             negative = -num_batches / len(x) * (log_likelihood - temperature.astype(kl.dtype) * kl)
             return negative, (state, (log_likelihood, kl))
 
@@ -340,7 +342,7 @@ def _check_labels(taken: Network, x: Array, y: Array, loss: Loss) -> None:
     """Labels for the cross entropy are classes that the network has."""
     if loss is not cross_entropy:
         return
-    num_classes = jax.eval_shape(taken, taken.weights, x[:1]).shape[1]
+    num_classes = jax.eval_shape(taken, taken.weights, x).shape[1]
     labels = np.asarray(y)
     if not 0 <= labels.min() <= labels.max() < num_classes:
         raise ValueError(f"y must be labels 0 to {num_classes - 1}; got {labels.min()} to {labels.max()}")

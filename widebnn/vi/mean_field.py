@@ -37,16 +37,11 @@ class MeanField(NamedTuple):
     @property
     def std(self) -> Weights:
         """σ, a pytree in the shapes of the weights."""
-        return jax.tree.map(jax.nn.softplus, self.rho)
+        return _std(self.rho)
 
     def draw(self, rng_key: Key[Array, ""], sign: Sign = 1) -> Weights:
         """w = μ + σz with z ~ N(0, I); where `sign` is −1, the antithetic w = μ − σz of the same z."""
-        # all of z at once: a generator for each leaf would make deep networks slow to compile
-        flat, unravel = ravel_pytree(self.mean)
-        z = unravel(jax.random.normal(rng_key, flat.shape, flat.dtype))
-        return jax.tree.map(
-            lambda mean, std, z: mean + jnp.asarray(sign, mean.dtype) * std * z, self.mean, self.std, z
-        )
+        return _draw_all(self, rng_key, sign)
 
     def local_draw(self, rng_key: Key[Array, ""], sign: Sign = 1) -> PyTree:
         """A draw whose kernels, leaves of two or more dimensions, are drawn only when they are applied.
@@ -59,6 +54,19 @@ class MeanField(NamedTuple):
             LocalReparametrisation(key, mean, std, sign) if mean.ndim > 1 else _draw(key, mean, std, sign)
             for key, mean, std in zip(keys, means, jax.tree.leaves(self.std), strict=True)
         )
+
+
+@jax.jit
+def _std(rho: Weights) -> Weights:
+    return jax.tree.map(jax.nn.softplus, rho)
+
+
+@jax.jit
+def _draw_all(q: MeanField, rng_key: Key[Array, ""], sign: Sign) -> Weights:
+    # all of z at once: a generator for each leaf would make deep networks slow to compile
+    flat, unravel = ravel_pytree(q.mean)
+    z = unravel(jax.random.normal(rng_key, flat.shape, flat.dtype))
+    return jax.tree.map(lambda mean, std, z: mean + jnp.asarray(sign, mean.dtype) * std * z, q.mean, q.std, z)
 
 
 def _draw(rng_key: Key[Array, ""], mean: Array, std: Array, sign: Sign) -> Array:
@@ -74,10 +82,14 @@ def mean_field(weights: Weights, std: Number) -> MeanField:
     ValueError
         If `std` is not a finite number above 0.
     """
-    positive(std=std)
+    return MeanField(weights, _rho(weights, positive(std=std)))
+
+
+@jax.jit
+def _rho(weights: Weights, std: Number) -> Weights:
     # the inverse of softplus, ρ = log(e^σ − 1), without overflow
     rho = jnp.log(-jnp.expm1(-jnp.asarray(std, float))) + std
-    return MeanField(weights, jax.tree.map(lambda w: jnp.full(w.shape, rho, w.dtype), weights))
+    return jax.tree.map(lambda w: jnp.full(w.shape, rho, w.dtype), weights)
 
 
 def kl_per_leaf(posterior: MeanField, prior_variance: Variances = 0.2) -> PyTree[Float[Array, ""]]:
@@ -104,18 +116,27 @@ def kl_per_leaf(posterior: MeanField, prior_variance: Variances = 0.2) -> PyTree
     >>> {name: round(float(kl), 3) for name, kl in wb.vi.kl_per_leaf(q, prior_variance=1.0).items()}
     {'bias': 1.5, 'kernel': 0.0}
     """
+    return _kl_per_leaf(posterior, prior_variances(posterior, prior_variance))
 
+
+@jax.jit
+def _kl_per_leaf(posterior: MeanField, prior_variance: PyTree[Number]) -> PyTree[Float[Array, ""]]:
     def divergence(mean, std, variance):
         ratio = std / jnp.sqrt(variance)
         # ratio² − 1 by its factors: exact where q is close to the prior and the rest cancels it
         return jnp.sum((ratio - 1) * (ratio + 1) - 2 * jnp.log(ratio) + mean**2 / variance) / 2
 
-    return jax.tree.map(divergence, posterior.mean, posterior.std, prior_variances(posterior, prior_variance))
+    return jax.tree.map(divergence, posterior.mean, posterior.std, prior_variance)
 
 
 def kl_divergence(posterior: MeanField, prior_variance: Variances = 0.2) -> Float[Array, ""]:
     """KL(q ‖ P₀) = Σ KL over all leaves; parameters and errors are those of `kl_per_leaf`."""
-    return jax.tree.reduce(operator.add, kl_per_leaf(posterior, prior_variance))
+    return _kl_divergence(posterior, prior_variances(posterior, prior_variance))
+
+
+@jax.jit
+def _kl_divergence(posterior: MeanField, prior_variance: PyTree[Number]) -> Float[Array, ""]:
+    return jax.tree.reduce(operator.add, _kl_per_leaf(posterior, prior_variance))
 
 
 def prior_variances(posterior: MeanField, prior_variance: Variances) -> PyTree[Number]:

@@ -81,11 +81,12 @@ def network(
             taken = _from_nnx(model)
         case nn.Module():
             apply = from_linen(model, x).apply
-            taken = _pure(apply, model.init(rng_key, x)["params"])
+            weights = jax.jit(lambda key: model.init(key, jnp.zeros(x.shape, x.dtype))["params"])(rng_key)
+            taken = _pure(apply, weights)
         case BNN():
-            taken = _pure(model, normal_like(rng_key, model.template(x)))
+            taken = _pure(model, _drawn(rng_key, model.template(x)))
         case Embedding():
-            taken = _pure(model.apply, normal_like(rng_key, model.template))
+            taken = _pure(model.apply, _drawn(rng_key, model.template))
         case Network():
             taken = model
         case _:
@@ -99,6 +100,10 @@ def network(
             f"model must map inputs of shape {x.shape} to ({x.shape[0]}, d_out); got {outputs.shape}"
         )
     return taken
+
+
+def _drawn(rng_key: Key[Array, ""], template: PyTree[jax.ShapeDtypeStruct]) -> Weights:
+    return jax.jit(lambda key: normal_like(key, template))(rng_key)
 
 
 def _pure(apply: Callable[..., Any], weights: Weights) -> Network:

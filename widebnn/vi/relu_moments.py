@@ -6,6 +6,7 @@ a rectified Gaussian are all that is needed.
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
@@ -61,9 +62,13 @@ def relu_moments(mean: Reals, variance: Reals) -> tuple[Float[Array, "*shape"], 
     mean, variance = jnp.asarray(mean), jnp.asarray(variance)
     if mean.shape != variance.shape:
         raise ValueError(f"variance must have the shape {mean.shape} of mean; got {variance.shape}")
-    std = jnp.sqrt(
-        jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
-    )  # at s = 0 the root has no derivative
+    return _relu_moments(mean, variance)
+
+
+@jax.jit
+def _relu_moments(mean: Array, variance: Array) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
+    # at s = 0 the root has no derivative
+    std = jnp.sqrt(jnp.maximum(variance, jnp.finfo(variance.dtype).tiny))
     cdf, pdf = norm.cdf(mean / std), norm.pdf(mean / std)
     return mean * cdf + std * pdf, (mean**2 + variance) * cdf + mean * std * pdf
 
@@ -93,14 +98,19 @@ def output_moments(
     one_of(SCALINGS, scaling=scaling)
     if not isinstance(posterior.mean, dict) or set(posterior.mean) != {"hidden", "readout"}:
         raise ValueError("posterior must be over the weights of a TwoLayer, with leaves hidden and readout")
+    num_inputs, width = posterior.mean["hidden"]["kernel"].shape
+    x = jnp.asarray(x)
+    if x.ndim != 2 or x.shape[1] != num_inputs:
+        raise ValueError(f"x must have shape (n, {num_inputs}); got {x.shape}")
+    return _output_moments(posterior, x, SCALINGS[scaling](width))
+
+
+@jax.jit
+def _output_moments(posterior: MeanField, x: Float[Array, "n d_in"], scale: Number) -> Moments:
     (beta, std), (alpha, tau) = (
         (posterior.mean[layer]["kernel"], posterior.std[layer]["kernel"]) for layer in ("hidden", "readout")
     )
-    x = jnp.asarray(x)
-    if x.ndim != 2 or x.shape[1] != beta.shape[0]:
-        raise ValueError(f"x must have shape (n, {beta.shape[0]}); got {x.shape}")
-    first, second = relu_moments(x @ beta, x**2 @ std**2)
-    scale = SCALINGS[scaling](len(alpha))
+    first, second = _relu_moments(x @ beta, x**2 @ std**2)
     variance = second @ tau**2 + (second - first**2) @ alpha**2
     return Moments(scale * first @ alpha, scale**2 * variance)
 
@@ -131,6 +141,10 @@ def square_elbo(
         If shapes do not fit or a number is out of range.
     """
     non_negative(temperature=temperature)
-    mean, variance = output_moments(posterior, x, scaling=scaling)
-    expected = -jnp.sum(square(mean, jnp.asarray(y))) - jnp.sum(variance)
+    expected = _expected_log_likelihood(output_moments(posterior, x, scaling=scaling), jnp.asarray(y))
     return Elbo(expected, kl_divergence(posterior, prior_variance), temperature)
+
+
+@jax.jit
+def _expected_log_likelihood(moments: Moments, y: Float[Array, "n d_out"]) -> Float[Array, ""]:
+    return -jnp.sum(square(moments.mean, y)) - jnp.sum(moments.variance)
