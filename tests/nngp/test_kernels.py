@@ -176,11 +176,12 @@ def test_finite_networks_approach_their_kernel_at_rate_one_half(kind, depth):
 @pytest.mark.parametrize("activation", EXPECTATIONS)
 def test_kernel_is_symmetric_and_positive(activation):
     x, bnn = inputs(30), network(depth=3, activation=activation)
-    for make in KERNELS.values():
+    for kind, make in KERNELS.items():
         kernel = make(bnn)
         k = np.asarray(kernel(x))
         np.testing.assert_allclose(k, k.T, rtol=1e-13)
-        np.testing.assert_allclose(kernel(x[:5], x), k[:5], rtol=1e-11)
+        at_cusp = kind == "ntk" and activation == "relu"  # where equal inputs meet: see `ntk_kernel`
+        np.testing.assert_allclose(kernel(x[:5], x), k[:5], rtol=1e-7 if at_cusp else 1e-11)
         assert np.linalg.eigvalsh(k)[0] > 0
 
 

@@ -68,8 +68,8 @@ def ntk_kernel(bnn: BNN) -> Kernel:
     """Θ, the limit of JJᵀ with J the Jacobian of an output in all parameters (Jacot et al. 2018).
 
     Θ^1 = K^1 and Θ^ℓ = K^ℓ + σ_W² Θ^(ℓ−1) ⊙ E[ψ′(f) ψ′(f)ᵀ], as in `nngp_kernel`. With ReLU, Θ has a cusp
-    where inputs are equal: between nearly equal inputs float32 gives it to about √ε, on the diagonal to ε,
-    with ε the rounding error.
+    where inputs are equal: between nearly equal inputs, and equal ones of x1 and x2, it is known to about √ε,
+    on the diagonal of one x to ε, with ε the rounding error.
 
     Parameters, returns and errors are those of `nngp_kernel`.
     """
