@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-Weights = Float[np.ndarray, "point corner"]
+Weights = Float[Array | np.ndarray, "point corner"]
 
 
 class Trained(NamedTuple):
@@ -172,11 +172,11 @@ class Slice(NamedTuple):
     """
 
     weights: Weights
-    potential: Float[np.ndarray, " point"]
-    half_square: Float[np.ndarray, " point"]
+    potential: Float[Array | np.ndarray, " point"]
+    half_square: Float[Array | np.ndarray, " point"]
 
     @property
-    def energy(self) -> Float[np.ndarray, " point"]:
+    def energy(self) -> Float[Array | np.ndarray, " point"]:
         """½‖u‖² + U, minus the log density up to a constant."""
         return self.half_square + self.potential
 
@@ -198,13 +198,14 @@ class Slice(NamedTuple):
             raise ValueError(
                 f"first and second must be two of the corners 0 to {num - 1}; got {first}, {second}"
             )
-        edge = np.isclose(self.weights[:, first] + self.weights[:, second], 1)
-        ends = np.isclose(self.weights[:, [first, second]].max(axis=1), 1)
+        weights, potential, half_square = map(np.asarray, self)
+        edge = np.isclose(weights[:, first] + weights[:, second], 1)
+        ends = np.isclose(weights[:, [first, second]].max(axis=1), 1)
 
         def climb(values):
             return float(values[edge].max() - values[edge & ends].max())
 
-        return Barrier(climb(self.energy), climb(self.potential))
+        return Barrier(climb(half_square + potential), climb(potential))
 
 
 def slice_through(target: Target, corners: Sequence[Position], resolution: int) -> Slice:
@@ -235,7 +236,7 @@ def slice_through(target: Target, corners: Sequence[Position], resolution: int) 
     for a, b in combinations(corners, 2):
         slerp(a, b, 0.5)  # its errors, before anything long begins
     weights = simplex_grid(len(corners), resolution)
-    return Slice(weights, *map(np.asarray, _seen(target, tuple(corners), weights)))
+    return Slice(weights, *_seen(target, tuple(corners), weights))
 
 
 @functools.partial(jax.jit, static_argnums=0)
