@@ -161,12 +161,19 @@ def one_program[**P, T](function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
+class _Programs(dict):
+    """The programs of an object, which stay behind where it is pickled for another process."""
+
+    def __reduce__(self):
+        return _Programs, ()
+
+
 def one_program_method[T: Callable[..., Any]](method: T) -> T:
     """`one_program` for a method; its programs are kept by the object."""
 
     @functools.wraps(method)
     def call(self, *args, **kwargs):
-        programs = vars(self).setdefault("_programs", {}).setdefault(method, {})
+        programs = vars(self).setdefault("_programs", _Programs()).setdefault(method, {})
         return _as_one(programs, functools.partial(method, self), *args, **kwargs)
 
     return call  # pyright: ignore[reportReturnType]
