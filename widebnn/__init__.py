@@ -31,11 +31,12 @@ from widebnn.sampling import Draws, sample
 from widebnn.scale import at_scale, current_scale
 from widebnn.streaming import Stream, Streamed
 from widebnn.until import Until
-from widebnn.versions import print_versions
+from widebnn.versions import device, print_versions
 
 if TYPE_CHECKING:
-    from widebnn import data, estimates, estimators, experiments, landscape, metrics, plots, study, vi
+    from widebnn import data, estimates, estimators, landscape, metrics, plots, tables, vi
     from widebnn.estimators import BNNClassifier, BNNRegressor
+    from widebnn.tables import results
 
 __version__ = version("widebnn")
 
@@ -43,16 +44,16 @@ _ON_FIRST_USE = {
     "data",
     "estimates",
     "estimators",
-    "experiments",
     "landscape",
     "metrics",
     "plots",
-    "study",
+    "tables",
     "vi",
 }
 """Modules that bring Matplotlib, Optax, SciPy or Pooch along: a chain needs none of them."""
 
-_ESTIMATORS = {"BNNClassifier", "BNNRegressor"}
+_FROM = {"BNNClassifier": "estimators", "BNNRegressor": "estimators", "results": "tables"}
+"""Where names are that come with such a module."""
 
 __all__ = [
     "BNN",
@@ -71,11 +72,11 @@ __all__ = [
     "checkpoint",
     "current_scale",
     "data",
+    "device",
     "diagnostics",
     "effective_sample_size",
     "estimates",
     "estimators",
-    "experiments",
     "keep_compiled",
     "landscape",
     "metrics",
@@ -85,12 +86,13 @@ __all__ = [
     "posterior",
     "print_versions",
     "random_projections",
+    "results",
     "rhat",
     "rhat_squared",
     "sample",
     "samplers",
     "streaming",
-    "study",
+    "tables",
     "targets",
     "tree",
     "tuning",
@@ -100,8 +102,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ESTIMATORS:
-        return getattr(importlib.import_module("widebnn.estimators"), name)
+    if name in _FROM:
+        return getattr(importlib.import_module(f"widebnn.{_FROM[name]}"), name)
     if name in _ON_FIRST_USE:
         return importlib.import_module(f"widebnn.{name}")
     raise AttributeError(f"module 'widebnn' has no attribute {name!r}")

@@ -9,7 +9,7 @@ rank-normalised versions of the same two diagnostics. ArviZ itself takes all tha
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,9 @@ __all__ = [
     "Convergence",
     "PrincipalComponents",
     "band",
+    "bulk_and_tail",
     "convergence",
+    "convergence_summary",
     "effective_sample_size",
     "principal_components",
     "random_projections",
@@ -257,6 +259,70 @@ def convergence(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Converg
             ess[varies] = np.minimum(arviz.ess(moving, method="bulk"), tail)
             rhat[varies] = arviz.rhat(chains, method="rank")
     return Convergence(ess.reshape(x.shape[2:]), rhat.reshape(x.shape[2:]))
+
+
+def convergence_summary(draws: Real[Array | np.ndarray, "chain draw *event"]) -> dict[str, float | None]:
+    """How far chains agree, over all entries of what was collected.
+
+    Parameters
+    ----------
+    draws
+        Kept draws, two chains or more of eight draws or more.
+
+    Returns
+    -------
+    - `rhat_squared`, which Pezzetti et al. call R̂: mean over the entries, and `_std`, `_median` and `_high`,
+      their deviation, median and largest; `share_below`, the share of entries below 1.2;
+    - `rhat`, rank-normalised, of split chains and the larger of bulk and folded draws (Vehtari et al. 2021),
+      mean and `_high`; `rhat_late`, the same of the later half of the draws alone;
+    - `ess_bulk` and `ess_tail`, of all chains together, mean over the entries.
+
+    None where a number is not finite, as where no chain moves.
+
+    Raises
+    ------
+    ValueError
+        If there are too few chains or draws, or entries that are not finite.
+    """
+    import arviz
+
+    exact = _chains("draws", draws, min_draws=8).astype(float)
+    exact = exact.reshape(*exact.shape[:2], -1)
+    squared = rhat_squared(exact)
+    late = exact[:, -(exact.shape[1] // 2) :]
+    with np.errstate(invalid="ignore", divide="ignore"):  # where no chain moves
+        ranked = {"rhat": arviz.rhat(exact), "rhat_late": arviz.rhat(late)}
+        deviation = squared.std(ddof=min(1, len(squared) - 1))
+    found = {
+        "rhat_squared": squared.mean(),
+        "rhat_squared_std": deviation,
+        "rhat_squared_median": np.median(squared),
+        "rhat_squared_high": squared.max(),
+        "share_below": np.mean(squared < 1.2),
+    }
+    for name, values in ranked.items():
+        found |= {name: np.mean(values), f"{name}_high": np.max(values)}
+    found |= bulk_and_tail(exact)
+    return {name: float(value) if np.isfinite(value) else None for name, value in found.items()}
+
+
+def bulk_and_tail(draws: Real[Array | np.ndarray, "chain draw *event"]) -> dict[str, float]:
+    """`ess_bulk` and `ess_tail` of all chains together (Vehtari et al. 2021), mean over the entries.
+
+    NaN where there is an entry that no chain moves, of which ArviZ reports a perfect ESS.
+    """
+    return {
+        "ess_bulk": _ess(draws, method="bulk"),
+        "ess_tail": _ess(draws, method="tail", prob=(0.05, 0.95)),
+    }
+
+
+def _ess(draws: Real[Array | np.ndarray, "chain draw *event"], **kind: Any) -> float:
+    import arviz
+
+    exact = np.asarray(draws, float)
+    is_moving = np.ptp(exact, axis=1).any(axis=0).all()
+    return float(np.mean(arviz.ess(exact, **kind))) if is_moving else math.nan
 
 
 def resolved_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "*event"]:

@@ -5,7 +5,7 @@ class. Those of out-of-distribution detection take scores, and metrics of number
 Gaussians. All take NumPy or JAX arrays, and compute on the host in float64.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -17,6 +17,7 @@ __all__ = [
     "Reliability",
     "accuracy",
     "auroc",
+    "classification_summary",
     "confidence",
     "coverage",
     "crps",
@@ -27,6 +28,9 @@ __all__ = [
     "predictive_entropy",
     "reliability",
 ]
+
+NUM_BINS = 15
+"""Of calibration errors, as in most papers; adaptive bins need as many inputs."""
 
 Probabilities = Float[Array | np.ndarray, "n k"]
 Labels = Int[Array | np.ndarray, " n"]
@@ -369,3 +373,67 @@ def _scores(**named: Scores) -> Float[np.ndarray, " n"]:
     if scores.size == 0 or not np.isfinite(scores).all():
         raise ValueError(f"{name} must be finite scores, at least one; got {scores}")
     return scores
+
+
+def classification_summary(
+    inside: Probabilities,
+    labels: Labels,
+    outside: Float[Array | np.ndarray, "m _class"],
+) -> dict[str, Any]:
+    """Every metric of probabilities in and out of distribution, as a dict.
+
+    Parameters
+    ----------
+    inside
+        Probabilities of test images, one row per image.
+    labels
+        Their classes.
+    outside
+        Probabilities of images of another distribution.
+
+    Returns
+    -------
+    accuracy, nll, ece, ece_adaptive; confidence and entropy inside and outside, means over images; auroc and
+    fpr95 of the predictive entropy; `reliability`, confidence and accuracy of bins that are not empty; and
+    `entropy_histogram`, edges and shares inside and outside.
+
+    Raises
+    ------
+    ValueError
+        If these are not probabilities or not labels, or their classes differ.
+    """
+    if inside.shape[-1] != outside.shape[-1]:
+        raise ValueError(
+            f"outside must have the {inside.shape[-1]} classes of inside; got {outside.shape[-1]}"
+        )
+    bins = reliability(inside, labels, NUM_BINS)
+    held = bins.num_inputs > 0
+    entropies = predictive_entropy(inside), predictive_entropy(outside)
+    edges = np.linspace(0, np.log(inside.shape[-1]), 26)
+    return {
+        "accuracy": accuracy(inside, labels),
+        "nll": nll(inside, labels),
+        "ece": ece(inside, labels, NUM_BINS),
+        "ece_adaptive": ece(inside, labels, NUM_BINS, adaptive=True),
+        "confidence": float(confidence(inside).mean()),
+        "confidence_outside": float(confidence(outside).mean()),
+        "entropy": float(entropies[0].mean()),
+        "entropy_outside": float(entropies[1].mean()),
+        "auroc": auroc(*entropies),
+        "fpr95": fpr95(*entropies),
+        "reliability": {
+            "confidence": bins.confidence[held].tolist(),
+            "accuracy": bins.accuracy[held].tolist(),
+        },
+        "entropy_histogram": {
+            "edges": edges.tolist(),
+            "inside": _shares(entropies[0], edges),
+            "outside": _shares(entropies[1], edges),
+        },
+    }
+
+
+def _shares(values: Scores, edges: Float[np.ndarray, " edge"]) -> list[float]:
+    """The share of `values` in each bin; what lies beyond the outer edges is in the outer bins."""
+    counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges)
+    return (counts / np.size(values)).tolist()

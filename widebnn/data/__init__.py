@@ -6,10 +6,12 @@ from widebnn.data.bundled import diabetes, digits
 from widebnn.data.cifar10 import cifar10
 from widebnn.data.dataset import Dataset, Standardisation
 from widebnn.data.mnist import fashion_mnist, mnist
+from widebnn.data.ood_split import InAndOut, ood_split
 from widebnn.data.svhn import svhn
 
 __all__ = [
     "Dataset",
+    "InAndOut",
     "Standardisation",
     "boston",
     "cifar10",
@@ -18,5 +20,6 @@ __all__ = [
     "fashion_mnist",
     "flip_and_crop",
     "mnist",
+    "ood_split",
     "svhn",
 ]

@@ -1,0 +1,153 @@
+"""`python -m book.experiments list | show | run | ledger`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from book.experiments.claims import CLAIMS
+from book.experiments.ledger import PAPERS, text
+from book.experiments.ledger_page import page
+from book.experiments.papers import STATED
+from book.experiments.registry import EXPERIMENTS, find, ledger, report, stored
+from widebnn.scale import SCALES, current_scale
+from widebnn.tables import Row
+from widebnn.tables._results import duration
+
+SHIPPED = "book/results"
+"""Where results are by default, in a checkout; elsewhere that is the folder `results`."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; errors in what was asked for are said in a line, without a traceback."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.command(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads on, as after `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        print("stopped; what was finished is stored, and a run goes on with --resume", file=sys.stderr)
+        return 130
+    except (ValueError, OSError, NotImplementedError, ImportError) as error:
+        words = " ".join([str(error), *getattr(error, "__notes__", ())])
+        print(f"{type(error).__name__}: {words}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m book.experiments", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(function: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
+        added = commands.add_parser(function.__name__.strip("_"), help=function.__doc__)
+        added.set_defaults(command=function)
+        return added
+
+    default = SHIPPED if Path(SHIPPED).is_dir() else "results"
+    words = f"folder of results (default: {default})"
+    folder: dict[str, Any] = {"default": default, "metavar": "DIR", "help": words}
+    of: dict[str, Any] = {"metavar": "ID", "help": "an experiment, or a row of the ledger"}
+    command(_list).add_argument("--results", **folder)
+    command(_show).add_argument("id", **of)
+    running = command(_run)
+    running.add_argument("id", **of)
+    running.add_argument("settings", nargs="*", metavar="NAME=VALUE", help="settings that differ, as in YAML")
+    running.add_argument("--scale", choices=SCALES, help="default: WIDEBNN_SCALE, or what suits the device")
+    running.add_argument("--results", **folder)
+    running.add_argument("--resume", action="store_true", help="go on where a run was interrupted")
+    listing = command(_ledger)
+    listing.add_argument("--results", **folder)
+    listing.add_argument("--write", metavar="PAGE", help="write the page of the book instead")
+    return parser
+
+
+def _list(options: argparse.Namespace) -> None:
+    """list experiments, the rows that they serve, their scales, and which have results (*)"""
+    lines = []
+    for name, experiment in EXPERIMENTS.items():
+        held = stored(experiment, options.results)
+        scales = " ".join(f"{s}*" if s in held else s for s in SCALES if s in experiment.scales)
+        rows = ", ".joinexperiment.findings
+        lines.append((name, rows, scales, experiment.title))
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    for line in lines:
+        print("  ".join(entry.ljust(width) for entry, width in zip(line, widths)).rstrip())
+
+
+def _show(options: argparse.Namespace) -> None:
+    """show what a row claims, or an experiment's rows and configurations"""
+    name = options.id
+    claims = [claim for claim in CLAIMS.values() if name in (claim.id, claim.experiment)]
+    for claim in claims:
+        source = ", ".join(part for part in (PAPERS[claim.id[0]][2], claim.where) if part)
+        print(f"{claim.id}  {source}".rstrip())
+        paper = ": ".join(part for part in (claim.number, claim.paper) if part)
+        lines = {"claim": claim.claim, "paper": paper, "rule": claim.rule}
+        lines |= {"changed by": claim.would_change} if claim.would_change else {}
+        lines |= {"experiment": claim.experiment, "chapter": f"{claim.chapter} {claim.figure}".strip()}
+        for what, words in lines.items():
+            print(f"  {what + ':':12}{words or '—'}")
+        print()
+    names = dict.fromkeys(claim.experiment for claim in claims) or [find(name).name]
+    for experiment in map(EXPERIMENTS.__getitem__, names):
+        print(f"{experiment.name}: {experiment.title}")
+        for scale in experiment.scales:
+            settings = experiment.settings(scale)
+            print(f"  {scale}, in {_counted(len(experiment.parts(settings)), 'part')}")
+            for setting, value in settings.items():
+                print(f"    {setting} = {value!r}")
+        for name, one in STATED.get(experiment.name, {}).items():
+            if one.why_not:
+                print(f"  not as in the paper: {name}, there {one.value!r} ({one.where}): {one.why_not}")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _run(options: argparse.Namespace) -> None:
+    """run an experiment or load what is stored of it, and beyond smoke scale say what it finds"""
+    experiment, scale = find(options.id), options.scale or current_scale()
+    changes = dict(_setting(words) for words in options.settings)
+    parts = experiment.parts(experiment.settings(scale, **changes))
+    print(f"{experiment.name} at {scale} scale, in {_counted(len(parts), 'part')}", flush=True)
+    found = experiment.run(scale, options.results, resume=options.resume, on_row=_say, **changes)
+    made = found.provenance
+    print(f"{_counted(len(found.rows), 'row')}: {duration(made['seconds'])} on {made['device']}")
+    for id in experiment.findings if scale != "smoke" else ():
+        print(f"\n{report(id, found)}")
+
+
+def _setting(words: str) -> tuple[str, Any]:
+    name, is_set, value = words.partition("=")
+    if not is_set:
+        raise ValueError(f"a setting must be NAME=VALUE, such as seed=2; got {words!r}")
+    found = yaml.safe_load(value)
+    return name, tuple(found) if isinstance(found, list) else found
+
+
+def _say(row: Row) -> None:
+    shown = [(name, value) for name, value in row.items() if isinstance(value, int | float | str)][:6]
+    numbers = (
+        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in shown
+    )
+    print("  " + ", ".join(numbers), flush=True)
+
+
+def _ledger(options: argparse.Namespace) -> None:
+    """print every claim with its verdict, or write the page of the book"""
+    entries = ledger(options.results)
+    if options.write is None:
+        print(text(entries))
+    else:
+        Path(options.write).write_text(page(entries))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

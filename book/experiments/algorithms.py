@@ -1,0 +1,235 @@
+"""Two algorithms as printed, against what they should sample (Pezzetti et al. 2025, Algorithms 1 and 2)."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from book.experiments.configuration import Configuration, Count, Fraction, NonNegative, Several
+from book.experiments.experiment import experiment
+from book.experiments.fields import Noise, NumChains, Seed, Thin
+from book.experiments.findings import Finding
+from book.experiments.published_pcnl import published_marginal, published_potential
+from flax import nnx
+from widebnn import samplers, targets
+from widebnn._check import one_of
+from widebnn.models import BNN, FCN
+from widebnn.samplers import GradientState
+from widebnn.samplers._base import Sampler, accept
+from widebnn.sampling import Collector, sample
+from widebnn.tables import Measure, Row, Rows
+from widebnn.targets._base import Target
+from widebnn.tree import half_square_difference, inner_product, normal_like
+
+__all__ = ["Algorithms", "algorithms"]
+
+CASES = ("pCN", "pCNL", "pCNL, U = 0")
+
+
+class Algorithms(Configuration):
+    """Algorithms, chains, and the small network that they sample, which observes six points of a curve."""
+
+    cases: Annotated[tuple[str, ...], partial(one_of, CASES), "Algorithms, and what they sample."] = CASES
+    num_chains: Annotated[NumChains, "Chains per algorithm, each from a prior draw."] = 64
+    num_samples: Annotated[Count, "Draws that are kept of each."] = 500
+    thin: Thin = 10
+    burn_in: Annotated[NonNegative, "Number of first steps, of which nothing is kept."] = 200
+    num_draws: Annotated[Several, "Weighted prior draws that the exact values come from."] = 300_000
+    width: Annotated[Count, "Units of the one hidden layer."] = 4
+    noise_std: Noise = 0.3
+    dimension: Annotated[Count, "Of the position where U = 0, the limit of infinite width."] = 20
+    step_size: Annotated[Fraction, "β."] = 0.5
+    seed: Seed = 0
+
+
+@experiment(
+    "pCN and pCNL as printed and as they should be",
+    scales={  # the paper has no numbers of so small a network, and "paper" is what a GPU makes of it
+        "smoke": Algorithms(num_chains=8, num_samples=50, thin=2, burn_in=50, num_draws=5_000),
+        "laptop": Algorithms(),
+        "colab": Algorithms(num_chains=512, num_samples=1_000, num_draws=3_000_000),
+        "paper": Algorithms(num_chains=4_096, num_samples=2_000, num_draws=30_000_000),
+    },
+    parts="cases",
+)
+def algorithms(config: Algorithms) -> Iterator[Row]:
+    """pCN and pCNL, as printed and as they should be.
+
+    Algorithm 1 accepts by the log likelihood, which after repriorisation is that of T(φ), in place of −U(φ).
+    Algorithm 2 accepts by p(v | D)/p(u | D), which leaves out that its proposal is not symmetric.
+
+    Yields
+    ------
+    Rows with algorithm ("pCN", "pCNL"), acceptance ("printed", "right"), target ("network", or "U = 0");
+    quantity, "misfit" ‖y − f‖²/(2σ²) at the data for pCN, "square" ‖φ‖²/d for pCNL; its mean over the chain,
+    under the posterior, and under the law that the printed algorithm has where that is known (None
+    elsewhere), as chain, posterior and law, each with its standard error: over chains, or of importance
+    sampling.
+    """
+    for case in config.cases:
+        yield from (_flat(config) if case == "pCNL, U = 0" else _network(config, case))
+
+
+def printed_is_off(algorithm: str) -> Callable[[Rows], Iterator[Finding]]:
+    """What says that an algorithm as printed leaves the posterior, and has the law that is known of it."""
+
+    def summary(rows: Rows) -> Iterator[Finding]:
+        for target, found in rows.where(algorithm=algorithm).by("target"):
+            printed, right = (found.one(acceptance="printed"), found.one(acceptance="right"))
+            what = f"{target}: mean {printed['quantity']}"
+            off = Measure.of(printed, "posterior") - Measure.of(printed, "chain")
+            yield Finding(f"{what}, posterior less chain as printed", off, above=0)
+            against = [(right, "posterior", "corrected chain less posterior")]
+            if printed["law"] is not None:
+                against.append((printed, "law", "chain as printed less its law"))
+            for row, wanted, words in against:
+                share = (Measure.of(row, "chain") - Measure.of(row, wanted)) / abs(off.value)
+                yield Finding(f"{what}, {words}, ÷ the first difference", share, above=-0.2, below=0.2)
+
+    return summary
+
+
+algorithms.claim(
+    "P-A1",
+    where="Algorithm 1",
+    claim="pCN as printed, read literally, accepts by the likelihood of T(φ), which is another target than "
+    "the posterior.",
+    paper="stated to sample the posterior",
+    rule="By the misfit at the data on a network of four units: as printed its mean is too small, and is "
+    "that of the law in which the likelihood counts twice (to a fifth of the difference); accepted by −U it "
+    "is that of the posterior.",
+    errs=True,
+    would_change="Another reading of ℓ, as the ratio of posteriors that the proof in the same paper has: "
+    "with it the algorithm is right.",
+    page="24-errata#fig-two-laws",
+)(printed_is_off("pCN"))
+
+algorithms.claim(
+    "P-A2",
+    where="Algorithm 2",
+    claim="pCNL as printed accepts by a ratio that its proposal does not go with.",
+    paper="stated to sample the posterior",
+    rule="By the mean square of an entry, on a network of four units and at U = 0: as printed it is too "
+    "small, at U = 0 one half (to a fifth of the difference); with the ratio of pCNL it is that of the "
+    "posterior.",
+    errs=True,
+    page="24-errata#fig-rules",
+)(printed_is_off("pCNL"))
+
+
+def _network(config: Algorithms, algorithm: str) -> Iterator[Row]:
+    x = jnp.array([-1.8, -1.2, -0.3, 0.1, 1.0, 1.7])[:, None]
+    y = jnp.sin(2 * x) + 0.3 * x
+    bnn = BNN(
+        FCN(1, config.width, bias_std=1.0, rngs=nnx.Rngs(config.seed)), 1, config.noise_std, bias_std=1.0
+    )
+    whole, beta = targets.repriorised(bnn, x, y), config.step_size
+    posterior, law = _exact(config, targets.marginal(bnn, x, y))
+    if algorithm == "pCN":
+        quantity, function = "misfit", published_potential(whole)
+        printed = targets.from_potential(function, whole.template)  # the law that it samples
+        chains = {
+            "printed": (samplers.pcn(function, beta), printed, law),
+            "right": (samplers.pcn(whole.potential, beta), whole, None),
+        }
+    else:
+        quantity, function = "square", _mean_square(whole)
+        chains = {
+            "printed": (_printed_pcnl(whole, beta), whole, None),
+            "right": (samplers.pcnl(whole.potential, beta), whole, None),
+        }
+    for acceptance, (sampler, target, known) in chains.items():
+        named = {"algorithm": algorithm, "acceptance": acceptance, "target": "network", "quantity": quantity}
+        yield named | _moments(_chain(config, sampler, target, function), posterior[quantity], known)
+
+
+def _flat(config: Algorithms) -> Iterator[Row]:
+    """All of N(0, I): accepted by ½‖u‖² − ½‖v‖², the proposal of pCNL leads to N(0, I/2)."""
+    target = targets.from_potential(lambda u: jnp.zeros(()), jnp.zeros(config.dimension))
+    square, beta = _mean_square(target), config.step_size
+    chains = {
+        "printed": (_printed_pcnl(target, beta), Measure(0.5, 0.0)),
+        "right": (samplers.pcnl(target.potential, beta), None),
+    }
+    for acceptance, (sampler, law) in chains.items():
+        named = {"algorithm": "pCNL", "acceptance": acceptance, "target": "U = 0", "quantity": "square"}
+        yield named | _moments(_chain(config, sampler, target, square), Measure(1.0, 0.0), law)
+
+
+def _moments(chain: Measure, posterior: Measure, law: Measure | None) -> dict[str, float | None]:
+    unknown = {"law": None, "law_error": None}
+    return chain.columns("chain") | posterior.columns("posterior") | (law.columns("law") if law else unknown)
+
+
+def _mean_square(target: Target) -> Collector:
+    dimension = sum(leaf.size for leaf in jax.tree.leaves(target.template))
+    return lambda position: inner_product(position, position) / dimension
+
+
+def _printed_pcnl(target: Target, step_size: float) -> Sampler:
+    """Algorithm 2: the proposal of pCNL, accepted by the ratio of posterior densities at its two ends."""
+    init: Callable[..., Any] = samplers.pcnl(target.potential, step_size).init
+    shrink = np.sqrt(1 - step_size**2)
+
+    def propose(u, g, xi):
+        return shrink * u - (1 - shrink) * g + step_size * xi
+
+    def step(rng_key, state: GradientState):
+        noise_key, accept_key = jax.random.split(rng_key)
+        noise = normal_like(noise_key, state.position)
+        proposal = init(jax.tree.map(propose, state.position, state.gradient, noise))
+        square = half_square_difference(proposal.position, state.position)
+        return accept(accept_key, state.potential - proposal.potential - square, state, proposal)
+
+    return Sampler(init, step)
+
+
+def _chain(config: Algorithms, sampler: Sampler, target: Target, function: Collector) -> Measure:
+    draws = sample(
+        jax.random.key(config.seed),
+        sampler,
+        target,
+        num_samples=config.num_samples,
+        thin=config.thin,
+        burn_in=config.burn_in,
+        num_chains=config.num_chains,
+        collect={"value": function},
+    )
+    return Measure.mean(draws["value"].astype(np.float64).mean(axis=1))
+
+
+def _exact(config: Algorithms, target: targets.NetworkTarget) -> tuple[dict[str, Measure], Measure]:
+    """Means under the posterior, and of the misfit under the law ∝ exp(−½‖φ‖² − Φ(φ)).
+
+    Prior draws of the inner parameters are weighted; the readout has its Gaussian law given them, at noise
+    variance σ² and σ²/2 (`published_marginal`).
+    """
+    variance = config.noise_std**2
+    published = published_marginal(target)
+
+    def misfit(u, reg):
+        psi, of_readout = (target.embedding(u), target.readout_posterior(u, reg))
+        residual = jnp.sum((target.y - psi @ of_readout.mean()) ** 2)
+        return (residual + target.y.shape[1] * jnp.trace(of_readout.covariance(psi))) / (2 * variance)
+
+    def one(rng_key):
+        u = target.draw_prior(rng_key)
+        free = target.bnn.template(target.x).readout.size
+        size = free + sum(leaf.size for leaf in jax.tree.leaves(u))
+        square = (inner_product(u, u) + free) / size  # φ_W ~ N(0, I), whatever u is
+        return (target.potential(u), published(u), misfit(u, variance), misfit(u, variance / 2), square)
+
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), 1), config.num_draws)
+    found = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=1_000))(keys)
+    u, u_published, right, wrong, square = (np.asarray(column, np.float64) for column in found)
+    posterior = {"misfit": _weighted(u, right), "square": _weighted(u, square)}
+    return posterior, _weighted(u_published, wrong)
+
+
+def _weighted(potential: np.ndarray, values: np.ndarray) -> Measure:
+    weight = np.exp(potential.min() - potential)
+    weight /= weight.sum()
+    mean = weight @ values
+    return Measure(float(mean), float(np.sqrt(weight**2 @ (values - mean) ** 2)))

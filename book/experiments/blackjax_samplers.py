@@ -1,0 +1,159 @@
+"""Samplers of BlackJAX on a target, each after the adaptation that BlackJAX has for it."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Key
+from widebnn.samplers import Tuned, tuned
+from widebnn.samplers._base import AnySampler
+from widebnn.sampling import Draws
+from widebnn.targets import Target
+from widebnn.tree import Position
+
+__all__ = ["BLACKJAX", "Adaptation", "Adapted", "blackjax", "windows"]
+
+WINDOWS = 300
+"""Steps in which a step size and a mass matrix are adapted."""
+MICROCANONICAL = 2_000
+"""Steps for which BlackJAX makes three tenths as many to tune MCLMC, adjusted or not."""
+
+
+class Adapted(NamedTuple):
+    """A sampler that is ready to run, or that `widebnn.sample` tunes in its burn-in.
+
+    `gradients` tells those of a step, on average over a run; `step_size` and `setting`, what was found.
+    """
+
+    sampler: AnySampler | Tuned
+    gradients: Callable[[Draws], float]
+    step_size: float | None = None
+    setting: str = ""
+
+
+class Adaptation(NamedTuple):
+    """From a target, a position and random numbers to an adapted sampler, and the gradients that it takes.
+
+    Where these vary, they are those of trajectories of 31 gradients.
+    """
+
+    adapt: Callable[[Target, Position, Key[Array, ""]], Adapted]
+    num_gradients: int
+
+
+def blackjax() -> ModuleType:
+    """The package, which only comparisons with it need.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed.
+    """
+    try:
+        return importlib.import_module("blackjax")
+    except ModuleNotFoundError as error:
+        raise ImportError("a comparison with BlackJAX needs it: pip install 'blackjax>=1.7'") from error
+
+
+def _num_steps(draws: Draws) -> float:
+    """Of the integrator, as reported; one gradient each in leapfrog, two in McLachlan's."""
+    return float(draws.stats["n_steps"].mean())
+
+
+def windows(name: str, adaptation: str, num_steps: int = WINDOWS, **fixed) -> Callable[..., Adapted]:
+    """A step size for an acceptance of 0.8 and a mass matrix, in windows as Stan has them."""
+
+    def adapted(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
+        library = blackjax()
+        algorithm = getattr(library, name)
+        # From a step of 1 the first trajectories would be a thousand gradients long.
+        options = {"initial_step_size": 0.1} | fixed
+        if adaptation == "window_adaptation":  # the other one keeps no history of itself as it is
+            options["adaptation_info_fn"] = library.adaptation.base.get_filter_adapt_info_fn()
+        run = getattr(library, adaptation)(algorithm, target.logdensity, **options).run
+        (_, found), _ = run(rng_key, position, num_steps)
+        setting = "".join(f"{value} leapfrog steps" for value in fixed.values())
+        sampler = algorithm(target.logdensity, **found)
+        return Adapted(sampler, _num_steps, float(found["step_size"]), setting)
+
+    return adapted
+
+
+def adjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
+    """Two steps of the integrator per proposal on average, two gradients each, accepted at a rate of 0.65.
+
+    Of rates of 0.65 and 0.9, of 2, 5 and 10 steps, with a diagonal mass matrix and without one, these made
+    the most effective samples per gradient on the whitened posterior of 32 images at width 128.
+    """
+    library = blackjax()
+    dynamic = library.mcmc.adjusted_mclmc_dynamic
+    num_steps = dynamic.make_random_trajectory_length_fn(True)
+    start_key, rng_key = jax.random.split(rng_key)
+    _, found, _ = library.adjusted_mclmc_find_L_and_step_size(
+        dynamic.build_kernel(integration_steps_fn=num_steps),
+        target.logdensity,
+        MICROCANONICAL,
+        dynamic.init(position, target.logdensity, start_key),
+        rng_key,
+        target=0.65,
+        diagonal_preconditioning=False,
+    )
+    sampler = library.adjusted_mclmc_dynamic(
+        target.logdensity,
+        step_size=found.step_size,
+        integration_steps_fn=num_steps,
+        integration_steps_params=(found.L / found.step_size,),
+    )
+    setting = f"{float(found.L / found.step_size):.2g} steps"
+    return Adapted(sampler, lambda draws: 2 * _num_steps(draws), float(found.step_size), setting)
+
+
+def unadjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
+    """Without an accept–reject step: what it samples is off the posterior by what its step size makes it."""
+    library = blackjax()
+    kernel = library.mclmc.build_kernel()
+    start_key, rng_key = jax.random.split(rng_key)
+    _, found, _ = library.mclmc_find_L_and_step_size(
+        kernel,
+        MICROCANONICAL,
+        library.mclmc.init(position, target.logdensity, start_key),
+        rng_key,
+        logdensity_fn=target.logdensity,
+        diagonal_preconditioning=False,
+    )
+    mclmc = library.mclmc(target.logdensity, L=found.L, step_size=found.step_size)
+    return Adapted(mclmc, lambda draws: 2)
+
+
+class _Identity:
+    """The prior's eigenvectors, which as a matrix would have the square of the dimension."""
+
+    def __matmul__(self, u: Array) -> Array:
+        return u
+
+
+def mgrad_gaussian(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
+    """Titsias & Papaspiliopoulos 2018, tuned to an acceptance of a half, as they advise."""
+    library = blackjax()
+    spectrum = library.mcmc.marginal_latent_gaussian.CovarianceSVD(
+        _Identity(), jnp.ones(sum(leaf.size for leaf in jax.tree.leaves(position))), _Identity()
+    )
+
+    def make(step_size):
+        return library.mgrad_gaussian(lambda u: -target.potential(u), cov_svd=spectrum, step_size=step_size)
+
+    return Adapted(tuned(make, 0.5, max_step_size=1e4), lambda draws: 1)
+
+
+BLACKJAX: Mapping[str, Adaptation] = {
+    "NUTS": Adaptation(windows("nuts", "window_adaptation"), 31 * WINDOWS),
+    "NUTS, low-rank mass": Adaptation(windows("nuts", "window_adaptation_low_rank"), 31 * WINDOWS),
+    "HMC, 8 steps": Adaptation(windows("hmc", "window_adaptation", num_integration_steps=8), 8 * WINDOWS),
+    "adjusted MCLMC": Adaptation(adjusted_mclmc, 4 * 3 * MICROCANONICAL // 10),
+    "mgrad": Adaptation(mgrad_gaussian, 0),
+    "unadjusted MCLMC": Adaptation(unadjusted_mclmc, 2 * 3 * MICROCANONICAL // 10),
+}
+"""By name."""

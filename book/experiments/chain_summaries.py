@@ -1,0 +1,158 @@
+"""What is said of chains: R̂ and effective sample sizes over many quantities, and how steady traces are."""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+import numpy as np
+from book.experiments.findings import Chains
+from jaxtyping import Float
+from widebnn._check import at_least
+from widebnn.diagnostics import LEAST_RESOLVED, bulk_and_tail, effective_sample_size, principal_components
+from widebnn.estimates import mean_and_mcse
+from widebnn.tables import Measure
+
+__all__ = [
+    "LEAST_DRAWS",
+    "behind",
+    "ess_per_step",
+    "ess_with_error",
+    "finite",
+    "is_resolved",
+    "jackknife",
+    "mean_of_chains",
+    "pooled_ess_per_draw",
+    "rounded",
+    "shares",
+    "trace_summary",
+]
+
+LEAST_DRAWS = 8  # a chain is split in two, and half of it in two again
+MAX_TRACE = 200
+
+
+def is_resolved(ess: float | None, *others: float | None) -> bool:
+    """Whether the least of these estimates, None where chains do not move, stands for a hundred samples."""
+    return all(one is not None and one >= LEAST_RESOLVED for one in (ess, *others))
+
+
+def behind(ess: Iterable[float | None], rhat: Iterable[float | None] = (None,)) -> Chains:
+    """Chains of these effective sample sizes and R̂, each None or NaN where it is not known."""
+
+    def known(choose: Callable[[list[float]], float], numbers: Iterable[float | None]) -> float | None:
+        found = [math.nan if one is None else one for one in numbers]
+        return float(choose(found)) if all(map(math.isfinite, found)) else None
+
+    return Chains(known(min, ess), known(max, rhat))
+
+
+def ess_with_error(ess: float | None, least_of: int = 1) -> Measure:
+    """An estimated number of effective samples with its standard error; NaN where chains do not move.
+
+    Estimates of AR(1) chains scatter by 3/√ESS of their mean, within a fifth from 100 effective samples to
+    800. The least of many independent ones scatters by π/√(12 ln `least_of`) of that (Gumbel's law).
+    """
+    if ess is None:
+        return Measure(math.nan)
+    gumbel = math.pi / math.sqrt(12 * math.log(least_of)) if least_of > 1 else 1.0
+    return Measure(ess, 3 * math.sqrt(ess) * gumbel)
+
+
+def mean_of_chains(series: Float[np.ndarray, "chain draw"]) -> Measure:
+    """The mean of a quantity, its error from effective samples; NaN where nothing moves."""
+    value, error = mean_and_mcse(series)
+    return Measure(float(value), float(error))
+
+
+def ess_per_step(draws: Float[np.ndarray, "chain draw *event"], num_steps: int) -> Measure:
+    """Effective samples per step of chains so long, each by itself: mean over entries, and over chains."""
+    each = [float(np.mean(effective_sample_size(chain[None]))) for chain in draws]
+    return Measure.mean(np.array(each) / num_steps)
+
+
+def jackknife(statistic: Callable[[Any], float], draws: Any) -> Measure:
+    """A statistic of chains with its standard error, from what it is with each chain left out in turn.
+
+    Tukey's jackknife. `draws` are arrays of shape (chain, draw, ...), one or a mapping of several. The
+    statistic must not grow with the number of chains: effective samples per step, and not effective samples.
+    """
+    num_chains = len(jax.tree.leaves(draws)[0])
+
+    def without(i: int) -> Any:
+        return jax.tree.map(lambda of: np.delete(of, i, axis=0), draws)
+
+    left_out = [statistic(without(i)) for i in range(num_chains)]
+    return Measure(statistic(draws), float(np.std(left_out)) * math.sqrt(num_chains - 1))
+
+
+def pooled_ess_per_draw(draws: Float[np.ndarray, "chain draw *event"]) -> Measure:
+    """`ess_bulk` of all chains together per kept draw, mean over the entries, with its jackknife error."""
+    return jackknife(lambda kept: bulk_and_tail(kept)["ess_bulk"] / math.prod(kept.shape[:2]), draws)
+
+
+def trace_summary(draws: Float[np.ndarray, "chain draw feature"], *, thin: int = 1) -> dict[str, Any]:
+    """How steady the traces of the first two principal components are.
+
+    In many dimensions the components of a finite run say less than they seem to. Directions that hold still
+    within each chain and differ between chains vary most, even where all chains are in equilibrium: compare
+    with chains of as many dimensions and steps at U = 0.
+
+    Parameters
+    ----------
+    draws
+        Kept draws of a vector.
+    thin
+        Steps from one draw to the next.
+
+    Returns
+    -------
+    - `pc_explained`, the share of the variance of each component;
+    - `pc_drift`, how far the second half of a chain is from the first, in standard deviations of the chain,
+      mean over chains and components, and `pc_drift_error`, its standard error;
+    - `pc_between`, the variance of the chains' means over that of all draws, mean over the components;
+    - `pc_time`, steps for an effective sample, total over all chains, mean over the components;
+    - `pc_traces`, at most 200 points of each chain, by component, chain and draw, and `pc_thin`, steps from
+      one to the next.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `thin` is not an integer of at least 1, or `draws` has another number of axes, fewer than two
+        features or entries that are not finite.
+    """
+    at_least(1, thin=thin)
+    scores, explained = (np.asarray(part, float) for part in principal_components(draws, num=2))
+    num_chains, num_draws = scores.shape[:2]
+    half = num_draws // 2
+    ess = np.asarray(effective_sample_size(scores), float)
+    with np.errstate(invalid="ignore", divide="ignore"):  # where a chain never moves
+        drift = np.abs(scores[:, -half:].mean(axis=1) - scores[:, :half].mean(axis=1)) / scores.std(axis=1)
+        between = scores.mean(axis=1).var(axis=0) / scores.var(axis=(0, 1))
+    found: dict[str, Any] = {
+        **Measure.mean(drift.ravel()).columns("pc_drift"),
+        "pc_between": between.mean(),
+        "pc_time": np.mean(thin * num_chains * num_draws / ess),
+    }
+    stride = -(-num_draws // MAX_TRACE)
+    points = np.moveaxis(scores[:, ::stride], 2, 0)
+    shown = [[[float(f"{point:.4g}") for point in chain] for chain in component] for component in points]
+    found = {name: finite(value) for name, value in found.items()}
+    found["pc_explained"] = [finite(share) for share in explained]
+    return found | {"pc_traces": shown, "pc_thin": thin * stride}
+
+
+def finite(value: Any) -> float | None:
+    """A number that JSON can hold; None for what is not finite."""
+    return float(value) if np.isfinite(value) else None
+
+
+def shares(values: Float[np.ndarray, "..."], edges: Float[np.ndarray, " edge"]) -> list[float]:
+    """The share of `values` in each bin; what lies beyond the outer edges is in the outer bins."""
+    counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges)
+    return rounded((counts / np.size(values)).tolist())
+
+
+def rounded(values: Any) -> Any:
+    """Numbers, or a tree of them, to six digits, about what float32 holds."""
+    return jax.tree.map(lambda value: float(f"{float(value):.6g}"), values)

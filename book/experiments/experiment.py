@@ -1,0 +1,304 @@
+"""An experiment: a plain function from settings to rows, its settings by scale, and findings for claims."""
+
+import contextlib
+import dataclasses
+import functools
+import inspect
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import widebnn as wb
+from book.experiments.findings import Finding
+from book.experiments.images import SOURCES
+from tqdm.auto import tqdm
+from widebnn._check import one_of
+from widebnn._interrupts import raised_at_once
+from widebnn.scale import SCALES
+from widebnn.tables import Results, Row, Rows, read
+from widebnn.tables._results import FORMAT, digest
+
+__all__ = ["Experiment", "Settings", "experiment"]
+
+Settings = dict[str, Any]
+Observed = Iterable[tuple[str, int]]
+
+
+def dataset_of(settings: Settings) -> Observed:
+    """What most experiments observe: `num_train` records of `dataset`."""
+    return [(settings["dataset"], settings["num_train"])] if "dataset" in settings else []
+
+
+class Experiment:
+    """A function of keywords that yields rows; made by `experiment`. Called, it is that function.
+
+    Attributes
+    ----------
+    name
+        Of the function. Results are stored as ``<name>_<scale>.json``.
+    title
+        What it looks at: the first line of its docstring.
+    scales
+        By scale, what differs from the defaults.
+    findings
+        By the id of a claim, the function from results to what they say of it.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Iterable[Row]],
+        scales: Mapping[str, Settings],
+        parts: tuple[str | tuple[str, ...], ...],
+        defaults: Settings,
+        observes: Callable[[Settings], Observed],
+    ):
+        functools.update_wrapper(self, function)
+        self.name, self.scales, self.observes = (function.__name__, dict(scales), observes)
+        self.title = inspect.getdoc(function).partition("\n")[0].rstrip(".")  # type: ignore[union-attr]
+        self.findings: dict[str, Callable[[Results], list[Finding]]] = {}
+        self._function, self._axes = (function, [(a,) if isinstance(a, str) else a for a in parts])
+        named = inspect.signature(function).parameters.values()
+        self._defaults = defaults | {p.name: p.default for p in named if p.default is not p.empty}
+        for scale in scales:
+            one_of(SCALES, scale=scale)
+            self.settings(scale)
+        for name in itertools.chain.from_iterable(self._axes):
+            one_of(self._defaults, parts=name)
+
+    def __call__(self, **settings: Any) -> Iterator[Row]:
+        return iter(self._function(**settings))
+
+    def settings(self, scale: str, **changes: Any) -> Settings:
+        """The settings at a scale, with changes by name.
+
+        Raises
+        ------
+        ValueError
+            If there is no such scale or setting; the message names those that there are.
+        """
+        changes = self.scales[one_of(self.scales, scale=scale)] | changes
+        for name in changes:
+            one_of(self._defaults, setting=name)
+        return self._defaults | changes
+
+    def parts(self, settings: Settings) -> list[Settings]:
+        """Settings whose rows together are those of `settings`, in some order."""
+        parts = [settings]
+        for names in self._axes:
+            entries = list(zip(*(settings[name] for name in names), strict=True))
+            changes = [{name: (one,) for name, one in zip(names, entry)} for entry in entries]
+            parts = [part | change for part in parts for change in changes]
+        return parts
+
+    def claim(self, *ids: str) -> Callable[[Callable[..., Iterable[Finding]]], Callable]:
+        """A decorator for the function that yields the findings of claims.
+
+        It takes `Rows`, or `Results` where its parameter is called ``results``. No finding may depend on the
+        order of the rows. The function is returned as it is.
+        """
+
+        def register(function: Callable[..., Iterable[Finding]]) -> Callable:
+            takes_all = "results" in inspect.signature(function).parameters
+            for id in ids:
+                self.findings[id] = lambda found: list(function(found if takes_all else found.rows))
+            return function
+
+        return register
+
+    def run(
+        self,
+        scale: str,
+        folder: str | os.PathLike = "results",
+        *,
+        resume: bool = False,
+        on_row: Callable[[Row], None] = lambda row: None,
+        progress: bool = True,
+        **changes: Any,
+    ) -> Results:
+        """The results at a scale: those stored in a folder, or else computed and stored there.
+
+        Until all is computed, every part that is finished lies in a folder beside them: an interruption
+        costs one part.
+
+        Parameters
+        ----------
+        scale
+            "smoke", "laptop", "colab" or "paper", as far as there are settings for it.
+        folder
+            Made if there is none.
+        resume
+            Whether to go on where a run of these settings was interrupted.
+        on_row
+            Called with each row as soon as it is there.
+        progress
+            Whether to show a progress bar, one unit per part.
+        changes
+            Settings that differ from those of the scale.
+
+        Raises
+        ------
+        ValueError
+            If there is no such scale or setting, the folder holds other things and no results, or they are
+            damaged, or a part observes more than the data at hand hold.
+        FileExistsError
+            If the folder holds results of other settings under this name, or parts of an interrupted run
+            that is not to be resumed. They are kept.
+        OSError
+            If data cannot be found, or results not be stored; what was stored before is kept.
+        """
+        settings = self.settings(scale, **changes)
+        whole = checked(folder) / f"{self.name}_{scale}.json"
+        if whole.exists():
+            return self.load(whole, settings)
+        parts_folder = whole.with_suffix(".parts")
+        parts = list(enumerate(self.parts(settings)))
+        stored = {
+            i: self.load(file, part) for i, part in parts if (file := parts_folder / f"{i}.json").exists()
+        }
+        if stored and not resume:
+            raise FileExistsError(
+                f"{parts_folder.name} holds {len(stored)} of {len(parts)} parts of an interrupted run: "
+                "resume it (--resume), or delete the folder to begin anew"
+            )
+        for source, num_train in self.observes(settings):  # data that are not there end it before it begins
+            getattr(wb.data, SOURCES[source])(num_train, 1)
+        parts_folder.mkdir(parents=True, exist_ok=True)
+        is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"
+        for i, part in tqdm(parts, unit="part", disable=is_silent):
+            if i in stored:
+                continue
+            start, rows = time.perf_counter(), Rows()
+            with raised_at_once():
+                for row in self(**part):
+                    on_row(row)
+                    rows.append(row)
+            made = {"seconds": round(time.perf_counter() - start, 1)} | circumstances()
+            stored[i] = self._write(parts_folder / f"{i}.json", scale, part, rows, made)
+        rows = Rows(row for i, _ in parts for row in stored[i].rows)
+        found = self._write(whole, scale, settings, rows, joined([stored[i].provenance for i, _ in parts]))
+        shutil.rmtree(parts_folder)
+        return found
+
+    def load(self, path: Path, settings: Settings) -> Results:
+        """Results of exactly these settings.
+
+        Raises
+        ------
+        ValueError
+            If the file holds no results, or damaged ones.
+        FileExistsError
+            If they are those of other settings.
+        """
+        found = read(path)
+        if found.settings != (wanted := plain(settings)):
+            differ = [n for n in wanted | found.settings if wanted.get(n) != found.settings.get(n)]
+            raise FileExistsError(
+                f"path {path.name} holds results of other settings, which are kept ({', '.join(differ)}): "
+                "move the file away, or name another folder"
+            )
+        return found
+
+    def _write(self, path: Path, scale: str, settings: Settings, rows: Rows, made: dict) -> Results:
+        settings, rows = plain(settings), Rows(plain(rows))
+        found = Results(rows, settings, made, self.name, scale)
+        content = {"format": FORMAT, "experiment": self.name, "scale": scale, "settings": settings}
+        content |= {"provenance": made, "sha256": digest(settings, rows), "rows": rows}
+        partial = path.with_suffix(f".{uuid.uuid4().hex}.partial")  # no other process writes to it
+        try:
+            partial.write_text(json.dumps(content, indent=1) + "\n")
+            partial.replace(path)
+        except OSError as error:
+            with contextlib.suppress(OSError):  # on a full disk what there is of it would only be in the way
+                partial.unlink(missing_ok=True)
+            error.add_note(f"{path.name} could not be stored; what was stored before is as it was")
+            raise
+        return found
+
+
+def experiment(
+    scales: Mapping[str, Settings],
+    *,
+    parts: str | tuple[str | tuple[str, ...], ...] = (),
+    defaults: Settings | None = None,
+    observes: Callable[[Settings], Observed] = dataset_of,
+) -> Callable[[Callable[..., Iterable[Row]]], Experiment]:
+    """Make an experiment of a function that takes settings as keywords and yields rows.
+
+    Parameters
+    ----------
+    scales
+        By scale, what differs from the defaults of the function.
+    parts
+        Settings whose entries are independent of one another: a run is stored in one part for each
+        combination of them, the first outermost. Settings that go together stand in one tuple.
+    defaults
+        Of settings that the function takes as ``**rest``, since it shares them with others.
+    observes
+        From settings to names of data sets with the number of records: data are looked for before a run
+        begins.
+    """
+    axes = (parts,) if isinstance(parts, str) else parts
+    return lambda function: Experiment(function, scales, axes, defaults or {}, observes)
+
+
+def plain(value: Any) -> Any:
+    """What JSON makes of it."""
+    return json.loads(json.dumps(value, default=lambda one: dataclasses.asdict(one)))
+
+
+def checked(folder: str | os.PathLike) -> Path:
+    """A folder that is new, empty, or has results of experiments in it.
+
+    Raises
+    ------
+    NotADirectoryError, ValueError
+        If it is a file, or holds other things only.
+    """
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(f"results must be a folder; {path.name} is a file")
+    held = sorted(one.name for one in path.iterdir()) if path.exists() else []
+    if held and not any(name.partition(".")[0].endswith(SCALES) for name in held):
+        raise ValueError(
+            "results must be a folder that is new, empty or has results of experiments in it; "
+            f"{path.name} holds {held[0]} and none of these"
+        )
+    return path
+
+
+def circumstances() -> dict[str, Any]:
+    """Device, commit and versions."""
+    names = ("widebnn", "jax", "jaxlib", "flax", "numpy")
+    versions = {name: version(name) for name in names}
+    return {"device": wb.device(), "commit": _commit(), "versions": versions}
+
+
+def joined(made: list[dict[str, Any]]) -> dict[str, Any]:
+    """The sum of the seconds of parts, and every device, commit and version."""
+
+    def every(values: Iterable[str | None]) -> str | None:
+        return "; ".join(dict.fromkeys(value for value in values if value is not None)) or None
+
+    return {
+        "seconds": round(sum(one["seconds"] for one in made), 1),
+        "device": every(one["device"] for one in made),
+        "commit": every(one["commit"] for one in made),
+        "versions": {name: every(one["versions"].get(name) for one in made) for name in made[0]["versions"]},
+    }
+
+
+def _commit() -> str | None:
+    """Of the checkout that this file lies in."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

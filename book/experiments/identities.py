@@ -1,0 +1,343 @@
+"""Exact statements of the papers, on random problems in float64."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from book.experiments.configuration import Configuration, Count, Positives
+from book.experiments.experiment import experiment
+from book.experiments.fields import Seed
+from book.experiments.findings import Finding
+from flax import nnx
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+from widebnn import targets, vi
+from widebnn.models import BNN, FCN
+from widebnn.samplers._hmc import hmc, leapfrog
+from widebnn.tables import Row, Rows
+from widebnn.targets._base import Target
+
+__all__ = ["Identities", "identities"]
+
+NUM_DRAWS = 16
+"""Prior draws at which two potentials are compared."""
+TOLERANCE = 1e-9
+"""The largest error of an identity in float64."""
+SIZE = ("num_train", "width", "out_features")
+
+
+class Identities(Configuration):
+    """Random problems."""
+
+    sizes: Annotated[
+        tuple[tuple[Count, Count, Count], ...],
+        "(observations, inputs of a linear model or units of a network, outputs) of each problem.",
+    ] = ((1, 2, 1), (8, 32, 3), (32, 8, 2), (16, 16, 1))
+    noise_stds: Annotated[Positives, "σ; each goes with each size."] = (1.0, 0.3, 0.1)
+    seed: Seed = 0
+
+
+@experiment(
+    "exact statements on random problems",
+    scales={  # what is exact has no numbers in a paper, and "paper" has larger matrices
+        "smoke": Identities(sizes=((8, 5, 2),), noise_stds=(0.3,)),
+        "laptop": Identities(seed=1),
+        "colab": Identities(
+            sizes=((1, 2, 1), (16, 128, 3), (128, 16, 2), (64, 64, 1)), noise_stds=(1.0, 0.3, 0.1, 0.03)
+        ),
+        "paper": Identities(
+            sizes=((1, 2, 1), (64, 512, 10), (512, 64, 10), (256, 256, 1)), noise_stds=(1.0, 0.3, 0.1, 0.03)
+        ),
+    },
+    parts=("sizes", "noise_stds"),
+)
+def identities(config: Identities) -> Iterator[Row]:
+    """How far each identity is from holding, on the same random problems in float64.
+
+    Yields
+    ------
+    Rows with identity, num_train, width, out_features, noise_std, error, and of what is misprinted the error
+    of the formula as `printed` (None elsewhere):
+
+    - "prior": in a linear model, how much the potential of φ varies over prior draws, in units of how much
+      that of θ does (Hron et al. 2022, Figure 2);
+    - "spaces": the potential of a network in data space against feature space (Appendix B), and
+      "outputs": against the sum of those of its outputs taken alone (Appendix C), the largest difference in
+      units of how much it varies;
+    - "readout": by change of variables through T, how much the density of φ relative to N(0, I) depends on
+      the readout (Hron et al. 2022, Figure 4), in units of how much it varies;
+    - "stable step": the largest stable leapfrog step in φ over that in θ, as found by bisection on the
+      eigenvalues of a step, against √(1 + ‖XᵀX‖/σ²) (Appendix D), the relative difference;
+    - "minibatches": the sum of the objectives of minibatches against the ELBO, and sampled gradients against
+      its own (Huix et al. 2022, Algorithm 1), the largest relative difference;
+    - what is misprinted, in ``widebnn/experiments/errata/misprints.py``.
+    """
+    for size in config.sizes:
+        rng_key = jax.random.key(config.seed)
+        for number in size:
+            rng_key = jax.random.fold_in(rng_key, number)
+        for noise_std in config.noise_stds:
+            problem = dict(zip(SIZE, size, strict=True)) | {"noise_std": noise_std}
+            for name, error in IDENTITY.items():
+                with jax.enable_x64(True):  # not while the consumer of a row computes
+                    found = error(rng_key, *size, noise_std)
+                right, printed = found if isinstance(found, tuple) else (found, None)
+                yield ({"identity": name} | problem | {"error": right, "printed": printed})
+
+
+IDENTITY: dict[str, Callable[..., Any]] = {}
+"""By name, what measures how far it is from holding; with how far it is as printed, where that errs."""
+
+
+def identity(name: str, what: str, id: str, **words: Any) -> Callable:
+    """Register an identity, and the claim that it holds: by its largest error over all problems.
+
+    Of what a paper misprints the least error as printed must be large, too.
+    """
+
+    def summary(rows: Rows) -> Iterator[Finding]:
+        found = rows.where(identity=name)
+        errors = found.column("error")
+        yield Finding(f"{what}, largest of {len(errors)} problems", max(errors), below=TOLERANCE)
+        if words.get("errs"):
+            yield Finding(f"{what}, as printed, least", min(found.column("printed")), above=0.01)
+
+    identities.claim(id, **words)(summary)
+    return lambda error: IDENTITY.setdefault(name, error)
+
+
+def _linear(rng_key, n: int, d: int, d_out: int, noise_std: float):
+    x_key, y_key = jax.random.split(rng_key)
+    return targets.linear(jax.random.normal(x_key, (n, d)), jax.random.normal(y_key, (n, d_out)), noise_std)
+
+
+def network(rng_key, n: int, width: int, d_out: int, noise_std: float):
+    """A network with one hidden layer of this width, three inputs and n observations."""
+    x_key, y_key = jax.random.split(rng_key)
+    features = FCN(3, width, rngs=nnx.Rngs(0))
+    observed = (jax.random.normal(x_key, (n, 3)), jax.random.normal(y_key, (n, d_out)))
+    return lambda outputs=d_out: BNN(features, outputs, noise_std), *observed
+
+
+def at_draws(rng_key, target: Target, *potentials: Callable) -> tuple[Float[np.ndarray, " draw"], ...]:
+    def at_draw(rng_key):
+        position = target.draw_prior(rng_key)
+        position = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), position)
+        return tuple(potential(position) for potential in potentials)
+
+    at_each = jax.jit(lambda rng_key: jax.lax.map(at_draw, jax.random.split(rng_key, NUM_DRAWS)))
+    return tuple(np.asarray(u) for u in at_each(rng_key))
+
+
+@identity(
+    "prior",
+    "variation of U in φ ÷ in θ",
+    "H-F2",
+    where="Figure 2",
+    claim="In a linear model the posterior of φ is the prior.",
+    paper="exact",
+    rule="How much the potential of φ varies over prior draws, in units of how much that of θ does. On "
+    "random problems in float64: below 1e-9.",
+    page="01-linear-models#fig-ridge",
+)
+def _prior(rng_key, *problem) -> float:
+    target = _linear(rng_key, *problem)
+    before, after = at_draws(rng_key, target, target.potential, target.repriorised().potential)
+    return float(np.ptp(after) / np.ptp(before))
+
+
+@identity(
+    "spaces",
+    "data space against feature space",
+    "H-AB",
+    where="Appendix B",
+    claim="The potential is the same in data space and in feature space.",
+    paper="exact",
+    rule="The largest difference over prior draws, in units of how much the potential varies. On random "
+    "problems in float64: below 1e-9.",
+    page="03-repriorisation#fig-roots",
+)
+def _spaces(rng_key, *problem) -> float:
+    bnn, x, y = network(rng_key, *problem)
+    by_data, by_features = (targets.marginal(bnn(), x, y, space=space) for space in ("data", "feature"))
+    return difference(*at_draws(rng_key, by_data, by_data.potential, by_features.potential))
+
+
+@identity(
+    "outputs",
+    "whole against columns",
+    "H-AC",
+    where="Appendix C",
+    claim="With several outputs the potential is a sum over columns of y.",
+    paper="exact",
+    rule="The largest difference over prior draws, in units of how much the potential varies. On random "
+    "problems in float64: below 1e-9.",
+    page="06-theorems",
+)
+def _outputs(rng_key, *problem) -> float:
+    bnn, x, y = network(rng_key, *problem)
+    whole = targets.marginal(bnn(), x, y)
+    columns = [targets.marginal(bnn(1), x, column[:, None]) for column in y.T]
+
+    def by_column(position):
+        return jnp.sum(jnp.stack([column.potential(position) for column in columns]))
+
+    return difference(*at_draws(rng_key, whole, whole.potential, by_column))
+
+
+@identity(
+    "readout",
+    "density of φ at one readout against another",
+    "H-F4",
+    where="Figure 4",
+    claim="In φ the readout is N(0, I) and independent of all other weights, at any width.",
+    paper="exact; a drawing of why the posterior of φ is nearly its prior",
+    rule="The density of φ relative to N(0, I), by change of variables from that of θ, at prior draws of all "
+    "other weights with one readout and with another: the largest difference, in units of how much it "
+    "varies. On random problems in float64: below 1e-9.",
+    page="03-repriorisation",
+)
+def _readout(rng_key, *problem) -> float:
+    bnn, x, y = network(rng_key, *problem)
+    target, standard = (targets.repriorised(bnn(), x, y), targets.standard(bnn(), x, y))
+
+    def surprise(position):
+        """Without the Jacobian of T, which is linear in the readout."""
+        squares = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(position))
+        return -standard.logdensity(target.to_parameters(position)) - squares / 2
+
+    other = target.draw_prior(jax.random.fold_in(rng_key, 1)).readout.astype(jnp.float64)
+    u, moved = at_draws(rng_key, target, surprise, lambda phi: surprise(phi._replace(readout=other)))
+    return difference(u, moved)
+
+
+def difference(a: Float[np.ndarray, " draw"], b: Float[np.ndarray, " draw"]) -> float:
+    return float(np.abs(a - b).max() / np.ptp(a))
+
+
+@identity(
+    "stable step",
+    "gain measured against formula",
+    "H-AD",
+    where="Appendix D",
+    claim="In a linear model the stable step of Langevin grows by √(1 + ‖XᵀX‖/σ²).",
+    paper="exact",
+    rule="The largest stable step is found by bisection on the eigenvalues of a leapfrog step; its gain "
+    "differs from the formula by less than 1e-9 of itself, on random problems in float64.",
+    page="01-linear-models#fig-gains",
+)
+def _stable_step(rng_key, *problem) -> float:
+    target = _linear(rng_key, *problem)
+    measured = _largest_stable_step(target.repriorised()) / _largest_stable_step(target)
+    predicted = np.sqrt(1 + np.linalg.norm(target.x, 2) ** 2 / target.noise_std**2)
+    return float(abs(measured / predicted - 1))
+
+
+def _largest_stable_step(target: Target) -> float:
+    """Found by bisection, without the formula for its limit.
+
+    A step is a linear map of position and momentum, and stable if no eigenvalue leaves the unit circle.
+    """
+    zero = jnp.zeros(target.template.shape)
+    flat, unravel = ravel_pytree((zero, zero))
+
+    @jax.jit
+    def one_step(step_size: Array):
+        def move(flat):
+            u, m = unravel(flat)
+            start: Any = hmc(target.potential, 1.0, 1).init(u)
+            state, m, _ = leapfrog(target.potential, step_size, 1)(start, m)
+            return ravel_pytree((state.position, m))[0]
+
+        return jax.jacfwd(move)(flat)
+
+    low, high = 0.0, 4.0  # at U = 0 the limit is 2
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if np.abs(np.linalg.eigvals(np.asarray(one_step(jnp.asarray(middle))))).max() < 1 + 1e-6:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@identity(
+    "minibatches",
+    "sampled gradients and sums of minibatches against the ELBO's",
+    "V-A1",
+    where="Algorithm 1",
+    claim="Algorithm 1 follows the gradient of the ELBO: sampled gradients have it as their mean, and the "
+    "objectives of minibatches, whose shares of the KL term sum to one, sum to the ELBO.",
+    paper="Bayes by Backprop",
+    rule="The largest relative difference of four: the sum of minibatches from the ELBO, in equal and in "
+    "geometric shares of the KL divergence; the step (84)–(85) of the log likelihood at one draw from its "
+    "automatic derivative; and the mean over draws of the step of log q − log P₀, by a quadrature that is "
+    "exact for it, from the gradient of the KL divergence. On random problems in float64: below 1e-9.",
+    page="18-plain-elbo",
+)
+def _bayes_by_backprop(rng_key, n: int, width: int, d_out: int, noise_std: float) -> float:
+    _, x, y = network(rng_key, n, width, d_out, noise_std)
+    net = vi.network(vi.TwoLayer(3, width, d_out, rngs=nnx.Rngs(0)), x, jax.random.key(0))
+    q = vi.mean_field(jax.tree.map(lambda leaf: leaf.astype(jnp.float64), net.weights), noise_std)
+
+    @jax.jit
+    def objective(rows, share):
+        log_likelihood = net.log_likelihood(x[rows], y[rows], vi.square)
+        return vi.elbo(rng_key, q, log_likelihood, temperature=share, num_samples=2).value
+
+    whole = objective(np.arange(n), 1.0)
+    batches = np.array_split(np.random.default_rng(0).permutation(n), min(n, 4))
+    sums = [
+        sum(map(objective, batches, np.asarray(vi.kl_weights(len(batches), kind))))
+        for kind in ("uniform", "geometric")
+    ]
+    shares = [float(abs(total / whole - 1)) for total in sums]
+    gradients = jax.jit(lambda q: _gradients(rng_key, q, net.log_likelihood(x, y, vi.square)))
+    return max(*shares, *map(float, gradients(q)))
+
+
+def _gradients(rng_key, q: vi.MeanField, log_likelihood: Callable) -> tuple[Array, Array]:
+    """How far (84) and (85) are from the gradient of log L at one draw, and on average of the KL."""
+    draw = q.draw(jax.random.split(rng_key, 1)[0])  # the one that the package makes of this key
+    z = jax.tree.map(lambda w, mean, std: (w - mean) / std, draw, q.mean, q.std)
+    of_likelihood = _step(q, z, lambda w, q: log_likelihood(w))
+    derivative = jax.grad(lambda q: vi.expectation(rng_key, q, log_likelihood))(q)
+
+    v = 0.2  # the prior variance
+
+    def log_ratio(w, q):
+        """log q(w) − log P₀(w), up to a constant."""
+        terms = jax.tree.map(
+            lambda w, mean, std: jnp.sum(w**2 / v - ((w - mean) / std) ** 2 - 2 * jnp.log(std)) / 2,
+            w,
+            q.mean,
+            q.std,
+        )
+        return sum(jax.tree.leaves(terms))
+
+    # Three nodes of Gauss and Hermite: of each weight the step is a polynomial of degree 2 in its own z.
+    low, middle, high = (
+        _step(q, jax.tree.map(lambda leaf, node=node: jnp.full_like(leaf, node), q.mean), log_ratio)
+        for node in (-math.sqrt(3), 0.0, math.sqrt(3))
+    )
+    mean = jax.tree.map(lambda a, b, c: a / 6 + 2 * b / 3 + c / 6, low, middle, high)
+    of_kl = jax.grad(vi.kl_divergence)(q, v)
+    return _relative(of_likelihood, derivative), _relative(mean, of_kl)
+
+
+def _step(q: vi.MeanField, z: Any, g: Callable) -> vi.MeanField:
+    """Δμ and Δρ of Huix et al. 2022, (84) and (85), at w = μ + σz, σ = log(1 + exp ρ)."""
+    w = jax.tree.map(lambda mean, std, z: mean + std * z, q.mean, q.std, z)
+    by_w, own = jax.grad(g, (0, 1))(w, q)
+    return vi.MeanField(
+        jax.tree.map(jnp.add, by_w, own.mean),
+        jax.tree.map(lambda dw, z, rho, own: dw * z / (1 + jnp.exp(-rho)) + own, by_w, z, q.rho, own.rho),
+    )
+
+
+def _relative(found: vi.MeanField, right: vi.MeanField) -> Float[Array, ""]:
+    a, b = (ravel_pytree(tree)[0] for tree in (found, right))
+    return jnp.abs(a - b).max() / jnp.abs(b).max()

@@ -1,0 +1,127 @@
+"""The posterior of one network given images: as a whole, and as far as the data inform it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from book.experiments.networks import network
+from jaxtyping import Array, Float, Key
+from widebnn import data, samplers, targets
+from widebnn.models import BNN, Parameters
+from widebnn.sampling import Collector, Draws, sample
+
+__all__ = ["LMC", "SAMPLERS", "Posterior", "of_parameters", "one_layer", "size"]
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The posterior of a network given images in all targets that sample it, each made when it is wanted."""
+
+    bnn: BNN
+    dataset: data.Dataset
+
+    @cached_property
+    def repriorised(self) -> targets.NetworkTarget:
+        """The target on all of φ."""
+        return targets.repriorised(self.bnn, self.dataset.x_train, self.dataset.y_train)
+
+    @cached_property
+    def marginal(self) -> targets.NetworkTarget:
+        """The target without the readout."""
+        return targets.marginal(self.bnn, self.dataset.x_train, self.dataset.y_train)
+
+    @cached_property
+    def rotated(self) -> Any:
+        """The target on QᵀW¹ and all other inner parameters, for networks whose first layer is dense."""
+        return targets.rotated(self.marginal)
+
+    @property
+    def informed(self) -> Any:
+        """The target on the least that the data inform: rotated where the first layer is dense."""
+        return self.rotated if self.dataset.x_train.ndim == 2 else self.marginal
+
+    @cached_property
+    def seen(self) -> Float[np.ndarray, "test ..."]:
+        """New images; of flat ones the part that lies in the span of the data, and sees no fresh weights."""
+        x = self.dataset.x_test
+        if self.informed is self.marginal:
+            return x
+        basis = self.rotated.basis
+        return (x @ basis @ basis.T).astype(x.dtype)
+
+    def num_rest(self, target: targets.Target) -> int:
+        """How many coordinates of φ a target leaves out."""
+        return size(self.repriorised) - size(target)
+
+    def collect(
+        self, target: targets.NetworkTarget, project: Callable[..., Float[Array, " num"]]
+    ) -> dict[str, Collector]:
+        """The potential, projections of the rotated weights and Rao–Blackwellised predictions at `seen`.
+
+        They are the same functions of a posterior, whichever target is sampled; `project` is of `rotated`.
+        """
+        unused = jnp.zeros((0, 0))  # the weights below it do not depend on the readout
+
+        def informed(position):
+            if target is self.rotated:
+                return position
+            return self.rotated.from_parameters(Parameters(target.inner(position), unused))
+
+        predict = self.rotated.predictive_mean(self.seen)
+        return {
+            "potential": target.potential,
+            "weights": lambda position: project(informed(position)),
+            "predictions": lambda position, rng_key: predict(informed(position), rng_key),
+        }
+
+    def equilibrium(self, rng_key: Key[Array, ""], burn_in: int, num_chains: int = 1) -> Draws:
+        """Positions of `rotated` after HMC, ten leapfrog steps tuned to an acceptance of 0.8."""
+        return sample(
+            rng_key,
+            samplers.tuned(partial(samplers.hmc, self.rotated.potential, num_steps=10), 0.8),
+            self.rotated,
+            num_samples=1,
+            burn_in=burn_in,
+            num_chains=num_chains,
+        )
+
+
+def _langevin(posterior: Posterior, step_size: float, damping: float) -> samplers.Sampler:
+    num_flat = posterior.num_rest(posterior.informed)
+    return samplers.langevin(posterior.informed.potential, step_size, damping, num_flat=num_flat)
+
+
+SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
+    "pCN": lambda posterior, step_size: samplers.pcn(posterior.informed.potential, step_size),
+    "pCNL": lambda posterior, step_size: samplers.pcnl(posterior.informed.potential, step_size),
+    "Langevin": partial(_langevin, damping=1.0),
+    "Langevin, γ = 0.01": partial(_langevin, damping=0.01),
+}
+"""By name, on `informed`; `step_size` is the coefficient of the noise for pCN and pCNL, and of Langevin with
+γ = 1, which draws its momentum afresh. The published code has γ = 0.01, with a leapfrog step of that size.
+"""
+
+LMC = {"LMC": "Langevin", "LMC with γ = 0.01": "Langevin, γ = 0.01"}
+"""By what claims call it, the name of Langevin in `SAMPLERS`."""
+
+
+def of_parameters(target: Any, functions: Mapping[str, Collector]) -> dict[str, Collector]:
+    """Functions of θ as functions of positions of a target."""
+    return {
+        name: lambda position, function=function: function(target.to_parameters(position))
+        for name, function in functions.items()
+    }
+
+
+def one_layer(dataset: data.Dataset, width: int, noise_std: float, seed: int) -> Posterior:
+    """The posterior of a network with one hidden layer of `width` units, given flat images."""
+    return Posterior(network("dense", dataset, width, 1, noise_std, seed), dataset)
+
+
+def size(target: targets.Target) -> int:
+    """How many numbers a position of a target has."""
+    return sum(leaf.size for leaf in jax.tree.leaves(target.template))

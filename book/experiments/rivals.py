@@ -1,0 +1,283 @@
+"""From nothing to 400 effective samples: our samplers and those of BlackJAX on one posterior."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Annotated, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from book.experiments.blackjax_samplers import BLACKJAX, Adaptation, Adapted
+from book.experiments.chain_summaries import behind, finite, jackknife, mean_of_chains
+from book.experiments.configuration import Configuration, Counts, Positive
+from book.experiments.experiment import experiment
+from book.experiments.fields import Images, Noise, NumChains, NumTrain, Seed
+from book.experiments.findings import Finding
+from book.experiments.images import images
+from book.experiments.posterior import size
+from flax import nnx
+from jaxtyping import Array, Float, Key
+from threadpoolctl import threadpool_limits
+from widebnn import samplers, targets
+from widebnn._check import one_of
+from widebnn.data import Dataset
+from widebnn.diagnostics import convergence, resolved_sample_size
+from widebnn.models import BNN, FCN
+from widebnn.samplers._function_space_hmc import MAX_STEPS
+from widebnn.sampling import Draws, sample
+from widebnn.tables import Measure, Results, Row
+from widebnn.targets import Target
+from widebnn.tree import Position
+from widebnn.until import Until
+
+__all__ = ["CONTENDERS", "Rivals", "rivals", "watched"]
+
+WATCHED = 4
+"""Images between which the kernel is watched."""
+WIDEST = 128
+"""Of the one-layer network that is sampled on its weights: chains do not burn in within the time there, and
+wider and deeper ones take longer."""
+
+
+class Contender(NamedTuple):
+    """What a chain moves on, how its sampler is adapted, and how long it burns in."""
+
+    parametrisation: str
+    adaptation: Adaptation
+    burn_in: int
+
+
+def _function_space_hmc(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
+    hmc = partial(samplers.function_space_hmc, target.potential, jitter=0.2)
+    tuned = samplers.tuned(hmc, 0.8, max_step_size=math.pi / 2)
+    return Adapted(tuned, lambda draws: float(np.clip(np.round(1 / draws.step_size), 1, MAX_STEPS)))
+
+
+def _elliptical_slice(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
+    return Adapted(samplers.elliptical_slice(target.potential), lambda draws: 0)
+
+
+def _unitwise(target: Any, position: Position, rng_key: Key[Array, ""]) -> Adapted:
+    return Adapted(samplers.unitwise(target), lambda draws: 0)
+
+
+CONTENDERS: Mapping[str, Contender] = {
+    "function-space HMC": Contender("whitened", Adaptation(_function_space_hmc, 0), 200),
+    "unit-wise": Contender("whitened", Adaptation(_unitwise, 0), 20),
+    "elliptical slice": Contender("whitened", Adaptation(_elliptical_slice, 0), 500),
+    **{f"BlackJAX {name}": Contender("whitened", adaptation, 100) for name, adaptation in BLACKJAX.items()},
+    "function-space HMC on weights": Contender("weights", Adaptation(_function_space_hmc, 0), 200),
+    **{
+        f"BlackJAX {name} on weights": Contender("weights", BLACKJAX[name], 100)
+        for name in ("NUTS", "adjusted MCLMC")
+    },
+}
+"""By name. What has nothing to adapt beforehand is tuned in the burn-in, if at all."""
+LEFT_OUT = ("NUTS, low-rank mass", "NUTS on weights", "adjusted MCLMC on weights")
+"""Of BlackJAX: slower than NUTS wherever it was tried; in burn-in after a quarter of an hour at the smallest
+network; and with an adaptation that did not end."""
+GRID = tuple(name for name in CONTENDERS if name.removeprefix("BlackJAX ") not in LEFT_OUT)
+EXACT_PEERS = [f"BlackJAX {name}" for name in BLACKJAX if name != "unadjusted MCLMC"]
+"""On whitened layers."""
+
+
+class Rivals(Configuration):
+    """The grid, and when a run ends."""
+
+    dataset: Images = "cifar10"
+    num_train: NumTrain = 32
+    widths: Annotated[Counts, "Of every hidden layer; part of the grid."] = (128, 1_024)
+    depths: Annotated[Counts, "Numbers of hidden layers; part of the grid."] = (1, 2, 3)
+    contenders: Annotated[tuple[str, ...], partial(one_of, CONTENDERS), "Part of the grid."] = GRID
+    num_chains: NumChains = 4
+    ess: Annotated[Positive, "Effective samples at which a run ends, once R̂ is low enough."] = 400.0
+    rhat: Annotated[Positive, "The largest R̂ at which it does."] = 1.01
+    seconds: Annotated[Positive, "Of adapting and of sampling, after which a run ends all the same."] = 45.0
+    noise_std: Noise = 0.1
+    seed: Seed = 0
+
+
+@experiment(
+    "from nothing to 400 effective samples: our samplers and BlackJAX's",
+    scales={
+        "smoke": Rivals(
+            dataset="digits",
+            num_train=8,
+            widths=(32,),
+            depths=(2,),
+            contenders=("function-space HMC", "BlackJAX adjusted MCLMC"),
+            num_chains=2,
+            ess=100.0,
+            rhat=1.1,
+            seconds=20.0,
+        ),
+        "laptop": Rivals(widths=(128, 1_024, 4_096), seed=1),
+        "colab": Rivals(num_train=256, widths=(128, 1_024, 4_096)),
+        "paper": Rivals(num_train=256, widths=(128, 1_024, 4_096, 16_384), seconds=600.0),
+    },
+    parts=("widths", "depths", "contenders"),
+)
+def rivals(config: Rivals) -> Iterator[Row]:
+    """Every sampler after its own adaptation, from prior draws until its chains have converged.
+
+    The functions whose effective samples count are the same for all: the potential without the readout, and
+    ten entries of ΨΨᵀ. The scale "paper" is a size chosen for a GPU.
+
+    Yields
+    ------
+    Rows with depth, width, contender, parametrisation ("whitened" or "weights") and dimension; seconds from
+    nothing to the end, compilation included, of which adapting_seconds before the first step of the chains
+    (compilation included) and sampling_seconds (not included); stopped, what ended the run: "converged",
+    "seconds", "burn-in", or "adapting" where that alone would have taken longer than `seconds`, and
+    adapting_seconds is how long. Of those that made draws: step_size where our driver tuned it, acceptance,
+    num_draws of a chain, gradients_per_step; ess, the least, with its standard error (jackknife over chains),
+    and ess_mean, None where a chain is too short to resolve it; rhat, the largest; ess_per_second of chains
+    that have burnt in, and ess_per_gradient (None where there is no gradient), both of the least; and the
+    mean of the potential with its standard error, and its standard deviation.
+
+    Raises
+    ------
+    ImportError
+        If BlackJAX is not installed.
+    """
+    dataset = images(config.dataset, config.num_train, 1)
+    for width in config.widths:
+        for depth in config.depths:
+            for name in config.contenders:
+                contender = CONTENDERS[name]
+                if depth > 1 and name == "unit-wise":  # it would move the last layer alone
+                    continue
+                if contender.parametrisation == "weights" and (width > WIDEST or depth > 1):
+                    continue
+                case = {"depth": depth, "width": width, "contender": name}
+                with threadpool_limits(1, user_api="blas"):  # as in `sample`, for adaptations too
+                    yield case | _run(config, dataset, width, depth, contender)
+
+
+def _run(config: Rivals, dataset: Dataset, width: int, depth: int, contender: Contender) -> Row:
+    features = FCN(dataset.x_train.shape[1], width, depth, rngs=nnx.Rngs(0))
+    bnn = BNN(features, dataset.y_train.shape[1], config.noise_std)
+    start_key, rng_key = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), 10 * width + depth))
+    marginal = targets.marginal(bnn, dataset.x_train, dataset.y_train)
+    expected = contender.adaptation.num_gradients * _gradient_seconds(marginal, contender)
+    row = {"parametrisation": contender.parametrisation, "stopped": "adapting", "adapting_seconds": expected}
+    if expected > config.seconds:
+        return row
+
+    jax.clear_caches()  # nothing is compiled already
+    start = time.perf_counter()
+    target = _target(marginal, contender)
+    adapted = contender.adaptation.adapt(target, target.draw_prior(start_key), rng_key)
+    row |= {"dimension": size(target), "adapting_seconds": time.perf_counter() - start, "stopped": "burn-in"}
+    try:
+        draws = sample(
+            rng_key,
+            adapted.sampler,
+            target,
+            num_samples=1_000_000,
+            burn_in=contender.burn_in,
+            num_chains=config.num_chains,
+            collect=watched(target),
+            until=Until(ess=config.ess, rhat=config.rhat, seconds=config.seconds),
+            progress=False,
+        )
+    except TimeoutError:
+        return row | {"seconds": time.perf_counter() - start}
+    row |= {
+        "seconds": time.perf_counter() - start,
+        "sampling_seconds": draws.seconds,
+        "stopped": draws.stopped,
+    }
+    return row | _summary(draws, contender.burn_in, float(adapted.gradients(draws)))
+
+
+def _target(marginal: targets.NetworkTarget, contender: Contender) -> targets.NetworkTarget:
+    if contender.parametrisation == "whitened":
+        return targets.whitened(marginal)
+    return targets.standard(marginal.bnn, marginal.x, marginal.y)
+
+
+def _gradient_seconds(marginal: targets.NetworkTarget, contender: Contender) -> float:
+    """Of one gradient, compiled; the least of three."""
+    target = _target(marginal, contender)
+    gradient, position = (jax.jit(jax.grad(target.potential)), target.draw_prior(jax.random.key(0)))
+    seconds = []
+    for _ in range(4):  # the first one compiles
+        start = time.perf_counter()
+        jax.block_until_ready(gradient(position))
+        seconds.append(time.perf_counter() - start)
+    return min(seconds[1:])
+
+
+def watched(target: targets.NetworkTarget) -> dict[str, Callable]:
+    """Functions of the network, whatever a chain moves on."""
+    pairs = jnp.triu_indices(WATCHED)
+
+    def kernel(position: Position) -> Float[Array, " pairs"]:
+        psi = target.embedding(position)[:WATCHED]
+        return (psi @ psi.T)[pairs]
+
+    return {"kernel": kernel, "potential": lambda position: target.readout_posterior(position).potential()}
+
+
+def _summary(draws: Draws, burn_in: int, gradients: float) -> Row:
+    num_chains, num_draws = draws["potential"].shape
+    watched = np.concatenate([draws["kernel"], draws["potential"][:, :, None]], axis=2)
+    sizes = resolved_sample_size(watched)
+    of_a_chain = jackknife(lambda kept: float(resolved_sample_size(kept).min()) / len(kept), watched)
+    ess = of_a_chain / (1 / num_chains)  # NaN where one is
+    speed = ess / (draws.seconds * num_draws / (num_draws + burn_in))
+    potential = draws["potential"].astype(np.float64)
+    return {
+        "step_size": draws.step_size,
+        "acceptance": float(draws.acceptance_rate),
+        "num_draws": num_draws,
+        "gradients_per_step": gradients,
+        "ess": finite(ess.value),
+        "ess_error": finite(ess.error),
+        "ess_mean": finite(sizes.mean()),
+        "rhat": finite(convergence(watched).rhat.max()),
+        "ess_per_second": finite(speed.value),
+        "ess_per_second_error": finite(speed.error),
+        "ess_per_gradient": finite(ess.value / (gradients * potential.size)) if gradients else None,
+        **mean_of_chains(potential).columns("potential"),
+        "potential_std": float(potential.std()),
+    }
+
+
+@rivals.claim(
+    "X-7",
+    claim="On whitened layers function-space HMC makes more effective samples per second than the exact "
+    "samplers of BlackJAX do.",
+    rule="The least effective sample size, of U and ten entries of ΨΨᵀ, counts where chains are long enough "
+    "to resolve it; a shorter run has no number. At the largest width, in the deepest network, "
+    "effective samples per second of function-space HMC ÷ those of the best exact sampler of "
+    "BlackJAX, all on whitened layers, above 1. At each other width and depth: the same. Errors are judged "
+    "by Student's t.",
+    would_change="n = 256, wider networks, a GPU, and runs of more than 45 seconds.",
+    page="16-depth#fig-depth-rivals",
+)
+def outruns(results: Results) -> Iterator[Finding]:
+    rows, degrees = results.rows, results.settings["num_chains"] - 1
+    cases = sorted({(row["depth"], row["width"]) for row in rows}, reverse=True)
+    for depth, width in cases:
+        runs = rows.where(depth=depth, width=width)
+        found = {
+            row["contender"]: Measure.of(row, "ess_per_second")
+            for row in runs
+            if row.get("ess_per_second_error") is not None
+        }
+        nothing = Measure(math.nan)
+        peers = {name: found[name] for name in EXACT_PEERS if name in found} or {"BlackJAX": nothing}
+        best = max(peers, key=lambda name: peers[name].value)
+        compared = [row for row in runs if row["contender"] in ("function-space HMC", best)]
+        yield Finding(
+            f"{depth} hidden layer{'s' * (depth > 1)} of {width:,}: ESS per second ÷ that of {best}",
+            found.get("function-space HMC", nothing) / peers[best],
+            above=1,
+            decides=(depth, width) == cases[0],
+            degrees=degrees,
+            chains=behind((row.get("ess") for row in compared), (row.get("rhat") for row in compared)),
+        )

@@ -1,0 +1,88 @@
+"""Langevin chains of experiments that compare maps: tuned to one acceptance, with the best damping."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from book.experiments.chain_summaries import ess_per_step, finite
+from book.experiments.posterior import of_parameters
+from jaxtyping import Array, Float, Key
+from widebnn import samplers
+from widebnn._check import Number
+from widebnn.diagnostics import rhat
+from widebnn.sampling import Collector, sample
+from widebnn.tables import Row
+from widebnn.targets import Target
+
+__all__ = ["CHAINS", "best_damping", "effective_samples", "share_folded"]
+
+
+CHAINS = {
+    "num_chains": 8,
+    "num_steps": 20_000,
+    "burn_in": 5_000,
+    "thin": 10,
+    "target_acceptance": 0.98,
+    "num_projections": 100,
+}
+"""How chains run by default: steps that count and those before, during which the step size is tuned."""
+
+
+def best_damping(step_size: Number) -> Float[Array, ""]:
+    """γ = 2ε, at most 1: where U is constant, squares have the most effective samples by it (Theorem 9.1)."""
+    return jnp.minimum(1.0, 2 * step_size)
+
+
+def share_folded(rng_key: Key[Array, ""], target: Any, num_prior: int) -> float:
+    """The share of prior draws at which the determinant of a map's derivative is negative."""
+
+    @jax.jit
+    def signs(rng_key):
+        keys = jax.random.split(rng_key, num_prior)
+        return jax.lax.map(lambda key: target.orientation(target.draw_prior(key)), keys, batch_size=100)
+
+    return float((np.asarray(signs(rng_key)) < 0).mean())
+
+
+def effective_samples(
+    rng_key: Key[Array, ""],
+    target: Target,
+    quantities: Mapping[str, Collector],
+    *,
+    num_chains: int,
+    num_steps: int,
+    burn_in: int,
+    thin: int,
+    target_acceptance: float,
+) -> Row:
+    """Effective samples per step of the tuned sampler on one target, for functions of θ, and R̂.
+
+    Returns
+    -------
+    The acceptance, `step_size` as tuned, milliseconds per step of one chain, and of each quantity `ess_`, the
+    mean over its entries with its standard error from the scatter over chains, and `rhat_`, their mean R̂.
+    """
+    draws = sample(
+        rng_key,
+        samplers.tuned(
+            lambda step_size: samplers.langevin(target.potential, step_size, best_damping(step_size)),
+            target_acceptance,
+        ),
+        target,
+        num_samples=num_steps // thin,
+        thin=thin,
+        burn_in=burn_in,
+        num_chains=num_chains,
+        collect=of_parameters(target, quantities),
+    )
+    row: Row = {
+        "acceptance": draws.acceptance_rate,
+        "step_size": draws.step_size,
+        "ms_per_step": 1e3 * draws.seconds / (num_chains * (num_steps + burn_in)),
+    }
+    for name in quantities:
+        row |= ess_per_step(draws[name], num_steps).columns(f"ess_{name}")
+        row[f"rhat_{name}"] = finite(np.mean(rhat(draws[name])))
+    return row

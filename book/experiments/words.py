@@ -1,0 +1,94 @@
+"""What a verdict is called on a claim, and the sign, the colour and the meaning of each word."""
+
+from typing import NamedTuple
+
+from book.experiments.claims import Claim
+from widebnn._check import one_of
+
+__all__ = ["CALLED", "WORDS", "Word", "called"]
+
+
+class Word(NamedTuple):
+    """How a word is shown, and what it means.
+
+    Attributes
+    ----------
+    sign
+        Before the word, so that nobody needs to tell colours apart.
+    tone
+        The name of its colour in the style sheet of the book.
+    meaning
+        In a sentence.
+    """
+
+    sign: str
+    tone: str
+    meaning: str
+
+
+WORDS = {
+    "reproduced": Word("✓", "good", "The number that decides holds; where none does, all hold."),
+    "reproduced in part": Word(
+        "◐",
+        "part",
+        "The number that decides has the sign that the paper says and not its size; where none does, some "
+        "hold.",
+    ),
+    "not reproduced": Word(
+        "✗", "bad", "The number that decides shows no effect; where none does, none holds."
+    ),
+    "contradicted": Word("≠", "bad", "The number that decides has the opposite sign."),
+    "corrected": Word("✎", "mended", "The claim is that the paper or its code errs, and what decides holds."),
+    "not testable at this scale": Word(
+        "⊘", "open", "The run is too small to decide; the row says what would."
+    ),
+    "not yet run": Word(
+        "○", "open", "No results beyond smoke scale are stored, or none of what the claim names."
+    ),
+    "answered": Word("✓", "good", "A question that a paper left open, and all numbers go one way."),
+    "answered in part": Word(
+        "◐", "part", "Some numbers go the expected way, others do not or are not resolved."
+    ),
+    "holds": Word(
+        "✓", "good", "A claim of this book: the number that decides holds; where none does, all hold."
+    ),
+    "holds in part": Word(
+        "◐",
+        "part",
+        "A claim of this book: what decides has the sign and not the size; where none does, some hold.",
+    ),
+    "fails": Word(
+        "✗",
+        "bad",
+        "A claim of this book: what decides fails or shows the opposite; where none does, none holds.",
+    ),
+    "open": Word("○", "open", "A question or a claim of this book that no run has decided."),
+}
+"""In the order in which they are counted."""
+
+CALLED = {
+    "reproduced": ("answered", "holds"),
+    "reproduced in part": ("answered in part", "holds in part"),
+    "not reproduced": ("open", "fails"),
+    "contradicted": ("answered", "fails"),
+    "corrected": ("answered", "holds"),
+    "not testable at this scale": ("open", "open"),
+    "not yet run": ("open", "open"),
+}
+"""What a verdict is called on a question that a paper left open, and on a claim of this book."""
+
+
+def called(claim: Claim, verdict: str) -> str:
+    """The word for a verdict on this claim: there is nothing to reproduce where no paper claims anything.
+
+    Open questions have ids that end in -X, claims of this book ids that begin with X-.
+
+    Raises
+    ------
+    ValueError
+        If the verdict is not one of `book.experiments.findings.VERDICTS`.
+    """
+    of_question, of_own = CALLED[one_of(CALLED, verdict=verdict)]
+    if claim.id.endswith("-X"):
+        return of_question
+    return of_own if claim.id.startswith("X-") else verdict

@@ -1,0 +1,118 @@
+"""Images in and out of distribution."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from widebnn import data
+from widebnn._check import at_least, one_of
+
+__all__ = ["InAndOut", "ood_split"]
+
+DIGITS_TEST = 600
+SIDE = 32
+
+PAIRS = {
+    "digits": ("digits",),
+    "mnist": ("fashion_mnist",),
+    "cifar10": ("svhn", "fashion_mnist"),
+}
+"""What may lie outside, by what lies inside."""
+
+
+class InAndOut(NamedTuple):
+    """Images to fit, images to test, and images of no class that was fitted, all in the units of the first.
+
+    Attributes
+    ----------
+    x_train
+        Images to fit.
+    labels_train
+        Their classes.
+    x_test
+        Images to test, of the same distribution.
+    labels_test
+        Their classes.
+    x_outside
+        Images of another distribution.
+    num_classes
+        Labels are 0 to `num_classes` − 1.
+    black
+        The value of a pixel that is 0.
+    """
+
+    x_train: Float[np.ndarray, "train *input"]
+    labels_train: Int[np.ndarray, " train"]
+    x_test: Float[np.ndarray, "test *input"]
+    labels_test: Int[np.ndarray, " test"]
+    x_outside: Float[np.ndarray, "outside ..."]
+    num_classes: int
+    black: float
+
+
+def ood_split(inside: str, outside: str, num_train: int, num_test: int, *, colour: bool = False) -> InAndOut:
+    """A data set and another one that a model of the first should find strange.
+
+    "digits" against "digits" are the digits 0 to 4 against 5 to 9: the same pen and the same scanner, so that
+    nothing but the shape is new. Noise or shuffled pixels would be told apart by far less than that.
+
+    Parameters
+    ----------
+    inside
+        "mnist", "cifar10" or "digits".
+    outside
+        "fashion_mnist", "svhn" (for "cifar10") or "digits".
+    num_train, num_test
+        Images to fit; and images to test, as many outside. Digits may be fewer than asked for to test.
+    colour
+        False for flat inputs; True for images (n, 32, 32, 3), for which grey ones are enlarged by a whole
+        factor, padded with black and given three equal channels.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or there are not so many images.
+    OSError
+        If the images have to be downloaded and cannot be.
+    """
+    one_of(PAIRS, dataset=inside)
+    one_of(PAIRS[inside], outside=outside)
+    at_least(1, num_train=num_train)
+    at_least(1, num_test=num_test)
+    if inside == "digits":
+        return _digits(num_train, num_test, colour)
+    first = getattr(data, inside)(num_train, num_test, flatten=not colour)
+    second = getattr(data, outside)(0, num_test, flatten=not colour)
+    raw = [first.x_scale.undo(x) for x in (first.x_train, first.x_test)]
+    raw.append(second.x_scale.undo(second.x_test))
+    x_train, x_test, x_outside = (first.x_scale.apply(_coloured(x) if colour else x) for x in raw)
+    black = float(first.x_scale.apply(np.zeros(1))[0])
+    return InAndOut(x_train, first.labels_train, x_test, first.labels_test, x_outside, 10, black)
+
+
+def _digits(num_train: int, num_test: int, colour: bool) -> InAndOut:
+    every = data.digits(1_797 - DIGITS_TEST, DIGITS_TEST, flatten=not colour)
+    labels_train, labels_test = np.asarray(every.labels_train), np.asarray(every.labels_test)
+    known_train, known_test = labels_train < 5, labels_test < 5
+    if num_train > known_train.sum():
+        raise ValueError(f"num_train must be at most {known_train.sum()} digits of 0 to 4; got {num_train}")
+    parts = [(every.x_train[known_train], num_train)]
+    parts += [(every.x_test[rows], num_test) for rows in (known_test, ~known_test)]
+    x_train, x_test, x_outside = (x[:count] for x, count in parts)
+    black = float(every.x_scale.apply(np.zeros(1))[0])
+    if colour:
+        raw = (every.x_scale.undo(x) for x in (x_train, x_test, x_outside))
+        x_train, x_test, x_outside = (every.x_scale.apply(_coloured(x)) for x in raw)
+    labels_train, labels_test = labels_train[known_train][:num_train], labels_test[known_test][:num_test]
+    return InAndOut(x_train, labels_train, x_test, labels_test, x_outside, 5, black)
+
+
+def _coloured(raw: Float[np.ndarray, "n side side channel"]) -> Float[np.ndarray, "n 32 32 3"]:
+    """Raw images, of three channels and 32 × 32."""
+    factor = SIDE // raw.shape[1]
+    large = raw.repeat(factor, axis=1).repeat(factor, axis=2)
+    before = (SIDE - large.shape[1]) // 2
+    after = SIDE - large.shape[1] - before
+    padded = np.pad(large, ((0, 0), (before, after), (before, after), (0, 0)))
+    return np.broadcast_to(padded, (*padded.shape[:3], 3)) if padded.shape[3] == 1 else padded

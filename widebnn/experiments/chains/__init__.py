@@ -1,1 +1,0 @@
-"""How Markov chains move, over width, data and architecture."""

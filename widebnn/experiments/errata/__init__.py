@@ -1,1 +1,0 @@
-"""Algorithms as printed and published, against the right ones."""

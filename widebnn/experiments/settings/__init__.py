@@ -1,1 +1,0 @@
-"""What experiments share: data, networks, posteriors, clocks."""

@@ -1,1 +1,0 @@
-"""Theorems and identities of the papers, in numbers."""
