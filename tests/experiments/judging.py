@@ -2,19 +2,16 @@
 
 from typing import Any
 
-from widebnn.study import Claim, Experiment, Finding, Results, Rows, verdict
+from book.experiments.claims import CLAIMS
+from book.experiments.experiment import Experiment
+from book.experiments.findings import Finding, verdict
+from widebnn.tables import Results, Rows
 
 
-def findings(claim: Claim, rows, **config: Any) -> list[Finding]:
-    return claim.summarise(Results(Rows(rows), config, {}))
+def findings(experiment: Experiment, row: str, rows, **settings: Any) -> list[Finding]:
+    return experiment.findings[row](Results(Rows(rows), settings, {}))
 
 
-def judged(claim: Claim, rows, **config: Any) -> str:
-    """The verdict by these rows, found under this configuration."""
-    return verdict(claim, findings(claim, rows, **config))
-
-
-def claim_of(experiment: Experiment, row: str) -> Claim:
-    """The one that serves this row of the ledger."""
-    (claim,) = (claim for claim in experiment.claims if claim.id == row)
-    return claim
+def judged(experiment: Experiment, row: str, rows, **settings: Any) -> str:
+    """The verdict on a row of the ledger by these rows, found under these settings."""
+    return verdict(findings(experiment, row, rows, **settings), errs=CLAIMS[row].errs)
