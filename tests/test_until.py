@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from widebnn.study.results import load_or_run
 
 import widebnn as wb
 from widebnn import _end, sampling, tuning
 from widebnn._interrupts import Interrupts, raised_at_once
 from widebnn.diagnostics import convergence
 from widebnn.samplers import pcn, tuned
-from widebnn.study.results import load_or_run
 from widebnn.until import Reached
 
 from .exact import resume

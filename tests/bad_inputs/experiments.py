@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import numpy as np
+from widebnn.study import Rows
 
 import widebnn as wb
 from widebnn import experiments
-from widebnn.study import Rows
 
 from .rows import X, Y, kw, refused
 

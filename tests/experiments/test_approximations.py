@@ -6,7 +6,6 @@ import jax
 import numpy as np
 import pytest
 from scipy.stats import norm
-
 from widebnn.experiments import Predictions, approximations
 from widebnn.experiments.variational.approximations import (
     _nngp,

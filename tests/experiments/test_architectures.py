@@ -5,13 +5,13 @@ import json
 
 import numpy as np
 import pytest
-
-import widebnn as wb
 from widebnn.experiments import (
     CLAIMS,
     architectures,
 )
 from widebnn.study import Results, Rows, verdict
+
+import widebnn as wb
 
 MODULE = importlib.import_module(architectures.__module__)
 

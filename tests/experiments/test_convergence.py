@@ -7,8 +7,6 @@ import jax
 import numpy as np
 import pytest
 from scipy.signal import lfilter
-
-import widebnn as wb
 from widebnn.experiments import (
     CLAIMS,
     convergence,
@@ -24,6 +22,8 @@ from widebnn.experiments.settings.chain_summaries import (
 )
 from widebnn.experiments.settings.posterior import LMC
 from widebnn.study import Measure, Results, Rows, verdict
+
+import widebnn as wb
 
 TINY = dataclasses.replace(
     convergence.scales["smoke"],

@@ -3,7 +3,6 @@
 import dataclasses
 
 import pytest
-
 from widebnn.experiments import counterexample
 
 from .judging import claim_of, findings, judged

@@ -5,11 +5,11 @@ import dataclasses
 import sys
 
 import pytest
+from widebnn.experiments import CLAIMS, EXPERIMENTS
+from widebnn.study import Configuration
 
 from widebnn import data, experiments
-from widebnn.experiments import CLAIMS, EXPERIMENTS
 from widebnn.scale import SCALES
-from widebnn.study import Configuration
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from widebnn.experiments import gradient_gain
 from widebnn.study import Chains
 

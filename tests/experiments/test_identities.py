@@ -3,11 +3,11 @@
 import jax
 import jax.numpy as jnp
 import pytest
-
-from widebnn import targets, vi
 from widebnn.experiments import identities
 from widebnn.experiments.theory import identities as module
 from widebnn.experiments.theory.identities import IDENTITY
+
+from widebnn import targets, vi
 
 from .judging import judged
 

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-
-from widebnn import targets
 from widebnn.experiments import CLAIMS
 from widebnn.experiments.theory.iterated_maps import Iterated, diabetes_patients
 from widebnn.study import Results, Rows, verdict
+
+from widebnn import targets
 
 
 def test_one_step_of_r_has_the_potential_of_the_jacobian_target():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from widebnn.experiments import landscape
 
 from .judging import claim_of, findings

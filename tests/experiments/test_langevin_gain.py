@@ -6,8 +6,6 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-
-from widebnn import Draws
 from widebnn.experiments import (
     CLAIMS,
     gain_over_width,
@@ -15,6 +13,8 @@ from widebnn.experiments import (
 from widebnn.experiments.chains import langevin_gain as module
 from widebnn.experiments.chains.langevin_gain import langevin_gain
 from widebnn.study import Results, Rows, verdict
+
+from widebnn import Draws
 
 TINY = dataclasses.replace(
     gain_over_width.scales["smoke"],

@@ -3,7 +3,6 @@
 import jax
 import numpy as np
 import pytest
-
 from widebnn.experiments.settings.networks import NETWORKS, in_span, network, observed
 
 

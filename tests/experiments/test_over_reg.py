@@ -1,7 +1,6 @@
 """T and R over the regulariser: what the rows hold, and that their summary is right."""
 
 import pytest
-
 from widebnn.experiments import over_reg
 from widebnn.experiments.settings.tuned_chains import best_damping
 

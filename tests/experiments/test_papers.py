@@ -3,7 +3,6 @@
 import dataclasses
 
 import pytest
-
 from widebnn.experiments import EXPERIMENTS
 from widebnn.experiments.settings.papers import OWN, STATED
 

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
-
-import widebnn as wb
 from widebnn.experiments import published_marginal, published_potential
 from widebnn.experiments.errata.published_pcnl import _mean, _shifts
+
+import widebnn as wb
 
 from ..exact.dkwm import FALSE_FAILURE
 from ..exact.importance import Moments, by_chains

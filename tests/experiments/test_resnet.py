@@ -1,7 +1,6 @@
 """The experiment on ResNet-20: its grid and its rows, on a network that compiles in seconds."""
 
 import pytest
-
 from widebnn.experiments import resnet
 
 from .judging import claim_of, judged

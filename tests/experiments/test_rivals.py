@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
-import widebnn as wb
 from widebnn.experiments.chains import rivals as module
 from widebnn.experiments.chains.rivals import CONTENDERS, rivals
 from widebnn.experiments.settings.blackjax_samplers import BLACKJAX, blackjax
 from widebnn.study import Results, Rows, verdict
+
+import widebnn as wb
 
 SMOKE = rivals.scales["smoke"]
 (CLAIM,) = rivals.claims

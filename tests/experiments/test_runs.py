@@ -11,15 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-
-import widebnn as wb
-from widebnn import vi
 from widebnn.experiments import EXPERIMENTS, Case, Network
 from widebnn.experiments.chains.convergence import PRIOR
 from widebnn.experiments.chains.step_cost import TARGETS
 from widebnn.experiments.settings.networks import network, observed
-from widebnn.models import Conv, Dense
 from widebnn.study import Rows
+
+import widebnn as wb
+from widebnn import vi
+from widebnn.models import Conv, Dense
 
 from .judging import judged
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from widebnn.experiments import laplace_map, softmax_gain, softmax_maps
 from widebnn.experiments.theory.softmax_maps import LABELLED, _std
 

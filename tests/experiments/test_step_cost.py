@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
 from widebnn.experiments import CLAIMS, step_cost
 from widebnn.experiments.settings.step_times import median_error, step_times
-from widebnn.samplers._base import Info, Sampler
 from widebnn.study import Results, Rows, verdict
+
+from widebnn.samplers._base import Info, Sampler
 
 
 def test_the_clock_counts_the_time_of_a_step_alone():

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-
-from widebnn import vi
 from widebnn.experiments import curve, maximise
 from widebnn.experiments.variational.suprema import neurons
+
+from widebnn import vi
 
 
 @pytest.mark.slow

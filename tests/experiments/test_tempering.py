@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from widebnn.experiments import classification_summary, ood_split
 
 

@@ -1,7 +1,6 @@
 """What vanishes over width: rows, and claims that follow them."""
 
 import pytest
-
 from widebnn.experiments import theorems
 
 from .judging import claim_of, findings, judged

@@ -1,7 +1,6 @@
 """Whitened layers over depth and width: rows, and a claim that follows them."""
 
 import pytest
-
 from widebnn.experiments import CLAIMS
 from widebnn.study import Results, Rows, verdict
 

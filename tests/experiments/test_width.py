@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-
-import widebnn as wb
 from widebnn.experiments import CLAIMS, series
 from widebnn.experiments.chains.over_width import PAPERS, _resolved, _summary
 from widebnn.experiments.settings.chain_summaries import mean_of_chains
 from widebnn.study import Finding, Results, Rows, verdict
+
+import widebnn as wb
 
 
 def test_standard_error_knows_the_autocorrelation():

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from widebnn.study import Measure, Rows
+from widebnn.tables import Measure, Rows
 
 ROWS = Rows(
     {"width": width, "name": name, "seed": seed, "rate": rate, "rate_error": 0.1}

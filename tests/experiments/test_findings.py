@@ -6,7 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from widebnn.study import VERDICTS, Chains, Claim, Finding, Measure, exponent, vanishing, verdict
+from book.experiments.findings import VERDICTS, Chains, Finding, verdict
+from book.experiments.trends import exponent, vanishing
+from book.experiments.words import CALLED, WORDS
+from widebnn.tables import Measure
 
 
 def test_differences_and_ratios_carry_errors():
@@ -68,9 +71,6 @@ def test_what_the_margin_does_not_tell_is_open(finding, answer):
 
 def test_verdicts_follow_from_what_holds():
     yes, no = Finding("", 1.0, above=0), Finding("", -1.0, above=0)
-    options = {"experiment": "grid", "summarise": lambda results: [], "rule": "Above 0."}
-    claim = Claim("H-F1", where="Figure 1", claim="a claim", **options)
-    erratum = Claim("P-A1", where="Algorithm 1", claim="an error", **options, errs=True)
     cases = {
         (): "not yet run",
         (yes, yes): "reproduced",
@@ -78,11 +78,12 @@ def test_verdicts_follow_from_what_holds():
         (no,): "not reproduced",
     }
     for findings, expected in cases.items():
-        assert verdict(claim, findings) == expected
-        assert verdict(erratum, findings) == (expected if expected != "reproduced" else "corrected")
+        assert verdict(findings) == expected
+        assert verdict(findings, errs=True) == (expected if expected != "reproduced" else "corrected")
     unknown = Finding("", 1.0, above=0, resolved=False)
-    assert verdict(claim, [unknown, Finding("", math.nan, above=0)]) == "not testable at this scale"
+    assert verdict([unknown, Finding("", math.nan, above=0)]) == "not testable at this scale"
     assert {*cases.values(), "corrected", "contradicted", "not testable at this scale"} == set(VERDICTS)
+    assert set(CALLED) == set(VERDICTS) and {w for words in CALLED.values() for w in words} <= set(WORDS)
 
 
 @pytest.mark.parametrize(
@@ -97,16 +98,15 @@ def test_verdicts_follow_from_what_holds():
     ],
 )
 def test_the_finding_that_decides_has_the_papers_size_its_sign_or_the_opposite(value, expected):
-    claim = Claim("H-F1", claim="", experiment="grid", summarise=lambda results: [], rule="")
     others = [Finding("", 1.0, above=0), Finding("", -1.0, above=0)]
     one = Finding("gain", value, above=10, null=1, decides=True)
-    assert verdict(claim, [others[0], one, others[1]]) == expected
+    assert verdict([others[0], one, others[1]]) == expected
     if isinstance(value, Measure):
         below = Finding("", Measure(-value.value, value.error), below=-10, null=-1)
-        assert verdict(claim, [dataclasses.replace(below, decides=True)]) == expected
-    assert verdict(claim, [dataclasses.replace(one, resolved=False)]) == "not testable at this scale"
-    with pytest.raises(ValueError, match="one that decides at most; got 2 of H-F1"):
-        verdict(claim, [one, one])
+        assert verdict([dataclasses.replace(below, decides=True)]) == expected
+    assert verdict([dataclasses.replace(one, resolved=False)]) == "not testable at this scale"
+    with pytest.raises(ValueError, match="one that decides at most; got 2"):
+        verdict([one, one])
 
 
 def test_an_error_from_few_values_counts_as_much_as_students_t_says():

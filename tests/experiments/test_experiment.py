@@ -1,0 +1,212 @@
+"""Experiments: parts make the whole, runs are stored once and resumed, and nothing stored is lost."""
+
+import errno
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+import widebnn as wb
+from book.experiments.experiment import experiment
+from book.experiments.findings import Finding
+from widebnn.tables import Rows, read
+
+RESULTS = Path(__file__).parents[2] / "book" / "results"
+AT = {"smoke": {"widths": (2, 4), "steps": (30, 20)}, "laptop": {}}
+
+
+def rows_of(widths, steps, num_repeats):
+    for width, num_steps in zip(widths, steps):
+        for repeat in range(num_repeats):
+            yield {"width": width, "steps": num_steps, "repeat": repeat, "ess": None}
+
+
+ALL = list(rows_of((2, 4, 8), (30, 20, 10), 2))
+
+
+def declared(function=rows_of, **options):
+    """An experiment over widths, whose steps go with them."""
+
+    @experiment(AT, **({"parts": (("widths", "steps"),)} | options))
+    def grid(*, widths=(2, 4, 8), steps=(30, 20, 10), num_repeats=2):
+        """Rows of a grid."""
+        return function(widths, steps, num_repeats)
+
+    @grid.claim("H-F1")
+    def count(rows):
+        yield Finding("rows", len(rows), above=0)
+
+    return grid
+
+
+@pytest.fixture
+def calls():
+    """The widths that were computed."""
+    return []
+
+
+@pytest.fixture
+def grid(calls):
+    def noted(widths, steps, num_repeats):
+        calls.extend(widths)
+        yield from rows_of(widths, steps, num_repeats)
+
+    return declared(noted)
+
+
+def names(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_parts_make_the_whole_and_go_together():
+    one = declared()
+    parts = one.parts(one.settings("laptop"))
+    assert [part["steps"] for part in parts] == [(30,), (20,), (10,)]
+    assert [row for part in parts for row in one(**part)] == ALL == list(one())
+    assert len(declared(parts=()).parts(one.settings("laptop"))) == 1
+    assert len(declared(parts=("widths", "steps")).parts(one.settings("smoke"))) == 4
+    assert (one.name, one.title) == ("grid", "Rows of a grid")
+
+
+def test_a_setting_or_scale_that_is_not_there_is_refused(grid, tmp_path, calls):
+    with pytest.raises(
+        ValueError, match="setting must be .* 'steps', 'widths'; got 'width'"
+    ):
+        grid.run("smoke", tmp_path, width=3)
+    with pytest.raises(ValueError, match="scale must be one of 'laptop', 'smoke'; got 'paper'"):
+        grid.run("paper", tmp_path)
+    with pytest.raises(ValueError, match="parts must be one of .*; got 'depths'"):
+        declared(parts="depths")
+    with pytest.raises(ValueError, match="scale must be one of .*; got 'huge'"):
+        experiment({"huge": {}})(declared)
+    assert not calls and not names(tmp_path)
+
+
+def test_a_run_is_stored_once(calls, grid, tmp_path):
+    folder, rows = tmp_path / "new", []
+    first = grid.run("smoke", folder, on_row=rows.append)
+    assert first.rows == ALL[:4] == rows and isinstance(first.rows, Rows)
+    assert names(folder) == ["grid_smoke.json"] and not list(folder.glob("*.parts"))
+    assert first == read(folder / "grid_smoke.json") == grid.run("smoke", folder)
+    assert (first.name, first.scale) == ("grid", "smoke")
+    assert first.source.startswith("smoke scale, 2 repeats; 0 s on ")
+    assert first.settings == {"widths": [2, 4], "steps": [30, 20], "num_repeats": 2}
+    assert first.provenance.keys() == {"seconds", "device", "commit", "versions"}
+    assert calls == [2, 4]
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, RuntimeError("out of luck")])
+def test_an_interrupted_run_goes_on_where_it_was(calls, grid, tmp_path, stop):
+    def stopped(widths, steps, num_repeats):
+        if widths == (8,):
+            raise stop
+        yield from rows_of(widths, steps, num_repeats)
+
+    with pytest.raises((KeyboardInterrupt, RuntimeError)):
+        declared(stopped).run("laptop", tmp_path)
+    stored = names(tmp_path)
+    with pytest.raises(FileExistsError, match=r"2 of 3 parts of an interrupted run: resume it \(--resume\)"):
+        grid.run("laptop", tmp_path)
+    with pytest.raises(FileExistsError, match=r"other settings, which are kept \(num_repeats\)"):
+        grid.run("laptop", tmp_path, resume=True, num_repeats=3)
+    assert names(tmp_path) == stored and not calls
+    found = grid.run("laptop", tmp_path, resume=True)
+    assert found.rows == ALL and calls == [8] and names(tmp_path) == ["grid_laptop.json"]
+
+
+def test_results_of_other_settings_are_kept(grid, tmp_path):
+    grid.run("smoke", tmp_path)
+    before = (tmp_path / "grid_smoke.json").read_text()
+    with pytest.raises(FileExistsError, match=r"grid_smoke\.json holds .* other settings.*\(num_repeats\)"):
+        grid.run("smoke", tmp_path, num_repeats=1)
+    assert (tmp_path / "grid_smoke.json").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda text: "", "holds no results"),
+        (lambda text: text[:-30], "holds no results"),
+        (lambda text: '{"rows": []}', "holds no results"),
+        (lambda text: text.replace("results 2", "results 1"), "must have the format"),
+        (lambda text: text.replace('"width": 2', '"width": 3', 1), "was edited"),
+        (lambda text: text.replace('"num_repeats": 2', '"num_repeats": 3', 1), "was edited"),
+    ],
+    ids=["empty", "cut", "foreign", "old", "a row", "a setting"],
+)
+def test_damaged_results_are_refused_and_kept(calls, grid, tmp_path, damage, words):
+    grid.run("smoke", tmp_path)
+    path = tmp_path / "grid_smoke.json"
+    path.write_text(damage(path.read_text()))
+    damaged, parts = path.read_text(), tmp_path / "grid_laptop.parts"
+    parts.mkdir()
+    (parts / "0.json").write_text(damaged)
+    calls.clear()
+    with pytest.raises(ValueError, match=rf"grid_smoke\.json {words}"):
+        grid.run("smoke", tmp_path)
+    with pytest.raises(ValueError, match=rf"0\.json {words}"):
+        grid.run("laptop", tmp_path, resume=True)
+    assert not calls and path.read_text() == damaged == (parts / "0.json").read_text()
+
+
+def test_a_full_disk_loses_nothing_that_was_stored(calls, grid, tmp_path, monkeypatch):
+    write, writes = Path.write_text, []
+
+    def until_full(path, *args, **kwargs):
+        writes.append(path)
+        if len(writes) == 2:
+            write(path, args[0][:50])  # as far as there was room
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, *args, **kwargs)
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "write_text", until_full)
+        with pytest.raises(OSError, match="No space left on device") as caught:
+            grid.run("laptop", tmp_path)
+    assert any(
+        "could not be stored; what was stored before is as it was" in n for n in caught.value.__notes__
+    )
+    assert names(tmp_path) == ["grid_laptop.parts/0.json"]  # the part before, and no half of one
+    calls.clear()
+    assert grid.run("laptop", tmp_path, resume=True).rows == ALL and calls == [4, 8]
+
+
+def test_data_are_looked_for_before_the_first_part(tmp_path, monkeypatch):
+    def observing(name):
+        return declared(pytest.fail, observes=lambda s: [("digits", 10), (name, 1_000 * len(s["widths"]))])
+
+    with pytest.raises(ValueError, match="num_train is 2,000 but there are 1,797 records"):
+        observing("digits").run("smoke", tmp_path)
+    monkeypatch.setenv("WIDEBNN_DATA", str(tmp_path / "absent"))
+    with pytest.raises(NotADirectoryError, match=r"WIDEBNN_DATA must be a folder of data files.*absent"):
+        observing("cifar10-8x8").run("smoke", tmp_path)
+    assert not names(tmp_path)
+
+
+def test_a_folder_of_other_things_is_left_alone(calls, grid, tmp_path):
+    (tmp_path / "letter.txt").write_text("dear reader")
+    with pytest.raises(ValueError, match=r"results must be a folder that is new.*holds letter\.txt and none"):
+        grid.run("smoke", tmp_path)
+    with pytest.raises(NotADirectoryError, match=r"results must be a folder; letter\.txt is a file"):
+        grid.run("smoke", tmp_path / "letter.txt")
+    assert not calls and names(tmp_path) == ["letter.txt"]
+
+
+def test_shipped_results_are_of_the_largest_scale_unless_told():
+    assert wb.results("mixing_over_width").scale == "colab"
+    assert wb.results("mixing_over_width", "laptop").scale == "laptop"
+    with pytest.raises(ValueError, match="name must be one of 'algorithms', .*; got 'nothing'"):
+        wb.results("nothing")
+    with pytest.raises(ValueError, match="scale must be one of 'colab', 'laptop'; got 'paper'"):
+        wb.results("mixing_over_width", "paper")
+
+
+def test_shipped_rows_are_those_that_were_measured():
+    """Whatever becomes of settings and formats: SHA-256 of the rows as they came from their runs."""
+    wanted = json.loads(Path(__file__).with_name("measured_rows.json").read_text())
+    found = {
+        path.name: hashlib.sha256(json.dumps(json.loads(path.read_text())["rows"]).encode()).hexdigest()
+        for path in RESULTS.glob("*_*.json")
+    }
+    assert found == wanted
