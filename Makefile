@@ -107,7 +107,7 @@ dist: $(installed) ## Build the wheel and the sdist into dist, and try the wheel
 	$(bin)/python -m hatchling build -d dist
 	$(bin)/python -m venv --clear _build/empty
 	_build/empty/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
-	cd _build && empty/bin/python -I -W error -c "import widebnn as wb; wb.vi, wb.plots, wb.experiments; wb.print_versions()"
+	cd _build && empty/bin/python -I -W error -c "import widebnn as wb; wb.vi, wb.plots, wb.results('over_width'); wb.print_versions()"
 
 lock: $(installed) ## Resolve pyproject.toml anew into requirements.txt (needs uv)
 	@command -v uv > /dev/null || { echo "make lock: install uv first (pip install uv)" >&2; exit 1; }

@@ -33,7 +33,7 @@ from widebnn.experiments.settings.blackjax_samplers import Adaptation, windows
 from widebnn.samplers import Tuned, tuned
 from widebnn.targets._rotated import Rotated
 from widebnn.targets._whitened import Whitened
-from widebnn.tuning import Candidate, Choice, tune
+from benchmarks.tuning import Candidate, Choice, tune
 
 __all__ = [
     "BLACKJAX",

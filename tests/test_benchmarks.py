@@ -1,5 +1,6 @@
 """The peers that we are timed against sample the same posterior, and what is shipped is whole."""
 
+import functools
 import json
 import math
 from pathlib import Path
@@ -21,6 +22,7 @@ from benchmarks.paper_pcn import log_density, pcn_steps
 from benchmarks.peak_memory import peak_memory
 from benchmarks.steps import network
 from benchmarks.timing import compare
+from benchmarks.tuning import Candidate, tune
 from benchmarks.vi_epoch import has_torch, our_epochs, torch_epochs, vi_epoch
 
 pytestmark = pytest.mark.usefixtures("float32")
@@ -209,3 +211,25 @@ def test_torch_descends_the_same_objective():
     with torch_epochs(data, width, temperature) as epoch:
         theirs = [epoch()[1] for _ in range(10)]
     np.testing.assert_allclose(-ours / len(data.x_train), theirs, rtol=0.01)
+
+
+@pytest.mark.slow
+def test_the_same_sampler_at_ten_times_the_cost_loses_and_one_that_never_moves():
+    target = wb.targets.from_potential(lambda u: 2 * jnp.sum(u**2), jnp.zeros(5))
+
+    def stuck(step_size):
+        right = wb.samplers.pcn(target.potential, step_size)
+        return wb.samplers.Sampler(right.init, lambda key, state: (state, right.step(key, state)[1]))
+
+    walk = wb.samplers.tuned(functools.partial(wb.samplers.pcn, target.potential), 0.4)
+    candidates = {
+        "dear": Candidate(walk, 10),
+        "cheap": Candidate(walk, 1),
+        "stuck": Candidate(wb.samplers.tuned(stuck, 0.4), 1),
+    }
+    choice = tune(jax.random.key(0), candidates, target, budget=10_000, num_chains=2)
+    assert choice.name == "cheap" and choice.efficiency["stuck"] == 0
+    # Ten, and the noise of the two effective sample sizes.
+    assert 5 < choice.efficiency["cheap"] / choice.efficiency["dear"] < 20
+    with pytest.raises(ValueError, match="budget must be at least eight times the cost of 'dear'; got 79"):
+        tune(jax.random.key(0), candidates, target, budget=79)

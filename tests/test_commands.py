@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "CONTRIBUTING.md", "book/running.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "book/running.md", "book/experiments/README.md")
 CI = [ROOT / ".ci/run", *sorted((ROOT / ".github/workflows").glob("*.yml"))]
 NOT_TYPED = {
     "git clone": "CI has the repository already",
@@ -22,7 +22,7 @@ NOT_TYPED = {
     "WIDEBNN_SCALE=laptop": "takes minutes per chapter",
     "nbstripout": "test_book compares each chapter with what it would write",
     "python -m benchmarks.tabular": "takes hours",
-    "python -m widebnn.experiments": "the tests of experiments call each of its commands",
+    "python -m book.experiments": "the tests of experiments call each of its commands",
 }
 """Beginnings of commands that CI does not type, and why."""
 
@@ -31,8 +31,8 @@ MODULES = (
     "benchmarks.first_draws",
     "benchmarks.tabular",
     "book.executed",
+    "book.experiments",
     "book.measure_run_times",
-    "widebnn.experiments",
 )
 
 

@@ -91,9 +91,9 @@ def test_wheel_works_with_core_dependencies_alone(wheel, tmp_path):
     assert {canonical(requirement) for requirement in PROJECT["dependencies"]} <= installed
     assert not extras & installed
     # Where it was built lies elsewhere: the import finds the installed package or nothing.
-    program = "import widebnn as wb; print(wb.__version__, wb.__file__)"
-    version, file = run(python, "-W", "error", "-I", "-c", program, cwd=tmp_path).split()
-    assert version == PROJECT["version"]
+    program = "import widebnn as wb; print(wb.__version__, wb.__file__, wb.results('over_width').name)"
+    version, file, name = run(python, "-W", "error", "-I", "-c", program, cwd=tmp_path).split()
+    assert (version, name) == (PROJECT["version"], "over_width")
     assert Path(file).is_relative_to(tmp_path)
 
 
@@ -108,7 +108,7 @@ def test_import_leaves_out_what_a_chain_does_not_need():
         "sklearn",
         "pooch",
         "scipy",
-        "widebnn.experiments",
+        "widebnn.tables",
     }
     assert "widebnn.sampling" in loaded and not heavy & loaded
 

@@ -1,6 +1,5 @@
 """Runs that end by themselves, and those that are interrupted: how far, with which bits, in which words."""
 
-import functools
 import re
 import signal
 import threading
@@ -10,14 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import nnx
-from widebnn.study.results import load_or_run
 
 import widebnn as wb
-from widebnn import _end, sampling, tuning
+from book.experiments.experiment import experiment
+from widebnn import _end, sampling
 from widebnn._interrupts import Interrupts, raised_at_once
 from widebnn.diagnostics import convergence
-from widebnn.samplers import pcn, tuned
+from widebnn.samplers import pcn
 from widebnn.until import Reached
 
 from .exact import resume
@@ -355,27 +353,15 @@ def test_other_threads_run_as_well(whole):
 
 
 def test_results_of_an_interrupted_run_are_not_stored(tmp_path, control_c):
-    def rows(config):
+    @experiment({"smoke": {}})
+    def walk(*, seed=0):
+        """A walk."""
         yield {"draws": run(until=None)["u"].shape[1]}
 
     control_c(3)
     with pytest.raises(KeyboardInterrupt):
-        load_or_run(tmp_path / "a.json", SLOW, rows)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("what", ["tune", "tune_block_size"])
-def test_tuning_does_not_choose_by_an_interrupted_run(what, control_c):
-    control_c(3)
-    with pytest.raises(KeyboardInterrupt):
-        if what == "tune":
-            candidate = tuning.Candidate(tuned(functools.partial(pcn, TARGET.potential), 0.5), 1.0)
-            tuning.tune(jax.random.key(0), {"pcn": candidate}, TARGET, budget=100)
-        else:
-            bnn = wb.BNN(wb.models.FCN(2, width=4, depth=1, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
-            target = wb.targets.marginal(bnn, np.ones((3, 2)), np.ones((3, 1)))
-            tuning.tune_block_size(jax.random.key(0), target)
+        walk.run("smoke", tmp_path)
+    assert not list(tmp_path.rglob("*.json"))
 
 
 def test_interrupts_are_noted_within_and_raised_without(control_c):

@@ -17,7 +17,6 @@ from widebnn import (
     streaming,
     targets,
     tree,
-    tuning,
     until,
 )
 from widebnn._failures import ChainWarning
@@ -95,7 +94,6 @@ __all__ = [
     "tables",
     "targets",
     "tree",
-    "tuning",
     "until",
     "vi",
 ]

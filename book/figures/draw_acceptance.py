@@ -7,24 +7,21 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import widebnn as wb
-from widebnn.experiments import over_width, series, shipped
 
 matplotlib.rcParams["svg.hashsalt"] = "widebnn"
 
-here = Path(__file__).parent
-config, rows = (
-    over_width.scales["laptop"],
-    shipped("over_width", "laptop").rows,
-)
+rows = wb.results("over_width", "laptop").rows
+widths = np.array(sorted(rows.values("width")))
 with wb.plots.style():
     fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.4), sharey=True)
 for ax, step_size in zip(axes, (0.2, 0.1), strict=True):
     curves = {}
     for sampler in ("pCN", "pCNL", "Langevin", "random walk"):
-        mean = series(rows, sampler, step_size)
-        error = series(rows, sampler, step_size, "acceptance_error")
+        chosen = rows.where(sampler=sampler, step_size=step_size)
+        found = chosen.over("width", "acceptance", "acceptance_error")
+        mean, error = np.array(found).T
         curves[sampler] = mean, mean - 2 * error, mean + 2 * error
-    widths, ylabel = np.array(config.widths), f"acceptance, β = {step_size}"
+    ylabel = f"acceptance, β = {step_size}"
     wb.plots.width_curves(widths, curves, ylabel=ylabel, ax=ax)
     ax.set_ylim(-0.03, 1.03)
     ax.get_legend().remove()
@@ -34,4 +31,6 @@ fig.legend(
     ncols=4,
     frameon=False,
 )
-fig.savefig(here / "acceptance.svg", metadata={"Date": None})
+fig.savefig(
+    Path(__file__).with_name("acceptance.svg"), metadata={"Date": None}
+)

@@ -3,7 +3,6 @@
 from . import (
     data,
     diagnostics,
-    experiments,
     landscape,
     models,
     nngp,
@@ -12,11 +11,11 @@ from . import (
     samplers,
     sampling,
     scales,
-    study,
+    tables,
     targets,
     vi,
 )
 
 NETWORKS = [data, models, targets, nngp, samplers, sampling, posterior, vi, scales]
-STUDIES = [diagnostics, landscape, plots, study, experiments]
+STUDIES = [diagnostics, landscape, plots, tables]
 ROWS = [row for table in NETWORKS + STUDIES for row in table.ROWS]

@@ -33,4 +33,11 @@ ROWS = [
         (1, 0, "num_test…at least 1…0"),
     ),
     *refused("data.boston", (0, 10, "num_train…at least 1…0")),
+    *refused(
+        "data.ood_split",
+        ("imagenet", "svhn", 10, 10, "dataset…'mnist'…'imagenet'"),
+        ("mnist", "svhn", 10, 10, "outside…'fashion_mnist'…'svhn'"),
+        ("digits", "digits", 10, 0, "num_test…at least 1…0"),
+        ("digits", "digits", 1_000, 10, "num_train…at most…1000"),
+    ),
 ]

@@ -146,4 +146,10 @@ ROWS = [
         (np.ones((2, 2)), 1.0, np.ones(3), "means…(draw, 3,)…(2, 2)"),
         (np.full((2, 3), np.nan), 1.0, np.ones(3), "means must be finite"),
     ),
+    *refused(
+        "metrics.classification_summary",
+        (np.full((2, 2), 0.5), np.zeros(2, int), np.full((2, 3), 1 / 3), "outside…2 classes…3"),
+    ),
+    *refused("diagnostics.convergence_summary", (np.zeros((2, 7)), "draws…eight draws…(2, 7)")),
+    *refused("diagnostics.bulk_and_tail", (np.zeros((2, 7)), "draws…eight draws…(2, 7)")),
 ]

@@ -5,7 +5,6 @@ import math
 import jax.numpy as jnp
 
 import widebnn as wb
-from widebnn import tuning
 
 from .rows import KEY, SCALES, WALK, alike, flat, kw, refused, target, tuned
 
@@ -76,23 +75,6 @@ ROWS = [
     *refused(
         "samplers.alternate",
         (lambda: wb.samplers.alternate(wb.samplers.pcn(flat, 0.1), flat), TypeError, "second…a sampler"),
-    ),
-    *refused("tuning.tune", (lambda: tuning.tune(KEY, {}, target(), budget=100), "candidates…at least one")),
-    *refused(
-        "tuning.tune",
-        ((tuned(), 0.0), "cost…above 0…0.0"),
-        ((tuned(), 20.0), "budget…eight times…'walk'…100"),
-        ((WALK, 1.0), TypeError, "candidates['walk'].sampler…samplers.tuned"),
-        call=lambda c: tuning.tune(KEY, {"walk": tuning.Candidate(*c)}, target(), budget=100),
-    ),
-    *refused(
-        "tuning.tune_block_size",
-        (
-            lambda: tuning.tune_block_size(KEY, wb.targets.from_potential(flat, jnp.zeros(2))),
-            TypeError,
-            "target…units",
-        ),
-        (lambda: tuning.tune_block_size(KEY, target(), target_acceptance=1), "target_acceptance…(0, 1)…1"),
     ),
     *refused(
         "samplers.tuned",
