@@ -310,10 +310,16 @@ def bulk_and_tail(draws: Real[Array | np.ndarray, "chain draw *event"]) -> dict[
     """`ess_bulk` and `ess_tail` of all chains together (Vehtari et al. 2021), mean over the entries.
 
     NaN where there is an entry that no chain moves, of which ArviZ reports a perfect ESS.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than eight draws, or entries that are not finite.
     """
+    exact = _chains("draws", draws, min_draws=8)
     return {
-        "ess_bulk": _ess(draws, method="bulk"),
-        "ess_tail": _ess(draws, method="tail", prob=(0.05, 0.95)),
+        "ess_bulk": _ess(exact, method="bulk"),
+        "ess_tail": _ess(exact, method="tail", prob=(0.05, 0.95)),
     }
 
 

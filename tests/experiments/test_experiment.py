@@ -3,6 +3,8 @@
 import errno
 import hashlib
 import json
+import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -70,9 +72,7 @@ def test_parts_make_the_whole_and_go_together():
 
 
 def test_a_setting_or_scale_that_is_not_there_is_refused(grid, tmp_path, calls):
-    with pytest.raises(
-        ValueError, match="setting must be .* 'steps', 'widths'; got 'width'"
-    ):
+    with pytest.raises(ValueError, match="setting must be .* 'steps', 'widths'; got 'width'"):
         grid.run("smoke", tmp_path, width=3)
     with pytest.raises(ValueError, match="scale must be one of 'laptop', 'smoke'; got 'paper'"):
         grid.run("paper", tmp_path)
@@ -210,3 +210,13 @@ def test_shipped_rows_are_those_that_were_measured():
         for path in RESULTS.glob("*_*.json")
     }
     assert found == wanted
+
+
+def test_the_experiment_that_the_page_on_adding_one_shows_runs(tmp_path):
+    page = (Path(__file__).parents[2] / "book/experiments/README.md").read_text()
+    found: dict = {}
+    exec(textwrap.dedent(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]), found)
+    walk = found["walk"]
+    assert [row["steps"] for row in walk.run("smoke", tmp_path).rows] == [10, 100]
+    (finding,) = walk.findings["X-9"](walk.run("laptop", tmp_path))
+    assert finding.holds and finding.error

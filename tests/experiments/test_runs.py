@@ -1,30 +1,30 @@
 """One small run of every experiment: rows that can be saved, and numbers as exact answers have them."""
 
-import dataclasses
 import importlib
 import json
 import math
 from itertools import product
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from widebnn.experiments import EXPERIMENTS, Case, Network
-from widebnn.experiments.chains.convergence import PRIOR
-from widebnn.experiments.chains.step_cost import TARGETS
-from widebnn.experiments.settings.networks import network, observed
-from widebnn.study import Rows
 
 import widebnn as wb
+from book.experiments.convergence import PRIOR
+from book.experiments.networks import network, observed
+from book.experiments.registry import EXPERIMENTS
+from book.experiments.step_cost import TARGETS
 from widebnn import vi
 from widebnn.models import Conv, Dense
+from widebnn.tables import Rows
 
 from .judging import judged
 
 RUNS = {}
-"""By experiment: a configuration, what is patched to compile less, and what must hold of the rows."""
+"""By experiment: settings, what is patched to compile less, and what must hold of the rows."""
 SAME = {
     "mixing_over_width": "over_width",
     "gain_over_data": "gain_over_width",
@@ -40,8 +40,7 @@ def small(patched=None, **changes):
     """Run the experiment that has the name of the decorated check, at smoke scale with these changes."""
 
     def register(check):
-        config = dataclasses.replace(EXPERIMENTS[check.__name__].config("smoke"), **changes)
-        RUNS[check.__name__] = config, patched, check
+        RUNS[check.__name__] = EXPERIMENTS[check.__name__].settings("smoke", **changes), patched, check
         return check
 
     return register
@@ -50,22 +49,22 @@ def small(patched=None, **changes):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in SAME])
 def test_a_small_run_has_the_rows_that_it_should(name, monkeypatch):
-    config, patched, check = RUNS[name]
+    settings, patched, check = RUNS[name]
     for module, attribute, value in patched or ():
         monkeypatch.setattr(module, attribute, value)
     rank, dtype = jax.config.jax_numpy_rank_promotion, jax.config.jax_numpy_dtype_promotion
     is_double, rows = jax.config.jax_enable_x64, Rows()
     rank, dtype = ("allow", "standard") if name in LOOSE else (rank, dtype)
     with jax.numpy_rank_promotion(rank), jax.numpy_dtype_promotion(dtype):
-        for row in EXPERIMENTS[name](config):
+        for row in EXPERIMENTS[name](**settings):
             assert jax.config.jax_enable_x64 == is_double  # float64 is not for who takes a row
             rows.append(row)
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows
-    check(config, rows)
+    check(SimpleNamespace(**settings), rows)
 
 
 @small(cases=("pCN", "pCNL, U = 0"))
-def algorithms(config, rows):
+def algorithms(at, rows):
     assert len(rows) == 4
     for row in rows:
         law = "posterior" if row["acceptance"] == "right" else "law"
@@ -73,7 +72,7 @@ def algorithms(config, rows):
         assert abs(row["chain"] - row[law]) < 5 * error
 
 
-APPROXIMATIONS = importlib.import_module("widebnn.experiments.variational.approximations")
+APPROXIMATIONS = importlib.import_module("book.experiments.approximations")
 
 
 def two_methods(config, num_observations, methods=APPROXIMATIONS._methods):
@@ -90,7 +89,7 @@ def two_methods(config, num_observations, methods=APPROXIMATIONS._methods):
     num_sweeps=1,
     burn_in=2,
 )
-def approximations(config, rows):
+def approximations(at, rows):
     assert [row["method"] for row in rows] == ["MCMC", "NNGP"]
     assert [rows[0][key] for key in ("total_variation", "distance", "deviation_ratio")] == [0, 0, 1]
     for row in rows[1:]:
@@ -98,16 +97,16 @@ def approximations(config, rows):
     assert rows[0]["rhat"] <= rows[0]["rhat_high"] and rows[0]["ess_bulk"] > 0 and "rhat" not in rows[1]
 
 
-ARCHITECTURES = importlib.import_module("widebnn.experiments.chains.architectures")
+ARCHITECTURES = importlib.import_module("book.experiments.architectures")
 CASE = Case(Network("dense", "digits", depth=1, num_train=2, width=32), step_size=0.5, num_steps=1_200)
 ONE_SAMPLER = {"pCN": ARCHITECTURES.SAMPLERS["pCN"]}
 
 
-def weighted(config, num_draws=20_000):
+def weighted(at, num_draws=20_000):
     """Mean of U and acceptance of pCN under the posterior, by prior draws weighted with e^−U."""
     architecture, name, depth, num_train, width = CASE.network
     dataset = observed(architecture, name, num_train, 1)
-    bnn = network(architecture, dataset, width, depth, config.noise_std, config.seed)
+    bnn = network(architecture, dataset, width, depth, at.noise_std, at.seed)
     target = wb.targets.marginal(bnn, dataset.x_train, dataset.y_train)
 
     @jax.jit
@@ -128,9 +127,9 @@ def weighted(config, num_draws=20_000):
 @small(
     [(ARCHITECTURES, "SAMPLERS", ONE_SAMPLER)], cases=(CASE,), num_test=2, num_kicks=2, thin=4, noise_std=0.3
 )
-def architectures(config, rows):
+def architectures(at, rows):
     assert [row["sampler"] for row in rows] == ["pCN", "HMC"]
-    potential, acceptance, effective = weighted(config)
+    potential, acceptance, effective = weighted(at)
     assert effective > 400
     for row in rows:
         assert row["dimension"] == 64 * 32 + 32 + 33 * 10  # all of φ
@@ -140,7 +139,7 @@ def architectures(config, rows):
 
 
 @small(widths=(400,), scalings=("mean-field",), num_points=6, num_digits=10, num_steps=60)
-def collapse(config, rows):
+def collapse(at, rows):
     square, classes = rows
     # the divergence is that of a readout that moves alone
     np.testing.assert_allclose(square["kl_divergence"], square["predicted"], rtol=0.05)
@@ -150,10 +149,10 @@ def collapse(config, rows):
 
 
 @small(num_train=(10, 40))
-def concentration(config, rows):
+def concentration(at, rows):
     for row in rows:
         assert abs(row["rms"] - row["std"] / np.sqrt(row["num_train"])) < 5 * row["rms_error"]
-        allowed = row["delta"] + 4 * np.sqrt(row["delta"] / config.num_replicates)
+        allowed = row["delta"] + 4 * np.sqrt(row["delta"] / at.num_replicates)
         assert row["exceedance"] <= allowed
         assert 0 < row["quantile"] < row["bound"]
         assert (row["exceedance_short"] > row["delta"]) == (row["losses"] == "coin")
@@ -169,8 +168,8 @@ def concentration(config, rows):
     num_projections=3,
     repeats=(0,),
 )
-def convergence(config, rows):
-    grid = product(config.samplers, (20, 40, 60, 80))
+def convergence(at, rows):
+    grid = product(at.samplers, (20, 40, 60, 80))
     assert [(row["sampler"], row["step"]) for row in rows] == list(grid)
     for row in rows:
         assert 0 <= row["acceptance"] <= 1 and row["ms_per_step"] > 0
@@ -178,19 +177,18 @@ def convergence(config, rows):
             assert row[f"rhat_squared_{quantity}"] is None or row[f"rhat_squared_{quantity}"] > 0
         assert ("pc_between" in row) == (row["step"] == 80)
         assert row["acceptance"] == 1 or row["sampler"] != PRIOR
-    assert np.shape(rows[3]["pc_traces"]) == (2, config.num_chains, 40)
+    assert np.shape(rows[3]["pc_traces"]) == (2, at.num_chains, 40)
 
 
 @small()
-def counterexample(config, rows):
+def counterexample(at, rows):
     assert [row["width"] for row in rows] == [16, 64]
     narrow, wide = (abs(row["mean"] - row["limit"]) for row in rows)
     assert wide < narrow / 2  # of order 1/width
-    (claim,) = EXPERIMENTS["counterexample"].claims
-    assert judged(claim, rows) == "reproduced"
+    assert judged(EXPERIMENTS["counterexample"], "H-AE1", rows) == "reproduced"
 
 
-EFFICIENCY = importlib.import_module("widebnn.experiments.chains.efficiency")
+EFFICIENCY = importlib.import_module("book.experiments.efficiency")
 
 
 @small(
@@ -201,7 +199,7 @@ EFFICIENCY = importlib.import_module("widebnn.experiments.chains.efficiency")
     samplers=("unit-wise",),
     work=100_000,
 )
-def efficiency(config, rows):
+def efficiency(at, rows):
     assert [row["sampler"] for row in rows] == ["unit-wise"]
     for row in rows:
         np.testing.assert_allclose(row["ess_per_second"], 1e3 * row["ess_per_step"] / row["ms_per_step"])
@@ -210,11 +208,11 @@ def efficiency(config, rows):
 
 
 @small(num_train=(20, 20), widths=(4, 40), num_samples=2)
-def elbo_ratio(config, rows):
-    assert len(rows) == 2 * 2 * 2 * 2 * (1 + len(config.taus))
+def elbo_ratio(at, rows):
+    assert len(rows) == 2 * 2 * 2 * 2 * (1 + len(at.taus))
     for row in rows:
         num_weights = row["width"] * {"digits": 64 + 10, "diabetes": 10 + 1}[row["dataset"]]
-        v, s2 = row["prior_variance"], config.initial_std**2
+        v, s2 = row["prior_variance"], at.initial_std**2
         each = (s2 / v - 1 - np.log(s2 / v)) / 2
         # means add (0.01)²/(2v) each, known to the scatter of so many squares
         means = 1e-4 / (2 * v) * (1 + 6 * np.sqrt(2 / num_weights))
@@ -224,18 +222,18 @@ def elbo_ratio(config, rows):
         eta = 1 if row["tau"] is None else row["tau"] * 20 / row["width"]
         np.testing.assert_allclose(row["ratio"] * eta * row["kl_divergence"], -row["log_likelihood"])
     mean_field = rows.where(prior_variance=0.2, scaling="mean-field")
-    for dataset, (tau, ratio) in product(config.datasets, ((None, 10), (1.0, 1))):
+    for dataset, (tau, ratio) in product(at.datasets, ((None, 10), (1.0, 1))):
         narrow, wide = mean_field.where(dataset=dataset, tau=tau).column("ratio")
         np.testing.assert_allclose(narrow / wide, ratio, rtol=0.01)  # cooling takes the width out
 
 
 @small(num_train=4, width=8, num_steps=80, num_tuned_steps=40, burn_in=20)
-def gradient_gain(config, rows):
+def gradient_gain(at, rows):
     cases = product(("pCN", "pCNL"), (False, True))
     assert [(row["sampler"], row["is_tuned"]) for row in rows] == list(cases)
     for row in rows:
-        assert (row["step_size"] == config.step_size) == (not row["is_tuned"])
-        steps = config.num_chains * (config.num_tuned_steps if row["is_tuned"] else config.num_steps)
+        assert (row["step_size"] == at.step_size) == (not row["is_tuned"])
+        steps = at.num_chains * (at.num_tuned_steps if row["is_tuned"] else at.num_steps)
         np.testing.assert_allclose(row["ess_bulk"], row["ess_per_step"] * steps)
         assert row["ess_per_step_error"] > 0 and row["ms_per_step"] > 0
         if row["sampler"] == "pCN":
@@ -243,15 +241,15 @@ def gradient_gain(config, rows):
 
 
 @small()
-def identities(config, rows):
-    claims = EXPERIMENTS["identities"].claims
-    words = {claim.id: judged(claim, rows) for claim in claims}
+def identities(at, rows):
+    one = EXPERIMENTS["identities"]
+    words = {row: judged(one, row, rows) for row in one.findings}
     errata = ("H-E5", "H-ES", "H-EJ", "P-E9", "P-ER", "P-ES", "P-EC", "V-EW")
     assert len(words) == 14
     assert words == dict.fromkeys(words, "reproduced") | dict.fromkeys(errata, "corrected")
 
 
-MAPS = importlib.import_module("widebnn.experiments.theory.iterated_maps")
+MAPS = importlib.import_module("book.experiments.iterated_maps")
 
 
 @small(
@@ -265,15 +263,15 @@ MAPS = importlib.import_module("widebnn.experiments.theory.iterated_maps")
     num_projections=3,
     num_prior=10,
 )
-def iterated_maps(config, rows):
+def iterated_maps(at, rows):
     assert [(r["map"], r["iterations"], r["size"]) for r in rows] == [("gradient descent", 2, 0.003)]
     assert all(0 <= row["folded"] <= 1 and 0 < row["ess_projections"] <= 1 / 2 for row in rows)
 
 
 @small(problems=((64, 6),), training_time=0.02, resolution=4, num_products=8, repeats=(0,))
-def landscape(config, rows):
+def landscape(at, rows):
     assert [(r["width"], r["num_train"], r["parametrisation"]) for r in rows] == [
-        (w, n, p) for w, n in config.problems for p in "θφ"
+        (w, n, p) for w, n in at.problems for p in "θφ"
     ]
     for row in rows:
         for name in ("barrier_potential", "barrier_energy", "curvature"):
@@ -310,14 +308,14 @@ def worth(step_size, damping, thin):
     thin=2,
     num_projections=20,
 )
-def gain_over_width(config, rows):
+def gain_over_width(at, rows):
     assert [(row["parametrisation"], row["step"]) for row in rows] == list(
-        product(config.parametrisations, (15_000, 30_000))
+        product(at.parametrisations, (15_000, 30_000))
     )
     for row in rows:
-        assert row["acceptance"] == pytest.approx(config.target_acceptance, abs=0.006)
+        assert row["acceptance"] == pytest.approx(at.target_acceptance, abs=0.006)
         assert row["damping"] == pytest.approx(2 * row["step_size"]) and row["damping"] < 1
-        exact = worth(row["step_size"], row["damping"], config.thin)
+        exact = worth(row["step_size"], row["damping"], at.thin)
         assert row["ess_projections"] == pytest.approx(exact, rel=0.1)
         assert row["pooled_projections"] == pytest.approx(exact, rel=0.1)
         assert row["ess_low_projections"] < row["ess_projections"] < row["ess_high_projections"]
@@ -329,11 +327,11 @@ def gain_over_width(config, rows):
 
 
 @small(widths=(8, 128), losses=("square",), num_train=(20,), num_posteriors=3, num_samples=400)
-def mean_field_gap(config, rows):
-    for loss, (scaling, ratio) in product(config.losses, (("mean-field", 16), ("ntk", 1))):
+def mean_field_gap(at, rows):
+    for loss, (scaling, ratio) in product(at.losses, (("mean-field", 16), ("ntk", 1))):
         found = rows.where(loss=loss, scaling=scaling, num_train=20)
         assert all(row["gap"] > 5 * row["gap_error"] for row in found)
-        narrow, wide = (found.where(width=width).column("gap").mean() for width in config.widths)
+        narrow, wide = (found.where(width=width).column("gap").mean() for width in at.widths)
         assert ratio / 2 < narrow / wide < 2 * ratio  # 1/N in one scaling alone
 
 
@@ -341,11 +339,11 @@ def assert_are_sane(config, rows, quantities):
     for row in rows:
         assert 0 <= row["acceptance"] <= 1 and row["step_size"] > 0
         for quantity in quantities:
-            assert 1 / config.num_steps <= row[f"ess_{quantity}"] <= 1 / config.thin
+            assert 1 / at.num_steps <= row[f"ess_{quantity}"] <= 1 / at.thin
             assert row[f"ess_{quantity}_error"] >= 0 and row[f"rhat_{quantity}"] > 0.9
 
 
-OVER_REG = importlib.import_module("widebnn.experiments.theory.over_reg")
+OVER_REG = importlib.import_module("book.experiments.over_reg")
 T_FOR_R = (  # which compiles for long, and has tests of its own
     (wb.targets, "jacobian", wb.targets.repriorised),
     (OVER_REG, "share_folded", lambda rng_key, target, num_prior: 0.0),
@@ -364,15 +362,15 @@ T_FOR_R = (  # which compiles for long, and has tests of its own
     num_prior=10,
     num_projections=3,
 )
-def over_reg(config, rows):
+def over_reg(at, rows):
     assert [(r["map"], r["reg"]) for r in rows] == [("identity", None), ("T", 1.0), ("R", 1.0)]
     assert_are_sane(config, rows, ("projections", "norm"))
     assert [r["folded"] for r in rows if r["map"] == "R"] == [0.0]
 
 
 @small(num_train=8, num_test=4, widths=(4,), samplers=("pCN", "random walk"), num_steps=(50,) * 2, burn_in=5)
-def over_width(config, rows):
-    assert [(r["width"], r["sampler"]) for r in rows] == [(4, s) for s in config.samplers]
+def over_width(at, rows):
+    assert [(r["width"], r["sampler"]) for r in rows] == [(4, s) for s in at.samplers]
     for row in rows:
         assert 0 <= row["acceptance"] <= 1 and row["ms_per_step"] > 0
         # all of φ: W¹ and b¹, readout and its bias; rotated: rank 8, and the bias
@@ -387,7 +385,7 @@ def over_width(config, rows):
 @small(
     num_train=6, num_test=3, widths=(8,), num_samples=30, burn_in=20, leapfrog_steps=(5,), pcnl_steps=(600,)
 )
-def published_pcnl(config, rows):
+def published_pcnl(at, rows):
     (row,) = rows
     assert row["width"] == 8
     assert all(isinstance(value, int | float) and math.isfinite(value) for value in row.values())
@@ -424,7 +422,7 @@ class OneLayer(nnx.Module):
     initial_std=0.2,
     augment=True,
 )
-def resnet(config, rows):
+def resnet(at, rows):
     cold, warm = rows
     assert warm["eta"] == pytest.approx(100 * 40 / 64)
     assert warm["std"] == pytest.approx(math.sqrt(0.2), rel=0.03)
@@ -432,7 +430,7 @@ def resnet(config, rows):
 
 
 @small(contenders=("elliptical slice",))
-def rivals(config, rows):  # those of BlackJAX run every night
+def rivals(at, rows):  # those of BlackJAX run every night
     (row,) = rows
     assert row["contender"] == "elliptical slice" and row["stopped"] == "converged" and row["rhat"] < 1.1
     assert row["seconds"] > row["adapting_seconds"] + row["sampling_seconds"]
@@ -449,7 +447,7 @@ def rivals(config, rows):  # those of BlackJAX run every night
     num_prior=10,
     num_projections=3,
 )
-def laplace_map(config, rows):
+def laplace_map(at, rows):
     assert [(r["width"], r["map"]) for r in rows] == [(2, "Gaussian, λ = k")]
     assert_are_sane(config, rows, ("projections", "predictions"))
     assert all(row["potential_std"] > row["potential_std_error"] > 0 for row in rows)
@@ -458,7 +456,7 @@ def laplace_map(config, rows):
 @small(
     networks=(Network("dense", "digits", depth=1, num_train=4, width=3),), num_rounds=3, timed_seconds=1e-4
 )
-def step_cost(config, rows):
+def step_cost(at, rows):
     assert [row["target"] for row in rows] == list(TARGETS)
     for row in rows:
         assert 0 < row["ms_least"] <= row["ms_per_step"]
@@ -468,7 +466,7 @@ def step_cost(config, rows):
 
 
 @small(taus=(0.05,), widths=(4, 16), num_train=(5,), max_atoms=6)
-def suprema(config, rows):
+def suprema(at, rows):
     for row in rows:  # ordered, and certified
         assert 0 <= row["certificate"] < 1e-4 * abs(row["best_limit"])
         assert -row["certificate"] <= row["gap"] < 2 * row["predicted"]
@@ -486,7 +484,7 @@ def suprema(config, rows):
     width=16,
     num_draws=10,
 )
-def tempering(config, rows):
+def tempering(at, rows):
     assert [(row["tau"], row["repeat"]) for row in rows] == [(1e-3, 0), (10.0, 0)]
     for row in rows:
         assert row["eta"] == pytest.approx(row["tau"] * 60 / 16)
@@ -506,7 +504,7 @@ def tempering(config, rows):
 
 
 @small(num_train=2, widths=(16,), num_draws=300, function_widths=(16,), num_functions=200)
-def theorems(config, rows):
+def theorems(at, rows):
     by = {row["quantity"]: row for row in rows}
     assert len(by) == len(rows) == 10
     assert all(row["error"] > 0 for row in rows)
@@ -519,7 +517,7 @@ def theorems(config, rows):
 
 
 @small(widths=(16, 256), num_chains=2, num_projections=10)
-def unitwise(config, rows):
+def unitwise(at, rows):
     assert [row["width"] for row in rows] == [16, 256]
     narrow, wide = rows
     assert wide["rejection"] < narrow["rejection"] / 2
@@ -530,7 +528,7 @@ def unitwise(config, rows):
 
 
 @small(widths=(12,), depths=(2,), num_samples=30, burn_in=20)
-def whitening(config, rows):
+def whitening(at, rows):
     cases = [(2, "weights"), (2, "whitened")]
     assert [(row["depth"], row["target"], row["repeat"]) for row in rows] == [
         (*case, repeat) for case in cases for repeat in (0, 1)
