@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from book.experiments.claims import CLAIMS
 from book.experiments.ledger import PAPERS, text
 from book.experiments.ledger_page import page

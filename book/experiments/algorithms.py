@@ -2,19 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from book.experiments.configuration import Configuration, Count, Fraction, NonNegative, Several
-from book.experiments.experiment import experiment
-from book.experiments.fields import Noise, NumChains, Seed, Thin
+from flax import nnx
+
+from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.published_pcnl import published_marginal, published_potential
-from flax import nnx
 from widebnn import samplers, targets
-from widebnn._check import one_of
 from widebnn.models import BNN, FCN
 from widebnn.samplers import GradientState
 from widebnn.samplers._base import Sampler, accept
@@ -23,39 +21,14 @@ from widebnn.tables import Measure, Row, Rows
 from widebnn.targets._base import Target
 from widebnn.tree import half_square_difference, inner_product, normal_like
 
-__all__ = ["Algorithms", "algorithms"]
-
-CASES = ("pCN", "pCNL", "pCNL, U = 0")
+__all__ = ["algorithms"]
 
 
-class Algorithms(Configuration):
-    """Algorithms, chains, and the small network that they sample, which observes six points of a curve."""
-
-    cases: Annotated[tuple[str, ...], partial(one_of, CASES), "Algorithms, and what they sample."] = CASES
-    num_chains: Annotated[NumChains, "Chains per algorithm, each from a prior draw."] = 64
-    num_samples: Annotated[Count, "Draws that are kept of each."] = 500
-    thin: Thin = 10
-    burn_in: Annotated[NonNegative, "Number of first steps, of which nothing is kept."] = 200
-    num_draws: Annotated[Several, "Weighted prior draws that the exact values come from."] = 300_000
-    width: Annotated[Count, "Units of the one hidden layer."] = 4
-    noise_std: Noise = 0.3
-    dimension: Annotated[Count, "Of the position where U = 0, the limit of infinite width."] = 20
-    step_size: Annotated[Fraction, "β."] = 0.5
-    seed: Seed = 0
-
-
-@experiment(
-    "pCN and pCNL as printed and as they should be",
-    scales={  # the paper has no numbers of so small a network, and "paper" is what a GPU makes of it
-        "smoke": Algorithms(num_chains=8, num_samples=50, thin=2, burn_in=50, num_draws=5_000),
-        "laptop": Algorithms(),
-        "colab": Algorithms(num_chains=512, num_samples=1_000, num_draws=3_000_000),
-        "paper": Algorithms(num_chains=4_096, num_samples=2_000, num_draws=30_000_000),
-    },
-    parts="cases",
-)
-def algorithms(config: Algorithms) -> Iterator[Row]:
-    """pCN and pCNL, as printed and as they should be.
+@experiment(SETTINGS["algorithms"], parts="cases")
+def algorithms(
+    cases, num_chains, num_samples, thin, burn_in, num_draws, width, noise_std, dimension, step_size, seed
+) -> Iterator[Row]:
+    """Two algorithms, as printed and as they should be.
 
     Algorithm 1 accepts by the log likelihood, which after repriorisation is that of T(φ), in place of −U(φ).
     Algorithm 2 accepts by p(v | D)/p(u | D), which leaves out that its proposal is not symmetric.
@@ -68,8 +41,19 @@ def algorithms(config: Algorithms) -> Iterator[Row]:
     elsewhere), as chain, posterior and law, each with its standard error: over chains, or of importance
     sampling.
     """
-    for case in config.cases:
-        yield from (_flat(config) if case == "pCNL, U = 0" else _network(config, case))
+    chain = partial(
+        sample,
+        jax.random.key(seed),
+        num_samples=num_samples,
+        thin=thin,
+        burn_in=burn_in,
+        num_chains=num_chains,
+    )
+    for case in cases:
+        if case == "pCNL, U = 0":
+            yield from _flat(chain, dimension, step_size)
+        else:
+            yield from _network(chain, case, width, noise_std, step_size, num_draws, seed)
 
 
 def printed_is_off(algorithm: str) -> Callable[[Rows], Iterator[Finding]]:
@@ -91,42 +75,16 @@ def printed_is_off(algorithm: str) -> Callable[[Rows], Iterator[Finding]]:
     return summary
 
 
-algorithms.claim(
-    "P-A1",
-    where="Algorithm 1",
-    claim="pCN as printed, read literally, accepts by the likelihood of T(φ), which is another target than "
-    "the posterior.",
-    paper="stated to sample the posterior",
-    rule="By the misfit at the data on a network of four units: as printed its mean is too small, and is "
-    "that of the law in which the likelihood counts twice (to a fifth of the difference); accepted by −U it "
-    "is that of the posterior.",
-    errs=True,
-    would_change="Another reading of ℓ, as the ratio of posteriors that the proof in the same paper has: "
-    "with it the algorithm is right.",
-    page="24-errata#fig-two-laws",
-)(printed_is_off("pCN"))
-
-algorithms.claim(
-    "P-A2",
-    where="Algorithm 2",
-    claim="pCNL as printed accepts by a ratio that its proposal does not go with.",
-    paper="stated to sample the posterior",
-    rule="By the mean square of an entry, on a network of four units and at U = 0: as printed it is too "
-    "small, at U = 0 one half (to a fifth of the difference); with the ratio of pCNL it is that of the "
-    "posterior.",
-    errs=True,
-    page="24-errata#fig-rules",
-)(printed_is_off("pCNL"))
+algorithms.claim("P-A1")(printed_is_off("pCN"))
+algorithms.claim("P-A2")(printed_is_off("pCNL"))
 
 
-def _network(config: Algorithms, algorithm: str) -> Iterator[Row]:
+def _network(chain, algorithm, width, noise_std, beta, num_draws, seed) -> Iterator[Row]:
     x = jnp.array([-1.8, -1.2, -0.3, 0.1, 1.0, 1.7])[:, None]
     y = jnp.sin(2 * x) + 0.3 * x
-    bnn = BNN(
-        FCN(1, config.width, bias_std=1.0, rngs=nnx.Rngs(config.seed)), 1, config.noise_std, bias_std=1.0
-    )
-    whole, beta = targets.repriorised(bnn, x, y), config.step_size
-    posterior, law = _exact(config, targets.marginal(bnn, x, y))
+    bnn = BNN(FCN(1, width, bias_std=1.0, rngs=nnx.Rngs(seed)), 1, noise_std, bias_std=1.0)
+    whole = targets.repriorised(bnn, x, y)
+    posterior, law = _exact(targets.marginal(bnn, x, y), num_draws, seed)
     if algorithm == "pCN":
         quantity, function = "misfit", published_potential(whole)
         printed = targets.from_potential(function, whole.template)  # the law that it samples
@@ -142,20 +100,20 @@ def _network(config: Algorithms, algorithm: str) -> Iterator[Row]:
         }
     for acceptance, (sampler, target, known) in chains.items():
         named = {"algorithm": algorithm, "acceptance": acceptance, "target": "network", "quantity": quantity}
-        yield named | _moments(_chain(config, sampler, target, function), posterior[quantity], known)
+        yield named | _moments(_mean(chain, sampler, target, function), posterior[quantity], known)
 
 
-def _flat(config: Algorithms) -> Iterator[Row]:
+def _flat(chain, dimension, beta) -> Iterator[Row]:
     """All of N(0, I): accepted by ½‖u‖² − ½‖v‖², the proposal of pCNL leads to N(0, I/2)."""
-    target = targets.from_potential(lambda u: jnp.zeros(()), jnp.zeros(config.dimension))
-    square, beta = _mean_square(target), config.step_size
+    target = targets.from_potential(lambda u: jnp.zeros(()), jnp.zeros(dimension))
+    square = _mean_square(target)
     chains = {
         "printed": (_printed_pcnl(target, beta), Measure(0.5, 0.0)),
         "right": (samplers.pcnl(target.potential, beta), None),
     }
     for acceptance, (sampler, law) in chains.items():
         named = {"algorithm": "pCNL", "acceptance": acceptance, "target": "U = 0", "quantity": "square"}
-        yield named | _moments(_chain(config, sampler, target, square), Measure(1.0, 0.0), law)
+        yield named | _moments(_mean(chain, sampler, target, square), Measure(1.0, 0.0), law)
 
 
 def _moments(chain: Measure, posterior: Measure, law: Measure | None) -> dict[str, float | None]:
@@ -186,27 +144,18 @@ def _printed_pcnl(target: Target, step_size: float) -> Sampler:
     return Sampler(init, step)
 
 
-def _chain(config: Algorithms, sampler: Sampler, target: Target, function: Collector) -> Measure:
-    draws = sample(
-        jax.random.key(config.seed),
-        sampler,
-        target,
-        num_samples=config.num_samples,
-        thin=config.thin,
-        burn_in=config.burn_in,
-        num_chains=config.num_chains,
-        collect={"value": function},
-    )
+def _mean(chain, sampler: Sampler, target: Target, function: Collector) -> Measure:
+    draws = chain(sampler, target, collect={"value": function})
     return Measure.mean(draws["value"].astype(np.float64).mean(axis=1))
 
 
-def _exact(config: Algorithms, target: targets.NetworkTarget) -> tuple[dict[str, Measure], Measure]:
+def _exact(target, num_draws, seed) -> tuple[dict[str, Measure], Measure]:
     """Means under the posterior, and of the misfit under the law ∝ exp(−½‖φ‖² − Φ(φ)).
 
     Prior draws of the inner parameters are weighted; the readout has its Gaussian law given them, at noise
     variance σ² and σ²/2 (`published_marginal`).
     """
-    variance = config.noise_std**2
+    variance = target.bnn.noise_std**2
     published = published_marginal(target)
 
     def misfit(u, reg):
@@ -221,7 +170,7 @@ def _exact(config: Algorithms, target: targets.NetworkTarget) -> tuple[dict[str,
         square = (inner_product(u, u) + free) / size  # φ_W ~ N(0, I), whatever u is
         return (target.potential(u), published(u), misfit(u, variance), misfit(u, variance / 2), square)
 
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), 1), config.num_draws)
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 1), num_draws)
     found = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=1_000))(keys)
     u, u_published, right, wrong, square = (np.asarray(column, np.float64) for column in found)
     posterior = {"misfit": _weighted(u, right), "square": _weighted(u, square)}

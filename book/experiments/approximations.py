@@ -8,59 +8,30 @@ Gaussians for y: all are judged by the same rule.
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from book.experiments.chain_summaries import LEAST_DRAWS, behind, convergence_summary
-from book.experiments.configuration import Configuration, Count, NonNegative, Positive, Positives
-from book.experiments.experiment import experiment
-from book.experiments.fields import Images, Noise, NumTest, Seed
-from book.experiments.findings import Finding
-from book.experiments.images import images
-from book.experiments.repeats import degrees_of_freedom
 from flax import nnx
 from jaxtyping import Array, Float, Int, Key
 from scipy.special import logsumexp, softmax
+
+from book.experiments.chain_summaries import behind
+from book.experiments.experiment import SETTINGS, experiment
+from book.experiments.findings import Finding
+from book.experiments.images import images
+from book.experiments.repeats import degrees_of_freedom
 from widebnn import metrics, nngp, samplers, targets, vi
-from widebnn._check import at_least
+from widebnn.data import Dataset
+from widebnn.diagnostics import convergence_summary
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
 from widebnn.tables import Results, Row
 from widebnn.tree import normal_like
 
-__all__ = ["Approximations", "Predictions", "approximations"]
-
-
-class Approximations(Configuration):
-    """Images, a network, and how each method approximates its posterior."""
-
-    dataset: Images = "cifar10"
-    num_classes: Annotated[int, "Classes that are seen, 2 to 9; the others are out of distribution."] = 7
-    num_train: Annotated[Count, "Images of all classes; those whose class is seen are observed."] = 360
-    num_test: NumTest = 1_000
-    width: Annotated[Count, "Units d of a hidden layer."] = 512
-    depth: Annotated[Count, "Hidden layers, L."] = 1
-    noise_std: Noise = 0.1
-    num_draws: Annotated[Count, "Draws of functions per method."] = 1_000
-    num_chains: Annotated[Count, "MCMC chains that share the draws."] = 4
-    num_sweeps: Annotated[Count, "Of the unit-wise sampler from one draw to the next."] = 5
-    burn_in: Annotated[NonNegative, "Sweeps before the first draw."] = 100
-    taus: Annotated[Positives, "τ of variational inference, η = τ p/N; η = 1 is added."] = (0.01, 0.1, 10.0)
-    num_epochs: Annotated[Count, "Steps of Adam, each on all images, for VI and the ensemble."] = 600
-    learning_rate: Annotated[Positive, "Of Adam; it falls to zero along a cosine."] = 0.02
-    initial_std: Annotated[Positive, "Where every σ of variational inference starts."] = 0.1
-    num_members: Annotated[Count, "Members of the ensemble."] = 5
-    repeats: Annotated[tuple[NonNegative, ...], "Each has images and seeds of its own."] = (0, 1, 2, 3, 4)
-    seed: Seed = 0
-
-    def check(self):
-        """`num_classes` is 2 to 9 and there are eight draws of each chain."""
-        if not 2 <= self.num_classes < 10:
-            raise ValueError(f"num_classes must be 2 to 9, so that others are unseen; got {self.num_classes}")
-        at_least(LEAST_DRAWS * self.num_chains, num_draws=self.num_draws)
+__all__ = ["Predictions", "approximations"]
 
 
 class Predictions(NamedTuple):
@@ -102,32 +73,28 @@ class Problem(NamedTuple):
     labels_test: Int[np.ndarray, " m_in"]
 
 
-@experiment(
-    "one posterior and everything that approximates it",
-    scales={  # no paper has this comparison, and "paper" is what a GPU makes of it
-        "smoke": Approximations(
-            dataset="digits",
-            num_train=90,
-            num_test=150,
-            width=256,
-            num_draws=60,
-            num_chains=2,
-            burn_in=50,
-            taus=(0.1,),
-            num_epochs=500,
-            num_members=5,
-            repeats=(0,),
-        ),
-        "laptop": Approximations(seed=1),
-        "colab": Approximations(num_train=1_000, num_test=2_000, width=1_024, num_epochs=2_000),
-        "paper": Approximations(
-            num_train=1_500, num_test=5_000, width=2_048, num_epochs=5_000, num_members=10
-        ),
-    },
-    parts="repeats",  # all methods of one are compared with one chain
-)
-def approximations(config: Approximations) -> Iterator[Row]:
-    """Approximate one posterior in every way, and compare with MCMC on the marginal target.
+@experiment(SETTINGS["approximations"], parts="repeats")
+def approximations(
+    dataset,
+    num_classes,
+    num_train,
+    num_test,
+    width,
+    depth,
+    noise_std,
+    num_draws,
+    num_chains,
+    num_sweeps,
+    burn_in,
+    taus,
+    num_epochs,
+    learning_rate,
+    initial_std,
+    num_members,
+    repeats,
+    seed,
+) -> Iterator[Row]:
+    """One posterior and everything that approximates it, compared with MCMC on the marginal target.
 
     Yields
     ------
@@ -136,33 +103,34 @@ def approximations(config: Approximations) -> Iterator[Row]:
     class probabilities of MCMC, root mean square distance from its mean relative to its predictive deviation,
     and the ratio of predictive deviations (all over both kinds of inputs); seconds, compilation included.
     Those of MCMC also have `rhat`, `rhat_high`, `ess_bulk` and `ess_tail` of all means m_s(x), as
-    `book.experiments.convergence_summary` has them.
+    `widebnn.diagnostics.convergence_summary` has them.
     """
-    for repeat in config.repeats:
-        problem = _problem(config, repeat)
-        rng_key = jax.random.fold_in(jax.random.key(config.seed), repeat)
+    for repeat in repeats:
+        data = images(dataset, num_train * (repeat + 1), num_test)
+        part = slice(repeat * num_train, (repeat + 1) * num_train)
+        problem = _problem(data, part, num_classes, width, depth, noise_std, repeat)
+        chains = {
+            "depth": depth,
+            "num_samples": num_draws // num_chains,
+            "num_chains": num_chains,
+            "thin": num_sweeps,
+            "burn_in": burn_in,
+        }
+        fits = {"num_epochs": num_epochs, "learning_rate": learning_rate}
+        temperatures = {f"τ = {tau:g}": float(vi.temperature(tau, len(problem.x), width)) for tau in taus}
+        methods = _methods(chains, fits, temperatures, initial_std, num_draws, num_members)
+        rng_key = jax.random.fold_in(jax.random.key(seed), repeat)
         reference = None
-        for number, (name, method) in enumerate(_methods(config, len(problem.x))):
+        for number, (name, method) in enumerate(methods):
             start = time.perf_counter()
-            found = method(jax.random.fold_in(rng_key, number), problem, config)
+            found = method(jax.random.fold_in(rng_key, number), problem)
             seconds = time.perf_counter() - start
             reference = found if reference is None else reference
             row = {"repeat": repeat, "method": name, **_row(problem, found, reference), "seconds": seconds}
-            yield row | (_agreement(found, config) if method is _mcmc else {})
+            yield row | (_agreement(found, num_chains) if name.startswith("MCMC") else {})
 
 
-@approximations.claim(
-    "X-3",
-    claim="T(φ) with φ ~ N(0, I), and the infinite width, are several times closer to MCMC than VI and "
-    "ensembles are, and ensembles vary too little.",
-    rule="By total variation of class probabilities from those of MCMC. That of the nearest of every VI and "
-    "the ensemble ÷ that of φ ~ N(0, I) decides: it is above 3. Shown are the others; the infinite width ÷ "
-    "φ ~ N(0, I), between a half and two; φ ~ N(0, I) ÷ a second chain, whose distance is the noise of as "
-    "many draws, above 1; and the ensemble's predictive deviation ÷ that of MCMC, below 1. Errors are those "
-    "of repeats, judged by Student's t.",
-    would_change="Fits of VI with more epochs, which were not shown to converge, and other families of q.",
-    page="21-approximations#fig-approximations",
-)
+@approximations.claim("X-3")
 def distances(results: Results) -> Iterator[Finding]:
     rows, degrees = results.rows, degrees_of_freedom(results)
     distance = {name: of.measure("total_variation") for name, of in rows.by("method")}
@@ -182,34 +150,30 @@ def distances(results: Results) -> Iterator[Finding]:
     yield Finding("predictive deviation, deep ensemble ÷ MCMC", spread, below=1, degrees=degrees)
 
 
-Method = Callable[[Key[Array, ""], "Problem", Approximations], Predictions]
+Method = Callable[[Key[Array, ""], Problem], Predictions]
 
 
-def _methods(config: Approximations, num_observations: int) -> Iterator[tuple[str, Method]]:
-    yield "MCMC", _mcmc
-    yield "MCMC again", _mcmc
-    yield "φ ~ N(0, I)", _reparametrised_prior
+def _methods(chains, fits, temperatures, initial_std, num_draws, num_members) -> Iterator[tuple[str, Method]]:
+    yield "MCMC", partial(_mcmc, **chains)
+    yield "MCMC again", partial(_mcmc, **chains)
+    yield "φ ~ N(0, I)", partial(_reparametrised_prior, num_draws=num_draws)
     yield "NNGP", _nngp
-    yield "deep ensemble", _ensemble
-    yield "VI, η = 1", partial(_variational, temperature=1.0)
-    for tau in config.taus:
-        eta = float(vi.temperature(tau, num_observations, config.width))
-        yield f"VI, τ = {tau:g}", partial(_variational, temperature=eta)
+    yield "deep ensemble", partial(_ensemble, num_members=num_members, **fits)
+    for name, eta in ({"η = 1": 1.0} | temperatures).items():
+        options = {"temperature": eta, "initial_std": initial_std, "num_draws": num_draws}
+        yield f"VI, {name}", partial(_variational, **options, **fits)
 
 
-def _problem(config: Approximations, repeat: int) -> Problem:
-    """The repeat-th part of the training images."""
-    n, k = config.num_train, config.num_classes
-    data = images(config.dataset, n * (repeat + 1), config.num_test)
+def _problem(data: Dataset, part: slice, k: int, width, depth, noise_std, seed) -> Problem:
+    """A network that observes images of k classes, among this part of those to fit."""
     assert data.labels_train is not None and data.labels_test is not None
-    part = slice(repeat * n, (repeat + 1) * n)
     labels = data.labels_train[part]
     x, labels = data.x_train[part][labels < k], labels[labels < k]
     y = np.eye(k, dtype=x.dtype)[labels] - np.asarray(1 / k, x.dtype)
     inside = data.labels_test < k
     x_test = np.concatenate([data.x_test[inside], data.x_test[~inside]])
-    features = FCN(x.shape[1], config.width, depth=config.depth, rngs=nnx.Rngs(repeat))
-    return Problem(BNN(features, k, config.noise_std), x, y, x_test, data.labels_test[inside])
+    features = FCN(x.shape[1], width, depth=depth, rngs=nnx.Rngs(seed))
+    return Problem(BNN(features, k, noise_std), x, y, x_test, data.labels_test[inside])
 
 
 def _row(problem: Problem, found: Predictions, reference: Predictions) -> dict[str, float]:
@@ -232,34 +196,31 @@ def _row(problem: Problem, found: Predictions, reference: Predictions) -> dict[s
     return {name: float(value) for name, value in values.items()}
 
 
-def _agreement(found: Predictions, config: Approximations) -> dict[str, float | None]:
+def _agreement(found: Predictions, num_chains: int) -> dict[str, float | None]:
     """Of the chains behind draws that lie one chain after another."""
-    summary = convergence_summary(found.mean.reshape(config.num_chains, -1, *found.mean.shape[1:]))
+    summary = convergence_summary(found.mean.reshape(num_chains, -1, *found.mean.shape[1:]))
     return {name: summary[name] for name in ("rhat", "rhat_high", "ess_bulk", "ess_tail")}
 
 
-def _mcmc(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> Predictions:
+def _mcmc(rng_key: Key[Array, ""], problem: Problem, depth: int, **chains) -> Predictions:
     """The unit-wise sampler on the rotated marginal target; the readout is integrated out."""
     target = targets.rotated(targets.marginal(problem.bnn, problem.x, problem.y))
     sampler = samplers.unitwise(target)
-    if config.depth > 1:
+    if depth > 1:
         below = samplers.function_space_hmc(target.potential, step_size=0.1, num_steps=4)
         sampler = samplers.alternate(sampler, below)
     draws = sample(
         rng_key,
         sampler,
         target,
-        num_samples=config.num_draws // config.num_chains,
-        num_chains=config.num_chains,
-        thin=config.num_sweeps,
-        burn_in=config.burn_in,
         collect={"predictions": _given_inner(target, problem)},
         progress=False,
+        **chains,
     )
     return _unpacked(draws["predictions"].reshape(-1, *draws["predictions"].shape[2:]))
 
 
-def _reparametrised_prior(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> Predictions:
+def _reparametrised_prior(rng_key: Key[Array, ""], problem: Problem, num_draws: int) -> Predictions:
     """f_{T(φ)}, φ ~ N(0, I): inner weights from the prior, the readout's posterior given them."""
     target = targets.rotated(targets.marginal(problem.bnn, problem.x, problem.y))
     predict = _given_inner(target, problem)
@@ -268,7 +229,7 @@ def _reparametrised_prior(rng_key: Key[Array, ""], problem: Problem, config: App
         prior_key, key = jax.random.split(key)
         return predict(target.draw_prior(prior_key), key)
 
-    draws = jax.jit(lambda keys: jax.lax.map(draw, keys))(jax.random.split(rng_key, config.num_draws))
+    draws = jax.jit(lambda keys: jax.lax.map(draw, keys))(jax.random.split(rng_key, num_draws))
     return _unpacked(np.asarray(draws))
 
 
@@ -289,7 +250,7 @@ def _unpacked(moments: Float[np.ndarray, "draw n k_and_1"]) -> Predictions:
     return Predictions(moments[:, :, :-1], moments[:, :, -1])
 
 
-def _nngp(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> Predictions:
+def _nngp(rng_key: Key[Array, ""], problem: Problem) -> Predictions:
     """The posterior of the network's limit, exactly."""
 
     @jax.jit
@@ -302,10 +263,12 @@ def _nngp(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> 
     return Predictions(np.asarray(mean)[None], np.asarray(variance)[None])
 
 
-def _ensemble(rng_key: Key[Array, ""], problem: Problem, config: Approximations) -> Predictions:
+def _ensemble(
+    rng_key: Key[Array, ""], problem: Problem, num_members: int, num_epochs: int, learning_rate: float
+) -> Predictions:
     """Maxima of the posterior density of θ from different starts (Lakshminarayanan et al. 2017)."""
     target = targets.standard(problem.bnn, problem.x, problem.y)
-    optimiser = _optimiser(config)
+    optimiser = _optimiser(learning_rate, num_epochs)
 
     def train(key):
         def step(carry, _):
@@ -315,15 +278,15 @@ def _ensemble(rng_key: Key[Array, ""], problem: Problem, config: Approximations)
             return (jax.tree.map(jnp.add, theta, updates), state), None
 
         start = normal_like(key, target.template)
-        (theta, _), _ = jax.lax.scan(step, (start, optimiser.init(start)), length=config.num_epochs)
+        (theta, _), _ = jax.lax.scan(step, (start, optimiser.init(start)), length=num_epochs)
         return problem.bnn(theta, problem.x_test)
 
-    keys = jax.random.split(rng_key, config.num_members)
+    keys = jax.random.split(rng_key, num_members)
     return _of_functions(jax.jit(lambda keys: jax.lax.map(train, keys))(keys), problem)
 
 
 def _variational(
-    rng_key: Key[Array, ""], problem: Problem, config: Approximations, temperature: float
+    rng_key: Key[Array, ""], problem: Problem, temperature, initial_std, num_draws, num_epochs, learning_rate
 ) -> Predictions:
     """The mean-field Gaussian of the same weights θ, whose prior is N(0, 1)."""
     fit_key, draw_key = jax.random.split(rng_key)
@@ -333,15 +296,15 @@ def _variational(
         problem.x,
         problem.y,
         vi.gaussian(problem.bnn.noise_std),
-        _optimiser(config),
-        num_epochs=config.num_epochs,
+        _optimiser(learning_rate, num_epochs),
+        num_epochs=num_epochs,
         batch_size=len(problem.x),
         temperature=temperature,
         prior_variance=1,
-        initial_std=config.initial_std,
+        initial_std=initial_std,
         progress=False,
     )
-    keys = jax.random.split(draw_key, config.num_draws)
+    keys = jax.random.split(draw_key, num_draws)
     return _of_functions(_functions(problem.bnn, fitted.posterior, problem.x_test, keys), problem)
 
 
@@ -351,8 +314,8 @@ def _functions(bnn: BNN, q: vi.MeanField, x: Float[Array, "n d_in"], keys: Key[A
     return jax.lax.map(lambda key: bnn(q.draw(key), x), keys)
 
 
-def _optimiser(config: Approximations) -> optax.GradientTransformation:
-    return optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.num_epochs))
+def _optimiser(learning_rate: float, num_epochs: int) -> optax.GradientTransformation:
+    return optax.adam(optax.cosine_decay_schedule(learning_rate, num_epochs))
 
 
 def _of_functions(functions: Float[Array, "draw n k"], problem: Problem) -> Predictions:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, PyTree
 from scipy.optimize import minimize
+
 from widebnn import vi
 from widebnn._check import at_least
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key
+
 from widebnn.samplers import Tuned, tuned
 from widebnn.samplers._base import AnySampler
 from widebnn.sampling import Draws

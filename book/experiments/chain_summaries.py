@@ -6,8 +6,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from book.experiments.findings import Chains
 from jaxtyping import Float
+
+from book.experiments.findings import Chains
 from widebnn._check import at_least
 from widebnn.diagnostics import LEAST_RESOLVED, bulk_and_tail, effective_sample_size, principal_components
 from widebnn.estimates import mean_and_mcse

@@ -1,56 +1,41 @@
 """Without cooling the best mean-field q is the prior, in the limit (Huix et al. 2022, §2)."""
 
 from collections.abc import Iterator
-from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from book.experiments.ascent import curve, maximise
-from book.experiments.configuration import Configuration, Count
-from book.experiments.experiment import experiment
-from book.experiments.fields import Losses, PriorVariance, Scalings, Seed, Widths
-from book.experiments.findings import Finding
-from book.experiments.repeats import degrees_of_freedom
 from flax import nnx
 from jaxtyping import Array, Float
+
+from book.experiments.ascent import curve, maximise
+from book.experiments.experiment import SETTINGS, experiment
+from book.experiments.findings import Finding
+from book.experiments.repeats import degrees_of_freedom
 from widebnn import data, vi
 from widebnn.tables import Results, Row
 from widebnn.vi.models import SCALINGS
 
-__all__ = ["Collapse", "collapse"]
+__all__ = ["collapse"]
 
 
-class Collapse(Configuration):
-    """Fits over width at η = 1: the square loss on a curve, the cross-entropy on digits."""
+@experiment(SETTINGS["collapse"], parts=("losses", "scalings", "widths"))
+def collapse(
+    losses,
+    scalings,
+    widths,
+    num_points,
+    num_digits,
+    prior_variance,
+    num_steps,
+    num_samples,
+    num_repeats,
+    seed,
+) -> Iterator[Row]:
+    """The best q of a plain ELBO over width.
 
-    losses: Losses = ("square", "cross-entropy")
-    scalings: Scalings = ("mean-field", "ntk")
-    widths: Widths = (16, 64, 256, 1_024, 4_096)
-    num_points: Annotated[Count, "Observations of the curve."] = 20
-    num_digits: Annotated[Count, "Observations of the digits."] = 100
-    prior_variance: PriorVariance = 1 / 5
-    num_steps: Annotated[Count, "Steps of Bayes by Backprop, for the cross-entropy alone."] = 1_000
-    num_samples: Annotated[Count, "Draws per step."] = 8
-    num_repeats: Annotated[Count, "Fits by Bayes by Backprop, each from a seed of its own."] = 5
-    seed: Seed = 0
-
-
-@experiment(
-    "the best q of a plain ELBO over width",
-    scales={  # the paper has a proposition and no numbers, those of "paper" are ours
-        "smoke": Collapse(widths=(16, 128, 1_024), num_steps=100, num_samples=2, num_repeats=1),
-        "laptop": Collapse(seed=1),
-        "colab": Collapse(widths=(16, 64, 256, 1_024, 4_096, 16_384), num_steps=4_000, num_samples=32),
-        "paper": Collapse(
-            widths=(16, 64, 256, 1_024, 4_096, 16_384, 65_536), num_steps=10_000, num_samples=32
-        ),
-    },
-    parts=("losses", "scalings", "widths"),
-)
-def collapse(config: Collapse) -> Iterator[Row]:
-    """KL(q* ‖ P₀) over width, and what is left of the predictions.
+    KL(q* ‖ P₀) over width, and what is left of the predictions.
 
     The square loss has its ELBO in closed form and is maximised by L-BFGS, once; the cross-entropy is fitted
     by Bayes by Backprop, full batches. Both start at the prior's deviations, with small means.
@@ -61,29 +46,21 @@ def collapse(config: Collapse) -> Iterator[Row]:
     readout's means move, and None where that has no closed form; output_rms, the root mean square of E f over
     observations; output_std, that of the deviation of f, and prior_std, what that is under the prior.
     """
-    for loss in config.losses:
+    for loss in losses:
         is_square = loss == "square"
-        for scaling in config.scalings:
-            for width in config.widths:
-                for repeat in range(1 if is_square else config.num_repeats):
-                    seed = config.seed + repeat
+        for scaling in scalings:
+            for width in widths:
+                for repeat in range(1 if is_square else num_repeats):
                     with jax.enable_x64(is_square):
-                        row = (_square if is_square else _cross_entropy)(config, scaling, width, seed)
+                        if is_square:
+                            row = _square(scaling, width, num_points, prior_variance, seed)
+                        else:
+                            options = num_digits, prior_variance, num_steps, num_samples
+                            row = _cross_entropy(scaling, width, *options, seed + repeat)
                     yield {"loss": loss, "scaling": scaling, "width": width, "repeat": repeat} | row
 
 
-@collapse.claim(
-    "V-P2",
-    where="Proposition in Section 2",
-    claim="Without cooling the best q tends to the prior as N grows, for the square loss and the cross-"
-    "entropy.",
-    paper="KL → 0, without a rate",
-    rule="For both losses the divergence and the mean outputs are at the widest network below a tenth of "
-    "those at the narrowest. Scaling 1/N. The square loss has its ELBO in closed form, so that its maximum "
-    "has no error; errors of the cross-entropy are those of fits from seeds of their own, judged by "
-    "Student's t.",
-    page="18-plain-elbo#fig-collapse",
-)
+@collapse.claim("V-P2")
 def tends_to_the_prior(results: Results) -> Iterator[Finding]:
     degrees = degrees_of_freedom(results)
     for loss, fits in results.rows.where(scaling="mean-field").by("loss"):
@@ -93,23 +70,25 @@ def tends_to_the_prior(results: Results) -> Iterator[Finding]:
             yield Finding(what, found[-1] / found[0], below=0.1, degrees=degrees)
 
 
-def _square(config: Collapse, scaling: str, width: int, seed: int) -> Row:
-    x, y = curve(config.num_points)
-    options = {"prior_variance": config.prior_variance, "scaling": scaling}
+def _square(scaling, width, num_points, prior_variance, seed) -> Row:
+    x, y = curve(num_points)
+    options = {"prior_variance": prior_variance, "scaling": scaling}
     model = vi.TwoLayer(x.shape[1], width, 1, scaling=scaling, rngs=nnx.Rngs(seed))
     weights = vi.network(model, x, jax.random.key(0)).weights
     weights = jax.tree.map(lambda w: jnp.asarray(w, x.dtype), weights)
-    start = vi.mean_field(weights, config.prior_variance**0.5)
+    start = vi.mean_field(weights, prior_variance**0.5)
     q, _ = maximise(lambda q: vi.square_elbo(q, x, y, **options).value, start)
-    return _row(config, q, x, scaling) | {"predicted": _predicted(config, x, 2 * y, scaling, width, 2.0)}
+    return _row(prior_variance, q, x, scaling) | {
+        "predicted": _predicted(prior_variance, x, 2 * y, scaling, width, 2.0)
+    }
 
 
-def _cross_entropy(config: Collapse, scaling: str, width: int, seed: int) -> Row:
-    dataset = data.digits(config.num_digits, 1)
-    x, labels, n = (jnp.asarray(dataset.x_train), jnp.asarray(dataset.labels_train), config.num_digits)
+def _cross_entropy(scaling, width, num_digits, prior_variance, num_steps, num_samples, seed) -> Row:
+    dataset = data.digits(num_digits, 1)
+    x, labels, n = (jnp.asarray(dataset.x_train), jnp.asarray(dataset.labels_train), num_digits)
     # One step of this size takes means to where the gradient vanishes, by the curvature 1/v of the KL
     # divergence; steps that fall as 1/t then make the mean over all draws so far.
-    optimiser = optax.sgd(lambda step: n * config.prior_variance / (1 + step))
+    optimiser = optax.sgd(lambda step: n * prior_variance / (1 + step))
     fitted = vi.fit(
         jax.random.key(seed),
         vi.TwoLayer(x.shape[1], width, 10, scaling=scaling, rngs=nnx.Rngs(seed)),
@@ -117,23 +96,25 @@ def _cross_entropy(config: Collapse, scaling: str, width: int, seed: int) -> Row
         labels,
         vi.cross_entropy,
         optimiser,
-        num_epochs=config.num_steps,
+        num_epochs=num_steps,
         batch_size=n,
-        prior_variance=config.prior_variance,
-        initial_std=config.prior_variance**0.5,
-        num_samples=config.num_samples,
-        antithetic=config.num_samples % 2 == 0,
+        prior_variance=prior_variance,
+        initial_std=prior_variance**0.5,
+        num_samples=num_samples,
+        antithetic=num_samples % 2 == 0,
         local=True,
         progress=False,
     )
     residual = jax.nn.one_hot(labels, 10) - 0.1
     # in the other scaling the outputs are of order one, and the softmax is no longer that of zero
-    predicted = _predicted(config, x, residual, scaling, width, 0.0) if scaling == "mean-field" else None
-    return _row(config, fitted.posterior, x, scaling) | {"predicted": predicted}
+    predicted = (
+        _predicted(prior_variance, x, residual, scaling, width, 0.0) if scaling == "mean-field" else None
+    )
+    return _row(prior_variance, fitted.posterior, x, scaling) | {"predicted": predicted}
 
 
 def _predicted(
-    config: Collapse,
+    v: float,
     x: Float[Array | np.ndarray, "n d_in"],
     gradient: Float[Array | np.ndarray, "n d_out"],
     scaling: str,
@@ -146,18 +127,18 @@ def _predicted(
     gradient. With means α of the readout, E f = cNαr, and Σ_i g_i E f_i − ½ h Σ_i (E f_i)² − Nα²/(2v) is
     greatest at α = c Σ_i g_i r_i / (h c² N Σ_i r_i² + 1/v), where KL = Nα²/(2v).
     """
-    v, scale = config.prior_variance, SCALINGS[scaling](width)
+    scale = SCALINGS[scaling](width)
     r = jnp.sqrt(v / (2 * jnp.pi)) * jnp.linalg.norm(x, axis=1)
     alpha = scale * (r @ gradient) / (curvature * scale**2 * width * jnp.sum(r**2) + 1 / v)
     return float(width * jnp.sum(alpha**2) / (2 * v))
 
 
-def _row(config: Collapse, q: vi.MeanField, x: Float[Array | np.ndarray, "n d_in"], scaling: str) -> Row:
-    prior = vi.mean_field(jax.tree.map(jnp.zeros_like, q.mean), config.prior_variance**0.5)
+def _row(prior_variance, q: vi.MeanField, x: Float[Array | np.ndarray, "n d_in"], scaling: str) -> Row:
+    prior = vi.mean_field(jax.tree.map(jnp.zeros_like, q.mean), prior_variance**0.5)
     mean, variance = vi.output_moments(q, x, scaling=scaling)
     of_prior = vi.output_moments(prior, x, scaling=scaling)
     return {
-        "kl_divergence": float(vi.kl_divergence(q, config.prior_variance)),
+        "kl_divergence": float(vi.kl_divergence(q, prior_variance)),
         "output_rms": float(np.sqrt(np.mean(np.square(mean)))),
         "output_std": float(np.sqrt(np.mean(variance))),
         "prior_std": float(np.sqrt(np.mean(of_prior.variance))),

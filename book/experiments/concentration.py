@@ -2,55 +2,31 @@
 
 import math
 from collections.abc import Iterator
-from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
+
 from book.experiments.ascent import random_posterior
-from book.experiments.configuration import Configuration, Count, Counts, Several
-from book.experiments.experiment import experiment
-from book.experiments.fields import PriorVariance, Seed
+from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.trends import exponent
-from flax import nnx
 from widebnn import data, vi
-from widebnn._check import proper_fraction
 from widebnn.tables import Measure, Results, Row
 
-__all__ = ["Concentration", "concentration"]
+__all__ = ["concentration"]
 
 
 COIN = (2,), (0.4,)
 """p and δ at which tosses of a fair coin keep the bound, and would not with 1/δ in the place of 2/δ."""
 
 
-class Concentration(Configuration):
-    """F̃/p at one ν over p images drawn from all 1,797 digits, with replacement.
+@experiment(SETTINGS["concentration"])
+def concentration(num_train, deltas, num_replicates, width, prior_variance, seed) -> Iterator[Row]:
+    """The limit functional over samples of the data.
 
-    F̃ is the ELBO with the prediction averaged inside the loss, ν the distribution of the neurons' variational
-    parameters.
-    """
-
-    num_train: Annotated[Counts, "Several p."] = (16, 64, 256, 1_024, 4_096)
-    deltas: Annotated[tuple[float, ...], proper_fraction, "δ."] = (0.5, 0.1, 0.01)
-    num_replicates: Annotated[Several, "Independent samples of p images."] = 10_000
-    width: Annotated[Count, "Neurons of ν, whose means are drawn from N(0, 1)."] = 16
-    prior_variance: Annotated[PriorVariance, "v; all deviations are √v."] = 1 / 5
-    seed: Seed = 0
-
-
-@experiment(
-    "the limit functional over samples of the data",
-    scales={  # the paper proves and does not measure
-        "smoke": Concentration(num_train=(16, 64, 256, 1_024), num_replicates=1_000),
-        "laptop": Concentration(),
-        "colab": Concentration(num_train=(16, 64, 256, 1_024, 4_096, 16_384), num_replicates=100_000),
-        "paper": Concentration(num_train=(16, 64, 256, 1_024, 4_096, 16_384, 65_536), num_replicates=100_000),
-    },
-)
-def concentration(config: Concentration) -> Iterator[Row]:
-    """Hoeffding's bound M_G √(log(2/δ)/(2p)) on |F^p_τ(ν) − R_τ(ν)|, where the paper has log(δ/2).
+    Hoeffding's bound M_G √(log(2/δ)/(2p)) on |F^p_τ(ν) − R_τ(ν)|, where the paper has log(δ/2).
 
     F^p_τ is F̃/p and R_τ its mean over the population. KL terms cancel: what is left is a mean of p losses
     G̃(ν; (x, y)) = ℓ(E f(x), y) less that over the population, here all digits, so that M_G, the largest loss
@@ -64,19 +40,19 @@ def concentration(config: Concentration) -> Iterator[Row]:
     it in the place of 2/δ.
     Losses of a coin are 0 or 1: none with that largest loss vary more.
     """
-    rng = np.random.default_rng(config.seed)  # one stream, so that there are no parts
+    rng = np.random.default_rng(seed)  # one stream, so that there are no parts
     populations = {
-        "digits": (_losses(config), config.num_train, config.deltas),
+        "digits": (_losses(width, prior_variance, seed), num_train, deltas),
         "coin": (np.array([0.0, 1.0]), *COIN),
     }
-    for name, (losses, sizes, deltas) in populations.items():
+    for name, (losses, sizes, at) in populations.items():
         for p in sizes:
-            yield from ({"losses": name} | row for row in _deviations(config, rng, losses, p, deltas))
+            yield from ({"losses": name} | row for row in _deviations(rng, num_replicates, losses, p, at))
 
 
-def _deviations(config: Concentration, rng, losses: np.ndarray, p: int, deltas) -> Iterator[Row]:
+def _deviations(rng, num_replicates, losses: np.ndarray, p: int, deltas) -> Iterator[Row]:
     """Of the mean of p losses from that of all, against the bound at each δ."""
-    means = np.array([losses[rng.integers(len(losses), size=p)].mean() for _ in range(config.num_replicates)])
+    means = np.array([losses[rng.integers(len(losses), size=p)].mean() for _ in range(num_replicates)])
     difference = means - losses.mean()
     rms = np.sqrt(np.mean(difference**2))
     for delta in deltas:
@@ -85,7 +61,7 @@ def _deviations(config: Concentration, rng, losses: np.ndarray, p: int, deltas) 
             "num_train": p,
             "delta": delta,
             "rms": float(rms),
-            "rms_error": float(np.std(difference**2) / (2 * rms * np.sqrt(config.num_replicates))),
+            "rms_error": float(np.std(difference**2) / (2 * rms * np.sqrt(num_replicates))),
             "std": float(losses.std()),
             "bound": float(bound),
             "quantile": float(np.quantile(np.abs(difference), 1 - delta)),
@@ -94,18 +70,7 @@ def _deviations(config: Concentration, rng, losses: np.ndarray, p: int, deltas) 
         }
 
 
-@concentration.claim(
-    "V-C",
-    where="Equation (27)",
-    claim="The mean of p losses is within M√(log(2/δ)/(2p)) of its expectation; log(δ/2) is printed.",
-    paper="log(δ/2) under the root",
-    rule="The corrected bound is exceeded by a share below δ at all p, and the deviation falls as one over "
-    "√p (exponent within a tenth of −½). Of losses that are 0 or 1, at p = 2, a share above δ = 0.4 is "
-    "beyond what 1/δ makes of the bound, so that the 2 is needed. The printed root, of a negative number, "
-    "has no real value.",
-    errs=True,
-    page="18-plain-elbo#fig-hoeffding",
-)
+@concentration.claim("V-C")
 def keeps_the_corrected_bound(results: Results) -> Iterator[Finding]:
     replicates = results.settings["num_replicates"]
     digits, coin = (results.rows.where(losses=name) for name in ("digits", "coin"))
@@ -126,12 +91,12 @@ def keeps_the_corrected_bound(results: Results) -> Iterator[Finding]:
     yield Finding("exponent of the deviation in p", slope, above=-0.6, below=-0.4)
 
 
-def _losses(config: Concentration) -> np.ndarray:
+def _losses(width, prior_variance, seed) -> np.ndarray:
     """ℓ(E f(x), y) of all digits at one ν."""
     dataset = data.digits(1_796, 1)
     x = jnp.asarray(np.concatenate([dataset.x_train, dataset.x_test]))
     labels = jnp.asarray(np.concatenate([dataset.y_train, dataset.y_test]).argmax(axis=1))
-    key = jax.random.key(config.seed)
-    net = vi.network(vi.TwoLayer(x.shape[1], config.width, 10, rngs=nnx.Rngs(0)), x, key)
-    q = random_posterior(key, net, 1.0, config.prior_variance)
+    key = jax.random.key(seed)
+    net = vi.network(vi.TwoLayer(x.shape[1], width, 10, rngs=nnx.Rngs(0)), x, key)
+    q = random_posterior(key, net, 1.0, prior_variance)
     return np.asarray(vi.cross_entropy(vi.output_moments(q, x).mean, labels), np.float64)

@@ -1,7 +1,6 @@
 """An experiment: a plain function from settings to rows, its settings by scale, and findings for claims."""
 
 import contextlib
-import dataclasses
 import functools
 import inspect
 import itertools
@@ -16,17 +15,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import yaml
+from tqdm.auto import tqdm
+
 import widebnn as wb
 from book.experiments.findings import Finding
 from book.experiments.images import SOURCES
-from tqdm.auto import tqdm
 from widebnn._check import one_of
 from widebnn._interrupts import raised_at_once
 from widebnn.scale import SCALES
 from widebnn.tables import Results, Row, Rows, read
 from widebnn.tables._results import FORMAT, digest
 
-__all__ = ["Experiment", "Settings", "experiment"]
+__all__ = ["SETTINGS", "Experiment", "Settings", "experiment"]
 
 Settings = dict[str, Any]
 Observed = Iterable[tuple[str, int]]
@@ -47,7 +48,7 @@ class Experiment:
     title
         What it looks at: the first line of its docstring.
     scales
-        By scale, what differs from the defaults.
+        By scale, the settings.
     findings
         By the id of a claim, the function from results to what they say of it.
     """
@@ -55,23 +56,20 @@ class Experiment:
     def __init__(
         self,
         function: Callable[..., Iterable[Row]],
-        scales: Mapping[str, Settings],
+        settings: Mapping[str, Settings],
         parts: tuple[str | tuple[str, ...], ...],
-        defaults: Settings,
         observes: Callable[[Settings], Observed],
     ):
         functools.update_wrapper(self, function)
-        self.name, self.scales, self.observes = (function.__name__, dict(scales), observes)
+        self.name, self.observes = function.__name__, observes
         self.title = inspect.getdoc(function).partition("\n")[0].rstrip(".")  # type: ignore[union-attr]
         self.findings: dict[str, Callable[[Results], list[Finding]]] = {}
-        self._function, self._axes = (function, [(a,) if isinstance(a, str) else a for a in parts])
-        named = inspect.signature(function).parameters.values()
-        self._defaults = defaults | {p.name: p.default for p in named if p.default is not p.empty}
-        for scale in scales:
-            one_of(SCALES, scale=scale)
-            self.settings(scale)
-        for name in itertools.chain.from_iterable(self._axes):
-            one_of(self._defaults, parts=name)
+        self._function, self._axes = function, [(a,) if isinstance(a, str) else a for a in parts]
+        found = _tuples(settings)
+        defaults = found.pop("defaults")
+        for name in itertools.chain(*found.values(), *self._axes):
+            one_of(defaults, setting=name)
+        self.scales = {one_of(SCALES, scale=scale): defaults | found[scale] for scale in found}
 
     def __call__(self, **settings: Any) -> Iterator[Row]:
         return iter(self._function(**settings))
@@ -84,10 +82,10 @@ class Experiment:
         ValueError
             If there is no such scale or setting; the message names those that there are.
         """
-        changes = self.scales[one_of(self.scales, scale=scale)] | changes
+        settings = self.scales[one_of(self.scales, scale=scale)]
         for name in changes:
-            one_of(self._defaults, setting=name)
-        return self._defaults | changes
+            one_of(settings, setting=name)
+        return settings | changes
 
     def parts(self, settings: Settings) -> list[Settings]:
         """Settings whose rows together are those of `settings`, in some order."""
@@ -224,34 +222,44 @@ class Experiment:
 
 
 def experiment(
-    scales: Mapping[str, Settings],
+    settings: Mapping[str, Settings],
     *,
     parts: str | tuple[str | tuple[str, ...], ...] = (),
-    defaults: Settings | None = None,
     observes: Callable[[Settings], Observed] = dataset_of,
 ) -> Callable[[Callable[..., Iterable[Row]]], Experiment]:
     """Make an experiment of a function that takes settings as keywords and yields rows.
 
     Parameters
     ----------
-    scales
-        By scale, what differs from the defaults of the function.
+    settings
+        Of the function, as in `settings.yml`: "defaults", and for each scale what differs from them.
     parts
         Settings whose entries are independent of one another: a run is stored in one part for each
         combination of them, the first outermost. Settings that go together stand in one tuple.
-    defaults
-        Of settings that the function takes as ``**rest``, since it shares them with others.
     observes
         From settings to names of data sets with the number of records: data are looked for before a run
         begins.
     """
     axes = (parts,) if isinstance(parts, str) else parts
-    return lambda function: Experiment(function, scales, axes, defaults or {}, observes)
+    return lambda function: Experiment(function, settings, axes, observes)
+
+
+def _tuples(value: Any) -> Any:
+    """Lists of YAML as tuples, which no experiment can change."""
+    if isinstance(value, dict):
+        return {name: _tuples(one) for name, one in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+
+
+SETTINGS: dict[str, dict[str, Settings]] = yaml.safe_load(
+    Path(__file__).with_name("settings.yml").read_text()
+)
+"""By experiment."""
 
 
 def plain(value: Any) -> Any:
     """What JSON makes of it."""
-    return json.loads(json.dumps(value, default=lambda one: dataclasses.asdict(one)))
+    return json.loads(json.dumps(value))
 
 
 def checked(folder: str | os.PathLike) -> Path:

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 from scipy.stats import norm, t
+
 from widebnn.tables import Measure
 from widebnn.tables._measure import measured
 

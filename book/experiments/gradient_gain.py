@@ -1,84 +1,50 @@
 """Whether a gradient pays: effective samples of pCN and of pCNL, per step and per second."""
 
 from collections.abc import Iterator
-from typing import Annotated
 
 import jax
 import numpy as np
+
 from book.experiments.chain_summaries import (
-    LEAST_DRAWS,
     behind,
-    convergence_summary,
     finite,
     is_resolved,
     pooled_ess_per_draw,
 )
-from book.experiments.configuration import Configuration, Count, Positive, Several
 from book.experiments.efficiency import METHODS
-from book.experiments.experiment import experiment
-from book.experiments.fields import Images, Noise, NumProjections, NumTrain, Seed, Thin
+from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.posterior import SAMPLERS, one_layer
 from book.experiments.step_times import median_error, step_times
 from widebnn import samplers
-from widebnn._check import at_least
-from widebnn.diagnostics import random_projections
+from widebnn.diagnostics import convergence_summary, random_projections
 from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row
 
-__all__ = ["GradientGain", "gradient_gain"]
+__all__ = ["gradient_gain"]
 
 COMPARED = ("pCN", "pCNL")
 
 
-class GradientGain(Configuration):
-    """One network, and how long chains are at a common β and at a β that is tuned."""
-
-    dataset: Images = "cifar10"
-    num_train: NumTrain = 256
-    width: Annotated[Count, "Units of the hidden layer."] = 8_192
-    step_size: Annotated[Positive, "β of both samplers, where they have a common one."] = 0.2
-    num_steps: Annotated[Count, "Of each chain at the common β."] = 3_000
-    num_tuned_steps: Annotated[Count, "Of each chain at a tuned β, after as many that tune it."] = 500
-    burn_in: Annotated[Count, "HMC proposals that lead to the posterior."] = 100
-    num_chains: Annotated[Several, "Chains, all from the posterior."] = 10
-    thin: Thin = 10
-    num_projections: NumProjections = 100
-    num_rounds: Annotated[Several, "Of timings, in each of which both samplers are timed once."] = 15
-    timed_seconds: Annotated[Positive, "Of one timing, about."] = 1.0
-    noise_std: Noise = 0.1
-    seed: Seed = 0
-
-    def check(self):
-        """A chain has eight draws or more."""
-        at_least(LEAST_DRAWS * self.thin, num_steps=self.num_steps)
-        at_least(LEAST_DRAWS * self.thin, num_tuned_steps=self.num_tuned_steps)
-
-
-@experiment(
-    "effective samples per second of pCN and of pCNL",
-    scales={
-        "smoke": GradientGain(
-            dataset="digits",
-            num_train=8,
-            width=64,
-            num_steps=400,
-            num_tuned_steps=200,
-            burn_in=50,
-            num_chains=3,
-            thin=2,
-            num_projections=10,
-            num_rounds=3,
-            timed_seconds=0.02,
-        ),
-        "laptop": GradientGain(num_train=128, seed=1),
-        "colab": GradientGain(),
-        "paper": GradientGain(num_steps=1_000_000, num_tuned_steps=100_000, thin=25),
-    },
-)
-def gradient_gain(config: GradientGain) -> Iterator[Row]:
-    """What the gradients of pCNL are worth in the posterior of a network with one hidden layer.
+@experiment(SETTINGS["gradient_gain"])
+def gradient_gain(
+    dataset,
+    num_train,
+    width,
+    step_size,
+    num_steps,
+    num_tuned_steps,
+    burn_in,
+    num_chains,
+    thin,
+    num_projections,
+    num_rounds,
+    timed_seconds,
+    noise_std,
+    seed,
+) -> Iterator[Row]:
+    """Effective samples per second of pCN and of pCNL, in a network with one hidden layer.
 
     Chains run on the rotated marginal target, at a common β and at one that each sampler is tuned to: as for
     `efficiency`, to an acceptance of 0.25 for pCN and of 0.6 for pCNL. Effective samples are those of random
@@ -93,36 +59,36 @@ def gradient_gain(config: GradientGain) -> Iterator[Row]:
     over rounds; relative_time, the median over rounds of the time relative to that of pCN in the same round,
     and its standard error.
     """
-    dataset = images(config.dataset, config.num_train, num_test=1)
-    posterior = one_layer(dataset, config.width, config.noise_std, config.seed)
-    projection_key, start_key, rng_key = jax.random.split(jax.random.key(config.seed), 3)
+    dataset = images(dataset, num_train, num_test=1)
+    posterior = one_layer(dataset, width, noise_std, seed)
+    projection_key, start_key, rng_key = jax.random.split(jax.random.key(seed), 3)
     rotated = posterior.rotated
-    project = random_projections(projection_key, rotated.template, num=config.num_projections)
-    start = posterior.equilibrium(start_key, config.burn_in, config.num_chains).position
-    common = {name: SAMPLERS[name](posterior, config.step_size) for name in COMPARED}
+    project = random_projections(projection_key, rotated.template, num=num_projections)
+    start = posterior.equilibrium(start_key, burn_in, num_chains).position
+    common = {name: SAMPLERS[name](posterior, step_size) for name in COMPARED}
     rows = []
     for name in COMPARED:
-        for sampler, num_steps in (
-            (common[name], config.num_steps),
-            (METHODS[name].make(rotated), config.num_tuned_steps),
+        for sampler, steps in (
+            (common[name], num_steps),
+            (METHODS[name].make(rotated), num_tuned_steps),
         ):
             is_tuned = isinstance(sampler, samplers.Tuned)
             draws = sample(
                 rng_key,
                 sampler,
                 rotated,
-                num_samples=num_steps // config.thin,
-                thin=config.thin,
-                burn_in=num_steps if is_tuned else 0,
-                num_chains=config.num_chains,
+                num_samples=steps // thin,
+                thin=thin,
+                burn_in=steps if is_tuned else 0,
+                num_chains=num_chains,
                 initial=start,
                 collect={"weights": project},
             )
-            step_size = draws.step_size if is_tuned else config.step_size
+            step_size = draws.step_size if is_tuned else step_size
             rows.append({"sampler": name, "is_tuned": is_tuned, "step_size": step_size} | _summary(draws))
     one_chain = jax.tree.map(lambda leaf: leaf[0], start)
     cases = [(sampler, one_chain) for sampler in common.values()]
-    rounds = step_times(cases, config.timed_seconds, config.num_rounds)
+    rounds = step_times(cases, timed_seconds, num_rounds)
     for row in rows:
         ms = rounds[:, COMPARED.index(row["sampler"])]
         ratio = ms / rounds[:, 0]
@@ -142,19 +108,7 @@ def _summary(draws: Draws) -> Row:
     }
 
 
-@gradient_gain.claim(
-    "P-C",
-    where="Section 5",
-    claim="pCN suffices: in wide networks pCNL is not worth what its gradients cost.",
-    paper="the performance of pCNL is not striking enough to justify its high computational cost",
-    rule="By effective samples of the weights in bulk per second, in the paper's widest network: pCNL ÷ pCN "
-    "at the paper's β = 0.2 decides: it has to be below 1. Shown are the same where β is tuned for each, and "
-    "how much longer a step of pCNL takes. The error of effective samples is from chains left out in turn, "
-    "that of times from rounds of timings; both are judged by Student's t. Resolved are 150 effective "
-    "samples in bulk and tail.",
-    would_change="256 images, as in the paper; another device.",
-    page="07-cifar10-over-width#fig-ess",
-)
+@gradient_gain.claim("P-C")
 def pcn_suffices(results: Results) -> Iterator[Finding]:
     degrees = min(results.settings["num_chains"], results.settings["num_rounds"]) - 1
     width = results.settings["width"]

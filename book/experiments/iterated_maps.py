@@ -2,54 +2,29 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from operator import itemgetter
-from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from book.experiments.chain_summaries import behind, is_resolved
-from book.experiments.configuration import Count, Counts, Positives
-from book.experiments.experiment import experiment
-from book.experiments.findings import Finding
-from book.experiments.tuned_chains import TunedChains, effective_samples, share_folded
 from flax import nnx
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
+
+from book.experiments.chain_summaries import behind, is_resolved
+from book.experiments.experiment import SETTINGS, experiment
+from book.experiments.findings import Finding
+from book.experiments.tuned_chains import effective_samples, share_folded
 from widebnn import data, targets
 from widebnn.diagnostics import random_projections
 from widebnn.models import BNN, FCN, Parameters
 from widebnn.tables import Measure, Results, Row
 
-__all__ = ["Iterated", "IteratedMaps", "iterated_maps"]
+__all__ = ["Iterated", "iterated_maps"]
 
 Flat = Float[Array, " d"]
 BODY_MASS, TRIGLYCERIDES = 2, 8
 MOST_REVERSED = 0.01  # of prior draws, by a map that is taken for a bijection
-
-
-class IteratedMaps(TunedChains):
-    """Maps of two measurements (body mass, triglycerides) of patients of the diabetes data."""
-
-    num_train: Annotated[Count, "Patients."] = 8
-    width: Annotated[Count, "Units of the one hidden layer."] = 8
-    iterations: Annotated[Counts, "How often a map is iterated: part of the grid."] = (1, 4)
-    regs: Annotated[Positives, "λ of R."] = (3.0, 10.0, 30.0, 100.0)
-    rates: Annotated[Positives, "α of gradient descent."] = (0.003, 0.01, 0.03)
-    num_prior: Annotated[Count, "Prior draws at which the sign of the determinant is computed."] = 2_000
-
-
-class _Map(NamedTuple):
-    """A map of all parameters, by what is iterated, how often, and λ of R or α of gradient descent."""
-
-    name: str
-    iterations: int
-    size: float
-
-
-def _maps(config: IteratedMaps) -> list[_Map]:
-    """The grid."""
-    sizes = [("R", reg) for reg in config.regs] + [("gradient descent", rate) for rate in config.rates]
-    return [_Map(name, k, size) for name, size in sizes for k in config.iterations]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,26 +70,11 @@ class Iterated(targets.Target):
         return jax.lax.scan(one, start, length=self.iterations)[0]
 
 
-@experiment(
-    "maps of the weights that take several steps",
-    scales={
-        "smoke": IteratedMaps(
-            num_chains=4,
-            num_steps=300,
-            burn_in=200,
-            iterations=(1,),
-            regs=(100.0,),
-            rates=(0.003,),
-            num_prior=200,
-        ),
-        "laptop": IteratedMaps(seed=1),
-        "colab": IteratedMaps(num_steps=300_000),
-        "paper": IteratedMaps(num_steps=3_000_000),
-    },
-    parts="iterations",
-)
-def iterated_maps(config: IteratedMaps) -> Iterator[Row]:
-    """Langevin on φ with θ = M(φ), where M is R or φ ↦ φ + α Jᵀ(y − f_φ(X)), iterated.
+@experiment(SETTINGS["iterated_maps"], parts="iterations")
+def iterated_maps(
+    *, noise_std, seed, num_train, width, iterations, regs, rates, num_prior, num_projections, **chains
+) -> Iterator[Row]:
+    """Maps of the weights that take several steps: θ = M(φ), M being R or φ ↦ φ + α Jᵀ(y − f_φ(X)), iterated.
 
     Yields
     ------
@@ -123,9 +83,9 @@ def iterated_maps(config: IteratedMaps) -> Iterator[Row]:
     error from the scatter over chains, and `rhat_projections`, the mean; folded, the share of prior draws
     with det ∂M/∂φ < 0, where M is not a bijection and its chain does not sample the posterior.
     """
-    bnn, x, y = diabetes_patients(config.num_train, config.width, config.noise_std, config.seed)
-    keys = jax.random.split(jax.random.key(config.seed), 3)
-    quantities = {"projections": random_projections(keys[0], bnn.template(x), num=config.num_projections)}
+    bnn, x, y = diabetes_patients(num_train, width, noise_std, seed)
+    keys = jax.random.split(jax.random.key(seed), 3)
+    quantities = {"projections": random_projections(keys[0], bnn.template(x), num=num_projections)}
     of_theta = targets.standard(bnn, x, y)
     unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), bnn.template(x)))[1]
 
@@ -138,30 +98,17 @@ def iterated_maps(config: IteratedMaps) -> Iterator[Row]:
         step = targets.jacobian(bnn, x, y, size)
         return lambda phi: ravel_pytree(step.to_parameters(unravel(phi)))[0]
 
-    for one in _maps(config):
-        target = Iterated(of_theta, once(one.name, one.size), one.iterations)
+    maps = [("R", reg) for reg in regs] + [("gradient descent", rate) for rate in rates]
+    for (name, size), k in product(maps, iterations):
+        target = Iterated(of_theta, once(name, size), k)
         yield (
-            {"map": one.name, "iterations": one.iterations, "size": one.size}
-            | {"folded": share_folded(keys[2], target, config.num_prior)}
-            | effective_samples(keys[1], target, config, quantities)
+            {"map": name, "iterations": k, "size": size}
+            | {"folded": share_folded(keys[2], target, num_prior)}
+            | effective_samples(keys[1], target, quantities, **chains)
         )
 
 
-@iterated_maps.claim(
-    "H-AE2",
-    where="Appendix E.2",
-    claim="Neither several steps of the Jacobian map nor gradient descent mixes significantly better than "
-    "one step of the map.",
-    paper="neither worked significantly better than one step; no numbers",
-    rule="By effective samples per step of projections of θ, of maps whose determinant is negative at less "
-    "than one prior draw in a hundred. The best of several steps of R, or of one step or more of gradient "
-    "descent, ÷ the best single step of R decides: it has to be below 1.5, from where on we call a gain "
-    "significant. Resolved are 150 effective samples of all chains, which stand for a hundred. Errors are "
-    "judged by Student's t. On eight diabetes patients and width 8, where determinants are exact; γ = 2ε "
-    "(Theorem 9.1) for all.",
-    would_change="Chains long enough to converge; subsets of CIFAR-10, on which the paper compares the maps.",
-    page="17-other-maps",
-)
+@iterated_maps.claim("H-AE2")
 def one_step_is_enough(results: Results) -> Iterator[Finding]:
     kept = [row for row in results.rows if row["folded"] < MOST_REVERSED]
     groups = {

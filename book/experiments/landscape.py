@@ -3,80 +3,34 @@
 import math
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
-from book.experiments.configuration import Configuration, Count, NonNegative, Positive, Several
-from book.experiments.experiment import experiment
-from book.experiments.fields import Images, Noise, Seed
+from flax import nnx
+from jaxtyping import Array, Key
+
+from book.experiments.chain_summaries import rounded
+from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
-from book.experiments.ood_split import rounded
 from book.experiments.repeats import degrees_of_freedom
-from flax import nnx
-from jaxtyping import Array, Float, Key
 from widebnn import targets
 from widebnn.landscape import curvature, slice_through, train
 from widebnn.models import BNN, FCN
 from widebnn.tables import Results, Row
 
-__all__ = ["Landscape", "landscape"]
+__all__ = ["landscape"]
 
 PARAMETRISATIONS = {"θ": targets.standard, "φ": targets.repriorised}
 EDGES = ((0, 1), (0, 2), (1, 2))
 
 
-class Landscape(Configuration):
-    """Networks, their training, and the slice through what it finds.
-
-    Gradient descent starts at three draws of the prior, in steps of 1/Λ; Λ is the largest curvature at any of
-    the three. Equal times shrink the prior's part alike in all problems.
-    """
-
-    dataset: Images = "cifar10"
-    problems: Annotated[
-        tuple[tuple[Count, Count], ...],
-        "(width, number of training images) of each network with one hidden layer.",
-    ] = ((32, 128), (128, 128), (512, 128), (2_048, 128), (128, 32), (128, 512), (128, 1_024))
-    training_time: Annotated[Positive, "What the steps of gradient descent sum to."] = 1 / 64
-    momentum: Annotated[float, "Of gradient descent, in [0, 1)."] = 0.9
-    resolution: Annotated[Several, "Steps along an edge of the slice."] = 20
-    num_products: Annotated[Count, "Hessian–vector products per curvature."] = 30
-    noise_std: Noise = 0.1
-    repeats: Annotated[tuple[NonNegative, ...], "Each has starts of its own."] = (0, 1, 2, 3, 4)
-    seed: Seed = 0
-
-    def check(self):
-        """`momentum` lies in [0, 1)."""
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum must lie in [0, 1); got {self.momentum}")
-
-
-@experiment(
-    "slices of the posterior before and after repriorisation",
-    scales={  # the paper states n = 128 and width 128, its other numbers are ours
-        "smoke": Landscape(
-            dataset="digits",
-            problems=((16, 32), (64, 32), (64, 8)),
-            resolution=6,
-            num_products=15,
-            repeats=(0,),
-        ),
-        "laptop": Landscape(repeats=tuple(range(10)), seed=2),
-        "colab": Landscape(resolution=40),
-        "paper": Landscape(
-            problems=tuple((2**k, 128) for k in range(5, 14))
-            + tuple((128, 2**k) for k in range(5, 12) if k != 7),
-            resolution=40,
-        ),
-    },
-    parts="repeats",
-)
-def landscape(config: Landscape) -> Iterator[Row]:
-    """Train three networks from prior draws and look at the spherical triangle between them, in θ and in φ.
+@experiment(SETTINGS["landscape"], parts="repeats")
+def landscape(
+    dataset, problems, training_time, momentum, resolution, num_products, noise_std, repeats, seed
+) -> Iterator[Row]:
+    """Slices of the posterior before and after repriorisation, between three networks trained from the prior.
 
     Training descends the energy of the standard parametrisation, and φ = T⁻¹(θ) is read off where it ends:
     the corners of both slices are the same three functions.
@@ -89,27 +43,21 @@ def landscape(config: Landscape) -> Iterator[Row]:
     residuals; standard deviations of U and of the energy over the slice; and U over the slice less its least
     value, on the points of `widebnn.landscape.simplex_grid`.
     """
-    most = max(num_train for _, num_train in config.problems)
-    dataset = images(config.dataset, most, num_test=1)  # all problems share its mean and deviation
-    for repeat in config.repeats:
-        rng_key = jax.random.fold_in(jax.random.key(config.seed), repeat)
-        for width, num_train in config.problems:
+    most = max(num_train for _, num_train in problems)
+    dataset = images(dataset, most, num_test=1)  # all problems share its mean and deviation
+    for repeat in repeats:
+        rng_key = jax.random.fold_in(jax.random.key(seed), repeat)
+        for width, num_train in problems:
             observed = (dataset.x_train[:num_train], dataset.y_train[:num_train])
-            for row in _slices(rng_key, config, width, *observed):
+            bnn = BNN(
+                FCN(dataset.x_train.shape[1], width, rngs=nnx.Rngs(seed)), dataset.y_train.shape[1], noise_std
+            )
+            training = training_time, momentum
+            for row in _slices(rng_key, bnn, *observed, *training, resolution, num_products):
                 yield {"repeat": repeat, "width": width, "num_train": num_train} | row
 
 
-@landscape.claim(
-    "H-F5",
-    where="Figure 5",
-    claim="The posterior is smoother in φ than in θ, the more so the wider the network and the fewer the "
-    "images.",
-    paper="pictures of slices: φ flattens over width at n = 128, and roughens over n at width 128",
-    rule="In φ the potential's deviation over the slice and its curvature fall from each width to the next; "
-    "at the widest they and the barrier are below those in θ; over n the deviation grows faster than n. "
-    "Errors are those of triples of networks on the same images, judged by Student's t.",
-    page="10-landscape#fig-landscape-numbers",
-)
+@landscape.claim("H-F5")
 def smoother_in_phi(results: Results) -> Iterator[Finding]:
     """Over width at the number of images with the most widths, and over images at the width with the most."""
     rows, degrees = results.rows, degrees_of_freedom(results)
@@ -131,24 +79,18 @@ def smoother_in_phi(results: Results) -> Iterator[Finding]:
 
 
 def _slices(
-    rng_key: Key[Array, ""],
-    config: Landscape,
-    width: int,
-    x: Float[np.ndarray, "n d_in"],
-    y: Float[np.ndarray, "n d_out"],
+    rng_key: Key[Array, ""], bnn: BNN, x, y, training_time, momentum, resolution, num_products
 ) -> Iterator[Row]:
-    features = FCN(x.shape[1], width, depth=1, rngs=nnx.Rngs(config.seed))
-    bnn = BNN(features, y.shape[1], config.noise_std)
     standard = targets.standard(bnn, x, y)
     start_key, lanczos_key = jax.random.split(rng_key)
 
     def curvatures(target, positions):
-        return jax.lax.map(lambda u: curvature(lanczos_key, target, u, config.num_products), positions)
+        return jax.lax.map(lambda u: curvature(lanczos_key, target, u, num_products), positions)
 
     starts = jax.lax.map(standard.draw_prior, jax.random.split(start_key, 3))
     largest = float(curvatures(standard, starts).largest.max())
-    optimiser = optax.sgd(1 / largest, config.momentum)
-    num_steps = math.ceil(config.training_time * largest)
+    optimiser = optax.sgd(1 / largest, momentum)
+    num_steps = math.ceil(training_time * largest)
     thetas = jax.lax.map(lambda u: train(standard, u, optimiser, num_steps).position, starts)
     square = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(thetas))
     trained = {
@@ -160,7 +102,7 @@ def _slices(
         target = make(bnn, x, y)
         positions = jax.lax.map(target.from_parameters, thetas)
         corners = [jax.tree.map(lambda leaf, i=i: leaf[i], positions) for i in range(3)]
-        seen = slice_through(target, corners, config.resolution)
+        seen = slice_through(target, corners, resolution)
         barriers = [seen.barrier(*edge) for edge in EDGES]
         bend = curvatures(target, positions)
         yield {

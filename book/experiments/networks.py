@@ -1,18 +1,19 @@
-"""The networks that experiments compare, by the name that a configuration gives them."""
+"""The networks that experiments compare, by name."""
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from book.experiments.images import LOADERS, SOURCES, images
 from flax import nnx
+
+from book.experiments.images import images
 from widebnn import data
 from widebnn._check import at_least, one_of
 from widebnn.models import BNN, CNN, FCN, WideResNet20
 
-__all__ = ["NETWORKS", "Network", "in_span", "network", "observed", "observes", "over_widths"]
+__all__ = ["NETWORKS", "Network", "in_span", "network", "observed", "observes"]
 
 
 NETWORKS: Mapping[str, Callable[[tuple[int, ...], int, int, nnx.Rngs], nnx.Module]] = {
@@ -48,22 +49,10 @@ class Network(NamedTuple):
     num_train: int
     width: int
 
-    def check(self) -> None:
-        """Raise an error if the architecture or the data set is unknown."""
-        one_of(NETWORKS, architecture=self.architecture)
-        one_of(LOADERS, dataset=self.dataset)
 
-
-def observes(networks: Iterable[Network]) -> list[tuple[str, int]]:
-    """The data sets that networks observe, by their loaders, each with the numbers of images."""
-    return sorted({(SOURCES[network.dataset], network.num_train) for network in networks})
-
-
-def over_widths(
-    architecture: str, dataset: str, depth: int, num_train: int, widths: Iterable[int]
-) -> tuple[Network, ...]:
-    """Networks that differ in width alone."""
-    return tuple(Network(architecture, dataset, depth, num_train, width) for width in widths)
+def observes(networks: Iterable[Sequence[Any]]) -> list[tuple[str, int]]:
+    """The data sets that networks observe, each with the numbers of images."""
+    return sorted({(one.dataset, one.num_train) for one in (Network(*network) for network in networks)})
 
 
 def observed(architecture: str, dataset: str, num_train: int, num_test: int) -> data.Dataset:

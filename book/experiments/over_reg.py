@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from operator import itemgetter
 
 import jax
+
 from book.experiments.chain_summaries import behind, is_resolved
-from book.experiments.experiment import experiment
+from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.networks import in_span, network, observed
-from book.experiments.tuned_chains import CHAINS, effective_samples, share_folded
+from book.experiments.tuned_chains import effective_samples, share_folded
 from widebnn import targets
 from widebnn.diagnostics import random_projections
 from widebnn.tables import Measure, Results, Row
@@ -17,35 +18,9 @@ from widebnn.tree import inner_product
 __all__ = ["over_reg"]
 
 
-@experiment(
-    {  # "paper" has λ of Figure 10, with λ = 10² more; no steps are stated
-        "smoke": {
-            "dataset": "digits",
-            "num_train": 4,
-            "width": 4,
-            "num_chains": 4,
-            "num_steps": 300,
-            "burn_in": 200,
-            "regs": (1e-2, 100.0),
-            "num_prior": 200,
-        },
-        "laptop": {"num_steps": 10_000, "burn_in": 2_000, "seed": 2},
-        "colab": {"num_steps": 100_000},
-        "paper": {"num_steps": 3_000_000, "regs": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)},
-    },
-    defaults=CHAINS,
-)
+@experiment(SETTINGS["over_reg"])  # whole, for each part would run the chain of the identity again
 def over_reg(
-    *,
-    dataset="cifar10",
-    num_train=8,
-    width=8,
-    regs=(1e-2, 1e-1, 1.0, 10.0, 100.0),
-    num_prior=2_000,
-    noise_std=0.1,
-    seed=0,
-    num_projections,
-    **chains,
+    *, dataset, num_train, width, regs, num_prior, noise_std, seed, num_projections, **chains
 ) -> Iterator[Row]:
     """Two maps of the weights over their regulariser.
 

@@ -1,16 +1,14 @@
 """Acceptance and mixing of four samplers over width (Pezzetti et al. 2025, Figures 1 and 2)."""
 
-import dataclasses
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from operator import attrgetter
-from typing import Annotated
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+from scipy.stats import norm
+
 from book.experiments.chain_summaries import (
     behind,
     bulk_and_tail,
@@ -18,23 +16,18 @@ from book.experiments.chain_summaries import (
     is_resolved,
     mean_of_chains,
 )
-from book.experiments.configuration import Configuration, Count, Counts, Fraction
-from book.experiments.experiment import experiment
-from book.experiments.fields import Images, Noise, NumProjections, NumTest, NumTrain, Seed, Thin
+from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.posterior import LMC, Posterior, one_layer, size
 from book.experiments.posterior import SAMPLERS as ON_INFORMED
-from jaxtyping import Float
-from scipy.stats import norm
 from widebnn import samplers
-from widebnn._check import one_of
 from widebnn._failures import ChainWarning
 from widebnn.diagnostics import band, effective_sample_size, random_projections
 from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row, Rows
 
-__all__ = ["SAMPLERS", "OverWidth", "mixing_over_width", "over_width", "series"]
+__all__ = ["SAMPLERS", "mixing_over_width", "over_width"]
 
 SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
     **ON_INFORMED,
@@ -44,62 +37,22 @@ SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
 PAPERS = ("pCN", "pCNL", *LMC.values())
 
 
-class OverWidth(Configuration):
-    """The grid, and how long a chain runs."""
-
-    dataset: Images = "cifar10"
-    num_train: NumTrain = 256
-    num_test: NumTest = 100
-    widths: Annotated[Counts, "Of the hidden layer: part of the grid."] = (128, 512, 1_024, 2_048, 4_096)
-    step_sizes: Annotated[
-        tuple[Fraction, ...],
-        "Coefficients of the noise, or where γ is not 1 leapfrog steps: part of the grid.",
-    ] = (0.2, 0.1, 0.01)
-    samplers: Annotated[tuple[str, ...], partial(one_of, SAMPLERS), "Part of the grid."] = tuple(SAMPLERS)
-    num_steps: Annotated[Counts, "Of a chain of each of `samplers`."] = (1_000_000,) * len(SAMPLERS)
-    burn_in: Annotated[
-        Count,
-        "HMC proposals, of ten leapfrog steps tuned to an acceptance of 0.8, that bring a chain from the "
-        "prior to where all samplers start.",
-    ] = 500
-    thin: Thin = 25
-    num_projections: NumProjections = 100
-    noise_std: Noise = 0.1
-    seed: Seed = 0
-
-    def check(self):
-        """`num_steps` has an entry for each of `samplers`."""
-        self.one_each("samplers", "num_steps")
-
-
-SMOKE = OverWidth(
-    dataset="digits",
-    num_train=32,
-    num_test=20,
-    widths=(32, 512),
-    step_sizes=(0.2,),
-    num_steps=(2_000, 1_000, 1_000, 1_000, 500),
-    burn_in=100,
-    thin=5,
-    num_projections=20,
-)
-PAPER = OverWidth(num_test=5_000, widths=(128, 512, 1_024, 2_048, 4_096, 8_192))
-
-
-@experiment(
-    "acceptance of four samplers over width",
-    scales={
-        "smoke": SMOKE,
-        "laptop": OverWidth(num_steps=(3_200, 3_200, 3_200, 3_200, 80), burn_in=200, thin=10, seed=1),
-        "colab": OverWidth(num_steps=(40_000, 40_000, 20_000, 20_000, 2_000)),
-        "paper": PAPER,
-    },
-    parts="widths",
-)
-def over_width(config: OverWidth) -> Iterator[Row]:
-    """Run the grid on the posterior of a network with one hidden layer.
-
-    "paper" has the widths and the number of steps of Pezzetti et al.
+@experiment(SETTINGS["over_width"], parts="widths")
+def over_width(
+    dataset,
+    num_train,
+    num_test,
+    widths,
+    step_sizes,
+    samplers,
+    num_steps,
+    burn_in,
+    thin,
+    num_projections,
+    noise_std,
+    seed,
+) -> Iterator[Row]:
+    """Acceptance of four samplers over width, on the posterior of a network with one hidden layer.
 
     pCN, pCNL and Langevin run on the rotated marginal target, and accept in law as on all of φ: what that
     target leaves out has a constant potential, the first two never see it, and Langevin carries its norm
@@ -116,72 +69,44 @@ def over_width(config: OverWidth) -> Iterator[Row]:
     `ess_high_`; but for the predictions rank-normalised, `ess_bulk_` and `ess_tail_`; None for a chain that
     never moved); milliseconds per step.
     """
-    dataset = images(config.dataset, config.num_train, config.num_test)
-    for width in config.widths:
-        posterior = one_layer(dataset, width, config.noise_std, config.seed)
-        projection_key, start_key, unseen_key, rng_key = jax.random.split(jax.random.key(config.seed), 4)
+    dataset = images(dataset, num_train, num_test)
+    for width in widths:
+        posterior = one_layer(dataset, width, noise_std, seed)
+        projection_key, start_key, unseen_key, rng_key = jax.random.split(jax.random.key(seed), 4)
         rotated = posterior.rotated
-        project = random_projections(projection_key, rotated.template, num=config.num_projections)
-        start = posterior.equilibrium(start_key, config.burn_in).position
-        for name, num_steps in zip(config.samplers, config.num_steps, strict=True):
+        project = random_projections(projection_key, rotated.template, num=num_projections)
+        start = posterior.equilibrium(start_key, burn_in).position
+        for name, steps in zip(samplers, num_steps, strict=True):
             target = posterior.repriorised if name == "random walk" else rotated
             initial = jax.tree.map(lambda leaf: leaf[0], start)
             if target is not rotated:
                 initial = target.from_parameters(rotated.to_parameters(initial, unseen_key))
-            for step_size in config.step_sizes:
+            for step_size in step_sizes:
                 with warnings.catch_warnings():  # a sampler that accepts nothing is a result here
                     warnings.simplefilter("ignore", ChainWarning)
                     draws = sample(
                         rng_key,
                         SAMPLERS[name](posterior, step_size),
                         target,
-                        num_samples=num_steps // config.thin,
-                        thin=config.thin,
+                        num_samples=steps // thin,
+                        thin=thin,
                         initial=jax.tree.map(lambda leaf: leaf[None], initial),
                         collect=posterior.collect(target, project),
                     )
                 counted = rotated if name in ("pCN", "pCNL") else posterior.repriorised
                 point = {"width": width, "num_test": len(dataset.x_test), "sampler": name}
-                yield (
-                    point | {"step_size": step_size, "dimension": size(counted)} | _summary(draws, num_steps)
-                )
+                yield (point | {"step_size": step_size, "dimension": size(counted)} | _summary(draws, steps))
 
 
-@experiment(
-    "mixing of four samplers over width",
-    scales={
-        "smoke": dataclasses.replace(SMOKE, samplers=PAPERS, num_steps=(1_000,) * 4),
-        "laptop": OverWidth(
-            widths=(512, 1_024, 2_048, 4_096),
-            step_sizes=(0.2,),
-            samplers=PAPERS,
-            num_steps=(100_000, 25_000, 3_200, 3_200),
-            burn_in=200,
-            seed=2,
-        ),
-        "colab": OverWidth(
-            widths=(4_096, 8_192),
-            step_sizes=(0.2,),
-            samplers=PAPERS,
-            num_steps=(60_000, 20_000, 3_200, 3_200),
-            burn_in=200,
-        ),
-        "paper": dataclasses.replace(PAPER, samplers=PAPERS, num_steps=(1_000_000,) * 4),
-    },
-    parts=("widths", "step_sizes"),
-)
-def mixing_over_width(config: OverWidth) -> Iterator[Row]:
-    """Run the same grid on chains that are long enough for their effective samples to be counted.
+@experiment(SETTINGS["mixing_over_width"], parts=("widths", "step_sizes"))
+def mixing_over_width(**settings) -> Iterator[Row]:
+    """Mixing of four samplers over width: the same grid, on chains that are long enough to count by.
 
-    pCNL has one in a hundred steps at β = 0.2 and pCN in a wide network one in two hundred. In networks
-    narrower than those at scale "laptop" pCN hardly moves at this β, and half of it asks for four times as
-    many steps.
-
-    Yields
-    ------
-    Rows as those of `over_width`.
+    pCNL has one effective sample in a hundred steps at β = 0.2 and pCN in a wide network one in two hundred.
+    In networks narrower than those at scale "laptop" pCN hardly moves at this β, and half of it asks for four
+    times as many steps.
     """
-    return over_width(config)
+    return over_width(**settings)
 
 
 def _summary(draws: Draws, num_steps: int) -> Row:
@@ -199,35 +124,7 @@ def _summary(draws: Draws, num_steps: int) -> Row:
     return row
 
 
-def series(
-    rows: Rows, sampler: str, step_size: float, quantity: str = "acceptance"
-) -> Float[np.ndarray, " width"]:
-    """One quantity of one sampler at one step size, in the order of width; NaN where it is None.
-
-    Raises
-    ------
-    ValueError
-        If the rows have no such quantity, or no row has this sampler and this step size.
-    """
-    found = rows.where(sampler=sampler, step_size=step_size)
-    if not found:
-        raise ValueError(f"rows hold no sampler {sampler!r} at step_size {step_size}")
-    return np.array([measure.value for measure in found.over("width", quantity)])
-
-
-@over_width.claim(
-    "P-F1",
-    where="Figure 1",
-    claim="With the width the acceptance of pCN and pCNL rises at equal β and their gap closes; that of LMC "
-    "falls from its best.",
-    paper="trends over widths 128 to 8,192 at β = 0.2, 0.1, 0.01",
-    rule="How far pCN's acceptance exceeds LMC's at the largest β, widest network less narrowest, decides: "
-    "above 0. Shown are that at each β pCN and pCNL accept more at the widest network than at the "
-    "narrowest, that the gap between them is smaller there than at its greatest, and that at β = 0.2 and 0.1 "
-    "LMC accepts less there than at its best, both with γ = 1, which is meant where none is named, and with "
-    "0.01, the published default.",
-    page="07-cifar10-over-width#fig-acceptance",
-)
+@over_width.claim("P-F1")
 def acceptance(rows: Rows) -> Iterator[Finding]:
     largest = max(rows.values("step_size"))
     for beta, at in rows.by("step_size"):
@@ -250,19 +147,7 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
                 yield Finding(f"{lmc}, β = {beta:g}: widest less greatest", falls, below=0)
 
 
-@mixing_over_width.claim(
-    "P-F2",
-    where="Figure 2",
-    claim="The effective samples per step of pCN and pCNL grow with the width, and those of LMC are few.",
-    paper="trends at β = 0.2 and 0.1 over a million steps; LMC far below",
-    rule="At each β of the run, of the weights and of predictions: pCN and pCNL have more per step in the "
-    "widest network than in the narrowest that is resolved, and at the widest LMC has less than pCN. That of "
-    "pCN, of the weights at the largest β, decides. Resolved are 150 effective samples, which stand for a "
-    "hundred, of the weights also in bulk and tail. One chain each; the error of a mean over projections is "
-    "from their range. LMC runs with γ = 1, and with 0.01, the published default.",
-    would_change="A million steps per chain, as in the paper, those of LMC above all, and β = 0.1.",
-    page="07-cifar10-over-width#fig-ess",
-)
+@mixing_over_width.claim("P-F2")
 def mixing(results: Results) -> Iterator[Finding]:
     largest = max(results.rows.values("step_size"))
     for quantity in ("weights", "predictions"):

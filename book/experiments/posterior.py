@@ -8,8 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from book.experiments.networks import network
 from jaxtyping import Array, Float, Key
+
+from book.experiments.networks import network
 from widebnn import data, samplers, targets
 from widebnn.models import BNN, Parameters
 from widebnn.sampling import Collector, Draws, sample

@@ -12,21 +12,19 @@ noise variance s and up to a constant:
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Key
+
 from book.experiments.chain_summaries import behind
-from book.experiments.configuration import Configuration, Count, Counts, Several
-from book.experiments.experiment import experiment
-from book.experiments.fields import Images, Noise, NumTest, NumTrain, Seed
+from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.posterior import one_layer
-from jaxtyping import Array, Float, Key
 from widebnn import data, samplers, targets
-from widebnn._check import at_least
 from widebnn.diagnostics import effective_sample_size, rhat
 from widebnn.samplers._base import Potential
 from widebnn.sampling import Collector, Draws, sample
@@ -35,7 +33,7 @@ from widebnn.targets._readout import readout_posterior
 from widebnn.targets._repriorised import Repriorised
 from widebnn.tree import Position, normal_like
 
-__all__ = ["PublishedPCNL", "published_marginal", "published_pcnl", "published_potential"]
+__all__ = ["published_marginal", "published_pcnl", "published_potential"]
 
 Collected = dict[str, np.ndarray]
 
@@ -92,59 +90,21 @@ def published_marginal(target: targets.NetworkTarget) -> Potential:
     return potential
 
 
-class PublishedPCNL(Configuration):
-    """Networks, HMC chains on the inner parameters of both laws, and the published chain."""
-
-    dataset: Images = "cifar10"
-    num_train: NumTrain = 256
-    num_test: NumTest = 100
-    widths: Annotated[Counts, "Of the hidden layer."] = (128, 1_024)
-    num_chains: Annotated[Several, "HMC chains of each law, tuned to an acceptance of 0.8."] = 2
-    num_samples: Annotated[Several, "Draws of each."] = 1_000
-    burn_in: Annotated[Count, "Proposals of each before them."] = 300
-    leapfrog_steps: Annotated[Counts, "Of a proposal, for each of `widths`."] = (30, 10)
-    pcnl_steps: Annotated[
-        tuple[int, ...],
-        partial(at_least, THIN * BURN_IN),
-        "Of the published pCNL on all of φ, tuned to an acceptance of 0.6, for each of `widths`; the first "
-        "third is burn-in.",
-    ] = (30_000, 6_000)
-    noise_std: Noise = 0.1
-    seed: Seed = 0
-
-    def check(self):
-        """`leapfrog_steps` and `pcnl_steps` have an entry for each of `widths`."""
-        self.one_each("widths", "leapfrog_steps", "pcnl_steps")
-
-
-@experiment(
-    "the law of the published pCNL against the posterior",
-    scales={  # "paper" has the widths and the number of steps of Pezzetti et al.
-        "smoke": PublishedPCNL(
-            dataset="digits",
-            num_train=32,
-            num_test=20,
-            widths=(16, 64),
-            num_samples=100,
-            burn_in=50,
-            leapfrog_steps=(10, 10),
-            pcnl_steps=(3_000, 3_000),
-        ),
-        "laptop": PublishedPCNL(num_samples=500, burn_in=200, pcnl_steps=(18_000, 3_000)),
-        "colab": PublishedPCNL(num_chains=4),
-        "paper": PublishedPCNL(
-            widths=(128, 512, 1_024, 2_048, 4_096),
-            num_chains=4,
-            num_samples=5_000,
-            burn_in=1_000,
-            leapfrog_steps=(30, 15, 10, 10, 10),
-            pcnl_steps=(1_000_000,) * 5,
-        ),
-    },
-    parts=[("widths", "leapfrog_steps", "pcnl_steps")],
-)
-def published_pcnl(config: PublishedPCNL) -> Iterator[Row]:
-    """Compare the law of the published pCNL with the posterior of a network with one hidden layer.
+@experiment(SETTINGS["published_pcnl"], parts=(("widths", "leapfrog_steps", "pcnl_steps"),))
+def published_pcnl(
+    dataset,
+    num_train,
+    num_test,
+    widths,
+    num_chains,
+    num_samples,
+    burn_in,
+    leapfrog_steps,
+    pcnl_steps,
+    noise_std,
+    seed,
+) -> Iterator[Row]:
+    """The law of the published pCNL against the posterior of a network with one hidden layer.
 
     Both laws are sampled by HMC on the inner parameters with rotated inputs, the readout integrated out in
     closed form. Then the published pCNL is run on all of φ from a draw of the posterior, to see which of the
@@ -161,23 +121,15 @@ def published_pcnl(config: PublishedPCNL) -> Iterator[Row]:
     posterior, the published law and in the published chain; `potential_prior_std` and `misfit_prior_std` the
     standard deviations of U and Φ over draws of φ from N(0, I).
     """
-    dataset = images(config.dataset, config.num_train, config.num_test)
-    for width, *num_steps in zip(config.widths, config.leapfrog_steps, config.pcnl_steps, strict=True):
-        row = _compare(config, dataset, width, *num_steps)
+    dataset = images(dataset, num_train, num_test)
+    run = partial(sample, num_samples=num_samples, burn_in=burn_in, num_chains=num_chains)
+    for width, *steps in zip(widths, leapfrog_steps, pcnl_steps, strict=True):
+        exact = one_layer(dataset, width, noise_std, seed).rotated
+        row = _compare(exact, dataset, jax.random.split(jax.random.key(seed), 4), run, *steps)
         yield {"width": width} | {name: float(value) for name, value in row.items()}
 
 
-@published_pcnl.claim(
-    "X-4",
-    where="Published code",
-    claim="The published pCNL samples a different distribution from the posterior, in which the likelihood "
-    "counts twice for the readout.",
-    rule="At each width its chain misfits the training data less than the posterior does, as its "
-    "closed-form law says (to a fifth of the difference), the potential is shifted, and the deviation of f "
-    "is too small at training images.",
-    errs=True,
-    page="24-errata#fig-misfit",
-)
+@published_pcnl.claim("X-4")
 def samples_another_law(rows: Rows) -> Iterator[Finding]:
     for width, found in rows.by("width"):
         chain, exact, published = (
@@ -201,23 +153,16 @@ def samples_another_law(rows: Rows) -> Iterator[Finding]:
         )
 
 
-def _compare(
-    config: PublishedPCNL, dataset: data.Dataset, width: int, leapfrog_steps: int, pcnl_steps: int
-) -> Row:
-    exact = one_layer(dataset, width, config.noise_std, config.seed).rotated
+def _compare(exact: Any, dataset: data.Dataset, keys, run, leapfrog_steps: int, pcnl_steps: int) -> Row:
     whole = targets.repriorised(exact.bnn, exact.x, exact.y)
     x = jnp.concatenate([dataset.x_test, dataset.x_train])
-    keys = jax.random.split(jax.random.key(config.seed), 4)
     potentials = {"exact": exact.potential, "published": published_marginal(exact)}
-    regs = config.noise_std**2, config.noise_std**2 / 2
+    regs = exact.bnn.noise_std**2, exact.bnn.noise_std**2 / 2
     laws = {
-        name: sample(
+        name: run(
             rng_key,
             samplers.tuned(partial(samplers.hmc, potential, num_steps=leapfrog_steps), 0.8),
             targets.from_potential(potential, exact.template),
-            num_samples=config.num_samples,
-            burn_in=config.burn_in,
-            num_chains=config.num_chains,
             collect=_at_readout(exact, x, reg),
         )
         for rng_key, (name, potential), reg in zip(keys, potentials.items(), regs)

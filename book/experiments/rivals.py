@@ -4,25 +4,22 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from book.experiments.blackjax_samplers import BLACKJAX, Adaptation, Adapted
-from book.experiments.chain_summaries import behind, finite, jackknife, mean_of_chains
-from book.experiments.configuration import Configuration, Counts, Positive
-from book.experiments.experiment import experiment
-from book.experiments.fields import Images, Noise, NumChains, NumTrain, Seed
-from book.experiments.findings import Finding
-from book.experiments.images import images
-from book.experiments.posterior import size
 from flax import nnx
 from jaxtyping import Array, Float, Key
 from threadpoolctl import threadpool_limits
+
+from book.experiments.blackjax_samplers import BLACKJAX, Adaptation, Adapted
+from book.experiments.chain_summaries import behind, finite, jackknife, mean_of_chains
+from book.experiments.experiment import SETTINGS, experiment
+from book.experiments.findings import Finding
+from book.experiments.images import images
+from book.experiments.posterior import size
 from widebnn import samplers, targets
-from widebnn._check import one_of
-from widebnn.data import Dataset
 from widebnn.diagnostics import convergence, resolved_sample_size
 from widebnn.models import BNN, FCN
 from widebnn.samplers._function_space_hmc import MAX_STEPS
@@ -32,7 +29,7 @@ from widebnn.targets import Target
 from widebnn.tree import Position
 from widebnn.until import Until
 
-__all__ = ["CONTENDERS", "Rivals", "rivals", "watched"]
+__all__ = ["CONTENDERS", "rivals", "watched"]
 
 WATCHED = 4
 """Images between which the kernel is watched."""
@@ -83,44 +80,11 @@ EXACT_PEERS = [f"BlackJAX {name}" for name in BLACKJAX if name != "unadjusted MC
 """On whitened layers."""
 
 
-class Rivals(Configuration):
-    """The grid, and when a run ends."""
-
-    dataset: Images = "cifar10"
-    num_train: NumTrain = 32
-    widths: Annotated[Counts, "Of every hidden layer; part of the grid."] = (128, 1_024)
-    depths: Annotated[Counts, "Numbers of hidden layers; part of the grid."] = (1, 2, 3)
-    contenders: Annotated[tuple[str, ...], partial(one_of, CONTENDERS), "Part of the grid."] = GRID
-    num_chains: NumChains = 4
-    ess: Annotated[Positive, "Effective samples at which a run ends, once R̂ is low enough."] = 400.0
-    rhat: Annotated[Positive, "The largest R̂ at which it does."] = 1.01
-    seconds: Annotated[Positive, "Of adapting and of sampling, after which a run ends all the same."] = 45.0
-    noise_std: Noise = 0.1
-    seed: Seed = 0
-
-
-@experiment(
-    "from nothing to 400 effective samples: our samplers and BlackJAX's",
-    scales={
-        "smoke": Rivals(
-            dataset="digits",
-            num_train=8,
-            widths=(32,),
-            depths=(2,),
-            contenders=("function-space HMC", "BlackJAX adjusted MCLMC"),
-            num_chains=2,
-            ess=100.0,
-            rhat=1.1,
-            seconds=20.0,
-        ),
-        "laptop": Rivals(widths=(128, 1_024, 4_096), seed=1),
-        "colab": Rivals(num_train=256, widths=(128, 1_024, 4_096)),
-        "paper": Rivals(num_train=256, widths=(128, 1_024, 4_096, 16_384), seconds=600.0),
-    },
-    parts=("widths", "depths", "contenders"),
-)
-def rivals(config: Rivals) -> Iterator[Row]:
-    """Every sampler after its own adaptation, from prior draws until its chains have converged.
+@experiment(SETTINGS["rivals"], parts=("widths", "depths", "contenders"))
+def rivals(
+    dataset, num_train, widths, depths, contenders, num_chains, ess, rhat, seconds, noise_std, seed
+) -> Iterator[Row]:
+    """From nothing to 400 effective samples: our samplers and those of BlackJAX, each after its adaptation.
 
     The functions whose effective samples count are the same for all: the potential without the readout, and
     ten entries of ΨΨᵀ. The scale "paper" is a size chosen for a GPU.
@@ -142,28 +106,30 @@ def rivals(config: Rivals) -> Iterator[Row]:
     ImportError
         If BlackJAX is not installed.
     """
-    dataset = images(config.dataset, config.num_train, 1)
-    for width in config.widths:
-        for depth in config.depths:
-            for name in config.contenders:
+    dataset = images(dataset, num_train, 1)
+    for width in widths:
+        for depth in depths:
+            for name in contenders:
                 contender = CONTENDERS[name]
                 if depth > 1 and name == "unit-wise":  # it would move the last layer alone
                     continue
                 if contender.parametrisation == "weights" and (width > WIDEST or depth > 1):
                     continue
                 case = {"depth": depth, "width": width, "contender": name}
+                features = FCN(dataset.x_train.shape[1], width, depth, rngs=nnx.Rngs(0))
+                bnn = BNN(features, dataset.y_train.shape[1], noise_std)
+                marginal = targets.marginal(bnn, dataset.x_train, dataset.y_train)
+                rng_key = jax.random.fold_in(jax.random.key(seed), 10 * width + depth)
+                until = Until(ess=ess, rhat=rhat, seconds=seconds)
                 with threadpool_limits(1, user_api="blas"):  # as in `sample`, for adaptations too
-                    yield case | _run(config, dataset, width, depth, contender)
+                    yield case | _run(rng_key, marginal, contender, num_chains, until)
 
 
-def _run(config: Rivals, dataset: Dataset, width: int, depth: int, contender: Contender) -> Row:
-    features = FCN(dataset.x_train.shape[1], width, depth, rngs=nnx.Rngs(0))
-    bnn = BNN(features, dataset.y_train.shape[1], config.noise_std)
-    start_key, rng_key = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), 10 * width + depth))
-    marginal = targets.marginal(bnn, dataset.x_train, dataset.y_train)
+def _run(rng_key, marginal, contender: Contender, num_chains: int, until: Until) -> Row:
+    start_key, rng_key = jax.random.split(rng_key)
     expected = contender.adaptation.num_gradients * _gradient_seconds(marginal, contender)
     row = {"parametrisation": contender.parametrisation, "stopped": "adapting", "adapting_seconds": expected}
-    if expected > config.seconds:
+    if expected > until.seconds:
         return row
 
     jax.clear_caches()  # nothing is compiled already
@@ -178,9 +144,9 @@ def _run(config: Rivals, dataset: Dataset, width: int, depth: int, contender: Co
             target,
             num_samples=1_000_000,
             burn_in=contender.burn_in,
-            num_chains=config.num_chains,
+            num_chains=num_chains,
             collect=watched(target),
-            until=Until(ess=config.ess, rhat=config.rhat, seconds=config.seconds),
+            until=until,
             progress=False,
         )
     except TimeoutError:
@@ -247,18 +213,7 @@ def _summary(draws: Draws, burn_in: int, gradients: float) -> Row:
     }
 
 
-@rivals.claim(
-    "X-7",
-    claim="On whitened layers function-space HMC makes more effective samples per second than the exact "
-    "samplers of BlackJAX do.",
-    rule="The least effective sample size, of U and ten entries of ΨΨᵀ, counts where chains are long enough "
-    "to resolve it; a shorter run has no number. At the largest width, in the deepest network, "
-    "effective samples per second of function-space HMC ÷ those of the best exact sampler of "
-    "BlackJAX, all on whitened layers, above 1. At each other width and depth: the same. Errors are judged "
-    "by Student's t.",
-    would_change="n = 256, wider networks, a GPU, and runs of more than 45 seconds.",
-    page="16-depth#fig-depth-rivals",
-)
+@rivals.claim("X-7")
 def outruns(results: Results) -> Iterator[Finding]:
     rows, degrees = results.rows, results.settings["num_chains"] - 1
     cases = sorted({(row["depth"], row["width"]) for row in rows}, reverse=True)

@@ -1,30 +1,27 @@
 """Maps of the readout under a softmax likelihood, over width (Hron et al. 2022, Appendix F and Figure 11)."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from operator import itemgetter
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from book.experiments.chain_summaries import behind, is_resolved
-from book.experiments.configuration import Count, Several
-from book.experiments.experiment import experiment
-from book.experiments.fields import Widths
-from book.experiments.findings import Chains, Finding
-from book.experiments.networks import in_span, observed
-from book.experiments.tuned_chains import TunedChains, effective_samples
 from flax import nnx
 from jaxtyping import Array, Float, Int, Key
+
+from book.experiments.chain_summaries import behind, is_resolved
+from book.experiments.experiment import SETTINGS, Experiment, experiment
+from book.experiments.findings import Chains, Finding
+from book.experiments.networks import in_span, observed
+from book.experiments.tuned_chains import effective_samples
 from widebnn import data, targets
-from widebnn._check import at_least, one_of
 from widebnn.diagnostics import random_projections
 from widebnn.models import BNN, FCN
 from widebnn.tables import Measure, Results, Row
 
-__all__ = ["SoftmaxMaps", "laplace_map", "softmax_gain", "softmax_maps"]
+__all__ = ["laplace_map", "softmax_gain"]
 
 NUM_NEW = 20
 """Images that are predicted."""
@@ -41,27 +38,13 @@ class Labelled(NamedTuple):
     num_classes: int
 
 
-def softmax_maps(num_classes: int) -> Mapping[str, Mapping[str, Any]]:
-    """Options of `widebnn.targets.categorical` for so many classes, by name.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `num_classes` is not an integer of 2 or more.
-
-    Examples
-    --------
-    >>> from book.experiments import softmax_maps
-    >>> softmax_maps(10)["Gaussian, λ = k"]
-    {'map': 'gaussian', 'reg': 10.0}
-    """
-    at_least(2, num_classes=num_classes)
-    return {
-        "identity": {"map": "identity"},
-        "Gaussian, λ = σ²": {"map": "gaussian"},
-        "Gaussian, λ = k": {"map": "gaussian", "reg": float(num_classes)},
-        "Laplace": {"map": "laplace"},
-    }
+MAPS: Mapping[str, Callable[[int], dict[str, Any]]] = {
+    "identity": lambda num_classes: {"map": "identity"},
+    "Gaussian, λ = σ²": lambda num_classes: {"map": "gaussian"},
+    "Gaussian, λ = k": lambda num_classes: {"map": "gaussian", "reg": float(num_classes)},
+    "Laplace": lambda num_classes: {"map": "laplace"},
+}
+"""Options of `widebnn.targets.categorical` by name, from the number of classes."""
 
 
 def _two_digits(num_train: int) -> Labelled:
@@ -92,23 +75,10 @@ LABELLED: Mapping[str, Callable[[int], Labelled]] = {
 """By name, from the number of images."""
 
 
-class SoftmaxMaps(TunedChains):
-    """The softmax likelihood under several maps over width."""
-
-    thin: int = 2  # effective samples per step cannot exceed 1/thin
-    target_acceptance: float = 0.9
-    dataset: Annotated[str, partial(one_of, LABELLED), "Images, by name."] = "cifar10"
-    num_train: Annotated[Several, "Images."] = 256
-    depth: Annotated[Count, "Hidden layers."] = 3
-    widths: Widths = (32, 128, 512)
-    maps: Annotated[tuple[str, ...], partial(one_of, softmax_maps(2)), "Part of the grid."] = tuple(
-        softmax_maps(2)
-    )[:3]
-    num_prior: Annotated[Several, "Prior draws over which the deviation of U is taken."] = 2_000
-
-
-def over_maps(config: SoftmaxMaps) -> Iterator[Row]:
-    """Langevin on the posterior of a classifier under each map of `softmax_maps`, over width.
+def over_maps(
+    *, dataset, num_train, depth, widths, maps, num_prior, noise_std, seed, num_projections, **chains
+) -> Iterator[Row]:
+    """Langevin on the posterior of a classifier under each of `MAPS`, over width.
 
     Yields
     ------
@@ -117,81 +87,43 @@ def over_maps(config: SoftmaxMaps) -> Iterator[Row]:
     chains, and `rhat_projections` and `rhat_predictions` (means); the standard deviation of U over prior
     draws and its standard error.
     """
-    x, labels, x_new, num_classes = LABELLED[config.dataset](config.num_train)
-    for width in config.widths:
-        features = FCN(x.shape[1], width, config.depth, rngs=nnx.Rngs(config.seed))
-        bnn = BNN(features, num_classes, config.noise_std)
-        keys = jax.random.split(jax.random.key(config.seed), 3)
-        project = random_projections(keys[0], bnn.template(x), num=config.num_projections)
-        for name in config.maps:
-            target = targets.categorical(bnn, x, labels, **softmax_maps(num_classes)[name])
+    x, labels, x_new, num_classes = LABELLED[dataset](num_train)
+    for width in widths:
+        features = FCN(x.shape[1], width, depth, rngs=nnx.Rngs(seed))
+        bnn = BNN(features, num_classes, noise_std)
+        keys = jax.random.split(jax.random.key(seed), 3)
+        project = random_projections(keys[0], bnn.template(x), num=num_projections)
+        for name in maps:
+            target = targets.categorical(bnn, x, labels, **MAPS[name](num_classes))
             quantities = {
                 "projections": project,
                 "predictions": lambda theta, bnn=bnn: jax.nn.softmax(bnn(theta, x_new)),
             }
-            row = {"width": width, "map": name} | effective_samples(keys[1], target, config, quantities)
-            yield row | _std(_of_prior(keys[2], target, config.num_prior)).columns("potential_std")
+            row = {"width": width, "map": name} | effective_samples(keys[1], target, quantities, **chains)
+            yield row | _std(_of_prior(keys[2], target, num_prior)).columns("potential_std")
 
 
-def _declared(title: str, **scales: SoftmaxMaps):
-    return experiment(title, scales=scales, parts=("widths", "maps"))
+def _declared(function) -> Experiment:
+    return experiment(
+        SETTINGS[function.__name__],
+        parts=("widths", "maps"),
+        observes=lambda at: [] if at["dataset"] == "two digits" else [(at["dataset"], at["num_train"])],
+    )(function)
 
 
-@_declared(
-    "repriorisation under a softmax likelihood, over width",
-    # "paper" has the number of steps of Figure 11
-    smoke=SoftmaxMaps(
-        dataset="digits",
-        num_train=16,
-        depth=2,
-        widths=(8, 32),
-        num_chains=4,
-        num_steps=300,
-        burn_in=300,
-        num_prior=200,
-    ),
-    laptop=SoftmaxMaps(num_steps=2_500, burn_in=500, num_prior=500, seed=1),
-    colab=SoftmaxMaps(num_steps=20_000),
-    paper=SoftmaxMaps(num_steps=100_000, widths=(32, 64, 128, 384, 512, 768, 1_024)),
-)
-def softmax_gain(config: SoftmaxMaps) -> Iterator[Row]:
-    """The Gaussian map against none, on all classes of CIFAR-10."""
-    return over_maps(config)
+@_declared
+def softmax_gain(**settings) -> Iterator[Row]:
+    """Repriorisation under a softmax likelihood, over width: the Gaussian map against none, all classes."""
+    return over_maps(**settings)
 
 
-TWO_DIGITS = SoftmaxMaps(
-    dataset="two digits", num_train=64, depth=1, widths=(8, 32, 128, 512), maps=tuple(softmax_maps(2))
-)
+@_declared
+def laplace_map(**settings) -> Iterator[Row]:
+    """The Laplace map under a softmax likelihood, over width: all maps on two classes of the digits."""
+    return over_maps(**settings)
 
 
-@_declared(
-    "the Laplace map under a softmax likelihood, over width",
-    smoke=replace(
-        TWO_DIGITS, num_train=16, widths=(8, 32), num_chains=4, num_steps=300, burn_in=300, num_prior=200
-    ),
-    laptop=replace(TWO_DIGITS, num_steps=10_000, seed=2),
-    colab=replace(TWO_DIGITS, num_steps=100_000),
-    paper=replace(TWO_DIGITS, num_steps=100_000, widths=(8, 32, 128, 512, 2_048)),
-)
-def laplace_map(config: SoftmaxMaps) -> Iterator[Row]:
-    """All maps on two classes of the digits, where the Laplace map is cheap."""
-    return over_maps(config)
-
-
-@softmax_gain.claim(
-    "H-F11a",
-    where="Figure 11",
-    claim="Repriorisation by the Gaussian map helps under a softmax likelihood too, more so at larger width.",
-    paper="higher effective sample size than without; no numbers",
-    rule="The better of two Gaussian maps, λ = σ² and λ = k, has more effective samples per step than the "
-    "identity at the widest network, of projections of θ, which decides. Shown are the same of predictions "
-    "and at the narrowest, and that the gain grows. Resolved are 150 effective samples of all chains, which "
-    "stand for a hundred. Errors are judged by Student's t. On 256 images of CIFAR-10 in ten classes, three "
-    "hidden layers, an acceptance of 0.9, γ = 2ε (Theorem 9.1).",
-    would_change="Chains long enough to converge, such as the 100,000 steps of the paper; wider networks, on "
-    "an accelerator.",
-    page="17-other-maps#fig-gain",
-)
+@softmax_gain.claim("H-F11a")
 def gaussian_map_helps(results: Results) -> Iterator[Finding]:
     degrees = results.settings["num_chains"] - 1
     for column, name in QUANTITIES.items():
@@ -209,19 +141,7 @@ def gaussian_map_helps(results: Results) -> Iterator[Finding]:
         yield Finding(f"{what}, widest less narrowest", grows, above=0, resolved=resolved, degrees=degrees)
 
 
-@laplace_map.claim(
-    "H-F11b",
-    where="Figure 11",
-    claim="A map to the readout's posterior under the softmax likelihood works better still.",
-    paper="would likely work even better; not tried",
-    rule="The Laplace map has more effective samples per step than the better of two Gaussian maps, λ = σ² "
-    "and λ = k, at the widest network, of projections of θ, which decides. Shown is the same of predictions. "
-    "Resolved are 150 effective samples of all chains, which stand for a hundred. Errors are judged by "
-    "Student's t. On 64 digits of two classes in four principal components, at an acceptance of 0.9, γ = 2ε "
-    "(Theorem 9.1).",
-    would_change="Ten classes, for which the Laplace map factorises a matrix of ten rows per image.",
-    page="17-other-maps#fig-maps",
-)
+@laplace_map.claim("H-F11b")
 def laplace_map_is_better(results: Results) -> Iterator[Finding]:
     for column, name in QUANTITIES.items():
         *_, (_, gain, chains) = _gains(results, column, "Laplace", "Gaussian")

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from threadpoolctl import threadpool_limits
+
 from widebnn._compile import Program
 from widebnn.samplers._base import Sampler
 from widebnn.tree import Position

@@ -4,65 +4,28 @@ import itertools
 from collections.abc import Iterator
 from functools import partial
 from operator import attrgetter
-from typing import Annotated
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
+
 from book.experiments.ascent import climb, curve, maximise
-from book.experiments.configuration import Configuration, Counts, NonNegative, Positive, Positives, Several
-from book.experiments.experiment import experiment
-from book.experiments.fields import PriorVariance, Seed, Widths
+from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.trends import exponent
-from jaxtyping import Array, Float
 from widebnn import vi
 from widebnn.tables import Measure, Row, Rows
 
-__all__ = ["Suprema", "suprema"]
+__all__ = ["suprema"]
 
 
-class Suprema(Configuration):
-    """The best ELBO of N neurons against the best F̃, on a curve, with η = τ p/N.
-
-    F̃ is the ELBO with the prediction averaged inside the loss, as a function of the distribution ν of the
-    neurons' variational parameters on Ξ, which is compact, as the theorem asks: |μ| ≤ `max_mean` and
-    `min_std` ≤ σ ≤ `max_std`.
-    """
-
-    taus: Annotated[Positives, "Part of the grid."] = (0.01, 0.02)
-    widths: Widths = (8, 16, 32, 64, 128, 256, 512)
-    num_train: Annotated[Counts, "Observations, p: part of the grid."] = (10, 20, 40)
-    prior_variance: PriorVariance = 1 / 5
-    max_mean: Annotated[Positive, "The largest |μ| in Ξ."] = 2.0
-    min_std: Annotated[Positive, "The smallest σ in Ξ."] = 0.01
-    max_std: Annotated[Positive, "The largest σ in Ξ."] = 1.0
-    max_atoms: Annotated[Several, "The largest number of atoms of ν*; with one there is no certificate."] = 12
-    num_starts: Annotated[NonNegative, "Random starts of the best ELBO, besides one at ν*."] = 3
-    seed: Seed = 0
-
-    def check(self):
-        """`max_std` is above `min_std`."""
-        if self.max_std <= self.min_std:
-            raise ValueError(f"max_std must be above min_std={self.min_std}; got {self.max_std}")
-
-
-@experiment(
-    "the best ELBO of N neurons against the best of its limit",
-    scales={  # the paper proves and does not measure
-        "smoke": Suprema(taus=(0.02,), widths=(16, 32, 64, 128), num_train=(10, 20), num_starts=1),
-        "laptop": Suprema(),
-        "colab": Suprema(widths=(8, 16, 32, 64, 128, 256, 512, 1_024, 2_048), num_starts=10),
-        "paper": Suprema(
-            taus=(0.005, 0.01, 0.02, 0.05),
-            widths=(8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096),
-            num_starts=10,
-        ),
-    },
-    parts=("taus", "num_train"),
-)
-def suprema(config: Suprema) -> Iterator[Row]:
-    """sup F̃ over all ν on the compact Ξ, with a certificate, against the best ELBO of N neurons (Theorem 2).
+@experiment(SETTINGS["suprema"], parts=("taus", "num_train"))
+def suprema(
+    taus, widths, num_train, prior_variance, max_mean, min_std, max_std, max_atoms, num_starts, seed
+) -> Iterator[Row]:
+    """The best ELBO of N neurons against sup F̃ over all ν on the compact Ξ, which has a certificate.
 
     F̃, the ELBO with the prediction averaged inside the loss, is concave in the distribution ν of the neurons'
     variational parameters, so that at any ν no other can be better by more than max_θ D(θ) − ∫D dν, D its
@@ -76,14 +39,15 @@ def suprema(config: Suprema) -> Iterator[Row]:
     the search for the maximum of D, which is not exhaustive), num_atoms of ν*; best_elbo and gap, their
     difference; predicted, N⁻¹ Σ_i ∫Var g(θ, x_i) dν*, its first order.
     """
-    for tau, p in itertools.product(config.taus, config.num_train):
+    space = _Space(prior_variance, max_mean, min_std, max_std)
+    for tau, p in itertools.product(taus, num_train):
         with jax.enable_x64(True):
-            atoms, weights, best_limit, certificate = _best_limit(config, tau, p)
+            atoms, weights, best_limit, certificate = _best_limit(space, tau, p, max_atoms, seed)
             x, _ = curve(p)
-            variance = float(neurons(atoms, x, config.prior_variance)[1].sum(axis=0) @ weights)
-        for width in config.widths:
+            variance = float(neurons(atoms, x, prior_variance)[1].sum(axis=0) @ weights)
+        for width in widths:
             with jax.enable_x64(True):  # not while the consumer of a row computes
-                best = _best_elbo(config, tau, p, width, atoms, weights)
+                best = _best_elbo(space, tau, p, width, atoms, weights, num_starts, seed + width)
             yield {
                 "tau": tau,
                 "num_train": p,
@@ -97,16 +61,7 @@ def suprema(config: Suprema) -> Iterator[Row]:
             }
 
 
-@suprema.claim(
-    "V-T2",
-    where="Theorem 2",
-    claim="The suprema of the ELBO and of its limit differ by at most C p/N.",
-    paper="a bound",
-    rule="N times the gap is at all N and p below 1.5 times the outputs' variance under the best limit, and "
-    "the search for that limit is certified to a twentieth of the gap. At the largest N the exponent of the "
-    "gap in p is below 1.15.",
-    page="18-plain-elbo#fig-suprema",
-)
+@suprema.claim("V-T2")
 def differ_by_the_variance(rows: Rows) -> Iterator[Finding]:
     for tau, of_tau in rows.by("tau"):
         gaps, of = ([Measure(row["gap"], row["certificate"]) for row in of_tau], f"τ = {tau:g}")
@@ -137,27 +92,48 @@ def neurons(
     return first * a, variance, kl
 
 
-def _best_limit(config: Suprema, tau: float, p: int):
+class _Space(NamedTuple):
+    """Ξ, the parameters of a neuron: means at most so large, deviations between two bounds."""
+
+    prior_variance: float
+    max_mean: float
+    min_std: float
+    max_std: float
+
+    def bounds(self, d: int):
+        """The corners of Ξ, in (μ_b, ρ_b, μ_a, ρ_a)."""
+        low, high = (np.log(np.expm1(std)) for std in (self.min_std, self.max_std))
+        rho = np.concatenate([np.zeros(d), np.ones(d), [0.0, 1.0]]).astype(bool)
+        return np.where(rho, low, -self.max_mean), np.where(rho, high, self.max_mean)
+
+    def atoms(self, rng, count: int, d: int):
+        """Means from N(0, 1), deviations those of the prior."""
+        theta = np.full((count, 2 * d + 2), np.log(np.expm1(self.prior_variance**0.5)))
+        theta[:, [*range(d), 2 * d]] = rng.normal(size=(count, d + 1))
+        return theta
+
+
+def _best_limit(space: _Space, tau: float, p: int, max_atoms: int, seed: int):
     """ν* as atoms and weights, F̃(ν*), and the certificate."""
     x, y = curve(p)
-    rng = np.random.default_rng(config.seed)
-    low, high = _bounds(config, x.shape[1])
+    rng = np.random.default_rng(seed)
+    low, high = space.bounds(x.shape[1])
 
     def limit(nu):
         weights = nu["mass"] / jnp.sum(nu["mass"])
-        phi, _, kl = neurons(nu["theta"], x, config.prior_variance)
+        phi, _, kl = neurons(nu["theta"], x, space.prior_variance)
         return -jnp.sum((y[:, 0] - phi @ weights) ** 2) - tau * p * (kl @ weights)
 
     @jax.jit
     def variation(theta, prediction):
-        phi, _, kl = neurons(theta, x, config.prior_variance)
+        phi, _, kl = neurons(theta, x, space.prior_variance)
         return 2 * (y[:, 0] - prediction) @ phi - tau * p * kl
 
     slope = jax.jit(jax.value_and_grad(lambda one, prediction: variation(one[None], prediction)[0]))
     atoms, mass, best = np.zeros((0, len(low))), np.zeros(0), -np.inf
     prediction, certificate = jnp.zeros(p), np.inf
-    for _ in range(config.max_atoms):
-        candidates = np.clip(_random_atoms(rng, 4_000, len(low), config), low, high)
+    for _ in range(max_atoms):
+        candidates = np.clip(space.atoms(rng, 4_000, x.shape[1]), low, high)
         order = np.argsort(np.asarray(variation(candidates, prediction)))[::-1]
         here = partial(slope, prediction=prediction)
         found = [climb(here, s, (low, high)) for s in (*atoms, *candidates[order[:8]])]
@@ -177,39 +153,24 @@ def _best_limit(config: Suprema, tau: float, p: int):
         nu, best = maximise(limit, {"theta": jnp.asarray(atoms), "mass": jnp.asarray(mass)}, bounds)
         kept = np.asarray(nu["mass"]) > 1e-9
         atoms, mass = (np.asarray(nu["theta"])[kept], np.asarray(nu["mass"])[kept])
-        prediction = neurons(atoms, x, config.prior_variance)[0] @ jnp.asarray(mass / mass.sum())
+        prediction = neurons(atoms, x, space.prior_variance)[0] @ jnp.asarray(mass / mass.sum())
     return (jnp.asarray(atoms), jnp.asarray(mass / mass.sum()), best, certificate)
 
 
-def _best_elbo(config: Suprema, tau: float, p: int, width: int, atoms, weights) -> float:
+def _best_elbo(space: _Space, tau, p: int, width: int, atoms, weights, num_starts, seed) -> float:
     """The best of local maxima over N neurons: from ν*, rounded to N equal parts, and from random starts."""
     x, y = curve(p)
-    low, high = _bounds(config, x.shape[1])
-    rng = np.random.default_rng(config.seed + width)
+    low, high = space.bounds(x.shape[1])
+    rng = np.random.default_rng(seed)
 
     def elbo(theta):
-        phi, variance, kl = neurons(theta, x, config.prior_variance)
+        phi, variance, kl = neurons(theta, x, space.prior_variance)
         misfit = jnp.sum((y[:, 0] - phi.mean(axis=1)) ** 2) + jnp.sum(variance) / width**2
         return -misfit - tau * p * kl.mean()
 
     levels = (np.arange(width) + 0.5) / width
     rounded = np.asarray(atoms)[np.searchsorted(np.cumsum(weights)[:-1], levels)]
     starts = [rounded + 0.05 * rng.normal(size=rounded.shape)]
-    starts += [_random_atoms(rng, width, len(low), config) for _ in range(config.num_starts)]
+    starts += [space.atoms(rng, width, x.shape[1]) for _ in range(num_starts)]
     bounds = (np.tile(low, (width, 1)), np.tile(high, (width, 1)))
     return max(maximise(elbo, jnp.asarray(np.clip(start, *bounds)), bounds)[1] for start in starts)
-
-
-def _bounds(config: Suprema, d: int):
-    """The corners of Ξ, in (μ_b, ρ_b, μ_a, ρ_a)."""
-    low, high = (np.log(np.expm1(std)) for std in (config.min_std, config.max_std))
-    rho = np.concatenate([np.zeros(d), np.ones(d), [0.0, 1.0]]).astype(bool)
-    return np.where(rho, low, -config.max_mean), np.where(rho, high, config.max_mean)
-
-
-def _random_atoms(rng, count: int, size: int, config: Suprema):
-    """Means from N(0, 1), deviations those of the prior."""
-    d = size // 2 - 1
-    theta = np.full((count, size), np.log(np.expm1(config.prior_variance**0.5)))
-    theta[:, [*range(d), 2 * d]] = rng.normal(size=(count, d + 1))
-    return theta

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+
 from book.experiments.findings import Finding
 from widebnn import estimates
 from widebnn.tables import Measure

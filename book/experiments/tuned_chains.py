@@ -6,9 +6,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Key
+
 from book.experiments.chain_summaries import ess_per_step, finite
 from book.experiments.posterior import of_parameters
-from jaxtyping import Array, Float, Key
 from widebnn import samplers
 from widebnn._check import Number
 from widebnn.diagnostics import rhat
@@ -16,18 +17,7 @@ from widebnn.sampling import Collector, sample
 from widebnn.tables import Row
 from widebnn.targets import Target
 
-__all__ = ["CHAINS", "best_damping", "effective_samples", "share_folded"]
-
-
-CHAINS = {
-    "num_chains": 8,
-    "num_steps": 20_000,
-    "burn_in": 5_000,
-    "thin": 10,
-    "target_acceptance": 0.98,
-    "num_projections": 100,
-}
-"""How chains run by default: steps that count and those before, during which the step size is tuned."""
+__all__ = ["best_damping", "effective_samples", "share_folded"]
 
 
 def best_damping(step_size: Number) -> Float[Array, ""]:
