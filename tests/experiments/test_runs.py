@@ -75,9 +75,9 @@ def algorithms(at, rows):
 APPROXIMATIONS = importlib.import_module("book.experiments.approximations")
 
 
-def two_methods(config, num_observations, methods=APPROXIMATIONS._methods):
+def two_methods(*options, methods=APPROXIMATIONS._methods):
     """Chapter 21 runs them all."""
-    return [(name, of) for name, of in methods(config, num_observations) if name in ("MCMC", "NNGP")]
+    return [(name, of) for name, of in methods(*options) if name in ("MCMC", "NNGP")]
 
 
 @small(
@@ -98,13 +98,14 @@ def approximations(at, rows):
 
 
 ARCHITECTURES = importlib.import_module("book.experiments.architectures")
-CASE = Case(Network("dense", "digits", depth=1, num_train=2, width=32), step_size=0.5, num_steps=1_200)
+NETWORK = ("dense", "digits", 1, 2, 32)
+STEP_SIZE = 0.5
 ONE_SAMPLER = {"pCN": ARCHITECTURES.SAMPLERS["pCN"]}
 
 
 def weighted(at, num_draws=20_000):
     """Mean of U and acceptance of pCN under the posterior, by prior draws weighted with e^−U."""
-    architecture, name, depth, num_train, width = CASE.network
+    architecture, name, depth, num_train, width = NETWORK
     dataset = observed(architecture, name, num_train, 1)
     bnn = network(architecture, dataset, width, depth, at.noise_std, at.seed)
     target = wb.targets.marginal(bnn, dataset.x_train, dataset.y_train)
@@ -113,7 +114,7 @@ def weighted(at, num_draws=20_000):
     def potentials(keys):
         def one(key):
             u, xi = (target.draw_prior(k) for k in jax.random.split(key))
-            v = jax.tree.map(lambda u, xi: jnp.sqrt(1 - CASE.step_size**2) * u + CASE.step_size * xi, u, xi)
+            v = jax.tree.map(lambda u, xi: jnp.sqrt(1 - STEP_SIZE**2) * u + STEP_SIZE * xi, u, xi)
             return target.potential(u), target.potential(v)
 
         return jax.lax.map(one, keys, batch_size=500)
@@ -125,7 +126,12 @@ def weighted(at, num_draws=20_000):
 
 
 @small(
-    [(ARCHITECTURES, "SAMPLERS", ONE_SAMPLER)], cases=(CASE,), num_test=2, num_kicks=2, thin=4, noise_std=0.3
+    [(ARCHITECTURES, "SAMPLERS", ONE_SAMPLER)],
+    cases=((NETWORK, STEP_SIZE, 1_200),),
+    num_test=2,
+    num_kicks=2,
+    thin=4,
+    noise_std=0.3,
 )
 def architectures(at, rows):
     assert [row["sampler"] for row in rows] == ["pCN", "HMC"]
@@ -249,11 +255,10 @@ def identities(at, rows):
     assert words == dict.fromkeys(words, "reproduced") | dict.fromkeys(errata, "corrected")
 
 
-MAPS = importlib.import_module("book.experiments.iterated_maps")
-
-
 @small(
-    [(MAPS, "_maps", lambda config: [MAPS._Map("gradient descent", 2, 0.003)])],
+    iterations=(2,),
+    regs=(),
+    rates=(0.003,),
     num_steps=20,
     burn_in=10,
     thin=2,
@@ -453,9 +458,7 @@ def laplace_map(at, rows):
     assert all(row["potential_std"] > row["potential_std_error"] > 0 for row in rows)
 
 
-@small(
-    networks=(Network("dense", "digits", depth=1, num_train=4, width=3),), num_rounds=3, timed_seconds=1e-4
-)
+@small(networks=(("dense", "digits", 1, 4, 3),), num_rounds=3, timed_seconds=1e-4)
 def step_cost(at, rows):
     assert [row["target"] for row in rows] == list(TARGETS)
     for row in rows:
