@@ -1,6 +1,6 @@
 """Algorithms as printed: their laws, where they are known, and that of the right ones."""
 
-from widebnn.experiments import algorithms
+from book.experiments.algorithms import algorithms
 
 from .judging import judged
 
@@ -28,8 +28,8 @@ def test_verdict_is_that_of_the_chains():
                     }
                 )
 
-    for claim in algorithms.claims:
+    for claim in algorithms.findings:
         for printed, right, wanted in ((0.5, 1.0, "corrected"), (1.0, 1.0, "not reproduced")):
-            assert judged(claim, rows(printed, right)) == wanted
-        assert judged(claim, rows(0.5, 0.5)) == "reproduced in part"
-    assert len(algorithms.claims) == 2
+            assert judged(algorithms, claim, rows(printed, right)) == wanted
+        assert judged(algorithms, claim, rows(0.5, 0.5)) == "reproduced in part"
+    assert len(algorithms.findings) == 2

@@ -1,32 +1,26 @@
 """Many approximations of one posterior: the common rule is right, and so are the distances between them."""
 
-import dataclasses
-
 import jax
 import numpy as np
 import pytest
 from scipy.stats import norm
-from widebnn.experiments import Predictions, approximations
-from widebnn.experiments.variational.approximations import (
+
+from book.experiments.approximations import (
+    Predictions,
     _nngp,
     _problem,
     _reparametrised_prior,
     _row,
     distances,
 )
-from widebnn.study import Results, Rows
+from book.experiments.images import images
+from widebnn.tables import Results, Rows
 
-TINY = dataclasses.replace(
-    approximations.config("smoke"),
-    num_train=25,
-    num_test=60,
-    width=16,
-    num_draws=16,
-    num_sweeps=1,
-    burn_in=2,
-    num_epochs=3,
-    num_members=2,
-)
+
+def tiny(width=16):
+    """A network of this width that observes seven classes of a few digits."""
+    digits = images("digits", 25, 60)
+    return _problem(digits, slice(25), 7, width, 1, 0.1, 0)
 
 
 def test_probabilities_are_those_of_labels_among_targets():
@@ -54,20 +48,18 @@ def test_moments_are_those_of_the_mixture():
 
 
 def test_unseen_classes_are_unseen():
-    problem = _problem(TINY, 0)
-    assert problem.y.shape[1] == TINY.num_classes == len(np.unique(problem.labels_test))
-    assert len(problem.labels_test) < len(problem.x_test) == TINY.num_test
+    problem = tiny()
+    assert problem.y.shape[1] == 7 == len(np.unique(problem.labels_test))
+    assert len(problem.labels_test) < len(problem.x_test) == 60
     np.testing.assert_allclose(problem.y.sum(axis=1), 0, atol=1e-6)
 
 
 @pytest.mark.slow
 def test_a_wide_network_is_near_its_limit():
     near = []
-    for width in (16, 4_096):
-        config = dataclasses.replace(TINY, width=width, num_draws=30)
-        problem = _problem(config, 0)
-        limit = _nngp(jax.random.key(0), problem, config)
-        found = _reparametrised_prior(jax.random.key(1), problem, config)
+    for problem in (tiny(16), tiny(4_096)):
+        limit = _nngp(jax.random.key(0), problem)
+        found = _reparametrised_prior(jax.random.key(1), problem, num_draws=30)
         near.append(_row(problem, found, limit)["distance"])
     assert near[1] < near[0] / 3
 

@@ -5,15 +5,14 @@ import json
 
 import numpy as np
 import pytest
-from widebnn.experiments import (
-    CLAIMS,
-    architectures,
-)
-from widebnn.study import Results, Rows, verdict
 
 import widebnn as wb
+from book.experiments.findings import verdict
+from widebnn.tables import Results, Rows
 
-MODULE = importlib.import_module(architectures.__module__)
+from .judging import said
+
+MODULE = importlib.import_module("book.experiments.architectures")
 
 
 def summary(potential):
@@ -69,9 +68,8 @@ def rows(gain, **rates):
 
 
 def judged(made):
-    (claim,) = [claim for claim in CLAIMS if claim.id == "P-X"]
-    findings = claim.summarise(Results(Rows(reversed(made)), {"num_chains": 2}, {}))
-    return verdict(claim, findings), findings
+    findings = said("P-X", Results(Rows(reversed(made)), {"num_chains": 2}, {}))
+    return verdict(findings), findings
 
 
 def test_verdicts_follow_the_numbers():

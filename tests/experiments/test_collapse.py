@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from widebnn.experiments import collapse
 
-from .judging import claim_of, findings
+from book.experiments.collapse import collapse
+
+from .judging import findings
 
 
 def test_fits_give_the_errors_of_the_cross_entropy_alone():
@@ -16,7 +17,7 @@ def test_fits_give_the_errors_of_the_cross_entropy_alone():
         for width in (16, 4_096)
         for repeat, factor in enumerate(factors)
     ]
-    found = findings(claim_of(collapse, "V-P2"), rows)
+    found = findings(collapse, "V-P2", rows)
     assert [finding.value for finding in found] == pytest.approx([16 / 4_096] * 4)
     relative = np.std(scatter, ddof=1) / np.sqrt(3)
     assert [finding.error for finding in found[:2]] == [None, None]

@@ -1,32 +1,29 @@
 """The experiment on R̂ and traces: its rows, its summaries on chains whose answer is known, its claims."""
 
-import dataclasses
 import math
 
 import jax
 import numpy as np
 import pytest
 from scipy.signal import lfilter
-from widebnn.experiments import (
-    CLAIMS,
-    convergence,
-    convergence_summary,
-    trace_summary,
-)
-from widebnn.experiments.chains.convergence import PRIOR
-from widebnn.experiments.settings.chain_summaries import (
+
+import widebnn as wb
+from book.experiments.chain_summaries import (
     behind,
     ess_with_error,
     jackknife,
     pooled_ess_per_draw,
+    trace_summary,
 )
-from widebnn.experiments.settings.posterior import LMC
-from widebnn.study import Measure, Results, Rows, verdict
+from book.experiments.convergence import PRIOR, convergence
+from book.experiments.posterior import LMC
+from widebnn.diagnostics import convergence_summary
+from widebnn.tables import Measure, Results, Rows
 
-import widebnn as wb
+from .judging import said, verdict_on
 
-TINY = dataclasses.replace(
-    convergence.scales["smoke"],
+TINY = convergence.settings(
+    "smoke",
     num_train=8,
     num_test=2,
     widths=(4,),
@@ -47,13 +44,13 @@ def test_samplers_start_from_the_same_draws_of_the_prior(monkeypatch):
         assert "initial" not in options and "burn_in" not in options
         raise InterruptedError
 
-    monkeypatch.setattr("widebnn.experiments.chains.convergence.sample", first)
+    monkeypatch.setattr("book.experiments.convergence.sample", first)
     for name in ("pCN", "Langevin"):
         with pytest.raises(InterruptedError):
-            list(convergence(dataclasses.replace(TINY, samplers=(name,))))
+            list(convergence(**TINY | {"samplers": (name,)}))
     assert len(keys) > 1 and keys == len(keys) * keys[:1]
     with pytest.raises(InterruptedError):
-        list(convergence(dataclasses.replace(TINY, repeats=(1,))))
+        list(convergence(**TINY | {"repeats": (1,)}))
     assert keys[-1] != keys[0]
 
 
@@ -155,9 +152,7 @@ OPEN = "not testable at this scale"
 )
 def test_verdicts_follow_the_numbers(numbers, wanted):
     results = results_of(rows(**numbers))
-    claims = [claim for claim in CLAIMS if claim.experiment == "convergence"]
-    assert [claim.id for claim in claims] == ["P-F3", "P-F4", "P-F5", "P-F6"]
-    found = {claim.id: verdict(claim, claim.summarise(results)) for claim in claims}
+    found = {row: verdict_on(row, results) for row in convergence.findings}
     assert found == wanted
 
 
@@ -166,7 +161,7 @@ def test_shares_count_by_what_they_exceed_those_at_no_potential():
     for row in made:
         if row["sampler"] == PRIOR and row["width"] == 64:
             row["pc_between"] += 0.2
-    (found,) = next(claim for claim in CLAIMS if claim.id == "P-F5").summarise(results_of(made))
+    (found,) = said("P-F5", results_of(made))
     assert found.value == pytest.approx(-0.2) and found.degrees == 3 and found.error < 0.01
 
 
@@ -174,9 +169,8 @@ def test_the_chains_behind_a_row_are_those_that_it_compares():
     made = rows((1.9, 1.1), (1.1, 1.05), (1.1, 1.6))
     made += [row | {"width": 16, "rhat_weights": 7.0} for row in made if row["width"] == 8]
     found = {}
-    for claim in CLAIMS:
-        if claim.id in ("P-F4", "P-F5", "P-F6"):
-            found[claim.id] = max(finding.chains.rhat**2 for finding in claim.summarise(results_of(made)))
+    for row in ("P-F4", "P-F5", "P-F6"):
+        found[row] = max(finding.chains.rhat**2 for finding in said(row, results_of(made)))
     assert found == pytest.approx({"P-F4": 1.6, "P-F5": 1.9, "P-F6": 1.9})
 
 

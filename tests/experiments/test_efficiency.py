@@ -1,12 +1,11 @@
 """Effective samples per second: rows, and claims that follow them."""
 
-from widebnn.experiments import CLAIMS
-from widebnn.study import Results, Rows, verdict
+from book.experiments.findings import verdict
+from widebnn.tables import Results, Rows
 
-FASTER, COMPARED = (
-    next(claim for claim in CLAIMS if claim.id == name and claim.experiment == "efficiency")
-    for name in ("X-1", "X-2")
-)
+from .judging import said
+
+FASTER, COMPARED = "X-1", "X-2"
 
 
 def row(sampler, per_second, target="rotated", potential=0.0):
@@ -26,10 +25,10 @@ def row(sampler, per_second, target="rotated", potential=0.0):
 
 def test_verdicts_follow_the_rows():
     def found(claim, num_chains, *rows):
-        return claim.summarise(Results(Rows(rows), {"num_chains": num_chains}, {}))
+        return said(claim, Results(Rows(rows), {"num_chains": num_chains}, {}))
 
     def judged(claim, *rows):
-        return verdict(claim, found(claim, 10, *rows))
+        return verdict(found(claim, 10, *rows))
 
     papers = [row("pCN", 1.0), row("pCNL", 2.0), row("Langevin", 0.5)]
     assert judged(FASTER, *papers, row("function-space HMC", 5.0), row("unit-wise", 9.0)) == "reproduced"

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from widebnn.experiments import elbo_ratio
 
-from .judging import claim_of, findings
+from book.experiments.elbo_ratio import elbo_ratio
+
+from .judging import findings
 
 
 def test_errors_of_ratios_are_those_of_draws():
@@ -21,7 +22,7 @@ def test_errors_of_ratios_are_those_of_draws():
         for tau, ratio in ((None, 1 / width), (0.1, 3.0))
     ]
     config = {"prior_variances": [0.2], "taus": [0.1], "num_samples": 4}
-    slope, level = findings(claim_of(elbo_ratio, "V-F3"), rows, **config)
+    slope, level = findings(elbo_ratio, "V-F3", rows, **config)
     assert slope.value == pytest.approx(-1, abs=0.01) and slope.error > 0 and slope.degrees == 1
     assert level.value == pytest.approx(1.02) and level.degrees == 3
     assert level.error == pytest.approx(1.02 * np.sqrt(2) / 50)

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from widebnn.experiments import gradient_gain
-from widebnn.study import Chains
 
-from .judging import claim_of, findings, judged
+from book.experiments.findings import Chains
+from book.experiments.gradient_gain import gradient_gain
 
-SUFFICES = claim_of(gradient_gain, "P-C")
+from .judging import findings, judged
+
+SUFFICES = gradient_gain, "P-C"
 COUNTS = {"num_chains": 10, "num_rounds": 15, "width": 64}
 
 
@@ -33,11 +34,11 @@ def made(pcn, pcnl, tuned=(1.0, 2.0), ess=400.0, slower=2.0):
     ],
 )
 def test_pcn_suffices_where_pcnl_has_fewer_effective_samples_per_second(rows, wanted):
-    assert judged(SUFFICES, rows, **COUNTS) == wanted
+    assert judged(*SUFFICES, rows, **COUNTS) == wanted
 
 
 def test_the_time_of_a_step_counts_with_its_error():
-    common, tuned, slower = findings(SUFFICES, made(1.0, 1.4), **COUNTS)
+    common, tuned, slower = findings(*SUFFICES, made(1.0, 1.4), **COUNTS)
     assert common.value == pytest.approx(0.7) and tuned.value == pytest.approx(1.0)
     assert common.error == pytest.approx(0.7 * np.sqrt(2 / 50**2 + 0.02**2))
     assert (slower.value, slower.error, slower.degrees) == (2.0, 0.04, 9)
@@ -47,5 +48,5 @@ def test_the_time_of_a_step_counts_with_its_error():
 def test_a_chain_that_never_moves_has_no_number():
     rows = made(1.0, 1.4)
     rows[0] |= dict.fromkeys(("ess_per_step", "ess_per_step_error", "ess_bulk", "ess_tail", "rhat"))
-    common, tuned, _ = findings(SUFFICES, rows, **COUNTS)
+    common, tuned, _ = findings(*SUFFICES, rows, **COUNTS)
     assert not common.is_known and tuned.value == pytest.approx(1.0)

@@ -3,10 +3,10 @@
 import jax
 import jax.numpy as jnp
 import pytest
-from widebnn.experiments import identities
-from widebnn.experiments.theory import identities as module
-from widebnn.experiments.theory.identities import IDENTITY
 
+from book.experiments import identities as module
+from book.experiments.claims import CLAIMS
+from book.experiments.identities import IDENTITY, identities
 from widebnn import targets, vi
 
 from .judging import judged
@@ -49,15 +49,15 @@ def test_a_sampled_gradient_that_slips_is_seen(monkeypatch):
         assert IDENTITY["minibatches"](jax.random.key(0), 8, 3, 1, 0.3) > 1e-3
 
 
-@pytest.mark.parametrize("claim", identities.claims, ids=lambda claim: claim.id)
+@pytest.mark.parametrize("claim", identities.findings)
 def test_one_bad_problem_is_enough(claim):
     rows = [
         {"identity": kind, "error": error, "printed": 0.001} for kind in IDENTITY for error in (1e-15, 1e-6)
     ]
-    assert judged(claim, rows) == "not reproduced"
+    assert judged(identities, claim, rows) == "not reproduced"
 
 
-@pytest.mark.parametrize("claim", [c for c in identities.claims if c.errs], ids=lambda claim: claim.id)
+@pytest.mark.parametrize("claim", [row for row in identities.findings if CLAIMS[row].errs])
 def test_what_is_as_printed_corrects_nothing(claim):
     rows = [{"identity": kind, "error": 1e-15, "printed": 0.0} for kind in IDENTITY]
-    assert judged(claim, rows) == "reproduced in part"
+    assert judged(identities, claim, rows) == "reproduced in part"

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from widebnn.experiments.settings.images import images
+
+from book.experiments.images import images
 
 
 @pytest.fixture

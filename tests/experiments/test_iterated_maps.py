@@ -5,11 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from widebnn.experiments import CLAIMS
-from widebnn.experiments.theory.iterated_maps import Iterated, diabetes_patients
-from widebnn.study import Results, Rows, verdict
 
+from book.experiments.findings import verdict
+from book.experiments.iterated_maps import Iterated, diabetes_patients
 from widebnn import targets
+from widebnn.tables import Results, Rows
+
+from .judging import said
 
 
 def test_one_step_of_r_has_the_potential_of_the_jacobian_target():
@@ -51,6 +53,5 @@ def test_the_greater_gain_decides(several, descent, word):
         for (name, k), value in ess.items()
     ]
     rows.append(rows[1] | {"folded": 0.5, "ess_projections": 9.0})  # no bijection: it does not count
-    (claim,) = (claim for claim in CLAIMS if claim.id == "H-AE2")
-    findings = claim.summarise(Results(Rows(rows), {"num_chains": 8, "num_steps": 1_000}, {}))
-    assert verdict(claim, findings) == word
+    findings = said("H-AE2", Results(Rows(rows), {"num_chains": 8, "num_steps": 1_000}, {}))
+    assert verdict(findings) == word

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from widebnn.experiments import landscape
 
-from .judging import claim_of, findings
+from book.experiments.landscape import landscape
+
+from .judging import findings
 
 
 def test_the_claim_has_errors_over_triples_and_students_t():
@@ -23,7 +24,7 @@ def test_the_claim_has_errors_over_triples_and_students_t():
         for width, num_train in ((16, 32), (64, 32), (64, 8))
         for name, share in (("θ", 10.0), ("φ", 16 / width))
     ]
-    found = findings(claim_of(landscape, "H-F5"), rows)
+    found = findings(landscape, "H-F5", rows)
     assert {finding.degrees for finding in found} == {2}
     relative = np.std(scatter, ddof=1) / np.sqrt(3)
     step = next(one for one in found if one.what.startswith("curvature in φ"))

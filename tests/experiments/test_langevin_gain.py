@@ -6,18 +6,16 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-from widebnn.experiments import (
-    CLAIMS,
-    gain_over_width,
-)
-from widebnn.experiments.chains import langevin_gain as module
-from widebnn.experiments.chains.langevin_gain import langevin_gain
-from widebnn.study import Results, Rows, verdict
 
+from book.experiments import langevin_gain as module
+from book.experiments.langevin_gain import gain_over_width, langevin_gain
 from widebnn import Draws
+from widebnn.tables import Results, Rows
 
-TINY = dataclasses.replace(
-    gain_over_width.scales["smoke"],
+from .judging import said, verdict_on
+
+TINY = gain_over_width.settings(
+    "smoke",
     depth=1,
     widths=(2,),
     num_train=(3, 4),
@@ -46,7 +44,7 @@ def calls(monkeypatch):
 
         return Draws(
             collected={name: about(value) for name, value in values.items()},
-            stats={"acceptance_rate": np.full((num_chains, num_samples), TINY.target_acceptance)},
+            stats={"acceptance_rate": np.full((num_chains, num_samples), TINY["target_acceptance"])},
             streamed={},
             position=initial,
             step_size=0.1,
@@ -61,9 +59,9 @@ def calls(monkeypatch):
 
 @pytest.mark.slow
 def test_both_parametrisations_start_at_the_same_parameters(calls):
-    list(langevin_gain(dataclasses.replace(TINY, num_train=(4,))))
+    list(langevin_gain(**TINY | {"num_train": (4,)}))
     (_, theta), *_, (target, phi) = calls
-    assert len({float(chain) for chain in phi.readout[:, 0, 0]}) == TINY.num_chains
+    assert len({float(chain) for chain in phi.readout[:, 0, 0]}) == TINY["num_chains"]
     mapped = jax.jit(jax.vmap(target.to_parameters))(phi)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), mapped, theta)
     assert not np.allclose(phi.readout, theta.readout)
@@ -72,8 +70,8 @@ def test_both_parametrisations_start_at_the_same_parameters(calls):
 @pytest.mark.slow
 def test_the_regulariser_grows_with_the_images_where_it_should(calls):
     for reg_grows in (False, True):
-        one = dataclasses.replace(TINY, num_train=(3,), parametrisations=("φ",), reg_grows=reg_grows)
-        list(langevin_gain(one))
+        one = {"num_train": (3,), "parametrisations": ("φ",), "reg_grows": reg_grows}
+        list(langevin_gain(**TINY | one))
     regs = [float(target.reg) for target, _ in calls]
     np.testing.assert_allclose(regs, [0.01] * 2 + [0.03] * 2)
 
@@ -104,8 +102,7 @@ def test_the_step_is_tuned_until_the_whole_run_has_the_acceptance(monkeypatch, c
     monkeypatch.setattr(module, "without_correction", fixed)
     monkeypatch.setattr(module, "samplers", SimpleNamespace(tuned=lambda make, *_: make))
     monkeypatch.setattr(module, "sample", run)
-    one = dataclasses.replace(TINY, num_train=(3,), parametrisations=("θ",))
-    *_, row = langevin_gain(one)
+    *_, row = langevin_gain(**TINY | {"num_train": (3,), "parametrisations": ("θ",)})
     short, long = num_runs
     assert lengths == [5] * short + [48] * long
     assert row["step_size"] == step_sizes[-1]
@@ -164,24 +161,20 @@ OPEN = "not testable at this scale"
     ],
 )
 def test_verdicts_follow_the_numbers(id, made, wanted):
-    (claim,) = [claim for claim in CLAIMS if claim.id == id]
-    assert claim.experiment in EXPERIMENTS
-    assert verdict(claim, claim.summarise(made)) == wanted
+    assert verdict_on(id, made) == wanted
 
 
 def test_effective_samples_behind_the_worst_projection_are_of_all_chains():
-    (claim,) = [claim for claim in CLAIMS if claim.id == "H-F8c"]
-    found = claim.summarise(results("num_train", (2, 150)))
+    found = said("H-F8c", results("num_train", (2, 150)))
     assert [finding.chains for finding in found] == [(pytest.approx(3 * 200), 1.02)] * 2
 
 
 def test_a_fall_over_images_needs_more_images_than_channels():
-    (claim,) = [claim for claim in CLAIMS if claim.id == "H-F8b"]
     made = results("num_train", (11, 1))
-    assert claim.summarise(made)[1].holds
+    assert said("H-F8b", made)[1].holds
     for row in made.rows:
         row["width"] = 16
-    falls = claim.summarise(made)[1]
+    falls = said("H-F8b", made)[1]
     assert falls.value == pytest.approx(1 / 11) and not falls.holds and not falls.resolved
 
 
@@ -190,7 +183,6 @@ def test_the_gain_that_is_reported_is_that_at_the_last_checkpoint():
     for row in made.rows:
         if row["step"] == 50:
             row["pooled_projections"] = 7.0
-    (claim,) = [claim for claim in CLAIMS if claim.id == "H-F7a"]
-    gain = claim.summarise(made)[0]
+    gain = said("H-F7a", made)[0]
     assert gain.chains == (200.0, 1.02)
     assert gain.value == pytest.approx(2) and gain.error == pytest.approx(2 * np.hypot(0.01, 0.01))

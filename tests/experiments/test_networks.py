@@ -3,7 +3,8 @@
 import jax
 import numpy as np
 import pytest
-from widebnn.experiments.settings.networks import NETWORKS, in_span, network, observed
+
+from book.experiments.networks import NETWORKS, in_span, network, observed
 
 
 @pytest.mark.parametrize(

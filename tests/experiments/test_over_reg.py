@@ -1,10 +1,11 @@
 """T and R over the regulariser: what the rows hold, and that their summary is right."""
 
 import pytest
-from widebnn.experiments import over_reg
-from widebnn.experiments.settings.tuned_chains import best_damping
 
-from .judging import claim_of, findings
+from book.experiments.over_reg import over_reg
+from book.experiments.tuned_chains import best_damping
+
+from .judging import findings
 
 
 def test_a_gain_is_resolved_where_both_maps_have_enough_effective_samples():
@@ -16,7 +17,7 @@ def test_a_gain_is_resolved_where_both_maps_have_enough_effective_samples():
         | {f"rhat_{of}": 1 + value for of in ("projections", "norm")}
         for name, value in ess.items()
     ]
-    found = findings(claim_of(over_reg, "H-F10"), rows, num_chains=8, num_steps=25_000)
+    found = findings(over_reg, "H-F10", rows, num_chains=8, num_steps=25_000)
     assert [finding.resolved for finding in found] == [True, False] * 2
     assert [finding.decides for finding in found] == [True, False, False, False]
     assert found[0].chains == pytest.approx((200.0, 1.003))

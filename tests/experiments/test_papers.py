@@ -1,15 +1,14 @@
 """Configurations named "paper" against what the papers state."""
 
-import dataclasses
-
 import pytest
-from widebnn.experiments import EXPERIMENTS
-from widebnn.experiments.settings.papers import OWN, STATED
+
+from book.experiments.papers import OWN, STATED
+from book.experiments.registry import EXPERIMENTS
 
 
 @pytest.mark.parametrize("name", STATED)
 def test_paper_scale_is_the_papers_or_says_why_not(name):
-    config = dataclasses.asdict(EXPERIMENTS[name].config("paper"))
+    config = EXPERIMENTS[name].settings("paper")
     for field, stated in STATED[name].items():
         assert (config.get(field) == stated.value) == (not stated.why_not), field
 

@@ -7,10 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
-from widebnn.experiments import published_marginal, published_potential
-from widebnn.experiments.errata.published_pcnl import _mean, _shifts
 
 import widebnn as wb
+from book.experiments.published_pcnl import _mean, _shifts, published_marginal, published_potential
 
 from ..exact.dkwm import FALSE_FAILURE
 from ..exact.importance import Moments, by_chains

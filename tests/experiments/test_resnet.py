@@ -1,9 +1,10 @@
 """The experiment on ResNet-20: its grid and its rows, on a network that compiles in seconds."""
 
 import pytest
-from widebnn.experiments import resnet
 
-from .judging import claim_of, judged
+from book.experiments.resnet import resnet
+
+from .judging import judged
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,6 @@ def test_few_repeats_or_short_fits_decide_nothing(num_repeats, num_epochs, said)
         for tau, of_tau in numbers.items()
         for repeat in range(num_repeats)
     ]
-    claim = claim_of(resnet, "V-F2")
+    claim = resnet, "V-F2"
     config = {"norms": ["batch"], "num_repeats": num_repeats, "num_epochs": num_epochs}
-    assert judged(claim, rows, **config) == said
+    assert judged(*claim, rows, **config) == said

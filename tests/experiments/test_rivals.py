@@ -1,21 +1,21 @@
 """Samplers of BlackJAX after their own adaptation, and a claim that follows the rows."""
 
-import dataclasses
 import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from widebnn.experiments.chains import rivals as module
-from widebnn.experiments.chains.rivals import CONTENDERS, rivals
-from widebnn.experiments.settings.blackjax_samplers import BLACKJAX, blackjax
-from widebnn.study import Results, Rows, verdict
 
 import widebnn as wb
+from book.experiments import rivals as module
+from book.experiments.blackjax_samplers import BLACKJAX, blackjax
+from book.experiments.rivals import CONTENDERS, rivals
+from widebnn.tables import Results, Rows
+
+from .judging import verdict_on
 
 SMOKE = rivals.scales["smoke"]
-(CLAIM,) = rivals.claims
 
 
 @pytest.fixture(autouse=True)
@@ -42,16 +42,14 @@ def test_an_adapted_sampler_finds_the_exact_posterior(name):
 
 @pytest.mark.slow
 def test_an_adaptation_that_would_take_too_long_is_not_begun():
-    on_weights = dataclasses.replace(
-        SMOKE, contenders=("BlackJAX NUTS on weights",), depths=(1,), seconds=1e-6
-    )
-    (row,) = rivals(on_weights)
+    on_weights = {"contenders": ("BlackJAX NUTS on weights",), "depths": (1,), "seconds": 1e-6}
+    (row,) = rivals(**SMOKE | on_weights)
     assert row["stopped"] == "adapting" and row["adapting_seconds"] > 1e-6 and "ess" not in row
 
 
 def test_what_moves_the_last_layer_alone_or_on_all_weights_has_one_layer():
     names = ("unit-wise", "BlackJAX NUTS on weights")
-    assert not list(rivals(dataclasses.replace(SMOKE, contenders=names, depths=(2,))))
+    assert not list(rivals(**SMOKE | {"contenders": names, "depths": (2,)}))
 
 
 def test_a_machine_without_blackjax_is_told_what_to_install(monkeypatch):
@@ -87,8 +85,7 @@ def test_claim_follows_the_widest_and_deepest(deep, shallow, said):
         rows.append(row(depth, "BlackJAX unadjusted MCLMC", 99.0))
         rows.append(row(depth, "BlackJAX adjusted MCLMC on weights", 99.0))
         rows.append({"depth": depth, "width": 128, "contender": "BlackJAX mgrad", "stopped": "burn-in"})
-    findings = CLAIM.summarise(Results(rows, {"num_chains": 4}, {}))
-    assert verdict(CLAIM, list(findings)) == said
+    assert verdict_on("X-7", Results(rows, {"num_chains": 4}, {})) == said
     assert len(CONTENDERS) == 12
 
 

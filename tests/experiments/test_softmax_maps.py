@@ -2,14 +2,10 @@
 
 import numpy as np
 import pytest
-from widebnn.experiments import laplace_map, softmax_gain, softmax_maps
-from widebnn.experiments.theory.softmax_maps import LABELLED, _std
 
-from .judging import claim_of, findings, judged
+from book.experiments.softmax_maps import LABELLED, _std, laplace_map, softmax_gain
 
-
-def test_the_map_with_regulariser_k_knows_the_number_of_classes():
-    assert [softmax_maps(k)["Gaussian, λ = k"]["reg"] for k in (2, 10)] == [2, 10]
+from .judging import findings, judged
 
 
 def made(gains: dict[int, float], more: float = 1.0, ess: float = 0.05, error: float = 1e-4):
@@ -36,10 +32,10 @@ def made(gains: dict[int, float], more: float = 1.0, ess: float = 0.05, error: f
     ],
 )
 def test_the_better_gaussian_map_at_the_widest_network_decides(widest, num_steps, word):
-    claim = claim_of(softmax_gain, "H-F11a")
+    claim = softmax_gain, "H-F11a"
     rows = made({128: widest, 8: 0.5, 32: 9.0})
-    assert judged(claim, rows, num_chains=8, num_steps=num_steps) == word
-    found = findings(claim, rows, num_chains=8, num_steps=num_steps)
+    assert judged(*claim, rows, num_chains=8, num_steps=num_steps) == word
+    found = findings(*claim, rows, num_chains=8, num_steps=num_steps)
     assert [finding.decides for finding in found] == [False, True, False] + [False] * 3
     assert [round(finding.value, 3) for finding in found] == [0.5, widest, round(widest - 0.5, 3)] * 2
 
@@ -48,10 +44,10 @@ def test_the_better_gaussian_map_at_the_widest_network_decides(widest, num_steps
     ("more", "word"), [(1.2, "reproduced"), (0.9, "contradicted"), (1.0, "not testable at this scale")]
 )
 def test_the_laplace_map_is_compared_with_the_better_gaussian_map(more, word):
-    claim = claim_of(laplace_map, "H-F11b")
+    claim = laplace_map, "H-F11b"
     rows = made({8: 1.0, 128: 2.0}, more)
-    assert judged(claim, rows, num_chains=8, num_steps=1_000) == word
-    found = findings(claim, rows, num_chains=8, num_steps=1_000)
+    assert judged(*claim, rows, num_chains=8, num_steps=1_000) == word
+    found = findings(*claim, rows, num_chains=8, num_steps=1_000)
     assert [round(f.value, 3) for f in found] == [more] * 2
     assert [(round(f.chains.ess), f.chains.rhat) for f in found] == [(round(800 * min(more, 1)), 1.02)] * 2
 

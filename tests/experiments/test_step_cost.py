@@ -6,11 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from widebnn.experiments import CLAIMS, step_cost
-from widebnn.experiments.settings.step_times import median_error, step_times
-from widebnn.study import Results, Rows, verdict
 
+from book.experiments.findings import verdict
+from book.experiments.step_cost import step_cost
+from book.experiments.step_times import median_error, step_times
 from widebnn.samplers._base import Info, Sampler
+from widebnn.tables import Results, Rows
+
+from .judging import said
 
 
 def test_the_clock_counts_the_time_of_a_step_alone():
@@ -66,11 +69,10 @@ def rows(dense, feature, convolutional, images=16):
     ],
 )
 def test_verdicts_follow_the_numbers(made, device, wanted, held):
-    (claim,) = [claim for claim in CLAIMS if claim.id == "H-F6"]
-    findings = claim.summarise(Results(Rows(reversed(made)), {}, {"device": device}))
-    assert verdict(claim, findings) == wanted and sum(f.holds for f in findings) == held
+    findings = said("H-F6", Results(Rows(reversed(made)), {}, {"device": device}))
+    assert verdict(findings) == wanted and sum(f.holds for f in findings) == held
 
 
 def test_every_scale_has_both_architectures():
-    for config in step_cost.scales.values():
-        assert {one.architecture for one in config.networks} == {"dense", "convolutional"}
+    for settings in step_cost.scales.values():
+        assert {one[0] for one in settings["networks"]} == {"dense", "convolutional"}

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from widebnn.experiments import curve, maximise
-from widebnn.experiments.variational.suprema import neurons
 
+from book.experiments.ascent import curve, maximise
+from book.experiments.suprema import neurons
 from widebnn import vi
 
 

@@ -1,9 +1,10 @@
 """What vanishes over width: rows, and claims that follow them."""
 
 import pytest
-from widebnn.experiments import theorems
 
-from .judging import claim_of, findings, judged
+from book.experiments.theorems import theorems
+
+from .judging import findings, judged
 
 
 def rows(power: float, relative: float = 0.01):
@@ -29,17 +30,17 @@ def rows(power: float, relative: float = 0.01):
         }
 
 
-@pytest.mark.parametrize("claim", theorems.claims, ids=lambda claim: claim.id)
+@pytest.mark.parametrize("claim", theorems.findings)
 def test_claims_hold_for_a_quantity_that_vanishes_and_for_no_other(claim):
-    assert len(theorems.claims) == 9
-    assert judged(claim, rows(-0.5)) == judged(claim, rows(-1.0)) == "reproduced"
-    assert judged(claim, rows(0.0)) != "reproduced"
-    assert judged(claim, rows(0.5)) != "reproduced"
-    assert judged(claim, rows(-0.5, relative=0.5)) != "reproduced"  # too noisy to know
+    assert len(theorems.findings) == 9
+    assert judged(theorems, claim, rows(-0.5)) == judged(theorems, claim, rows(-1.0)) == "reproduced"
+    assert judged(theorems, claim, rows(0.0)) != "reproduced"
+    assert judged(theorems, claim, rows(0.5)) != "reproduced"
+    assert judged(theorems, claim, rows(-0.5, relative=0.5)) != "reproduced"  # too noisy to know
 
 
 def test_a_distance_that_is_lost_in_noise_is_not_resolved():
     lost = [row | {"value": -0.001} if row["width"] == 1_024 else row for row in rows(-1.0)]
-    exponent, fall = findings(claim_of(theorems, "H-P2.2"), lost)
+    exponent, fall = findings(theorems, "H-P2.2", lost)
     assert str(exponent) == "not resolved" and not exponent.holds
     assert fall.holds

@@ -1,9 +1,9 @@
 """Sweeps over width: rows, and a claim that follows them."""
 
-from widebnn.experiments import CLAIMS
-from widebnn.study import Results, Rows, verdict
+from book.experiments.findings import verdict
+from widebnn.tables import Results, Rows
 
-(CLAIM,) = (claim for claim in CLAIMS if claim.experiment == "unitwise")
+from .judging import said
 
 
 def test_claim_wants_rejection_to_vanish_and_sweeps_to_be_independent():
@@ -22,9 +22,9 @@ def test_claim_wants_rejection_to_vanish_and_sweeps_to_be_independent():
             }
             for width in (512, 64, 128, 256)  # in any order
         )
-        findings = CLAIM.summarise(Results(rows, {"num_chains": 8, "num_sweeps": 300}, {}))
+        findings = said("X-5", Results(rows, {"num_chains": 8, "num_sweeps": 300}, {}))
         assert [f.chains and f.chains.rhat for f in findings[-4:]] == [1.02] * 2 + [1 + 1 / 64] * 2
-        return verdict(CLAIM, findings)
+        return verdict(findings)
 
     assert judged(-1, lambda width: 1 - 10 / width) == "reproduced"
     assert judged(0, lambda width: 0.5) == "not reproduced"

@@ -1,10 +1,10 @@
 """Whitened layers over depth and width: rows, and a claim that follows them."""
 
 import pytest
-from widebnn.experiments import CLAIMS
-from widebnn.study import Results, Rows, verdict
 
-(CLAIM,) = (claim for claim in CLAIMS if claim.experiment == "whitening")
+from widebnn.tables import Results, Rows
+
+from .judging import verdict_on
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_claim_wants_longer_steps_on_one_posterior_and_gradients_of_equal_worth(
         for name in (("weights", "whitened") if depth > 1 else ("whitened",))
         for repeat in range(5)
     )
-    assert verdict(CLAIM, CLAIM.summarise(Results(rows, {}, {}))) == said
+    assert verdict_on("X-6", Results(rows, {}, {})) == said

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-from widebnn.experiments import CLAIMS, series
-from widebnn.experiments.chains.over_width import PAPERS, _resolved, _summary
-from widebnn.experiments.settings.chain_summaries import mean_of_chains
-from widebnn.study import Finding, Results, Rows, verdict
 
 import widebnn as wb
+from book.experiments.chain_summaries import mean_of_chains
+from book.experiments.findings import Finding, verdict
+from book.experiments.over_width import PAPERS, _resolved, _summary
+from widebnn.tables import Results, Rows
+
+from .judging import said
 
 
 def test_standard_error_knows_the_autocorrelation():
@@ -29,19 +31,6 @@ def test_a_chain_that_always_accepts_has_an_acceptance_without_error():
     assert _summary(draws, 10) == {"acceptance": 1, "acceptance_error": 0, "ms_per_step": 100}
 
 
-def test_series_is_in_the_order_of_width():
-    rows = Rows(
-        {"width": w, "sampler": "pCN", "step_size": 0.2, "acceptance": w / 10, "ess_weights": None}
-        for w in (8, 2, 4)
-    )
-    np.testing.assert_array_equal(series(rows, "pCN", 0.2), [0.2, 0.4, 0.8])
-    assert np.isnan(series(rows, "pCN", 0.2, "ess_weights")).all()
-    with pytest.raises(ValueError, match=r"no sampler 'pCN' at step_size 0\.3"):
-        series(rows, "pCN", 0.3)
-    with pytest.raises(ValueError, match="column must be one of .*; got 'ess'"):
-        series(rows, "pCN", 0.2, "ess")
-
-
 def made(**by_width):
     """Rows at β = 0.2 of effective samples per step, of weights and of predictions alike."""
     kinds = ("ess", "ess_low", "ess_high", "ess_bulk", "ess_tail")
@@ -55,9 +44,8 @@ def made(**by_width):
 
 def found(id, rows):
     config = {"samplers": PAPERS, "num_steps": [2_000] * 4, "num_projections": 100}
-    (claim,) = (claim for claim in CLAIMS if claim.id == id)
-    findings = claim.summarise(Results(Rows(rows), config, {}))
-    return findings, verdict(claim, findings)
+    findings = said(id, Results(Rows(rows), config, {}))
+    return findings, verdict(findings)
 
 
 @pytest.mark.parametrize(("narrow", "middle", "ratio"), [(0.1, 0.4, 2), (None, 0.1, 2), (0.07, None, None)])

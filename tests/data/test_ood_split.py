@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from widebnn.experiments import classification_summary, ood_split
+
+from widebnn.data import ood_split
+from widebnn.metrics import classification_summary
 
 
 def test_digits_outside_are_classes_that_were_held_out():
