@@ -58,7 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     command(_show).add_argument("id", **of)
     running = command(_run)
     running.add_argument("id", **of)
-    running.add_argument("settings", nargs="*", metavar="NAME=VALUE", help="settings that differ, as in YAML")
+    running.add_argument(
+        "--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings that differ, as in YAML"
+    )
     running.add_argument("--scale", choices=SCALES, help="default: WIDEBNN_SCALE, or what suits the device")
     running.add_argument("--results", **folder)
     running.add_argument("--resume", action="store_true", help="go on where a run was interrupted")
@@ -74,7 +76,7 @@ def _list(options: argparse.Namespace) -> None:
     for name, experiment in EXPERIMENTS.items():
         held = stored(experiment, options.results)
         scales = " ".join(f"{s}*" if s in held else s for s in SCALES if s in experiment.scales)
-        rows = ", ".joinexperiment.findings
+        rows = ", ".join(experiment.findings)
         lines.append((name, rows, scales, experiment.title))
     widths = [max(map(len, column)) for column in zip(*lines)]
     for line in lines:
@@ -82,7 +84,7 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _show(options: argparse.Namespace) -> None:
-    """show what a row claims, or an experiment's rows and configurations"""
+    """show what a row claims, or an experiment's rows and settings"""
     name = options.id
     claims = [claim for claim in CLAIMS.values() if name in (claim.id, claim.experiment)]
     for claim in claims:
@@ -115,7 +117,7 @@ def _counted(number: int, what: str) -> str:
 def _run(options: argparse.Namespace) -> None:
     """run an experiment or load what is stored of it, and beyond smoke scale say what it finds"""
     experiment, scale = find(options.id), options.scale or current_scale()
-    changes = dict(_setting(words) for words in options.settings)
+    changes = dict(_setting(words) for words in options.set)
     parts = experiment.parts(experiment.settings(scale, **changes))
     print(f"{experiment.name} at {scale} scale, in {_counted(len(parts), 'part')}", flush=True)
     found = experiment.run(scale, options.results, resume=options.resume, on_row=_say, **changes)

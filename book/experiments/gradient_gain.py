@@ -84,8 +84,8 @@ def gradient_gain(
                 initial=start,
                 collect={"weights": project},
             )
-            step_size = draws.step_size if is_tuned else step_size
-            rows.append({"sampler": name, "is_tuned": is_tuned, "step_size": step_size} | _summary(draws))
+            size = draws.step_size if is_tuned else step_size
+            rows.append({"sampler": name, "is_tuned": is_tuned, "step_size": size} | _summary(draws))
     one_chain = jax.tree.map(lambda leaf: leaf[0], start)
     cases = [(sampler, one_chain) for sampler in common.values()]
     rounds = step_times(cases, timed_seconds, num_rounds)

@@ -1,4 +1,4 @@
-"""The images that an experiment observes, by the name that its configuration gives them."""
+"""The images that an experiment observes, by name."""
 
 import dataclasses
 from functools import partial

@@ -15,7 +15,11 @@ from book.experiments.findings import Finding
 from widebnn.tables import Rows, read
 
 RESULTS = Path(__file__).parents[2] / "book" / "results"
-AT = {"smoke": {"widths": (2, 4), "steps": (30, 20)}, "laptop": {}}
+SETTINGS = {
+    "defaults": {"widths": [2, 4, 8], "steps": [30, 20, 10], "num_repeats": 2},
+    "smoke": {"widths": [2, 4], "steps": [30, 20]},
+    "laptop": {},
+}
 
 
 def rows_of(widths, steps, num_repeats):
@@ -30,8 +34,8 @@ ALL = list(rows_of((2, 4, 8), (30, 20, 10), 2))
 def declared(function=rows_of, **options):
     """An experiment over widths, whose steps go with them."""
 
-    @experiment(AT, **({"parts": (("widths", "steps"),)} | options))
-    def grid(*, widths=(2, 4, 8), steps=(30, 20, 10), num_repeats=2):
+    @experiment(SETTINGS, **({"parts": (("widths", "steps"),)} | options))
+    def grid(widths, steps, num_repeats):
         """Rows of a grid."""
         return function(widths, steps, num_repeats)
 
@@ -65,7 +69,7 @@ def test_parts_make_the_whole_and_go_together():
     one = declared()
     parts = one.parts(one.settings("laptop"))
     assert [part["steps"] for part in parts] == [(30,), (20,), (10,)]
-    assert [row for part in parts for row in one(**part)] == ALL == list(one())
+    assert [row for part in parts for row in one(**part)] == ALL
     assert len(declared(parts=()).parts(one.settings("laptop"))) == 1
     assert len(declared(parts=("widths", "steps")).parts(one.settings("smoke"))) == 4
     assert (one.name, one.title) == ("grid", "Rows of a grid")
@@ -76,10 +80,14 @@ def test_a_setting_or_scale_that_is_not_there_is_refused(grid, tmp_path, calls):
         grid.run("smoke", tmp_path, width=3)
     with pytest.raises(ValueError, match="scale must be one of 'laptop', 'smoke'; got 'paper'"):
         grid.run("paper", tmp_path)
-    with pytest.raises(ValueError, match="parts must be one of .*; got 'depths'"):
+    for settings, words in (
+        (SETTINGS | {"huge": {}}, "scale must be one of .*; got 'huge'"),
+        (SETTINGS | {"paper": {"depth": 3}}, "setting must be one of .*; got 'depth'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            experiment(settings)(declared)
+    with pytest.raises(ValueError, match="setting must be one of .*; got 'depths'"):
         declared(parts="depths")
-    with pytest.raises(ValueError, match="scale must be one of .*; got 'huge'"):
-        experiment({"huge": {}})(declared)
     assert not calls and not names(tmp_path)
 
 

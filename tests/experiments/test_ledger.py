@@ -103,7 +103,7 @@ def test_text_has_every_claim_and_counts_verdicts(entries):
 
 
 def test_a_row_is_judged_by_results_of_its_experiment():
-    with pytest.raises(ValueError, match="row must be one of 'H-F1', .*; got 'P-F99'"):
+    with pytest.raises(ValueError, match="row must be one of 'H-AB', .*; got 'P-F99'"):
         report("P-F99", Results(Rows(), {}, {}))
     with pytest.raises(ValueError, match="results must be those of over_width, .* P-F1 rests; got 'grid'"):
         report("P-F1", Results(Rows(), {}, {}, "grid"))

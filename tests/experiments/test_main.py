@@ -29,13 +29,13 @@ def test_show_says_what_is_claimed_and_how_it_runs(capsys, name):
 
 
 def test_run_computes_and_loads(capsys, tmp_path):
-    arguments = ["run", "H-AE1", "--scale", "smoke", "--results", str(tmp_path), "num_draws=2000"]
+    arguments = ["run", "H-AE1", "--scale", "smoke", "--results", str(tmp_path), "--set", "num_draws=500"]
     assert __main__.main(arguments) == 0
     printed = capsys.readouterr().out
-    assert "counterexample at smoke scale, in 1 part" in printed and " rows: " in printed
+    assert "counterexample at smoke scale, in 2 parts" in printed and "2 rows: " in printed
     assert __main__.main(arguments) == 0
     assert "Wrote" not in capsys.readouterr().out
-    assert __main__.main(arguments[:-1]) == 1
+    assert __main__.main(arguments[:-2]) == 1
     assert "of other settings" in capsys.readouterr().err
 
 
@@ -66,8 +66,11 @@ def test_ledger_prints_text_or_writes_the_page(capsys, tmp_path):
     [
         (["run", "P-F99"], ["name must be one of", "'P-F1'", "'over_width'", "'P-F99'"]),
         (["show", "P-F99"], ["name must be one of", "'P-F99'"]),
-        (["run", "P-F1", "--scale", "smoke", "width=3"], ["setting must be one of", "'widths'", "'width'"]),
-        (["run", "P-F1", "--scale", "smoke", "seed"], ["NAME=VALUE", "'seed'"]),
+        (
+            ["run", "P-F1", "--scale", "smoke", "--set", "width=3"],
+            ["setting must be one of", "'widths'", "'width'"],
+        ),
+        (["run", "P-F1", "--scale", "smoke", "--set", "seed"], ["NAME=VALUE", "'seed'"]),
         (["ledger", "--results", "nowhere"], ["results", "there is no 'nowhere'"]),
     ],
 )

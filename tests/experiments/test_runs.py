@@ -340,7 +340,7 @@ def mean_field_gap(at, rows):
         assert ratio / 2 < narrow / wide < 2 * ratio  # 1/N in one scaling alone
 
 
-def assert_are_sane(config, rows, quantities):
+def assert_are_sane(at, rows, quantities):
     for row in rows:
         assert 0 <= row["acceptance"] <= 1 and row["step_size"] > 0
         for quantity in quantities:
@@ -369,7 +369,7 @@ T_FOR_R = (  # which compiles for long, and has tests of its own
 )
 def over_reg(at, rows):
     assert [(r["map"], r["reg"]) for r in rows] == [("identity", None), ("T", 1.0), ("R", 1.0)]
-    assert_are_sane(config, rows, ("projections", "norm"))
+    assert_are_sane(at, rows, ("projections", "norm"))
     assert [r["folded"] for r in rows if r["map"] == "R"] == [0.0]
 
 
@@ -454,7 +454,7 @@ def rivals(at, rows):  # those of BlackJAX run every night
 )
 def laplace_map(at, rows):
     assert [(r["width"], r["map"]) for r in rows] == [(2, "Gaussian, λ = k")]
-    assert_are_sane(config, rows, ("projections", "predictions"))
+    assert_are_sane(at, rows, ("projections", "predictions"))
     assert all(row["potential_std"] > row["potential_std_error"] > 0 for row in rows)
 
 
