@@ -7,6 +7,7 @@ import pytest
 from flax import linen, nnx
 
 import widebnn as wb
+from widebnn import automatic
 from widebnn.targets._marginal import Marginal
 from widebnn.targets._rotated import Rotated
 from widebnn.targets._whitened import Whitened
@@ -42,18 +43,29 @@ def plain():
     )
 
 
+def mixed():
+    params = [jnp.ones((3, 16)), jnp.ones((16, 16))]
+    features = wb.models.from_function(lambda p, x: jnp.tanh(x @ p[0]) @ p[1] @ jnp.full((16, 4), 1 / 16), params)
+    return wb.targets.marginal(bnn(features=features), X, Y)
+
+
+def images():
+    x = jnp.asarray(RNG.normal(size=(8, 4, 4, 1)), jnp.float32)
+    return wb.targets.marginal(bnn(features=wb.models.CNN(1, 4, rngs=nnx.Rngs(0))), x, Y)
+
+
 def linen_target():
     return wb.targets.marginal(bnn(features=wb.models.from_linen(Dense(), X)), X, Y)
 
 
 TARGETS = {
-    "one hidden layer, wide": (lambda: wb.targets.marginal(bnn(), X, Y), Whitened, "unit-wise"),
-    "the readout too": (lambda: wb.targets.standard(bnn(), X, Y), Whitened, "unit-wise"),
-    "repriorised": (lambda: wb.targets.repriorised(bnn(), X, Y), Whitened, "unit-wise"),
+    "one hidden layer, wide": (lambda: wb.targets.marginal(bnn(), X, Y), Rotated, "unit-wise"),
+    "the readout too": (lambda: wb.targets.standard(bnn(), X, Y), Rotated, "unit-wise"),
+    "repriorised": (lambda: wb.targets.repriorised(bnn(), X, Y), Rotated, "unit-wise"),
     "one hidden layer, not twice as wide": (
         lambda: wb.targets.marginal(bnn(15), X, Y),
-        Whitened,
-        "HMC, tuned to an acceptance of 0.8, on whitened layers, the readout integrated out",
+        Rotated,
+        "HMC, tuned to an acceptance of 0.8, on rotated inputs, the readout integrated out",
     ),
     "two hidden layers": (lambda: wb.targets.marginal(bnn(depth=2), X, Y), Whitened, "HMC"),
     "rotated already": (
@@ -61,6 +73,14 @@ TARGETS = {
         Rotated,
         "the target as it is",
     ),
+    "rotated, its readout kept": (
+        lambda: wb.targets.rotated(wb.targets.standard(bnn(), X, Y)),
+        Rotated,
+        "the target as it is",
+    ),
+    "features that mix the units": (mixed, Marginal, "HMC"),
+    "images": (images, Marginal, "the weights, the readout"),
+    "zeros": (lambda: wb.targets.marginal(bnn(), 0 * X, Y), Marginal, "the weights, the readout"),
     "Linen": (linen_target, Rotated, "rotated inputs"),
     "parameters of no known layers": (plain, Marginal, "the weights, the readout"),
     "block by block": (
@@ -131,3 +151,15 @@ def test_every_parametrisation_is_of_one_posterior():
     (mine, error), (other, other_error) = means
     assert (np.abs(mine - other) < 5 * np.hypot(error, other_error)).all()
     assert (np.hypot(error, other_error) < 0.1).all()
+
+
+@pytest.mark.parametrize("name", ["whitened", "rotated"])
+def test_what_goes_wrong_is_not_hidden(monkeypatch, name):
+    """A fault of the package is no sign that layers cannot be reduced."""
+
+    def broken(target):
+        raise TypeError("a fault")
+
+    monkeypatch.setattr(automatic, name, broken)
+    with pytest.raises(TypeError, match="a fault"):
+        wb.auto(linen_target() if name == "rotated" else wb.targets.marginal(bnn(depth=2), X, Y))

@@ -154,6 +154,15 @@ def test_chain_mean_knows_autocorrelation():
     assert abs(found.value) < LIMIT * found.error
 
 
+def test_chains_that_disagree_are_worth_little():
+    """Each is stuck about a place of its own: the error is that of a mean of so many places."""
+    rng = np.random.default_rng(0)
+    places = rng.normal(size=(200, 8, 1))
+    found = [estimates.mean_and_mcse(x) for x in places + 0.1 * rng.normal(size=(200, 8, 1_000))]
+    assert_covers(estimates.Estimate(*np.array(found).T), 0.0)
+    assert np.isnan(estimates.mean_and_mcse(np.ones((2, 10))).error)
+
+
 @pytest.mark.parametrize("correction", [False, True])
 def test_power_law_recovers_exponent_and_its_error(correction):
     rng = np.random.default_rng(0)

@@ -1,8 +1,9 @@
 """A parametrisation and a sampler for a posterior, by rules that were measured."""
 
+import contextlib
 import math
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
@@ -14,7 +15,9 @@ from widebnn.targets import Scaled, Target, marginal, rotated, whitened
 from widebnn.targets._marginal import Marginal
 from widebnn.targets._network import NetworkTarget
 from widebnn.targets._repriorised import Repriorised
+from widebnn.targets._rotated import IrreducibleError, Rotated
 from widebnn.targets._standard import Standard
+from widebnn.targets._units import UnitsError
 
 __all__ = ["Auto", "auto"]
 
@@ -49,8 +52,8 @@ def auto(target: Target) -> Auto:
 
     The readout is integrated out where the noise is Gaussian, and every dense layer is reduced to what the
     data see of it (`widebnn.targets.whitened`), or the first layer alone (`widebnn.targets.rotated`) where
-    that fails. Networks with one hidden layer of at least twice as many units as there are observations are
-    sampled unit by unit (`widebnn.samplers.unitwise`). All others are sampled by
+    no other can be or has to be. Networks with one hidden layer of at least twice as many units as there are
+    observations are sampled unit by unit (`widebnn.samplers.unitwise`). All others are sampled by
     `widebnn.samplers.function_space_hmc`, whose angle is tuned to an acceptance of 0.8.
     ``python -m benchmarks.first_draws`` measures what the rules rest on: the seconds of compiling, burn-in
     and sampling up to 400 effective samples, over width, depth and number of observations.
@@ -108,18 +111,23 @@ def _parametrised(target: Target) -> tuple[Target, str]:
 
 def _reduced(target: NetworkTarget) -> tuple[NetworkTarget, str]:
     """Of a network whose layers can be reduced to what the data see of them."""
-    for reduce, name in ((whitened, "whitened layers"), (rotated, "rotated inputs")):
+    if target.bnn.features.module is not None:  # whose layers are known
+        with contextlib.suppress(IrreducibleError):
+            if (reduced := whitened(target)).layers:
+                return reduced, "whitened layers"
+            target = reduced.weights  # rotated, where the first layer is known
+    if not isinstance(target, Rotated):
         try:
-            return reduce(target), name
-        except (TypeError, ValueError):  # which say of what networks they know the layers
-            continue
-    return target, "the weights"
+            target = rotated(target)
+        except IrreducibleError:
+            return target, "the weights"
+    return target, "rotated inputs"
 
 
-def _shallow(target: Target) -> HasUnits | None:
+def _shallow(target: Any) -> HasUnits | None:
     """The target, if its network has one hidden layer: all parameters belong to the units."""
     try:
-        known = isinstance(target, HasUnits)
-    except ValueError:  # no parameters belong to units
+        units = getattr(target, "units", None)
+    except UnitsError:
         return None
-    return target if known and all(jax.tree.leaves(target.units.is_unit)) else None
+    return target if units is not None and all(jax.tree.leaves(units.is_unit)) else None

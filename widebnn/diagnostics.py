@@ -47,7 +47,10 @@ NUMBERS = {2: "two draws", 8: "eight draws"}
 SERIES_AT_ONCE = 256  # spectra in float64 take many times the memory of draws, which may be all that fits
 
 
-def _chains(name: str, draws: Real[Array | np.ndarray, "..."], min_draws: int = 2) -> Real[np.ndarray, "..."]:
+def kept_draws(
+    name: str, draws: Real[Array | np.ndarray, "..."], min_draws: int = 2
+) -> Real[np.ndarray, "..."]:
+    """Finite draws (chain, draw, ...), enough of them for what is asked."""
     if hasattr(draws, "collected"):
         raise TypeError(
             f"{name} must be an array (chain, draw, ...) such as draws['potential']; got a whole run"
@@ -127,7 +130,7 @@ def effective_sample_size(
     ----------
     Hron et al. 2022, eq. (7); Pezzetti et al. 2025, §4.2.
     """
-    return _over_event(_effective_sample_size, _chains("draws", draws))
+    return _over_event(_effective_sample_size, kept_draws("draws", draws))
 
 
 def _effective_sample_size(draws: Float[np.ndarray, "chain draw series"]) -> Float[np.ndarray, " series"]:
@@ -181,7 +184,7 @@ def rhat_squared(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[
     ----------
     Brooks & Gelman 1998; Hron et al. 2022, eq. (6); Pezzetti et al. 2025, Appendix B.1.
     """
-    draws = _chains("draws", draws)
+    draws = kept_draws("draws", draws)
     if len(draws) < 2:
         raise ValueError(f"draws must hold two chains or more to compare; got shape {draws.shape}")
     return _over_event(_rhat_squared, draws)
@@ -246,7 +249,7 @@ def convergence(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Converg
     """
     import arviz  # a second, which only those pay who look
 
-    x = np.asarray(_chains("draws", draws, min_draws=8), np.float64)
+    x = np.asarray(kept_draws("draws", draws, min_draws=8), np.float64)
     entries = x.reshape(*x.shape[:2], -1)
     varies = (entries != entries[:1, :1]).any(axis=(0, 1))
     ess, rhat = np.full((2, len(varies)), np.nan)
@@ -375,7 +378,7 @@ def resolved_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) -
     """
     import arviz
 
-    x = np.asarray(_chains("draws", draws, min_draws=8), np.float64)
+    x = np.asarray(kept_draws("draws", draws, min_draws=8), np.float64)
     distance = np.abs(x - np.median(x, axis=(0, 1)))
     pairs = distance[:, : len(x[0]) // 2 * 2].reshape(len(x), -1, 2, *x.shape[2:]).mean(axis=2)
     with np.errstate(divide="ignore", invalid="ignore"):  # where nothing moves
@@ -486,7 +489,7 @@ def principal_components(
     ----------
     Pezzetti et al. 2025, Appendix B.2 (traces of the first two).
     """
-    draws = _chains("draws", draws)
+    draws = kept_draws("draws", draws)
     if draws.ndim != 3:
         raise ValueError(f"draws must have shape (chain, draw, feature); got {draws.shape}")
     pooled = draws.reshape(-1, draws.shape[2]).astype(np.float64)

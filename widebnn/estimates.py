@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Key, Real
 from scipy.special import ndtr
 
 from widebnn._check import at_least
-from widebnn.diagnostics import effective_sample_size
+from widebnn.diagnostics import kept_draws
 from widebnn.targets._base import Target
 from widebnn.tree import Position
 
@@ -279,16 +279,34 @@ def by_groups(statistic: Callable[..., Any], *draws: Reals, num_groups: int = 20
 
 
 def mean_and_mcse(draws: Reals) -> Estimate:
-    """The mean of draws (chain, draw), with an error from their effective sample size.
+    """The mean of draws (chain, draw), with its Monte Carlo standard error by ArviZ.
+
+    The variance between chains is part of it: where they disagree, all draws count for hardly more than one
+    for each chain.
+
+    Returns
+    -------
+    Estimate
+        Its error is NaN where all draws are the same number.
 
     Raises
     ------
+    TypeError
+        If `draws` is a run and not an array.
     ValueError
-        As `widebnn.diagnostics.effective_sample_size`.
+        If `draws` is not of shape (chain, draw) with eight draws or more, or has entries that are not finite.
+
+    References
+    ----------
+    Vehtari et al. 2021.
     """
-    effective = float(effective_sample_size(draws))
-    x = np.asarray(draws, np.float64)
-    return Estimate(float(x.mean()), float(x.std() / math.sqrt(effective)))
+    import arviz  # a second, which only those pay who ask
+
+    x = kept_draws("draws", draws, min_draws=8).astype(np.float64)
+    if x.ndim != 2:
+        raise ValueError(f"draws must have shape (chain, draw); got {x.shape}")
+    moves = (x != x[0, 0]).any()
+    return Estimate(float(x.mean()), float(arviz.mcse(x, method="mean")) if moves else math.nan)
 
 
 def power_law(width: Reals, value: Reals, error: Reals, correction: bool = False) -> PowerLaw:

@@ -11,13 +11,13 @@ import widebnn as wb
 from widebnn.models import _whitened_dense
 from widebnn.models._whitened_dense import WhitenedDense
 from widebnn.targets import _blocks as blocks
-from widebnn.targets import _rotated
 from widebnn.targets._affine_maps import Laplace
 from widebnn.targets._jacobian import Jacobian
 from widebnn.targets._likelihoods import Bernoulli, StudentT
 from widebnn.targets._marginal import Marginal
 from widebnn.targets._non_gaussian import NonGaussian
 from widebnn.targets._repriorised import Repriorised
+from widebnn.targets._rotated import Rotated
 from widebnn.targets._whitened import Whitened
 from widebnn.tree import half_square_difference, normal_like
 
@@ -347,8 +347,8 @@ def potential(name):
 def complement_at_scale(scale):
     tiny = problem(widths=(3,), activation="erf")
     rotated = wb.targets.rotated(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
-    row_space = _rotated._row_space
-    with mock.patch.object(_rotated, "_row_space", lambda *args: scale * row_space(*args)):
+    complement = Rotated._complement
+    with mock.patch.object(Rotated, "_complement", lambda *args: scale * complement(*args)):
         assert_new_inputs_see_the_prior(
             rotated, tiny, lambda u, key: rotated.embedding_at(tiny.x_new)(u, key)
         )

@@ -114,3 +114,21 @@ def test_large_reg_leaves_the_readout_alone(space):
 def test_auto_takes_the_smaller_matrix(n, p, space, kind):
     psi, y = map(jnp.asarray, data(n, p))
     assert isinstance(readout_posterior(psi, y, 0.5, space), kind)
+
+
+@jax.jit
+def left_out(psi, y, reg):
+    return [kind(psi, y, reg).left_out(psi) for kind in (DataSpace, FeatureSpace)]
+
+
+def test_rows_that_decide_their_own_predictions_are_left_out_to_single_precision(float32):
+    """1 − h_i near 4·10⁻⁶: the difference itself has no digit left in float32."""
+    psi, y = data(40, 30)
+    psi[3] *= 300
+    reg = 1.0
+    inverse = np.linalg.inv(psi @ psi.T + reg * np.eye(len(psi)))
+    assert reg * np.diag(inverse).min() < 5e-6
+    exact = inverse @ y / np.diag(inverse)[:, None], 1 / np.diag(inverse)
+    for found in left_out(*(np.asarray(a, np.float32) for a in (psi, y, reg))):
+        for mine, wanted in zip(found, exact, strict=True):
+            assert_allclose(mine, wanted, rtol=1e-2, atol=1e-2 * np.abs(y).max())

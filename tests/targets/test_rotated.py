@@ -16,6 +16,7 @@ import widebnn as wb
 
 from ..exact.complement import assert_new_inputs_see_the_prior
 from ..exact.networks import problem
+from ..exact.whitening import assert_batches_share_a_draw
 
 FIRST = ("layers", 0, "kernel")
 
@@ -94,6 +95,20 @@ def test_whole_parameters_hold_the_prior_of_the_complement():
         return tiny.bnn.embedding(rotated.to_parameters(position, key).inner, tiny.x_new)
 
     assert_new_inputs_see_the_prior(rotated, tiny, embedding)
+
+
+def test_one_key_is_one_network():
+    """Whatever inputs are asked of it, and that of the parameters that `to_parameters` draws."""
+    tiny, rotated = one_layer()
+    x = np.concatenate([tiny.x[:1], tiny.x_new, 2 * tiny.x_new[:1] - tiny.x[1:2]])
+    assert_batches_share_a_draw(rotated, x)
+
+    @jax.jit
+    def outputs(position, key):
+        return rotated.output(x)(position, key), tiny.bnn(rotated.to_parameters(position, key), x)
+
+    found, whole = outputs(rotated.draw_prior(jax.random.key(0)), jax.random.key(1))
+    assert_allclose(found, whole, atol=1e-9)
 
 
 def test_new_inputs_share_one_draw_of_the_complement():

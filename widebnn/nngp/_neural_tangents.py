@@ -1,13 +1,15 @@
 """neural-tangents on a current JAX: the one place that knows what it takes.
 
 The library is archived at 0.6.5 and looks for names that JAX has moved or dropped. They are put back while it
-is imported and taken away again; its `experimental` part, which alone needs TensorFlow, is left out.
+is imported and taken away again, whether that fails or not. Its `experimental` part, which alone needs
+TensorFlow, is left out.
 """
 
 import contextlib
 import functools
 import importlib
 import sys
+import threading
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -19,6 +21,9 @@ import jax.extend.core
 import jax.interpreters.ad
 
 __all__ = ["neural_tangents"]
+
+_lock = threading.Lock()
+"""Held while JAX, which all threads share, has the older names."""
 
 
 @functools.cache
@@ -35,7 +40,7 @@ def neural_tangents() -> ModuleType:
         If neural-tangents, or frozendict, which is all that it needs beside JAX here, is not installed.
     """
     try:
-        with _older_jax():
+        with _lock, _older_jax():
             return importlib.import_module("neural_tangents")
     except ModuleNotFoundError as error:
         if error.name not in ("neural_tangents", "frozendict"):
@@ -60,9 +65,18 @@ def _older_jax() -> Iterator[None]:
         for name, value in moved.items():
             restored.enter_context(mock.patch.object(jax.core, name, value, create=True))
         restored.enter_context(mock.patch.object(jax.interpreters.ad, "zeros_like_p", object(), create=True))
-        sys.modules.update(modules)
-        try:
-            yield
-        finally:
-            for name in modules:
-                del sys.modules[name]
+        for name, module in modules.items():
+            restored.enter_context(_module(name, module))
+        yield
+
+
+@contextlib.contextmanager
+def _module(name: str, module: ModuleType) -> Iterator[None]:
+    before = sys.modules.get(name)
+    sys.modules[name] = module
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+        if before is not None:
+            sys.modules[name] = before

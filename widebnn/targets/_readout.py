@@ -11,6 +11,7 @@ K̂_λ stands for ΨΨᵀ + λI throughout; p is the number of columns of Ψ.
 
 from typing import Protocol, runtime_checkable
 
+import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
@@ -20,6 +21,9 @@ from widebnn._check import Number, one_of, positive
 __all__ = ["DataSpace", "FeatureSpace", "ReadoutPosterior", "readout_posterior"]
 
 Readout = Float[Array, "p d_out"]
+
+ROWS_AT_ONCE = 256
+"""Rows that are left out side by side in feature space, which takes memory for as many times n numbers."""
 
 
 @runtime_checkable
@@ -159,8 +163,20 @@ class FeatureSpace(ReadoutPosterior):
         return self.reg * jnp.sum(self._forward(psi.T) ** 2, axis=0)
 
     def left_out(self, psi: Float[Array, "n p"]) -> tuple[Float[Array, "n d_out"], Float[Array, " n"]]:
-        unexplained = 1 - jnp.sum(self._forward(psi.T) ** 2, axis=0)
-        return (self.y - psi @ self.mean()) / unexplained[:, None], self.reg / unexplained
+        # λ[K̂_λ⁻¹]_ii = min_w ‖e_i − Ψw‖² + λ‖w‖², a sum of squares at its least, as in `quadratic`; so is
+        # λ[K̂_λ⁻¹y]_i a scalar product of two residuals. 1 − ψ_iᵀw would cancel where it is small.
+        mean = self.mean()
+        residual = self.y - psi @ mean
+
+        def of_row(row):
+            i, w = row
+            own = -(psi @ w).at[i].add(-1)
+            return own @ residual + self.reg * w @ mean, own @ own + self.reg * w @ w
+
+        slopes = self._backward(self._forward(psi.T)).T
+        n = len(psi)
+        found, unexplained = jax.lax.map(of_row, (jnp.arange(n), slopes), batch_size=min(n, ROWS_AT_ONCE))
+        return found / unexplained[:, None], self.reg / unexplained
 
 
 class DataSpace(ReadoutPosterior):

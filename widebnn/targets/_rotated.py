@@ -12,7 +12,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float64
+from jaxtyping import Array, Float, Float64, Key
 
 from widebnn._arrays import NewInputs, Tabular
 from widebnn._compile import one_program, one_program_method
@@ -30,8 +30,16 @@ def _row_space(x: Float64[np.ndarray, "n d"], like: Array) -> Float64[np.ndarray
 
     factors: Any = scipy.linalg.qr(x.T, mode="economic", pivoting=True)
     q, r, _ = factors
-    tolerance = 10 * jnp.finfo(like.dtype).eps * np.abs(np.asarray(like)).max() * np.sqrt(x.shape[1])
-    return q[:, np.abs(np.diag(r)) > tolerance]
+    return q[:, np.abs(np.diag(r)) > _rounding(like)]
+
+
+def _rounding(x: Array) -> float:
+    """Length of a row that is no more than the rounding of the rows of x."""
+    return 10 * float(jnp.finfo(x.dtype).eps * np.abs(np.asarray(x)).max() * np.sqrt(x.shape[1]))
+
+
+class IrreducibleError(ValueError):
+    """The network, or its data, are none whose layers can be reduced to what the data see of them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,8 +73,7 @@ class Rotated(NetworkTarget):
         readout_key, kernel_key = jax.random.split(required(rng_key, "the part of W¹ outside the data"))
         inner = self.inner(position)
         rotated = _leaf(inner, self.kernel)
-        q = jnp.asarray(self.basis, rotated.dtype)
-        z = jax.random.normal(kernel_key, (len(q), rotated.shape[1]), rotated.dtype)
+        q, z = jnp.asarray(self.basis, rotated.dtype), self._complement(kernel_key, rotated)
         whole = z + q @ (rotated - q.T @ z)
         return Parameters(_with(inner, self.kernel, whole), self.readout(position, readout_key))
 
@@ -81,27 +88,31 @@ class Rotated(NetworkTarget):
     def embedding_at(self, x: NewInputs | Tabular):
         """Ψ* of new inputs, a function of `(position, rng_key=None)`.
 
-        X* = (X*Q)Qᵀ + R*Q*ᵀ with Q* orthonormal and orthogonal to Q: the coordinates Q*ᵀW¹ ~ N(0, I) are
-        drawn with `rng_key`, which is needed where some of `x` lies outside the span of the data.
+        X*W¹ = (X*Q)(QᵀW¹) + X*(I − QQᵀ)Z with the Z ~ N(0, I) of `to_parameters`: with one key, all inputs
+        meet one network. `rng_key` is needed where some of `x` lies outside the span of the data.
         """
         x = self._new_inputs(x)
         exact = np.asarray(x, np.float64)
         seen = exact @ self.basis
         rest = exact - seen @ self.basis.T
-        new_basis = _row_space(rest, x)
-        inputs = jnp.asarray(np.concatenate([seen, rest @ new_basis], axis=1), self.x.dtype)
+        is_seen = np.linalg.norm(rest, axis=1).max() <= _rounding(x)
+        inputs = jnp.asarray(seen if is_seen else np.concatenate([seen, rest], axis=1), self.x.dtype)
 
         @one_program
         def embedding(position, rng_key=None):
             inner = self.inner(position)
-            if new_basis.shape[1] == 0:
+            if is_seen:
                 return self.bnn.embedding(inner, inputs)
             key = required(rng_key, "the part of W¹ that x sees and the data do not")
             rotated = _leaf(inner, self.kernel)
-            z = jax.random.normal(key, (new_basis.shape[1], rotated.shape[1]), rotated.dtype)
+            z = self._complement(key, rotated)
             return self.bnn.embedding(_with(inner, self.kernel, jnp.concatenate([rotated, z])), inputs)
 
         return embedding
+
+    def _complement(self, rng_key: Key[Array, ""], rotated: Array) -> Float[Array, "d_in d_1"]:
+        """Z, of which (I − QQᵀ)Z is what W¹ has outside the data."""
+        return jax.random.normal(rng_key, (len(self.basis), rotated.shape[1]), rotated.dtype)
 
     @property
     def units(self) -> Units:
@@ -148,7 +159,7 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
             f"target must be a network's target with an inverse, not yet rotated; got {type(target).__name__}"
         )
     if target.x.ndim != 2:
-        raise ValueError(f"target must have inputs of shape (n, d_in); got {target.x.shape}")
+        raise IrreducibleError(f"target must have inputs of shape (n, d_in); got {target.x.shape}")
     bnn, d_in = target.bnn, target.x.shape[1]
     shapes = _by_path(bnn.features.template)
     fitting = [path for path, leaf in shapes.items() if leaf.ndim == 2 and leaf.shape[0] == d_in]
@@ -157,7 +168,7 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
         kernel = named[0]
     if not isinstance(kernel, tuple | list) or (kernel := tuple(kernel)) not in fitting:
         got = "None, which finds it where one of these alone is named 'kernel'" if kernel is None else kernel
-        raise ValueError(
+        raise IrreducibleError(
             f"kernel must be the path of the first layer's kernel, a leaf of shape ({d_in}, d_1) among the "
             f"inner parameters, where such leaves are at {fitting or 'no path'}; got {got}"
         )
@@ -165,7 +176,7 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     exact = np.asarray(target.x, np.float64)
     basis = _row_space(exact, target.x)
     if basis.shape[1] == 0:
-        raise ValueError("target must have inputs with an entry other than 0; got zeros only")
+        raise IrreducibleError("target must have inputs with an entry other than 0; got zeros only")
     leaf = shapes[kernel]
     smaller = jax.ShapeDtypeStruct((basis.shape[1], *leaf.shape[1:]), leaf.dtype)
     features = bnn.features._replace(template=_with(bnn.features.template, kernel, smaller))
@@ -183,7 +194,7 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     except (TypeError, ValueError):  # shapes no longer fit
         is_same = False
     if not isinstance(is_same, jax.core.Tracer) and not is_same:  # under a traced scale nothing can be seen
-        raise ValueError(
+        raise IrreducibleError(
             f"kernel {kernel} must enter as scale · x @ kernel alone, with a scale that does not change with "
             "its number of rows; the network's embedding changed under the rotation"
         )

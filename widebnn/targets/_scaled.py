@@ -186,19 +186,19 @@ class Scaled(Target):
 
     def output(self, x: NewInputs) -> Function:
         """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`."""
-        return self._at("output", x)
+        return self._at(lambda target: target.output(x))
 
     def predictive_mean(self, x: NewInputs) -> Function:
         """E[f(x) | θ^≤L, s, D], (m, d_out), as a function of `(position, rng_key=None)`."""
-        return self._at("predictive_mean", x)
+        return self._at(lambda target: target.predictive_mean(x))
 
     def predictive_covariance(self, x: NewInputs) -> Function:
         """Cov[f_j(x) | θ^≤L, s, D], (m, m), as a function of `(position, rng_key=None)`."""
-        return self._at("predictive_covariance", x)
+        return self._at(lambda target: target.predictive_covariance(x))
 
     def predictive_variance(self, x: NewInputs) -> Function:
         """Var[f_j(x) | θ^≤L, s, D], (m,), as a function of `(position, rng_key=None)`."""
-        return self._at("predictive_variance", x)
+        return self._at(lambda target: target.predictive_variance(x))
 
     @one_program_method
     def log_likelihood(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Array:
@@ -207,15 +207,17 @@ class Scaled(Target):
 
     def predictive_draw(self, x: NewInputs) -> Function:
         """y* = f_θ(x) + σ ε, (m, d_out), as a function of `(position, rng_key)`."""
-        return self._at("predictive_draw", x)
+        return self._at(lambda target: target.predictive_draw(x))
 
     def predictive_probabilities(self, x: NewInputs) -> Function:
         """Probabilities of a classifier, (m, d_out), as a function of `(position, rng_key=None)`."""
-        return self._at("predictive_probabilities", x)
+        return self._at(lambda target: target.predictive_probabilities(x))
 
-    def _at(self, name: str, x: NewInputs) -> Function:
+    def _at(self, question: Callable[[Any], Function]) -> Function:
+        """What the network's target answers at the scales of a position."""
+
         def function(position, rng_key=None):
-            return getattr(self.at(position), name)(x)(position.network, rng_key)
+            return question(self.at(position))(position.network, rng_key)
 
         return one_program(function)
 

@@ -12,7 +12,11 @@ from widebnn.models import BNN
 from widebnn.samplers._unitwise import Units
 from widebnn.tree import normal_like
 
-__all__ = ["units_of"]
+__all__ = ["UnitsError", "units_of"]
+
+
+class UnitsError(ValueError):
+    """No parameters belong to the units."""
 
 
 def units_of(bnn: BNN, x: Inputs, y: Observations) -> Units:
@@ -24,7 +28,7 @@ def units_of(bnn: BNN, x: Inputs, y: Observations) -> Units:
 
     Raises
     ------
-    ValueError
+    UnitsError
         If no leaf does.
     """
     template = bnn.features.template
@@ -52,7 +56,7 @@ def units_of(bnn: BNN, x: Inputs, y: Observations) -> Units:
         belongs[i] &= np.array_equal(np.flatnonzero((psi != before).any(axis=0)), [k])
     is_unit = treedef.unflatten(belongs)
     if not any(jax.tree.leaves(is_unit)):
-        raise ValueError(
+        raise UnitsError(
             f"target must have parameters that feed one unit of the top hidden layer each, {num_units} along "
             "their last axis; found none"
         )

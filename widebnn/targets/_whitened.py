@@ -26,7 +26,7 @@ from widebnn.models._whitened_dense import WhitenedDense
 from widebnn.models.embedding import Embedding, Inner, from_nnx
 from widebnn.samplers._unitwise import HasUnits, Units
 from widebnn.targets._network import NetworkTarget, required
-from widebnn.targets._rotated import Rotated, rotated
+from widebnn.targets._rotated import IrreducibleError, Rotated, rotated
 from widebnn.tree import Position, normal_like
 
 __all__ = ["Whitened", "whitened"]
@@ -158,7 +158,9 @@ def whitened(target: NetworkTarget) -> Whitened:
     if target.bnn.features.module is None:
         raise TypeError("target must have a flax.nnx.Module as its network; layers of others are not known")
     if target.block_size is not None:
-        raise ValueError(f"target must have block_size=None, as all rows are taken; got {target.block_size}")
+        raise IrreducibleError(
+            f"target must have block_size=None, as all rows are taken; got {target.block_size}"
+        )
     if isinstance(target, Rotated):
         first = target.kernel[:-1]
     elif (first := _first_layer(target)) is not None and target.x.ndim == 2:
@@ -258,7 +260,7 @@ def _whitened_network(below: NetworkTarget, first: Path | None) -> tuple[BNN, tu
         if path == first or rows <= n or not shapes:
             continue
         if shapes != [(n, layer.in_features)]:
-            raise ValueError(
+            raise IrreducibleError(
                 f"target must apply the layer {'/'.join(map(str, path))} once, to one row for each of its "
                 f"{n} inputs; it is applied to arrays of shape {', '.join(map(str, shapes))}"
             )
@@ -298,6 +300,6 @@ def _check_same(below: NetworkTarget, made: Whitened) -> None:
         raise _seen_elsewhere(made.layers)
 
 
-def _seen_elsewhere(layers: tuple[Path, ...]) -> ValueError:
+def _seen_elsewhere(layers: tuple[Path, ...]) -> IrreducibleError:
     named = ", ".join("/".join(map(str, path)) for path in layers)
-    return ValueError(f"target must see the weights of the layers {named} through their outputs alone")
+    return IrreducibleError(f"target must see the weights of the layers {named} through their outputs alone")
