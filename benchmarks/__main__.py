@@ -53,7 +53,7 @@ from benchmarks.timing import Comparison
 from benchmarks.vi_epoch import vi_epoch
 from benchmarks.waterfall import waterfall
 from widebnn._check import one_of
-from widebnn.study import device
+from widebnn.versions import device
 
 OUTPUT = Path("_build/bench.json")
 COSTS = "costs"

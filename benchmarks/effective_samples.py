@@ -27,13 +27,13 @@ from benchmarks.paper_lmc import lmc_steps
 from benchmarks.paper_pcn import pcn_steps
 from benchmarks.steps import compiled_steps, informed_target, marginal_target, network, python_steps, repeated
 from benchmarks.timing import in_turn, on_one_thread
-from widebnn.experiments.chains.rivals import CONTENDERS, watched
-from widebnn.experiments.settings.blackjax_samplers import BLACKJAX as ADAPTATIONS
-from widebnn.experiments.settings.blackjax_samplers import Adaptation, windows
+from benchmarks.tuning import Candidate, Choice, tune
+from book.experiments.blackjax_samplers import BLACKJAX as ADAPTATIONS
+from book.experiments.blackjax_samplers import Adaptation, windows
+from book.experiments.rivals import CONTENDERS, watched
 from widebnn.samplers import Tuned, tuned
 from widebnn.targets._rotated import Rotated
 from widebnn.targets._whitened import Whitened
-from benchmarks.tuning import Candidate, Choice, tune
 
 __all__ = [
     "BLACKJAX",

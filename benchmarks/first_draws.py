@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 import widebnn as wb
-from widebnn.study import device
+from widebnn.versions import device
 
 ROWS = Path("_build/first_draws.jsonl")
 WIDTHS, DEPTHS, NUMS_OF_DATA = (64, 256, 1_024, 4_096), (1, 2, 3), (32, 256)

@@ -7,7 +7,7 @@ from typing import TypedDict
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from widebnn.study import device
+from widebnn.versions import device
 
 __all__ = ["Comparison", "compare", "in_turn", "on_one_thread"]
 

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from widebnn.experiments import results_folder
 
 from benchmarks import first_draws
 from benchmarks.first_draws import Case, measure
 from widebnn import Until
+from widebnn.tables import folder as results_folder
 
 
 def test_shipped_rows_cover_the_grid_once():

@@ -11,7 +11,6 @@ import jax
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from widebnn.experiments import results_folder
 
 import widebnn as wb
 from benchmarks.tabular import ensemble, rows
@@ -22,6 +21,7 @@ from benchmarks.tabular.rows import Row, read, run
 from benchmarks.tabular.scores import Mixture, coverage, crps, scores
 from benchmarks.tabular.summary import Estimate, summaries
 from benchmarks.tabular.units import Units
+from widebnn.tables import folder as results_folder
 
 SHAPES = {
     "diabetes": (442, 10),

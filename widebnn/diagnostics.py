@@ -289,7 +289,7 @@ def convergence_summary(draws: Real[Array | np.ndarray, "chain draw *event"]) ->
     """
     import arviz
 
-    exact = _chains("draws", draws, min_draws=8).astype(float)
+    exact = kept_draws("draws", draws, min_draws=8).astype(float)
     exact = exact.reshape(*exact.shape[:2], -1)
     squared = rhat_squared(exact)
     late = exact[:, -(exact.shape[1] // 2) :]
@@ -319,7 +319,7 @@ def bulk_and_tail(draws: Real[Array | np.ndarray, "chain draw *event"]) -> dict[
     ValueError
         If there are fewer than eight draws, or entries that are not finite.
     """
-    exact = _chains("draws", draws, min_draws=8)
+    exact = kept_draws("draws", draws, min_draws=8)
     return {
         "ess_bulk": _ess(exact, method="bulk"),
         "ess_tail": _ess(exact, method="tail", prob=(0.05, 0.95)),

@@ -13,7 +13,7 @@ from benchmarks.tabular.data_sets import DATA_SETS, split
 from benchmarks.tabular.methods import METHODS
 from benchmarks.tabular.scores import scores
 from widebnn._check import at_least, one_of
-from widebnn.study import device
+from widebnn.versions import device
 
 __all__ = ["NUM_SPLITS", "Row", "read", "run"]
 
