@@ -1,4 +1,4 @@
-"""What `Dense` and `Conv` have in common: scales, and where parameters start."""
+"""What `Dense` and `Conv` have in common: scales, where parameters start, and the map."""
 
 import math
 
@@ -10,6 +10,7 @@ from flax import nnx
 from jaxtyping import Array
 
 from widebnn._check import Number, is_known_to_be, non_negative, positive
+from widebnn.models.local_reparametrisation import Linear, apply_kernel
 
 __all__ = ["WEIGHT_STD", "Affine"]
 
@@ -44,13 +45,14 @@ class Affine(nnx.Module):
         initial_std: Number | None,
         rngs: nnx.Rngs,
     ):
+        self.fan_in = int(math.prod(shape[:-1]))
         self.weight_std = positive(weight_std=weight_std)
         if scale is not None:
             if not is_known_to_be(WEIGHT_STD, weight_std):
                 raise ValueError(
                     f"weight_std must be left out where scale is given; got {weight_std} and {scale}"
                 )
-            self.weight_std = positive(scale=scale) * math.sqrt(math.prod(shape[:-1]))
+            self.weight_std = positive(scale=scale) * math.sqrt(self.fan_in)
         self.bias_std = non_negative(bias_std=bias_std)
         if not isinstance(rngs, nnx.Rngs):
             raise TypeError(f"rngs must be a flax.nnx.Rngs, such as nnx.Rngs(0); got {rngs!r}")
@@ -60,6 +62,13 @@ class Affine(nnx.Module):
             self.bias = None
         else:
             self.bias = nnx.Param(_normal(rngs, 1.0 if initial_std is None else 0.0, shape[-1:]))
+
+    def _affine(self, linear: Linear, h: Array | np.ndarray) -> Array:
+        """Outputs at h, where `linear` is the map of h and W."""
+        f = self.weight_std / math.sqrt(self.fan_in) * apply_kernel(linear, jnp.asarray(h), self.kernel[...])
+        if self.bias is None:
+            return f
+        return f + self.bias_std * jnp.expand_dims(self.bias[...], tuple(range(f.ndim - 1)))
 
 
 def _normal(rngs: nnx.Rngs, std: Number, shape: tuple[int, ...]) -> Array:

@@ -1,15 +1,11 @@
 """A convolution in NTK parametrisation."""
 
-import math
-
-import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
 
 from widebnn._check import Number, at_least, one_of
 from widebnn.models._affine import WEIGHT_STD, Affine
 from widebnn.models.convolution import PADDINGS, convolve
-from widebnn.models.local_reparametrisation import apply_kernel
 
 __all__ = ["Conv"]
 
@@ -72,9 +68,4 @@ class Conv(Affine):
 
     def __call__(self, h: Images) -> Images:
         """Outputs (n, height, width, out_channels) at images h, which a stride makes smaller."""
-        kernel = self.kernel[...]
-        scale = self.weight_std / math.sqrt(math.prod(kernel.shape[:3]))
-        f = scale * apply_kernel(
-            lambda h, kernel: convolve(h, kernel, self.stride, self.padding), jnp.asarray(h), kernel
-        )
-        return f if self.bias is None else f + self.bias_std * self.bias[...][None, None, None, :]
+        return self._affine(lambda h, kernel: convolve(h, kernel, self.stride, self.padding), h)

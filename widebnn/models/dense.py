@@ -1,7 +1,5 @@
 """A fully connected layer in NTK parametrisation."""
 
-import math
-
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
@@ -60,5 +58,4 @@ class Dense(Affine):
 
     def __call__(self, h: Inputs) -> Float[Array, "n d_out"]:
         """Outputs at h, (n, in_features)."""
-        f = self.weight_std / math.sqrt(self.in_features) * (jnp.asarray(h) @ self.kernel[...])
-        return f if self.bias is None else f + self.bias_std * self.bias[...][None, :]
+        return self._affine(jnp.matmul, h)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-__all__ = ["LocalReparametrisation", "apply_kernel"]
+__all__ = ["Linear", "LocalReparametrisation", "apply_kernel"]
 
 Linear = Callable[[Array, Array], Array]
 """A map of inputs and a kernel that is linear in either."""

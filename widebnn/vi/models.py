@@ -66,23 +66,14 @@ class TwoLayer(nnx.Module):
         return self.scale * self.readout(jax.nn.relu(self.hidden(x)))
 
 
-class _ScaledConv(nnx.Module):
-    """A convolution times gain/√fan-in, of weights whose prior is N(0, 1)."""
-
-    def __init__(self, *shape: int, stride: int, gain: float, rngs: nnx.Rngs):
-        self.conv = Conv(*shape, stride=stride, padding="centred", weight_std=gain, bias_std=0, rngs=rngs)
-
-    def __call__(self, x: Images) -> Images:
-        return self.conv(x)
-
-
 def _layer(
     in_channels: int, out_channels: int, size: int, norm: str, *, stride: int = 1, gain: float, rngs: nnx.Rngs
 ) -> nnx.Module:
     """A convolution and what keeps its outputs of order one."""
+    options = {"stride": stride, "padding": "centred", "rngs": rngs}
     if norm == "none":
-        return _ScaledConv(in_channels, out_channels, size, stride=stride, gain=gain, rngs=rngs)
-    conv = _conv(in_channels, out_channels, size, stride=stride, padding="centred", rngs=rngs)
+        return Conv(in_channels, out_channels, size, weight_std=gain, bias_std=0, **options)
+    conv = _conv(in_channels, out_channels, size, **options)
     return nnx.Sequential(conv, nnx.BatchNorm(out_channels, momentum=0.9, rngs=rngs))
 
 
