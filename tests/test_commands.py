@@ -72,9 +72,9 @@ def test_what_ci_does_not_type_is_named_somewhere():
     assert not [start for start in NOT_TYPED if not any(command.startswith(start) for command in NAMED)]
 
 
-def test_no_page_but_the_readme_has_a_program():
-    """It is run by `test_readme`."""
-    assert [(ROOT / page).read_text().count("```python") for page in PAGES] == [1, 0, 0]
+def test_programs_on_pages_are_those_that_tests_run():
+    """By `test_readme`, and by `experiments/test_experiment`."""
+    assert [(ROOT / page).read_text().count("```python") for page in PAGES] == [1, 0, 0, 1]
 
 
 @pytest.mark.parametrize("module", MODULES)

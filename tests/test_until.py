@@ -353,8 +353,8 @@ def test_other_threads_run_as_well(whole):
 
 
 def test_results_of_an_interrupted_run_are_not_stored(tmp_path, control_c):
-    @experiment({"smoke": {}})
-    def walk(*, seed=0):
+    @experiment({"defaults": {"seed": 0}, "smoke": {}})
+    def walk(seed):
         """A walk."""
         yield {"draws": run(until=None)["u"].shape[1]}
 

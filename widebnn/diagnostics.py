@@ -318,6 +318,15 @@ def bulk_and_tail(draws: Real[Array | np.ndarray, "chain draw *event"]) -> dict[
     ------
     ValueError
         If there are fewer than eight draws, or entries that are not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import widebnn as wb
+    >>> draws = np.random.default_rng(0).normal(size=(4, 500))
+    >>> sizes = wb.diagnostics.bulk_and_tail(draws)
+    >>> all(ess > 1_000 for ess in sizes.values())
+    True
     """
     exact = kept_draws("draws", draws, min_draws=8)
     return {
