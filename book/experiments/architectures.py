@@ -9,19 +9,13 @@ import arviz
 import jax
 import numpy as np
 
-from book.experiments.chain_summaries import (
-    behind,
-    bulk_and_tail,
-    ess_per_step,
-    finite,
-    is_resolved,
-    mean_of_chains,
-)
+from book.experiments.chain_summaries import behind, ess_per_step, finite, is_resolved, mean_of_chains
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.networks import Network, network, observed, observes
 from book.experiments.posterior import LMC, SAMPLERS, Posterior, size
 from widebnn import samplers
+from widebnn.diagnostics import bulk_and_tail
 from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row
 

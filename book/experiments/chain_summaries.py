@@ -1,7 +1,7 @@
 """What is said of chains: R̂ and effective sample sizes over many quantities, and how steady traces are."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jax
@@ -9,27 +9,11 @@ import numpy as np
 from jaxtyping import Float
 
 from book.experiments.findings import Chains
-from widebnn._check import at_least
 from widebnn.diagnostics import LEAST_RESOLVED, bulk_and_tail, effective_sample_size, principal_components
 from widebnn.estimates import mean_and_mcse
-from widebnn.tables import Measure
+from widebnn.sampling import Draws
+from widebnn.tables import Measure, Row, Rows
 
-__all__ = [
-    "LEAST_DRAWS",
-    "behind",
-    "ess_per_step",
-    "ess_with_error",
-    "finite",
-    "is_resolved",
-    "jackknife",
-    "mean_of_chains",
-    "pooled_ess_per_draw",
-    "rounded",
-    "shares",
-    "trace_summary",
-]
-
-LEAST_DRAWS = 8  # a chain is split in two, and half of it in two again
 MAX_TRACE = 200
 
 
@@ -41,11 +25,8 @@ def is_resolved(ess: float | None, *others: float | None) -> bool:
 def behind(ess: Iterable[float | None], rhat: Iterable[float | None] = (None,)) -> Chains:
     """Chains of these effective sample sizes and R̂, each None or NaN where it is not known."""
 
-    def known(choose: Callable[[list[float]], float], numbers: Iterable[float | None]) -> float | None:
-        found = [math.nan if one is None else one for one in numbers]
-        return float(choose(found)) if all(map(math.isfinite, found)) else None
-
-    return Chains(known(min, ess), known(max, rhat))
+    least, most = (np.array([*numbers], float) for numbers in (ess, rhat))  # None becomes NaN
+    return Chains(finite(np.min(least)), finite(np.max(most)))
 
 
 def ess_with_error(ess: float | None, least_of: int = 1) -> Measure:
@@ -79,11 +60,10 @@ def jackknife(statistic: Callable[[Any], float], draws: Any) -> Measure:
     statistic must not grow with the number of chains: effective samples per step, and not effective samples.
     """
     num_chains = len(jax.tree.leaves(draws)[0])
-
-    def without(i: int) -> Any:
-        return jax.tree.map(lambda of: np.delete(of, i, axis=0), draws)
-
-    left_out = [statistic(without(i)) for i in range(num_chains)]
+    left_out = [
+        statistic(jax.tree.map(lambda of: np.delete(of, i, axis=0), draws))  # noqa: B023
+        for i in range(num_chains)
+    ]
     return Measure(statistic(draws), float(np.std(left_out)) * math.sqrt(num_chains - 1))
 
 
@@ -92,19 +72,34 @@ def pooled_ess_per_draw(draws: Float[np.ndarray, "chain draw *event"]) -> Measur
     return jackknife(lambda kept: bulk_and_tail(kept)["ess_bulk"] / math.prod(kept.shape[:2]), draws)
 
 
+def at_checkpoints(
+    draws: Draws,
+    num_checkpoints: int,
+    quantities: Iterable[str],
+    summary: Callable[[np.ndarray], Mapping[str, Any]],
+) -> Rows:
+    """Rows of the steps, acceptance and summaries of quantities by all draws until then, as chains go on."""
+    rates = draws.stats["acceptance_rate"]
+    num_chains, num_draws = rates.shape
+    ms_per_step = 1e3 * draws.seconds / (num_chains * (draws.burn_in + num_draws * draws.thin))
+    rows = Rows()
+    for checkpoint in range(1, num_checkpoints + 1):
+        until = num_draws * checkpoint // num_checkpoints
+        row: Row = {"step": until * draws.thin, "acceptance": float(rates[:, :until].mean())}
+        row["ms_per_step"] = ms_per_step
+        for quantity in quantities:
+            found = summary(draws[quantity][:, :until])
+            row |= {f"{name}_{quantity}": number for name, number in found.items()}
+        rows.append(row)
+    return rows
+
+
 def trace_summary(draws: Float[np.ndarray, "chain draw feature"], *, thin: int = 1) -> dict[str, Any]:
     """How steady the traces of the first two principal components are.
 
     In many dimensions the components of a finite run say less than they seem to. Directions that hold still
     within each chain and differ between chains vary most, even where all chains are in equilibrium: compare
     with chains of as many dimensions and steps at U = 0.
-
-    Parameters
-    ----------
-    draws
-        Kept draws of a vector.
-    thin
-        Steps from one draw to the next.
 
     Returns
     -------
@@ -115,14 +110,7 @@ def trace_summary(draws: Float[np.ndarray, "chain draw feature"], *, thin: int =
     - `pc_time`, steps for an effective sample, total over all chains, mean over the components;
     - `pc_traces`, at most 200 points of each chain, by component, chain and draw, and `pc_thin`, steps from
       one to the next.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `thin` is not an integer of at least 1, or `draws` has another number of axes, fewer than two
-        features or entries that are not finite.
     """
-    at_least(1, thin=thin)
     scores, explained = (np.asarray(part, float) for part in principal_components(draws, num=2))
     num_chains, num_draws = scores.shape[:2]
     half = num_draws // 2

@@ -10,7 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
-from book.experiments.chain_summaries import behind, trace_summary
+from book.experiments.chain_summaries import at_checkpoints, behind, trace_summary
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Chains, Finding
 from book.experiments.images import images
@@ -18,13 +18,10 @@ from book.experiments.posterior import LMC, SAMPLERS, Posterior, one_layer
 from book.experiments.repeats import degrees_of_freedom
 from widebnn import samplers, targets
 from widebnn.diagnostics import convergence_summary, random_projections
-from widebnn.sampling import Draws, sample
+from widebnn.sampling import sample
 from widebnn.tables import Measure, Results, Row, Rows
 
-__all__ = ["convergence"]
-
-PRIOR = "pCN, U = 0"
-"""Chains of pCN on the prior, which are in equilibrium from the first draw."""
+PRIOR = "pCN, U = 0"  # chains of pCN on the prior, in equilibrium from the first draw
 
 
 @experiment(SETTINGS["convergence"], parts=("widths", "repeats", ("samplers", "num_steps")))
@@ -84,7 +81,8 @@ def convergence(
                     collect=collect | {"position": lambda position: ravel_pytree(position)[0]},
                 )
                 point = {"width": width, "num_test": len(dataset.x_test), "sampler": name, "repeat": repeat}
-                rows = _compared(draws, num_checkpoints)
+                rows = at_checkpoints(draws, num_checkpoints, collect, convergence_summary)
+                rows[-1] |= trace_summary(draws["position"], thin=thin)
                 if repeat > 0:  # one is enough to draw
                     del rows[-1]["pc_traces"]
                 yield from (point | row for row in rows)
@@ -98,43 +96,22 @@ def _chain(posterior: Posterior, name: str, step_size: float) -> tuple[samplers.
     return SAMPLERS[name](posterior, step_size), posterior.rotated
 
 
-def _compared(draws: Draws, num_checkpoints: int) -> Rows:
-    rates = draws.stats["acceptance_rate"]
-    num_chains, num_draws = rates.shape
-    rows = Rows()
-    for checkpoint in range(1, num_checkpoints + 1):
-        until = num_draws * checkpoint // num_checkpoints
-        row = {
-            "step": until * draws.thin,
-            "acceptance": float(rates[:, :until].mean()),
-            "ms_per_step": 1e3 * draws.seconds / (num_chains * num_draws * draws.thin),
-        }
-        for quantity in ("potential", "weights", "predictions"):
-            found = convergence_summary(draws[quantity][:, :until])
-            row |= {f"{name}_{quantity}": number for name, number in found.items()}
-        rows.append(row)
-    rows[-1] |= trace_summary(draws["position"], thin=draws.thin)
-    return rows
-
-
 BETWEEN = "share of variance between chains over that at U = 0"
 
 
 @convergence.claim("P-F3")
 def disagreement(results: Results) -> Iterator[Finding]:
-    def rhat(name: str, quantity: str) -> Float[np.ndarray, "repeat width"]:
+    def rhat(name, quantity):
         return _at_the_end(results, name, f"rhat_squared_{quantity}")
 
-    def finding(
-        what: str, name: str, quantity: str, place: int, less: int | None = None, **bounds: float | int
-    ):
-        found, places = (rhat(name, quantity), [place] if less is None else [place, less])
-        values = found[:, place] - (0 if less is None else found[:, less])
+    def finding(what, name, quantity, *places, **bounds):
+        """At a place among the widths, less that at a second if there is one."""
+        first, *less = (rhat(name, quantity)[:, place] for place in places)
         chains = _chains(results, *((name, place) for place in places), quantity=quantity)
-        return _finding(results, what, values, chains=chains, **bounds)
+        return _finding(results, what, first - sum(less), chains=chains, **bounds)
 
     for quantity in ("weights", "predictions"):
-        what, highest = (f"pCN, {quantity}: widest", int(rhat("pCNL", quantity).mean(axis=0).argmax()))
+        what, highest = f"pCN, {quantity}: widest", int(rhat("pCNL", quantity).mean(axis=0).argmax())
         yield finding(f"{what} less narrowest", "pCN", quantity, -1, 0, below=0)
         yield finding(what, "pCN", quantity, -1, below=1.2)
         yield finding(f"pCNL, {quantity}: greatest over widths", "pCNL", quantity, highest, below=1.2)
@@ -146,15 +123,15 @@ def disagreement(results: Results) -> Iterator[Finding]:
 def langevin_traces(results: Results) -> Iterator[Finding]:
     for lmc, name in LMC.items():
         excess = _excess(results, name)
-        what, more = (f"{lmc}, {BETWEEN}: widest less narrowest", excess[:, -1] - excess[:, 0])
-        decides, chains = (name == "Langevin, γ = 0.01", _chains(results, (name, 0), (name, -1)))
+        what, more = f"{lmc}, {BETWEEN}: widest less narrowest", excess[:, -1] - excess[:, 0]
+        decides, chains = name == "Langevin, γ = 0.01", _chains(results, (name, 0), (name, -1))
         yield _finding(results, what, more, above=0, decides=decides, chains=chains)
 
 
 @convergence.claim("P-F5")
 def pcn_traces(results: Results) -> Iterator[Finding]:
-    excess, chains = (_excess(results, "pCN"), _chains(results, ("pCN", 0), ("pCN", -1)))
-    what, less = (f"{BETWEEN}: widest less narrowest", excess[:, -1] - excess[:, 0])
+    excess, chains = _excess(results, "pCN"), _chains(results, ("pCN", 0), ("pCN", -1))
+    what, less = f"{BETWEEN}: widest less narrowest", excess[:, -1] - excess[:, 0]
     yield _finding(results, what, less, below=0, decides=True, chains=chains)
 
 

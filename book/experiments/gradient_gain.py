@@ -5,12 +5,7 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
-from book.experiments.chain_summaries import (
-    behind,
-    finite,
-    is_resolved,
-    pooled_ess_per_draw,
-)
+from book.experiments.chain_summaries import behind, finite, is_resolved, pooled_ess_per_draw
 from book.experiments.efficiency import METHODS
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
@@ -21,8 +16,6 @@ from widebnn import samplers
 from widebnn.diagnostics import convergence_summary, random_projections
 from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row
-
-__all__ = ["gradient_gain"]
 
 COMPARED = ("pCN", "pCNL")
 
@@ -68,10 +61,7 @@ def gradient_gain(
     common = {name: SAMPLERS[name](posterior, step_size) for name in COMPARED}
     rows = []
     for name in COMPARED:
-        for sampler, steps in (
-            (common[name], num_steps),
-            (METHODS[name].make(rotated), num_tuned_steps),
-        ):
+        for sampler, steps in (common[name], num_steps), (METHODS[name].make(rotated), num_tuned_steps):
             is_tuned = isinstance(sampler, samplers.Tuned)
             draws = sample(
                 rng_key,
@@ -93,7 +83,7 @@ def gradient_gain(
         ms = rounds[:, COMPARED.index(row["sampler"])]
         ratio = ms / rounds[:, 0]
         relative = Measure(float(np.median(ratio)), median_error(ratio))
-        yield (row | {"ms_per_step": float(np.median(ms))} | relative.columns("relative_time"))
+        yield row | {"ms_per_step": float(np.median(ms))} | relative.columns("relative_time")
 
 
 def _summary(draws: Draws) -> Row:

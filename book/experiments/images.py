@@ -7,8 +7,6 @@ from widebnn import data
 from widebnn._check import at_least, one_of
 from widebnn.data.dataset import standardisation
 
-__all__ = ["LOADERS", "PIXELS", "SOURCES", "images"]
-
 
 def _small_cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> data.Dataset:
     """CIFAR-10 in shape (8, 8, 3), pixels the means over squares of 4 × 4, or flat in that order."""

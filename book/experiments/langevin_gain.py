@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from book.experiments.chain_summaries import (
+    at_checkpoints,
     behind,
     ess_with_error,
     is_resolved,
@@ -29,8 +30,6 @@ from widebnn.diagnostics import band, convergence_summary, effective_sample_size
 from widebnn.samplers import Potential
 from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row, Rows
-
-__all__ = ["gain_dense", "gain_over_data", "gain_over_width", "gain_resnet", "langevin_gain"]
 
 FIRST_STEP_SIZE = 1e-3  # stable in θ: where an uncorrected chain is carried away, tuning ends
 MAX_RUNS = 5  # after the first of a length, until one has the acceptance
@@ -88,7 +87,7 @@ def langevin_gain(
         if architecture == "dense":
             images = in_span(images)
         bnn = network(architecture, images, width, depth, noise_std, seed)
-        x, y, x_new = (images.x_train, images.y_train, jnp.asarray(images.x_test))
+        x, y, x_new = images.x_train, images.y_train, jnp.asarray(images.x_test)
         labels = np.argmax(images.y_test, axis=1, keepdims=True)
         reg = noise_std**2 * (num if reg_grows else 1)
         standard, phi = targets.standard(bnn, x, y), targets.repriorised(bnn, x, y, reg)
@@ -101,19 +100,16 @@ def langevin_gain(
         starts = {"θ": (standard, jax.jit(jax.vmap(phi.to_parameters))(prior)), "φ": (phi, prior)}
         for name in parametrisations:
             target, start = starts[name]
-            tune = partial(
-                _with_acceptance,
-                partial(
-                    run, rng_key, target=target, initial=start, collect=of_parameters(target, quantities)
-                ),
-                partial(without_correction, target.potential),
-                goal=target_acceptance,
-                least=least_acceptance,
-            )
+            collect = of_parameters(target, quantities)
+            go = partial(run, rng_key, target=target, initial=start, collect=collect)
+            make = partial(without_correction, target.potential)
+            tune = partial(_with_acceptance, go, make, goal=target_acceptance, least=least_acceptance)
             step_size, _ = tune(num_samples=math.ceil(num_steps // thin / 10))
             step_size, draws = tune(num_samples=num_steps // thin, step_size=step_size)
             tuned = {"step_size": step_size, "damping": float(best_damping(step_size))}
-            for row in _over_time(draws, num_checkpoints):
+            for row in at_checkpoints(draws, num_checkpoints, draws.collected, partial(_worth, thin=thin)):
+                per_step = row["pooled_projections"]
+                row["ess_per_second"] = None if per_step is None else 1e3 * per_step / row["ms_per_step"]
                 yield point | {"parametrisation": name} | tuned | row
 
 
@@ -139,29 +135,9 @@ def without_correction(potential: Potential, step_size: Number) -> samplers.Samp
     return samplers.langevin(potential, step_size, best_damping(step_size), metropolis=False)
 
 
-def _over_time(draws: Draws, num_checkpoints: int) -> list[Row]:
-    rates = draws.stats["acceptance_rate"]
-    num_chains, num_draws = rates.shape
-    ms_per_step = 1e3 * draws.seconds / (num_chains * (draws.burn_in + num_draws * draws.thin))
-    rows = []
-    for checkpoint in range(1, num_checkpoints + 1):
-        until = num_draws * checkpoint // num_checkpoints
-        row = {
-            "step": until * draws.thin,
-            "acceptance": float(rates[:, :until].mean()),
-            "ms_per_step": ms_per_step,
-        }
-        for quantity, values in draws.collected.items():
-            seen = values[:, :until].reshape(num_chains, until, -1)
-            row |= {f"{name}_{quantity}": number for name, number in _worth(seen, draws.thin).items()}
-        per_step = row["pooled_projections"]
-        row["ess_per_second"] = None if per_step is None else 1e3 * per_step / ms_per_step
-        rows.append(row)
-    return rows
-
-
-def _worth(draws: Float[np.ndarray, "chain draw entry"], thin: int) -> dict[str, float | None]:
+def _worth(draws: Float[np.ndarray, "chain draw *event"], thin: int) -> dict[str, float | None]:
     """Effective samples per step, chain by chain and pooled, with errors, and how far the chains agree."""
+    draws = draws.reshape(*draws.shape[:2], -1)
     num_draws = draws.shape[1]
     alone = np.array([effective_sample_size(chain[None]) for chain in draws], float) / num_draws
     mean, low, high = band(alone.mean(axis=0))
@@ -310,9 +286,9 @@ def _gains(results: Results, over: str, quantity: str = "projections") -> list[F
     found = []
     for value, *pair in _pairs(results.rows, over):
         theta, phi = (
-            Measure(row[f"pooled_{quantity}"], row[f"pooled_error_{quantity}"])
-            if row[f"pooled_{quantity}"] is not None
-            else Measure(math.nan)
+            Measure(math.nan)
+            if row[f"pooled_{quantity}"] is None
+            else Measure(row[f"pooled_{quantity}"], row[f"pooled_error_{quantity}"])
             for row in pair
         )
         ess = [row[f"ess_{kind}_{quantity}"] for row in pair for kind in ("bulk", "tail")]
@@ -320,8 +296,7 @@ def _gains(results: Results, over: str, quantity: str = "projections") -> list[F
         is_kept = min(row["acceptance"] for row in pair) > LEAST_ACCEPTANCE
         name = f"ESS of {quantity}, φ ÷ θ, {what.format(value)}"
         resolved, chains = is_kept and is_resolved(*ess), behind(ess, rhat)
-        gain = phi / theta
-        found.append(Finding(name, gain, above=1, resolved=resolved, degrees=degrees, chains=chains))
+        found.append(Finding(name, phi / theta, above=1, resolved=resolved, degrees=degrees, chains=chains))
     return found
 
 

@@ -13,9 +13,6 @@ from widebnn import data
 from widebnn._check import at_least, one_of
 from widebnn.models import BNN, CNN, FCN, WideResNet20
 
-__all__ = ["NETWORKS", "Network", "in_span", "network", "observed", "observes"]
-
-
 NETWORKS: Mapping[str, Callable[[tuple[int, ...], int, int, nnx.Rngs], nnx.Module]] = {
     "dense": lambda shape, width, depth, rngs: FCN(shape[-1], width, depth, rngs=rngs),
     "convolutional": lambda shape, width, depth, rngs: CNN(shape[-1], width, depth, rngs=rngs),
@@ -23,25 +20,11 @@ NETWORKS: Mapping[str, Callable[[tuple[int, ...], int, int, nnx.Rngs], nnx.Modul
         shape[-1], (width // 4, width // 2, width), rngs=rngs
     ),
 }
-"""Features from the shape of an input, d_L, L and random numbers; "residual" has 20 layers at any `depth`."""
+"""Features from the shape of an input, d_L, L and random numbers."""
 
 
 class Network(NamedTuple):
-    """One network and what it observes.
-
-    Attributes
-    ----------
-    architecture
-        "dense", "convolutional" or "residual".
-    dataset
-        "cifar10", "cifar10-8x8", "digits" or "mnist".
-    depth
-        Hidden layers; a residual network has 20 layers at any, the readout among them.
-    num_train
-        Images that are observed.
-    width
-        Of the hidden layers, in units or channels; of a residual network's last ones.
-    """
+    """One network and what it observes; `width` is in units or channels, as `network` says."""
 
     architecture: str
     dataset: str
@@ -82,7 +65,7 @@ def network(
     """A network for the images of `observed`, in the papers' setting (theory in `widebnn.models`).
 
     All its hidden layers are as wide as `width` says, but that the three groups of a residual network have a
-    quarter, a half and all of it.
+    quarter, a half and all of it; that has 20 layers at any `depth`.
     """
     at_least(4 if one_of(NETWORKS, architecture=architecture) == "residual" else 1, width=width)
     features = NETWORKS[architecture](dataset.x_train.shape[1:], width, depth, nnx.Rngs(seed))

@@ -3,19 +3,13 @@
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 import jax
 import jax.numpy as jnp
 from scipy.stats import norm
 
-from book.experiments.chain_summaries import (
-    behind,
-    bulk_and_tail,
-    ess_with_error,
-    is_resolved,
-    mean_of_chains,
-)
+from book.experiments.chain_summaries import behind, ess_with_error, is_resolved, mean_of_chains
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
@@ -23,11 +17,9 @@ from book.experiments.posterior import LMC, Posterior, one_layer, size
 from book.experiments.posterior import SAMPLERS as ON_INFORMED
 from widebnn import samplers
 from widebnn._failures import ChainWarning
-from widebnn.diagnostics import band, effective_sample_size, random_projections
+from widebnn.diagnostics import band, bulk_and_tail, effective_sample_size, random_projections
 from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row, Rows
-
-__all__ = ["SAMPLERS", "mixing_over_width", "over_width"]
 
 SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
     **ON_INFORMED,
@@ -70,17 +62,19 @@ def over_width(
     never moved); milliseconds per step.
     """
     dataset = images(dataset, num_train, num_test)
+    projection_key, start_key, unseen_key, rng_key = jax.random.split(jax.random.key(seed), 4)
     for width in widths:
         posterior = one_layer(dataset, width, noise_std, seed)
-        projection_key, start_key, unseen_key, rng_key = jax.random.split(jax.random.key(seed), 4)
         rotated = posterior.rotated
         project = random_projections(projection_key, rotated.template, num=num_projections)
         start = posterior.equilibrium(start_key, burn_in).position
         for name, steps in zip(samplers, num_steps, strict=True):
             target = posterior.repriorised if name == "random walk" else rotated
-            initial = jax.tree.map(lambda leaf: leaf[0], start)
+            initial = start
             if target is not rotated:
-                initial = target.from_parameters(rotated.to_parameters(initial, unseen_key))
+                first = jax.tree.map(lambda leaf: leaf[0], start)
+                of_all = target.from_parameters(rotated.to_parameters(first, unseen_key))
+                initial = jax.tree.map(lambda leaf: leaf[None], of_all)
             for step_size in step_sizes:
                 with warnings.catch_warnings():  # a sampler that accepts nothing is a result here
                     warnings.simplefilter("ignore", ChainWarning)
@@ -90,12 +84,12 @@ def over_width(
                         target,
                         num_samples=steps // thin,
                         thin=thin,
-                        initial=jax.tree.map(lambda leaf: leaf[None], initial),
+                        initial=initial,
                         collect=posterior.collect(target, project),
                     )
                 counted = rotated if name in ("pCN", "pCNL") else posterior.repriorised
                 point = {"width": width, "num_test": len(dataset.x_test), "sampler": name}
-                yield (point | {"step_size": step_size, "dimension": size(counted)} | _summary(draws, steps))
+                yield point | {"step_size": step_size, "dimension": size(counted)} | _summary(draws, steps)
 
 
 @experiment(SETTINGS["mixing_over_width"], parts=("widths", "step_sizes"))
@@ -164,8 +158,8 @@ def mixing(results: Results) -> Iterator[Finding]:
                 yield Finding(what, widest / narrowest, above=1, decides=decides, chains=chains)
             for lmc, name in LMC.items():
                 (few, least), (many, most) = ess[name][-1], ess["pCN"][-1]
-                what, chains = (f"{lmc} ÷ pCN, {at}, widest", behind((least, most)))
-                yield Finding(what, few / many, below=1, chains=chains)
+                what = f"{lmc} ÷ pCN, {at}, widest"
+                yield Finding(what, few / many, below=1, chains=behind((least, most)))
 
 
 def _resolved(results: Results, rows: Rows, quantity: str) -> list[tuple[Measure, float | None]]:
@@ -176,7 +170,7 @@ def _resolved(results: Results, rows: Rows, quantity: str) -> list[tuple[Measure
     steps = dict(zip(results.settings["samplers"], results.settings["num_steps"], strict=True))
     kinds = ("ess", "ess_bulk", "ess_tail") if quantity == "weights" else ("ess",)
     found = []
-    for row in sorted(rows, key=lambda row: row["width"]):
+    for row in sorted(rows, key=itemgetter("width")):
         per_step = [row[f"{kind}_{quantity}"] for kind in kinds]
         every = [ess and ess * steps[row["sampler"]] for ess in per_step]
         if not is_resolved(*every):

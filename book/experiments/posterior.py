@@ -15,8 +15,6 @@ from widebnn import data, samplers, targets
 from widebnn.models import BNN, Parameters
 from widebnn.sampling import Collector, Draws, sample
 
-__all__ = ["LMC", "SAMPLERS", "Posterior", "of_parameters", "one_layer", "size"]
-
 
 @dataclass(frozen=True)
 class Posterior:
@@ -49,14 +47,10 @@ class Posterior:
     def seen(self) -> Float[np.ndarray, "test ..."]:
         """New images; of flat ones the part that lies in the span of the data, and sees no fresh weights."""
         x = self.dataset.x_test
-        if self.informed is self.marginal:
+        if x.ndim > 2:
             return x
         basis = self.rotated.basis
         return (x @ basis @ basis.T).astype(x.dtype)
-
-    def num_rest(self, target: targets.Target) -> int:
-        """How many coordinates of φ a target leaves out."""
-        return size(self.repriorised) - size(target)
 
     def collect(
         self, target: targets.NetworkTarget, project: Callable[..., Float[Array, " num"]]
@@ -65,11 +59,11 @@ class Posterior:
 
         They are the same functions of a posterior, whichever target is sampled; `project` is of `rotated`.
         """
-        unused = jnp.zeros((0, 0))  # the weights below it do not depend on the readout
 
         def informed(position):
             if target is self.rotated:
                 return position
+            unused = jnp.zeros((0, 0))  # the weights below it do not depend on the readout
             return self.rotated.from_parameters(Parameters(target.inner(position), unused))
 
         predict = self.rotated.predictive_mean(self.seen)
@@ -92,7 +86,7 @@ class Posterior:
 
 
 def _langevin(posterior: Posterior, step_size: float, damping: float) -> samplers.Sampler:
-    num_flat = posterior.num_rest(posterior.informed)
+    num_flat = size(posterior.repriorised) - size(posterior.informed)  # coordinates of φ that are left out
     return samplers.langevin(posterior.informed.potential, step_size, damping, num_flat=num_flat)
 
 
