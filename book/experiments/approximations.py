@@ -22,7 +22,7 @@ from book.experiments.chain_summaries import behind
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
-from book.experiments.repeats import degrees_of_freedom
+from book.experiments.trends import degrees_of_freedom
 from widebnn import metrics, nngp, samplers, targets, vi
 from widebnn.data import Dataset
 from widebnn.diagnostics import convergence_summary
@@ -31,19 +31,9 @@ from widebnn.sampling import sample
 from widebnn.tables import Results, Row
 from widebnn.tree import normal_like
 
-__all__ = ["Predictions", "approximations"]
-
 
 class Predictions(NamedTuple):
-    """y ~ (1/S) Σ_s N(m_s(x), v_s(x) I) at each of n inputs; the noise σ² is in v.
-
-    Attributes
-    ----------
-    mean
-        Means m_s.
-    variance
-        Variances v_s.
-    """
+    """y ~ (1/S) Σ_s N(m_s(x), v_s(x) I) at each of n inputs; the noise σ² is in v."""
 
     mean: Float[np.ndarray, "draw n k"]
     variance: Float[np.ndarray, "draw n"]
@@ -109,13 +99,8 @@ def approximations(
         data = images(dataset, num_train * (repeat + 1), num_test)
         part = slice(repeat * num_train, (repeat + 1) * num_train)
         problem = _problem(data, part, num_classes, width, depth, noise_std, repeat)
-        chains = {
-            "depth": depth,
-            "num_samples": num_draws // num_chains,
-            "num_chains": num_chains,
-            "thin": num_sweeps,
-            "burn_in": burn_in,
-        }
+        chains = {"depth": depth, "num_chains": num_chains, "num_samples": num_draws // num_chains}
+        chains |= {"thin": num_sweeps, "burn_in": burn_in}
         fits = {"num_epochs": num_epochs, "learning_rate": learning_rate}
         temperatures = {f"τ = {tau:g}": float(vi.temperature(tau, len(problem.x), width)) for tau in taus}
         methods = _methods(chains, fits, temperatures, initial_std, num_draws, num_members)
@@ -209,15 +194,9 @@ def _mcmc(rng_key: Key[Array, ""], problem: Problem, depth: int, **chains) -> Pr
     if depth > 1:
         below = samplers.function_space_hmc(target.potential, step_size=0.1, num_steps=4)
         sampler = samplers.alternate(sampler, below)
-    draws = sample(
-        rng_key,
-        sampler,
-        target,
-        collect={"predictions": _given_inner(target, problem)},
-        progress=False,
-        **chains,
-    )
-    return _unpacked(draws["predictions"].reshape(-1, *draws["predictions"].shape[2:]))
+    collect = {"predictions": _given_inner(target, problem)}
+    draws = sample(rng_key, sampler, target, collect=collect, progress=False, **chains)
+    return _unpacked(np.concatenate(draws["predictions"]))
 
 
 def _reparametrised_prior(rng_key: Key[Array, ""], problem: Problem, num_draws: int) -> Predictions:
@@ -290,22 +269,13 @@ def _variational(
 ) -> Predictions:
     """The mean-field Gaussian of the same weights θ, whose prior is N(0, 1)."""
     fit_key, draw_key = jax.random.split(rng_key)
-    fitted = vi.fit(
-        fit_key,
-        problem.bnn,
-        problem.x,
-        problem.y,
-        vi.gaussian(problem.bnn.noise_std),
-        _optimiser(learning_rate, num_epochs),
-        num_epochs=num_epochs,
-        batch_size=len(problem.x),
-        temperature=temperature,
-        prior_variance=1,
-        initial_std=initial_std,
-        progress=False,
-    )
+    bnn, x, y, _, _ = problem
+    loss, optimiser = vi.gaussian(bnn.noise_std), _optimiser(learning_rate, num_epochs)
+    options = {"batch_size": len(x), "temperature": temperature, "initial_std": initial_std}
+    options |= {"num_epochs": num_epochs, "prior_variance": 1, "progress": False}
+    fitted = vi.fit(fit_key, bnn, x, y, loss, optimiser, **options)
     keys = jax.random.split(draw_key, num_draws)
-    return _of_functions(_functions(problem.bnn, fitted.posterior, problem.x_test, keys), problem)
+    return _of_functions(_functions(bnn, fitted.posterior, problem.x_test, keys), problem)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -10,25 +10,11 @@ from jaxtyping import Array, Float, Key, PyTree
 from scipy.optimize import minimize
 
 from widebnn import vi
-from widebnn._check import at_least
-
-__all__ = ["curve", "maximise"]
 
 
 def curve(num_train: int) -> tuple[Float[np.ndarray, "n 2"], Float[np.ndarray, "n 1"]]:
-    """Inputs (t, 1) and targets sin 2t + ½ at equally spaced points t from −2 to 2.
-
-    Parameters
-    ----------
-    num_train
-        Number of points n.
-
-    Raises
-    ------
-    ValueError
-        If `num_train` is below 1.
-    """
-    t = np.linspace(-2, 2, at_least(1, num_train=num_train))
+    """Inputs (t, 1) and targets sin 2t + ½ at equally spaced points t from −2 to 2."""
+    t = np.linspace(-2, 2, num_train)
     return np.stack([t, np.ones(num_train)], axis=1), np.sin(2 * t)[:, None] + 0.5
 
 
@@ -44,31 +30,11 @@ def maximise(
     function: Callable[..., Float[Array | np.ndarray, ""]],
     start: PyTree,
     bounds: tuple[PyTree, PyTree] | None = None,
-    args: tuple[PyTree, ...] = (),
 ) -> tuple[PyTree, float]:
-    """A local maximum by L-BFGS-B in float64, and its value.
+    """A local maximum by L-BFGS-B, and its value; call it where JAX computes in float64.
 
-    Call it where JAX computes in float64.
-
-    Parameters
-    ----------
-    function
-        Takes a pytree like `start` and `args`, returns a scalar that JAX can differentiate. It is compiled
-        once for all calls with arrays of the same shapes.
-    start
-        Where the ascent starts.
-    bounds
-        The lower and the upper bounds, pytrees like `start`.
-    args
-        Further arguments of `function`, such as data and scales.
-
-    Raises
-    ------
-    TypeError
-        If `function` is not callable.
+    `function` takes a pytree like `start`, which the lower and the upper bounds are too.
     """
-    if not callable(function):
-        raise TypeError(f"function must take a pytree like start and return a scalar; got {function!r}")
     leaves, treedef = jax.tree.flatten(start)
     cuts = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
 
@@ -77,7 +43,7 @@ def maximise(
         return treedef.unflatten([part.reshape(np.shape(leaf)) for part, leaf in parts])
 
     def gradient(z):
-        value, slope = _value_and_slope(function, unravel(z), args)
+        value, slope = _value_and_slope(function, unravel(z))
         return value, _ravel(slope)
 
     box = None if bounds is None else tuple(map(_ravel, bounds))
@@ -86,8 +52,8 @@ def maximise(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _value_and_slope(function, z, args):
-    return jax.value_and_grad(function)(z, *args)
+def _value_and_slope(function, z):
+    return jax.value_and_grad(function)(z)
 
 
 def _ravel(tree: PyTree) -> Float[np.ndarray, " z"]:

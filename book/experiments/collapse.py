@@ -1,5 +1,6 @@
 """Without cooling the best mean-field q is the prior, in the limit (Huix et al. 2022, §2)."""
 
+import itertools
 from collections.abc import Iterator
 
 import jax
@@ -12,12 +13,10 @@ from jaxtyping import Array, Float
 from book.experiments.ascent import curve, maximise
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
-from book.experiments.repeats import degrees_of_freedom
+from book.experiments.trends import degrees_of_freedom
 from widebnn import data, vi
 from widebnn.tables import Results, Row
 from widebnn.vi.models import SCALINGS
-
-__all__ = ["collapse"]
 
 
 @experiment(SETTINGS["collapse"], parts=("losses", "scalings", "widths"))
@@ -46,18 +45,16 @@ def collapse(
     readout's means move, and None where that has no closed form; output_rms, the root mean square of E f over
     observations; output_std, that of the deviation of f, and prior_std, what that is under the prior.
     """
-    for loss in losses:
+    for loss, scaling, width in itertools.product(losses, scalings, widths):
         is_square = loss == "square"
-        for scaling in scalings:
-            for width in widths:
-                for repeat in range(1 if is_square else num_repeats):
-                    with jax.enable_x64(is_square):
-                        if is_square:
-                            row = _square(scaling, width, num_points, prior_variance, seed)
-                        else:
-                            options = num_digits, prior_variance, num_steps, num_samples
-                            row = _cross_entropy(scaling, width, *options, seed + repeat)
-                    yield {"loss": loss, "scaling": scaling, "width": width, "repeat": repeat} | row
+        for repeat in range(1 if is_square else num_repeats):
+            with jax.enable_x64(is_square):
+                if is_square:
+                    row = _square(scaling, width, num_points, prior_variance, seed)
+                else:
+                    options = num_digits, prior_variance, num_steps, num_samples
+                    row = _cross_entropy(scaling, width, *options, seed + repeat)
+            yield {"loss": loss, "scaling": scaling, "width": width, "repeat": repeat} | row
 
 
 @collapse.claim("V-P2")
@@ -78,9 +75,8 @@ def _square(scaling, width, num_points, prior_variance, seed) -> Row:
     weights = jax.tree.map(lambda w: jnp.asarray(w, x.dtype), weights)
     start = vi.mean_field(weights, prior_variance**0.5)
     q, _ = maximise(lambda q: vi.square_elbo(q, x, y, **options).value, start)
-    return _row(prior_variance, q, x, scaling) | {
-        "predicted": _predicted(prior_variance, x, 2 * y, scaling, width, 2.0)
-    }
+    predicted = _predicted(prior_variance, x, 2 * y, scaling, width, 2.0)
+    return _row(prior_variance, q, x, scaling) | {"predicted": predicted}
 
 
 def _cross_entropy(scaling, width, num_digits, prior_variance, num_steps, num_samples, seed) -> Row:
@@ -107,20 +103,12 @@ def _cross_entropy(scaling, width, num_digits, prior_variance, num_steps, num_sa
     )
     residual = jax.nn.one_hot(labels, 10) - 0.1
     # in the other scaling the outputs are of order one, and the softmax is no longer that of zero
-    predicted = (
-        _predicted(prior_variance, x, residual, scaling, width, 0.0) if scaling == "mean-field" else None
-    )
+    is_small = scaling == "mean-field"
+    predicted = _predicted(prior_variance, x, residual, scaling, width, 0.0) if is_small else None
     return _row(prior_variance, fitted.posterior, x, scaling) | {"predicted": predicted}
 
 
-def _predicted(
-    v: float,
-    x: Float[Array | np.ndarray, "n d_in"],
-    gradient: Float[Array | np.ndarray, "n d_out"],
-    scaling: str,
-    width: int,
-    curvature: float,
-) -> float:
+def _predicted(v: float, x, gradient, scaling: str, width: int, curvature: float) -> float:
     """KL(q* ‖ P₀) where only the readout's means move, all neurons alike, and the loss is a quadratic.
 
     At the prior every neuron's feature is r(x) = E relu(⟨b, x⟩) = √(v/2π) ‖x‖, and means of b have no

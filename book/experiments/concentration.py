@@ -15,9 +15,6 @@ from book.experiments.trends import exponent
 from widebnn import data, vi
 from widebnn.tables import Measure, Results, Row
 
-__all__ = ["concentration"]
-
-
 COIN = (2,), (0.4,)
 """p and δ at which tosses of a fair coin keep the bound, and would not with 1/δ in the place of 2/δ."""
 

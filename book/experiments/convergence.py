@@ -15,7 +15,7 @@ from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Chains, Finding
 from book.experiments.images import images
 from book.experiments.posterior import LMC, SAMPLERS, Posterior, one_layer
-from book.experiments.repeats import degrees_of_freedom
+from book.experiments.trends import degrees_of_freedom
 from widebnn import samplers, targets
 from widebnn.diagnostics import convergence_summary, random_projections
 from widebnn.sampling import sample

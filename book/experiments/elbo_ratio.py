@@ -15,8 +15,6 @@ from book.experiments.trends import exponent
 from widebnn import data, vi
 from widebnn.tables import Measure, Results, Row
 
-__all__ = ["elbo_ratio"]
-
 DATASETS = {"digits": data.digits, "mnist": data.mnist, "diabetes": data.diabetes, "boston": data.boston}
 BLOCK = 2_000
 """Observations whose likelihoods are computed at once."""

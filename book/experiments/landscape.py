@@ -14,7 +14,7 @@ from book.experiments.chain_summaries import rounded
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
-from book.experiments.repeats import degrees_of_freedom
+from book.experiments.trends import degrees_of_freedom
 from widebnn import targets
 from widebnn.landscape import curvature, slice_through, train
 from widebnn.models import BNN, FCN

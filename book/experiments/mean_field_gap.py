@@ -20,8 +20,6 @@ from book.experiments.trends import exponent
 from widebnn import data, vi
 from widebnn.tables import Row, Rows
 
-__all__ = ["mean_field_gap"]
-
 Gap = Callable[[Key[Array, ""], vi.MeanField], tuple[Float[Array, ""], Float[Array, ""] | float]]
 
 

@@ -12,8 +12,6 @@ from book.experiments.tempered_fits import curves, entropies, fits
 from widebnn import data, vi
 from widebnn.tables import Results, Row
 
-__all__ = ["resnet"]
-
 TOP_CHANNELS = 64
 LEAST_REPEATS, LEAST_EPOCHS = 3, 40
 PRIOR_VARIANCES = {"batch": 0.2, "none": 1.0}

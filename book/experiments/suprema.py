@@ -18,8 +18,6 @@ from book.experiments.trends import exponent
 from widebnn import vi
 from widebnn.tables import Measure, Row, Rows
 
-__all__ = ["suprema"]
-
 
 @experiment(SETTINGS["suprema"], parts=("taus", "num_train"))
 def suprema(

@@ -12,13 +12,11 @@ from jaxtyping import Float
 
 from book.experiments.chain_summaries import rounded
 from book.experiments.findings import Finding
-from book.experiments.repeats import degrees_of_freedom
+from book.experiments.trends import degrees_of_freedom
 from widebnn import vi
 from widebnn.data import InAndOut
 from widebnn.metrics import classification_summary
 from widebnn.tables import Results, Row
-
-__all__ = ["curves", "entropies", "fits", "flat"]
 
 
 def fits(

@@ -10,18 +10,11 @@ from book.experiments.chain_summaries import rounded, shares
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import PIXELS
-from book.experiments.repeats import degrees_of_freedom
-from book.experiments.tempered_fits import (
-    curves,
-    entropies,
-    fits,
-    flat,
-)
+from book.experiments.tempered_fits import curves, entropies, fits, flat
+from book.experiments.trends import degrees_of_freedom
 from widebnn import vi
 from widebnn.data import ood_split
 from widebnn.tables import Measure, Results, Row
-
-__all__ = ["tempering"]
 
 MEAN_EDGES = np.linspace(-2, 2, 81)
 STD_EDGES = np.linspace(0, 0.6, 61)

@@ -7,9 +7,14 @@ import numpy as np
 
 from book.experiments.findings import Finding
 from widebnn import estimates
-from widebnn.tables import Measure
+from widebnn.tables import Measure, Results
 
-__all__ = ["exponent", "vanishing"]
+__all__ = ["degrees_of_freedom", "exponent", "vanishing"]
+
+
+def degrees_of_freedom(results: Results) -> float:
+    """Of errors from the scatter of repeats; infinite for a single one, which gives no error."""
+    return float(len(results.rows.values("repeat")) - 1) or math.inf
 
 
 def exponent(over: Sequence[int], found: Sequence[Measure]) -> Measure:

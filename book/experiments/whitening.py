@@ -13,7 +13,7 @@ from book.experiments.chain_summaries import behind, mean_of_chains
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
-from book.experiments.repeats import degrees_of_freedom
+from book.experiments.trends import degrees_of_freedom
 from widebnn import samplers, targets
 from widebnn.diagnostics import convergence
 from widebnn.models import BNN, FCN
