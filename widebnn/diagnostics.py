@@ -286,6 +286,14 @@ def convergence_summary(draws: Real[Array | np.ndarray, "chain draw *event"]) ->
     ------
     ValueError
         If there are too few chains or draws, or entries that are not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import widebnn as wb
+    >>> draws = np.random.default_rng(0).normal(size=(4, 500, 3))
+    >>> wb.diagnostics.convergence_summary(draws)["rhat_high"] < 1.02
+    True
     """
     import arviz
 
