@@ -117,6 +117,13 @@ def read(path: str | os.PathLike) -> Results:
         If there is no such file.
     ValueError
         If the file holds no results, is damaged, or was edited since it was written.
+
+    Examples
+    --------
+    >>> import widebnn as wb
+    >>> path = wb.tables.folder() / "over_width_laptop.json"
+    >>> wb.tables.read(path).settings["dataset"]
+    'cifar10'
     """
     path = Path(path)
     try:
