@@ -45,8 +45,9 @@ def plain():
 
 def mixed():
     params = [jnp.ones((3, 16)), jnp.ones((16, 16))]
-    mix = jnp.full((16, 4), 1 / 16)
-    features = wb.models.from_function(lambda p, x: jnp.tanh(x @ p[0]) @ p[1] @ mix, params)
+    features = wb.models.from_function(
+        lambda p, x: jnp.tanh(x @ p[0]) @ p[1] @ jnp.full((16, 4), 1 / 16), params
+    )
     return wb.targets.marginal(bnn(features=features), X, Y)
 
 

@@ -2,12 +2,14 @@
 
 import gc
 import weakref
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 import widebnn as wb
 from widebnn import _compile
@@ -15,6 +17,17 @@ from widebnn._compile import Program
 from widebnn.samplers import conditional, function_space_hmc, hmc, langevin, mala, pcn, pcnl, rwm
 
 from .exact.resume import assert_same_bits
+
+PROGRAMS: list[str] = []
+"""Grows with every program that is compiled, by whatever way."""
+
+
+def _count(name, *_, **__):
+    if name == "/jax/core/compile/backend_compile_duration":
+        PROGRAMS.append(name)
+
+
+jax.monitoring.register_event_duration_secs_listener(_count)
 
 pytestmark = pytest.mark.usefixtures("float32")
 
@@ -109,15 +122,43 @@ def test_another_step_size_is_the_same_program(compiled, name):
     assert not np.array_equal(moved(0.25), moved(0.5)) and len(compiled) == 1
 
 
-def test_a_method_called_on_arrays_is_one_program_for_all_data(compiled):
-    def potential(data, noise_std):
-        return wb.targets.linear(data, data[:, :1], noise_std).potential
+def everything(noise_std, seed):
+    """What methods of a target say of other data, of another network of the same shape."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(5, 3)).astype(np.float32), rng.normal(size=(5, 1)).astype(np.float32)
+    bnn = wb.BNN(wb.models.FCN(3, 7, rngs=nnx.Rngs(seed)), 1, noise_std)
+    key = jax.random.key(0)
+    found = []
+    for target in (wb.targets.marginal(bnn, x, y), wb.targets.rotated(wb.targets.repriorised(bnn, x, y))):
+        position = target.draw_prior(key)
+        found += [target.potential(position), target.logdensity(position)]
+        found += [target.predictive_mean(x)(position), target.predictive_draw(x[:2])(position, key)]
+    return found
 
-    theta = jnp.ones((3, 1))
-    found = [potential(data, 0.5)(theta) for data in DATA]
-    assert len(compiled) == 1 and found[0] != found[1]
-    of_traced = jax.grad(lambda noise_std: potential(DATA[0], noise_std)(theta))(0.5)
-    assert np.isclose(of_traced, -2 / 0.5 * found[0]) and len(compiled) == 1
+
+def test_methods_of_targets_are_the_same_programs_for_other_data_scales_and_networks():
+    first, before = everything(0.5, 0), len(PROGRAMS)
+    other = everything(0.25, 1)
+    assert before and len(PROGRAMS) == before
+    assert all(not np.allclose(a, b) for a, b in zip(first, other, strict=True))
+
+
+def test_data_and_scales_are_the_leaves_of_a_target_and_the_network_its_structure():
+    def made(depth=1, **options):
+        features = wb.models.FCN(3, 7, depth, rngs=nnx.Rngs(len(options)))
+        return wb.targets.marginal(wb.BNN(features, 1, 0.5, **options), DATA[0], DATA[0][:, :1])
+
+    target = made()
+    assert jax.tree.leaves(target) == [0.5, 1.0, 0.1, target.x, target.y]
+    structure = jax.tree.structure(target)
+    assert structure == jax.tree.structure(made(weight_std=2.0))
+    assert structure != jax.tree.structure(made(bias_std=0.0)) != jax.tree.structure(made(depth=2))
+    position = target.draw_prior(jax.random.key(0))
+    slopes = jax.jit(jax.grad(lambda target: target.potential(position)))(target)
+    step = 0.01
+    ends = [replace(target, bnn=replace(target.bnn, noise_std=0.5 + s * step)) for s in (-1, 1)]
+    below, above = (float(end.potential(position)) for end in ends)
+    assert np.isclose(slopes.bnn.noise_std, (above - below) / (2 * step), rtol=1e-2)
 
 
 def nested(array):

@@ -1,5 +1,6 @@
 """A function compiled once, with the arrays it closes over as arguments."""
 
+import dataclasses
 import functools
 import hashlib
 import threading
@@ -16,7 +17,7 @@ from jaxtyping import Array, Real
 from widebnn._check import Number, is_tracing
 from widebnn._devices import Devices
 
-__all__ = ["Program", "lifted", "one_program", "one_program_method"]
+__all__ = ["Program", "asked", "lifted", "one_program", "one_program_method"]
 
 
 NUM_KEPT = 32
@@ -161,6 +162,23 @@ def one_program[**P, T](function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
+def asked(question: Callable[..., Any], *of: Any) -> Callable[..., Any]:
+    """`question(*of, position, rng_key)` as a function of `(position, rng_key=None)`.
+
+    Parameters
+    ----------
+    question
+        A function that stays the same object, such as a method of a class.
+    *of
+        Pytrees, whose leaves are arguments of its program: a target, and new inputs.
+    """
+
+    def answer(position, rng_key=None):
+        return _in_one(question, *of, position, rng_key)
+
+    return answer
+
+
 class _Programs(dict):
     """The programs of an object, which stay behind where it is pickled for another process."""
 
@@ -169,14 +187,30 @@ class _Programs(dict):
 
 
 def one_program_method[T: Callable[..., Any]](method: T) -> T:
-    """`one_program` for a method; its programs are kept by the object."""
+    """A method as one program where it is called on arrays, with the leaves of the object as arguments.
+
+    The same program serves every object of the same structure and shapes. What a function closes over that
+    the object holds is lifted out (`Program`), and its programs are kept by the object. Where something is
+    being traced the method is traced as it stands.
+    """
 
     @functools.wraps(method)
     def call(self, *args, **kwargs):
+        if not self.holds_function and dataclasses.is_dataclass(self):
+            return _in_one(method, self, *args, **kwargs)
         programs = vars(self).setdefault("_programs", _Programs()).setdefault(method, {})
         return _as_one(programs, functools.partial(method, self), *args, **kwargs)
 
     return call  # pyright: ignore[reportReturnType]
+
+
+def _in_one(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    if is_tracing() or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((args, kwargs))):
+        return function(*args, **kwargs)
+    return _jitted(function)(*args, **kwargs)
+
+
+_jitted = functools.cache(jax.jit)
 
 
 def _as_one(

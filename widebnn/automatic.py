@@ -111,7 +111,7 @@ def _parametrised(target: Target) -> tuple[Target, str]:
 
 def _reduced(target: NetworkTarget) -> tuple[NetworkTarget, str]:
     """Of a network whose layers can be reduced to what the data see of them."""
-    if target.bnn.features.module is not None:  # whose layers are known
+    if target.bnn.features.graph is not None:  # whose layers are known
         with contextlib.suppress(IrreducibleError):
             if (reduced := whitened(target)).layers:
                 return reduced, "whitened layers"

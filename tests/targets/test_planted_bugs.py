@@ -236,7 +236,7 @@ def last_block_left_out(rows, of_block):
 RIGHT_SUM = blocks.Rows.sum
 
 
-ROOT, RESTORE, EMBEDDING_AT = _whitened_dense.root, WhitenedDense.restore, Whitened.embedding_at
+ROOT, RESTORE, EMBEDDING = _whitened_dense.root, WhitenedDense.restore, Whitened._embedding
 
 
 def factor(change):
@@ -257,16 +257,15 @@ def prior_added(layer, h, rng_key):
     return {name: right[name] + 0.3 * jax.random.normal(rng_key, right[name].shape) for name in names}
 
 
-def other_draw_per_batch(target, x):
+def other_draw_per_batch(target, x, position, rng_key):
     """A key per number of rows."""
-    embedding = EMBEDDING_AT(target, x)
-    return lambda position, rng_key: embedding(position, jax.random.fold_in(rng_key, len(x)))
+    return EMBEDDING(target, x, position, jax.random.fold_in(rng_key, len(x)))
 
 
-def draw_per_batch(embedding_at=EMBEDDING_AT):
+def draw_per_batch(embedding=EMBEDDING):
     tiny = problem(widths=(6, 5), n=4)
     target = wb.targets.whitened(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
-    with mock.patch.object(Whitened, "embedding_at", embedding_at):
+    with mock.patch.object(Whitened, "_embedding", embedding):
         assert_batches_share_a_draw(target, tiny.x_new)
 
 

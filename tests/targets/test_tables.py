@@ -121,4 +121,6 @@ def test_repr_of_a_target():
         "Marginal(bnn=BNN(FCN, out_features=1, noise_std=0.3, weight_std=1.0, bias_std=0.1), "
         f"x={float}[4, 2], y={float}[4, 1], space='auto', block_size=None)"
     )
-    assert repr(wb.targets.from_potential(jnp.sum, jnp.zeros(2))) == "_FromPotential()"
+    assert repr(wb.targets.from_potential(jnp.sum, jnp.zeros(2))) == (
+        "_FromPotential(function=sum, shapes=ShapeDtypeStruct(shape=(2,), dtype=float64))"
+    )

@@ -1,7 +1,7 @@
 """A Bayesian neural network: embedding, Gaussian linear readout, observation noise."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PyTree
 
 from widebnn._arrays import Inputs
 from widebnn._check import Number, at_least, is_known_to_be, non_negative, positive
+from widebnn._pytree import STATIC, pytree
 from widebnn.models.embedding import Embedding, FeaturesError, Inner, from_nnx
 
 __all__ = ["BNN", "Parameters"]
@@ -27,6 +28,7 @@ class Parameters(NamedTuple):
     readout: Float[Array, "p d_out"]
 
 
+@pytree
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class BNN:
     """y = Ψ W + σ ε with Ψ = [σ_W h^L(x)/√d_L, σ_b], theory as in Hron et al. 2022, §1.1 and §2.
@@ -56,10 +58,12 @@ class BNN:
     """
 
     features: Embedding
-    out_features: int
+    out_features: int = field(metadata=STATIC)
     noise_std: Number
     weight_std: Number
     bias_std: Number
+    has_bias: bool = field(metadata=STATIC, init=False)
+    """Whether Ψ has a bias column, as it does where σ_b is not 0."""
 
     def __init__(
         self,
@@ -75,6 +79,7 @@ class BNN:
             "noise_std": positive(noise_std=noise_std),
             "weight_std": positive(weight_std=weight_std),
             "bias_std": non_negative(bias_std=bias_std),
+            "has_bias": not is_known_to_be(0, bias_std),
             "features": features if isinstance(features, Embedding) else from_nnx(features),
         }
         for name, value in checked.items():
@@ -86,11 +91,6 @@ class BNN:
             f"{name}={getattr(self, name)}" for name in ("noise_std", "weight_std", "bias_std")
         )
         return f"BNN({type(below).__name__}, out_features={self.out_features}, {scales})"
-
-    @property
-    def has_bias(self) -> bool:
-        """Whether Ψ has a bias column, as it does where σ_b is not 0."""
-        return not is_known_to_be(0, self.bias_std)
 
     def embedding(self, inner: Inner, x: Inputs) -> Float[Array, "n p"]:
         """Ψ, the scaled top-layer embedding with its bias column; p = d_L + 1, or d_L where σ_b = 0."""

@@ -1,44 +1,68 @@
 """A user's module as what the core wants: a pure function of a pytree of N(0, 1) parameters."""
 
-import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 import flax.errors
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from widebnn._arrays import Inputs
+from widebnn._pytree import STATIC, Static, pytree
 
 __all__ = ["Embedding", "FeaturesError", "from_function", "from_linen", "from_nnx", "refuse"]
 
 Inner = PyTree[Float[Array, "..."]]
 
 
-class Embedding(NamedTuple):
+@pytree
+@dataclass(frozen=True, eq=False, repr=False)
+class Embedding:
     """The layers below the readout.
 
     Attributes
     ----------
     apply
-        (inner parameters, x of shape (n, ...)) ↦ h^L of shape (n, d_L).
+        (inner parameters, x of shape (n, ...)) ↦ h^L of shape (n, d_L). Of a `jax.tree_util.Partial` the
+        arguments are arrays that programs take; another function is known by itself alone.
     template
         Shapes and dtypes of the inner parameters, a pytree of `jax.ShapeDtypeStruct`.
-    module
-        The NNX module it was split from, with shapes in place of its parameters: `widebnn.nngp` reads the
-        architecture from it. None for a function or a Linen module.
     num_rows
         The number of inputs to which its parameters belong, as in `widebnn.targets.whitened`; None for a
         network of any inputs.
     """
 
     apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]]
-    template: PyTree[jax.ShapeDtypeStruct]
-    module: nnx.Module | None = None
-    num_rows: int | None = None
+    template: PyTree[jax.ShapeDtypeStruct] = field(metadata=STATIC)
+    num_rows: int | None = field(metadata=STATIC, default=None)
+
+    def __post_init__(self):
+        if not isinstance(self.apply, Partial):
+            object.__setattr__(self, "apply", Partial(_apply_function, Static(self.apply)))
+
+    @property
+    def module(self) -> nnx.Module | None:
+        """The NNX module it was split from, with shapes in place of its parameters; None for any other.
+
+        `widebnn.nngp` reads the architecture from it.
+        """
+        return None if self.graph is None else self.merged(self.template)
+
+    @property
+    def graph(self) -> nnx.GraphDef | None:
+        """The graph of that module."""
+        apply: Any = self.apply
+        return apply.args[0].value if apply.func is _apply_nnx else None
+
+    def merged(self, inner: PyTree) -> Any:
+        """The module with these parameters."""
+        apply: Any = self.apply
+        return nnx.merge(apply.args[0].value, inner, apply.args[1])
 
 
 class FeaturesError(ValueError):
@@ -131,15 +155,15 @@ def from_nnx(module: nnx.Module) -> Embedding:
             refuse(type(part).__name__, path, _REASONS[type(part).__name__])
     graph, params, rest = nnx.split(module, nnx.Param, ...)
     template = jax.tree.map(_shape, nnx.to_pure_dict(params))
-    return Embedding(
-        apply=functools.partial(_apply_nnx, graph, nnx.to_pure_dict(rest)),
-        template=template,
-        module=nnx.merge(graph, template, rest),
-    )
+    return Embedding(Partial(_apply_nnx, Static(graph), nnx.to_pure_dict(rest)), template)
 
 
-def _apply_nnx(graph: nnx.GraphDef, constants: PyTree, inner: Inner, x: Inputs) -> Any:
-    return nnx.merge(graph, inner, constants)(x)
+def _apply_function(function: Static, inner: Inner, x: Inputs) -> Any:
+    return function.value(inner, x)
+
+
+def _apply_nnx(graph: Static, constants: PyTree, inner: Inner, x: Inputs) -> Any:
+    return nnx.merge(graph.value, inner, constants)(x)
 
 
 def from_linen(module: nn.Module, x: Inputs) -> Embedding:
@@ -175,12 +199,12 @@ def from_linen(module: nn.Module, x: Inputs) -> Embedding:
             "the collection", (collection,), "is state beside the parameters (let constants be attributes)"
         )
     parameters = variables.get("params", {})
-    return Embedding(functools.partial(_apply_linen, module), jax.tree.map(_shape, parameters))
+    return Embedding(Partial(_apply_linen, Static(module)), jax.tree.map(_shape, parameters))
 
 
-def _apply_linen(module: nn.Module, inner: Inner, x: Inputs) -> Any:
+def _apply_linen(module: Static, inner: Inner, x: Inputs) -> Any:
     try:
-        return module.apply({"params": inner}, x)
+        return module.value.apply({"params": inner}, x)
     except flax.errors.InvalidRngError as error:
         raise FeaturesError(
             "features must be a function of one input and its parameters; these draw noise of their own: "

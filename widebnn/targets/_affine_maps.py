@@ -1,13 +1,14 @@
 """Affine maps W = μ + Σ^½φ_W of the readout, for likelihoods that are not Gaussian."""
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from widebnn._check import Number, at_least, one_of, positive
+from widebnn._pytree import Static
 from widebnn.targets._likelihoods import Likelihood
 from widebnn.targets._readout import Readout, ReadoutPosterior, readout_posterior
 
@@ -73,6 +74,10 @@ class Laplace:
         return self.posterior.log_jacobian()
 
 
+def _laplace(psi: Float[Array, "n p"], likelihood: Likelihood, num_steps: Static) -> Laplace:
+    return Laplace(psi, likelihood, num_steps.value)
+
+
 def regression_step(
     psi: Float[Array, "n p"], likelihood: Likelihood, f: Float[Array, "n d_out"]
 ) -> ReadoutPosterior:
@@ -91,8 +96,8 @@ def affine_map(
     reg = noise_std**2 if reg is None else positive(reg=reg)
     at_least(1, num_steps=num_steps)
     maps: Mapping[str, Callable[[Float[Array, "n p"]], AffineMap]] = {
-        "identity": Identity,
-        "gaussian": functools.partial(readout_posterior, y=likelihood.centred, reg=reg),
-        "laplace": functools.partial(Laplace, likelihood=likelihood, num_steps=num_steps),
+        "identity": Partial(Identity),
+        "gaussian": Partial(readout_posterior, y=likelihood.centred, reg=reg),
+        "laplace": Partial(_laplace, likelihood=likelihood, num_steps=Static(num_steps)),
     }
     return maps[one_of(maps, map=map)]

@@ -5,7 +5,7 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key, PyTree
 
 from widebnn._compile import one_program_method
+from widebnn._pytree import STATIC, pytree
 from widebnn.tree import Position, normal_like
 
 __all__ = ["Target", "from_potential"]
@@ -22,7 +23,14 @@ class Target(ABC):
     """A density proportional to exp(−½‖u‖² − U(u)) on a pytree of arrays u.
 
     Every parametrisation of every model of this package is a target; most samplers know nothing else of it.
+    It is a dataclass and a pytree: data and scales are its leaves, the network's graph its structure.
     """
+
+    holds_function: ClassVar[bool] = False
+    """Whether data are hidden in a function that it was given, and are none of its leaves."""
+
+    def __init_subclass__(cls):
+        pytree(cls)
 
     @property
     @abstractmethod
@@ -66,17 +74,19 @@ def _brief(value: Any) -> str:
     return value.__name__ if inspect.isroutine(value) or inspect.isclass(value) else repr(value)
 
 
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class _FromPotential(Target):
-    def __init__(self, potential, template):
-        self._potential, self._template = potential, template
+    holds_function: ClassVar[bool] = True
+    function: Callable[[Position], Float[Array, ""]] = dataclasses.field(metadata=STATIC)
+    shapes: PyTree[jax.ShapeDtypeStruct] = dataclasses.field(metadata=STATIC)
 
     @property
     def template(self):
-        return self._template
+        return self.shapes
 
     @one_program_method
     def potential(self, position):
-        return self._potential(position)
+        return self.function(position)
 
 
 def from_potential(potential: Callable[[Position], Float[Array, ""]], template: PyTree) -> Target:

@@ -10,11 +10,12 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, Observations, Tabular, column
+from widebnn._arrays import Inputs, Observations, Tabular
 from widebnn._check import Number, at_least, positive
 from widebnn._compile import one_program_method
+from widebnn._pytree import STATIC
 from widebnn.models import BNN, Parameters
-from widebnn.targets._network import NetworkPosterior, check_inputs, required
+from widebnn.targets._network import NetworkPosterior, checked, required
 
 __all__ = ["jacobian"]
 
@@ -50,8 +51,8 @@ class Jacobian(NetworkPosterior):
     """
 
     reg: Number = field(kw_only=True)
-    num_probes: int | None = field(kw_only=True, default=None)
-    order: int = field(kw_only=True, default=2)
+    num_probes: int | None = field(metadata=STATIC, kw_only=True, default=None)
+    order: int = field(metadata=STATIC, kw_only=True, default=2)
     rng_key: Key[Array, ""] | None = field(kw_only=True, default=None)
 
     @one_program_method
@@ -212,7 +213,7 @@ def jacobian(
         If x or y is empty, not finite or of the wrong shape, `reg` is not positive, `num_probes` or `order`
         is not an integer of at least 1, or there are probes and no `rng_key`.
     """
-    x = check_inputs(bnn, x)
+    bnn, x, y, *_ = checked(bnn, x, y)
     reg = bnn.noise_std**2 if reg is None else positive(reg=reg)
     at_least(1, order=order)
     if num_probes is not None:
@@ -221,7 +222,7 @@ def jacobian(
     return Jacobian(
         bnn,
         x,
-        column(y=y),
+        y,
         reg=reg,
         num_probes=num_probes,
         order=order,

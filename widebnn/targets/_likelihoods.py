@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, Shaped
 
 from widebnn._check import Number
+from widebnn._pytree import pytree
 
 __all__ = ["Bernoulli", "Likelihood", "Regression", "Softmax", "StudentT"]
 
@@ -52,6 +53,7 @@ class Likelihood(Protocol):
         ...
 
 
+@pytree
 @dataclass(frozen=True)
 class Softmax:
     """p(y_i = j | F_i) = softmax(F_i)_j.
@@ -85,6 +87,7 @@ class Softmax:
         return jax.random.categorical(rng_key, f)
 
 
+@pytree
 @dataclass(frozen=True)
 class Bernoulli:
     """p(y_ij = 1 | F) = 1/(1 + e^{−F_ij}), independent.
@@ -117,6 +120,7 @@ class Bernoulli:
         return jax.random.bernoulli(rng_key, jax.nn.sigmoid(f)).astype(jnp.int32)
 
 
+@pytree
 @dataclass(frozen=True)
 class StudentT:
     """y_ij = F_ij + σ t, t from Student's distribution with ν degrees of freedom, independent.

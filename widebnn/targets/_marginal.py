@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, Observations, Tabular, column, floating
+from widebnn._arrays import Inputs, Observations, Tabular
 from widebnn._compile import one_program_method
 from widebnn.models import BNN, Parameters
 from widebnn.models.embedding import Inner
 from widebnn.samplers._unitwise import Units
-from widebnn.targets._network import NetworkTarget, required
+from widebnn.targets._network import NetworkTarget, checked, required
 from widebnn.targets._units import units_of
 from widebnn.tree import normal_like
 
@@ -21,14 +21,6 @@ __all__ = ["marginal"]
 
 class Marginal(NetworkTarget):
     """θ^≤L; U = ½ Σ_j y_:jᵀ K̂_σ²⁻¹ y_:j + (d_out/2) log det K̂_σ²."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not jax.tree.leaves(self.template):
-            raise ValueError(
-                "bnn must have parameters below the readout, or nothing is left to sample; a network without "
-                "hidden layers is Bayesian linear regression: take targets.standard or targets.linear"
-            )
 
     @property
     def template(self):
@@ -88,4 +80,10 @@ def marginal(
     TypeError, ValueError
         As `NetworkTarget`, or if the network has no parameters below the readout.
     """
-    return Marginal(bnn, floating(x=x), column(y=y), space, block_size)
+    target = Marginal(*checked(bnn, x, y, space, block_size))
+    if not jax.tree.leaves(target.template):
+        raise ValueError(
+            "bnn must have parameters below the readout, or nothing is left to sample; a network without "
+            "hidden layers is Bayesian linear regression: take targets.standard or targets.linear"
+        )
+    return target

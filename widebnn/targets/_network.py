@@ -4,7 +4,7 @@ import functools
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -12,9 +12,10 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, NewInputs, Tabular, floating
-from widebnn._check import Number, at_least, finite, one_of
-from widebnn._compile import one_program, one_program_method
+from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column, floating
+from widebnn._check import Number, at_least, one_of
+from widebnn._compile import asked, one_program_method
+from widebnn._pytree import STATIC
 from widebnn.models import BNN, Parameters
 from widebnn.models._one_by_one import check_features
 from widebnn.models.embedding import FeaturesError, Inner
@@ -39,23 +40,11 @@ class NetworkPosterior(Target):
         The network.
     x, y
         Inputs (n, ...) and observations (n, d_out).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape, or the network is not a function of one input.
     """
 
     bnn: BNN
     x: Float[Array, "n ..."]
     y: Float[Array, "n d_out"]
-
-    def __post_init__(self):
-        x, y = check_inputs(self.bnn, self.x), finite(y=self.y)
-        if y.shape != (len(x), self.bnn.out_features):
-            raise ValueError(
-                f"y must have shape (n, d_out) = ({len(x)}, {self.bnn.out_features}); got {y.shape}"
-            )
 
     @functools.cached_property
     def _theta(self) -> Any:
@@ -106,19 +95,11 @@ class NetworkPosterior(Target):
 
     def embedding_at(self, x: NewInputs | Tabular) -> Function:
         """Ψ* of new inputs, (m, p), as a function of `(position, rng_key=None)`."""
-        x = self._new_inputs(x)
-        return one_program(lambda position, rng_key=None: self.bnn.embedding(self.inner(position), x))
+        return self._asked(type(self)._embedding, x)
 
     def output(self, x: NewInputs | Tabular) -> Function:
         """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`."""
-        embedding = self.embedding_at(x)
-
-        @one_program
-        def output(position, rng_key=None):
-            readout_key, embedding_key = (None, None) if rng_key is None else jax.random.split(rng_key)
-            return embedding(position, embedding_key) @ self.readout(position, readout_key)
-
-        return output
+        return self._asked(type(self)._output, x)
 
     def predictive_mean(self, x: NewInputs | Tabular) -> Function:
         """E[f(x) | θ^≤L, D] = Ψ*μ, (m, d_out), as a function of `(position, rng_key=None)`.
@@ -126,51 +107,53 @@ class NetworkPosterior(Target):
         The readout is integrated out exactly (Rao–Blackwell), in every parametrisation. The mean varies no
         more over the posterior than `output`, nor does its average over a chain that holds no readout.
         """
-        embedding = self.embedding_at(x)
-
-        @one_program
-        def mean(position, rng_key=None):
-            return embedding(position, rng_key) @ self.readout_posterior(position).mean()
-
-        return mean
+        return self._asked(type(self)._mean, x)
 
     def predictive_covariance(self, x: NewInputs | Tabular) -> Function:
         """Cov[f_j(x) | θ^≤L, D] = Ψ*ΣΨ*ᵀ, (m, m), the same for each output j.
 
         A function of `(position, rng_key=None)`; the observation noise σ² I is not in it.
         """
-        embedding = self.embedding_at(x)
-
-        @one_program
-        def covariance(position, rng_key=None):
-            return self.readout_posterior(position).covariance(embedding(position, rng_key))
-
-        return covariance
+        return self._asked(type(self)._covariance, x)
 
     def predictive_variance(self, x: NewInputs | Tabular) -> Function:
         """Var[f_j(x) | θ^≤L, D], (m,), as a function of `(position, rng_key=None)`.
 
         It is the diagonal of `predictive_covariance`.
         """
-        embedding = self.embedding_at(x)
-
-        @one_program
-        def variance(position, rng_key=None):
-            return self.readout_posterior(position).variance(embedding(position, rng_key))
-
-        return variance
+        return self._asked(type(self)._variance, x)
 
     def predictive_draw(self, x: NewInputs | Tabular) -> Function:
         """Posterior-predictive draw y* = f_θ(x) + σ ε, (m, d_out), as a function of `(position, rng_key)`."""
-        output = self.output(x)
+        return self._asked(type(self)._draw, x)
 
-        @one_program
-        def draw(position, rng_key=None):
-            output_key, noise_key = jax.random.split(required(rng_key, "the noise of an observation"))
-            f = output(position, output_key)
-            return f + self.bnn.noise_std * jax.random.normal(noise_key, f.shape, f.dtype)
+    def _asked(self, question: Callable[..., Any], x: NewInputs | Tabular) -> Function:
+        return asked(question, self, self._prepared(x))
 
-        return draw
+    def _prepared(self, x: NewInputs | Tabular) -> Array:
+        """New inputs, checked, as `_embedding` takes them."""
+        return check_new_inputs(x, self._input_shape, self.x.dtype)
+
+    def _embedding(self, inputs: Array, position: Position, rng_key: Any) -> Float[Array, "m p"]:
+        return self.bnn.embedding(self.inner(position), inputs)
+
+    def _output(self, inputs, position, rng_key):
+        readout_key, embedding_key = (None, None) if rng_key is None else jax.random.split(rng_key)
+        return self._embedding(inputs, position, embedding_key) @ self.readout(position, readout_key)
+
+    def _mean(self, inputs, position, rng_key):
+        return self._embedding(inputs, position, rng_key) @ self.readout_posterior(position).mean()
+
+    def _covariance(self, inputs, position, rng_key):
+        return self.readout_posterior(position).covariance(self._embedding(inputs, position, rng_key))
+
+    def _variance(self, inputs, position, rng_key):
+        return self.readout_posterior(position).variance(self._embedding(inputs, position, rng_key))
+
+    def _draw(self, inputs, position, rng_key):
+        output_key, noise_key = jax.random.split(required(rng_key, "the noise of an observation"))
+        f = self._output(inputs, position, output_key)
+        return f + self.bnn.noise_std * jax.random.normal(noise_key, f.shape, f.dtype)
 
     @one_program_method
     def log_likelihood(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Float[Array, " n"]:
@@ -200,9 +183,6 @@ class NetworkPosterior(Target):
     def _input_shape(self) -> tuple[int, ...]:
         return self.x.shape[1:]
 
-    def _new_inputs(self, x: NewInputs | Tabular) -> Array:
-        return check_new_inputs(x, self._input_shape, self.x.dtype)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NetworkTarget(NetworkPosterior):
@@ -224,26 +204,10 @@ class NetworkTarget(NetworkPosterior):
         potential and its gradient then need memory for one block and for p × p numbers, whatever n is. A
         gradient passes over the data twice instead of once and takes about 1.3 times as long; a potential
         alone takes about twice as long. None takes all n at once, which is the fastest where it fits.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape, `space` is unknown, or `block_size` is not an
-        integer of at least 1 or does not go with `space`.
     """
 
-    space: str = "auto"
-    block_size: int | None = None
-
-    def __post_init__(self):
-        super().__post_init__()
-        one_of(("auto", "data", "feature"), space=self.space)
-        if self.block_size is not None:
-            at_least(1, block_size=self.block_size)
-            if self.space == "data":
-                raise ValueError(
-                    f"block_size must be None with space='data', which takes all rows; got {self.block_size}"
-                )
+    space: str = field(metadata=STATIC, default="auto")
+    block_size: int | None = field(metadata=STATIC, default=None)
 
     @abstractmethod
     def from_parameters(self, parameters: Parameters) -> Position:
@@ -258,6 +222,34 @@ class NetworkTarget(NetworkPosterior):
                 rows = Rows(self.x, self.y, self.block_size)
                 return BlockedFeatureSpace(self.bnn.embedding, self.inner(position), rows, reg)
         return readout_posterior(self.embedding(position), self.y, reg, self.space)
+
+
+def checked(
+    bnn: BNN,
+    x: Inputs | Tabular,
+    y: Observations | Tabular,
+    space: str = "auto",
+    block_size: int | None = None,
+) -> tuple[BNN, Array, Array, str, int | None]:
+    """The fields of a `NetworkTarget`, seen to be right.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If x or y is empty, not finite or of the wrong shape, the network is not a function of one input,
+        `space` is unknown, or `block_size` is not an integer of at least 1 or does not go with `space`.
+    """
+    x, y = check_inputs(bnn, x), column(y=y)
+    if y.shape != (len(x), bnn.out_features):
+        raise ValueError(f"y must have shape (n, d_out) = ({len(x)}, {bnn.out_features}); got {y.shape}")
+    one_of(("auto", "data", "feature"), space=space)
+    if block_size is not None:
+        at_least(1, block_size=block_size)
+        if space == "data":
+            raise ValueError(
+                f"block_size must be None with space='data', which takes all rows; got {block_size}"
+            )
+    return bnn, x, y, space, block_size
 
 
 def check_inputs(bnn: BNN, x: Inputs | Tabular) -> Float[Array, "n ..."]:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Key, Real
 
 from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column
 from widebnn._check import Number, positive
-from widebnn._compile import one_program, one_program_method
+from widebnn._compile import asked, one_program_method
 from widebnn.models import BNN, Parameters
 from widebnn.targets._affine_maps import AffineMap, affine_map
 from widebnn.targets._base import Target
@@ -76,26 +76,31 @@ class NonGaussian(Target):
 
     def output(self, x: NewInputs | Tabular) -> Function:
         """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`; logits where y is a class."""
-        x = check_new_inputs(x, self.x.shape[1:], self.x.dtype)
-        return one_program(lambda position, rng_key=None: self.bnn(self.to_parameters(position), x))
+        return self._asked(type(self)._output, x)
 
     def predictive_mean(self, x: NewInputs | Tabular) -> Function:
         """E[y | θ] at new inputs, (m, d_out), as a function of `(position, rng_key=None)`."""
-        output = self.output(x)
-        return one_program(lambda position, rng_key=None: self.likelihood.mean(output(position)))
+        return self._asked(type(self)._mean, x)
 
     def predictive_draw(self, x: NewInputs | Tabular) -> Callable[..., Any]:
         """Observations y* drawn at θ, a function of `(position, rng_key)`.
 
         (m, d_out); class numbers (m,) under a softmax.
         """
-        output = self.output(x)
+        return self._asked(type(self)._draw, x)
 
-        @one_program
-        def draw(position, rng_key=None):
-            return self.likelihood.draw(required(rng_key, "an observation"), output(position))
+    def _asked(self, question: Callable[..., Any], x: NewInputs | Tabular) -> Callable[..., Any]:
+        return asked(question, self, check_new_inputs(x, self.x.shape[1:], self.x.dtype))
 
-        return draw
+    def _output(self, inputs, position, rng_key):
+        return self.bnn(self.to_parameters(position), inputs)
+
+    def _mean(self, inputs, position, rng_key):
+        return self.likelihood.mean(self._output(inputs, position, rng_key))
+
+    def _draw(self, inputs, position, rng_key):
+        rng_key = required(rng_key, "an observation")
+        return self.likelihood.draw(rng_key, self._output(inputs, position, rng_key))
 
     @one_program_method
     def log_likelihood(

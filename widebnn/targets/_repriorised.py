@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._arrays import Inputs, Observations, Tabular, column, floating
+from widebnn._arrays import Inputs, Observations, Tabular
 from widebnn._check import Number, is_known_to_be, positive
 from widebnn._compile import one_program_method
 from widebnn.models import BNN, Parameters
-from widebnn.targets._network import NetworkTarget
+from widebnn.targets._network import NetworkTarget, checked
 
 __all__ = ["repriorised"]
 
@@ -25,11 +25,6 @@ class Repriorised(NetworkTarget):
     """
 
     reg: Number | None = field(kw_only=True, default=None)
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.reg is not None:
-            positive(reg=self.reg)
 
     @one_program_method
     def potential(self, position: Parameters) -> Float[Array, ""]:
@@ -103,4 +98,6 @@ def repriorised(
     TypeError, ValueError
         As `NetworkTarget`, or if `reg` is not positive.
     """
-    return Repriorised(bnn, floating(x=x), column(y=y), space, block_size, reg=reg)
+    if reg is not None:
+        positive(reg=reg)
+    return Repriorised(*checked(bnn, x, y, space, block_size), reg=reg)

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Float64, Key
 
 from widebnn._arrays import NewInputs, Tabular
 from widebnn._compile import one_program, one_program_method
+from widebnn._pytree import STATIC
 from widebnn.models import Parameters
 from widebnn.samplers._unitwise import HasUnits, Units
 from widebnn.targets._network import NetworkTarget, required
@@ -48,7 +49,7 @@ class Rotated(NetworkTarget):
 
     base: NetworkTarget = field(kw_only=True)
     basis: Float64[np.ndarray, "d_in r"] = field(kw_only=True)
-    kernel: tuple = field(kw_only=True)
+    kernel: tuple = field(metadata=STATIC, kw_only=True)
 
     @property
     def template(self):
@@ -85,30 +86,26 @@ class Rotated(NetworkTarget):
             Parameters(_with(parameters.inner, self.kernel, rotated), parameters.readout)
         )
 
-    def embedding_at(self, x: NewInputs | Tabular):
-        """Ψ* of new inputs, a function of `(position, rng_key=None)`.
-
-        X*W¹ = (X*Q)(QᵀW¹) + X*(I − QQᵀ)Z with the Z ~ N(0, I) of `to_parameters`: with one key, all inputs
-        meet one network. `rng_key` is needed where some of `x` lies outside the span of the data.
-        """
-        x = self._new_inputs(x)
+    def _prepared(self, x: NewInputs | Tabular) -> Array:
+        """X*Q, and beside it X*(I − QQᵀ) where some of `x` lies outside the span of the data."""
+        x = super()._prepared(x)
         exact = np.asarray(x, np.float64)
         seen = exact @ self.basis
         rest = exact - seen @ self.basis.T
         is_seen = np.linalg.norm(rest, axis=1).max() <= _rounding(x)
-        inputs = jnp.asarray(seen if is_seen else np.concatenate([seen, rest], axis=1), self.x.dtype)
+        return jnp.asarray(seen if is_seen else np.concatenate([seen, rest], axis=1), self.x.dtype)
 
-        @one_program
-        def embedding(position, rng_key=None):
-            inner = self.inner(position)
-            if is_seen:
-                return self.bnn.embedding(inner, inputs)
-            key = required(rng_key, "the part of W¹ that x sees and the data do not")
-            rotated = _leaf(inner, self.kernel)
-            z = self._complement(key, rotated)
-            return self.bnn.embedding(_with(inner, self.kernel, jnp.concatenate([rotated, z])), inputs)
+    def _embedding(self, inputs: Array, position: Position, rng_key: Any) -> Float[Array, "m p"]:
+        """X*W¹ = (X*Q)(QᵀW¹) + X*(I − QQᵀ)Z with the Z ~ N(0, I) of `to_parameters`.
 
-        return embedding
+        With one key, all inputs meet one network; it is needed where they do not lie in the span of the data.
+        """
+        inner = self.inner(position)
+        rotated = _leaf(inner, self.kernel)
+        if inputs.shape[1] > len(rotated):
+            z = self._complement(required(rng_key, "the part of W¹ that x sees and the data do not"), rotated)
+            inner = _with(inner, self.kernel, jnp.concatenate([rotated, z]))
+        return self.bnn.embedding(inner, inputs)
 
     def _complement(self, rng_key: Key[Array, ""], rotated: Array) -> Float[Array, "d_in d_1"]:
         """Z, of which (I − QQᵀ)Z is what W¹ has outside the data."""
@@ -179,7 +176,7 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
         raise IrreducibleError("target must have inputs with an entry other than 0; got zeros only")
     leaf = shapes[kernel]
     smaller = jax.ShapeDtypeStruct((basis.shape[1], *leaf.shape[1:]), leaf.dtype)
-    features = bnn.features._replace(template=_with(bnn.features.template, kernel, smaller))
+    features = replace(bnn.features, template=_with(bnn.features.template, kernel, smaller))
     rotated_bnn = replace(bnn, features=features)
     r = jnp.asarray(exact @ basis, target.x.dtype)
 

@@ -6,8 +6,8 @@ log s = log m + τ u with u ~ N(0, I) for every scale s: again a potential over 
 import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeGuard
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import jax
 import jax.core
@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Key
 from widebnn._arrays import NewInputs
 from widebnn._check import Number, positive
 from widebnn._compile import one_program, one_program_method
+from widebnn._pytree import STATIC
 from widebnn.models import Parameters
 from widebnn.nngp import gaussian_process, nngp_kernel
 from widebnn.samplers._base import Potential
@@ -101,7 +102,9 @@ class Scaled(Target):
         By name, the prior of each scale.
     """
 
-    make: Callable[..., NetworkPosterior | NonGaussian]
+    holds_function: ClassVar[bool] = True
+
+    make: Callable[..., NetworkPosterior | NonGaussian] = field(metadata=STATIC)
     priors: Mapping[str, LogNormal]
 
     @functools.cached_property

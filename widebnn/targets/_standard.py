@@ -2,11 +2,11 @@
 
 from jaxtyping import Array, Float
 
-from widebnn._arrays import Inputs, Observations, Tabular, column, floating
+from widebnn._arrays import Inputs, Observations, Tabular
 from widebnn._compile import one_program_method
 from widebnn.models import BNN, Parameters
 from widebnn.targets._blocks import Rows, misfit, sum_over_blocks
-from widebnn.targets._network import NetworkTarget
+from widebnn.targets._network import NetworkTarget, checked
 
 __all__ = ["standard"]
 
@@ -60,4 +60,4 @@ def standard(
     TypeError, ValueError
         As `NetworkTarget`.
     """
-    return Standard(bnn, floating(x=x), column(y=y), space, block_size)
+    return Standard(*checked(bnn, x, y, space, block_size))

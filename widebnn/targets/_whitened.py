@@ -17,10 +17,10 @@ import jax.core
 import jax.numpy as jnp
 from flax import nnx
 from flax.traverse_util import flatten_dict, unflatten_dict
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import NewInputs, Tabular
 from widebnn._compile import one_program, one_program_method
+from widebnn._pytree import STATIC
 from widebnn.models import BNN, Dense, Parameters
 from widebnn.models._whitened_dense import WhitenedDense
 from widebnn.models.embedding import Embedding, Inner, from_nnx
@@ -53,7 +53,7 @@ class Whitened(NetworkTarget):
 
     base: NetworkTarget = field(kw_only=True)
     weights: NetworkTarget = field(kw_only=True)
-    layers: tuple[Path, ...] = field(kw_only=True)
+    layers: tuple[Path, ...] = field(metadata=STATIC, kw_only=True)
 
     @property
     def template(self):
@@ -95,15 +95,9 @@ class Whitened(NetworkTarget):
         inner = _whiten(_on_data(self.weights), self.bnn, self.weights.inner(position), self.layers)
         return _with_inner(position, inner)
 
-    def embedding_at(self, x: NewInputs | Tabular):
-        """Ψ* of new inputs, a function of `(position, rng_key)`: with one key, of one draw of the weights."""
-        x = self._new_inputs(x)
-
-        @one_program
-        def embedding(position, rng_key=None):
-            return self.weights.bnn.embedding(self.to_parameters(position, rng_key).inner, x)
-
-        return embedding
+    def _embedding(self, inputs: Array, position: Position, rng_key: Any) -> Float[Array, "m p"]:
+        """With one key, of one draw of the weights."""
+        return self.weights.bnn.embedding(self.to_parameters(position, rng_key).inner, inputs)
 
     @property
     def units(self) -> Units:
@@ -155,7 +149,7 @@ def whitened(target: NetworkTarget) -> Whitened:
             "target must be a network's target with an inverse, not yet whitened; got "
             f"{type(target).__name__}"
         )
-    if target.bnn.features.module is None:
+    if target.bnn.features.graph is None:
         raise TypeError("target must have a flax.nnx.Module as its network; layers of others are not known")
     if target.block_size is not None:
         raise IrreducibleError(
@@ -167,8 +161,9 @@ def whitened(target: NetworkTarget) -> Whitened:
         target = rotated(target, (*first, "kernel"))
     below = _on_data(target)
     bnn, layers = _whitened_network(below, first)
+    base = replace(below, bnn=bnn)
     try:
-        base = replace(below, bnn=bnn)
+        jax.eval_shape(base.embedding, base.template)
     except AttributeError as error:  # the module asks a layer for its weights
         raise _seen_elsewhere(layers) from error
     made = Whitened(bnn, below.x, target.y, target.space, base=base, weights=target, layers=layers)
@@ -200,17 +195,12 @@ def _observe(
     features: Embedding, inner: Inner, x: Array, paths: Iterable[Path]
 ) -> dict[Path, tuple[Any, list[Array]]]:
     """Each of the layers at `paths`, with its parameters, and what it is applied to when the network runs."""
-    module = _merged(features, inner)
+    module = features.merged(inner)
     seen = {path: (_at(module, path), []) for path in paths}
     for path, (layer, inputs) in seen.items():
         _put(module, path, _Observed(layer, inputs))
     module(x)
     return seen
-
-
-def _merged(features: Embedding, inner: PyTree) -> Any:
-    graph, _, rest = nnx.split(features.module, nnx.Param, ...)
-    return nnx.merge(graph, inner, nnx.to_pure_dict(rest))
 
 
 def _dense_layers(features: Embedding) -> list[Path]:
@@ -254,7 +244,7 @@ def _whitened_network(below: NetworkTarget, first: Path | None) -> tuple[BNN, tu
             applied[path] = layer, [h.shape for h in inputs]
 
     jax.eval_shape(look, features.template, below.x)
-    module, layers = _merged(features, features.template), []
+    module, layers = features.merged(features.template), []
     for path, (layer, shapes) in applied.items():
         rows = layer.in_features + (layer.bias is not None)
         if path == first or rows <= n or not shapes:
@@ -266,7 +256,7 @@ def _whitened_network(below: NetworkTarget, first: Path | None) -> tuple[BNN, tu
             )
         _put(module, path, WhitenedDense(_at(module, path), n))
         layers.append(path)
-    whitened_features = from_nnx(module)._replace(num_rows=n)
+    whitened_features = replace(from_nnx(module), num_rows=n)
     return replace(below.bnn, features=whitened_features), tuple(layers)
 
 
