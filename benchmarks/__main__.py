@@ -205,7 +205,9 @@ def _comparison(id: str, ours: Efficiency, peer: Efficiency, draws: dict[str, wb
         num_draws = min(draws[name]["potential"].shape[1] for name in names)
         for i, row in enumerate((ours, peer)):
             collected = draws[names[i]].collected
-            per_step = least_ess(collected, num_draws)[0] / (num_draws * len(collected["potential"]))
+            per_step = least_ess({name: x[:, :num_draws] for name, x in collected.items()})[0] / (
+                num_draws * len(collected["potential"])
+            )
             rates[i] = 1e3 * per_step / row.ms_per_step
     ratio = rates[0] / rates[1]
     error = ratio * math.hypot(*(row.mixing.error / row.mixing.ess_per_step for row in (ours, peer)))

@@ -7,7 +7,8 @@ import numpy as np
 
 import widebnn as wb
 from benchmarks.steps import marginal_target, repeated
-from benchmarks.timing import Comparison, compare, in_turn
+from benchmarks.timing import Comparison, compare
+from book.experiments.clock import in_turn
 from widebnn.versions import device
 
 __all__ = ["gradient_exponent", "gradients_whitened_vs_weights"]

@@ -25,11 +25,13 @@ import numpy as np
 import widebnn as wb
 from benchmarks.paper_lmc import lmc_steps
 from benchmarks.paper_pcn import pcn_steps
-from benchmarks.steps import compiled_steps, informed_target, marginal_target, network, python_steps, repeated
-from benchmarks.timing import in_turn, on_one_thread
+from benchmarks.steps import informed_target, marginal_target, network, python_steps, repeated
 from benchmarks.tuning import Candidate, Choice, tune
 from book.experiments.blackjax_samplers import BLACKJAX as ADAPTATIONS
 from book.experiments.blackjax_samplers import Adaptation, windows
+from book.experiments.chain_summaries import jackknife
+from book.experiments.clock import in_turn, on_one_thread, steps
+from book.experiments.efficiency import least as least_ess
 from book.experiments.rivals import CONTENDERS, watched
 from widebnn.samplers import Tuned, tuned
 from widebnn.targets._rotated import Rotated
@@ -172,7 +174,7 @@ class Posterior:
 
     def clock(self, sampler) -> Clock:
         """Of steps through the driver, from a position in the posterior."""
-        return partial(compiled_steps, sampler, self.target, initial=self.first(1))
+        return partial(steps, sampler, self.target, initial=self.first(1))
 
     def tune(self, candidates: Mapping[str, Candidate]) -> Choice:
         """`widebnn.tuning.tune`, by the potential and by ten projections, or ten entries of ΨΨᵀ."""
@@ -197,6 +199,10 @@ def mixing(posterior: Posterior, name: str) -> tuple[Mixing, wb.Draws, Clock]:
     draws = long_run(posterior, sampler)
     least, worst = least_ess(draws.collected)
     num_steps = draws.thin * draws["potential"].shape[1]
+
+    def per_draw(collected: Mapping[str, np.ndarray]) -> float:
+        return least_ess(collected)[0] / (len(collected["potential"]) * num_steps)
+
     found = Mixing(
         sampler=name,
         width=posterior.width,
@@ -207,7 +213,7 @@ def mixing(posterior: Posterior, name: str) -> tuple[Mixing, wb.Draws, Clock]:
         num_steps=num_steps,
         ess=least,
         ess_per_step=least / (num_steps * NUM_CHAINS),
-        error=_jackknife(draws) / num_steps,
+        error=jackknife(per_draw, dict(draws.collected)).error,
         worst=worst,
     )
     return found, draws, clock
@@ -249,25 +255,6 @@ def long_run(posterior: Posterior, sampler) -> wb.Draws:
         if wanted < 1.2 or longer < 1.5:
             return draws
         num_steps = int(num_steps * longer)
-
-
-def least_ess(collected: Mapping[str, np.ndarray], num_draws: int | None = None) -> tuple[float, str]:
-    """The least effective sample size of `num_draws` draws of each chain, and of what it is."""
-    sizes = {
-        name: float(np.nan_to_num(wb.effective_sample_size(values[:, :num_draws])).min())
-        for name, values in collected.items()
-    }
-    worst = min(sizes, key=sizes.__getitem__)
-    return sizes[worst], worst
-
-
-def _jackknife(draws: wb.Draws) -> float:
-    """Standard error, over chains left out in turn, of the least effective sample size of a chain."""
-    left_out = [
-        least_ess({name: np.delete(values, i, axis=0) for name, values in draws.collected.items()})[0]
-        for i in range(NUM_CHAINS)
-    ]
-    return float(np.std(left_out) / math.sqrt(NUM_CHAINS - 1))
 
 
 def _ours(make: Callable[[Rotated], Mapping[str, Candidate]]) -> Callable[[Posterior], Method]:

@@ -5,7 +5,6 @@ sweep of units against a potential, and repriorisation against none.
 import os
 import time
 from collections.abc import Callable
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +14,7 @@ from threadpoolctl import threadpool_limits
 import widebnn as wb
 from benchmarks.paper_pcn import pcn_steps
 from benchmarks.timing import Comparison, compare
-from widebnn.sampling import AnySampler
+from book.experiments.clock import steps
 from widebnn.targets._rotated import Rotated
 
 __all__ = [
@@ -45,19 +44,6 @@ def informed_target(data: wb.data.Dataset, width: int) -> Rotated:
     return wb.targets.rotated(marginal_target(data, width))
 
 
-def compiled_steps(
-    sampler: AnySampler, target: wb.targets.Target, num_steps: int, initial=None
-) -> Callable[[], float]:
-    """A function that makes `num_steps` steps through the driver and returns milliseconds per step."""
-    once = partial(wb.sample, jax.random.key(0), sampler, target, num_samples=1, progress=False)
-
-    def run() -> float:
-        draws = once(thin=num_steps, burn_in=1, num_chains=1, initial=initial)
-        return 1e3 * draws.seconds / (num_steps + 1)
-
-    return run
-
-
 def python_steps(run: Callable[[int], float], num_steps: int) -> Callable[[], float]:
     """The same for a sampler that is called from Python step by step.
 
@@ -81,7 +67,7 @@ def pcn_step_vs_paper(data: wb.data.Dataset, width: int) -> Comparison:
     papers = pcn_steps(network(data, width), data.x_train, data.y_train, STEP_SIZE)
     return compare(
         f"pcn_step_vs_paper_{width}",
-        compiled_steps(sampler, target, num_steps=max(200, 1_000_000 // width)),
+        steps(sampler, target, num_steps=max(200, 1_000_000 // width)),
         python_steps(papers, max(5, 10_000 // width)),
     )
 
@@ -89,12 +75,12 @@ def pcn_step_vs_paper(data: wb.data.Dataset, width: int) -> Comparison:
 def repriorised_overhead(data: wb.data.Dataset, width: int) -> Comparison:
     """A Langevin step in φ (all of it, not rotated) against one in θ: what the map itself costs."""
     bnn = network(data, width)
-    steps = []
+    both = []
     for make in (wb.targets.repriorised, wb.targets.standard):
         target = make(bnn, data.x_train, data.y_train)
         sampler = wb.samplers.langevin(target.potential, step_size=1e-3, damping=0.1)
-        steps.append(compiled_steps(sampler, target, num_steps=max(10, 20_000 // width)))
-    return compare(f"repriorised_overhead_{width}", *steps)
+        both.append(steps(sampler, target, num_steps=max(10, 20_000 // width)))
+    return compare(f"repriorised_overhead_{width}", *both)
 
 
 def repeated(function: Callable, argument, num_calls: int) -> Callable[[], float]:
@@ -144,7 +130,7 @@ def pcn_step_vs_parts(data: wb.data.Dataset, width: int) -> Comparison:
     sampler = wb.samplers.pcn(target.potential, STEP_SIZE)
     return compare(
         f"pcn_step_vs_parts_{width}",
-        compiled_steps(sampler, target, num_steps=1_000),
+        steps(sampler, target, num_steps=1_000),
         lambda: sum(part() for part in parts),
     )
 
@@ -165,6 +151,6 @@ def sweep_vs_potential(data: wb.data.Dataset, width: int) -> Comparison:
     target = informed_target(data, width)
     return compare(
         f"sweep_vs_potential_{width}",
-        compiled_steps(wb.samplers.unitwise(target), target, num_steps=30),
+        steps(wb.samplers.unitwise(target), target, num_steps=30),
         repeated(target.potential, target.draw_prior(jax.random.key(0)), 20),
     )

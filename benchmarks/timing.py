@@ -1,18 +1,14 @@
 """How two things are timed against each other."""
 
-from collections.abc import Callable, Hashable, Mapping
-from functools import partial
+from collections.abc import Callable
 from typing import TypedDict
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from book.experiments.clock import in_turn
 from widebnn.versions import device
 
-__all__ = ["Comparison", "compare", "in_turn", "on_one_thread"]
-
-on_one_thread = partial(threadpool_limits, 1, user_api="blas")
-"""LAPACK as it is in `widebnn.sample`: for us and, beside us, for whatever it makes faster."""
+__all__ = ["Comparison", "compare"]
 
 
 class Comparison(TypedDict):
@@ -25,15 +21,6 @@ class Comparison(TypedDict):
     spread: tuple[float, float]
     unit: str
     device: str
-
-
-def in_turn[Name: Hashable](
-    timed: Mapping[Name, Callable[[], float]], rounds: int
-) -> dict[Name, list[float]]:
-    """Times of each, one per round, so that whatever else the machine does falls on all."""
-    with on_one_thread():
-        times = [{name: run() for name, run in timed.items()} for _ in range(rounds)]
-    return {name: [found[name] for found in times] for name in timed}
 
 
 def compare(id: str, ours: Callable[[], float], peer: Callable[[], float], rounds: int = 7) -> Comparison:

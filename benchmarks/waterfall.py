@@ -7,7 +7,7 @@ from typing import Any
 import widebnn as wb
 from benchmarks.effective_samples import PCN, Clock, Efficiency, Mixing, Posterior, median_times
 from benchmarks.paper_pcn import pcn_steps
-from benchmarks.steps import compiled_steps, python_steps
+from benchmarks.steps import python_steps
 
 __all__ = ["waterfall"]
 
@@ -32,7 +32,7 @@ def waterfall(posterior: Posterior, found: Mapping[str, Mixing]) -> list[dict[st
     clocks: dict[str, Clock] = {"the papers' pCN": partial(python_steps, pcn_steps(bnn, x, y, step_size))}
     for name, target in targets.items():
         sampler = wb.samplers.pcn(target.potential, step_size)
-        clocks[name] = partial(compiled_steps, sampler, target)
+        clocks[name] = partial(steps, sampler, target)
     clocks["unit-wise sampler"] = posterior.clock(wb.samplers.unitwise(posterior.target))
     chains = dict.fromkeys(clocks, pcn) | {"unit-wise sampler": found["unit-wise"]}
     times = median_times(clocks)

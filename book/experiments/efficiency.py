@@ -9,11 +9,11 @@ import jax
 import numpy as np
 
 from book.experiments.chain_summaries import behind, is_resolved, jackknife, mean_of_chains
+from book.experiments.clock import step_times
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.posterior import Posterior, one_layer, size
-from book.experiments.step_times import step_times
 from widebnn import samplers
 from widebnn.diagnostics import effective_sample_size, random_projections
 from widebnn.samplers import tuned
@@ -108,7 +108,7 @@ def efficiency(
 
 def _run(
     rng_key, posterior: Posterior, runs, burn_in: int, num_chains: int, num_projections: int
-) -> Iterator[tuple[Row, tuple[Any, Position]]]:
+) -> Iterator[tuple[Row, tuple[Any, Any, Position]]]:
     """What is said of each run, and the sampler as tuned with where one chain of it starts."""
     projection_key, start_key, unseen_key, rng_key = jax.random.split(rng_key, 4)
     rotated = posterior.rotated
@@ -135,16 +135,16 @@ def _run(
         )
         row = {"target": kind, "sampler": name, "dimension": size(target)} | _summary(draws)
         made = sampler.make(draws.step_size) if is_tuned else sampler
-        yield row, (made, jax.tree.map(lambda leaf: leaf[0], initial))
+        yield row, (made, target, jax.tree.map(lambda leaf: leaf[:1], initial))
 
 
 def _summary(draws: Draws) -> Row:
     num_draws = draws["potential"].shape[1]
     num_steps = num_draws * draws.thin
-    ess, worst = _least(draws.collected)
+    ess, worst = least(draws.collected)
 
     def per_step(collected: Mapping[str, np.ndarray]) -> float:
-        return _least(collected)[0] / (len(collected["potential"]) * num_steps)
+        return least(collected)[0] / (len(collected["potential"]) * num_steps)
 
     u = draws["potential"].astype(np.float64)
     return {
@@ -159,9 +159,11 @@ def _summary(draws: Draws) -> Row:
     }
 
 
-def _least(collected: Mapping[str, np.ndarray]) -> tuple[float, str]:
-    """The least effective sample size, and of what it is."""
-    sizes = {name: float(np.min(effective_sample_size(values))) for name, values in collected.items()}
+def least(collected: Mapping[str, np.ndarray]) -> tuple[float, str]:
+    """The least effective sample size, 0 of a chain that never moved, and of what it is."""
+    sizes = {
+        name: float(np.nan_to_num(effective_sample_size(values)).min()) for name, values in collected.items()
+    }
     worst = min(sizes, key=sizes.__getitem__)
     return sizes[worst], worst
 

@@ -6,12 +6,12 @@ import jax
 import numpy as np
 
 from book.experiments.chain_summaries import behind, finite, is_resolved, pooled_ess_per_draw
+from book.experiments.clock import median_error, step_times
 from book.experiments.efficiency import METHODS
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.posterior import SAMPLERS, one_layer
-from book.experiments.step_times import median_error, step_times
 from widebnn import samplers
 from widebnn.diagnostics import convergence_summary, random_projections
 from widebnn.sampling import Draws, sample
@@ -76,8 +76,8 @@ def gradient_gain(
             )
             size = draws.step_size if is_tuned else step_size
             rows.append({"sampler": name, "is_tuned": is_tuned, "step_size": size} | _summary(draws))
-    one_chain = jax.tree.map(lambda leaf: leaf[0], start)
-    cases = [(sampler, one_chain) for sampler in common.values()]
+    one_chain = jax.tree.map(lambda leaf: leaf[:1], start)
+    cases = [(sampler, rotated, one_chain) for sampler in common.values()]
     rounds = step_times(cases, timed_seconds, num_rounds)
     for row in rows:
         ms = rounds[:, COMPARED.index(row["sampler"])]

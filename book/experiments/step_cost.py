@@ -6,11 +6,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from book.experiments.clock import median_error, step_times
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.networks import Network, network, observed, observes
 from book.experiments.posterior import size
-from book.experiments.step_times import median_error, step_times
 from widebnn import samplers, targets
 from widebnn.models import BNN
 from widebnn.tables import Measure, Results, Row, Rows
@@ -48,7 +48,8 @@ def step_cost(networks, num_rounds, timed_seconds, noise_std, seed) -> Iterator[
         cases = [
             (
                 samplers.langevin(target.potential, step_size=1e-4, damping=0.1),
-                target.draw_prior(jax.random.key(seed)),
+                target,
+                jax.tree.map(lambda leaf: leaf[None], target.draw_prior(jax.random.key(seed))),
             )
             for target in made
         ]

@@ -7,10 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import widebnn as wb
+from book.experiments.clock import median_error, step_times
 from book.experiments.findings import verdict
 from book.experiments.step_cost import step_cost
-from book.experiments.step_times import median_error, step_times
 from widebnn.samplers._base import Info, Sampler
+from widebnn.samplers._states import PotentialState
 from widebnn.tables import Results, Rows
 
 from .judging import said
@@ -25,12 +27,16 @@ def test_the_clock_counts_the_time_of_a_step_alone():
             return position
 
         def step(rng_key, state):
-            shape = jax.ShapeDtypeStruct((), state.dtype)
-            return jax.pure_callback(wait, shape, state), Info(jnp.ones(()), jnp.ones((), bool))
+            shape = jax.ShapeDtypeStruct((), state.position.dtype)
+            moved = PotentialState(
+                jax.pure_callback(wait, shape, state.position, vmap_method="sequential"), state.potential
+            )
+            return moved, Info(jnp.ones(()), jnp.ones((), bool))
 
-        return Sampler(lambda position, rng_key=None: position, step)
+        return Sampler(lambda position, rng_key=None: PotentialState(position, position), step)
 
-    cases = [(waiting(seconds), jnp.zeros(())) for seconds in (0.004, 0.012)]
+    flat = wb.targets.from_potential(lambda u: 0 * u, jnp.zeros(()))
+    cases = [(waiting(seconds), flat, jnp.zeros(1)) for seconds in (0.004, 0.012)]
     times = step_times(cases, timed_seconds=0.02, num_rounds=3)
     assert times.shape == (3, 2)
     assert (times[:, 0] > 4).all() and (times[:, 1] > 12).all()
