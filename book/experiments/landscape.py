@@ -23,7 +23,13 @@ PARAMETRISATIONS = {"θ": targets.standard, "φ": targets.repriorised}
 EDGES = ((0, 1), (0, 2), (1, 2))
 
 
-@experiment(SETTINGS["landscape"], parts="repeats")
+@experiment(
+    SETTINGS["landscape"],
+    parts="repeats",
+    observes=lambda settings: [
+        (settings["dataset"], max(num_train for _, num_train in settings["problems"]))
+    ],
+)
 def landscape(
     dataset, problems, training_time, momentum, resolution, num_products, noise_std, repeats, seed
 ) -> Iterator[Row]:
@@ -112,4 +118,5 @@ def _slices(rng_key, bnn, x, y, training_time, momentum, resolution, num_product
 
 
 def _summary(name, values) -> dict[str, float]:
-    return rounded({name: values.mean(), f"{name}_low": values.min(), f"{name}_high": values.max()})
+    found = {"": values.mean(), "_low": values.min(), "_high": values.max()}
+    return {f"{name}{end}": rounded(value) for end, value in found.items()}

@@ -56,7 +56,8 @@ def published_marginal(target: NetworkTarget) -> Potential:
     variance = target.bnn.noise_std**2
 
     def potential(position):
-        half, whole = (target.readout_posterior(position, s) for s in (variance / 2, variance))
+        given = target.embedding(position), target.y
+        half, whole = (targets.readout_posterior(*given, s, target.space) for s in (variance / 2, variance))
         quadratic = half.quadratic() - whole.quadratic()
         return (quadratic + target.bnn.out_features * (half.log_det() - whole.log_det())) / 2
 
