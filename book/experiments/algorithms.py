@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,20 +13,15 @@ from book.experiments.findings import Finding
 from book.experiments.published_pcnl import published_marginal, published_potential
 from widebnn import samplers, targets
 from widebnn.models import BNN, FCN
-from widebnn.samplers import GradientState
-from widebnn.samplers._base import Sampler, accept
+from widebnn.samplers import GradientState, Sampler, accept
 from widebnn.sampling import Collector, sample
 from widebnn.tables import Measure, Row, Rows
-from widebnn.targets._base import Target
+from widebnn.targets import Target
 from widebnn.tree import half_square_difference, inner_product, normal_like
-
-__all__ = ["algorithms"]
 
 
 @experiment(SETTINGS["algorithms"], parts="cases")
-def algorithms(
-    cases, num_chains, num_samples, thin, burn_in, num_draws, width, noise_std, dimension, step_size, seed
-) -> Iterator[Row]:
+def algorithms(*, cases, num_draws, width, noise_std, dimension, step_size, seed, **chains) -> Iterator[Row]:
     """Two algorithms, as printed and as they should be.
 
     Algorithm 1 accepts by the log likelihood, which after repriorisation is that of T(φ), in place of −U(φ).
@@ -41,14 +35,7 @@ def algorithms(
     elsewhere), as chain, posterior and law, each with its standard error: over chains, or of importance
     sampling.
     """
-    chain = partial(
-        sample,
-        jax.random.key(seed),
-        num_samples=num_samples,
-        thin=thin,
-        burn_in=burn_in,
-        num_chains=num_chains,
-    )
+    chain = partial(sample, jax.random.key(seed), **chains)
     for case in cases:
         if case == "pCNL, U = 0":
             yield from _flat(chain, dimension, step_size)
@@ -87,38 +74,35 @@ def _network(chain, algorithm, width, noise_std, beta, num_draws, seed) -> Itera
     posterior, law = _exact(targets.marginal(bnn, x, y), num_draws, seed)
     if algorithm == "pCN":
         quantity, function = "misfit", published_potential(whole)
-        printed = targets.from_potential(function, whole.template)  # the law that it samples
-        chains = {
-            "printed": (samplers.pcn(function, beta), printed, law),
-            "right": (samplers.pcn(whole.potential, beta), whole, None),
-        }
+        printed = samplers.pcn(function, beta), targets.from_potential(function, whole.template)
+        right = samplers.pcn(whole.potential, beta), whole
     else:
-        quantity, function = "square", _mean_square(whole)
-        chains = {
-            "printed": (_printed_pcnl(whole, beta), whole, None),
-            "right": (samplers.pcnl(whole.potential, beta), whole, None),
-        }
-    for acceptance, (sampler, target, known) in chains.items():
-        named = {"algorithm": algorithm, "acceptance": acceptance, "target": "network", "quantity": quantity}
-        yield named | _moments(_mean(chain, sampler, target, function), posterior[quantity], known)
+        quantity, function, law = "square", _mean_square(whole), None
+        printed, right = (_printed_pcnl(whole, beta), whole), (samplers.pcnl(whole.potential, beta), whole)
+    yield from _rows(
+        algorithm, "network", quantity, chain, function, printed, right, posterior[quantity], law
+    )
 
 
 def _flat(chain, dimension, beta) -> Iterator[Row]:
     """All of N(0, I): accepted by ½‖u‖² − ½‖v‖², the proposal of pCNL leads to N(0, I/2)."""
     target = targets.from_potential(lambda u: jnp.zeros(()), jnp.zeros(dimension))
-    square = _mean_square(target)
-    chains = {
-        "printed": (_printed_pcnl(target, beta), Measure(0.5, 0.0)),
-        "right": (samplers.pcnl(target.potential, beta), None),
-    }
-    for acceptance, (sampler, law) in chains.items():
-        named = {"algorithm": "pCNL", "acceptance": acceptance, "target": "U = 0", "quantity": "square"}
-        yield named | _moments(_mean(chain, sampler, target, square), Measure(1.0, 0.0), law)
+    printed, right = (_printed_pcnl(target, beta), target), (samplers.pcnl(target.potential, beta), target)
+    laws = Measure(1.0, 0.0), Measure(0.5, 0.0)
+    yield from _rows("pCNL", "U = 0", "square", chain, _mean_square(target), printed, right, *laws)
 
 
-def _moments(chain: Measure, posterior: Measure, law: Measure | None) -> dict[str, float | None]:
-    unknown = {"law": None, "law_error": None}
-    return chain.columns("chain") | posterior.columns("posterior") | (law.columns("law") if law else unknown)
+def _rows(algorithm, name, quantity, chain, function, printed, right, posterior, law) -> Iterator[Row]:
+    """The mean of a function in two chains, each of a sampler and a target."""
+    for acceptance, (sampler, target), of in (("printed", printed, law), ("right", right, None)):
+        draws = chain(sampler, target, collect={"value": function})
+        mean = Measure.mean(draws["value"].astype(np.float64).mean(axis=1))
+        yield (
+            {"algorithm": algorithm, "acceptance": acceptance, "target": name, "quantity": quantity}
+            | mean.columns("chain")
+            | posterior.columns("posterior")
+            | (of.columns("law") if of else {"law": None, "law_error": None})
+        )
 
 
 def _mean_square(target: Target) -> Collector:
@@ -128,7 +112,7 @@ def _mean_square(target: Target) -> Collector:
 
 def _printed_pcnl(target: Target, step_size: float) -> Sampler:
     """Algorithm 2: the proposal of pCNL, accepted by the ratio of posterior densities at its two ends."""
-    init: Callable[..., Any] = samplers.pcnl(target.potential, step_size).init
+    init = samplers.pcnl(target.potential, step_size).init
     shrink = np.sqrt(1 - step_size**2)
 
     def propose(u, g, xi):
@@ -142,11 +126,6 @@ def _printed_pcnl(target: Target, step_size: float) -> Sampler:
         return accept(accept_key, state.potential - proposal.potential - square, state, proposal)
 
     return Sampler(init, step)
-
-
-def _mean(chain, sampler: Sampler, target: Target, function: Collector) -> Measure:
-    draws = chain(sampler, target, collect={"value": function})
-    return Measure.mean(draws["value"].astype(np.float64).mean(axis=1))
 
 
 def _exact(target, num_draws, seed) -> tuple[dict[str, Measure], Measure]:
@@ -173,12 +152,13 @@ def _exact(target, num_draws, seed) -> tuple[dict[str, Measure], Measure]:
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 1), num_draws)
     found = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=1_000))(keys)
     u, u_published, right, wrong, square = (np.asarray(column, np.float64) for column in found)
-    posterior = {"misfit": _weighted(u, right), "square": _weighted(u, square)}
-    return posterior, _weighted(u_published, wrong)
+    weight, weight_published = np.exp(u.min() - u), np.exp(u_published.min() - u_published)
+    posterior = {"misfit": weighted_mean(weight, right), "square": weighted_mean(weight, square)}
+    return posterior, weighted_mean(weight_published, wrong)
 
 
-def _weighted(potential: np.ndarray, values: np.ndarray) -> Measure:
-    weight = np.exp(potential.min() - potential)
-    weight /= weight.sum()
-    mean = weight @ values
-    return Measure(float(mean), float(np.sqrt(weight**2 @ (values - mean) ** 2)))
+def weighted_mean(weight: np.ndarray, values: np.ndarray) -> Measure:
+    """By draws of these weights, which need not sum to 1."""
+    weight = weight / weight.sum()
+    mean = float(weight @ values)
+    return Measure(mean, float(np.sqrt(weight**2 @ (values - mean) ** 2)))

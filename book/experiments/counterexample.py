@@ -5,15 +5,13 @@ from collections.abc import Iterator
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
+from book.experiments.algorithms import weighted_mean
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from widebnn import targets
 from widebnn.models import BNN, Embedding
 from widebnn.tables import Measure, Row, Rows
-
-__all__ = ["counterexample"]
 
 BATCH = 500
 """Draws that are made at once."""
@@ -42,7 +40,31 @@ def counterexample(widths, num_train, num_draws, noise_std, seed) -> Iterator[Ro
     kernel = (h * weights) @ h.T + noise_std**2 * np.eye(len(h))
     limit = float(h @ weights @ np.linalg.solve(kernel, np.asarray(y, np.float64)[:, 0]))
     for width in widths:
-        yield {"width": width, "limit": limit} | _posterior(x, y, width, num_draws, noise_std, seed)
+        of_u = jax.ShapeDtypeStruct((width,), jnp.float32)
+        features = Embedding(lambda u, x: jax.nn.sigmoid(x * u[None, :]), of_u)
+        target = targets.marginal(BNN(features, 1, noise_std, bias_std=0.0), x, y)
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), width), num_draws)
+        potential, mean, sign = np.asarray(_of_draws(target, width, keys))
+        weight = np.exp(potential.min() - potential.astype(np.float64))
+        yield (
+            {"width": width, "limit": limit}
+            | weighted_mean(weight, mean).columns("mean")
+            | weighted_mean(weight, sign).columns("sign")
+            | {"effective_draws": float(1 / np.sum((weight / weight.sum()) ** 2))}
+        )
+
+
+def _of_draws(target: targets.NetworkTarget, width: int, keys):
+    """Of each draw of u from the prior the potential, and of s given u the mean and the mean sign."""
+
+    def one(key):
+        u = target.draw_prior(key)
+        of_v = target.readout_posterior(u)
+        ones = jnp.full((1, of_v.mean().shape[0]), width**-0.5)
+        mean, variance = ((ones @ of_v.mean())[0, 0], of_v.covariance(ones)[0, 0])
+        return (target.potential(u), mean, jax.lax.erf(mean / jnp.sqrt(2 * variance)))
+
+    return jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=BATCH))(keys)
 
 
 @counterexample.claim("H-AE1")
@@ -53,28 +75,3 @@ def divergence_stays(rows: Rows) -> Iterator[Finding]:
     yield Finding("least divergence at the widest, in nats", wide, above=0.1)
     yield Finding("least divergence, widest ÷ narrowest", wide / narrow, above=0.9)
     yield Finding("E[s | D] at the widest ÷ limit", mean / rows[0]["limit"], above=0.9, below=1.1)
-
-
-def _posterior(x: Float[Array, "n 1"], y: Float[Array, "n 1"], width, num_draws, noise_std, seed) -> Row:
-    features = Embedding(
-        lambda u, x: jax.nn.sigmoid(x * u[None, :]), jax.ShapeDtypeStruct((width,), jnp.float32)
-    )
-    target = targets.marginal(BNN(features, 1, noise_std, bias_std=0.0), x, y)
-    rng_key = jax.random.fold_in(jax.random.key(seed), width)
-
-    def one(key):
-        u = target.draw_prior(key)
-        of_v = target.readout_posterior(u)
-        ones = jnp.full((1, of_v.mean().shape[0]), width**-0.5)
-        mean, variance = ((ones @ of_v.mean())[0, 0], of_v.covariance(ones)[0, 0])
-        return (target.potential(u), mean, jax.lax.erf(mean / jnp.sqrt(2 * variance)))
-
-    keys = jax.random.split(rng_key, num_draws)
-    potential, *found = np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=BATCH))(keys))
-    weight = np.exp(potential.min() - potential.astype(np.float64))
-    weight /= weight.sum()
-    row: Row = {}
-    for name, values in zip(("mean", "sign"), found, strict=True):
-        mean = float(weight @ values)
-        row |= Measure(mean, float(np.sqrt(weight**2 @ (values - mean) ** 2))).columns(name)
-    return row | {"effective_draws": float(1 / np.sum(weight**2))}

@@ -167,7 +167,7 @@ class Experiment:
                 "resume it (--resume), or delete the folder to begin anew"
             )
         for source, num_train in self.observes(settings):  # data that are not there end it before it begins
-            getattr(wb.data, SOURCES[source])(num_train, 1)
+            getattr(wb.data, SOURCES.get(source, source))(num_train, 1)
         parts_folder.mkdir(parents=True, exist_ok=True)
         is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"
         for i, part in tqdm(parts, unit="part", disable=is_silent):

@@ -2,24 +2,19 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
 
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from widebnn import targets, vi
 from widebnn.models import BNN, FCN
-from widebnn.samplers._hmc import hmc, leapfrog
+from widebnn.samplers import hmc, leapfrog
 from widebnn.tables import Row, Rows
-from widebnn.targets._base import Target
-
-__all__ = ["identities"]
 
 NUM_DRAWS = 16
 """Prior draws at which two potentials are compared."""
@@ -34,21 +29,8 @@ def identities(sizes, noise_stds, seed) -> Iterator[Row]:
 
     Yields
     ------
-    Rows with identity, num_train, width, out_features, noise_std, error, and of what is misprinted the error
-    of the formula as `printed` (None elsewhere):
-
-    - "prior": in a linear model, how much the potential of φ varies over prior draws, in units of how much
-      that of θ does (Hron et al. 2022, Figure 2);
-    - "spaces": the potential of a network in data space against feature space (Appendix B), and
-      "outputs": against the sum of those of its outputs taken alone (Appendix C), the largest difference in
-      units of how much it varies;
-    - "readout": by change of variables through T, how much the density of φ relative to N(0, I) depends on
-      the readout (Hron et al. 2022, Figure 4), in units of how much it varies;
-    - "stable step": the largest stable leapfrog step in φ over that in θ, as found by bisection on the
-      eigenvalues of a step, against √(1 + ‖XᵀX‖/σ²) (Appendix D), the relative difference;
-    - "minibatches": the sum of the objectives of minibatches against the ELBO, and sampled gradients against
-      its own (Huix et al. 2022, Algorithm 1), the largest relative difference;
-    - what is misprinted, in `misprints.py`.
+    Rows with identity (a name, of a function here or in `misprints.py`), num_train, width, out_features,
+    noise_std; error; and of what is misprinted the error of the formula as `printed` (None elsewhere).
     """
     for size in sizes:
         rng_key = jax.random.key(seed)
@@ -58,12 +40,15 @@ def identities(sizes, noise_stds, seed) -> Iterator[Row]:
             problem = dict(zip(SIZE, size, strict=True)) | {"noise_std": noise_std}
             for name, error in IDENTITY.items():
                 with jax.enable_x64(True):  # not while the consumer of a row computes
-                    found = error(rng_key, *size, noise_std)
-                right, printed = found if isinstance(found, tuple) else (found, None)
-                yield ({"identity": name} | problem | {"error": right, "printed": printed})
+                    right, *printed = map(float, np.ravel(error(rng_key, *size, noise_std)))
+                yield (
+                    {"identity": name}
+                    | problem
+                    | {"error": right, "printed": printed[0] if printed else None}
+                )
 
 
-IDENTITY: dict[str, Callable[..., Any]] = {}
+IDENTITY: dict[str, Callable] = {}
 """By name, what measures how far it is from holding; with how far it is as printed, where that errs."""
 
 
@@ -84,12 +69,12 @@ def identity(name: str, what: str, id: str) -> Callable:
     return lambda error: IDENTITY.setdefault(name, error)
 
 
-def _linear(rng_key, n: int, d: int, d_out: int, noise_std: float):
+def _linear(rng_key, n, d, d_out, noise_std):
     x_key, y_key = jax.random.split(rng_key)
     return targets.linear(jax.random.normal(x_key, (n, d)), jax.random.normal(y_key, (n, d_out)), noise_std)
 
 
-def network(rng_key, n: int, width: int, d_out: int, noise_std: float):
+def network(rng_key, n, width, d_out, noise_std):
     """A network with one hidden layer of this width, three inputs and n observations."""
     x_key, y_key = jax.random.split(rng_key)
     features = FCN(3, width, rngs=nnx.Rngs(0))
@@ -97,7 +82,9 @@ def network(rng_key, n: int, width: int, d_out: int, noise_std: float):
     return lambda outputs=d_out: BNN(features, outputs, noise_std), *observed
 
 
-def at_draws(rng_key, target: Target, *potentials: Callable) -> tuple[Float[np.ndarray, " draw"], ...]:
+def at_draws(rng_key, target, *potentials):
+    """Arrays of what these functions are at draws from the prior."""
+
     def at_draw(rng_key):
         position = target.draw_prior(rng_key)
         position = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), position)
@@ -108,21 +95,24 @@ def at_draws(rng_key, target: Target, *potentials: Callable) -> tuple[Float[np.n
 
 
 @identity("prior", "variation of U in φ ÷ in θ", "H-F2")
-def _prior(rng_key, *problem) -> float:
+def _prior(rng_key, *problem):
+    """In a linear model, how much the potential of φ varies (Hron et al. 2022, Figure 2)."""
     target = _linear(rng_key, *problem)
     before, after = at_draws(rng_key, target, target.potential, target.repriorised().potential)
-    return float(np.ptp(after) / np.ptp(before))
+    return np.ptp(after) / np.ptp(before)
 
 
 @identity("spaces", "data space against feature space", "H-AB")
-def _spaces(rng_key, *problem) -> float:
+def _spaces(rng_key, *problem):
+    """The potential of a network (Appendix B)."""
     bnn, x, y = network(rng_key, *problem)
     by_data, by_features = (targets.marginal(bnn(), x, y, space=space) for space in ("data", "feature"))
     return difference(*at_draws(rng_key, by_data, by_data.potential, by_features.potential))
 
 
 @identity("outputs", "whole against columns", "H-AC")
-def _outputs(rng_key, *problem) -> float:
+def _outputs(rng_key, *problem):
+    """The potential of a network, and those of its outputs taken alone (Appendix C)."""
     bnn, x, y = network(rng_key, *problem)
     whole = targets.marginal(bnn(), x, y)
     columns = [targets.marginal(bnn(1), x, column[:, None]) for column in y.T]
@@ -134,7 +124,8 @@ def _outputs(rng_key, *problem) -> float:
 
 
 @identity("readout", "density of φ at one readout against another", "H-F4")
-def _readout(rng_key, *problem) -> float:
+def _readout(rng_key, *problem):
+    """By change of variables through T, the density of φ relative to N(0, I) (Hron et al. 2022, Figure 4)."""
     bnn, x, y = network(rng_key, *problem)
     target, standard = (targets.repriorised(bnn(), x, y), targets.standard(bnn(), x, y))
 
@@ -148,19 +139,21 @@ def _readout(rng_key, *problem) -> float:
     return difference(u, moved)
 
 
-def difference(a: Float[np.ndarray, " draw"], b: Float[np.ndarray, " draw"]) -> float:
-    return float(np.abs(a - b).max() / np.ptp(a))
+def difference(a, b):
+    """The largest, in units of how much the first varies."""
+    return np.abs(a - b).max() / np.ptp(a)
 
 
 @identity("stable step", "gain measured against formula", "H-AD")
-def _stable_step(rng_key, *problem) -> float:
+def _stable_step(rng_key, *problem):
+    """The largest stable leapfrog step in φ over that in θ, against √(1 + ‖XᵀX‖/σ²) (Appendix D)."""
     target = _linear(rng_key, *problem)
     measured = _largest_stable_step(target.repriorised()) / _largest_stable_step(target)
     predicted = np.sqrt(1 + np.linalg.norm(target.x, 2) ** 2 / target.noise_std**2)
-    return float(abs(measured / predicted - 1))
+    return abs(measured / predicted - 1)
 
 
-def _largest_stable_step(target: Target) -> float:
+def _largest_stable_step(target) -> float:
     """Found by bisection, without the formula for its limit.
 
     A step is a linear map of position and momentum, and stable if no eigenvalue leaves the unit circle.
@@ -169,10 +162,10 @@ def _largest_stable_step(target: Target) -> float:
     flat, unravel = ravel_pytree((zero, zero))
 
     @jax.jit
-    def one_step(step_size: Array):
+    def one_step(step_size):
         def move(flat):
             u, m = unravel(flat)
-            start: Any = hmc(target.potential, 1.0, 1).init(u)
+            start = hmc(target.potential, 1.0, 1).init(u)
             state, m, _ = leapfrog(target.potential, step_size, 1)(start, m)
             return ravel_pytree((state.position, m))[0]
 
@@ -189,7 +182,8 @@ def _largest_stable_step(target: Target) -> float:
 
 
 @identity("minibatches", "sampled gradients and sums of minibatches against the ELBO's", "V-A1")
-def _bayes_by_backprop(rng_key, n: int, width: int, d_out: int, noise_std: float) -> float:
+def _bayes_by_backprop(rng_key, n, width, d_out, noise_std):
+    """Huix et al. 2022, Algorithm 1."""
     _, x, y = network(rng_key, n, width, d_out, noise_std)
     net = vi.network(vi.TwoLayer(3, width, d_out, rngs=nnx.Rngs(0)), x, jax.random.key(0))
     q = vi.mean_field(jax.tree.map(lambda leaf: leaf.astype(jnp.float64), net.weights), noise_std)
@@ -201,16 +195,13 @@ def _bayes_by_backprop(rng_key, n: int, width: int, d_out: int, noise_std: float
 
     whole = objective(np.arange(n), 1.0)
     batches = np.array_split(np.random.default_rng(0).permutation(n), min(n, 4))
-    sums = [
-        sum(map(objective, batches, np.asarray(vi.kl_weights(len(batches), kind))))
-        for kind in ("uniform", "geometric")
-    ]
-    shares = [float(abs(total / whole - 1)) for total in sums]
+    kinds = [np.asarray(vi.kl_weights(len(batches), kind)) for kind in ("uniform", "geometric")]
+    shares = [float(abs(sum(map(objective, batches, weights)) / whole - 1)) for weights in kinds]
     gradients = jax.jit(lambda q: _gradients(rng_key, q, net.log_likelihood(x, y, vi.square)))
     return max(*shares, *map(float, gradients(q)))
 
 
-def _gradients(rng_key, q: vi.MeanField, log_likelihood: Callable) -> tuple[Array, Array]:
+def _gradients(rng_key, q: vi.MeanField, log_likelihood: Callable):
     """How far (84) and (85) are from the gradient of log L at one draw, and on average of the KL."""
     draw = q.draw(jax.random.split(rng_key, 1)[0])  # the one that the package makes of this key
     z = jax.tree.map(lambda w, mean, std: (w - mean) / std, draw, q.mean, q.std)
@@ -221,13 +212,11 @@ def _gradients(rng_key, q: vi.MeanField, log_likelihood: Callable) -> tuple[Arra
 
     def log_ratio(w, q):
         """log q(w) − log P₀(w), up to a constant."""
-        terms = jax.tree.map(
-            lambda w, mean, std: jnp.sum(w**2 / v - ((w - mean) / std) ** 2 - 2 * jnp.log(std)) / 2,
-            w,
-            q.mean,
-            q.std,
-        )
-        return sum(jax.tree.leaves(terms))
+
+        def term(w, mean, std):
+            return jnp.sum(w**2 / v - ((w - mean) / std) ** 2 - 2 * jnp.log(std)) / 2
+
+        return sum(jax.tree.leaves(jax.tree.map(term, w, q.mean, q.std)))
 
     # Three nodes of Gauss and Hermite: of each weight the step is a polynomial of degree 2 in its own z.
     low, middle, high = (
@@ -239,16 +228,14 @@ def _gradients(rng_key, q: vi.MeanField, log_likelihood: Callable) -> tuple[Arra
     return _relative(of_likelihood, derivative), _relative(mean, of_kl)
 
 
-def _step(q: vi.MeanField, z: Any, g: Callable) -> vi.MeanField:
+def _step(q: vi.MeanField, z, g: Callable) -> vi.MeanField:
     """Δμ and Δρ of Huix et al. 2022, (84) and (85), at w = μ + σz, σ = log(1 + exp ρ)."""
     w = jax.tree.map(lambda mean, std, z: mean + std * z, q.mean, q.std, z)
     by_w, own = jax.grad(g, (0, 1))(w, q)
-    return vi.MeanField(
-        jax.tree.map(jnp.add, by_w, own.mean),
-        jax.tree.map(lambda dw, z, rho, own: dw * z / (1 + jnp.exp(-rho)) + own, by_w, z, q.rho, own.rho),
-    )
+    rho = jax.tree.map(lambda dw, z, rho, own: dw * z / (1 + jnp.exp(-rho)) + own, by_w, z, q.rho, own.rho)
+    return vi.MeanField(jax.tree.map(jnp.add, by_w, own.mean), rho)
 
 
-def _relative(found: vi.MeanField, right: vi.MeanField) -> Float[Array, ""]:
+def _relative(found: vi.MeanField, right: vi.MeanField):
     a, b = (ravel_pytree(tree)[0] for tree in (found, right))
     return jnp.abs(a - b).max() / jnp.abs(b).max()

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
 
 from book.experiments.chain_summaries import behind, is_resolved
 from book.experiments.experiment import SETTINGS, experiment
@@ -17,12 +16,9 @@ from book.experiments.findings import Finding
 from book.experiments.tuned_chains import effective_samples, share_folded
 from widebnn import data, targets
 from widebnn.diagnostics import random_projections
-from widebnn.models import BNN, FCN, Parameters
+from widebnn.models import BNN, FCN
 from widebnn.tables import Measure, Results, Row
 
-__all__ = ["Iterated", "iterated_maps"]
-
-Flat = Float[Array, " d"]
 BODY_MASS, TRIGLYCERIDES = 2, 8
 MOST_REVERSED = 0.01  # of prior draws, by a map that is taken for a bijection
 
@@ -35,30 +31,27 @@ class Iterated(targets.Target):
     """
 
     of_theta: targets.Target
-    step: Callable[[Flat], Flat]
+    step: Callable  # S, of all parameters in one vector
     iterations: int
 
     @property
     def template(self):
-        """That of θ."""
         return self.of_theta.template
 
-    def potential(self, position: Parameters) -> Float[Array, ""]:
-        """U(φ)."""
+    def potential(self, position):
         phi, unravel = ravel_pytree(position)
         theta, _, log_det = self._moved(phi)
         return self.of_theta.potential(unravel(theta)) + (theta - phi) @ (theta + phi) / 2 - log_det
 
-    def to_parameters(self, position: Parameters) -> Parameters:
-        """θ."""
+    def to_parameters(self, position):
         phi, unravel = ravel_pytree(position)
         return unravel(self._moved(phi)[0])
 
-    def orientation(self, position: Parameters) -> Float[Array, ""]:
+    def orientation(self, position):
         """The sign of det ∂θ/∂φ."""
         return self._moved(ravel_pytree(position)[0])[1]
 
-    def _moved(self, phi: Flat) -> tuple[Flat, Float[Array, ""], Float[Array, ""]]:
+    def _moved(self, phi):
         """θ, and the sign and the logarithm of |det ∂θ/∂φ|."""
 
         def one(carry, _):
@@ -89,18 +82,18 @@ def iterated_maps(
     of_theta = targets.standard(bnn, x, y)
     unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), bnn.template(x)))[1]
 
-    def descend(phi: Flat, rate: float) -> Flat:
-        return phi - rate * jax.grad(lambda phi: jnp.sum((y - bnn(unravel(phi), x)) ** 2) / 2)(phi)
+    def descent(rate):
+        slope = jax.grad(lambda phi: jnp.sum((y - bnn(unravel(phi), x)) ** 2) / 2)
+        return lambda phi: phi - rate * slope(phi)
 
-    def once(name: str, size: float) -> Callable[[Flat], Flat]:
-        if name == "gradient descent":
-            return lambda phi: descend(phi, size)
-        step = targets.jacobian(bnn, x, y, size)
+    def towards_data(reg):
+        step = targets.jacobian(bnn, x, y, reg)
         return lambda phi: ravel_pytree(step.to_parameters(unravel(phi)))[0]
 
-    maps = [("R", reg) for reg in regs] + [("gradient descent", rate) for rate in rates]
-    for (name, size), k in product(maps, iterations):
-        target = Iterated(of_theta, once(name, size), k)
+    maps = [("R", reg, towards_data(reg)) for reg in regs]
+    maps += [("gradient descent", rate, descent(rate)) for rate in rates]
+    for (name, size, once), k in product(maps, iterations):
+        target = Iterated(of_theta, once, k)
         yield (
             {"map": name, "iterations": k, "size": size}
             | {"folded": share_folded(keys[2], target, num_prior)}
@@ -110,19 +103,15 @@ def iterated_maps(
 
 @iterated_maps.claim("H-AE2")
 def one_step_is_enough(results: Results) -> Iterator[Finding]:
-    kept = [row for row in results.rows if row["folded"] < MOST_REVERSED]
-    groups = {
-        "one step of R": [row for row in kept if row["map"] == "R" and row["iterations"] == 1],
-        "several steps of R": [row for row in kept if row["map"] == "R" and row["iterations"] > 1],
-        "gradient descent": [row for row in kept if row["map"] == "gradient descent"],
-    }
-    best = {name: max(rows, key=itemgetter("ess_projections")) for name, rows in groups.items() if rows}
-    single, total = (
-        best.pop("one step of R"),
-        results.settings["num_chains"] * results.settings["num_steps"],
-    )
+    best = {}  # of one step of R, of several, and of gradient descent, by the last row
+    for row in sorted(results.rows, key=itemgetter("ess_projections")):
+        if row["folded"] < MOST_REVERSED:
+            steps = "one step of R" if row["iterations"] == 1 else "several steps of R"
+            best[steps if row["map"] == "R" else row["map"]] = row
+    total = results.settings["num_chains"] * results.settings["num_steps"]
+    single = best.pop("one step of R")
     greatest = max(best.values(), key=itemgetter("ess_projections"))
-    for name, row in best.items():
+    for name, row in sorted(best.items(), reverse=True):
         gain = Measure.of(row, "ess_projections") / Measure.of(single, "ess_projections")
         ess = [one["ess_projections"] * total for one in (row, single)]
         yield Finding(
@@ -136,9 +125,7 @@ def one_step_is_enough(results: Results) -> Iterator[Finding]:
         )
 
 
-def diabetes_patients(
-    num_train: int, width: int, noise_std: float, seed: int
-) -> tuple[BNN, Float[Array, "data 2"], Float[Array, "data 1"]]:
+def diabetes_patients(num_train, width, noise_std, seed):
     """A network with one hidden layer, and two measurements of patients to fit it to: x (n, 2), y (n, 1)."""
     patients = data.diabetes()
     x = jnp.asarray(patients.x_train[:num_train, (BODY_MASS, TRIGLYCERIDES)])

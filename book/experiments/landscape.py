@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import optax
 from flax import nnx
-from jaxtyping import Array, Key
 
 from book.experiments.chain_summaries import rounded
 from book.experiments.experiment import SETTINGS, experiment
@@ -20,13 +19,17 @@ from widebnn.landscape import curvature, slice_through, train
 from widebnn.models import BNN, FCN
 from widebnn.tables import Results, Row
 
-__all__ = ["landscape"]
-
 PARAMETRISATIONS = {"θ": targets.standard, "φ": targets.repriorised}
 EDGES = ((0, 1), (0, 2), (1, 2))
 
 
-@experiment(SETTINGS["landscape"], parts="repeats")
+@experiment(
+    SETTINGS["landscape"],
+    parts="repeats",
+    observes=lambda settings: [
+        (settings["dataset"], max(num_train for _, num_train in settings["problems"]))
+    ],
+)
 def landscape(
     dataset, problems, training_time, momentum, resolution, num_products, noise_std, repeats, seed
 ) -> Iterator[Row]:
@@ -49,11 +52,9 @@ def landscape(
         rng_key = jax.random.fold_in(jax.random.key(seed), repeat)
         for width, num_train in problems:
             observed = (dataset.x_train[:num_train], dataset.y_train[:num_train])
-            bnn = BNN(
-                FCN(dataset.x_train.shape[1], width, rngs=nnx.Rngs(seed)), dataset.y_train.shape[1], noise_std
-            )
-            training = training_time, momentum
-            for row in _slices(rng_key, bnn, *observed, *training, resolution, num_products):
+            features = FCN(dataset.x_train.shape[1], width, rngs=nnx.Rngs(seed))
+            bnn = BNN(features, dataset.y_train.shape[1], noise_std)
+            for row in _slices(rng_key, bnn, *observed, training_time, momentum, resolution, num_products):
                 yield {"repeat": repeat, "width": width, "num_train": num_train} | row
 
 
@@ -78,9 +79,7 @@ def smoother_in_phi(results: Results) -> Iterator[Finding]:
     yield Finding(what, growth, above=1, degrees=degrees)
 
 
-def _slices(
-    rng_key: Key[Array, ""], bnn: BNN, x, y, training_time, momentum, resolution, num_products
-) -> Iterator[Row]:
+def _slices(rng_key, bnn, x, y, training_time, momentum, resolution, num_products) -> Iterator[Row]:
     standard = targets.standard(bnn, x, y)
     start_key, lanczos_key = jax.random.split(rng_key)
 
@@ -118,9 +117,6 @@ def _slices(
         }
 
 
-def _summary(name: str, values: Array) -> dict[str, float]:
-    return {
-        name: rounded(values.mean()),
-        f"{name}_low": rounded(values.min()),
-        f"{name}_high": rounded(values.max()),
-    }
+def _summary(name, values) -> dict[str, float]:
+    found = {"": values.mean(), "_low": values.min(), "_high": values.max()}
+    return {f"{name}{end}": rounded(value) for end, value in found.items()}

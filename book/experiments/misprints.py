@@ -3,28 +3,25 @@
 Each is an identity of `book.experiments.identities`, on the same random problems in float64.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import multivariate_normal
-from jaxtyping import Array, Float
 from scipy.stats import norm
 
 from book.experiments.identities import at_draws, difference, identity, network
 from widebnn import targets
 
 
-def _kernel(target: targets.NetworkTarget, position: Any, noise_std: float) -> Float[Array, "n n"]:
+def _kernel(target, position, noise_std):
     """K̂ + σ²I at a position of the marginal target."""
     psi = target.embedding(position)
     return psi @ psi.T + noise_std**2 * jnp.eye(len(psi))
 
 
 @identity("sign", "potential against the density of y", "H-E5")
-def _sign(rng_key, *problem) -> tuple[float, float]:
+def _sign(rng_key, *problem):
     bnn, x, y = network(rng_key, *problem)
     target = targets.marginal(bnn(), x, y)
 
@@ -35,17 +32,13 @@ def _sign(rng_key, *problem) -> tuple[float, float]:
         quadratic = jnp.sum(y * jnp.linalg.solve(kernel, y))
         return -jnp.sum(log_density) - (1 - sign) / 2 * quadratic
 
-    u, right, printed = (
-        values - values[0]
-        for values in at_draws(
-            rng_key, target, target.potential, surprise, lambda position: surprise(position, -1.0)
-        )
-    )
+    potentials = target.potential, surprise, lambda position: surprise(position, -1.0)
+    u, right, printed = (values - values[0] for values in at_draws(rng_key, target, *potentials))
     return difference(u, right), difference(u, printed)
 
 
 @identity("determinant", "log det Σ against its closed form", "H-ES")
-def _determinant(rng_key, *problem) -> tuple[float, float]:
+def _determinant(rng_key, *problem):
     bnn, x, y = network(rng_key, *problem)
     target, variance = targets.marginal(bnn(), x, y), problem[-1] ** 2
 
@@ -61,7 +54,7 @@ def _determinant(rng_key, *problem) -> tuple[float, float]:
 
 
 @identity("Jacobian", "log Jacobian of T against its closed form", "H-EJ")
-def _jacobian(rng_key, n: int, width: int, d_out: int, noise_std: float) -> tuple[float, float]:
+def _jacobian(rng_key, n, width, d_out, noise_std):
     bnn, x, y = network(rng_key, n, width, d_out, noise_std)
     target, marginal = (targets.repriorised(bnn(), x, y), targets.marginal(bnn(), x, y))
 
@@ -81,7 +74,7 @@ def _jacobian(rng_key, n: int, width: int, d_out: int, noise_std: float) -> tupl
 
 
 @identity("bracket", "acceptance ratio of pCNL with 1 added to U against that without", "P-E9")
-def _bracket(rng_key, *problem) -> tuple[float, float]:
+def _bracket(rng_key, *problem):
     bnn, x, y = network(rng_key, *problem)
     target, step = targets.marginal(bnn(), x, y), problem[-1] ** 2 / 10
     start = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), target.draw_prior(rng_key))
@@ -98,12 +91,11 @@ def _bracket(rng_key, *problem) -> tuple[float, float]:
         there, back = rho(u, v), rho(v, u)
         return jnp.exp(there - back), jnp.exp(there) - back
 
-    right, printed = np.abs(np.divide(ratios(1.0), ratios(0.0)) - 1)
-    return float(right), float(printed)
+    return np.abs(np.divide(ratios(1.0), ratios(0.0)) - 1)
 
 
 @identity("R-hat", "R-hat by ArviZ against the root of the ratio of variances", "P-ER")
-def _rhat(rng_key, n: int, *problem) -> tuple[float, float]:
+def _rhat(rng_key, n, *problem):
     import arviz
 
     noise = np.asarray(jax.random.normal(rng_key, (3, n + 10)), float)
@@ -116,7 +108,7 @@ def _rhat(rng_key, n: int, *problem) -> tuple[float, float]:
 
 
 @identity("per step", "effective samples per step of pCN at U = 0 against their closed form", "P-ES")
-def _per_step(rng_key, n: int, thin: int, d_out: int, noise_std: float) -> tuple[float, float]:
+def _per_step(rng_key, n, thin, d_out, noise_std):
     num_draws, a = 8, 1 - noise_std / 2
     steps = np.arange(num_draws * thin)
     kept = (steps % thin == 0) / num_draws
@@ -124,22 +116,22 @@ def _per_step(rng_key, n: int, thin: int, d_out: int, noise_std: float) -> tuple
     lags = np.arange(1, num_draws)
     per_draw = 1 / (1 + 2 * np.sum((1 - lags / num_draws) * a ** (thin * lags)))
     found = 1 / (len(steps) * variance)
-    return float(abs(per_draw / thin / found - 1)), float(abs(per_draw / found - 1))
+    return abs(per_draw / thin / found - 1), abs(per_draw / found - 1)
 
 
 @identity("prior term", "log ratio of pCN's moves at U = 0 against zero", "P-EC")
-def _prior_term(rng_key, n: int, width: int, d_out: int, noise_std: float) -> tuple[float, float]:
+def _prior_term(rng_key, n, width, d_out, noise_std):
     u, noise = np.asarray(jax.random.normal(rng_key, (2, width), float))
     step = noise_std / 2
     a = np.sqrt(1 - step**2)
     v = a * u + step * noise
     prior = np.sum(norm.logpdf(v) - norm.logpdf(u))
     proposal = np.sum(norm.logpdf(u, a * v, step) - norm.logpdf(v, a * u, step))
-    return float(abs((prior + proposal) / prior)), float(abs(proposal / prior))
+    return abs((prior + proposal) / prior), abs(proposal / prior)
 
 
 @identity("warm", "slope of the ELBO where the variance is that of a warm posterior", "V-EW")
-def _warm(rng_key, n: int, width: int, d_out: int, noise_std: float) -> tuple[float, float]:
+def _warm(rng_key, n, width, d_out, noise_std):
     x = 1 + np.asarray(jax.random.uniform(rng_key, (n,), float))
     precision = x @ x / noise_std**2
     eta = 4.0
@@ -149,5 +141,4 @@ def _warm(rng_key, n: int, width: int, d_out: int, noise_std: float) -> tuple[fl
         return -eta * (jnp.exp(2 * log_std) / 2 - log_std) - precision * jnp.exp(2 * log_std) / 2
 
     derivative = jax.jit(jax.grad(elbo))
-    right, printed = (abs(derivative(-np.log1p(precision / of) / 2)) / eta for of in (eta, 1 / eta))
-    return float(right), float(printed)
+    return [abs(derivative(-np.log1p(precision / of) / 2)) / eta for of in (eta, 1 / eta)]

@@ -17,73 +17,47 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float
 
 from book.experiments.chain_summaries import behind
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.posterior import one_layer
-from widebnn import data, samplers, targets
+from widebnn import samplers, targets
 from widebnn.diagnostics import effective_sample_size, rhat
-from widebnn.samplers._base import Potential
+from widebnn.samplers import Potential
 from widebnn.sampling import Collector, Draws, sample
 from widebnn.tables import Row, Rows
-from widebnn.targets._readout import readout_posterior
-from widebnn.targets._repriorised import Repriorised
-from widebnn.tree import Position, normal_like
-
-__all__ = ["published_marginal", "published_pcnl", "published_potential"]
-
-Collected = dict[str, np.ndarray]
+from widebnn.targets import NetworkTarget
+from widebnn.tree import normal_like
 
 THIN, BURN_IN = 10, 3
 """Steps per draw of the published chain, and its steps per step of burn-in."""
 
 
-def published_potential(target: Repriorised) -> Potential:
+def published_potential(target: NetworkTarget) -> Potential:
     """Φ(φ) = −log p(y | T(φ)) up to a constant, which the published code takes for the potential of φ.
 
-    Parameters
-    ----------
-    target
-        `widebnn.targets.repriorised`, whose map T is meant.
-
-    Raises
-    ------
-    TypeError
-        If `target` is something else.
+    T is the map of `target`, a `widebnn.targets.repriorised`.
     """
-    if not isinstance(target, Repriorised):
-        raise TypeError(f"target must be targets.repriorised(...); got {type(target).__name__}")
     likelihood = targets.standard(target.bnn, target.x, target.y).potential
     return lambda position: likelihood(target.to_parameters(position))
 
 
-def published_marginal(target: targets.NetworkTarget) -> Potential:
+def published_marginal(target: NetworkTarget) -> Potential:
     """U_{σ²/2} − U_{σ²}: the potential of the inner parameters under the published law, φ_W integrated out.
 
-    U_s is the potential of the inner parameters at noise variance s. With K̂ the empirical kernel and up to a
-    constant, the difference is
+    U_s is that of `target` at noise variance s: `widebnn.targets.marginal`, rotated or not. With K̂ the
+    empirical kernel and up to a constant, the difference is
 
         ½ Σ_j y_:jᵀ[(K̂ + (σ²/2) I)⁻¹ − (K̂ + σ² I)⁻¹] y_:j + (d_out/2) log [det(K̂ + (σ²/2) I)/det(K̂ + σ² I)].
-
-    Parameters
-    ----------
-    target
-        A network's target whose positions are inner parameters: `widebnn.targets.marginal`, rotated or not.
-
-    Raises
-    ------
-    TypeError
-        If `target` is not a target of a network.
     """
-    if not isinstance(target, targets.NetworkTarget):
-        raise TypeError(f"target must be a network's target; got {type(target).__name__}")
+    variance = target.bnn.noise_std**2
 
     def potential(position):
-        psi, variance = target.embedding(position), target.bnn.noise_std**2
-        half, whole = (readout_posterior(psi, target.y, s, target.space) for s in (variance / 2, variance))
+        given = target.embedding(position), target.y
+        half, whole = (targets.readout_posterior(*given, s, target.space) for s in (variance / 2, variance))
         quadratic = half.quadratic() - whole.quadratic()
         return (quadratic + target.bnn.out_features * (half.log_det() - whole.log_det())) / 2
 
@@ -92,17 +66,7 @@ def published_marginal(target: targets.NetworkTarget) -> Potential:
 
 @experiment(SETTINGS["published_pcnl"], parts=(("widths", "leapfrog_steps", "pcnl_steps"),))
 def published_pcnl(
-    dataset,
-    num_train,
-    num_test,
-    widths,
-    num_chains,
-    num_samples,
-    burn_in,
-    leapfrog_steps,
-    pcnl_steps,
-    noise_std,
-    seed,
+    *, dataset, num_train, num_test, widths, leapfrog_steps, pcnl_steps, noise_std, seed, **chains
 ) -> Iterator[Row]:
     """The law of the published pCNL against the posterior of a network with one hidden layer.
 
@@ -122,7 +86,7 @@ def published_pcnl(
     standard deviations of U and Φ over draws of φ from N(0, I).
     """
     dataset = images(dataset, num_train, num_test)
-    run = partial(sample, num_samples=num_samples, burn_in=burn_in, num_chains=num_chains)
+    run = partial(sample, **chains)
     for width, *steps in zip(widths, leapfrog_steps, pcnl_steps, strict=True):
         exact = one_layer(dataset, width, noise_std, seed).rotated
         row = _compare(exact, dataset, jax.random.split(jax.random.key(seed), 4), run, *steps)
@@ -153,7 +117,7 @@ def samples_another_law(rows: Rows) -> Iterator[Finding]:
         )
 
 
-def _compare(exact: Any, dataset: data.Dataset, keys, run, leapfrog_steps: int, pcnl_steps: int) -> Row:
+def _compare(exact: Any, dataset, keys, run, leapfrog_steps, pcnl_steps) -> Row:
     whole = targets.repriorised(exact.bnn, exact.x, exact.y)
     x = jnp.concatenate([dataset.x_test, dataset.x_train])
     potentials = {"exact": exact.potential, "published": published_marginal(exact)}
@@ -185,7 +149,7 @@ def _compare(exact: Any, dataset: data.Dataset, keys, run, leapfrog_steps: int, 
     return row | {"acceptance_chain": chain.acceptance_rate, "step_size_chain": chain.step_size}
 
 
-def _at_readout(exact: Any, x: Float[Array, "m d_in"], reg: float) -> dict[str, Collector]:
+def _at_readout(exact: Any, x, reg) -> dict[str, Collector]:
     """What is collected of a law whose readout has its posterior at noise variance `reg`."""
     embedding, variance = exact.embedding_at(x), exact.bnn.noise_std**2
     template = exact.bnn.template(exact.x).readout
@@ -208,7 +172,7 @@ def _at_readout(exact: Any, x: Float[Array, "m d_in"], reg: float) -> dict[str, 
     return {"potential": exact.potential, "means": means, "variance": spread, "misfit": misfit}
 
 
-def _published_chain(rng_key: Key[Array, ""], whole: Repriorised, start: Position, num_steps: int) -> Draws:
+def _published_chain(rng_key, whole, start, num_steps) -> Draws:
     misfit = published_potential(whole)
     return sample(
         rng_key,
@@ -222,7 +186,7 @@ def _published_chain(rng_key: Key[Array, ""], whole: Repriorised, start: Positio
     )
 
 
-def _over_prior(rng_key: Key[Array, ""], whole: Repriorised) -> Row:
+def _over_prior(rng_key, whole) -> Row:
     """Standard deviations of U and Φ over independent draws of φ from N(0, I)."""
     zero = targets.from_potential(lambda position: jnp.zeros(()), whole.template)
     draws = sample(
@@ -247,7 +211,7 @@ def _moments(given: Float[np.ndarray, "chain draw m d_out"], variance: Float[np.
     return (mean, mean_error, np.sqrt(square), square_error / (2 * np.sqrt(square)))
 
 
-def _shifts(right: Collected, published: Collected, part: slice) -> dict[str, Any]:
+def _shifts(right, published, part: slice) -> dict[str, Any]:
     """The published law of f against the posterior, at some of the images."""
     before, after = (right["means"][:, :, 0, part], right["means"][:, :, 1, part])
     mean, mean_error, std, std_error = _moments(before, right["variance"][..., part])

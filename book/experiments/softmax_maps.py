@@ -1,18 +1,16 @@
 """Maps of the readout under a softmax likelihood, over width (Hron et al. 2022, Appendix F and Figure 11)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from jaxtyping import Array, Float, Int, Key
 
 from book.experiments.chain_summaries import behind, is_resolved
-from book.experiments.experiment import SETTINGS, Experiment, experiment
+from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Chains, Finding
 from book.experiments.networks import in_span, observed
 from book.experiments.tuned_chains import effective_samples
@@ -21,24 +19,14 @@ from widebnn.diagnostics import random_projections
 from widebnn.models import BNN, FCN
 from widebnn.tables import Measure, Results, Row
 
-__all__ = ["laplace_map", "softmax_gain"]
-
 NUM_NEW = 20
 """Images that are predicted."""
 NUM_COMPONENTS = 4
 """Of two digits: what the network sees of them."""
 
 
-class Labelled(NamedTuple):
-    """Images as the network sees them, the numbers of their classes, and new images."""
-
-    x: Float[Array, "n d"]
-    labels: Int[np.ndarray, " n"]
-    x_new: Float[Array, "m d"]
-    num_classes: int
-
-
-MAPS: Mapping[str, Callable[[int], dict[str, Any]]] = {
+QUANTITIES = {"ess_projections": "projections of θ", "ess_predictions": "predictions"}
+MAPS = {
     "identity": lambda num_classes: {"map": "identity"},
     "Gaussian, λ = σ²": lambda num_classes: {"map": "gaussian"},
     "Gaussian, λ = k": lambda num_classes: {"map": "gaussian", "reg": float(num_classes)},
@@ -47,7 +35,7 @@ MAPS: Mapping[str, Callable[[int], dict[str, Any]]] = {
 """Options of `widebnn.targets.categorical` by name, from the number of classes."""
 
 
-def _two_digits(num_train: int) -> Labelled:
+def _two_digits(num_train):
     """Images of 3 and 8 by their leading principal components, in units of one common deviation."""
     dataset = data.digits(num_train=1_000, num_test=200)
     train, test = (y.argmax(axis=1) for y in (dataset.y_train, dataset.y_test))
@@ -57,22 +45,22 @@ def _two_digits(num_train: int) -> Labelled:
     components = np.linalg.svd(x - mean, full_matrices=False)[2][:NUM_COMPONENTS]
     scale = ((x - mean) @ components.T).std()
     x, new = (jnp.asarray((a - mean) @ components.T / scale, jnp.float32) for a in (x, new))
-    return Labelled(x, (labels == 8).astype(int), new, 2)
+    return x, (labels == 8).astype(int), new, 2
 
 
-def _every_class(dataset: str, num_train: int) -> Labelled:
+def _every_class(dataset, num_train):
     """Images by their coordinates in the span of those that are observed."""
     seen = in_span(observed("dense", dataset, num_train, NUM_NEW))
     labels = seen.y_train.argmax(axis=1)
-    return Labelled(jnp.asarray(seen.x_train), labels, jnp.asarray(seen.x_test), seen.y_train.shape[1])
+    return jnp.asarray(seen.x_train), labels, jnp.asarray(seen.x_test), seen.y_train.shape[1]
 
 
-LABELLED: Mapping[str, Callable[[int], Labelled]] = {
+LABELLED = {
     "two digits": _two_digits,
     "digits": partial(_every_class, "digits"),
     "cifar10": partial(_every_class, "cifar10"),
 }
-"""By name, from the number of images."""
+"""By name, from the number of images: what the network sees, labels, new images, the number of classes."""
 
 
 def over_maps(
@@ -89,8 +77,7 @@ def over_maps(
     """
     x, labels, x_new, num_classes = LABELLED[dataset](num_train)
     for width in widths:
-        features = FCN(x.shape[1], width, depth, rngs=nnx.Rngs(seed))
-        bnn = BNN(features, num_classes, noise_std)
+        bnn = BNN(FCN(x.shape[1], width, depth, rngs=nnx.Rngs(seed)), num_classes, noise_std)
         keys = jax.random.split(jax.random.key(seed), 3)
         project = random_projections(keys[0], bnn.template(x), num=num_projections)
         for name in maps:
@@ -103,21 +90,17 @@ def over_maps(
             yield row | _std(_of_prior(keys[2], target, num_prior)).columns("potential_std")
 
 
-def _declared(function) -> Experiment:
-    return experiment(
-        SETTINGS[function.__name__],
-        parts=("widths", "maps"),
-        observes=lambda at: [] if at["dataset"] == "two digits" else [(at["dataset"], at["num_train"])],
-    )(function)
+def _observed(settings):
+    return [] if settings["dataset"] == "two digits" else [(settings["dataset"], settings["num_train"])]
 
 
-@_declared
+@experiment(SETTINGS["softmax_gain"], parts=("widths", "maps"), observes=_observed)
 def softmax_gain(**settings) -> Iterator[Row]:
     """Repriorisation under a softmax likelihood, over width: the Gaussian map against none, all classes."""
     return over_maps(**settings)
 
 
-@_declared
+@experiment(SETTINGS["laplace_map"], parts=("widths", "maps"), observes=_observed)
 def laplace_map(**settings) -> Iterator[Row]:
     """The Laplace map under a softmax likelihood, over width: all maps on two classes of the digits."""
     return over_maps(**settings)
@@ -156,32 +139,26 @@ def laplace_map_is_better(results: Results) -> Iterator[Finding]:
         )
 
 
-QUANTITIES = {"ess_projections": "projections of θ", "ess_predictions": "predictions"}
-
-
-def _gains(results: Results, column: str, over: str, under: str) -> list[tuple[int, Measure, Chains]]:
+def _gains(results: Results, column, over, under) -> list[tuple[int, Measure, Chains]]:
     """Width, the best of one kind of map ÷ the best of another, and their chains."""
     total = results.settings["num_chains"] * results.settings["num_steps"]
     gains = []
     for width, rows in sorted(results.rows.by("width")):
-        best = [
-            max((row for row in rows if kind in row["map"]), key=itemgetter(column)) for kind in (over, under)
-        ]
-        chains = behind(
-            (row[column] * total for row in best), (row[column.replace("ess", "rhat")] for row in best)
-        )
+        found = sorted(rows, key=itemgetter(column))
+        best = [next(row for row in reversed(found) if kind in row["map"]) for kind in (over, under)]
+        rhat = (row[column.replace("ess", "rhat")] for row in best)
         gain = Measure.of(best[0], column) / Measure.of(best[1], column)
-        gains.append((width, gain, chains))
+        gains.append((width, gain, behind((row[column] * total for row in best), rhat)))
     return gains
 
 
-def _of_prior(rng_key: Key[Array, ""], target: targets.Target, num: int) -> Float[np.ndarray, " draw"]:
+def _of_prior(rng_key, target, num):
     """U at so many draws from the prior, which are not held at once."""
     potential = jax.jit(partial(jax.lax.map, lambda key: target.potential(target.draw_prior(key))))
     return np.asarray(potential(jax.random.split(rng_key, num)), np.float64)
 
 
-def _std(values: Float[np.ndarray, " draw"]) -> Measure:
+def _std(values) -> Measure:
     """Standard deviation of independent values, and its standard error by the delta method."""
     square = (values - values.mean()) ** 2
     std = np.sqrt(square.mean())

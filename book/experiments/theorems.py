@@ -1,14 +1,13 @@
 """What the limit theorems say vanishes, estimated over width (Hron et al. 2022; Pezzetti et al. 2025)."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
-from jaxtyping import Array
 
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
@@ -20,8 +19,6 @@ from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
 from widebnn.tables import Measure, Row, Rows
 
-__all__ = ["theorems"]
-
 CHAINS = {
     "pCN": (targets.repriorised, samplers.pcn),
     "pCNL": (targets.repriorised, samplers.pcnl),
@@ -30,24 +27,11 @@ CHAINS = {
 """The chains of Pezzetti et al. (2025), Theorems 2.1, 2.2 and 3.1: the target and the sampler of each."""
 
 QUANTILES = {"5 %": 0.05, "median": 0.5, "95 %": 0.95}
-GROUPS = 20
-"""Groups of draws that `estimates.by_groups` takes an error from, none of them empty."""
 
 
 @experiment(SETTINGS["theorems"])
 def theorems(
-    dataset,
-    num_train,
-    widths,
-    num_draws,
-    function_widths,
-    num_functions,
-    step_size,
-    num_chains,
-    num_steps,
-    burn_in,
-    noise_std,
-    seed,
+    dataset, num_train, widths, num_draws, function_widths, num_functions, step_size, noise_std, seed, **chain
 ) -> Iterator[Row]:
     """What vanishes in the limit theorems, over width: divergences, gradients, distances and rejections.
 
@@ -67,10 +51,12 @@ def theorems(
     x = dataset.x_train
     y = np.where(dataset.y_train.argmax(axis=1) % 2 == 0, 0.5, -0.5)[:, None].astype(x.dtype)
 
-    def network(in_features: int, width: int, depth: int) -> BNN:
+    run = partial(sample, num_samples=chain.pop("num_steps"), **chain)
+
+    def network(in_features, width, depth):
         return BNN(FCN(in_features, width, depth, rngs=nnx.Rngs(seed)), 1, noise_std)
 
-    def key(width: int, number: int):
+    def key(width, number):
         return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), width), number)
 
     for width in function_widths:
@@ -80,27 +66,9 @@ def theorems(
         yield from _over_prior(key(width, 0), bnn, x, y, num_draws, width)
         for number, (name, (kind, sampler)) in enumerate(CHAINS.items(), start=1):
             target = targets.rotated(kind(bnn, x, y))
-            draws = sample(
-                key(width, number),
-                sampler(target.potential, step_size),
-                target,
-                num_samples=num_steps,
-                burn_in=burn_in,
-                num_chains=num_chains,
-            )
+            draws = run(key(width, number), sampler(target.potential, step_size), target)
             missing = estimates.mean_and_mcse(1 - draws.stats["acceptance_rate"])
             yield _row(f"rejection, {name}", width, missing, rhat=float(rhat(draws["potential"])))
-
-
-def vanish(*quantities: str) -> Callable[[Rows], Iterator[Finding]]:
-    """What says that each of these quantities tends to 0."""
-
-    def summary(rows: Rows) -> Iterator[Finding]:
-        for name in quantities:
-            found = rows.where(quantity=name)
-            yield from vanishing(name, sorted(found.values("width")), found.over("width", "value", "error"))
-
-    return summary
 
 
 @theorems.claim("H-F1")
@@ -141,18 +109,27 @@ VANISHING = {
     "P-T2.2": ["rejection, pCNL"],
     "P-T3.1": ["rejection, pCN, inner"],
 }
-for _row_of_ledger, _quantities in VANISHING.items():
-    theorems.claim(_row_of_ledger)(vanish(*_quantities))
+"""By row of the ledger, what tends to 0."""
 
 
-def _row(
-    quantity: str, width: int, estimate: estimates.Estimate | estimates.Divergence, **more: float
-) -> Row:
+def _vanish(id: str) -> None:
+    @theorems.claim(id)
+    def findings(rows: Rows) -> Iterator[Finding]:
+        for name in VANISHING[id]:
+            found = rows.where(quantity=name)
+            yield from vanishing(name, sorted(found.values("width")), found.over("width", "value", "error"))
+
+
+for _id in VANISHING:
+    _vanish(_id)
+
+
+def _row(quantity, width, estimate, **more) -> Row:
     value, error = float(estimate.value), float(estimate.error)
     return {"quantity": quantity, "width": width, "value": value, "error": error} | more
 
 
-def _over_prior(rng_key, bnn: BNN, x, y, num_draws: int, width: int) -> Iterator[Row]:
+def _over_prior(rng_key, bnn, x, y, num_draws, width) -> Iterator[Row]:
     """Theorem 2.1 and Propositions 2.3 and 3.1: prior draws, weighted by e^{−U} for the posterior."""
     target = targets.rotated(targets.marginal(bnn, x, y))
     collect = {
@@ -171,27 +148,21 @@ def _over_prior(rng_key, bnn: BNN, x, y, num_draws: int, width: int) -> Iterator
     yield _row("KL in θ", width, estimates.Estimate(theta.value - limit, theta.error), limit=limit)
 
     weights = np.exp(u.min() - u)
-    for name, prob in QUANTILES.items():
-
-        def weighted(gradient, weights, prob=prob):
-            return np.quantile(gradient, prob, weights=weights, method="inverted_cdf")
-
-        yield _row(f"gradient, {name}", width, estimates.by_groups(weighted, draws["gradient"], weights))
+    for name, q in QUANTILES.items():
+        quantile = partial(lambda q, g, w: np.quantile(g, q, weights=w, method="inverted_cdf"), q)
+        yield _row(f"gradient, {name}", width, estimates.by_groups(quantile, draws["gradient"], weights))
 
 
-def _functions(rng_key, bnn: BNN, num_functions: int, width: int) -> Iterator[Row]:
+def _functions(rng_key, bnn, num_functions, width) -> Iterator[Row]:
     """Proposition 2.2: f(x) is normal given the inner weights, and a mixture of normals over the prior."""
-    x, y = (jnp.array([[-1.0], [0.2], [1.0]]), jnp.array([[-0.5], [0.4], [0.2]]))
+    x, y = jnp.array([[-1.0], [0.2], [1.0]]), jnp.array([[-0.5], [0.4], [0.2]])
     grid = jnp.linspace(-1.6, 1.6, 33)[:, None]
     gp = nngp.gaussian_process(nngp.nngp_kernel(bnn), x, y, bnn.noise_std)
     limit = (np.asarray(gp.mean(grid)[:, 0]), np.asarray(jnp.diag(gp.covariance(grid))))
 
     target = targets.marginal(bnn, x, y)
     mean, covariance = (target.predictive_mean(grid), target.predictive_covariance(grid))
-    collect: dict[str, Callable[[Any], Array]] = {
-        "mean": lambda u: mean(u)[:, 0],
-        "variance": lambda u: jnp.diag(covariance(u)),
-    }
+    collect = {"mean": lambda u: mean(u)[:, 0], "variance": lambda u: jnp.diag(covariance(u))}
     found = estimates.prior_draws(rng_key, target, collect, num_functions)
     m, v = (found[name].astype(np.float64) for name in ("mean", "variance"))
     yield _row("Kolmogorov", width, estimates.kolmogorov_distance(m, v, *limit, num_points=41))

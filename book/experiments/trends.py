@@ -9,8 +9,6 @@ from book.experiments.findings import Finding
 from widebnn import estimates
 from widebnn.tables import Measure, Results
 
-__all__ = ["degrees_of_freedom", "exponent", "vanishing"]
-
 
 def degrees_of_freedom(results: Results) -> float:
     """Of errors from the scatter of repeats; infinite for a single one, which gives no error."""
@@ -22,19 +20,6 @@ def exponent(over: Sequence[int], found: Sequence[Measure]) -> Measure:
 
     Where all measures have errors, these give the weights and the error of p. Otherwise the residuals give
     the error, or None where there are only two measures.
-
-    Parameters
-    ----------
-    over
-        Values of x.
-    found
-        Measures at these.
-
-    Raises
-    ------
-    ValueError
-        If there are not as many measures as entries of `over`, fewer than two, or fewer than three with
-        errors.
 
     Examples
     --------
@@ -61,29 +46,6 @@ def vanishing(what: str, over: Sequence[int], found: Sequence[Measure]) -> Itera
 
     The quantity must fall as a power of the width, with a first correction for finite width where there are
     enough widths to fit one, and to less than half from the narrowest to the widest.
-
-    Parameters
-    ----------
-    what
-        The quantity, in words.
-    over
-        Widths, the narrowest first.
-    found
-        Measures at these widths.
-
-    Raises
-    ------
-    ValueError
-        If there are not as many measures as entries of `over`, fewer than two, or fewer than three with
-        errors.
-
-    Examples
-    --------
-    >>> from book.experiments.trends import vanishing
-    >>> from widebnn.tables import Measure
-    >>> found = vanishing("distance", [1, 2, 4], [Measure(8, 0.1), Measure(4, 0.1), Measure(2, 0.1)])
-    >>> [finding.what for finding in found]
-    ['distance: exponent in the width', 'distance: widest ÷ narrowest']
     """
     _check(over, found)
     p = Measure(math.nan)

@@ -1,35 +1,30 @@
-"""Algorithms as printed: their laws, where they are known, and that of the right ones."""
+"""Algorithms as printed: what is said of their laws, where they are known, and of that of the right ones."""
+
+import pytest
 
 from book.experiments.algorithms import algorithms
+from widebnn.tables import Measure
 
 from .judging import judged
 
 
-def test_verdict_is_that_of_the_chains():
-    def rows(printed, right):
-        for algorithm, target, law in (
-            ("pCN", "network", 0.5),
-            ("pCNL", "network", None),
-            ("pCNL", "U = 0", 0.5),
-        ):
-            for acceptance, mean in (("printed", printed), ("right", right)):
-                named = {
-                    "algorithm": algorithm,
-                    "target": target,
-                    "acceptance": acceptance,
-                    "quantity": "square",
-                }
-                yield (
-                    named
-                    | {"chain": mean, "chain_error": 0.005, "posterior": 1.0, "posterior_error": 0.0}
-                    | {
-                        "law": law if acceptance == "printed" else None,
-                        "law_error": None if law is None else 0.0,
-                    }
-                )
-
-    for claim in algorithms.findings:
-        for printed, right, wanted in ((0.5, 1.0, "corrected"), (1.0, 1.0, "not reproduced")):
-            assert judged(algorithms, claim, rows(printed, right)) == wanted
-        assert judged(algorithms, claim, rows(0.5, 0.5)) == "reproduced in part"
-    assert len(algorithms.findings) == 2
+@pytest.mark.parametrize("claim", ["P-A1", "P-A2"])
+@pytest.mark.parametrize(
+    ("printed", "right", "word"),
+    [(0.5, 1.0, "corrected"), (1.0, 1.0, "not reproduced"), (0.5, 0.5, "reproduced in part")],
+)
+def test_verdict_is_that_of_the_chains(claim, printed, right, word):
+    none = {"law": None, "law_error": None}
+    rows = [
+        {"algorithm": algorithm, "target": target, "acceptance": acceptance, "quantity": "square"}
+        | Measure(mean, 0.005).columns("chain")
+        | Measure(1.0, 0.0).columns("posterior")
+        | (Measure(0.5, 0.0).columns("law") if acceptance == "printed" and has_law else none)
+        for algorithm, target, has_law in (
+            ("pCN", "network", True),
+            ("pCNL", "network", False),
+            ("pCNL", "U = 0", True),
+        )
+        for acceptance, mean in (("printed", printed), ("right", right))
+    ]
+    assert judged(algorithms, claim, rows) == word

@@ -12,6 +12,8 @@ import pytest
 import widebnn as wb
 from book.experiments.experiment import experiment
 from book.experiments.findings import Finding
+from book.experiments.images import SOURCES
+from book.experiments.registry import EXPERIMENTS
 from widebnn.tables import Rows, read
 
 RESULTS = Path(__file__).parents[2] / "book" / "results"
@@ -190,6 +192,15 @@ def test_data_are_looked_for_before_the_first_part(tmp_path, monkeypatch):
     with pytest.raises(NotADirectoryError, match=r"WIDEBNN_DATA must be a folder of data files.*absent"):
         observing("cifar10-8x8").run("smoke", tmp_path)
     assert not names(tmp_path)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_names_the_data_that_its_parts_observe(name):
+    one = EXPERIMENTS[name]
+    for settings in one.scales.values():
+        found = set(one.observes(settings))
+        assert found == {of for part in one.parts(settings) for of in one.observes(part)}
+        assert all(hasattr(wb.data, SOURCES.get(source, source)) and num > 0 for source, num in found)
 
 
 def test_a_folder_of_other_things_is_left_alone(calls, grid, tmp_path):
