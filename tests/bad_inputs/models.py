@@ -78,6 +78,7 @@ ROWS = [
         (lambda: bnn(features=Pair()).embedding({}, X), "features…one array (n, d_L)…tuple"),
         (lambda: bnn(features=nn.Dense(3)), TypeError, "features…Linen module Dense…from_linen(module, x)"),
     ),
+    *refused("models.Embedding", (3, {"w": X}, TypeError, "apply…function…3")),
     *refused(
         "models.from_nnx",
         (nn.Dense(3), TypeError, "features…nnx.Module…Linen module Dense…from_linen"),

@@ -35,6 +35,11 @@ class Embedding:
     num_rows
         The number of inputs to which its parameters belong, as in `widebnn.targets.whitened`; None for a
         network of any inputs.
+
+    Raises
+    ------
+    TypeError
+        If `apply` is not a function.
     """
 
     apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]]
@@ -42,6 +47,8 @@ class Embedding:
     num_rows: int | None = field(metadata=STATIC, default=None)
 
     def __post_init__(self):
+        if not callable(self.apply):
+            raise TypeError(f"apply must be a function of inner parameters and inputs; got {self.apply!r}")
         if not isinstance(self.apply, Partial):
             object.__setattr__(self, "apply", Partial(_apply_function, Static(self.apply)))
 
