@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 import widebnn as wb
 from benchmarks.depth import gradient_exponent, gradients_whitened_vs_weights
@@ -29,15 +30,10 @@ from benchmarks.effective_samples import (
     PAPERS,
     PCN,
     SAMPLERS,
-    Clock,
-    Efficiency,
-    Mixing,
     Posterior,
-    least_ess,
     median_times,
     mixing,
     paper_pcn,
-    size,
 )
 from benchmarks.machine import Machine, machine
 from benchmarks.peak_memory import peak_memory
@@ -52,7 +48,10 @@ from benchmarks.steps import (
 from benchmarks.timing import Comparison
 from benchmarks.vi_epoch import vi_epoch
 from benchmarks.waterfall import waterfall
+from book.experiments.clock import Clock
+from book.experiments.efficiency import least, timed
 from widebnn._check import one_of
+from widebnn.tables import Row
 from widebnn.versions import device
 
 OUTPUT = Path("_build/bench.json")
@@ -127,7 +126,7 @@ class Followed(NamedTuple):
     """All samplers of one network: how they mix, their draws, and how they are timed."""
 
     posterior: Posterior
-    found: dict[str, Mixing]
+    found: dict[str, Row]
     draws: dict[str, wb.Draws]
     clocks: dict[str, Clock]
 
@@ -144,10 +143,9 @@ def main(names: Sequence[str] = ()) -> None:
     for row in costs(data) if not names or COSTS in names else ():
         record.add("rows", row)
     for network, chains in followed.items():
-        times = median_times(chains.clocks)
-        rows = {name: Efficiency(chains.found[name], times[name]) for name in times}
+        rows = {name: timed(chains.found[name], ms) for name, ms in median_times(chains.clocks).items()}
         for row in rows.values():
-            record.add("efficiency", row.row())
+            record.add("efficiency", row)
         for row in comparisons(size(*network), rows, chains.draws):
             record.add("rows", row)
     for row in () if names else waterfall(followed[1_024, 1].posterior, followed[1_024, 1].found):
@@ -181,36 +179,38 @@ def follow(posterior: Posterior, names: Iterable[str]) -> Followed:
         print(chains.found[name], flush=True)
         if name in PCN:
             found, clock = paper_pcn(posterior, chains.found[name])
-            chains.found[found.sampler], chains.clocks[found.sampler] = found, clock
+            chains.found[found["sampler"]], chains.clocks[found["sampler"]] = found, clock
     return chains
 
 
-def comparisons(network: str, found: dict[str, Efficiency], draws: dict[str, wb.Draws]) -> list[Comparison]:
+def size(width: int, depth: int) -> str:
+    """A network's in the name of a row: 1024, and 1024x2 where there are two hidden layers."""
+    return f"{width}" if depth == 1 else f"{width}x{depth}"
+
+
+def comparisons(network: str, found: dict[str, Row], draws: dict[str, wb.Draws]) -> Iterator[Comparison]:
     """The best of ours against each of the others that were run."""
-    ours = max((found[name] for name in OURS if name in found), key=lambda row: row.ess_per_second)
-    rows = []
+
+    def best(names: Iterable[str]) -> Row:
+        return max((found[name] for name in names if name in found), key=lambda row: row["ess_per_second"])
+
     for id, names in PEERS.items():
-        if names := [name for name in names if name in found]:
-            peer = max((found[name] for name in names), key=lambda row: row.ess_per_second)
-            rows.append(_comparison(f"{id}_{network}", ours, peer, draws))
-    return rows
+        if not found.keys().isdisjoint(names):
+            yield _comparison(f"{id}_{network}", best(OURS), best(names), draws)
 
 
-def _comparison(id: str, ours: Efficiency, peer: Efficiency, draws: dict[str, wb.Draws]) -> Comparison:
+def _comparison(id: str, ours: Row, peer: Row, draws: dict[str, wb.Draws]) -> Comparison:
     """Where both were followed draw by draw, the same number of draws of each: the least of many effective
     sample sizes is the lower, the fewer draws it is estimated from."""
-    rates = [ours.ess_per_second, peer.ess_per_second]
-    names = [row.mixing.sampler for row in (ours, peer)]
-    if all(name in draws and draws[name].thin == 1 for name in names):
-        num_draws = min(draws[name]["potential"].shape[1] for name in names)
-        for i, row in enumerate((ours, peer)):
-            collected = draws[names[i]].collected
-            per_step = least_ess({name: x[:, :num_draws] for name, x in collected.items()})[0] / (
-                num_draws * len(collected["potential"])
-            )
-            rates[i] = 1e3 * per_step / row.ms_per_step
+    rates = [row["ess_per_second"] for row in (ours, peer)]
+    chains = [draws[row["sampler"]] for row in (ours, peer) if row["sampler"] in draws]
+    if len(chains) == 2 and all(one.thin == 1 for one in chains):
+        num_chains, num_draws = np.min([one["potential"].shape for one in chains], axis=0)
+        for i, (one, row) in enumerate(zip(chains, (ours, peer))):
+            ess, _ = least({name: x[:, :num_draws] for name, x in one.collected.items()})
+            rates[i] = float(1e3 * ess / (num_chains * num_draws * row["ms_per_step"]))
     ratio = rates[0] / rates[1]
-    error = ratio * math.hypot(*(row.mixing.error / row.mixing.ess_per_step for row in (ours, peer)))
+    error = ratio * math.hypot(*(row["error"] / row["ess_per_step"] for row in (ours, peer)))
     return Comparison(
         id=id,
         ours=rates[0],

@@ -6,12 +6,10 @@ import jax
 import numpy as np
 
 import widebnn as wb
-from benchmarks.steps import marginal_target, repeated
+from benchmarks.steps import posterior, repeated
 from benchmarks.timing import Comparison, compare
 from book.experiments.clock import in_turn
 from widebnn.versions import device
-
-__all__ = ["gradient_exponent", "gradients_whitened_vs_weights"]
 
 SIZES = ((1_024, 2), (2_048, 3), (4_096, 2), (4_096, 3))
 """Widths and depths."""
@@ -22,7 +20,7 @@ WIDTHS = (2_048, 4_096, 8_192, 16_384)
 def gradients_whitened_vs_weights(data: wb.data.Dataset) -> Iterator[Comparison]:
     """A row for each size: gradients with their values, the inputs being rotated in both."""
     for width, depth in SIZES:
-        marginal = marginal_target(data, width, depth)
+        marginal = posterior(data, width, depth).marginal
         num_calls = max(2, 4_000_000 // (width**2 * depth))
         gradients = [
             _gradient(target, num_calls)
@@ -41,7 +39,7 @@ def gradient_exponent(data: wb.data.Dataset, depth: int = 3) -> Comparison:
         `ours` is the time at the largest width, `peer` the one at the smallest.
     """
     gradients = {
-        width: _gradient(wb.targets.whitened(marginal_target(data, width, depth)), 20_000 // width)
+        width: _gradient(wb.targets.whitened(posterior(data, width, depth).marginal), 20_000 // width)
         for width in WIDTHS
     }
     times = in_turn(gradients, rounds=7)

@@ -14,7 +14,6 @@ are followed there; what is timed is their own step.
 """
 
 import copy
-import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,35 +24,17 @@ import numpy as np
 import widebnn as wb
 from benchmarks.paper_lmc import lmc_steps
 from benchmarks.paper_pcn import pcn_steps
-from benchmarks.steps import informed_target, marginal_target, network, python_steps, repeated
-from benchmarks.tuning import Candidate, Choice, tune
+from benchmarks.steps import posterior as posterior_of
+from benchmarks.steps import python_steps
 from book.experiments.blackjax_samplers import BLACKJAX as ADAPTATIONS
 from book.experiments.blackjax_samplers import Adaptation, windows
-from book.experiments.chain_summaries import jackknife
-from book.experiments.clock import in_turn, on_one_thread, steps
-from book.experiments.efficiency import least as least_ess
-from book.experiments.rivals import CONTENDERS, watched
+from book.experiments.clock import Clock, on_one_thread, step_times, steps
+from book.experiments.efficiency import counted, least
+from book.experiments.own_samplers import METHODS
+from book.experiments.posterior import size, watched
 from widebnn.samplers import Tuned, tuned
-from widebnn.targets._rotated import Rotated
+from widebnn.tables import Row
 from widebnn.targets._whitened import Whitened
-
-__all__ = [
-    "BLACKJAX",
-    "ON_WEIGHTS",
-    "OURS",
-    "PAPERS",
-    "PCN",
-    "SAMPLERS",
-    "Clock",
-    "Efficiency",
-    "Mixing",
-    "Posterior",
-    "least_ess",
-    "median_times",
-    "mixing",
-    "paper_pcn",
-    "size",
-]
 
 NUM_CHAINS = 4
 MAX_DRAWS = 500
@@ -63,46 +44,11 @@ ENOUGH = 200.0
 correlations looks better than it is."""
 MAX_SECONDS = 500.0
 """Of a run, at which it ends all the same."""
-TUNING_SECONDS = 10.0
-NUM_SWEEPS = 50
+TUNING_STEPS = 500
+BURN_IN = {"unit-wise": 50, "function-space HMC, one radian": 200}
 ADAPTATION_STEPS = 150
-ROUNDS = 5
-
-Clock = Callable[[int], Callable[[], float]]
-"""From a number of steps to a function that makes them and returns the milliseconds of one."""
-
-
-class Mixing(NamedTuple):
-    """How a sampler mixes. `error` is of `ess_per_step`, a standard error over chains (jackknife)."""
-
-    sampler: str
-    width: int
-    depth: int
-    setting: str
-    step_size: float | None
-    acceptance: float
-    num_steps: int
-    ess: float
-    ess_per_step: float
-    error: float
-    worst: str
-
-
-class Efficiency(NamedTuple):
-    """What a sampler achieves."""
-
-    mixing: Mixing
-    ms_per_step: float
-
-    @property
-    def ess_per_second(self) -> float:
-        """Effective samples per second."""
-        return 1e3 * self.mixing.ess_per_step / self.ms_per_step
-
-    def row(self) -> dict[str, Any]:
-        """All of it, by name."""
-        times = {"ms_per_step": self.ms_per_step, "ess_per_second": self.ess_per_second}
-        return self.mixing._asdict() | times
+ROUNDS, TIMED_SECONDS = 5, 0.5
+"""Of timings, and of each."""
 
 
 class Method(NamedTuple):
@@ -114,11 +60,6 @@ class Method(NamedTuple):
     clock: Clock
 
 
-def size(width: int, depth: int) -> str:
-    """A network's in the name of a row: 1024, and 1024x2 where there are two hidden layers."""
-    return f"{width}" if depth == 1 else f"{width}x{depth}"
-
-
 class Posterior:
     """The posterior of one network, chains in it, and the functions whose effective samples count.
 
@@ -127,29 +68,20 @@ class Posterior:
 
     def __init__(self, data: wb.data.Dataset, width: int, depth: int = 1, num_projections: int = 100):
         self.data, self.width, self.depth = data, width, depth
-        self.bnn = network(data, width, depth)
         keys = jax.random.split(jax.random.key(width), 3)
         self.rng_key = keys[2]
+        whole = posterior_of(data, width, depth)
+        self.bnn = whole.bnn
         if depth == 1:
-            self.target = target = informed_target(data, width)
-            seen = data.x_test @ target.basis @ target.basis.T  # what a chain alone determines
-            self.collect = {
-                "potential": target.potential,
-                "weights": wb.random_projections(keys[0], target.template, num_projections),
-                "predictions": target.predictive_mean(np.asarray(seen, data.x_test.dtype)),
-            }
-            tuning = {"weights": wb.random_projections(jax.random.key(0), target.template, 10)}
-            self.tuned_by = {"potential": target.potential} | tuning
-            sampler, burn_in = wb.samplers.unitwise(target), NUM_SWEEPS
+            name, self.target = "unit-wise", whole.rotated
+            projections = wb.random_projections(keys[0], self.target.template, num_projections)
+            self.collect = whole.collect(self.target, projections)
         else:
-            self.target = wb.targets.whitened(marginal_target(data, width, depth))
-            self.collect = self.tuned_by = watched(self.target)
-            adapted = RADIAN.adaptation.adapt(self.target, self.target.draw_prior(keys[1]), keys[0])
-            sampler, burn_in = adapted.sampler, RADIAN.burn_in
-        burnt_in = partial(wb.sample, keys[1], sampler, self.target, num_samples=1, burn_in=burn_in)
-        self.positions = burnt_in(num_chains=NUM_CHAINS, progress=False).position
-        with on_one_thread():
-            self.ms_potential = repeated(self.target.potential, self.first(None), 50)()
+            name, self.target = "function-space HMC, one radian", wb.targets.whitened(whole.marginal)
+            self.collect = watched(self.target)
+        burnt_in = partial(wb.sample, keys[1], METHODS[name].make(self.target), self.target, num_samples=1)
+        draws = burnt_in(burn_in=BURN_IN[name], num_chains=NUM_CHAINS, progress=False)
+        self.positions = draws.position
 
     def on_weights(self) -> "Posterior":
         """The same chains and functions of the same networks, where chains move on weights."""
@@ -158,218 +90,109 @@ class Posterior:
         other = copy.copy(self)
         other.target = self.target.weights
         other.positions = jax.jit(jax.vmap(self.target.restored))(self.positions, keys)
-        other.collect = other.tuned_by = watched(other.target)
+        other.collect = watched(other.target)
         return other
 
-    def first(self, num: int | None) -> Any:
-        """Positions of `num` chains, or, with None, of one without its axis."""
-        return jax.tree.map(lambda leaf: leaf[0] if num is None else leaf[:num], self.positions)
+    def sample(self, sampler: Any, num_chains: int = NUM_CHAINS, **options: Any) -> wb.Draws:
+        """Chains that begin in the posterior."""
+        initial = jax.tree.map(lambda leaf: leaf[:num_chains], self.positions)
+        options |= {"num_chains": num_chains, "initial": initial, "progress": False}
+        return wb.sample(self.rng_key, sampler, self.target, **options)
 
-    @property
-    def num_flat(self) -> int:
-        """Entries of φ that the rotated marginal target leaves out."""
-        trees = self.bnn.template(self.data.x_train), self.target.template
-        whole, informed = (sum(leaf.size for leaf in jax.tree.leaves(tree)) for tree in trees)
-        return whole - informed
-
-    def clock(self, sampler) -> Clock:
+    def clock(self, sampler: Any) -> Clock:
         """Of steps through the driver, from a position in the posterior."""
-        return partial(steps, sampler, self.target, initial=self.first(1))
+        return steps(sampler, self.target, jax.tree.map(lambda leaf: leaf[:1], self.positions))
 
-    def tune(self, candidates: Mapping[str, Candidate]) -> Choice:
-        """`widebnn.tuning.tune`, by the potential and by ten projections, or ten entries of ΨΨᵀ."""
-        budget = 1e3 * TUNING_SECONDS / self.ms_potential / len(candidates)
-        cost = max(float(candidate.cost) for candidate in candidates.values())
-        return tune(
-            self.rng_key,
-            candidates,
-            self.target,
-            budget=max(budget, 100 * cost),
-            num_chains=1,
-            collect=self.tuned_by,
-            initial=self.first(1),
-        )
+    def method(self, sampler: Any, setting: str = "", step_size: float | None = None) -> Method:
+        """Tuned on one chain, where it is to be, and timed through the driver."""
+        if isinstance(sampler, Tuned):
+            step_size = self.sample(sampler, 1, num_samples=1, burn_in=TUNING_STEPS).step_size
+            sampler = sampler.make(step_size)
+        return Method(sampler, setting, step_size, self.clock(sampler))
 
 
-def mixing(posterior: Posterior, name: str) -> tuple[Mixing, wb.Draws, Clock]:
+def mixing(posterior: Posterior, name: str) -> tuple[Row, wb.Draws, Clock]:
     """Set a sampler, run it until it has made enough effective samples, and count them."""
     if name in ON_WEIGHTS:
         posterior = posterior.on_weights()
     sampler, setting, step_size, clock = SAMPLERS[name](posterior)
     draws = long_run(posterior, sampler)
-    least, worst = least_ess(draws.collected)
-    num_steps = draws.thin * draws["potential"].shape[1]
-
-    def per_draw(collected: Mapping[str, np.ndarray]) -> float:
-        return least_ess(collected)[0] / (len(collected["potential"]) * num_steps)
-
-    found = Mixing(
-        sampler=name,
-        width=posterior.width,
-        depth=posterior.depth,
-        setting=setting,
-        step_size=step_size,
-        acceptance=draws.acceptance_rate,
-        num_steps=num_steps,
-        ess=least,
-        ess_per_step=least / (num_steps * NUM_CHAINS),
-        error=jackknife(per_draw, dict(draws.collected)).error,
-        worst=worst,
-    )
-    return found, draws, clock
+    row = {"sampler": name, "width": posterior.width, "depth": posterior.depth, "setting": setting}
+    row |= {"step_size": step_size, "acceptance": draws.acceptance_rate} | counted(draws)
+    row["error"] = row.pop("ess_per_step_error")
+    return row, draws, clock
 
 
-def paper_pcn(posterior: Posterior, ours: Mixing) -> tuple[Mixing, Clock]:
+def paper_pcn(posterior: Posterior, ours: Row) -> tuple[Row, Clock]:
     """The papers' pCN, from what `mixing` found of ours: in law the same chain, at their cost."""
-    assert ours.sampler in PCN and ours.step_size is not None
-    data = posterior.data
-    steps = pcn_steps(posterior.bnn, data.x_train, data.y_train, ours.step_size)
-    return ours._replace(sampler=f"paper {ours.sampler}"), partial(python_steps, steps)
+    x, y = posterior.data.x_train, posterior.data.y_train
+    papers = pcn_steps(posterior.bnn, x, y, ours["step_size"])
+    return ours | {"sampler": f"paper {ours['sampler']}"}, python_steps(papers)
 
 
 def median_times(clocks: Mapping[str, Clock]) -> dict[str, float]:
-    """Milliseconds of a step of each, the median of `ROUNDS` timings of half a second, made in turn."""
-    with on_one_thread():
-        timed = {name: clock(max(5, int(500 / clock(3)()))) for name, clock in clocks.items()}
-    return {name: float(np.median(times)) for name, times in in_turn(timed, ROUNDS).items()}
+    """Milliseconds of a step of each, the median of timings that are made in turn."""
+    rounds = step_times([*clocks.values()], TIMED_SECONDS, ROUNDS)
+    return dict(zip(clocks, np.median(rounds, axis=0).tolist(), strict=True))
 
 
-def long_run(posterior: Posterior, sampler) -> wb.Draws:
+def long_run(posterior: Posterior, sampler: Any) -> wb.Draws:
     """Runs from the posterior, each as long as the one before says, until one is long enough."""
     num_steps = 12
     while True:
         thin = -(-num_steps // MAX_DRAWS)
-        draws = wb.sample(
-            posterior.rng_key,
-            sampler,
-            posterior.target,
-            num_samples=num_steps // thin,
-            thin=thin,
-            num_chains=NUM_CHAINS,
-            initial=posterior.positions,
-            collect=posterior.collect,
-            progress=False,
-        )
-        wanted = 1.2 * ENOUGH / max(least_ess(draws.collected)[0], 1.0)
+        num_samples = num_steps // thin
+        draws = posterior.sample(sampler, num_samples=num_samples, thin=thin, collect=posterior.collect)
+        wanted = 1.2 * ENOUGH / max(least(draws.collected)[0], 1.0)
         longer = min(wanted, MAX_SECONDS / draws.seconds, 10)
         if wanted < 1.2 or longer < 1.5:
             return draws
         num_steps = int(num_steps * longer)
 
 
-def _ours(make: Callable[[Rotated], Mapping[str, Candidate]]) -> Callable[[Posterior], Method]:
-    """A sampler that is tuned, run and timed on the rotated marginal target."""
-
-    def method(posterior: Posterior) -> Method:
-        found = posterior.tune(make(posterior.target))
-        return Method(found.sampler, found.name, found.step_size, posterior.clock(found.sampler))
-
-    return method
+def _ours(make: Callable[[Any], Any]) -> Callable[[Posterior], Method]:
+    return lambda posterior: posterior.method(make(posterior.target))
 
 
-def _pcn(acceptance: float, target: Rotated):
-    """Which acceptance is best takes runs too long for `tune`: each is a sampler of its own."""
-    return {"": Candidate(tuned(partial(wb.samplers.pcn, target.potential), acceptance), 1)}
-
-
-def _pcnl(target: Rotated):
-    make = partial(wb.samplers.pcnl, target.potential)
-    return {f"acceptance {a}": Candidate(tuned(make, a), 3) for a in (0.4, 0.6, 0.8)}
-
-
-def _langevin(target: Rotated):
-    make = partial(wb.samplers.langevin, target.potential)
-    return {f"damping {g}": Candidate(tuned(partial(make, damping=g), 0.9), 3) for g in (0.01, 0.1, 1.0)}
-
-
-def _hmc(target: Rotated):
-    make = partial(wb.samplers.hmc, target.potential)
-    return {
-        f"{k} leapfrog steps": Candidate(tuned(partial(make, num_steps=k), 0.8), 3 * k) for k in (8, 16, 32)
-    }
-
-
-def _function_space_hmc(target: Rotated):
-    """No trajectory is longer than a quarter turn: from half a turn, at −φ, the next one leads back."""
-    make = partial(wb.samplers.function_space_hmc, target.potential)
-    return {
-        f"{k} kicks": Candidate(tuned(partial(make, num_steps=k), 0.8, 0.05, math.pi / 2 / k), 3 * k)
-        for k in (2, 4, 8, 16)
-    }
-
-
-def _untuned(make: Callable[[Rotated], wb.samplers.Sampler]) -> Callable[[Posterior], Method]:
-    def method(posterior: Posterior) -> Method:
-        sampler = make(posterior.target)
-        return Method(sampler, "", None, posterior.clock(sampler))
-
-    return method
+def _pcn(target: wb.targets.NetworkTarget, acceptance: float) -> Tuned:
+    return tuned(partial(wb.samplers.pcn, target.potential), acceptance)
 
 
 def _paper_lmc(posterior: Posterior) -> Method:
-    """The step size is lowered after tuning until the mean acceptance probability stays above 98 %."""
-    make = partial(
-        wb.samplers.langevin, posterior.target.potential, metropolis=False, num_flat=posterior.num_flat
-    )
-    found = posterior.tune(
-        {f"damping {g}": Candidate(tuned(partial(make, damping=g), 0.98), 3) for g in (0.001, 0.01, 0.1)}
-    )
-    damping, step_size = float(found.name.split()[1]), found.step_size
-    while _acceptance(posterior, make(step_size=step_size, damping=damping)) <= 0.98:
+    """The step size is lowered after tuning until the mean acceptance probability stays above 98 %.
+
+    Of dampings of 0.001, 0.01 and 0.1 the least made the most effective samples at width 1,024.
+    """
+    x, y, target = posterior.data.x_train, posterior.data.y_train, posterior.target
+    num_flat = sum(leaf.size for leaf in jax.tree.leaves(posterior.bnn.template(x))) - size(target)
+    langevin = partial(wb.samplers.langevin, target.potential, damping=0.001)
+    make = partial(langevin, metropolis=False, num_flat=num_flat)
+    step_size = posterior.method(tuned(make, 0.98)).step_size
+    run = partial(posterior.sample, num_samples=1, thin=500, burn_in=500)
+    while run(make(step_size)).acceptance_rate <= 0.98:
         step_size *= 0.95
-    data = posterior.data
-    steps = lmc_steps(posterior.bnn, data.x_train, data.y_train, step_size, damping)
-    sampler = make(step_size=step_size, damping=damping)
-    return Method(sampler, found.name, step_size, partial(python_steps, steps))
+    papers = lmc_steps(posterior.bnn, x, y, step_size, damping=0.001)
+    return Method(make(step_size), "damping 0.001", step_size, python_steps(papers))
 
 
-def _acceptance(posterior: Posterior, sampler: wb.samplers.Sampler) -> float:
-    draws = wb.sample(
-        posterior.rng_key,
-        sampler,
-        posterior.target,
-        num_samples=1,
-        thin=500,
-        burn_in=500,
-        num_chains=NUM_CHAINS,
-        initial=posterior.positions,
-        progress=False,
-    )
-    return draws.acceptance_rate
-
-
-def _adapted(adaptation: Adaptation, num_gradients: int = 1) -> Callable[[Posterior], Method]:
-    """After its own adaptation; where that is left to a burn-in, tuned, at so many gradients per step."""
+def _adapted(adaptation: Adaptation) -> Callable[[Posterior], Method]:
+    """After its own adaptation; tuned where that is left to a burn-in."""
 
     def method(posterior: Posterior) -> Method:
+        first = jax.tree.map(lambda leaf: leaf[0], posterior.positions)
         with on_one_thread():
-            adapted = adaptation.adapt(posterior.target, posterior.first(None), posterior.rng_key)
-        sampler, step_size = adapted.sampler, adapted.step_size
-        if isinstance(sampler, Tuned):
-            found = posterior.tune({"": Candidate(sampler, 3 * num_gradients)})
-            sampler, step_size = found.sampler, found.step_size
-        return Method(sampler, adapted.setting, step_size, posterior.clock(sampler))
+            adapted = adaptation.adapt(posterior.target, first, posterior.rng_key)
+        return posterior.method(adapted.sampler, adapted.setting, adapted.step_size)
 
     return method
 
 
-def _windows(name: str, **fixed) -> Callable[[Posterior], Method]:
+def _windows(name: str, **fixed: Any) -> Callable[[Posterior], Method]:
     return _adapted(Adaptation(windows(name, "window_adaptation", ADAPTATION_STEPS, **fixed), 0))
 
 
-RADIAN = CONTENDERS["function-space HMC"]
-"""As many kicks as make one radian; several layers are too slow to choose among numbers of them."""
-PCN = {f"pCN, acceptance {a}": _ours(partial(_pcn, a)) for a in (0.2, 0.4, 0.6)}
-OURS = {
-    **PCN,
-    "pCNL": _ours(_pcnl),
-    "Langevin": _ours(_langevin),
-    "HMC": _ours(_hmc),
-    "elliptical slice": _untuned(lambda target: wb.samplers.elliptical_slice(target.potential)),
-    "function-space HMC": _ours(_function_space_hmc),
-    "unit-wise": _untuned(wb.samplers.unitwise),
-    "function-space HMC, one radian": _adapted(RADIAN.adaptation, num_gradients=8),
-}
+PCN = {f"pCN, acceptance {a}": _ours(partial(_pcn, acceptance=a)) for a in (0.2, 0.4, 0.6)}
+OURS = PCN | {name: _ours(method.make) for name, method in METHODS.items() if name != "pCN"}
 ON_WEIGHTS = {"function-space HMC on weights": OURS["function-space HMC, one radian"]}
 """Of several layers, in place of whitened ones."""
 PAPERS = {"paper LMC": _paper_lmc}

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
-from flax import nnx
 
 import widebnn as wb
+from book.experiments.own_samplers import METHODS as OURS
+from book.experiments.posterior import dense, watched
 from widebnn.versions import device
 
 ROWS = Path("_build/first_draws.jsonl")
@@ -48,20 +48,15 @@ class Method(NamedTuple):
     thin: int = 1
 
 
-def leapfrog(target: wb.targets.NetworkTarget):
-    """Function-space HMC by about one radian, tuned to an acceptance of 0.8."""
-    hmc = partial(wb.samplers.function_space_hmc, target.potential, jitter=0.2)
-    return wb.samplers.tuned(hmc, 0.8, 0.1, jnp.pi / 2)
-
-
 def walk(target: wb.targets.NetworkTarget):
     """pCN, tuned to an acceptance of 0.3."""
     return wb.samplers.tuned(partial(wb.samplers.pcn, target.potential), 0.3)
 
 
+HMC = OURS["function-space HMC, one radian"].make
 METHODS = {
-    "HMC, whitened": Method(wb.targets.whitened, leapfrog, burn_in=200),
-    "HMC, rotated": Method(wb.targets.rotated, leapfrog, burn_in=200),
+    "HMC, whitened": Method(wb.targets.whitened, HMC, burn_in=200),
+    "HMC, rotated": Method(wb.targets.rotated, HMC, burn_in=200),
     "pCN, whitened": Method(wb.targets.whitened, walk, burn_in=2_000, thin=20),
     "unit-wise, whitened": Method(wb.targets.whitened, wb.samplers.unitwise, burn_in=20),
 }
@@ -70,20 +65,11 @@ METHODS = {
 def measure(case: Case) -> dict:
     """What a case takes."""
     data = wb.data.cifar10(num_train=case.num_data, num_test=10)
-    features = wb.models.FCN(data.x_train.shape[1], case.width, case.depth, rngs=nnx.Rngs(0))
-    bnn = wb.BNN(features, data.y_train.shape[1], noise_std=0.1)
-    marginal = wb.targets.marginal(bnn, data.x_train, data.y_train)
+    marginal = dense(data, case.width, case.depth, noise_std=0.1).marginal
     jax.block_until_ready(marginal.x)
     start = time.process_time()
     method = METHODS[case.method]
     target = method.reduce(marginal)
-    upper = jnp.triu_indices(4)
-
-    def kernel(position):
-        """Ten entries of ΨΨᵀ."""
-        psi = target.embedding(position)[:4]
-        return (psi @ psi.T)[upper]
-
     try:
         draws = wb.sample(
             jax.random.key(0),
@@ -93,7 +79,7 @@ def measure(case: Case) -> dict:
             burn_in=method.burn_in,
             thin=method.thin,
             num_chains=NUM_CHAINS,
-            collect={"potential": target.potential, "kernel": kernel},
+            collect=watched(target),
             until=ENOUGH,
             progress=False,
         )

@@ -19,30 +19,17 @@ from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
 from benchmarks.numpyro_hmc import D_IN, NUM_DRAWS, NUM_NEW, NUM_STEPS, NUM_TRAIN, STEP_SIZE, WIDTH, peak_mib
-from benchmarks.timing import Comparison, compare
-
-__all__ = ["has_numpyro", "peak_memory", "peak_memory_vs_numpyro"]
+from benchmarks.timing import Comparison, can_run, compare
 
 PEER = Path(__file__).with_name("numpyro_hmc.py")
 NUMPYRO_PYTHON = os.environ.get("NUMPYRO_PYTHON", sys.executable)
 """The interpreter that has NumPyro: this one with the extra `bench`, or that of another environment."""
 
 
-def has_numpyro() -> bool:
-    """Whether the peer can run."""
-    return subprocess.run([NUMPYRO_PYTHON, "-c", "import numpyro"], capture_output=True).returncode == 0
-
-
 def peak_memory() -> Iterator[Comparison]:
     """The row; none, and why, where there is no NumPyro."""
-    if not has_numpyro():
-        print(
-            f"skipped peak_memory_vs_numpyro: {NUMPYRO_PYTHON} has no NumPyro; install the extra `bench`, "
-            "or name an interpreter that has it in NUMPYRO_PYTHON",
-            flush=True,
-        )
-        return
-    yield peak_memory_vs_numpyro(WIDTH)
+    if can_run("peak_memory_vs_numpyro", NUMPYRO_PYTHON, "numpyro", "NumPyro"):
+        yield peak_memory_vs_numpyro(WIDTH)
 
 
 def peak_memory_vs_numpyro(width: int, num_draws: int = NUM_DRAWS, rounds: int = 3) -> Comparison:

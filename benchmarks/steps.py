@@ -8,78 +8,57 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from flax import nnx
 from threadpoolctl import threadpool_limits
 
 import widebnn as wb
 from benchmarks.paper_pcn import pcn_steps
 from benchmarks.timing import Comparison, compare
-from book.experiments.clock import steps
-from widebnn.targets._rotated import Rotated
-
-__all__ = [
-    "gradient_vs_potential",
-    "pcn_step_vs_paper",
-    "pcn_step_vs_parts",
-    "repriorised_overhead",
-    "sweep_vs_potential",
-]
+from book.experiments.clock import Clock, steps
+from book.experiments.posterior import Posterior, dense
 
 STEP_SIZE = 0.1
 
 
-def network(data: wb.data.Dataset, width: int, depth: int = 1) -> wb.BNN:
-    """The papers' network, GELU, σ = 0.1; with one hidden layer unless told otherwise."""
-    features = wb.models.FCN(data.x_train.shape[1], width, depth, rngs=nnx.Rngs(0))
-    return wb.BNN(features, data.y_train.shape[1], noise_std=0.1)
+def posterior(data: wb.data.Dataset, width: int, depth: int = 1) -> Posterior:
+    """Of the papers' network, GELU, σ = 0.1; with one hidden layer unless told otherwise."""
+    return dense(data, width, depth, noise_std=0.1)
 
 
-def marginal_target(data: wb.data.Dataset, width: int, depth: int = 1):
-    """The readout integrated out, in data space."""
-    return wb.targets.marginal(network(data, width, depth), data.x_train, data.y_train, space="data")
-
-
-def informed_target(data: wb.data.Dataset, width: int) -> Rotated:
-    """Marginal, rotated, in data space: the target of our own samplers."""
-    return wb.targets.rotated(marginal_target(data, width))
-
-
-def python_steps(run: Callable[[int], float], num_steps: int) -> Callable[[], float]:
-    """The same for a sampler that is called from Python step by step.
+def python_steps(run: Callable[[int], float]) -> Clock:
+    """Of a sampler that is called from Python step by step.
 
     It has LAPACK with one thread and with one a core, and is given the faster.
     """
     run(2)  # compiles
 
-    def timed(num_threads: int | None) -> float:
+    def timed(num_steps: int, num_threads: int | None) -> float:
         with threadpool_limits(num_threads, user_api="blas"):
             start = time.perf_counter()
             run(num_steps)
             return 1e3 * (time.perf_counter() - start) / num_steps
 
-    return lambda: min(timed(1), timed(os.cpu_count()))
+    return lambda num_steps: lambda: min(timed(num_steps, 1), timed(num_steps, os.cpu_count()))
 
 
 def pcn_step_vs_paper(data: wb.data.Dataset, width: int) -> Comparison:
     """Our pCN step (rotated, marginal, data space) against the papers' algorithm."""
-    target = informed_target(data, width)
-    sampler = wb.samplers.pcn(target.potential, STEP_SIZE)
-    papers = pcn_steps(network(data, width), data.x_train, data.y_train, STEP_SIZE)
+    ours = posterior(data, width)
+    sampler = wb.samplers.pcn(ours.rotated.potential, STEP_SIZE)
+    papers = pcn_steps(ours.bnn, data.x_train, data.y_train, STEP_SIZE)
     return compare(
         f"pcn_step_vs_paper_{width}",
-        steps(sampler, target, num_steps=max(200, 1_000_000 // width)),
-        python_steps(papers, max(5, 10_000 // width)),
+        steps(sampler, ours.rotated)(max(200, 1_000_000 // width)),
+        python_steps(papers)(max(5, 10_000 // width)),
     )
 
 
 def repriorised_overhead(data: wb.data.Dataset, width: int) -> Comparison:
     """A Langevin step in φ (all of it, not rotated) against one in θ: what the map itself costs."""
-    bnn = network(data, width)
-    both = []
+    bnn, both = posterior(data, width).bnn, []
     for make in (wb.targets.repriorised, wb.targets.standard):
         target = make(bnn, data.x_train, data.y_train)
         sampler = wb.samplers.langevin(target.potential, step_size=1e-3, damping=0.1)
-        both.append(steps(sampler, target, num_steps=max(10, 20_000 // width)))
+        both.append(steps(sampler, target)(max(10, 20_000 // width)))
     return compare(f"repriorised_overhead_{width}", *both)
 
 
@@ -111,7 +90,7 @@ def pcn_step_vs_parts(data: wb.data.Dataset, width: int) -> Comparison:
     Two products of matrices (XW¹ and ΨΨᵀ), the activation, a Cholesky factor of n × n, and as many normal
     variates as there are weights.
     """
-    target = informed_target(data, width)
+    target = posterior(data, width).rotated
     inner = target.draw_prior(jax.random.key(0))
     kernel = inner["layers"][0]["kernel"]
     psi, n = target.embedding(inner), len(target.x)
@@ -130,14 +109,14 @@ def pcn_step_vs_parts(data: wb.data.Dataset, width: int) -> Comparison:
     sampler = wb.samplers.pcn(target.potential, STEP_SIZE)
     return compare(
         f"pcn_step_vs_parts_{width}",
-        steps(sampler, target, num_steps=1_000),
+        steps(sampler, target)(1_000),
         lambda: sum(part() for part in parts),
     )
 
 
 def gradient_vs_potential(data: wb.data.Dataset, width: int) -> Comparison:
     """A gradient (with its value) against a potential."""
-    target = informed_target(data, width)
+    target = posterior(data, width).rotated
     inner = target.draw_prior(jax.random.key(0))
     return compare(
         f"gradient_vs_potential_{width}",
@@ -148,9 +127,9 @@ def gradient_vs_potential(data: wb.data.Dataset, width: int) -> Comparison:
 
 def sweep_vs_potential(data: wb.data.Dataset, width: int) -> Comparison:
     """A sweep of the unit-wise sampler against a potential."""
-    target = informed_target(data, width)
+    target = posterior(data, width).rotated
     return compare(
         f"sweep_vs_potential_{width}",
-        steps(wb.samplers.unitwise(target), target, num_steps=30),
+        steps(wb.samplers.unitwise(target), target)(30),
         repeated(target.potential, target.draw_prior(jax.random.key(0)), 20),
     )

@@ -1,5 +1,6 @@
 """How two things are timed against each other."""
 
+import subprocess
 from collections.abc import Callable
 from typing import TypedDict
 
@@ -7,8 +8,6 @@ import numpy as np
 
 from book.experiments.clock import in_turn
 from widebnn.versions import device
-
-__all__ = ["Comparison", "compare"]
 
 
 class Comparison(TypedDict):
@@ -52,3 +51,16 @@ def compare(id: str, ours: Callable[[], float], peer: Callable[[], float], round
         unit="ms/step",
         device=device(),
     )
+
+
+def has(python: str, module: str) -> bool:
+    """Whether an interpreter can import the library of a peer."""
+    return subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode == 0
+
+
+def can_run(id: str, python: str, module: str, library: str) -> bool:
+    """Whether the interpreter, which an environment variable may name, has a peer's library; says if not."""
+    if not (found := has(python, module)):
+        hint = f"install the extra `bench`, or name an interpreter that has it in {module.upper()}_PYTHON"
+        print(f"skipped {id}: {python} has no {library}; {hint}", flush=True)
+    return found

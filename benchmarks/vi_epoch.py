@@ -14,19 +14,12 @@ import optax
 from flax import nnx
 
 import widebnn as wb
-from benchmarks.timing import Comparison, compare
-
-__all__ = ["has_torch", "our_epochs", "torch_epochs", "vi_epoch", "vi_epoch_vs_torch"]
+from benchmarks.timing import Comparison, can_run, compare
 
 BATCH_SIZE, LEARNING_RATE, PRIOR_VARIANCE = 128, 1e-2, 0.04
 PEER = Path(__file__).with_name("torch_bayes_by_backprop.py")
 TORCH_PYTHON = os.environ.get("TORCH_PYTHON", sys.executable)
 """The interpreter that has PyTorch: this one with the extra `bench`, or that of another environment."""
-
-
-def has_torch() -> bool:
-    """Whether the peer can run."""
-    return subprocess.run([TORCH_PYTHON, "-c", "import torch"], capture_output=True).returncode == 0
 
 
 @contextmanager
@@ -102,12 +95,7 @@ def vi_epoch_vs_torch(data: wb.data.Dataset, width: int = 400, local: bool = Fal
 
 def vi_epoch() -> Iterator[Comparison]:
     """The row on MNIST without and with local reparametrisation; none, and why, where there is no PyTorch."""
-    if not has_torch():
-        print(
-            f"skipped vi_epoch_vs_torch: {TORCH_PYTHON} has no PyTorch; install the extra `bench`, "
-            "or name an interpreter that has it in TORCH_PYTHON",
-            flush=True,
-        )
+    if not can_run("vi_epoch_vs_torch", TORCH_PYTHON, "torch", "PyTorch"):
         return
     data = wb.data.mnist(num_train=60_000, num_test=1)
     for local in (False, True):

@@ -1,6 +1,5 @@
 """The peers that we are timed against sample the same posterior, and what is shipped is whole."""
 
-import functools
 import json
 import math
 from pathlib import Path
@@ -13,17 +12,17 @@ from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
 from benchmarks import effective_samples, machine, regressor_fit
-from benchmarks.__main__ import COSTS, EFFICIENCY, PEERS, STEPS, chosen
+from benchmarks.__main__ import COSTS, EFFICIENCY, PEERS, STEPS, chosen, comparisons, follow, size
 from benchmarks.depth import SIZES
-from benchmarks.effective_samples import PCN, Posterior, size
+from benchmarks.effective_samples import PCN, Posterior, median_times
 from benchmarks.numpyro_hmc import peak_mib
 from benchmarks.paper_lmc import lmc_steps
 from benchmarks.paper_pcn import log_density, pcn_steps
 from benchmarks.peak_memory import peak_memory
-from benchmarks.steps import network
-from benchmarks.timing import compare
-from benchmarks.tuning import Candidate, tune
-from benchmarks.vi_epoch import has_torch, our_epochs, torch_epochs, vi_epoch
+from benchmarks.steps import posterior
+from benchmarks.timing import compare, has
+from benchmarks.vi_epoch import TORCH_PYTHON, our_epochs, torch_epochs, vi_epoch
+from book.experiments.efficiency import timed
 
 pytestmark = pytest.mark.usefixtures("float32")
 
@@ -35,7 +34,7 @@ def test_the_papers_density_is_ours():
     with jax.enable_x64(True):
         data = wb.data.digits(20, 5)
         x, y = jnp.asarray(data.x_train, jnp.float64), jnp.asarray(data.y_train, jnp.float64)
-        bnn = network(data, width=8)
+        bnn = posterior(data, width=8).bnn
         target = wb.targets.repriorised(bnn, x, y)
         density = log_density(bnn, target.template)
 
@@ -52,7 +51,7 @@ def test_the_papers_density_is_ours():
 @pytest.mark.slow
 def test_the_papers_steps_accept_as_ours_do():
     data = wb.data.digits(20, 5)
-    bnn = network(data, width=128)
+    bnn = posterior(data, width=128).bnn
     theirs = pcn_steps(bnn, data.x_train, data.y_train, 0.2)
     theirs(500)
     target = wb.targets.rotated(wb.targets.marginal(bnn, data.x_train, data.y_train))
@@ -75,7 +74,7 @@ def acceptance(sampler, target, num_samples=2_000):
 @pytest.mark.slow
 def test_the_papers_langevin_steps_accept_as_those_we_follow():
     data = wb.data.digits(20, 5)
-    bnn = network(data, width=64)
+    bnn = posterior(data, width=64).bnn
     step_size, damping = 0.2, 0.1
     theirs = lmc_steps(bnn, data.x_train, data.y_train, step_size, damping)
     theirs(500)
@@ -132,8 +131,7 @@ def test_named_samplers_run_where_they_are_listed_beside_ours():
 
 
 def test_functions_of_a_deep_network_are_the_same_on_whitened_layers_and_on_weights(monkeypatch):
-    short = effective_samples.RADIAN._replace(burn_in=3)
-    monkeypatch.setattr(effective_samples, "RADIAN", short)
+    monkeypatch.setitem(effective_samples.BURN_IN, "function-space HMC, one radian", 3)
     whitened = Posterior(wb.data.digits(12, 5), width=32, depth=2)
     weights = whitened.on_weights()
     assert len(jax.tree.leaves(weights.positions)[-1]) == effective_samples.NUM_CHAINS
@@ -148,6 +146,23 @@ def test_functions_of_a_deep_network_are_the_same_on_whitened_layers_and_on_weig
     for name in whitened.collect:
         np.testing.assert_allclose(ours[name], theirs[name], rtol=2e-3)
         assert np.ptp(ours[name], axis=0).min() > 0  # chains differ
+
+
+@pytest.mark.slow
+def test_samplers_are_followed_timed_and_compared(monkeypatch):
+    """The papers' pCN makes the effective samples of ours, in longer."""
+    for name, small in (("ENOUGH", 5.0), ("TUNING_STEPS", 50), ("ROUNDS", 1), ("TIMED_SECONDS", 0.01)):
+        monkeypatch.setattr(effective_samples, name, small)
+    name = "pCN, acceptance 0.4"
+    chains = follow(Posterior(wb.data.digits(12, 5), 64, num_projections=5), [name])
+    rows = {name: timed(chains.found[name], ms) for name, ms in median_times(chains.clocks).items()}
+    ours, papers = rows[name], rows[f"paper {name}"]
+    assert 0.2 < ours["acceptance"] < 0.6 and 0 < ours["step_size"] < 1 and ours["error"] > 0
+    assert ours["ess"] == pytest.approx(4 * ours["num_steps"] * ours["ess_per_step"])
+    assert papers["ess"] == ours["ess"] and papers["ms_per_step"] > ours["ms_per_step"]
+    (row,) = comparisons("64", rows, chains.draws)
+    assert row["id"] == "ess_vs_paper_pcn_64"
+    assert row["ratio"] == pytest.approx(papers["ms_per_step"] / ours["ms_per_step"])
 
 
 @pytest.mark.parametrize(
@@ -202,7 +217,9 @@ def test_seconds_of_a_fit_that_did_not_converge_are_not_reported(monkeypatch, ca
     assert "skipped regressor_fit_vs_gpr_31: ours ended by draws" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(not has_torch(), reason="PyTorch, of the optional extra `bench`, is not installed")
+@pytest.mark.skipif(
+    not has(TORCH_PYTHON, "torch"), reason="PyTorch, of the optional extra `bench`, is not installed"
+)
 def test_torch_descends_the_same_objective():
     """The objective of ten epochs on digits, at a temperature where both of its terms count."""
     data = wb.data.digits(1_280, 10)
@@ -211,25 +228,3 @@ def test_torch_descends_the_same_objective():
     with torch_epochs(data, width, temperature) as epoch:
         theirs = [epoch()[1] for _ in range(10)]
     np.testing.assert_allclose(-ours / len(data.x_train), theirs, rtol=0.01)
-
-
-@pytest.mark.slow
-def test_the_same_sampler_at_ten_times_the_cost_loses_and_one_that_never_moves():
-    target = wb.targets.from_potential(lambda u: 2 * jnp.sum(u**2), jnp.zeros(5))
-
-    def stuck(step_size):
-        right = wb.samplers.pcn(target.potential, step_size)
-        return wb.samplers.Sampler(right.init, lambda key, state: (state, right.step(key, state)[1]))
-
-    walk = wb.samplers.tuned(functools.partial(wb.samplers.pcn, target.potential), 0.4)
-    candidates = {
-        "dear": Candidate(walk, 10),
-        "cheap": Candidate(walk, 1),
-        "stuck": Candidate(wb.samplers.tuned(stuck, 0.4), 1),
-    }
-    choice = tune(jax.random.key(0), candidates, target, budget=10_000, num_chains=2)
-    assert choice.name == "cheap" and choice.efficiency["stuck"] == 0
-    # Ten, and the noise of the two effective sample sizes.
-    assert 5 < choice.efficiency["cheap"] / choice.efficiency["dear"] < 20
-    with pytest.raises(ValueError, match="budget must be at least eight times the cost of 'dear'; got 79"):
-        tune(jax.random.key(0), candidates, target, budget=79)

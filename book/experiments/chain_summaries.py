@@ -47,6 +47,17 @@ def mean_of_chains(series: Float[np.ndarray, "chain draw"]) -> Measure:
     return Measure(float(value), float(error))
 
 
+def of_chains(draws: Draws) -> Row:
+    """How a sampler was tuned and how it accepts, and the potential: its mean, the error, its deviation."""
+    potential = draws["potential"].astype(np.float64)
+    return {
+        "step_size": draws.step_size,
+        "acceptance": float(draws.acceptance_rate),
+        **mean_of_chains(potential).columns("potential"),
+        "potential_std": float(potential.std()),
+    }
+
+
 def ess_per_step(draws: Float[np.ndarray, "chain draw *event"], num_steps: int) -> Measure:
     """Effective samples per step of chains so long, each by itself: mean over entries, and over chains."""
     each = [float(np.mean(effective_sample_size(chain[None]))) for chain in draws]

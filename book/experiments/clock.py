@@ -12,7 +12,10 @@ from threadpoolctl import threadpool_limits
 
 import widebnn as wb
 
-__all__ = ["in_turn", "median_error", "on_one_thread", "step_times", "steps"]
+__all__ = ["Clock", "in_turn", "median_error", "on_one_thread", "step_times", "steps"]
+
+Clock = Callable[[int], Callable[[], float]]
+"""From a number of steps to a function that makes them and returns the milliseconds of one."""
 
 on_one_thread = partial(threadpool_limits, 1, user_api="blas")
 """LAPACK as it is in `widebnn.sample`."""
@@ -27,40 +30,30 @@ def in_turn[Name: Hashable](
     return {name: [found[name] for found in times] for name in timed}
 
 
-def steps(
-    sampler: Any, target: wb.targets.Target, num_steps: int, initial: Any = None
-) -> Callable[[], float]:
-    """A function that makes `num_steps` steps of one chain and returns milliseconds per step.
-
-    `initial` has leaves (1, ...), as in `widebnn.sample`.
-    """
+def steps(sampler: Any, target: wb.targets.Target, initial: Any = None) -> Clock:
+    """Of one chain through the driver; `initial` has leaves (1, ...), as in `widebnn.sample`."""
     once = partial(wb.sample, jax.random.key(0), sampler, target, num_samples=1, progress=False)
 
-    def run() -> float:
+    def run(num_steps: int) -> float:
         draws = once(thin=num_steps, burn_in=1, num_chains=1, initial=initial)
         return 1e3 * draws.seconds / (num_steps + 1)
 
-    return run
+    return lambda num_steps: partial(run, num_steps)
 
 
 def step_times(
-    cases: Sequence[tuple[Any, wb.targets.Target, Any]], timed_seconds: float, num_rounds: int
-) -> Float[np.ndarray, "round case"]:
-    """Milliseconds a step of each sampler, on its target from where one chain of it starts.
-
-    In each round each makes steps for about `timed_seconds`.
-    """
+    clocks: Sequence[Clock], timed_seconds: float, num_rounds: int
+) -> Float[np.ndarray, "round clock"]:
+    """Milliseconds a step by each clock, which runs for about `timed_seconds` in every round."""
     with on_one_thread():
-        runs = [steps(*case[:2], _steps_in(timed_seconds, case), case[2]) for case in cases]
-    found = in_turn(dict(enumerate(runs)), num_rounds)
-    return np.array([found[i] for i in range(len(cases))]).T
+        runs = [clock(_steps_in(timed_seconds, clock)) for clock in clocks]
+    return np.array([*in_turn(dict(enumerate(runs)), num_rounds).values()]).T
 
 
-def _steps_in(seconds: float, case: tuple[Any, wb.targets.Target, Any]) -> int:
+def _steps_in(seconds: float, clock: Clock) -> int:
     """How many steps take so long, by some that take a quarter of it: few are mostly the call."""
-    sampler, target, initial = case
     num_steps = 1
-    while (taken := num_steps * steps(sampler, target, num_steps, initial)()) < 1e3 * seconds / 4:
+    while (taken := num_steps * clock(num_steps)()) < 1e3 * seconds / 4:
         num_steps *= 2
     return max(1, int(1e3 * num_steps * seconds / taken))
 

@@ -1,54 +1,23 @@
 """Effective samples per second: samplers on one target over width, and one sampler on three targets."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
 
 import jax
 import numpy as np
 
-from book.experiments.chain_summaries import behind, is_resolved, jackknife, mean_of_chains
-from book.experiments.clock import step_times
+from book.experiments.chain_summaries import behind, is_resolved, jackknife, of_chains
+from book.experiments.clock import Clock, step_times, steps
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
+from book.experiments.own_samplers import METHODS
 from book.experiments.posterior import Posterior, one_layer, size
-from widebnn import samplers
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.samplers import tuned
+from widebnn.samplers import Tuned
 from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row
-from widebnn.tree import Position
 
-__all__ = ["METHODS", "efficiency"]
-
-
-class Method(NamedTuple):
-    """From a target to a sampler, tuned where it has a step size; and the cost of a step in potentials."""
-
-    make: Callable[[Any], samplers.Sampler | samplers.Tuned]
-    cost: int
-
-
-METHODS: Mapping[str, Method] = {
-    "pCN": Method(lambda t: tuned(partial(samplers.pcn, t.potential), 0.25), 1),
-    "pCNL": Method(lambda t: tuned(partial(samplers.pcnl, t.potential), 0.6), 3),
-    "Langevin": Method(lambda t: tuned(partial(samplers.langevin, t.potential, damping=0.01), 0.9), 3),
-    "HMC": Method(lambda t: tuned(partial(samplers.hmc, t.potential, num_steps=10), 0.8), 30),
-    "function-space HMC": Method(
-        lambda t: tuned(
-            partial(samplers.function_space_hmc, t.potential, num_steps=6, jitter=0.2),
-            0.8,
-            max_step_size=math.pi / 2,
-        ),
-        18,
-    ),
-    "unit-wise": Method(samplers.unitwise, 10),
-}
-"""By name. Those of the papers have the settings that `python -m benchmarks` finds best at width 1,024."""
-
-GRID = ("pCN", "pCNL", "Langevin", "function-space HMC", "unit-wise")
 TARGETS = ("repriorised", "marginal", "rotated")
 """All of φ; without the readout; and without the weights that no image sees."""
 
@@ -95,21 +64,20 @@ def efficiency(
         if width == compared_width:
             runs += [("HMC", kind, compared_steps) for kind in TARGETS]
         if width in widths:
-            steps = {name: work // (width * METHODS[name].cost) for name in samplers}
-            runs += [(name, "rotated", max(burn_in, num_steps)) for name, num_steps in steps.items()]
+            lengths = {name: work // (width * METHODS[name].cost) for name in samplers}
+            runs += [(name, "rotated", max(burn_in, num_steps)) for name, num_steps in lengths.items()]
         rng_key = jax.random.fold_in(jax.random.key(seed), width)
         found = _run(rng_key, posterior, runs, burn_in, num_chains, num_projections)
-        rows, cases = zip(*found, strict=True)
-        rounds = step_times(cases, timed_seconds, ROUNDS)
+        rows, clocks = zip(*found, strict=True)
+        rounds = step_times(clocks, timed_seconds, ROUNDS)
         for row, ms in zip(rows, np.median(rounds, axis=0), strict=True):
-            speed = {"ms_per_step": float(ms), "ess_per_second": 1e3 * row["ess_per_step"] / float(ms)}
-            yield {"width": width} | row | speed
+            yield {"width": width} | timed(row, float(ms))
 
 
 def _run(
     rng_key, posterior: Posterior, runs, burn_in: int, num_chains: int, num_projections: int
-) -> Iterator[tuple[Row, tuple[Any, Any, Position]]]:
-    """What is said of each run, and the sampler as tuned with where one chain of it starts."""
+) -> Iterator[tuple[Row, Clock]]:
+    """What is said of each run, and the clock of the sampler as tuned."""
     projection_key, start_key, unseen_key, rng_key = jax.random.split(rng_key, 4)
     rotated = posterior.rotated
     project = random_projections(projection_key, rotated.template, num=num_projections)
@@ -119,7 +87,7 @@ def _run(
     for name, kind, num_steps in runs:
         target = getattr(posterior, kind)
         sampler = METHODS[name].make(target)
-        is_tuned = isinstance(sampler, samplers.Tuned)
+        is_tuned = isinstance(sampler, Tuned)
         thin = -(-num_steps // MAX_DRAWS)
         initial = jax.jit(jax.vmap(target.from_parameters))(parameters)
         draws = sample(
@@ -133,30 +101,26 @@ def _run(
             initial=initial,
             collect=posterior.collect(target, project),
         )
-        row = {"target": kind, "sampler": name, "dimension": size(target)} | _summary(draws)
+        row = {"target": kind, "sampler": name, "dimension": size(target)} | of_chains(draws) | counted(draws)
         made = sampler.make(draws.step_size) if is_tuned else sampler
-        yield row, (made, target, jax.tree.map(lambda leaf: leaf[:1], initial))
+        yield row, steps(made, target, jax.tree.map(lambda leaf: leaf[:1], initial))
 
 
-def _summary(draws: Draws) -> Row:
-    num_draws = draws["potential"].shape[1]
-    num_steps = num_draws * draws.thin
+def counted(draws: Draws) -> Row:
+    """Steps of a chain, the least effective samples and of what, and per step with the error over chains."""
+    num_steps = draws["potential"].shape[1] * draws.thin
     ess, worst = least(draws.collected)
 
     def per_step(collected: Mapping[str, np.ndarray]) -> float:
         return least(collected)[0] / (len(collected["potential"]) * num_steps)
 
-    u = draws["potential"].astype(np.float64)
-    return {
-        "step_size": draws.step_size,
-        "acceptance": draws.acceptance_rate,
-        "num_steps": num_steps,
-        "ess": ess,
-        "worst": worst,
-        **jackknife(per_step, dict(draws.collected)).columns("ess_per_step"),
-        **mean_of_chains(u).columns("potential"),
-        "potential_std": float(u.std()),
-    }
+    rate = jackknife(per_step, dict(draws.collected))
+    return {"num_steps": num_steps, "ess": ess, "worst": worst} | rate.columns("ess_per_step")
+
+
+def timed(row: Row, ms: float) -> Row:
+    """A row with what `counted` says, the milliseconds of a step, and effective samples per second."""
+    return row | {"ms_per_step": ms, "ess_per_second": 1e3 * row["ess_per_step"] / ms}
 
 
 def least(collected: Mapping[str, np.ndarray]) -> tuple[float, str]:

@@ -6,11 +6,11 @@ import jax
 import numpy as np
 
 from book.experiments.chain_summaries import behind, finite, is_resolved, pooled_ess_per_draw
-from book.experiments.clock import median_error, step_times
-from book.experiments.efficiency import METHODS
+from book.experiments.clock import median_error, step_times, steps
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
+from book.experiments.own_samplers import METHODS
 from book.experiments.posterior import SAMPLERS, one_layer
 from widebnn import samplers
 from widebnn.diagnostics import convergence_summary, random_projections
@@ -61,15 +61,15 @@ def gradient_gain(
     common = {name: SAMPLERS[name](posterior, step_size) for name in COMPARED}
     rows = []
     for name in COMPARED:
-        for sampler, steps in (common[name], num_steps), (METHODS[name].make(rotated), num_tuned_steps):
+        for sampler, length in (common[name], num_steps), (METHODS[name].make(rotated), num_tuned_steps):
             is_tuned = isinstance(sampler, samplers.Tuned)
             draws = sample(
                 rng_key,
                 sampler,
                 rotated,
-                num_samples=steps // thin,
+                num_samples=length // thin,
                 thin=thin,
-                burn_in=steps if is_tuned else 0,
+                burn_in=length if is_tuned else 0,
                 num_chains=num_chains,
                 initial=start,
                 collect={"weights": project},
@@ -77,8 +77,8 @@ def gradient_gain(
             size = draws.step_size if is_tuned else step_size
             rows.append({"sampler": name, "is_tuned": is_tuned, "step_size": size} | _summary(draws))
     one_chain = jax.tree.map(lambda leaf: leaf[:1], start)
-    cases = [(sampler, rotated, one_chain) for sampler in common.values()]
-    rounds = step_times(cases, timed_seconds, num_rounds)
+    clocks = [steps(sampler, rotated, one_chain) for sampler in common.values()]
+    rounds = step_times(clocks, timed_seconds, num_rounds)
     for row in rows:
         ms = rounds[:, COMPARED.index(row["sampler"])]
         ratio = ms / rounds[:, 0]

@@ -112,9 +112,25 @@ def of_parameters(target: Any, functions: Mapping[str, Collector]) -> dict[str, 
     }
 
 
+def watched(target: targets.NetworkTarget) -> dict[str, Collector]:
+    """Functions of the network, whatever a chain moves on: ten entries of ΨΨᵀ, and U without the readout."""
+    pairs = jnp.triu_indices(4)
+
+    def kernel(position) -> Float[Array, " pairs"]:
+        psi = target.embedding(position)[:4]
+        return (psi @ psi.T)[pairs]
+
+    return {"kernel": kernel, "potential": lambda position: target.readout_posterior(position).potential()}
+
+
 def one_layer(dataset: data.Dataset, width: int, noise_std: float, seed: int) -> Posterior:
     """The posterior of a network with one hidden layer of `width` units, given flat images."""
-    return Posterior(network("dense", dataset, width, 1, noise_std, seed), dataset)
+    return dense(dataset, width, 1, noise_std, seed)
+
+
+def dense(dataset: data.Dataset, width: int, depth: int, noise_std: float, seed: int = 0) -> Posterior:
+    """The same with several hidden layers."""
+    return Posterior(network("dense", dataset, width, depth, noise_std, seed), dataset)
 
 
 def size(target: targets.Target) -> int:

@@ -3,36 +3,25 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from flax import nnx
-from jaxtyping import Array, Float, Key
-from threadpoolctl import threadpool_limits
 
 from book.experiments.blackjax_samplers import BLACKJAX, Adaptation, Adapted
-from book.experiments.chain_summaries import behind, finite, jackknife, mean_of_chains
+from book.experiments.chain_summaries import behind, finite, jackknife, of_chains
+from book.experiments.clock import on_one_thread
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
-from book.experiments.posterior import size
-from widebnn import samplers, targets
+from book.experiments.own_samplers import METHODS, kicks
+from book.experiments.posterior import dense, size, watched
+from widebnn import targets
 from widebnn.diagnostics import convergence, resolved_sample_size
-from widebnn.models import BNN, FCN
-from widebnn.samplers._function_space_hmc import MAX_STEPS
 from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row
-from widebnn.targets import Target
-from widebnn.tree import Position
 from widebnn.until import Until
 
-__all__ = ["CONTENDERS", "rivals", "watched"]
-
-WATCHED = 4
-"""Images between which the kernel is watched."""
 WIDEST = 128
 """Of the one-layer network that is sampled on its weights: chains do not burn in within the time there, and
 wider and deeper ones take longer."""
@@ -46,36 +35,27 @@ class Contender(NamedTuple):
     burn_in: int
 
 
-def _function_space_hmc(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
-    hmc = partial(samplers.function_space_hmc, target.potential, jitter=0.2)
-    tuned = samplers.tuned(hmc, 0.8, max_step_size=math.pi / 2)
-    return Adapted(tuned, lambda draws: float(np.clip(np.round(1 / draws.step_size), 1, MAX_STEPS)))
+def _ours(name: str, gradients: Callable[[Draws], float] = lambda draws: 0) -> Adaptation:
+    return Adaptation(lambda target, *_: Adapted(METHODS[name].make(target), gradients), 0)
 
 
-def _elliptical_slice(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
-    return Adapted(samplers.elliptical_slice(target.potential), lambda draws: 0)
-
-
-def _unitwise(target: Any, position: Position, rng_key: Key[Array, ""]) -> Adapted:
-    return Adapted(samplers.unitwise(target), lambda draws: 0)
-
-
+HMC = _ours("function-space HMC, one radian", kicks)
 CONTENDERS: Mapping[str, Contender] = {
-    "function-space HMC": Contender("whitened", Adaptation(_function_space_hmc, 0), 200),
-    "unit-wise": Contender("whitened", Adaptation(_unitwise, 0), 20),
-    "elliptical slice": Contender("whitened", Adaptation(_elliptical_slice, 0), 500),
+    "function-space HMC": Contender("whitened", HMC, 200),
+    "unit-wise": Contender("whitened", _ours("unit-wise"), 20),
+    "elliptical slice": Contender("whitened", _ours("elliptical slice"), 500),
     **{f"BlackJAX {name}": Contender("whitened", adaptation, 100) for name, adaptation in BLACKJAX.items()},
-    "function-space HMC on weights": Contender("weights", Adaptation(_function_space_hmc, 0), 200),
+    "function-space HMC on weights": Contender("weights", HMC, 200),
     **{
         f"BlackJAX {name} on weights": Contender("weights", BLACKJAX[name], 100)
         for name in ("NUTS", "adjusted MCLMC")
     },
 }
-"""By name. What has nothing to adapt beforehand is tuned in the burn-in, if at all."""
-LEFT_OUT = ("NUTS, low-rank mass", "NUTS on weights", "adjusted MCLMC on weights")
-"""Of BlackJAX: slower than NUTS wherever it was tried; in burn-in after a quarter of an hour at the smallest
-network; and with an adaptation that did not end."""
-GRID = tuple(name for name in CONTENDERS if name.removeprefix("BlackJAX ") not in LEFT_OUT)
+"""By name. What has nothing to adapt beforehand is tuned in the burn-in, if at all.
+
+No scale lists three of BlackJAX: NUTS with a low-rank mass, slower than NUTS wherever it was tried; NUTS on
+weights, in burn-in after a quarter of an hour at the smallest network; and adjusted MCLMC on weights, whose
+adaptation did not end."""
 EXACT_PEERS = [f"BlackJAX {name}" for name in BLACKJAX if name != "unadjusted MCLMC"]
 """On whitened layers."""
 
@@ -116,12 +96,10 @@ def rivals(
                 if contender.parametrisation == "weights" and (width > WIDEST or depth > 1):
                     continue
                 case = {"depth": depth, "width": width, "contender": name}
-                features = FCN(dataset.x_train.shape[1], width, depth, rngs=nnx.Rngs(0))
-                bnn = BNN(features, dataset.y_train.shape[1], noise_std)
-                marginal = targets.marginal(bnn, dataset.x_train, dataset.y_train)
+                marginal = dense(dataset, width, depth, noise_std).marginal
                 rng_key = jax.random.fold_in(jax.random.key(seed), 10 * width + depth)
                 until = Until(ess=ess, rhat=rhat, seconds=seconds)
-                with threadpool_limits(1, user_api="blas"):  # as in `sample`, for adaptations too
+                with on_one_thread():  # as in `sample`, for adaptations too
                     yield case | _run(rng_key, marginal, contender, num_chains, until)
 
 
@@ -168,7 +146,7 @@ def _target(marginal: targets.NetworkTarget, contender: Contender) -> targets.Ne
 def _gradient_seconds(marginal: targets.NetworkTarget, contender: Contender) -> float:
     """Of one gradient, compiled; the least of three."""
     target = _target(marginal, contender)
-    gradient, position = (jax.jit(jax.grad(target.potential)), target.draw_prior(jax.random.key(0)))
+    gradient, position = jax.jit(jax.grad(target.potential)), target.draw_prior(jax.random.key(0))
     seconds = []
     for _ in range(4):  # the first one compiles
         start = time.perf_counter()
@@ -177,39 +155,22 @@ def _gradient_seconds(marginal: targets.NetworkTarget, contender: Contender) -> 
     return min(seconds[1:])
 
 
-def watched(target: targets.NetworkTarget) -> dict[str, Callable]:
-    """Functions of the network, whatever a chain moves on."""
-    pairs = jnp.triu_indices(WATCHED)
-
-    def kernel(position: Position) -> Float[Array, " pairs"]:
-        psi = target.embedding(position)[:WATCHED]
-        return (psi @ psi.T)[pairs]
-
-    return {"kernel": kernel, "potential": lambda position: target.readout_posterior(position).potential()}
-
-
 def _summary(draws: Draws, burn_in: int, gradients: float) -> Row:
     num_chains, num_draws = draws["potential"].shape
-    watched = np.concatenate([draws["kernel"], draws["potential"][:, :, None]], axis=2)
-    sizes = resolved_sample_size(watched)
-    of_a_chain = jackknife(lambda kept: float(resolved_sample_size(kept).min()) / len(kept), watched)
+    values = np.concatenate([draws["kernel"], draws["potential"][:, :, None]], axis=2)
+    of_a_chain = jackknife(lambda kept: float(resolved_sample_size(kept).min()) / len(kept), values)
     ess = of_a_chain / (1 / num_chains)  # NaN where one is
     speed = ess / (draws.seconds * num_draws / (num_draws + burn_in))
-    potential = draws["potential"].astype(np.float64)
-    return {
-        "step_size": draws.step_size,
-        "acceptance": float(draws.acceptance_rate),
+    return of_chains(draws) | {
         "num_draws": num_draws,
         "gradients_per_step": gradients,
         "ess": finite(ess.value),
         "ess_error": finite(ess.error),
-        "ess_mean": finite(sizes.mean()),
-        "rhat": finite(convergence(watched).rhat.max()),
+        "ess_mean": finite(resolved_sample_size(values).mean()),
+        "rhat": finite(convergence(values).rhat.max()),
         "ess_per_second": finite(speed.value),
         "ess_per_second_error": finite(speed.error),
-        "ess_per_gradient": finite(ess.value / (gradients * potential.size)) if gradients else None,
-        **mean_of_chains(potential).columns("potential"),
-        "potential_std": float(potential.std()),
+        "ess_per_gradient": finite(ess.value / (gradients * num_chains * num_draws)) if gradients else None,
     }
 
 

@@ -1,26 +1,23 @@
 """What a step costs with repriorisation and without, over width (Hron et al. 2022, Figure 6)."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
 
 import jax
 import numpy as np
 
-from book.experiments.clock import median_error, step_times
+from book.experiments.clock import median_error, step_times, steps
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.networks import Network, network, observed, observes
 from book.experiments.posterior import size
 from widebnn import samplers, targets
-from widebnn.models import BNN
 from widebnn.tables import Measure, Results, Row, Rows
 
-__all__ = ["step_cost"]
-
-TARGETS: Mapping[str, Callable[[BNN, Any, Any], targets.Target]] = {
+TARGETS = {
     "θ": targets.standard,
     "φ": targets.repriorised,
-    "φ, feature space": lambda bnn, x, y: targets.repriorised(bnn, x, y, space="feature"),
+    "φ, feature space": partial(targets.repriorised, space="feature"),
     "φ without the readout": targets.marginal,
 }
 """By name; φ factorises the smaller of a matrix of images and one of units, the published code the latter."""
@@ -45,15 +42,15 @@ def step_cost(networks, num_rounds, timed_seconds, noise_std, seed) -> Iterator[
         dataset = observed(one.architecture, one.dataset, one.num_train, num_test=1)
         bnn = network(one.architecture, dataset, one.width, one.depth, noise_std, seed)
         made = [make(bnn, dataset.x_train, dataset.y_train) for make in TARGETS.values()]
-        cases = [
-            (
+        clocks = [
+            steps(
                 samplers.langevin(target.potential, step_size=1e-4, damping=0.1),
                 target,
                 jax.tree.map(lambda leaf: leaf[None], target.draw_prior(jax.random.key(seed))),
             )
             for target in made
         ]
-        rounds = step_times(cases, timed_seconds, num_rounds)
+        rounds = step_times(clocks, timed_seconds, num_rounds)
         for name, target, ms, ratio in zip(TARGETS, made, rounds.T, (rounds / rounds[:, :1]).T, strict=True):
             yield one._asdict() | {
                 "target": name,

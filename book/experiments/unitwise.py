@@ -5,11 +5,7 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
-from book.experiments.chain_summaries import (
-    behind,
-    ess_per_step,
-    mean_of_chains,
-)
+from book.experiments.chain_summaries import behind, ess_per_step, mean_of_chains
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
@@ -19,8 +15,6 @@ from widebnn import samplers
 from widebnn.diagnostics import convergence_summary, effective_sample_size, random_projections
 from widebnn.sampling import sample
 from widebnn.tables import Results, Row
-
-__all__ = ["unitwise"]
 
 
 @experiment(SETTINGS["unitwise"], parts="widths")

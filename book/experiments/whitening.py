@@ -1,32 +1,23 @@
 """How far chains move on whitened layers, and on weights, over depth and width."""
 
-import math
 from collections.abc import Iterator
-from functools import partial
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-from flax import nnx
 
-from book.experiments.chain_summaries import behind, mean_of_chains
+from book.experiments.chain_summaries import behind, of_chains
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
+from book.experiments.own_samplers import METHODS, kicks
+from book.experiments.posterior import dense, watched
 from book.experiments.trends import degrees_of_freedom
-from widebnn import samplers, targets
+from widebnn import targets
 from widebnn.diagnostics import convergence
-from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
 from widebnn.tables import Measure, Results, Row
 
-__all__ = ["whitening"]
-
 TARGETS = {"weights": targets.rotated, "whitened": targets.whitened}
 """By what a chain moves on. Inputs are rotated in both: where there is one layer they are the same."""
-MAX_KICKS = 32
-WATCHED = 4
-"""Images between which the kernel is watched."""
 
 
 @experiment(SETTINGS["whitening"], parts=("widths", "depths"))
@@ -50,9 +41,7 @@ def whitening(
         for depth in depths:
             for name in TARGETS if depth > 1 else ("whitened",):
                 for repeat in range(num_repeats):
-                    features = FCN(dataset.x_train.shape[1], width, depth, rngs=nnx.Rngs(0))
-                    bnn = BNN(features, dataset.y_train.shape[1], noise_std)
-                    target = TARGETS[name](targets.marginal(bnn, dataset.x_train, dataset.y_train))
+                    target = TARGETS[name](dense(dataset, width, depth, noise_std).marginal)
                     number = 1_000 * width + 100 * depth + repeat
                     rng_key = jax.random.fold_in(jax.random.key(seed), number)
                     found = _run(rng_key, target, num_samples, burn_in, num_chains)
@@ -60,37 +49,23 @@ def whitening(
 
 
 def _run(rng_key, target, num_samples: int, burn_in: int, num_chains: int) -> Row:
-    pairs = jnp.triu_indices(WATCHED)
-
-    def kernel(position):
-        psi = target.embedding(position)[:WATCHED]
-        return (psi @ psi.T)[pairs]
-
-    hmc = partial(samplers.function_space_hmc, target.potential, jitter=0.2)
     draws = sample(
         rng_key,
-        samplers.tuned(hmc, 0.8, max_step_size=math.pi / 2),
+        METHODS["function-space HMC, one radian"].make(target),
         target,
         num_samples=num_samples,
         burn_in=burn_in,
         num_chains=num_chains,
-        collect={"potential": target.potential, "kernel": kernel},
+        collect=watched(target),
         progress=False,
     )
     found = [convergence(values) for values in draws.collected.values()]
-    step_size = float(draws.step_size or math.nan)
-    kicks = int(np.clip(np.round(1 / step_size), 1, MAX_KICKS))
-    ess = float(min(one.ess.min() for one in found))
-    potential = draws["potential"].astype(np.float64)
-    return {
-        "step_size": step_size,
-        "acceptance": float(draws.acceptance_rate),
-        "kicks": kicks,
+    ess, num_kicks = float(min(one.ess.min() for one in found)), int(kicks(draws))
+    return of_chains(draws) | {
+        "kicks": num_kicks,
         "ess": ess,
         "rhat": float(max(one.rhat.max() for one in found)),
-        "ess_per_gradient": ess / (kicks * potential.size),
-        **mean_of_chains(potential).columns("potential"),
-        "potential_std": float(potential.std()),
+        "ess_per_gradient": ess / (num_kicks * num_chains * num_samples),
     }
 
 

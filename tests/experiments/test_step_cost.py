@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import widebnn as wb
-from book.experiments.clock import median_error, step_times
+from book.experiments.clock import median_error, step_times, steps
 from book.experiments.findings import verdict
 from book.experiments.step_cost import step_cost
 from widebnn.samplers._base import Info, Sampler
@@ -36,8 +36,8 @@ def test_the_clock_counts_the_time_of_a_step_alone():
         return Sampler(lambda position, rng_key=None: PotentialState(position, position), step)
 
     flat = wb.targets.from_potential(lambda u: 0 * u, jnp.zeros(()))
-    cases = [(waiting(seconds), flat, jnp.zeros(1)) for seconds in (0.004, 0.012)]
-    times = step_times(cases, timed_seconds=0.02, num_rounds=3)
+    clocks = [steps(waiting(seconds), flat, jnp.zeros(1)) for seconds in (0.004, 0.012)]
+    times = step_times(clocks, timed_seconds=0.02, num_rounds=3)
     assert times.shape == (3, 2)
     assert (times[:, 0] > 4).all() and (times[:, 1] > 12).all()
     short, long = times.min(axis=0)  # of rounds, some of which a busy machine delays
