@@ -2,6 +2,7 @@
 
 import json
 
+import jax.numpy as jnp
 import pytest
 
 from benchmarks import first_draws
@@ -25,7 +26,7 @@ def test_shipped_rows_cover_the_grid_once():
 @pytest.mark.parametrize(("budget", "stopped"), [(60.0, "converged"), (1e-3, "burn-in")])
 def test_a_case_is_measured(float32, monkeypatch, budget, stopped):
     class Data:
-        x_train, y_train = first_draws.jnp.eye(6, 4), first_draws.jnp.ones((6, 2))
+        x_train, y_train = jnp.eye(6, 4), jnp.ones((6, 2))
 
     monkeypatch.setattr(first_draws.wb.data, "cifar10", lambda **sizes: Data)
     monkeypatch.setattr(first_draws, "ENOUGH", Until(ess=100, rhat=1.1, seconds=budget))
