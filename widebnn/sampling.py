@@ -1,6 +1,5 @@
 """The driver: many chains of any sampler, keeping functions of the state and never the network."""
 
-import functools
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -16,17 +15,16 @@ from jaxtyping import Array, Float, Key, PyTree, Real
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
-from widebnn._chains import Carry, Chains, Keys, call
+from widebnn._chains import Chains, as_argument
 from widebnn._check import at_least, one_of
-from widebnn._compile import Program
 from widebnn._devices import Devices
 from widebnn._end import End, Stopped, on_host
 from widebnn._failures import warn_of_failures
 from widebnn._folder import Folder
 from widebnn._interrupts import Interrupts
 from widebnn.checkpoint import Checkpoint, Kept, Store, digest, identity
-from widebnn.samplers._base import AnySampler, is_sampler
-from widebnn.samplers._tuned import Tuned
+from widebnn.samplers._base import Sampler
+from widebnn.samplers._tuned import tuned
 from widebnn.streaming import MOMENTS, Stream, Streamed, start
 from widebnn.targets._base import Target
 from widebnn.until import Until
@@ -44,6 +42,7 @@ MAX_CHUNK_DRAWS = 100
 MAX_CHUNK_BYTES = 2**26
 CHUNK_SECONDS = 0.5
 MAX_STEPS = 2**31 - 1  # what an int32 counts
+NO_STEPS = np.int32(0), np.int32(1), np.True_  # compiles, and leaves the chains where they are
 GROUPS = ("log_likelihood", "posterior_predictive")
 """Names under which what is collected is a group of its own in ArviZ."""
 
@@ -244,8 +243,8 @@ class Draws:
 
 def sample(
     rng_key: Key[Array, ""],
-    sampler: AnySampler | Tuned,
     target: Target,
+    sampler: Sampler | tuned,
     *,
     num_samples: int,
     thin: int = 1,
@@ -274,12 +273,12 @@ def sample(
     ----------
     rng_key
         Seed for all randomness.
-    sampler
-        `(init, step)`, of this package or of BlackJAX; or what `widebnn.samplers.tuned` returns, to tune its
-        step size during burn-in.
     target
         Target to sample. Chains start from draws of its prior unless `initial` is given; its potential must
         be finite there.
+    sampler
+        One of `widebnn.samplers`; its step size is tuned during burn-in where it is in
+        `widebnn.samplers.tuned`.
     num_samples
         Draws kept of each chain; with `until`, the most that are kept.
     thin
@@ -322,8 +321,8 @@ def sample(
         `checkpoint` is of another type, or `collect` or `stream` holds something that is not a function to
         one array.
     ValueError
-        If a number is out of range, `until` has nothing to look at, `sampler` is tuned without burn-in or was
-        built on the potential of another target, `initial` has the wrong shapes, the potential is not finite
+        If a number is out of range, `until` has nothing to look at, `sampler` is tuned without burn-in or
+        does not go with the target, `initial` has the wrong shapes, the potential is not finite
         where a chain starts, `mesh` does not divide chains or observations or spans several processes where
         there is a `checkpoint`, or the checkpoint holds another run, a longer one or a damaged one.
     OSError
@@ -349,17 +348,17 @@ def sample(
         raise TypeError(f"rng_key must be a key such as jax.random.key(0); got {rng_key!r}")
     if rng_key.shape != ():
         raise ValueError(f"rng_key must be one key; got an array of them, of shape {rng_key.shape}")
-    if not isinstance(sampler, Tuned) and not is_sampler(sampler):
+    if not isinstance(sampler, Sampler | tuned):
         raise TypeError(
-            "sampler must be a sampler (init, step), or samplers.tuned(make, target_acceptance) with make a "
-            f"function from a step size to one; got {sampler!r}"
+            "sampler must be one of widebnn.samplers, such as pcn(0.1), or one of BlackJAX by "
+            f"samplers.from_blackjax(make); got {sampler!r}"
         )
     if not isinstance(target, Target):
         raise TypeError(
             "target must be one of widebnn.targets, such as from_potential(potential, template); "
             f"got {type(target).__name__}"
         )
-    if isinstance(sampler, Tuned) and burn_in == 0:
+    if isinstance(sampler, tuned) and burn_in == 0:
         raise ValueError("burn_in must be at least 1 where the sampler is tuned; got 0")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {checkpoint!r}")
@@ -368,32 +367,44 @@ def sample(
     for name, functions in {"collect": collect, "stream": stream}.items():
         if functions is not None and not isinstance(functions, Mapping):
             raise TypeError(f"{name} must be a dict from names to functions; got {functions!r}")
+        for key, function in (functions or {}).items():
+            if not callable(function.function if isinstance(function, Stream) else function):
+                raise TypeError(f"{name}[{key!r}] must be a function of a position; got {function!r}")
     collect = {"potential": target.potential} if collect is None else dict(collect)
     streams = {name: f if isinstance(f, Stream) else Stream(f) for name, f in (stream or {}).items()}
 
     devices = Devices(mesh, num_chains, target.num_observations)
     if checkpoint is not None and mesh is not None and mesh.is_multi_process:
         raise ValueError("checkpoint must be None where mesh spans several processes")
-    _check_functions("collect", target, collect, rng_key)
-    _check_functions("stream", target, {name: f.function for name, f in streams.items()}, rng_key)
+    wanted = jax.tree.map(lambda leaf: (num_chains, *leaf.shape), target.template)
+    if initial is not None and wanted != (got := jax.tree.map(jnp.shape, initial)):
+        raise ValueError(f"initial must have leaves of shapes (num_chains, ...) = {wanted}; got {got}")
     for name in until.names or () if until is not None else ():
         one_of([*collect, *streams], **{"until.names": name})
     if until is not None and until.looks and not collect and not any(f.batches for f in streams.values()):
         raise ValueError("until must have something to look at: collect it, or stream it with batches=True")
 
-    chains = Chains(sampler, collect, streams)
-    keys, carry = _start(rng_key, chains, target, initial, num_chains, devices)
-    # Nothing in the program knows num_samples: a run that is extended is the same program.
-    draw = chains.draw_shapes(keys, carry)
+    chains = Chains(
+        target,
+        sampler.prepare(target),
+        {name: as_argument(function) for name, function in collect.items()},
+        {name: as_argument(stream.function) for name, stream in streams.items()},
+        {name: stream._replace(function=MOMENTS.function) for name, stream in streams.items()},
+    )
+    chains = devices.shard_data(chains)
+    keys, carry, draw, potentials = chains.start(
+        devices.replicate(rng_key), devices.shard_chains(initial), devices=devices
+    )
+    potentials = jax.device_get(potentials)
+    if not np.isfinite(potentials).all():
+        raise ValueError(f"the potential must be finite where the chains start; got {potentials}")
     for name, value in draw[0].items():
         if until is not None and not jnp.isdtype(value.dtype, ("bool", "integral", "real floating")):
             raise TypeError(f"until looks at real numbers; collect[{name!r}] returns {value.dtype}")
-    draw_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
+    # Nothing in the program knows num_samples: a run that is extended is the same program.
+    draw_bytes = sum(leaf.nbytes for leaf in jax.tree.leaves(draw))
     max_draws = max(1, min(MAX_CHUNK_DRAWS, MAX_CHUNK_BYTES // draw_bytes)) if collect else 1
-    chunk = functools.partial(chains.chunk, draw=draw, max_draws=max_draws)
-    out = carry, devices.replicate(np.int32(0))  # replicate what the host reads
-    scalars = np.int32(1), np.int32(1), np.True_
-    run = Program(chunk, keys, carry, *scalars, donate=1, devices=devices, out=out)
+    sizes = {"max_draws": max_draws, "devices": devices}
 
     kept, before, store = [], 0.0, None
     if checkpoint is not None:
@@ -405,16 +416,19 @@ def sample(
             "initial": None if initial is None else digest(initial),
             "position": str(target.template),
             "mesh": None if mesh is None else dict(mesh.shape),
-            "collect": {name: str(shape) for name, shape in draw[0].items()},
+            "collect": {name: f"{value.dtype}{value.shape}" for name, value in draw[0].items()},
             "stream": {
-                name: [str(summary.origin.aval), summary.batches is not None, summary.sketch is not None]
+                name: [
+                    f"{summary.origin.dtype}{summary.origin.shape}",
+                    summary.batches is not None,
+                    summary.sketch is not None,
+                ]
                 for name, summary in carry.streamed.items()
             },
         }
-        if isinstance(sampler, Tuned):
-            settings = ("target_acceptance", "step_size", "max_step_size")
-            configuration |= {name: float(getattr(sampler, name)) for name in settings}
-        store = Store(checkpoint, identity(configuration, run.text, run.constants))
+        program = Chains.chunk.lower(chains, keys, carry, draw, *NO_STEPS, **sizes).as_text()
+        constants = [np.asarray(leaf) for leaf in jax.tree.leaves(chains)]
+        store = Store(checkpoint, identity(configuration, program, constants))
         carry, kept, before = store.restore(carry, draw)
     total = burn_in + num_samples * thin
     if (done := int(carry.step)) > total:
@@ -429,7 +443,8 @@ def sample(
     end = End(until, num_samples, devices)
     state = Kept(carry, kept, before)
     if (stopped := end.reached_by(num_made(done), state, is_interrupted=False)) is None:
-        run.compile()
+        carry, _ = chains.chunk(keys, carry, draw, *NO_STEPS, **sizes)  # compiles
+        state = state._replace(carry=carry)
 
     start = time.perf_counter()
     is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"  # which tqdm forgets in notebooks
@@ -445,7 +460,8 @@ def sample(
                 most = max_draws if collect else num_samples
                 left = end.next_look(num_made(pace.steps)) - num_made(pace.steps)
                 num_draws, num_steps = min(left, most, max(1, pace.steps_per_chunk // thin)), thin
-            carry, draws = run(keys, state.carry, num_draws, num_steps, is_burn_in)
+            scalars = np.int32(num_draws), np.int32(num_steps), np.bool_(is_burn_in)
+            carry, draws = chains.chunk(keys, state.carry, draw, *scalars, **sizes)
             draws = jax.tree.map(lambda leaf: np.array(leaf[:num_draws]), jax.device_get(draws))  # noqa: B023
             if collect and not is_burn_in:
                 kept.append(draws)
@@ -504,80 +520,3 @@ class _Pace:
 def _by_name(tree: PyTree) -> dict[str, Any]:
     """Leaves by their paths, in their order."""
     return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree.leaves_with_path(tree)}
-
-
-def _check_functions(argument, target, functions, rng_key):
-    for name, function in functions.items():
-        if not callable(function):
-            raise TypeError(f"{argument}[{name!r}] must be a function of a position; got {function!r}")
-        value = jax.eval_shape(functools.partial(call, function), target.template, rng_key)
-        if not isinstance(value, jax.ShapeDtypeStruct):
-            raise TypeError(f"{argument}[{name!r}] must return one array; it returned {value!r}")
-
-
-def _start(
-    rng_key: Key[Array, ""],
-    chains: Chains,
-    target: Target,
-    initial: PyTree,
-    num_chains: int,
-    devices: Devices,
-) -> tuple[Keys, Carry]:
-    """Keys of the run, and chains that start where the potential is finite, and is the target's."""
-    wanted = jax.tree.map(lambda leaf: (num_chains, *leaf.shape), target.template)
-    if initial is not None and wanted != (got := jax.tree.map(jnp.shape, initial)):
-        raise ValueError(f"initial must have leaves of shapes (num_chains, ...) = {wanted}; got {got}")
-    # A sampler of another density on the same shapes would run, and its draws be taken for the target's.
-    sampler = chains.sampler
-    sampler = sampler.make(sampler.step_size) if isinstance(sampler, Tuned) else sampler
-    potentials = [U for U in getattr(sampler, "potentials", ()) if target.potential != U]
-    for potential in potentials:
-        _check_potential(potential, target)
-
-    def start(rng_key, initial):
-        init_keys, start_keys, *keys = (
-            jax.random.split(key, num_chains) for key in jax.random.split(rng_key, 5)
-        )
-        initial = jax.vmap(target.draw_prior)(init_keys) if initial is None else initial
-        values = [jax.vmap(potential)(initial) for potential in (target.potential, *potentials)]
-        # A chunk uses up the memory of the carry, which must not be that of `initial`.
-        return jnp.stack(keys), jax.tree.map(jnp.copy, chains.start(initial, start_keys)), values
-
-    args = devices.replicate(rng_key), devices.shard_chains(initial)
-    everywhere = devices.replicate(np.int32(0))
-    split, split_keys = (devices.shard_chains(np.zeros((1,) * axis + (num_chains,)), axis) for axis in (0, 1))
-    out = split_keys, Carry(split, *[everywhere] * 4), everywhere
-    keys, carry, values = Program(start, *args, devices=devices, out=out)(*args)
-    values, *others = jax.device_get(values)
-    if not np.isfinite(values).all():
-        raise ValueError(f"the potential must be finite where the chains start; got {values}")
-    for potential, found in zip(potentials, others, strict=True):
-        if not np.allclose(found, values, rtol=1e-3, atol=1e-3):
-            raise ValueError(
-                f"sampler must be built on the potential of target: it samples {_owner(potential)}, with "
-                f"U = {found[0]:.4g} where the first chain starts, and target is {_owner(target.potential)}, "
-                f"with U = {values[0]:.4g}"
-            )
-    return keys, carry
-
-
-def _check_potential(potential, target):
-    try:
-        value = jax.eval_shape(potential, target.template)
-    except Exception as error:
-        raise ValueError(
-            f"sampler must be built on the potential of target: that of {_owner(potential)} does not take "
-            f"positions of target, of shapes {jax.tree.map(jnp.shape, target.template)}: {error}"
-        ) from error
-    if getattr(value, "shape", None) != ():
-        raise ValueError(
-            f"sampler must be built on a potential, which returns one number; {_owner(potential)} returns "
-            f"{value}"
-        )
-
-
-def _owner(potential: Callable) -> str:
-    """The class of target that a potential belongs to, or the name of a function that stands alone."""
-    if (target := getattr(potential, "__self__", None)) is not None:
-        return type(target).__name__
-    return getattr(potential, "__qualname__", repr(potential))

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Float64, Key
 
 from widebnn._arrays import NewInputs, Tabular
-from widebnn._compile import one_program, one_program_method
+from widebnn._compile import jitted
 from widebnn._pytree import STATIC
 from widebnn.models import Parameters
 from widebnn.samplers._unitwise import HasUnits, Units
@@ -68,7 +68,7 @@ class Rotated(NetworkTarget):
     def readout(self, position: Position, rng_key=None) -> Float[Array, "p d_out"]:
         return self.base.readout(position, rng_key)
 
-    @one_program_method
+    @jitted
     def to_parameters(self, position: Position, rng_key=None) -> Parameters:
         """θ with the whole W¹ = Q(QᵀW¹) + (I − QQᵀ)Z, Z ~ N(0, I) drawn with `rng_key`."""
         readout_key, kernel_key = jax.random.split(required(rng_key, "the part of W¹ outside the data"))
@@ -78,7 +78,7 @@ class Rotated(NetworkTarget):
         whole = z + q @ (rotated - q.T @ z)
         return Parameters(_with(inner, self.kernel, whole), self.readout(position, readout_key))
 
-    @one_program_method
+    @jitted
     def from_parameters(self, parameters: Parameters) -> Position:
         whole = _leaf(parameters.inner, self.kernel)
         rotated = jnp.asarray(self.basis, whole.dtype).T @ whole
@@ -187,7 +187,7 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
         return jnp.abs(after - before).max() <= 1e-3 * jnp.abs(before).max()
 
     try:
-        is_same = one_program(same)(jax.random.key(0), jnp.asarray(basis, leaf.dtype), target.x, r)
+        is_same = jax.jit(same)(jax.random.key(0), jnp.asarray(basis, leaf.dtype), target.x, r)
     except (TypeError, ValueError):  # shapes no longer fit
         is_same = False
     if not isinstance(is_same, jax.core.Tracer) and not is_same:  # under a traced scale nothing can be seen
