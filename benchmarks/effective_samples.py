@@ -97,7 +97,7 @@ class Posterior:
         """Chains that begin in the posterior."""
         initial = jax.tree.map(lambda leaf: leaf[:num_chains], self.positions)
         options |= {"num_chains": num_chains, "initial": initial, "progress": False}
-        return wb.sample(self.rng_key, sampler, self.target, **options)
+        return wb.sample(self.rng_key, self.target, sampler, **options)
 
     @property
     def first(self) -> Any:
@@ -160,7 +160,7 @@ def _ours(make: Callable[[Any], Any]) -> Callable[[Posterior], Method]:
 
 
 def _pcn(target: wb.targets.NetworkTarget, acceptance: float) -> Tuned:
-    return tuned(partial(wb.samplers.pcn, target.potential), acceptance)
+    return tuned(wb.samplers.pcn(0.1), acceptance)
 
 
 def _paper_lmc(posterior: Posterior) -> Method:

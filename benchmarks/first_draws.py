@@ -50,7 +50,7 @@ class Method(NamedTuple):
 
 def walk(target: wb.targets.NetworkTarget):
     """pCN, tuned to an acceptance of 0.3."""
-    return wb.samplers.tuned(partial(wb.samplers.pcn, target.potential), 0.3)
+    return wb.samplers.tuned(wb.samplers.pcn(0.1), 0.3)
 
 
 HMC = OURS["function-space HMC, one radian"].make
@@ -73,8 +73,8 @@ def measure(case: Case) -> dict:
     try:
         draws = wb.sample(
             jax.random.key(0),
-            method.sampler(target),
             target,
+            method.sampler(target),
             num_samples=100_000,
             burn_in=method.burn_in,
             thin=method.thin,

@@ -27,7 +27,7 @@ def lmc_steps(bnn: wb.BNN, x, y, step_size: float, damping: float):
         return -density(flat, x, y) - jnp.sum(flat**2) / 2
 
     def sampler(x, y):
-        return wb.samplers.langevin(lambda flat: potential(flat, x, y), step_size, damping, metropolis=False)
+        return wb.samplers.langevin(step_size, damping, metropolis=False)
 
     @jax.jit
     def step(rng_key, state, x, y):

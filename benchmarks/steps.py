@@ -48,7 +48,7 @@ def python_steps(run: Callable[[int], float]) -> Clock:
 def pcn_step_vs_paper(data: wb.data.Dataset, width: int) -> Comparison:
     """Our pCN step (rotated, marginal, data space) against the papers' algorithm."""
     ours = posterior(data, width)
-    sampler = wb.samplers.pcn(ours.rotated.potential, STEP_SIZE)
+    sampler = wb.samplers.pcn(STEP_SIZE)
     papers = pcn_steps(ours.bnn, data.x_train, data.y_train, STEP_SIZE)
     return compare(
         f"pcn_step_vs_paper_{width}",
@@ -62,7 +62,7 @@ def repriorised_overhead(data: wb.data.Dataset, width: int) -> Comparison:
     bnn, both = posterior(data, width).bnn, []
     for make in (wb.targets.repriorised, wb.targets.standard):
         target = make(bnn, data.x_train, data.y_train)
-        sampler = wb.samplers.langevin(target.potential, step_size=1e-3, damping=0.1)
+        sampler = wb.samplers.langevin(step_size=1e-3, damping=0.1)
         both.append(steps(sampler, start(target))(max(10, 20_000 // width)))
     return compare(f"repriorised_overhead_{width}", *both)
 
@@ -111,7 +111,7 @@ def pcn_step_vs_parts(data: wb.data.Dataset, width: int) -> Comparison:
             200,
         ),
     ]
-    sampler = wb.samplers.pcn(target.potential, STEP_SIZE)
+    sampler = wb.samplers.pcn(STEP_SIZE)
     return compare(
         f"pcn_step_vs_parts_{width}",
         steps(sampler, inner)(1_000),
@@ -136,6 +136,6 @@ def sweep_vs_potential(data: wb.data.Dataset, width: int) -> Comparison:
     inner = start(target)
     return compare(
         f"sweep_vs_potential_{width}",
-        steps(wb.samplers.unitwise(target), inner)(30),
+        steps(wb.samplers.unitwise(), inner)(30),
         repeated(target.potential, inner, 20),
     )

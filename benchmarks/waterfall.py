@@ -28,9 +28,8 @@ def waterfall(posterior: Posterior, found: Mapping[str, Row]) -> list[Row]:
         "inputs rotated": posterior.target,
     }
     clocks = {"the papers' pCN": python_steps(pcn_steps(bnn, x, y, step_size))} | {
-        name: steps(wb.samplers.pcn(target.potential, step_size), start(target))
-        for name, target in targets.items()
+        name: steps(wb.samplers.pcn(step_size), start(target)) for name, target in targets.items()
     }
-    clocks["unit-wise sampler"] = posterior.clock(wb.samplers.unitwise(posterior.target))
+    clocks["unit-wise sampler"] = posterior.clock(wb.samplers.unitwise())
     chains = dict.fromkeys(clocks, pcn) | {"unit-wise sampler": found["unit-wise"]}
     return [{"name": name} | timed(chains[name], ms) for name, ms in median_times(clocks).items()]

@@ -54,8 +54,8 @@ target = dict(targets(jnp.float64))["marginal"]
 runs = [
     wb.sample(
         jax.random.key(1),
-        wb.samplers.tuned(functools.partial(wb.samplers.pcnl, target.potential), 0.7),
         target,
+        wb.samplers.tuned(wb.samplers.pcnl(0.1), 0.7),
         num_samples=20,
         burn_in=20,
         num_chains=4,
@@ -71,7 +71,7 @@ runs = [
 ]
 classes = dict(targets(jnp.float64))["categorical"]
 one, two = (
-    wb.sample(jax.random.key(1), wb.samplers.pcn(classes.potential, 0.1), classes, num_samples=10, mesh=mesh)
+    wb.sample(jax.random.key(1), classes, wb.samplers.pcn(0.1), num_samples=10, mesh=mesh)
     for mesh in (None, jax.make_mesh((8,), ("data",)))
 )
 np.testing.assert_allclose(two["potential"], one["potential"], rtol=1e-5)
@@ -89,7 +89,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert_resumes(
         Path(folder),
         target=target,
-        sampler=wb.samplers.tuned(functools.partial(wb.samplers.pcnl, target.potential), 0.6),
+        sampler=wb.samplers.tuned(wb.samplers.pcnl(0.1), 0.6),
         collect={"potential": target.potential},
         stream={"potential": target.potential},
         mesh=jax.make_mesh((2, 4), ("chain", "data")),

@@ -117,8 +117,8 @@ def test_what_is_taken_runs(name):
     target, sampler, _ = wb.auto(TARGETS[name][0]())
     draws = wb.sample(
         jax.random.key(0),
-        sampler,
         target,
+        sampler,
         num_samples=10,
         burn_in=20,
         num_chains=2,
@@ -134,13 +134,13 @@ def test_every_parametrisation_is_of_one_posterior():
     x_new = jnp.asarray(RNG.normal(size=(3, 3)), jnp.float32)
     given = wb.targets.standard(bnn(), X, Y)
     target, sampler, _ = wb.auto(given)
-    slow = wb.samplers.tuned(lambda h: wb.samplers.function_space_hmc(given.potential, h), 0.8, 0.1, 1.5)
+    slow = wb.samplers.tuned(lambda h: wb.samplers.function_space_hmc(h), 0.8, 0.1, 1.5)
     means = []
     for one, its_sampler in ((target, sampler), (given, slow)):
         draws = wb.sample(
             jax.random.key(1),
-            its_sampler,
             one,
+            its_sampler,
             num_samples=3_000,
             burn_in=300,
             num_chains=4,

@@ -117,7 +117,7 @@ def test_every_setting_tells_runs_apart(stopped, tmp_path):
         ({"thin": 3}, "configuration: thin was 2 and is now 3"),
         ({"stream": {"a": lambda u: 2 * u["a"]}}, "the model, the sampler or a function"),
         (
-            {"sampler": tuned(functools.partial(mala, TARGET.potential), 0.6)},
+            {"sampler": tuned(mala(0.1), 0.6)},
             "the model, the sampler or a function",
         ),
     ],
@@ -135,9 +135,7 @@ def test_changed_data_and_versions_are_told_apart(tmp_path, monkeypatch):
     def go(data):
         target = wb.targets.from_potential(lambda u: jnp.sum((data @ u) ** 2) / 1e3, jnp.zeros(3))
         every = wb.Checkpoint(tmp_path)
-        return wb.sample(
-            jax.random.key(0), pcn(target.potential, 0.5), target, num_samples=2, checkpoint=every
-        )
+        return wb.sample(jax.random.key(0), target, pcn(0.5), num_samples=2, checkpoint=every)
 
     data = jnp.asarray(np.random.default_rng(0).normal(size=(50, 3)))
     assert_same_bits(go(data), go(data + 0))

@@ -49,9 +49,9 @@ def target(data, size=3):
 
 
 def run(problem, sampler=None, **options):
-    sampler = pcn(problem.potential, 0.5) if sampler is None else sampler(problem.potential)
+    sampler = pcn(0.5) if sampler is None else sampler(problem.potential)
     options = {"num_samples": 4, "num_chains": 2, "progress": False} | options
-    return wb.sample(jax.random.key(0), sampler, problem, **options)
+    return wb.sample(jax.random.key(0), problem, sampler, **options)
 
 
 DATA = np.random.default_rng(0).normal(size=(2, 5, 3))
@@ -74,7 +74,7 @@ def test_second_call_compiles_nothing_and_computes_its_own(compiled):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda: run(target(DATA[0]), sampler=lambda U: hmc(U, 0.1, 2)),
+        lambda: run(target(DATA[0]), sampler=lambda U: hmc(0.1, 2)),
         lambda: run(target(np.ones((6, 3)))),
         lambda: run(target(DATA[0]), num_chains=3),
         lambda: run(target(DATA[0]), collect={"u": lambda u: u}),
@@ -90,13 +90,13 @@ def test_what_differs_is_compiled(compiled, change):
 
 
 SIZES = {
-    "rwm": lambda size, U: rwm(U, size),
-    "pcn": lambda size, U: pcn(U, size),
-    "pcnl": lambda size, U: pcnl(U, size),
-    "mala": lambda size, U: mala(U, size),
-    "hmc": lambda size, U: hmc(U, size, num_steps=2),
-    "langevin": lambda size, U: langevin(U, size, damping=size / 2),
-    "function_space_hmc": lambda size, U: function_space_hmc(U, size, damping=size, jitter=size / 2),
+    "rwm": lambda size, U: rwm(size),
+    "pcn": lambda size, U: pcn(size),
+    "pcnl": lambda size, U: pcnl(size),
+    "mala": lambda size, U: mala(size),
+    "hmc": lambda size, U: hmc(size, num_steps=2),
+    "langevin": lambda size, U: langevin(size, damping=size / 2),
+    "function_space_hmc": lambda size, U: function_space_hmc(size, damping=size, jitter=size / 2),
     "within a step": lambda size, U: conditional(lambda u: U(u.all), "all", lambda of_all: pcn(of_all, size)),
 }
 

@@ -29,8 +29,8 @@ def run(**options):
         "num_chains": 3,
         "collect": {"a": lambda u: u["a"], "b": lambda u: u["b"]},
     } | options
-    sampler = options.pop("sampler", pcn(TARGET.potential, 0.5))
-    return wb.sample(jax.random.key(0), sampler, TARGET, **({"progress": False} | options))
+    sampler = options.pop("sampler", pcn(0.5))
+    return wb.sample(jax.random.key(0), TARGET, sampler, **({"progress": False} | options))
 
 
 def same(first, second):
@@ -56,8 +56,7 @@ def test_shapes():
 @pytest.mark.slow
 def test_potential_is_collected_unless_told_otherwise_and_another_key_gives_another():
     draws, others = (
-        wb.sample(jax.random.key(seed), pcn(TARGET.potential, 0.5), TARGET, num_samples=12, progress=False)
-        for seed in (0, 1)
+        wb.sample(jax.random.key(seed), TARGET, pcn(0.5), num_samples=12, progress=False) for seed in (0, 1)
     )
     assert list(draws.collected) == ["potential"] and draws["potential"].shape == (1, 12)
     assert not np.array_equal(draws["potential"], others["potential"])
@@ -95,16 +94,16 @@ def test_sampler_of_another_target_is_refused(wrap):
     options = {"num_samples": 2, "burn_in": 2, "progress": False}
     if wrap == "tuned":
         sampler = tuned(make, 0.5)
-        wb.sample(jax.random.key(0), sampler, standard, **options)
+        wb.sample(jax.random.key(0), standard, sampler, **options)
     else:
-        sampler = samplers.alternate(pcn(repriorised.potential, 0.1), make(0.1))
+        sampler = samplers.alternate(pcn(0.1), make(0.1))
     wanted = r"samples Standard, with U = [\d.]+ where .* and target is Repriorised, with U = [\d.]+"
     with pytest.raises(ValueError, match=wanted):
-        wb.sample(jax.random.key(0), sampler, repriorised, **options)
+        wb.sample(jax.random.key(0), repriorised, sampler, **options)
 
 
 def test_sampler_of_the_same_potential_in_another_function_is_accepted():
-    run(sampler=pcn(lambda u: TARGET.potential(u), 0.5))
+    run(sampler=pcn(0.5))
 
 
 QUARTIC = wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(2))
@@ -118,9 +117,7 @@ def test_chains_that_never_moved_are_counted_in_a_warning(collect):
     initial = jnp.zeros((4, 2)).at[2].set(30.0)
     words = r"^1 of 4 chains accepted none of their 200 proposals: take a smaller step size, or start them"
     with pytest.warns(wb.ChainWarning, match=words):
-        draws = wb.sample(
-            jax.random.key(0), mala(QUARTIC.potential, 0.25), QUARTIC, initial=initial, **options
-        )
+        draws = wb.sample(jax.random.key(0), QUARTIC, mala(0.25), initial=initial, **options)
     assert draws.acceptance_rate > 0.6
 
 
@@ -132,7 +129,7 @@ def test_draws_that_diverged_are_a_warning(kept):
     name = "norm" if kept == "collect" else "streamed norm"
     words = f"values of '{name}' in 3 of 3 chains are NaN: if they diverged, .* the function is undefined"
     with pytest.warns(wb.ChainWarning, match=words):
-        run(sampler=langevin(TARGET.potential, 100.0, 0.5, metropolis=False), **options)
+        run(sampler=langevin(100.0, 0.5, metropolis=False), **options)
 
 
 def test_failures_are_counted_in_words():
@@ -154,7 +151,7 @@ def test_failures_are_counted_in_words():
 
 @pytest.mark.slow
 def test_initial_positions_are_where_chains_start():
-    walk = functools.partial(run, sampler=rwm(TARGET.potential, 1e-4), num_samples=1)
+    walk = functools.partial(run, sampler=rwm(1e-4), num_samples=1)
     start = {"a": jnp.asarray([[5.0, -5.0], [3.0, 3.0], [0.0, 1.0]]), "b": jnp.full((3, 1, 3), 2.0)}
     draws = walk(initial=start)
     assert np.allclose(draws["a"][:, 0], start["a"], atol=0.01)
@@ -185,10 +182,10 @@ def test_tuning_reaches_the_wanted_acceptance_and_freezes(make, wanted, start):
     target = wb.targets.from_potential(lambda u: 50 * (u[0] - 1) ** 2, jnp.zeros(5))
     options = {"num_samples": 500, "num_chains": 16, "progress": False}
     sampler = tuned(functools.partial(make, target.potential), wanted, start, 1.0 if make is pcn else 5.0)
-    found = wb.sample(jax.random.key(0), sampler, target, burn_in=1_500, **options)
+    found = wb.sample(jax.random.key(0), target, sampler, burn_in=1_500, **options)
     assert abs(found.acceptance_rate - wanted) < 0.03
     frozen = wb.sample(
-        jax.random.key(1), make(target.potential, found.step_size), target, burn_in=300, **options
+        jax.random.key(1), target, make(target.potential, found.step_size), burn_in=300, **options
     )
     assert abs(frozen.acceptance_rate - found.acceptance_rate) < 0.03
 
@@ -197,8 +194,8 @@ def test_step_size_stays_below_its_limit():
     flat = wb.targets.from_potential(lambda u: 0.0 * jnp.sum(u), jnp.zeros(3))
     draws = wb.sample(
         jax.random.key(0),
-        tuned(functools.partial(pcn, flat.potential), 0.5, max_step_size=0.8),
         flat,
+        tuned(pcn(0.1), 0.5, max_step_size=0.8),
         num_samples=5,
         burn_in=200,
         progress=False,
@@ -225,7 +222,7 @@ def test_data_are_arguments_of_the_program(float32, compiled):
     """A potential that closes over four megabytes leaves programs of some kilobytes."""
     data = jnp.asarray(np.random.default_rng(0).normal(size=(1_000, 1_000)), jnp.float32)
     target = wb.targets.from_potential(lambda u: jnp.sum((data @ u) ** 2) / 1e3, jnp.zeros(1_000))
-    wb.sample(jax.random.key(0), pcn(target.potential, 0.01), target, num_samples=3, progress=False)
+    wb.sample(jax.random.key(0), target, pcn(0.01), num_samples=3, progress=False)
     assert len(compiled) == 2, "chains start, and they run"
     for text, memory in compiled:
         assert text < 200_000
@@ -235,9 +232,7 @@ def test_data_are_arguments_of_the_program(float32, compiled):
 def test_memory_does_not_grow_with_parameters_times_draws(float32, compiled):
     size, num_samples = 100_000, 100
     target = wb.targets.from_potential(lambda u: jnp.sum(jnp.sin(u)) / 10, jnp.zeros(size))
-    draws = wb.sample(
-        jax.random.key(0), pcn(target.potential, 0.01), target, num_samples=num_samples, progress=False
-    )
+    draws = wb.sample(jax.random.key(0), target, pcn(0.01), num_samples=num_samples, progress=False)
     _, memory = compiled[-1]
     of_position = 4 * size
     assert memory.output_size_in_bytes < 3 * of_position
@@ -256,8 +251,8 @@ def test_blackjax_nuts_on_logdensity_gives_the_exact_posterior():
     with jax.numpy_rank_promotion("allow"):  # BlackJAX broadcasts freely
         draws = wb.sample(
             jax.random.key(0),
-            nuts,
             target,
+            nuts,
             num_samples=200,
             burn_in=50,
             num_chains=64,
@@ -287,7 +282,7 @@ def test_sampler_that_reports_no_acceptance_accepts_every_move():
 
 
 def test_our_sampler_runs_in_a_loop_of_blackjax():
-    sampler = pcn(TARGET.potential, 0.5)
+    sampler = pcn(0.5)
     start = TARGET.draw_prior(jax.random.key(0))
     final, (states, infos) = blackjax.util.run_inference_algorithm(
         jax.random.key(1), sampler, num_steps=50, initial_position=start
@@ -327,5 +322,5 @@ def test_diagnostics_take_draws():
 @pytest.mark.slow
 def test_positions_are_float32_by_default(float32):
     target = wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(2))
-    draws = wb.sample(jax.random.key(0), pcn(target.potential, 0.5), target, num_samples=3, progress=False)
+    draws = wb.sample(jax.random.key(0), target, pcn(0.5), num_samples=3, progress=False)
     assert draws["potential"].dtype == np.float32

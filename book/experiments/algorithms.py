@@ -75,10 +75,10 @@ def _network(chain, algorithm, width, noise_std, beta, num_draws, seed) -> Itera
     if algorithm == "pCN":
         quantity, function = "misfit", published_potential(whole)
         printed = samplers.pcn(function, beta), targets.from_potential(function, whole.template)
-        right = samplers.pcn(whole.potential, beta), whole
+        right = samplers.pcn(beta), whole
     else:
         quantity, function, law = "square", _mean_square(whole), None
-        printed, right = (_printed_pcnl(whole, beta), whole), (samplers.pcnl(whole.potential, beta), whole)
+        printed, right = (_printed_pcnl(whole, beta), whole), (samplers.pcnl(beta), whole)
     yield from _rows(
         algorithm, "network", quantity, chain, function, printed, right, posterior[quantity], law
     )
@@ -87,7 +87,7 @@ def _network(chain, algorithm, width, noise_std, beta, num_draws, seed) -> Itera
 def _flat(chain, dimension, beta) -> Iterator[Row]:
     """All of N(0, I): accepted by ½‖u‖² − ½‖v‖², the proposal of pCNL leads to N(0, I/2)."""
     target = targets.from_potential(lambda u: jnp.zeros(()), jnp.zeros(dimension))
-    printed, right = (_printed_pcnl(target, beta), target), (samplers.pcnl(target.potential, beta), target)
+    printed, right = (_printed_pcnl(target, beta), target), (samplers.pcnl(beta), target)
     laws = Measure(1.0, 0.0), Measure(0.5, 0.0)
     yield from _rows("pCNL", "U = 0", "square", chain, _mean_square(target), printed, right, *laws)
 
@@ -112,7 +112,7 @@ def _mean_square(target: Target) -> Collector:
 
 def _printed_pcnl(target: Target, step_size: float) -> Sampler:
     """Algorithm 2: the proposal of pCNL, accepted by the ratio of posterior densities at its two ends."""
-    init = samplers.pcnl(target.potential, step_size).init
+    init = samplers.pcnl(step_size).init
     shrink = np.sqrt(1 - step_size**2)
 
     def propose(u, g, xi):

@@ -190,12 +190,12 @@ def _agreement(found: Predictions, num_chains: int) -> dict[str, float | None]:
 def _mcmc(rng_key: Key[Array, ""], problem: Problem, depth: int, **chains) -> Predictions:
     """The unit-wise sampler on the rotated marginal target; the readout is integrated out."""
     target = targets.rotated(targets.marginal(problem.bnn, problem.x, problem.y))
-    sampler = samplers.unitwise(target)
+    sampler = samplers.unitwise()
     if depth > 1:
-        below = samplers.function_space_hmc(target.potential, step_size=0.1, num_steps=4)
+        below = samplers.function_space_hmc(step_size=0.1, num_steps=4)
         sampler = samplers.alternate(sampler, below)
     collect = {"predictions": _given_inner(target, problem)}
-    draws = sample(rng_key, sampler, target, collect=collect, progress=False, **chains)
+    draws = sample(rng_key, target, sampler, collect=collect, progress=False, **chains)
     return _unpacked(np.concatenate(draws["predictions"]))
 
 

@@ -53,8 +53,8 @@ def architectures(cases, num_test, num_kicks, num_chains, thin, noise_std, seed)
         hmc = partial(samplers.function_space_hmc, target.potential, num_steps=num_kicks)
         equilibrium = sample(
             burn_in_key,
-            samplers.tuned(hmc, 0.8, max_step_size=np.pi / 2),
             target,
+            samplers.tuned(hmc, 0.8, max_step_size=np.pi / 2),
             num_samples=1,
             burn_in=num_steps // num_kicks,
             num_chains=num_chains,
@@ -64,8 +64,8 @@ def architectures(cases, num_test, num_kicks, num_chains, thin, noise_std, seed)
         for name, sampler in (made | {"HMC": hmc(angle)}).items():
             draws = sample(
                 rng_key,
-                sampler,
                 target,
+                sampler,
                 num_samples=num_steps // thin,
                 thin=thin // (num_kicks if name == "HMC" else 1),
                 num_chains=num_chains,

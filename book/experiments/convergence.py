@@ -73,8 +73,8 @@ def convergence(
                 sampler, target = _chain(posterior, name, step_size)
                 draws = sample(
                     rng_key,
-                    sampler,
                     target,
+                    sampler,
                     num_samples=steps // thin,
                     thin=thin,
                     num_chains=num_chains,
@@ -92,7 +92,7 @@ def _chain(posterior: Posterior, name: str, step_size: float) -> tuple[samplers.
     """A sampler by its name, and what it samples."""
     if name == PRIOR:
         prior = targets.from_potential(lambda position: jnp.zeros(()), posterior.rotated.template)
-        return samplers.pcn(prior.potential, step_size), prior
+        return samplers.pcn(step_size), prior
     return SAMPLERS[name](posterior, step_size), posterior.rotated
 
 

@@ -92,8 +92,8 @@ def _run(
         initial = jax.jit(jax.vmap(target.from_parameters))(parameters)
         draws = sample(
             rng_key,
-            sampler,
             target,
+            sampler,
             num_samples=num_steps // thin,
             thin=thin,
             burn_in=max(burn_in, num_steps // 10) if is_tuned else 0,

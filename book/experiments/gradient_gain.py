@@ -65,8 +65,8 @@ def gradient_gain(
             is_tuned = isinstance(sampler, samplers.Tuned)
             draws = sample(
                 rng_key,
-                sampler,
                 rotated,
+                sampler,
                 num_samples=length // thin,
                 thin=thin,
                 burn_in=length if is_tuned else 0,

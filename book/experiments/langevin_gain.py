@@ -132,7 +132,7 @@ def _with_acceptance(
 
 def without_correction(potential: Potential, step_size: Number) -> samplers.Sampler:
     """Langevin that makes every move, with the best damping."""
-    return samplers.langevin(potential, step_size, best_damping(step_size), metropolis=False)
+    return samplers.langevin(step_size, best_damping(step_size), metropolis=False)
 
 
 def _worth(draws: Float[np.ndarray, "chain draw *event"], thin: int) -> dict[str, float | None]:

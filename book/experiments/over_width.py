@@ -23,7 +23,7 @@ from widebnn.tables import Measure, Results, Row, Rows
 
 SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
     **ON_INFORMED,
-    "random walk": lambda posterior, step_size: samplers.rwm(posterior.repriorised.potential, step_size),
+    "random walk": lambda posterior, step_size: samplers.rwm(step_size),
 }
 """By name; `step_size` is the coefficient of the noise for each, and the leapfrog step where γ is not 1."""
 PAPERS = ("pCN", "pCNL", *LMC.values())
@@ -80,8 +80,8 @@ def over_width(
                     warnings.simplefilter("ignore", ChainWarning)
                     draws = sample(
                         rng_key,
-                        SAMPLERS[name](posterior, step_size),
                         target,
+                        SAMPLERS[name](posterior, step_size),
                         num_samples=steps // thin,
                         thin=thin,
                         initial=initial,

@@ -26,13 +26,13 @@ def _function_space_hmc(target: Any, **options) -> samplers.Tuned:
 
 
 METHODS = {
-    "pCN": Method(lambda t: tuned(partial(samplers.pcn, t.potential), 0.25), 1),
-    "pCNL": Method(lambda t: tuned(partial(samplers.pcnl, t.potential), 0.6), 3),
-    "Langevin": Method(lambda t: tuned(partial(samplers.langevin, t.potential, damping=0.01), 0.9), 3),
-    "HMC": Method(lambda t: tuned(partial(samplers.hmc, t.potential, num_steps=10), 0.8), 30),
+    "pCN": Method(lambda t: tuned(samplers.pcn(0.1), 0.25), 1),
+    "pCNL": Method(lambda t: tuned(samplers.pcnl(0.1), 0.6), 3),
+    "Langevin": Method(lambda t: tuned(samplers.langevin(0.1, damping=0.01), 0.9), 3),
+    "HMC": Method(lambda t: tuned(samplers.hmc(0.1, num_steps=10), 0.8), 30),
     "function-space HMC": Method(partial(_function_space_hmc, num_steps=6), 18),
     "function-space HMC, one radian": Method(_function_space_hmc, 24),
-    "elliptical slice": Method(lambda t: samplers.elliptical_slice(t.potential), 4),
+    "elliptical slice": Method(lambda t: samplers.elliptical_slice(), 4),
     "unit-wise": Method(samplers.unitwise, 10),
 }
 """By name. Of acceptances of 0.4, 0.6 and 0.8 for pCNL and dampings of 0.01, 0.1 and 1 for Langevin, these

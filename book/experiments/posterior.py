@@ -77,8 +77,8 @@ class Posterior:
         """Positions of `rotated` after HMC, ten leapfrog steps tuned to an acceptance of 0.8."""
         return sample(
             rng_key,
-            samplers.tuned(partial(samplers.hmc, self.rotated.potential, num_steps=10), 0.8),
             self.rotated,
+            samplers.tuned(samplers.hmc(0.1, num_steps=10), 0.8),
             num_samples=1,
             burn_in=burn_in,
             num_chains=num_chains,
@@ -87,12 +87,12 @@ class Posterior:
 
 def _langevin(posterior: Posterior, step_size: float, damping: float) -> samplers.Sampler:
     num_flat = size(posterior.repriorised) - size(posterior.informed)  # coordinates of φ that are left out
-    return samplers.langevin(posterior.informed.potential, step_size, damping, num_flat=num_flat)
+    return samplers.langevin(step_size, damping, num_flat=num_flat)
 
 
 SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
-    "pCN": lambda posterior, step_size: samplers.pcn(posterior.informed.potential, step_size),
-    "pCNL": lambda posterior, step_size: samplers.pcnl(posterior.informed.potential, step_size),
+    "pCN": lambda posterior, step_size: samplers.pcn(step_size),
+    "pCNL": lambda posterior, step_size: samplers.pcnl(step_size),
     "Langevin": partial(_langevin, damping=1.0),
     "Langevin, γ = 0.01": partial(_langevin, damping=0.01),
 }

@@ -118,8 +118,8 @@ def _run(rng_key, marginal, contender: Contender, num_chains: int, until: Until)
     try:
         draws = sample(
             rng_key,
-            adapted.sampler,
             target,
+            adapted.sampler,
             num_samples=1_000_000,
             burn_in=contender.burn_in,
             num_chains=num_chains,

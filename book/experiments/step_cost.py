@@ -44,7 +44,7 @@ def step_cost(networks, num_rounds, timed_seconds, noise_std, seed) -> Iterator[
         made = [make(bnn, dataset.x_train, dataset.y_train) for make in TARGETS.values()]
         clocks = [
             steps(
-                samplers.langevin(target.potential, step_size=1e-4, damping=0.1),
+                samplers.langevin(step_size=1e-4, damping=0.1),
                 target.draw_prior(jax.random.key(seed)),
             )
             for target in made

@@ -56,11 +56,11 @@ def effective_samples(
     """
     draws = sample(
         rng_key,
+        target,
         samplers.tuned(
-            lambda step_size: samplers.langevin(target.potential, step_size, best_damping(step_size)),
+            lambda step_size: samplers.langevin(step_size, best_damping(step_size)),
             target_acceptance,
         ),
-        target,
         num_samples=num_steps // thin,
         thin=thin,
         burn_in=burn_in,

@@ -37,7 +37,7 @@ ROWS = [
         (flat, 0.1, 0.5, kw(num_flat=-1), "num_flat…at least 0…-1"),
         (flat, 0.1, 0.5, kw(num_flat=1), "num_flat…0 or at least 2…1"),
         (flat, 0.1, 0.5, kw(num_flat=2.5), TypeError, "num_flat…an integer…2.5"),
-        (lambda: wb.samplers.langevin(flat, 0.1, 0.5).init(jnp.zeros(2)), TypeError, "rng_key…momentum"),
+        (lambda: wb.samplers.langevin(0.1, 0.5).init(jnp.zeros(2)), TypeError, "rng_key…momentum"),
     ),
     *refused(
         "samplers.leapfrog",
@@ -55,7 +55,7 @@ ROWS = [
         (flat, 0.1, kw(jitter=1.5), "jitter…[0, 1]…1.5"),
         (flat, 0.1, kw(jitter=True), TypeError, "jitter…number…True"),
         (
-            lambda: wb.samplers.function_space_hmc(flat, 0.1, 3).init(jnp.zeros(2)),
+            lambda: wb.samplers.function_space_hmc(0.1, 3).init(jnp.zeros(2)),
             TypeError,
             "rng_key…momentum",
         ),
@@ -63,18 +63,18 @@ ROWS = [
     *refused("samplers.elliptical_slice", (0.1, TypeError, "potential")),
     *refused(
         "samplers.unitwise",
-        (lambda: wb.samplers.unitwise(target("standard")), TypeError, "target…marginal…Standard"),
+        (lambda: wb.samplers.unitwise(), TypeError, "target…marginal…Standard"),
         (
-            lambda: wb.samplers.unitwise(wb.targets.rotated(target("standard"))),
+            lambda: wb.samplers.unitwise(),
             TypeError,
             "target…marginal…Rotated",
         ),
-        (lambda: wb.samplers.unitwise(target(), 3), "block_size…divide…4…got 3"),
-        (lambda: wb.samplers.unitwise(target(), 0), "block_size…at least 1…0"),
+        (lambda: wb.samplers.unitwise(3), "block_size…divide…4…got 3"),
+        (lambda: wb.samplers.unitwise(0), "block_size…at least 1…0"),
     ),
     *refused(
         "samplers.alternate",
-        (lambda: wb.samplers.alternate(wb.samplers.pcn(flat, 0.1), flat), TypeError, "second…a sampler"),
+        (lambda: wb.samplers.alternate(wb.samplers.pcn(0.1), flat), TypeError, "second…a sampler"),
     ),
     *refused(
         "samplers.tuned",

@@ -14,9 +14,9 @@ from .rows import KEY, SCALES, WALK, flat, kw, refused, target, tuned
 
 def sample(**options):
     flat_target = wb.targets.from_potential(flat, jnp.zeros(2))
-    options = {"sampler": wb.samplers.pcn(flat, 0.5), "target": flat_target, "num_samples": 2} | options
+    options = {"sampler": wb.samplers.pcn(0.5), "target": flat_target, "num_samples": 2} | options
     sampler, problem = options.pop("sampler"), options.pop("target")
-    return wb.sample(options.pop("rng_key", KEY), sampler, problem, progress=False, **options)
+    return wb.sample(options.pop("rng_key", KEY), problem, sampler, progress=False, **options)
 
 
 def mesh(**axes):
@@ -32,7 +32,7 @@ def streamed(**options):
 
 def unreported():
     """Tuned, of a sampler that does not report its acceptance."""
-    pcn = wb.samplers.pcn(flat, 0.1)
+    pcn = wb.samplers.pcn(0.1)
     silent = wb.samplers.Sampler(pcn.init, lambda rng_key, state: (state, ()))
     return tuned(make=lambda step_size: silent)
 
@@ -49,15 +49,15 @@ ROWS = [
         (lambda: sample(collect=[flat]), TypeError, "collect…a dict from names to functions…[<function"),
         (lambda: sample(stream=flat), TypeError, "stream…a dict from names to functions…<function"),
         (
-            lambda: sample(sampler=wb.samplers.pcn(lambda u: jnp.sum(u["a"]), 0.1)),
+            lambda: sample(sampler=wb.samplers.pcn(0.1)),
             "sampler…the potential of target…<lambda>…does not take…(2,)",
         ),
         (
-            lambda: sample(sampler=wb.samplers.pcn(lambda u: jnp.sum(jnp.ones((3, 3)) @ u), 0.1)),
+            lambda: sample(sampler=wb.samplers.pcn(0.1)),
             "sampler…the potential of target…<lambda>…does not take…(2,)",
         ),
         (
-            lambda: sample(sampler=wb.samplers.pcn(lambda u: u, 0.1)),
+            lambda: sample(sampler=wb.samplers.pcn(0.1)),
             "sampler…a potential…one number…<lambda> returns…(2,)",
         ),
         (lambda: sample(sampler=unreported(), burn_in=2), TypeError, "sampler…acceptance_rate…tuned"),

@@ -95,29 +95,29 @@ ROWS = [
     ),
     *refused(
         "samplers.rescaled",
-        (lambda: wb.samplers.rescaled(target(), {}), TypeError, "target…scaled…Marginal"),
-        (lambda: wb.samplers.rescaled(layered(), {}), "multiplies…at least one scale…none"),
+        (lambda: wb.samplers.rescaled({}), TypeError, "target…scaled…Marginal"),
+        (lambda: wb.samplers.rescaled({}), "multiplies…at least one scale…none"),
         (
-            lambda: wb.samplers.rescaled(layered(), {"weight_std": "kernel"}, num_updates=0),
+            lambda: wb.samplers.rescaled({"weight_std": "kernel"}, num_updates=0),
             "num_updates…at least 1…0",
         ),
         (
-            lambda: wb.samplers.rescaled(layered(), {"noise_std": "kernel"}),
+            lambda: wb.samplers.rescaled({"noise_std": "kernel"}),
             "multiplies…below the readout, ['weight_std']; got 'noise_std'",
         ),
         (
-            lambda: wb.samplers.rescaled(layered(), {"weight_std": "weight"}),
+            lambda: wb.samplers.rescaled({"weight_std": "weight"}),
             "multiplies…none has the key 'weight'",
         ),
         (
-            lambda: wb.samplers.rescaled(layered(), {"weight_std": "bias"}),
+            lambda: wb.samplers.rescaled({"weight_std": "bias"}),
             "multiplies…leaves that weight_std multiplies…the potential went from",
         ),
     ),
     *refused(
         "samplers.readout_scales",
-        (lambda: wb.samplers.readout_scales(target()), TypeError, "target…scaled…Marginal"),
-        (lambda: wb.samplers.readout_scales(whole(), num_updates=0), "num_updates…at least 1…0"),
+        (lambda: wb.samplers.readout_scales(), TypeError, "target…scaled…Marginal"),
+        (lambda: wb.samplers.readout_scales(num_updates=0), "num_updates…at least 1…0"),
     ),
     *refused(
         "samplers.with_scales",

@@ -48,7 +48,7 @@ def target_of(x, y, priors=PRIORS, space="auto"):
 def sampler_of(target, step_size=0.25, limit=None):
     return samplers.with_scales(
         target,
-        lambda potential: samplers.function_space_hmc(potential, step_size, num_steps=4),
+        lambda potential: samplers.function_space_hmc(step_size, num_steps=4),
         limit,
         multiplies={name: "kernel" for name in target.template.scales},
     )
@@ -98,8 +98,8 @@ def assert_exact(target, sampler, observed, exact, num_samples=150, thin=5, burn
     """Posterior means and deviations of f and of log scales; false failures at `FALSE_FAILURE`."""
     draws = wb.sample(
         jax.random.key(3),
-        sampler,
         target,
+        sampler,
         num_samples=num_samples,
         thin=thin,
         burn_in=burn_in,

@@ -96,7 +96,7 @@ def slice_at_level(density):
     exponential = jax.random.exponential
 
     def build(level):
-        sampler = elliptical_slice(density().target.potential)
+        sampler = elliptical_slice()
 
         def step(rng_key, state):
             scaled = lambda *args, **options: level * exponential(*args, **options)  # noqa: E731
@@ -184,7 +184,7 @@ class WithoutData(Target):
 
 
 def conserved_by_rescaling(log=jnp.log):
-    kernel = rescaled(WithoutData(), {"s": "kernel"}, num_updates=3)
+    kernel = rescaled({"s": "kernel"}, num_updates=3)
 
     def moved(key):
         draw_key, step_key = jax.random.split(key)
@@ -241,7 +241,7 @@ def without_work(**constants):
 
 
 def uncorrected(**constants):
-    return langevin(logistic().target.potential, **constants, metropolis=False)
+    return langevin(**constants, metropolis=False)
 
 
 BUGS = {

@@ -38,7 +38,7 @@ def test_a_proposal_turns_by_one_radian(step_size, num_steps):
 )
 def test_angles_are_drawn_evenly(step_size, jitter, low, high):
     """Where nothing pulls, one kick turns (u, m) by its angle; angles end at π/2."""
-    sampler = function_space_hmc(lambda u: jnp.zeros(()), step_size, 1, jitter=jitter)
+    sampler = function_space_hmc(step_size, 1, jitter=jitter)
     far = jnp.full(1, 1e12)  # beside which no momentum counts
     state = sampler.init(far, rng_key=jax.random.key(0))
     step = jax.jit(jax.vmap(lambda key: sampler.step(key, state)))

@@ -181,7 +181,7 @@ def path(sampler, num_steps=60):
 @pytest.mark.slow
 @pytest.mark.parametrize("other", [samplers.hmc, samplers.langevin])
 def test_mala_is_one_leapfrog_step(other):
-    points, rates = path(samplers.mala(potential, 0.6))
+    points, rates = path(samplers.mala(0.6))
     same_points, same_rates = path(other(potential, 0.6, 1))
     assert 0.2 < rates.mean() < 0.95
     assert np.allclose(points, same_points, rtol=0, atol=1e-11)

@@ -12,13 +12,13 @@ MAKE = {
     "mala": mala,
     "pcn": pcn,
     "pcnl": pcnl,
-    "hmc": lambda potential, step_size: hmc(potential, step_size, num_steps=3),
-    "langevin": lambda potential, step_size: langevin(potential, step_size, damping=step_size),
+    "hmc": lambda potential, step_size: hmc(step_size, num_steps=3),
+    "langevin": lambda potential, step_size: langevin(step_size, damping=step_size),
     "function-space HMC": lambda potential, step_size: function_space_hmc(
-        potential, step_size, num_steps=3, damping=step_size
+        step_size, num_steps=3, damping=step_size
     ),
     "function-space HMC, one radian": lambda potential, step_size: function_space_hmc(
-        potential, step_size, jitter=step_size
+        step_size, jitter=step_size
     ),
 }
 STEP_SIZES = np.array([0.1, 0.4])

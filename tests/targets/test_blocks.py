@@ -199,7 +199,7 @@ def test_compilation_embeds_no_data(float32, block_size, monkeypatch):
         programs.append(self)
 
     monkeypatch.setattr(Program, "__init__", noted)
-    wb.sample(jax.random.key(0), wb.samplers.pcnl(target.potential, 0.1), target, num_samples=2)
+    wb.sample(jax.random.key(0), target, wb.samplers.pcnl(0.1), num_samples=2)
     assert len(programs) == 2, "chains start, and they run"
     for program in programs:
         assert "tensor<1000x16xf32>" in program.text, "the data are arguments"

@@ -386,13 +386,11 @@ PREDICTIONS = {
     "rotated complement at 0.9 of its scale": lambda: complement_at_scale(0.9),
     "rotated complement left out": complement_left_out,
     "published pCNL: −log p(y | T(φ)) as U": lambda: exact_predictions(
-        likelihood_of_map, lambda u: wb.samplers.pcnl(u, 0.6)
+        likelihood_of_map, lambda u: wb.samplers.pcnl(0.6)
     ),
-    "printed sign of eq. (5)": lambda: exact_predictions(
-        MarginalPrintedSign, lambda u: wb.samplers.pcn(u, 0.6)
-    ),
-    "readout at its mean": lambda: exact_predictions(ReadoutAtItsMean, lambda u: wb.samplers.pcn(u, 0.6)),
-    "readout from the prior": lambda: exact_predictions(ReadoutFromPrior, lambda u: wb.samplers.pcn(u, 0.6)),
+    "printed sign of eq. (5)": lambda: exact_predictions(MarginalPrintedSign, lambda u: wb.samplers.pcn(0.6)),
+    "readout at its mean": lambda: exact_predictions(ReadoutAtItsMean, lambda u: wb.samplers.pcn(0.6)),
+    "readout from the prior": lambda: exact_predictions(ReadoutFromPrior, lambda u: wb.samplers.pcn(0.6)),
 }
 
 

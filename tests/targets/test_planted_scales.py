@@ -66,12 +66,12 @@ def powers_of_ten(x, y):
 
 def inner_scale_from_its_prior(target):
     """A slice that does not look at the data."""
-    flat = samplers.elliptical_slice(lambda u: jnp.zeros(()))
+    flat = samplers.elliptical_slice()
     move = samplers.conditional(
-        target.potential, "network", lambda U: samplers.function_space_hmc(U, 0.5, num_steps=2)
+        target.potential, "network", lambda U: samplers.function_space_hmc(0.5, num_steps=2)
     )
     blind = samplers.conditional(target.potential, "scales", lambda U: flat)
-    return samplers.alternate(samplers.alternate(move, blind), samplers.readout_scales(target))
+    return samplers.alternate(samplers.alternate(move, blind), samplers.readout_scales())
 
 
 def scales_at_the_first_network(target):
@@ -85,7 +85,7 @@ def scales_at_the_first_network(target):
         before = state.potential
         network_key, scales_key = jax.random.split(rng_key)
         moved, info = right.step(network_key, right.init(state.position))
-        stale = samplers.readout_scales(target)
+        stale = samplers.readout_scales()
         drawn, _ = stale.step(scales_key, stale.init(before._replace(scales=moved.position.scales)))
         position = moved.position._replace(readout_scales=drawn.position.readout_scales)
         return samplers.PotentialState(position, before), info
