@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,6 +1,5 @@
 """Run by test_devices.py in a process of its own, which has eight devices."""
 
-import functools
 import os
 import tempfile
 from pathlib import Path

@@ -1,6 +1,5 @@
 """The run that `test_checkpoint_kill` kills: tuned, collecting and streaming, in a process of its own."""
 
-import functools
 import os
 import sys
 from pathlib import Path

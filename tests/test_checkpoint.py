@@ -1,7 +1,6 @@
 """Checkpoints: the same bits after any interruption, and clear words where that cannot be."""
 
 import contextlib
-import functools
 import json
 import os
 import resource

@@ -1,7 +1,6 @@
 """A run that is interrupted and called again leaves the same bits as one that is not."""
 
 import contextlib
-import functools
 from pathlib import Path
 from unittest import mock
 
