@@ -29,7 +29,7 @@ def run():
     return wb.sample(
         jax.random.key(0),
         TARGET,
-        wb.samplers.tuned(lambda step_size: wb.samplers.pcn(step_size), 0.5),
+        wb.samplers.tuned(wb.samplers.pcn(0.1), 0.5),
         num_samples=70,
         thin=2,
         burn_in=20,

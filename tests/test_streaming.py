@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import widebnn as wb
-from widebnn import _compile, streaming
+from widebnn import streaming
+from widebnn._chains import Chains
 from widebnn.samplers import pcn
 
 from .exact import streams
@@ -175,13 +176,14 @@ class Compiled(Exception):
 @pytest.fixture
 def memory(monkeypatch):
     """Compile a run of so many samples, and tell the memory of its program."""
+    chunk = Chains.chunk
 
-    def stop(self):  # which the run alone is told to do before it is called
-        raise Compiled(self._compiled.memory_analysis())
+    def stop(*args, **kwargs):
+        raise Compiled(chunk.lower(*args, **kwargs).compile().memory_analysis())
 
     def of(target, sampler, **options):
         with monkeypatch.context() as patch, pytest.raises(Compiled) as stopped:
-            patch.setattr(_compile.Program, "compile", stop)
+            patch.setattr(Chains, "chunk", stop)
             wb.sample(jax.random.key(0), target, sampler, collect={}, progress=False, **options)
         return stopped.value.args[0]
 

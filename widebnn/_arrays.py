@@ -82,7 +82,7 @@ def _at_hand(array: np.ndarray) -> Array:
     Conversions come before: NumPy's compile nothing.
     """
     with jax.ensure_compile_time_eval():
-        return jnp.asarray(array)
+        return jax.device_put(array)
 
 
 def _numbers(name: str, value: Any) -> np.ndarray:

@@ -204,9 +204,10 @@ def _values(argument, functions, keys, carry):
         for i, (name, function) in enumerate(functions.items()):
             function = function.value if isinstance(function, Static) else function
             key = {"rng_key": jax.random.fold_in(rng_key, i)} if _takes_key(function) else {}
-            values[name] = function(position, **key)
-            if not hasattr(values[name], "dtype"):
-                raise TypeError(f"{argument}[{name!r}] must return one array; it returned {values[name]!r}")
+            value = function(position, **key)
+            if not jnp.isscalar(value) and not hasattr(value, "dtype"):
+                raise TypeError(f"{argument}[{name!r}] must return one array; it returned {value!r}")
+            values[name] = jnp.asarray(value)
         return values
 
     return jax.vmap(of_chain)(carry.states.position, draw_keys)

@@ -413,6 +413,11 @@ def sample(
             "num_chains": num_chains,
             "thin": thin,
             "burn_in": burn_in,
+            "sampler": {
+                jax.tree_util.keystr(path): float(leaf)
+                for path, leaf in jax.tree_util.tree_leaves_with_path(sampler)
+                if np.ndim(leaf) == 0
+            },
             "initial": None if initial is None else digest(initial),
             "position": str(target.template),
             "mesh": None if mesh is None else dict(mesh.shape),

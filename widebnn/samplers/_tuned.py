@@ -108,9 +108,9 @@ class StepSize(NamedTuple):
 
     def update(self, acceptance_rate: Float[Array, ""], step: Int[Array, ""], sampler: tuned) -> "StepSize":
         """After step number `step`, counted from 0, with this acceptance rate."""
-        goal = sampler.target_acceptance
-        gain = (step + 1.0) ** -0.6 / (goal * (1 - goal))
+        goal, t = sampler.target_acceptance, (step + 1).astype(self.log.dtype)
+        gain = t**-0.6 / (goal * (1 - goal))
         change = jnp.clip(gain * (acceptance_rate - goal), -1, 1)
         log = jnp.minimum(self.log + change, jnp.log(sampler.max_step_size)).astype(self.log.dtype)
-        weight = ((step + 1.0) ** -0.75).astype(log.dtype)
+        weight = t**-0.75
         return StepSize(log, weight * log + (1 - weight) * self.log_average)

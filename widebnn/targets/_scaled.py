@@ -366,21 +366,22 @@ def _check_readout_scales(target: Scaled) -> None:
                 )
     if not _is_marginal(median := target.median) or not _is_marginal(twice):
         return
-    factor = 2 if "readout_std" in named else 1
-
-    def same(rng_key):
-        network = normal_like(rng_key, median.template)
-        before, after = median.embedding(network), twice.embedding(network)
-        if before.shape != after.shape:
-            return jnp.zeros((), bool)
-        return jnp.allclose(after, factor * before, rtol=1e-4, atol=1e-6)
-
-    is_same = jax.jit(same)(jax.random.key(0))
+    is_same = _multiplies(2.0 if "readout_std" in named else 1.0, median, twice)
     if not isinstance(is_same, jax.core.Tracer) and not is_same:  # where data are traced nothing can be seen
         raise ValueError(
             "readout_std must multiply Ψ, and noise_std leave it alone: pass it as weight_std of the BNN and "
             "a multiple of it as bias_std; the embedding changed otherwise"
         )
+
+
+@jax.jit
+def _multiplies(factor: float, target: NetworkTarget, other: NetworkTarget) -> Array:
+    """Whether the embedding of the other is so many times this one's, at a draw from the prior."""
+    network = normal_like(jax.random.key(0), target.template)
+    one, two = target.embedding(network), other.embedding(network)
+    if one.shape != two.shape:
+        return jnp.zeros((), bool)
+    return jnp.allclose(two, factor * one, rtol=1e-4, atol=1e-6)
 
 
 def _is_marginal(target: Target) -> TypeGuard[NetworkTarget]:

@@ -275,19 +275,20 @@ def _with_inner(position: Position, inner: Inner) -> Position:
 
 
 def _check_same(below: NetworkTarget, made: Whitened) -> None:
-    """Whether the network on ε computes what the one on weights does."""
+    """Refuse a network on ε that does not compute what the one on weights does."""
     if not made.layers:
         return
-
-    def same(rng_key):
-        inner = normal_like(rng_key, below.bnn.features.template)
-        reduced = _whiten(below, made.bnn, inner, made.layers)
-        before, after = below.bnn.embedding(inner, below.x), made.bnn.embedding(reduced, below.x)
-        return jnp.abs(after - before).max() <= 1e-3 * jnp.abs(before).max()
-
-    is_same = jax.jit(same)(jax.random.key(0))
+    is_same = _is_same(below, made)
     if not isinstance(is_same, jax.core.Tracer) and not is_same:  # under a traced scale nothing can be seen
         raise _seen_elsewhere(made.layers)
+
+
+@jax.jit
+def _is_same(below: NetworkTarget, made: Whitened) -> Array:
+    inner = normal_like(jax.random.key(0), below.bnn.features.template)
+    reduced = _whiten(below, made.bnn, inner, made.layers)
+    before, after = below.bnn.embedding(inner, below.x), made.bnn.embedding(reduced, below.x)
+    return jnp.abs(after - before).max() <= 1e-3 * jnp.abs(before).max()
 
 
 def _seen_elsewhere(layers: tuple[Path, ...]) -> IrreducibleError:
