@@ -3,6 +3,7 @@
 import gc
 import weakref
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from flax import nnx
 from jax.tree_util import Partial
 
 import widebnn as wb
+from widebnn import _compile
 from widebnn.samplers import hmc, pcn
 
 from .exact.resume import assert_same_bits
@@ -145,6 +147,15 @@ def test_data_and_scales_are_the_leaves_of_a_target_and_the_network_its_structur
     ends = [replace(target, bnn=replace(target.bnn, noise_std=0.5 + s * step)) for s in (-1, 1)]
     below, above = (float(end.potential(position)) for end in ends)
     assert np.isclose(slopes.bnn.noise_std, (above - below) / (2 * step), rtol=1e-2)
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells, and limits, memory maps")
+def test_programs_are_forgotten_before_a_process_has_too_many(monkeypatch):
+    """Without room for the next one XLA would end the process."""
+    run(target(DATA[0]))
+    assert num_compiled(lambda: run(target(DATA[0]))) == 0
+    monkeypatch.setattr(_compile, "MAX_MAPS", 0)
+    assert num_compiled(lambda: run(target(DATA[0]))) > 0
 
 
 def test_no_data_are_kept():

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,7 +12,10 @@ import jax.core
 from widebnn._check import is_tracing
 from widebnn._pytree import STATIC, pytree
 
-__all__ = ["asked", "jitted"]
+__all__ = ["asked", "jitted", "make_room"]
+
+MAX_MAPS = 40_000
+"""Memory maps of a process, of which Linux allows 65,530. A fit of a new shape takes some 1,500."""
 
 
 def jitted[T: Callable[..., Any]](method: T) -> T:
@@ -46,6 +50,17 @@ class asked:
 
     def __call__(self, position: Any, rng_key: Any = None) -> Any:
         return _in_one(self.question, *self.of, position, rng_key)
+
+
+def make_room() -> None:
+    """Forget all compiled programs where the process is about to run out of memory maps.
+
+    JAX keeps every program, and without a map for the next one XLA ends the process: after about 40 fits of
+    different shapes, as in a grid search.
+    """
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > MAX_MAPS:
+        jax.clear_caches()
 
 
 def _in_one(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

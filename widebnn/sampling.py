@@ -17,6 +17,7 @@ from tqdm.auto import tqdm
 
 from widebnn._chains import Chains, as_argument
 from widebnn._check import at_least, one_of
+from widebnn._compile import make_room
 from widebnn._devices import Devices
 from widebnn._end import End, Stopped, on_host
 from widebnn._failures import warn_of_failures
@@ -373,6 +374,7 @@ def sample(
     collect = {"potential": target.potential} if collect is None else dict(collect)
     streams = {name: f if isinstance(f, Stream) else Stream(f) for name, f in (stream or {}).items()}
 
+    make_room()
     devices = Devices(mesh, num_chains, target.num_observations)
     if checkpoint is not None and mesh is not None and mesh.is_multi_process:
         raise ValueError("checkpoint must be None where mesh spans several processes")

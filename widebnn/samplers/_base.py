@@ -97,7 +97,18 @@ class Sampler(ABC):
         return self
 
     def bind(self, target: Any) -> Kernel:
-        """The sampler of one target as ``(init, step)``, for BlackJAX's loops."""
+        """The sampler of one target as ``(init, step)``, for BlackJAX's loops.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is not a target, or lacks what the sampler needs.
+        """
+        if not hasattr(target, "potential"):
+            raise TypeError(
+                "target must be one of widebnn.targets, such as from_potential(potential, template); "
+                f"got {type(target).__name__}"
+            )
         sampler = self.prepare(target)
         return Kernel(partial(sampler.init, target), partial(sampler.step, target))
 
