@@ -12,9 +12,10 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from widebnn import streaming
+from widebnn import _thinned, streaming
 from widebnn._devices import Devices
 from widebnn._pytree import STATIC, Static, pytree
+from widebnn._thinned import Thinned
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import StepSize, tuned
 from widebnn.streaming import Stream, Summary
@@ -43,6 +44,7 @@ class Carry(NamedTuple):
     step_size: StepSize | None  # None where nothing is tuned
     streamed: dict[str, Summary]
     stats: dict[str, Summary]  # where nothing is collected, beside which they would be kept
+    thinned: Thinned | None  # where positions are kept
 
 
 class Start(NamedTuple):
@@ -65,6 +67,8 @@ class Chains:
         Dicts of functions of a position, by `as_argument`.
     kinds
         A dict of what is kept of each streamed function.
+    num_positions
+        Places for positions; none where it is 0.
     """
 
     target: Target
@@ -72,6 +76,7 @@ class Chains:
     collect: dict[str, Any]
     stream: dict[str, Any]
     kinds: dict[str, Stream] = field(metadata=STATIC)
+    num_positions: int = field(default=0, metadata=STATIC)
 
     @functools.partial(jax.jit, static_argnames="devices")
     def start(self, rng_key: Key[Array, ""], initial: PyTree, devices: Devices) -> Start:
@@ -86,14 +91,15 @@ class Chains:
             step_size = StepSize.start(sampler.step_size, jnp.result_type(*jax.tree.leaves(initial)))
             sampler = sampler.sampler
         states = jax.vmap(lambda u, key: sampler.init(self.target, u, key))(initial, start_keys)
-        carry = Carry(states, jnp.asarray(0), step_size, {}, {})
+        carry = Carry(states, jnp.asarray(0), step_size, {}, {}, None)
         streamed = jax.eval_shape(self._streamed, keys, carry)
         streamed = {name: streaming.start(shape, self.kinds[name]) for name, shape in streamed.items()}
         report = jax.eval_shape(self._step, keys, carry, jnp.asarray(True))[1]
         draw = jax.eval_shape(self._collected, keys, carry), report
         stats = {} if self.collect else report
         stats = {name: streaming.start(shape, streaming.MOMENTS) for name, shape in stats.items()}
-        carry = carry._replace(streamed=streamed, stats=stats)
+        kept = _thinned.start(states.position, self.num_positions) if self.num_positions else None
+        carry = carry._replace(streamed=streamed, stats=stats, thinned=kept)
         # A chunk uses up the memory of the carry, which must not be that of `initial`; and its types stay.
         carry = _kept(devices, jax.tree.map(lambda leaf: jnp.copy(leaf).astype(leaf.dtype), carry))
         draw = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), draw)
@@ -138,6 +144,8 @@ class Chains:
             update = functools.partial(_updated, rng_key=rng_key)
             streamed = update(carry.streamed, self._streamed(keys, carry))
             carry = carry._replace(streamed=streamed, stats=update(carry.stats, report))
+            if carry.thinned is not None:
+                carry = carry._replace(thinned=_thinned.put(carry.thinned, carry.states.position))
             return carry, self._collected(keys, carry)
 
         carry, value = jax.lax.cond(is_burn_in, lambda carry: (carry, nothing), keep, carry)

@@ -597,11 +597,7 @@ def _flat(position: Any) -> Any:
 
 
 def _moments(posterior: Any, position: Any, inputs: Any, key: Any) -> Any:
-    """Mean (m, d_out) and variance (m,) of an observation at one draw, the readout integrated out."""
-    target = posterior.at(position)
-    mean = target.predictive_mean(inputs)(position.network, key)
-    variance = target.predictive_variance(inputs)(position.network, key)
-    return mean, variance + target.bnn.noise_std**2
+    return posterior.predictive_moments(inputs)(position, key)
 
 
 def _covariance(posterior: Any, position: Any, inputs: Any, key: Any) -> Any:

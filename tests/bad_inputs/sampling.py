@@ -10,7 +10,7 @@ import numpy as np
 import widebnn as wb
 from widebnn import streaming
 
-from .rows import KEY, SCALES, flat, kw, refused, target, tuned
+from .rows import KEY, SCALES, X, flat, kw, refused, target, tuned
 
 
 def sample(**options):
@@ -45,6 +45,11 @@ ROWS = [
     *refused(
         "sampling.sample",
         (lambda: sample(num_samples=0), "num_samples…at least 1…0"),
+        (lambda: sample(sampler=None, collect={"u": flat}), "collect…None where sampler is"),
+        (lambda: sample(predict_at=X), TypeError, "target…predict at new inputs"),
+        (lambda: sample(target=target(), predict_at=X[:, :2]), "x…(m, 3,)…(4, 2)"),
+        (lambda: sample(num_positions=3), "num_positions…even…3"),
+        (lambda: sample().predict(X), "predict…positions"),
         (lambda: sample(target=None), TypeError, "target…widebnn.targets…NoneType"),
         (lambda: sample(target=flat), TypeError, "target…widebnn.targets…function"),
         (lambda: sample(rng_key=jax.random.split(KEY)), "rng_key…one key…(2,)"),

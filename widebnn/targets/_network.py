@@ -123,6 +123,13 @@ class NetworkPosterior(Target):
         """
         return self._asked(type(self)._variance, x)
 
+    def predictive_moments(self, x: NewInputs | Tabular) -> Function:
+        """Mean (m, d_out) and variance (m,) of y* = f(x) + σ ε given θ^≤L and D.
+
+        A function of `(position, rng_key=None)`.
+        """
+        return self._asked(type(self)._moments, x)
+
     def predictive_draw(self, x: NewInputs | Tabular) -> Function:
         """Posterior-predictive draw y* = f_θ(x) + σ ε, (m, d_out), as a function of `(position, rng_key)`."""
         return self._asked(type(self)._draw, x)
@@ -149,6 +156,10 @@ class NetworkPosterior(Target):
 
     def _variance(self, inputs, position, rng_key):
         return self.readout_posterior(position).variance(self._embedding(inputs, position, rng_key))
+
+    def _moments(self, inputs, position, rng_key):
+        noise = self.bnn.noise_std**2
+        return self._mean(inputs, position, rng_key), self._variance(inputs, position, rng_key) + noise
 
     def _draw(self, inputs, position, rng_key):
         output_key, noise_key = jax.random.split(required(rng_key, "the noise of an observation"))

@@ -201,6 +201,10 @@ class Scaled(Target):
         """Var[f_j(x) | θ^≤L, s, D], (m,), as a function of `(position, rng_key=None)`."""
         return self._at("predictive_variance", "_variance", x)
 
+    def predictive_moments(self, x: NewInputs) -> Function:
+        """Mean (m, d_out) and variance (m,) of y* given θ^≤L, s and D, as `predictive_mean`."""
+        return self._at("predictive_moments", "_moments", x)
+
     @jitted
     def log_likelihood(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Array:
         """log p(y_i | θ, s), (n,), of the network at the scales of the position, for ArviZ."""
