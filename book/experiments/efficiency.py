@@ -14,7 +14,7 @@ from book.experiments.images import images
 from book.experiments.own_samplers import METHODS
 from book.experiments.posterior import Posterior, one_layer, size
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.samplers import Tuned
+from widebnn.samplers import tuned
 from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row
 
@@ -86,8 +86,8 @@ def _run(
     parameters = jax.jit(jax.vmap(rotated.to_parameters))(start, unseen_keys)
     for name, kind, num_steps in runs:
         target = getattr(posterior, kind)
-        sampler = METHODS[name].make(target)
-        is_tuned = isinstance(sampler, Tuned)
+        sampler = METHODS[name].sampler
+        is_tuned = isinstance(sampler, tuned)
         thin = -(-num_steps // MAX_DRAWS)
         initial = jax.jit(jax.vmap(target.from_parameters))(parameters)
         draws = sample(
@@ -102,8 +102,8 @@ def _run(
             collect=posterior.collect(target, project),
         )
         row = {"target": kind, "sampler": name, "dimension": size(target)} | of_chains(draws) | counted(draws)
-        made = sampler.make(draws.step_size) if is_tuned else sampler
-        yield row, steps(made, jax.tree.map(lambda leaf: leaf[0], initial))
+        settled = sampler.at(draws.step_size) if is_tuned else sampler
+        yield row, steps(target, settled, jax.tree.map(lambda leaf: leaf[0], initial))
 
 
 def counted(draws: Draws) -> Row:

@@ -12,8 +12,8 @@ from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.own_samplers import METHODS
 from book.experiments.posterior import SAMPLERS, one_layer
-from widebnn import samplers
 from widebnn.diagnostics import convergence_summary, random_projections
+from widebnn.samplers import tuned
 from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row
 
@@ -61,8 +61,8 @@ def gradient_gain(
     common = {name: SAMPLERS[name](posterior, step_size) for name in COMPARED}
     rows = []
     for name in COMPARED:
-        for sampler, length in (common[name], num_steps), (METHODS[name].make(rotated), num_tuned_steps):
-            is_tuned = isinstance(sampler, samplers.Tuned)
+        for sampler, length in (common[name], num_steps), (METHODS[name].sampler, num_tuned_steps):
+            is_tuned = isinstance(sampler, tuned)
             draws = sample(
                 rng_key,
                 rotated,
@@ -77,7 +77,7 @@ def gradient_gain(
             size = draws.step_size if is_tuned else step_size
             rows.append({"sampler": name, "is_tuned": is_tuned, "step_size": size} | _summary(draws))
     one_chain = jax.tree.map(lambda leaf: leaf[0], start)
-    clocks = [steps(sampler, one_chain) for sampler in common.values()]
+    clocks = [steps(rotated, sampler, one_chain) for sampler in common.values()]
     rounds = step_times(clocks, timed_seconds, num_rounds)
     for row in rows:
         ms = rounds[:, COMPARED.index(row["sampler"])]

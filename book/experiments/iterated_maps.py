@@ -1,7 +1,7 @@
 """More than one step towards the data: the Jacobian map iterated, and gradient descent (Hron et al., E.2)."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import product
 from operator import itemgetter
 
@@ -9,12 +9,15 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
 
 from book.experiments.chain_summaries import behind, is_resolved
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.tuned_chains import effective_samples, share_folded
 from widebnn import data, targets
+from widebnn._chains import as_argument
+from widebnn._pytree import STATIC
 from widebnn.diagnostics import random_projections
 from widebnn.models import BNN, FCN
 from widebnn.tables import Measure, Results, Row
@@ -31,36 +34,40 @@ class Iterated(targets.Target):
     """
 
     of_theta: targets.Target
-    step: Callable  # S, of all parameters in one vector
-    iterations: int
+    step: Partial  # S
+    iterations: int = field(metadata=STATIC)
 
     @property
     def template(self):
         return self.of_theta.template
 
     def potential(self, position):
-        phi, unravel = ravel_pytree(position)
-        theta, _, log_det = self._moved(phi)
-        return self.of_theta.potential(unravel(theta)) + (theta - phi) @ (theta + phi) / 2 - log_det
+        theta, _, log_det = self._moved(position)
+        (old, _), (new, _) = ravel_pytree(position), ravel_pytree(theta)
+        return self.of_theta.potential(theta) + (new - old) @ (new + old) / 2 - log_det
 
     def to_parameters(self, position):
-        phi, unravel = ravel_pytree(position)
-        return unravel(self._moved(phi)[0])
+        return self._moved(position)[0]
 
     def orientation(self, position):
         """The sign of det ∂θ/∂φ."""
-        return self._moved(ravel_pytree(position)[0])[1]
+        return self._moved(position)[1]
 
-    def _moved(self, phi):
+    def _moved(self, position):
         """θ, and the sign and the logarithm of |det ∂θ/∂φ|."""
+        phi, unravel = ravel_pytree(position)
+
+        def step(phi):
+            return ravel_pytree(self.step(unravel(phi)))[0]
 
         def one(carry, _):
             phi, sign, log_det = carry
-            new_sign, new_log_det = jnp.linalg.slogdet(jax.jacfwd(self.step)(phi))
-            return (self.step(phi), sign * new_sign, log_det + new_log_det), None
+            new_sign, new_log_det = jnp.linalg.slogdet(jax.jacfwd(step)(phi))
+            return (step(phi), sign * new_sign, log_det + new_log_det), None
 
         start = (phi, jnp.ones((), phi.dtype), jnp.zeros((), phi.dtype))
-        return jax.lax.scan(one, start, length=self.iterations)[0]
+        theta, sign, log_det = jax.lax.scan(one, start, length=self.iterations)[0]
+        return unravel(theta), sign, log_det
 
 
 @experiment(SETTINGS["iterated_maps"], parts="iterations")
@@ -80,25 +87,21 @@ def iterated_maps(
     keys = jax.random.split(jax.random.key(seed), 3)
     quantities = {"projections": random_projections(keys[0], bnn.template(x), num=num_projections)}
     of_theta = targets.standard(bnn, x, y)
-    unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), bnn.template(x)))[1]
-
-    def descent(rate):
-        slope = jax.grad(lambda phi: jnp.sum((y - bnn(unravel(phi), x)) ** 2) / 2)
-        return lambda phi: phi - rate * slope(phi)
-
-    def towards_data(reg):
-        step = targets.jacobian(bnn, x, y, reg)
-        return lambda phi: ravel_pytree(step.to_parameters(unravel(phi)))[0]
-
-    maps = [("R", reg, towards_data(reg)) for reg in regs]
-    maps += [("gradient descent", rate, descent(rate)) for rate in rates]
-    for (name, size, once), k in product(maps, iterations):
-        target = Iterated(of_theta, once, k)
+    maps = [("R", reg, as_argument(targets.jacobian(bnn, x, y, reg).to_parameters)) for reg in regs]
+    maps += [("gradient descent", rate, Partial(_descent, of_theta, rate)) for rate in rates]
+    for (name, size, step), k in product(maps, iterations):
+        target = Iterated(of_theta, step, k)
         yield (
             {"map": name, "iterations": k, "size": size}
             | {"folded": share_folded(keys[2], target, num_prior)}
             | effective_samples(keys[1], target, quantities, **chains)
         )
+
+
+def _descent(of_theta, rate, position):
+    """A step down ½‖y − f‖²."""
+    slope = jax.grad(lambda phi: jnp.sum((of_theta.y - of_theta.bnn(phi, of_theta.x)) ** 2) / 2)
+    return jax.tree.map(lambda phi, g: phi - rate * g, position, slope(position))
 
 
 @iterated_maps.claim("H-AE2")

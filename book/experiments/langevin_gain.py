@@ -23,11 +23,10 @@ from book.experiments.experiment import SETTINGS, Experiment, experiment
 from book.experiments.findings import Finding
 from book.experiments.networks import in_span, network, observed
 from book.experiments.posterior import of_parameters
-from book.experiments.tuned_chains import best_damping
-from widebnn import samplers, targets
-from widebnn._check import Number
+from book.experiments.tuned_chains import best_damped, best_damping
+from widebnn import targets
 from widebnn.diagnostics import band, convergence_summary, effective_sample_size, random_projections
-from widebnn.samplers import Potential
+from widebnn.samplers import tuned
 from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row, Rows
 
@@ -61,7 +60,7 @@ def langevin_gain(
     The step is tuned during burn-in to the acceptance that a correction would have. A chain that goes on to
     where U is steeper, as one on its way from the prior may, loses that acceptance: such a run is made again
     with another step, until it has the acceptance on the whole, a tenth of it first. The damping is γ = 2ε
-    (`without_correction`).
+    (`best_damped`).
 
     Chains of both parametrisations start at the same parameters T(φ), φ ~ N(0, I), which a wide network's
     posterior is close to: what θ is spared, the way from the prior, is no part of the comparison. Dense
@@ -102,23 +101,22 @@ def langevin_gain(
             target, start = starts[name]
             collect = of_parameters(target, quantities)
             go = partial(run, rng_key, target=target, initial=start, collect=collect)
-            make = partial(without_correction, target.potential)
-            tune = partial(_with_acceptance, go, make, goal=target_acceptance, least=least_acceptance)
+            tune = partial(_with_acceptance, go, goal=target_acceptance, least=least_acceptance)
             step_size, _ = tune(num_samples=math.ceil(num_steps // thin / 10))
             step_size, draws = tune(num_samples=num_steps // thin, step_size=step_size)
-            tuned = {"step_size": step_size, "damping": float(best_damping(step_size))}
+            found = {"step_size": step_size, "damping": float(best_damping(step_size))}
             for row in at_checkpoints(draws, num_checkpoints, draws.collected, partial(_worth, thin=thin)):
                 per_step = row["pooled_projections"]
                 row["ess_per_second"] = None if per_step is None else 1e3 * per_step / row["ms_per_step"]
-                yield point | {"parametrisation": name} | tuned | row
+                yield point | {"parametrisation": name} | found | row
 
 
 def _with_acceptance(
-    run, make, *, num_samples: int, goal: float, least: float, step_size: float | None = None
+    run, *, num_samples: int, goal: float, least: float, step_size: float | None = None
 ) -> tuple[float, Draws]:
     """A step (tuned if none is given) by which a run of this length has the acceptance, and that run."""
-    first = samplers.tuned(make, goal, FIRST_STEP_SIZE) if step_size is None else make(step_size)
-    draws = run(sampler=first, num_samples=num_samples)
+    first = best_damped(FIRST_STEP_SIZE if step_size is None else step_size, metropolis=False)
+    draws = run(sampler=tuned(first, goal) if step_size is None else first, num_samples=num_samples)
     found: Any = draws.step_size if step_size is None else step_size
     for _ in range(MAX_RUNS):
         if least < draws.acceptance_rate < 2 * goal - least:
@@ -126,13 +124,8 @@ def _with_acceptance(
         # What is rejected grows like ε³, and faster where a shorter step does not come so far.
         rejected = max(1 - draws.acceptance_rate, (1 - goal) / 16)
         found *= ((1 - goal) / rejected) ** (1 / 4)
-        draws = run(sampler=make(found), num_samples=num_samples)
+        draws = run(sampler=best_damped(found, metropolis=False), num_samples=num_samples)
     return found, draws
-
-
-def without_correction(potential: Potential, step_size: Number) -> samplers.Sampler:
-    """Langevin that makes every move, with the best damping."""
-    return samplers.langevin(step_size, best_damping(step_size), metropolis=False)
 
 
 def _worth(draws: Float[np.ndarray, "chain draw *event"], thin: int) -> dict[str, float | None]:

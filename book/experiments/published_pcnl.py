@@ -125,8 +125,8 @@ def _compare(exact: Any, dataset, keys, run, leapfrog_steps, pcnl_steps) -> Row:
     laws = {
         name: run(
             rng_key,
-            samplers.tuned(samplers.hmc(0.1, num_steps=leapfrog_steps), 0.8),
             targets.from_potential(potential, exact.template),
+            samplers.tuned(samplers.hmc(0.1, num_steps=leapfrog_steps), 0.8),
             collect=_at_readout(exact, x, reg),
         )
         for rng_key, (name, potential), reg in zip(keys, potentials.items(), regs)

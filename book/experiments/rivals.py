@@ -36,7 +36,7 @@ class Contender(NamedTuple):
 
 
 def _ours(name: str, gradients: Callable[[Draws], float] = lambda draws: 0) -> Adaptation:
-    return Adaptation(lambda target, *_: Adapted(METHODS[name].make(target), gradients), 0)
+    return Adaptation(lambda *_: Adapted(METHODS[name].sampler, gradients), 0)
 
 
 HMC = _ours("function-space HMC, one radian", kicks)

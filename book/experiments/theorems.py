@@ -66,7 +66,7 @@ def theorems(
         yield from _over_prior(key(width, 0), bnn, x, y, num_draws, width)
         for number, (name, (kind, sampler)) in enumerate(CHAINS.items(), start=1):
             target = targets.rotated(kind(bnn, x, y))
-            draws = run(key(width, number), sampler(target.potential, step_size), target)
+            draws = run(key(width, number), target, sampler(step_size))
             missing = estimates.mean_and_mcse(1 - draws.stats["acceptance_rate"])
             yield _row(f"rejection, {name}", width, missing, rhat=float(rhat(draws["potential"])))
 

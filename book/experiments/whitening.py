@@ -52,7 +52,7 @@ def _run(rng_key, target, num_samples: int, burn_in: int, num_chains: int) -> Ro
     draws = sample(
         rng_key,
         target,
-        METHODS["function-space HMC, one radian"].make(target),
+        METHODS["function-space HMC, one radian"].sampler,
         num_samples=num_samples,
         burn_in=burn_in,
         num_chains=num_chains,

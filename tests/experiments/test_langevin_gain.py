@@ -1,15 +1,14 @@
 """The experiments on what repriorisation gains Langevin: their rows, an exact answer, their claims."""
 
 import dataclasses
-from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
 
+import widebnn as wb
 from book.experiments import langevin_gain as module
 from book.experiments.langevin_gain import gain_over_width, langevin_gain
-from widebnn import Draws
 from widebnn.tables import Results, Rows
 
 from .judging import said, verdict_on
@@ -33,7 +32,7 @@ def calls(monkeypatch):
     """Puts independent noise in the place of a run."""
     made = []
 
-    def noise(rng_key, sampler, target, *, collect, initial, num_samples, num_chains, **options):
+    def noise(rng_key, target, sampler, *, collect, initial, num_samples, num_chains, **options):
         made.append((target, initial))
         start = jax.tree.map(lambda leaf: leaf[0], initial)
         values = {name: np.asarray(function(start)) for name, function in collect.items()}
@@ -42,7 +41,7 @@ def calls(monkeypatch):
         def about(value):
             return value + np.random.default_rng(seed).normal(size=(num_chains, num_samples, *value.shape))
 
-        return Draws(
+        return wb.Draws(
             collected={name: about(value) for name, value in values.items()},
             stats={"acceptance_rate": np.full((num_chains, num_samples), TINY["target_acceptance"])},
             streamed={},
@@ -89,18 +88,14 @@ def test_the_regulariser_grows_with_the_images_where_it_should(calls):
 def test_the_step_is_tuned_until_the_whole_run_has_the_acceptance(monkeypatch, calls, rejected, num_runs):
     noise, step_sizes, lengths = module.sample, [], []
 
-    def fixed(potential, step_size):
-        return SimpleNamespace(keywords={"step_size": step_size})
-
-    def run(rng_key, sampler, target, **options):
-        step_sizes.append(sampler.keywords.get("step_size", 0.1))  # what the first is tuned to
+    def run(rng_key, target, sampler, **options):
+        is_tuned = isinstance(sampler, wb.samplers.tuned)
+        step_sizes.append(0.1 if is_tuned else sampler.step_size)  # what `noise` says it was tuned to
         lengths.append(options["num_samples"])
-        draws = noise(rng_key, sampler, target, **options)
+        draws = noise(rng_key, target, sampler, **options)
         rates = np.full_like(draws.stats["acceptance_rate"], 1 - rejected(step_sizes[-1], lengths[-1]))
         return dataclasses.replace(draws, stats={"acceptance_rate": rates})
 
-    monkeypatch.setattr(module, "without_correction", fixed)
-    monkeypatch.setattr(module, "samplers", SimpleNamespace(tuned=lambda make, *_: make))
     monkeypatch.setattr(module, "sample", run)
     *_, row = langevin_gain(**TINY | {"num_train": (3,), "parametrisations": ("θ",)})
     short, long = num_runs

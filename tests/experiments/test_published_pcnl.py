@@ -82,7 +82,7 @@ def test_the_published_chain_has_the_published_law_and_not_the_posterior(float64
     draws = wb.sample(
         jax.random.key(0),
         wb.targets.from_potential(published, target.template),
-        wb.samplers.pcnl(published, 0.4),
+        wb.samplers.pcnl(0.4),
         num_samples=60,
         thin=10,
         burn_in=300,
