@@ -86,7 +86,7 @@ class function_space_hmc(Sampler):
     """
 
     step_size: Number
-    num_steps: int | None = None
+    num_steps: int | Int[Array, ""] | None = None
     damping: Number = 1.0
     jitter: Number = 0.0
 

@@ -97,7 +97,7 @@ class hmc(Sampler):
     """
 
     step_size: Number
-    num_steps: int
+    num_steps: int | Int[Array, ""]
 
     def __post_init__(self):
         _check(self.step_size, self.num_steps)
