@@ -21,7 +21,7 @@ def test_the_clock_counts_the_time_of_a_step_alone():
     """A step that waits on the host takes the time that it waits."""
 
     def wait(position, seconds):
-        time.sleep(seconds)
+        time.sleep(float(seconds))
         return position
 
     class waiting(pcn):
