@@ -44,7 +44,7 @@ def test_predictions_have_exact_moments(space, block_size, monkeypatch):
 def test_only_top_layer_moves_and_embedding_is_kept_in_step():
     tiny = problem(widths=(5, 6), n=4)
     target = marginal(tiny.bnn, tiny.x, tiny.y)
-    sampler = unitwise()
+    sampler = unitwise().bind(target)
     start = sampler.init(target.draw_prior(jax.random.key(0)))
     sweeps = jax.jit(jax.vmap(sampler.step, (0, None)))
     states, infos = sweeps(jax.random.split(jax.random.key(1), 20), start)

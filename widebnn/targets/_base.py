@@ -67,7 +67,8 @@ class Target(ABC):
 def _brief(value: Any) -> str:
     if isinstance(value, jax.Array | np.ndarray) and value.ndim > 0:
         return f"{value.dtype}{list(value.shape)}"
-    value = value.func if isinstance(value, functools.partial) else value
+    if isinstance(value, functools.partial):
+        value = value.args[0].value if value.args and isinstance(value.args[0], Static) else value.func
     return value.__name__ if inspect.isroutine(value) or inspect.isclass(value) else repr(value)
 
 
