@@ -179,9 +179,10 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     smaller = jax.ShapeDtypeStruct((basis.shape[1], *leaf.shape[1:]), leaf.dtype)
     features = replace(bnn.features, template=_with(bnn.features.template, kernel, smaller))
     rotated_bnn = replace(bnn, features=features)
-    r = jnp.asarray(exact @ basis, target.x.dtype)
+    known = (exact @ basis, target.x.dtype), (basis, leaf.dtype)
+    r, q = (jnp.asarray(array.astype(dtype), dtype) for array, dtype in known)  # NumPy's compiles nothing
     try:
-        is_same = _is_same(bnn, rotated_bnn, target.x, r, jnp.asarray(basis, leaf.dtype), kernel)
+        is_same = _is_same(bnn, rotated_bnn, target.x, r, q, kernel)
     except (TypeError, ValueError):  # shapes no longer fit
         is_same = False
     if not isinstance(is_same, jax.core.Tracer) and not is_same:  # under a traced scale nothing can be seen
