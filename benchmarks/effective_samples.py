@@ -57,7 +57,6 @@ class Method(NamedTuple):
 
     sampler: Sampler
     setting: str
-    step_size: float | None
     clock: Clock
 
 
@@ -109,20 +108,21 @@ class Posterior:
         """Of steps from a position in the posterior."""
         return steps(self.target, sampler, self.first)
 
-    def method(self, sampler: Sampler | tuned, setting: str = "", step_size: float | None = None) -> Method:
+    def method(self, sampler: Sampler | tuned, setting: str = "") -> Method:
         """Tuned on one chain, where it is to be."""
         if isinstance(sampler, tuned):
-            step_size = self.sample(sampler, 1, num_samples=1, burn_in=TUNING_STEPS).step_size
-            sampler = sampler.at(step_size)
-        return Method(sampler, setting, step_size, self.clock(sampler))
+            sampler = sampler.at(self.sample(sampler, 1, num_samples=1, burn_in=TUNING_STEPS).step_size)
+        return Method(sampler, setting, self.clock(sampler))
 
 
 def mixing(posterior: Posterior, name: str) -> tuple[Row, wb.Draws, Clock]:
     """Set a sampler, run it until it has made enough effective samples, and count them."""
     if name in ON_WEIGHTS:
         posterior = posterior.on_weights()
-    sampler, setting, step_size, clock = SAMPLERS[name](posterior)
+    sampler, setting, clock = SAMPLERS[name](posterior)
     draws = long_run(posterior, sampler)
+    step_size = getattr(sampler, "step_size", None)
+    step_size = None if step_size is None else float(step_size)
     row = {"sampler": name, "width": posterior.width, "depth": posterior.depth, "setting": setting}
     row |= {"step_size": step_size, "acceptance": draws.acceptance_rate} | counted(draws)
     row["error"] = row.pop("ess_per_step_error")
@@ -156,10 +156,6 @@ def long_run(posterior: Posterior, sampler: Sampler) -> wb.Draws:
         num_steps = int(num_steps * longer)
 
 
-def _ours(sampler: Sampler | tuned) -> Callable[[Posterior], Method]:
-    return lambda posterior: posterior.method(sampler)
-
-
 def _paper_lmc(posterior: Posterior) -> Method:
     """The step size is lowered after tuning until the mean acceptance probability stays above 98 %.
 
@@ -172,7 +168,7 @@ def _paper_lmc(posterior: Posterior) -> Method:
     while posterior.sample(langevin, num_samples=1, thin=500, burn_in=500).acceptance_rate <= 0.98:
         langevin = replace(langevin, step_size=0.95 * langevin.step_size)
     papers = lmc_steps(posterior.bnn, x, y, langevin.step_size, langevin.damping)
-    return Method(langevin, "damping 0.001", langevin.step_size, python_steps(papers))
+    return Method(langevin, "damping 0.001", python_steps(papers))
 
 
 def _adapted(adaptation: Adaptation) -> Callable[[Posterior], Method]:
@@ -181,7 +177,7 @@ def _adapted(adaptation: Adaptation) -> Callable[[Posterior], Method]:
     def method(posterior: Posterior) -> Method:
         with on_one_thread():
             adapted = adaptation.adapt(posterior.target, posterior.first, posterior.rng_key)
-        return posterior.method(adapted.sampler, adapted.setting, adapted.step_size)
+        return posterior.method(adapted.sampler, adapted.setting)
 
     return method
 
@@ -190,8 +186,9 @@ def _windows(name: str, **fixed: Any) -> Callable[[Posterior], Method]:
     return _adapted(Adaptation(windows(name, "window_adaptation", ADAPTATION_STEPS, **fixed), 0))
 
 
-PCN = {f"pCN, acceptance {a}": _ours(tuned(wb.samplers.pcn(0.1), a)) for a in (0.2, 0.4, 0.6)}
-OURS = PCN | {name: _ours(method.sampler) for name, method in METHODS.items() if name != "pCN"}
+PCN = {f"pCN, acceptance {a}": tuned(wb.samplers.pcn(0.1), a) for a in (0.2, 0.4, 0.6)}
+_MADE = PCN | {name: method.sampler for name, method in METHODS.items() if name != "pCN"}
+OURS = {name: partial(Posterior.method, sampler=sampler) for name, sampler in _MADE.items()}
 ON_WEIGHTS = {"function-space HMC on weights": OURS["function-space HMC, one radian"]}
 """Of several layers, in place of whitened ones."""
 PAPERS = {"paper LMC": _paper_lmc}

@@ -10,6 +10,7 @@ from flax import nnx
 
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
+from book.experiments.posterior import prior
 from book.experiments.published_pcnl import published_marginal, published_potential
 from widebnn import samplers, targets
 from widebnn.models import BNN, FCN
@@ -86,7 +87,7 @@ def _network(chain, algorithm, width, noise_std, beta, num_draws, seed) -> Itera
 
 def _flat(chain, dimension, beta) -> Iterator[Row]:
     """All of N(0, I): accepted by ½‖u‖² − ½‖v‖², the proposal of pCNL leads to N(0, I/2)."""
-    target = targets.from_potential(lambda u: jnp.zeros(()), jnp.zeros(dimension))
+    target = prior(jnp.zeros(dimension))
     printed, right = (target, printed_pcnl(beta)), (target, samplers.pcnl(beta))
     laws = Measure(1.0, 0.0), Measure(0.5, 0.0)
     yield from _rows("pCNL", "U = 0", "square", chain, _mean_square(target), printed, right, *laws)

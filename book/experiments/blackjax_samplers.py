@@ -26,12 +26,11 @@ MICROCANONICAL = 2_000
 class Adapted(NamedTuple):
     """A sampler that is ready to run, or that `widebnn.sample` tunes in its burn-in.
 
-    `gradients` tells those of a step, on average over a run; `step_size` and `setting`, what was found.
+    `gradients` tells those of a step, on average over a run; `setting`, what was found.
     """
 
     sampler: Sampler | tuned
     gradients: Callable[[Draws], float]
-    step_size: float | None = None
     setting: str = ""
 
 
@@ -77,8 +76,8 @@ def windows(name: str, adaptation: str, num_steps: int = WINDOWS, **fixed) -> Ca
         run = getattr(library, adaptation)(algorithm, target.logdensity, **options).run
         (_, found), _ = run(rng_key, position, num_steps)
         setting = "".join(f"{value} leapfrog steps" for value in fixed.values())
-        sampler = from_blackjax(partial(algorithm, **found))
-        return Adapted(sampler, _num_steps, float(found["step_size"]), setting)
+        step_size = found.pop("step_size")
+        return Adapted(from_blackjax(partial(algorithm, **found), step_size), _num_steps, setting)
 
     return adapted
 
@@ -102,15 +101,14 @@ def adjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]) 
         target=0.65,
         diagonal_preconditioning=False,
     )
+    length = found.L / found.step_size
     make = partial(
         library.adjusted_mclmc_dynamic,
-        step_size=found.step_size,
         integration_steps_fn=num_steps,
-        integration_steps_params=(found.L / found.step_size,),
+        integration_steps_params=(length,),
     )
-    setting = f"{float(found.L / found.step_size):.2g} steps"
-    step_size = float(found.step_size)
-    return Adapted(from_blackjax(make), lambda draws: 2 * _num_steps(draws), step_size, setting)
+    sampler = from_blackjax(make, found.step_size)
+    return Adapted(sampler, lambda draws: 2 * _num_steps(draws), f"{float(length):.2g} steps")
 
 
 def unadjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
@@ -126,8 +124,7 @@ def unadjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]
         logdensity_fn=target.logdensity,
         diagonal_preconditioning=False,
     )
-    mclmc = partial(library.mclmc, L=found.L, step_size=found.step_size)
-    return Adapted(from_blackjax(mclmc), lambda draws: 2)
+    return Adapted(from_blackjax(partial(library.mclmc, L=found.L), found.step_size), lambda draws: 2)
 
 
 class _Identity:

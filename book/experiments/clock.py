@@ -39,7 +39,7 @@ def steps(target: Target, sampler: Sampler, start: Position) -> Clock:
     A call of `widebnn.sample` takes some milliseconds besides its steps, more than many small ones.
     """
     rng_key, sampler = jax.random.key(0), sampler.prepare(target)
-    state = _first(target, sampler, start, rng_key)
+    state = jax.jit(sampler.init)(target, start, rng_key)
     jax.block_until_ready(_chain(target, sampler, state, rng_key, 1))  # the first call compiles, and is slow
 
     def run(num_steps: int) -> float:
@@ -48,11 +48,6 @@ def steps(target: Target, sampler: Sampler, start: Position) -> Clock:
         return 1e3 * (time.perf_counter() - before) / num_steps
 
     return lambda num_steps: partial(run, num_steps)
-
-
-@jax.jit
-def _first(target: Target, sampler: Sampler, position: Position, rng_key: Key[Array, ""]) -> Any:
-    return sampler.init(target, position, rng_key)
 
 
 @jax.jit

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
@@ -14,7 +13,7 @@ from book.experiments.chain_summaries import at_checkpoints, behind, trace_summa
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Chains, Finding
 from book.experiments.images import images
-from book.experiments.posterior import LMC, SAMPLERS, Posterior, one_layer
+from book.experiments.posterior import LMC, SAMPLERS, Posterior, one_layer, prior
 from book.experiments.trends import degrees_of_freedom
 from widebnn import samplers, targets
 from widebnn.diagnostics import convergence_summary, random_projections
@@ -91,12 +90,8 @@ def convergence(
 def _chain(posterior: Posterior, name: str, step_size: float) -> tuple[samplers.Sampler, targets.Target]:
     """A sampler by its name, and what it samples."""
     if name == PRIOR:
-        return samplers.pcn(step_size), targets.from_potential(_zero, posterior.rotated.template)
+        return samplers.pcn(step_size), prior(posterior.rotated.template)
     return SAMPLERS[name](posterior, step_size), posterior.rotated
-
-
-def _zero(position):
-    return jnp.zeros(())
 
 
 def _flat(position):

@@ -158,27 +158,27 @@ def _largest_stable_step(target) -> float:
 
     A step is a linear map of position and momentum, and stable if no eigenvalue leaves the unit circle.
     """
-    zero = jnp.zeros(target.template.shape)
-    flat, unravel = ravel_pytree((zero, zero))
-
-    @jax.jit
-    def one_step(step_size):
-        def move(flat):
-            u, m = unravel(flat)
-            start = hmc(1.0, 1).init(target, u)
-            state, m, _ = leapfrog(target.potential, step_size, 1)(start, m)
-            return ravel_pytree((state.position, m))[0]
-
-        return jax.jacfwd(move)(flat)
-
     low, high = 0.0, 4.0  # at U = 0 the limit is 2
     while high - low > 1e-12 * high:
         middle = (low + high) / 2
-        if np.abs(np.linalg.eigvals(np.asarray(one_step(jnp.asarray(middle))))).max() < 1 + 1e-6:
+        if np.abs(np.linalg.eigvals(np.asarray(_one_step(target, middle)))).max() < 1 + 1e-6:
             low = middle
         else:
             high = middle
     return low
+
+
+@jax.jit
+def _one_step(target, step_size):
+    zero = jnp.zeros(target.template.shape)
+    flat, unravel = ravel_pytree((zero, zero))
+
+    def move(flat):
+        u, m = unravel(flat)
+        state, m, _ = leapfrog(target.potential, step_size, 1)(hmc(1.0, 1).init(target, u), m)
+        return ravel_pytree((state.position, m))[0]
+
+    return jax.jacfwd(move)(flat)
 
 
 @identity("minibatches", "sampled gradients and sums of minibatches against the ELBO's", "V-A1")

@@ -5,17 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widebnn.samplers import (
-    Sampler,
-    elliptical_slice,
-    function_space_hmc,
-    hmc,
-    langevin,
-    pcn,
-    pcnl,
-    tuned,
-    unitwise,
-)
+from widebnn import samplers
+from widebnn.samplers import Sampler, tuned
 from widebnn.samplers._function_space_hmc import MAX_STEPS
 from widebnn.sampling import Draws
 
@@ -28,18 +19,18 @@ class Method(NamedTuple):
 
 
 def _rotating(num_steps: int | None = None) -> tuned:
-    return tuned(function_space_hmc(0.1, num_steps, jitter=0.2), 0.8, max_step_size=math.pi / 2)
+    return tuned(samplers.function_space_hmc(0.1, num_steps, jitter=0.2), 0.8, math.pi / 2)
 
 
 METHODS = {
-    "pCN": Method(tuned(pcn(0.1), 0.25), 1),
-    "pCNL": Method(tuned(pcnl(0.1), 0.6), 3),
-    "Langevin": Method(tuned(langevin(0.1, damping=0.01), 0.9), 3),
-    "HMC": Method(tuned(hmc(0.1, num_steps=10), 0.8), 30),
+    "pCN": Method(tuned(samplers.pcn(0.1), 0.25), 1),
+    "pCNL": Method(tuned(samplers.pcnl(0.1), 0.6), 3),
+    "Langevin": Method(tuned(samplers.langevin(0.1, damping=0.01), 0.9), 3),
+    "HMC": Method(tuned(samplers.hmc(0.1, num_steps=10), 0.8), 30),
     "function-space HMC": Method(_rotating(num_steps=6), 18),
     "function-space HMC, one radian": Method(_rotating(), 24),
-    "elliptical slice": Method(elliptical_slice(), 4),
-    "unit-wise": Method(unitwise(), 10),
+    "elliptical slice": Method(samplers.elliptical_slice(), 4),
+    "unit-wise": Method(samplers.unitwise(), 10),
 }
 """By name. Of acceptances of 0.4, 0.6 and 0.8 for pCNL and dampings of 0.01, 0.1 and 1 for Langevin, these
 made the most effective samples at width 1,024 given 256 images."""

@@ -147,6 +147,15 @@ def dense(dataset: data.Dataset, width: int, depth: int, noise_std: float, seed:
     return Posterior(network("dense", dataset, width, depth, noise_std, seed), dataset)
 
 
+def prior(template: Any) -> targets.Target:
+    """N(0, I): the target whose U is 0."""
+    return targets.from_potential(_zero, template)
+
+
+def _zero(position):
+    return jnp.zeros(())
+
+
 def size(target: targets.Target) -> int:
     """How many numbers a position of a target has."""
     return sum(leaf.size for leaf in jax.tree.leaves(target.template))

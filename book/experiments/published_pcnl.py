@@ -23,7 +23,7 @@ from book.experiments.chain_summaries import behind
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
-from book.experiments.posterior import one_layer
+from book.experiments.posterior import one_layer, prior
 from widebnn import samplers, targets
 from widebnn.diagnostics import effective_sample_size, rhat
 from widebnn.samplers import Potential
@@ -187,10 +187,9 @@ def _published_chain(rng_key, whole, start, num_steps) -> Draws:
 
 def _over_prior(rng_key, whole) -> Row:
     """Standard deviations of U and Φ over independent draws of φ from N(0, I)."""
-    zero = targets.from_potential(lambda position: jnp.zeros(()), whole.template)
     draws = sample(
         rng_key,
-        zero,
+        prior(whole.template),
         samplers.pcn(1.0),
         num_samples=200,
         collect={"potential": whole.potential, "misfit": published_potential(whole)},
