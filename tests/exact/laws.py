@@ -1,12 +1,12 @@
 """The proposals q(u → ·) of the reversible samplers as the theory has them, and chains of any of them."""
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 
-from widebnn.samplers import accept
-from widebnn.samplers._base import Kernel
+from widebnn.samplers import GradientState, Sampler, accept
 from widebnn.tree import half_square_difference, normal_like
 
 
@@ -38,27 +38,24 @@ def pcnl(beta):
     return Law((2 - delta) / (2 + delta), 2 * delta / (2 + delta), math.sqrt(8 * delta) / (2 + delta))
 
 
-class State(NamedTuple):
-    position: jax.Array
-    potential: jax.Array
-    gradient: jax.Array
-
-
-def metropolis(potential, law, prior):
+@dataclass(frozen=True, eq=False)
+class metropolis(Sampler):
     """Proposals of `law`, accepted with U(u) − U(v) − `prior` · (½‖v‖² − ½‖u‖²), right or wrong.
 
     The ratio is right with prior = 1 for symmetric proposals and with prior = 0 for those that leave N(0, I)
     where it is; with a drift it lacks the proposal densities.
     """
 
-    def init(position, rng_key=None):
-        return State(position, *jax.value_and_grad(potential)(position))
+    law: Law
+    prior: float
 
-    def step(rng_key, old):
+    def init(self, target, position, rng_key=None):
+        return GradientState(position, *jax.value_and_grad(target.potential)(position))
+
+    def step(self, target, rng_key, state):
         noise_key, accept_key = jax.random.split(rng_key)
-        mean, std = law(old.position, old.gradient)
-        new = init(mean + std * normal_like(noise_key, old.position))
-        prior_ratio = half_square_difference(new.position, old.position)
-        return accept(accept_key, old.potential - new.potential - prior * prior_ratio, old, new)
-
-    return Kernel(init, step)
+        mean, std = self.law(state.position, state.gradient)
+        new = self.init(target, mean + std * normal_like(noise_key, state.position))
+        prior_ratio = half_square_difference(new.position, state.position)
+        log_ratio = state.potential - new.potential - self.prior * prior_ratio
+        return accept(accept_key, log_ratio, state, new)

@@ -45,8 +45,8 @@ def target_of(x, y, priors=PRIORS, space="auto"):
     return targets.scaled(make, **priors)
 
 
-def sampler_of(target, step_size=0.25, limit=None):
-    return samplers.with_scales(
+def sampler_of(target, step_size=0.25, limit=None, make=samplers.with_scales):
+    return make(
         samplers.function_space_hmc(step_size, num_steps=4),
         limit,
         multiplies={name: "kernel" for name in target.template.scales},

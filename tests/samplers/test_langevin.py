@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from widebnn.samplers import GradientState, _langevin, langevin, leapfrog
-from widebnn.samplers._base import Density
+from widebnn.samplers import GradientState, langevin, leapfrog
 from widebnn.samplers._langevin import Flat, flat_leapfrog
+from widebnn.targets import from_potential
 from widebnn.tree import normal_like
 
 from ..exact.conservation import after_steps
@@ -24,14 +24,20 @@ def potential(u):
     return jnp.sum((PRECISION - 1) * u**2) / 2
 
 
-DENSITY = Density(potential)
+TARGET = from_potential(potential, np.zeros(3))
+
+
+@jax.jit
+def started(sampler):
+    """The state at (1, 1, 1)."""
+    return sampler.init(TARGET, jnp.ones(3), jax.random.key(0))
 
 
 def test_rejected_moves_reverse_the_momentum():
     """The state kept on rejection is the one from which the proposal, reversed, would be reached back."""
-    sampler, integrate = langevin(0.5, damping=0.3).bind(DENSITY), leapfrog(potential, 0.5, 1)
-    state, rejections = sampler.init(jnp.ones(3), rng_key=jax.random.key(0)), 0
-    step, back_again = jax.jit(recorded(_langevin, sampler)), jax.jit(integrate)
+    sampler = langevin(0.5, damping=0.3)
+    state, rejections = started(sampler), 0
+    step, back_again = jax.jit(recorded(TARGET, sampler)), jax.jit(leapfrog(potential, 0.5, 1))
     for i in range(30):
         kept, info, (_, flipped, proposal) = step(jax.random.key(100 + i), state)
         back, back_m, _ = back_again(GradientState(*proposal[:3]), -proposal.momentum)
@@ -47,16 +53,16 @@ def test_rejected_moves_reverse_the_momentum():
 
 def test_momentum_keeps_its_law_and_its_memory():
     """m ← √(1 − γ) m + √γ ξ, with ξ the noise of the step's first key."""
-    sampler = langevin(step_size=1e-6, damping=0.36).bind(DENSITY)
-    state, key = sampler.init(jnp.ones(3), rng_key=jax.random.key(0)), jax.random.key(1)
+    sampler, key = langevin(step_size=1e-6, damping=0.36), jax.random.key(1)
+    state = started(sampler)
     noise = normal_like(jax.random.split(key)[0], jnp.ones(3))
-    moved, _ = jax.jit(sampler.step)(key, state)
+    moved, _ = jax.jit(sampler.step)(TARGET, key, state)
     wanted = 0.8 * np.asarray(state.momentum) + 0.6 * np.asarray(noise)
     assert np.allclose(moved.momentum, wanted, rtol=0, atol=1e-4)
 
 
 def uncorrected(step_size, damping):
-    return langevin(step_size, damping, metropolis=False).bind(DENSITY)
+    return langevin(step_size, damping, metropolis=False)
 
 
 def stationary_std(step_size):
@@ -71,7 +77,7 @@ def test_uncorrected_chain_has_the_known_bias(step_size, damping):
     """It conserves the distribution that is too wide by O(ε²), and so tells that it is not the target."""
     std = stationary_std(step_size)
     start = jnp.asarray(np.random.default_rng(0).normal(size=(NUM_DRAWS, 3)) * std[None, :])
-    states, _ = after_steps(jax.random.key(0), uncorrected, start, 20, step_size=step_size, damping=damping)
+    states, _ = after_steps(jax.random.key(0), TARGET, uncorrected(step_size, damping), start, 20)
     for i in range(3):
         assert_distributed(f"u_{i}", states.position[:, i], stats.norm(0, std[i]).cdf, FALSE_FAILURE / 3)
 
@@ -84,9 +90,7 @@ def test_bias_is_of_second_order_and_seen_at_large_steps():
     error = np.sqrt(2 / NUM_DRAWS) * stats.norm.isf(FALSE_FAILURE / 4)  # of a variance, relative
     rates = []
     for step_size in (0.2, 0.4):
-        states, rate = after_steps(
-            jax.random.key(1), uncorrected, start, 100, step_size=step_size, damping=0.3
-        )
+        states, rate = after_steps(jax.random.key(1), TARGET, uncorrected(step_size, 0.3), start, 100)
         inflation = (stationary_std(step_size)[2] / exact[2]) ** 2
         assert abs(states.position[:, 2].var() * PRECISION[2] / inflation - 1) < error
         assert inflation - 1 > 4 * error
@@ -96,15 +100,16 @@ def test_bias_is_of_second_order_and_seen_at_large_steps():
 
 
 def test_reported_rate_does_not_depend_on_the_correction():
-    chains = []
-    for metropolis in (True, False):
-        sampler = langevin(0.6, 0.5, metropolis).bind(DENSITY)
-        state, step = sampler.init(jnp.full(3, 0.7), rng_key=jax.random.key(0)), jax.jit(sampler.step)
-        chains.append([step(jax.random.key(i), state) for i in range(100)])
-    for (_, corrected), (moved, free) in zip(*chains, strict=True):
-        assert corrected.acceptance_rate == free.acceptance_rate
-        assert free.is_accepted and not jnp.array_equal(moved.position, jnp.full(3, 0.7))
-    assert not all(corrected.is_accepted for _, corrected in chains[0])
+    def steps(metropolis):
+        sampler = langevin(0.6, 0.5, metropolis)
+        state = started(sampler)
+        keys = jax.random.split(jax.random.key(1), 100)
+        return jax.jit(jax.vmap(lambda key: sampler.step(TARGET, key, state)))(keys)
+
+    (_, corrected), (moved, free) = steps(True), steps(False)
+    np.testing.assert_array_equal(corrected.acceptance_rate, free.acceptance_rate)
+    assert free.is_accepted.all() and not corrected.is_accepted.all()
+    assert (moved.position != 1).any(axis=1).all()
 
 
 def test_flat_directions_make_the_leapfrog_step_of_all_their_coordinates():
@@ -142,8 +147,8 @@ def test_carrying_the_norm_is_langevin_on_all_coordinates(damping, metropolis):
     everything = jnp.concatenate([seen, jnp.asarray(rng.normal(size=(num_chains, NUM_FLAT)))], axis=1)
 
     def after(start, u, **options):
-        sampler = langevin(step_size, damping, metropolis, **options).bind(Density(u))
-        return after_steps(jax.random.key(1), lambda: sampler, start, 3)
+        sampler = langevin(step_size, damping, metropolis, **options)
+        return after_steps(jax.random.key(1), from_potential(u, start[0]), sampler, start, 3)
 
     states, mine = after(seen, potential, num_flat=NUM_FLAT)
     _, right = after(everything, lambda u: potential(u[:3]))

@@ -7,26 +7,14 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from widebnn import samplers
-from widebnn.samplers import (
-    GradientState,
-    MomentumState,
-    _mala,
-    _pcn,
-    _pcnl,
-    _rwm,
-    leapfrog,
-    mala,
-    pcn,
-    pcnl,
-    rwm,
-)
-from widebnn.samplers._base import Density
+from widebnn.samplers import GradientState, MomentumState, leapfrog
 from widebnn.samplers._function_space_hmc import rotations
+from widebnn.targets import from_potential
 from widebnn.tree import normal_like
 
 from ..exact import laws
 from ..exact.planted import caught, passed
-from ..exact.reversibility import assert_detailed_balance, recorded
+from ..exact.reversibility import assert_detailed_balance, examined
 
 
 def potential(u):
@@ -34,16 +22,12 @@ def potential(u):
     return jnp.sum(jnp.cosh(u["a"])) + jnp.sum(jnp.sin(u["b"]) * u["a"][None, :]) + jnp.sum(u["b"] ** 3) / 10
 
 
-DENSITY = Density(potential)
+TARGET = from_potential(potential, {"a": np.zeros(3), "b": np.zeros((2, 3))})
+FLAT = from_potential(lambda u: jnp.zeros(()), TARGET.template)
 
 
 def positions(num=5):
-    return [_position(jax.random.key(100 + i)) for i in range(num)]
-
-
-@jax.jit
-def _position(rng_key):
-    return normal_like(rng_key, {"a": jnp.zeros(3), "b": jnp.zeros((2, 3))})
+    return [TARGET.draw_prior(jax.random.key(100 + i)) for i in range(num)]
 
 
 @jax.jit
@@ -53,7 +37,7 @@ def with_gradient(u):
 
 def moment(i):
     """A momentum."""
-    return _position(jax.random.key(i))
+    return TARGET.draw_prior(jax.random.key(i))
 
 
 def close(u, v, tolerance):
@@ -69,55 +53,36 @@ def largest(u):
     return max(np.abs(leaf).max() for leaf in jax.tree.leaves(u))
 
 
-SAMPLERS = {"rwm": (_rwm, rwm), "pcn": (_pcn, pcn), "mala": (_mala, mala), "pcnl": (_pcnl, pcnl)}
-
-
-BOUND = {
-    make: lambda U, step_size, make=make: make(step_size).bind(Density(U)) for _, make in SAMPLERS.values()
-}
+@pytest.fixture(params=["rwm", "pcn", "mala", "pcnl"])
+def at(request):
+    """A function from a step size to a sampler and the law of its proposals."""
+    return lambda step_size: [getattr(module, request.param)(step_size) for module in (samplers, laws)]
 
 
 @pytest.mark.parametrize("step_size", [0.05, 0.4, 0.9])
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_log_ratio_is_that_of_full_densities(name, step_size):
-    law = getattr(laws, name)(step_size)
-    module, make = SAMPLERS[name]
-    assert_detailed_balance(module, BOUND[make], potential, positions(), law, step_size=step_size)
+def test_log_ratio_is_that_of_full_densities(at, step_size):
+    assert_detailed_balance(TARGET, *at(step_size), positions())
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_proposal_is_mean_plus_noise(name):
+def test_proposal_is_mean_plus_noise(at):
     """q(u → ·) of the ratio is the law that proposals are drawn from: the noise left over is N(0, I)."""
-    module, make = SAMPLERS[name]
-    sampler, law = make(0.4).bind(DENSITY), getattr(laws, name)(0.4)
-    (u,) = positions(1)
-
-    @jax.jit
-    def found_and_wanted(key, u):
-        _, _, (_, _, proposal) = recorded(module, sampler)(key, sampler.init(u))
-        mean, std = law(ravel_pytree(u)[0], ravel_pytree(jax.grad(potential)(u))[0])
-        noise = normal_like(jax.random.split(key)[0], u)
-        return (ravel_pytree(proposal.position)[0] - mean) / std, ravel_pytree(noise)[0]
-
-    assert close(*found_and_wanted(jax.random.key(3), u), 1e-12)
+    (u,), key = positions(1), jax.random.key(3)
+    *_, found = examined(TARGET, *at(0.4), key, u)
+    assert close(found, ravel_pytree(normal_like(jax.random.split(key)[0], u))[0], 1e-12)
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_reported_rate_is_the_ratio_cut_at_one(name):
-    module, make = SAMPLERS[name]
-    sampler = make(0.7).bind(DENSITY)
-    step = jax.jit(lambda key, u: recorded(module, sampler)(key, sampler.init(u)))
+def test_reported_rate_is_the_ratio_cut_at_one(at):
     for i, u in enumerate(positions()):
-        state, info, (log_ratio, old, new) = step(jax.random.key(i), u)
+        (state, info, (log_ratio, old, new)), *_ = examined(TARGET, *at(0.7), jax.random.key(i), u)
         assert np.allclose(info.acceptance_rate, min(1, np.exp(log_ratio)), rtol=1e-14)
         assert close(state, new if info.is_accepted else old, 0.0)
 
 
 @pytest.mark.parametrize("name", ["pcn", "pcnl"])
 def test_moves_of_the_prior_are_always_accepted(name):
-    sampler = getattr(samplers, name)(0.9).bind(Density(lambda u: jnp.zeros(())))
-    rates = jax.jit(lambda u: sampler.step(jax.random.key(0), sampler.init(u))[1].acceptance_rate)
-    assert all(rates(u) == 1 for u in positions())
+    sampler, law = (getattr(module, name)(0.9) for module in (samplers, laws))
+    for u in positions():
+        assert examined(FLAT, sampler, law, jax.random.key(0), u)[0][1].acceptance_rate == 1
 
 
 def leapfrogs(num_steps):
@@ -176,23 +141,23 @@ def test_rotations_are_exact_without_a_potential():
         assert close(end.position, m, 1e-14) and close(end.momentum, turned(u), 1e-14)
 
 
-def path(sampler, num_steps=60):
+@jax.jit
+def path(sampler):
     """Positions and rates along a chain; the same keys for every sampler."""
-    (u,) = positions(1)
 
     def step(state, key):
-        state, info = sampler.step(key, state)
+        state, info = sampler.step(TARGET, key, state)
         return state, (ravel_pytree(state.position)[0], info.acceptance_rate)
 
-    keys = jax.random.split(jax.random.key(8), num_steps)
-    return jax.jit(lambda u: jax.lax.scan(step, sampler.init(u, rng_key=jax.random.key(9)), keys)[1])(u)
+    start = sampler.init(TARGET, TARGET.draw_prior(jax.random.key(100)), jax.random.key(9))
+    return jax.lax.scan(step, start, jax.random.split(jax.random.key(8), 60))[1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("other", [samplers.hmc, samplers.langevin])
 def test_mala_is_one_leapfrog_step(other):
-    points, rates = path(samplers.mala(0.6).bind(DENSITY))
-    same_points, same_rates = path(other(0.6, 1).bind(DENSITY))
+    points, rates = path(samplers.mala(0.6))
+    same_points, same_rates = path(other(0.6, 1))
     assert 0.2 < rates.mean() < 0.95
     assert np.allclose(points, same_points, rtol=0, atol=1e-11)
     assert np.allclose(rates, same_rates, rtol=0, atol=1e-11)
@@ -201,14 +166,13 @@ def test_mala_is_one_leapfrog_step(other):
 # Bugs: ratios that are wrong, seen on a single path.
 
 
-def coupled(u):
-    return jnp.sum(jnp.cosh(u)) + u[0] * u[1] ** 2
+COUPLED = from_potential(lambda u: jnp.sum(jnp.cosh(u)) + u[0] * u[1] ** 2, np.zeros(3))
 
 
 def balanced(law, prior):
     """A sampler that is made of a law of proposals and an acceptance ratio."""
-    starts = [normal_like(jax.random.key(i), jnp.zeros(3)) for i in range(3)]
-    assert_detailed_balance(laws, laws.metropolis, coupled, starts, law, law=law, prior=prior)
+    starts = [COUPLED.draw_prior(jax.random.key(i)) for i in range(3)]
+    assert_detailed_balance(COUPLED, laws.metropolis(law, prior), law, starts)
 
 
 test_bug_is_caught = caught(

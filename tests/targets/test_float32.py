@@ -1,6 +1,7 @@
 """Acceptance in float32 against float64 at the size the papers report as hard: n = 256, width 1,024."""
 
 import functools
+import inspect
 import os
 from unittest import mock
 
@@ -11,7 +12,7 @@ import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn.samplers import _pcn, _pcnl
+from widebnn.samplers import pcn, pcnl
 from widebnn.tree import normal_like
 
 NUM_PROPOSALS = 40
@@ -28,8 +29,7 @@ def marginal(dtype, reduced, depth):
     graph, state = nnx.split(features)
     features = nnx.merge(graph, jax.tree.map(lambda leaf: leaf.astype(dtype), state))
     x, y = (jnp.asarray(a, dtype) for a in (data.x_train, data.y_train))
-    target = reduced(wb.targets.marginal(wb.BNN(features, 10, noise_std=0.1), x, y))
-    return target
+    return reduced(wb.targets.marginal(wb.BNN(features, 10, noise_std=0.1), x, y))
 
 
 def cast(tree, dtype):
@@ -42,32 +42,35 @@ def float32_noise(rng_key, position):
     return jax.tree.map(lambda xi, u: xi.astype(u.dtype), noise, position)
 
 
+@jax.jit
+def acceptance(sampler, single, double, keys):
+    """Of each proposal along a float32 chain, in both precisions, from the same position."""
+
+    def step(state, key):
+        exact = sampler.init(double, cast(state.position, jnp.float64))
+        _, wanted = sampler.step(double, key, exact)
+        state, found = sampler.step(single, key, state)
+        return state, (found.acceptance_rate, wanted.acceptance_rate)
+
+    start = sampler.init(single, single.draw_prior(jax.random.key(0)))
+    return jax.lax.scan(step, start, keys)[1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "module, name, beta, reduced, depth",
+    "sampler, reduced, depth",
     [
-        pytest.param(_pcn, "pcn", 0.2, wb.targets.rotated, 1, id="pcn"),
-        pytest.param(_pcnl, "pcnl", 0.2, wb.targets.rotated, 1, id="pcnl"),
-        pytest.param(_pcn, "pcn", 0.05, wb.targets.whitened, 2, id="pcn, two whitened layers"),
+        pytest.param(pcn(0.2), wb.targets.rotated, 1, id="pcn"),
+        pytest.param(pcnl(0.2), wb.targets.rotated, 1, id="pcnl"),
+        pytest.param(pcn(0.05), wb.targets.whitened, 2, id="pcn, two whitened layers"),
     ],
 )
-def test_acceptance_agrees_with_float64(module, name, beta, reduced, depth):
-    """Along a float32 chain: each proposal's acceptance rate, in both precisions, from the same position."""
-    rates = {jnp.float32: [], jnp.float64: []}
-    with mock.patch.object(module, "normal_like", float32_noise):
-        targets = {dtype: marginal(dtype, reduced, depth) for dtype in rates}
-        samplers = {dtype: getattr(module, name)(beta).bind(target) for dtype, target in targets.items()}
-        init = {dtype: jax.jit(sampler.init) for dtype, sampler in samplers.items()}
-        step = {dtype: jax.jit(sampler.step) for dtype, sampler in samplers.items()}
-        state = init[jnp.float32](targets[jnp.float32].draw_prior(jax.random.key(0)))
-        assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(state))
-        for i in range(NUM_PROPOSALS):
-            key = jax.random.key(i)
-            exact = init[jnp.float64](cast(state.position, jnp.float64))
-            rates[jnp.float64].append(step[jnp.float64](key, exact)[1].acceptance_rate)
-            state, info = step[jnp.float32](key, state)
-            rates[jnp.float32].append(info.acceptance_rate)
-    single, double = (np.asarray(rate, np.float64) for rate in rates.values())
+def test_acceptance_agrees_with_float64(sampler, reduced, depth):
+    targets = (marginal(dtype, reduced, depth) for dtype in (jnp.float32, jnp.float64))
+    with mock.patch.object(inspect.getmodule(type(sampler)), "normal_like", float32_noise):
+        single, double = acceptance(sampler, *targets, jax.random.split(jax.random.key(0), NUM_PROPOSALS))
+    assert single.dtype == jnp.float32 and double.dtype == jnp.float64
+    single, double = (np.asarray(rate, np.float64) for rate in (single, double))
     assert np.ptp(double) > 0.05, "all proposals alike: nothing to compare"
     assert abs(single.mean() - double.mean()) < WANTED
     assert np.abs(single - double).mean() < WANTED
