@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ class Experiment:
     scales
         By scale, the settings.
     findings
-        By the id of a claim, the function from results to what they say of it.
+        By the id of a claim, the function from results, and others beside them, to what they say of it.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Experiment:
         functools.update_wrapper(self, function)
         self.name, self.observes = function.__name__, observes
         self.title = inspect.getdoc(function).partition("\n")[0].rstrip(".")  # type: ignore[union-attr]
-        self.findings: dict[str, Callable[[Results], list[Finding]]] = {}
+        self.findings: dict[str, Callable[..., list[Finding]]] = {}
         self._function, self._axes = function, [(a,) if isinstance(a, str) else a for a in parts]
         found = _tuples(settings)
         defaults = found.pop("defaults")
@@ -99,14 +99,19 @@ class Experiment:
     def claim(self, *ids: str) -> Callable[[Callable[..., Iterable[Finding]]], Callable]:
         """A decorator for the function that yields the findings of claims.
 
-        It takes `Rows`, or `Results` where its parameter is called ``results``. No finding may depend on the
-        order of the rows. The function is returned as it is.
+        It takes `Rows`, or `Results` where its parameter is called ``results``, and where it has a parameter
+        ``beside``, a list of the further results that the claim names. No finding may depend on the order of
+        the rows. The function is returned as it is.
         """
 
         def register(function: Callable[..., Iterable[Finding]]) -> Callable:
-            takes_all = "results" in inspect.signature(function).parameters
-            for id in ids:
-                self.findings[id] = lambda found: list(function(found if takes_all else found.rows))
+            taken = inspect.signature(function).parameters
+
+            def found(results: Results, beside: Sequence[Results] = ()) -> list[Finding]:
+                others = [beside] if "beside" in taken else []
+                return list(function(results if "results" in taken else results.rows, *others))
+
+            self.findings |= dict.fromkeys(ids, found)
             return function
 
         return register

@@ -7,9 +7,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from book.experiments.claims import CLAIMS, read
+from book.experiments.claims import CLAIMS, MEASURES, made
 from book.experiments.ledger import text
 from book.experiments.ledger_page import page
+from book.experiments.papers import of_run, said
 from book.experiments.registry import EXPERIMENTS, ledger, report
 from widebnn.scale import SCALES
 from widebnn.tables import Results, Rows
@@ -39,6 +40,7 @@ def test_no_row_is_missing_and_none_is_new(entries):
     assert {claim.experiment for claim in CLAIMS.values()} == set(EXPERIMENTS)
     assert all(set(one.scales) == set(SCALES) for one in EXPERIMENTS.values())
     for claim in CLAIMS.values():
+        assert {*claim.beside} <= {*EXPERIMENTS}
         assert claim.claim.endswith(".") and (claim.id.startswith("X") or (claim.where and claim.paper))
         assert claim.chapter and claim.rule.endswith(".")
 
@@ -47,16 +49,43 @@ def test_page_is_that_of_the_stored_results(entries):
     written = PAGE.read_text()
     assert written == page(entries), "write it: python -m book.experiments ledger --write book/ledger.md"
     sections = written.split("\n### ")[1:]
-    for section, entry in zip(sections, entries, strict=True):
+    by_id = {entry.claim.id: entry for entry in entries}
+    assert len(sections) == len(entries)
+    for section in sections:
+        entry = by_id[section.split()[0].rstrip(":")]
         claim = entry.claim
-        assert section.startswith(claim.id) and entry.word in section and entry.results.source in section
+        assert entry.word in section and entry.results.source in section
         for words in (claim.claim, claim.paper, claim.number, claim.would_change, claim.rule, claim.mended):
             assert words in section
-        deciding = [f for f in entry.findings if f.decides] or entry.findings
-        assert all(str(f.chains) in section for f in deciding if f.chains)
+        deciding = entry.deciding
+        assert entry.chains is None or str(entry.chains) in section
+        assert all(run.source in section for run in entry.runs)
+        for setting in (entry.paper, *map(of_run, entry.runs)):
+            assert all(f"| {said(name, values)} |" in section for name, values in setting.items())
         assert all(f.chains for f in deciding if "ESS" in f.what and f.is_known)
         assert claim.would_change or entry.verdict in ("reproduced", "corrected")
         assert claim.errs or entry.verdict != "corrected"
+
+
+def test_the_worst_chains_behind_a_row_tell_whether_it_converged(entries):
+    for entry in entries:
+        found = [finding.chains for finding in entry.deciding if finding.chains]
+        assert (entry.chains is None) == (not found)
+        if found:
+            assert entry.chains.have_converged == all(chains.have_converged for chains in found)
+            assert entry.word.endswith("chains not converged") <= (not entry.chains.have_converged)
+
+
+def test_no_row_is_rejected_off_the_papers_setting(entries):
+    assert not any(entry.verdict in ("not reproduced", "contradicted") for entry in entries if entry.paper)
+    by_id = {entry.claim.id: entry for entry in entries}
+    assert not by_id["H-F7a"].is_papers and by_id["H-T2.1"].is_papers
+    assert [run.scale for run in by_id["P-F2"].runs] == ["colab", "laptop"]
+
+
+def test_a_rule_that_changed_says_why_and_when():
+    for claim in CLAIMS.values():
+        assert not claim.mended or re.match(r"\d{4}-\d\d-\d\d\. [A-Z].*\.$", claim.mended)
 
 
 def test_links_lead_to_figures_that_there_are():
@@ -84,7 +113,7 @@ def test_another_number_changes_the_page_and_the_verdict(tmp_path, entries):
             row["ess_norm"] /= 2
     found = stored(tmp_path, "laptop", rows)
     changed = {e.claim.id: e.verdict for e in found}
-    assert before == {"H-F10": "reproduced"} and changed["H-F10"] == "contradicted"
+    assert before == {"H-F10": "reproduced"} and changed["H-F10"] == "opposite direction at this scale"
     assert all(word == "not yet run" for name, word in changed.items() if name not in before)
     assert page(found).count("Nothing measured yet.") == len(CLAIMS) - 1
 
@@ -109,8 +138,12 @@ def test_a_row_is_judged_by_results_of_its_experiment():
         report("P-F1", Results(Rows(), {}, {}, "grid"))
 
 
-def test_a_claim_with_other_words_is_refused(tmp_path):
-    path = tmp_path / "claims.yml"
-    path.write_text("X-9: {experiment: walk, claim: It walks., rule: It must., because: none}")
+def test_a_claim_with_other_words_is_refused():
+    words = {"experiment": "walk", "claim": "It walks.", "rule": "It must.", "because": "none"}
     with pytest.raises(ValueError, match=r"claims\.yml: the words of X-9 .*'because'"):
-        read(path)
+        made({"X-9": words})
+
+
+def test_rules_are_short_and_what_they_share_is_said_once(entries):
+    assert sum(len(claim.rule.split()) for claim in CLAIMS.values()) / len(CLAIMS) <= 30
+    assert all(page(entries).count(words) == 1 for words in MEASURES.values())
