@@ -11,7 +11,7 @@ import yaml
 
 from book.experiments.claims import CLAIMS
 from book.experiments.ledger import PAPERS, text
-from book.experiments.ledger_page import page
+from book.experiments.ledger_page import pages
 from book.experiments.papers import STATED
 from book.experiments.registry import EXPERIMENTS, find, ledger, report, stored
 from widebnn.scale import SCALES, current_scale
@@ -66,7 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--resume", action="store_true", help="go on where a run was interrupted")
     listing = command(_ledger)
     listing.add_argument("--results", **folder)
-    listing.add_argument("--write", metavar="PAGE", help="write the page of the book instead")
+    listing.add_argument(
+        "--write", metavar="PAGE", help="write the page of the book instead, and beside it one for each paper"
+    )
     return parser
 
 
@@ -144,12 +146,14 @@ def _say(row: Row) -> None:
 
 
 def _ledger(options: argparse.Namespace) -> None:
-    """print every claim with its verdict, or write the page of the book"""
+    """print every claim with its verdict, or write the pages of the book"""
     entries = ledger(options.results)
     if options.write is None:
         print(text(entries))
     else:
-        Path(options.write).write_text(page(entries))
+        path = Path(options.write)
+        for name, content in pages(entries).items():
+            path.with_stem(path.stem + name).write_text(content)
 
 
 if __name__ == "__main__":

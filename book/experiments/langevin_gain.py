@@ -1,7 +1,7 @@
 """What repriorisation gains Langevin Monte Carlo: width, data and architecture (Hron et al. 2022)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -246,6 +246,23 @@ def shrinks_with_data(results: Results) -> Iterator[Finding]:
     yield _change("gain, most images ÷ fewest", fewer[0], most, below=1)
 
 
+@gain_over_data.claim("H-AD2")
+def step_in_theta(results: Results, beside: Sequence[Results]) -> Iterator[Finding]:
+    rows = [theta for run in (results, *beside) for _, theta, _ in _pairs(run.rows, "num_train", "width")]
+    sizes = sorted({row["num_train"] for row in rows})
+    # any rejection from 0.01 to 0.02 would do, and it grows like ε³
+    error = math.log(2) / 3 / math.sqrt(12)
+    scaled = sorted(
+        row["step_size"] * math.sqrt(row["num_train"]) / results.settings["noise_std"] for row in rows
+    )
+    least, greatest = (Measure(value, value * error) for value in (scaled[0], scaled[-1]))
+    chains = behind(*([row[f"{name}_projections"] for row in rows] for name in ("ess_bulk", "rhat")))
+    what = f"ε√n/σ in θ, greatest ÷ least, n = {sizes[0]:,} to {sizes[-1]:,}"
+    if_constant = math.sqrt(sizes[-1] / sizes[0])
+    yield Finding(what, greatest / least, below=3, null=if_constant, decides=True, chains=chains)
+    yield Finding("the same if ε were constant", if_constant, above=3)
+
+
 @gain_dense.claim("H-F8a")
 def stays(results: Results) -> Iterator[Finding]:
     *fewer, most = _gains(results, "num_train")
@@ -347,10 +364,10 @@ def _change(
     return Finding(what, change, above=above, below=below, resolved=resolved, degrees=first.degrees)
 
 
-def _pairs(rows: Rows, over: str) -> list[tuple[int, Row, Row]]:
+def _pairs(rows: Rows, *over: str) -> list[tuple[Any, Row, Row]]:
     """The last rows in θ and in φ at each point, in the order of `over`."""
     at_the_end = rows.where(step=max(rows.values("step")))
     return [
         (value, here.one(parametrisation="θ"), here.one(parametrisation="φ"))
-        for value, here in sorted(at_the_end.by(over))
+        for value, here in sorted(at_the_end.by(*over))
     ]

@@ -1,4 +1,4 @@
-"""The ledger as a page of the book: verdicts at a glance, then each row beside the paper's."""
+"""The ledger as pages of the book: verdicts at a glance, and a page for each paper with its rows."""
 
 from collections.abc import Sequence
 
@@ -8,37 +8,52 @@ from book.experiments.papers import NAMES, Setting, of_run, said
 from book.experiments.words import WORDS
 from widebnn.tables._measure import measured
 
-__all__ = ["page"]
+__all__ = ["pages"]
 
 MARKS = {"yes": "✓", "no": "✗", "open": "○", "not resolved": "⊘"}
 """By what a finding answers."""
 
 
-def page(entries: Sequence[Entry]) -> str:
-    """The ledger in MyST markdown, with classes that `book/_static/ledger.css` lays out."""
+def pages(entries: Sequence[Entry]) -> dict[str, str]:
+    """The pages in MyST markdown, with classes that `book/_static/ledger.css` lays out.
+
+    Returns
+    -------
+    By what is added to the name of the first page: "" for it, with all verdicts, and "-hron2022" and others
+    for the rows of a paper, or "-ours" for those of none.
+    """
     own = {letter: [entry for entry in entries if entry.claim.id.startswith(letter)] for letter in PAPERS}
     own = {letter: sorted(rows, key=lambda entry: not entry.is_papers) for letter, rows in own.items()}
-    parts = [_HEAD, _counts(f"All {len(entries)} rows", entries)]
-    parts += [_index(letter, rows) for letter, rows in own.items()]
     meanings = "\n\n".join(f"{_badge(word)}\n: {WORDS[word].meaning}" for word in WORDS)
     measures = "\n\n".join(f"{word}\n: {meaning}" for word, meaning in MEASURES.items())
+    parts = [_HEAD, _counts(f"All {len(entries)} rows", entries)]
+    parts += [_index(letter, rows) for letter, rows in own.items()]
     parts.append(_READING.format(meanings=meanings, measures=measures))
+    found = {"": "\n".join(parts)}
     for letter, rows in own.items():
         heading, key, _ = PAPERS[letter]
-        parts.append(f"## {heading}\n")
-        if key:
-            parts.append(f"The rows of {{cite:t}}`{key}`.\n")
-        parts += [_details(entry) for entry in rows]
-    return "\n".join(parts)
+        which = f"The rows of {{cite:t}}`{key}`" if key else "The rows of what this book claims"
+        head = [
+            _WRITTEN,
+            f"# The ledger: {heading}",
+            "",
+            f"{which}; [](ledger.md) says how to read them.",
+            "",
+        ]
+        found[f"-{key or 'ours'}"] = "\n".join([*head, *map(_details, rows)])
+    return found
 
 
-_HEAD = """\
+_WRITTEN = """\
 <!-- Written by `python -m book.experiments ledger --write book/ledger.md`; a test compares the two. -->
+"""
 
+_HEAD = f"""\
+{_WRITTEN}
 # The ledger
 
 Every theorem, figure and algorithm of the three papers, what this book found, and the verdict. Nobody types a
-verdict: each follows by a rule from the results that ship with the book.
+verdict: each follows by a rule from the results that ship with the book. A row's name leads to its page.
 
 ## At a glance
 """
@@ -54,7 +69,7 @@ others are shown.
 Below each claim stands the paper's setting above ours. Off the paper's setting, in data, n, width, depth or
 steps, a sign is judged and a size is not (since 2026-11-28; before, two rows were called not reproduced by
 networks of 32 units per layer, where the paper has 1,024). What a paper does not state is not met. Rows that
-no setting binds, such as theorems, come first.
+no setting binds, such as theorems, and rows at the paper's own come first.
 
 Chains have converged where R̂ is below 1.01 and there are 400 effective samples. R̂ is not known where a chain
 is alone or the run did not keep it; a row that names no chains rests on none. What no paper claims cannot be
@@ -111,8 +126,8 @@ def _in_words(setting: Setting) -> str:
 
 
 def _settings(entry: Entry) -> list[str]:
-    """The paper's setting above that of each run of ours."""
-    settings = [("Paper", entry.paper)] * bool(entry.claim.paper)
+    """The paper's setting, where it states one, above that of each run of ours."""
+    settings = [("Paper", entry.paper)] * bool(entry.paper)
     settings += [("Ours", of_run(run)) for run in entry.runs]
     names = [name for name in NAMES if any(name in setting for _, setting in settings)]
     if not names:
@@ -128,7 +143,7 @@ def _details(entry: Entry) -> str:
     claim = entry.claim
     lines = [
         f"({_anchor(claim)})=",
-        f"### {claim.id}{f': {claim.where}' if claim.where else ''}",
+        f"## {claim.id}{f': {claim.where}' if claim.where else ''}",
         "",
         f"{_badge(entry.word)} {claim.claim}",
         "",

@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import brentq
 
 from book.experiments import langevin_gain as module
+from book.experiments.findings import verdict
 from book.experiments.langevin_gain import (
     MOST_RHAT,
     TENFOLD_RHAT,
@@ -186,9 +187,11 @@ def test_effective_samples_behind_the_worst_projection_are_of_all_chains():
 
 
 def test_the_worth_of_two_steps_depends_on_the_damping():
-    """With all terms a step is worth what the theorem of chapter 9 says; at γ = 1 no term is negative."""
-    assert worth_where_flat(0.05, 1.0) == pytest.approx(0.05**2 / (4 - 0.05**2), rel=1e-3)
-    assert worth_where_flat(0.05, 0.1) == pytest.approx(0.05 / 2, rel=0.02)
+    """With all terms a step is worth what Theorem 9.1 says; where γ > 4ε no term is negative."""
+    for damping in (0.3, 1.0):
+        kept = np.sqrt(1 - damping)
+        worth = 0.05**2 / (4 - 0.05**2) * (1 + kept) / (1 - kept)
+        assert worth_where_flat(0.05, damping) == pytest.approx(worth, rel=1e-3)
     *_, tuned, low, middle, high = said("H-F7a", results("width", (2, 4, 8)))
     assert tuned.value == pytest.approx(8, rel=0.1) and high.value == pytest.approx(64, rel=0.01)
     assert low.value < middle.value < high.value
@@ -222,3 +225,17 @@ def test_the_gain_that_is_reported_is_that_at_the_last_checkpoint():
     gain = said("H-F7a", made)[0]
     assert gain.chains == (200.0, 1.02)
     assert gain.value == pytest.approx(2) and gain.error == pytest.approx(2 * np.hypot(0.01, 0.01))
+
+
+@pytest.mark.parametrize(("power", "word"), [(0.5, "reproduced"), (0.0, "not reproduced")])
+def test_steps_in_theta_are_compared_over_all_runs(power, word):
+    def run(*sizes):
+        rows = results("num_train", (2,) * 2).rows
+        made = [row | {"num_train": n} for row, n in zip(rows.where(step=1_000), np.repeat(sizes, 2))]
+        made = [row | {"step_size": 0.05 * row["num_train"] ** -power} for row in made]
+        return Results(Rows(made), {"noise_std": 0.1}, {})
+
+    first, second = run(8, 16), run(64, 1_024)
+    found = module.gain_over_data.findings["H-AD2"](first, [second])
+    assert verdict(found, is_papers=True) == word
+    assert [finding.value for finding in found][1] == pytest.approx(np.sqrt(1_024 / 8))
