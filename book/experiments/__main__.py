@@ -1,4 +1,4 @@
-"""`python -m book.experiments list | show | run | ledger`."""
+"""`python -m book.experiments list | show | run | card | ledger`."""
 
 import argparse
 import os
@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from book.experiments import card
 from book.experiments.claims import CLAIMS
 from book.experiments.ledger import PAPERS, text
 from book.experiments.ledger_page import pages
@@ -64,6 +65,11 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--scale", choices=SCALES, help="default: WIDEBNN_SCALE, or what suits the device")
     running.add_argument("--results", **folder)
     running.add_argument("--resume", action="store_true", help="go on where a run was interrupted")
+    queue = command(_card)
+    queue.add_argument("--seconds", type=float, default=600.0, help="that the card is there (default: 600)")
+    queue.add_argument("--dry-run", action="store_true", help="say what is left and what it takes")
+    queue.add_argument("--scale", choices=("smoke", "paper"), default="paper", help="smoke tries the queue")
+    queue.add_argument("--results", **folder)
     listing = command(_ledger)
     listing.add_argument("--results", **folder)
     listing.add_argument(
@@ -143,6 +149,16 @@ def _say(row: Row) -> None:
         f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in shown
     )
     print("  " + ", ".join(numbers), flush=True)
+
+
+def _card(options: argparse.Namespace) -> None:
+    """run what is left of the queue for a card, the most valuable first; each part is stored as it ends"""
+    if not options.seconds > 0:
+        raise ValueError(f"seconds must be above 0; got {options.seconds:g}")
+    folder = Path(options.results) / "card"
+    if not options.dry_run:
+        card.run(folder, options.seconds, options.scale, say=lambda line: print(line, flush=True))
+    print(card.table(folder, options.scale))
 
 
 def _ledger(options: argparse.Namespace) -> None:

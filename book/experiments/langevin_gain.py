@@ -55,6 +55,9 @@ def langevin_gain(
     reg_grows,
     noise_std,
     seed,
+    moves_all=False,
+    equilibrate=0,
+    from_prior=False,
 ) -> Iterator[Row]:
     """Langevin without correction on one posterior in θ and in φ, each with the step and damping it likes.
 
@@ -67,8 +70,10 @@ def langevin_gain(
     posterior is close to: what θ is spared, the way from the prior, is no part of the comparison. Dense
     networks are sampled in the span of the training images (`in_span`): of the weights that no image sees
     both parametrisations have the prior, and a step that is small enough for thousands of those, as the
-    paper's is, tells little of either. Projections are of θ and predictions are f at new images, the output
-    of each one's class, whatever the chain moves. A step costs one gradient.
+    paper's is, tells little of either. With `moves_all` they move every weight, as the paper's do. Where U is
+    far from constant T(φ) is no draw from the posterior: `equilibrate` moves the start by so many tuned steps
+    in φ. With `from_prior` chains in θ start at the prior. Projections are of θ and predictions are f at new
+    images, the output of each one's class, whatever the chain moves. A step costs one gradient.
 
     Yields
     ------
@@ -84,7 +89,7 @@ def langevin_gain(
     for width, num in product(widths, num_train):
         images = observed(architecture, dataset, num, num_test)
         point = {"width": width, "num_train": num, "num_test": len(images.x_test)}
-        if architecture == "dense":
+        if architecture == "dense" and not moves_all:
             images = in_span(images)
         bnn = network(architecture, images, width, depth, noise_std, seed)
         x, y, x_new = images.x_train, images.y_train, jnp.asarray(images.x_test)
@@ -97,7 +102,13 @@ def langevin_gain(
             "predictions": lambda θ: jnp.take_along_axis(bnn(θ, x_new), labels, axis=1),  # noqa: B023
         }
         prior = jax.jit(jax.vmap(phi.draw_prior))(jax.random.split(start_key, num_chains))
-        starts = {"θ": (standard, jax.jit(jax.vmap(phi.to_parameters))(prior)), "φ": (phi, prior)}
+        if equilibrate:
+            make = partial(without_correction, phi.potential)
+            tuned = samplers.tuned(make, target_acceptance, FIRST_STEP_SIZE)
+            draws = run(start_key, tuned, phi, num_samples=1, burn_in=equilibrate, initial=prior)
+            prior = draws.position
+        of_theta = prior if from_prior else jax.jit(jax.vmap(phi.to_parameters))(prior)
+        starts = {"θ": (standard, of_theta), "φ": (phi, prior)}
         for name in parametrisations:
             target, start = starts[name]
             collect = of_parameters(target, quantities)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from book.experiments.card import queue
 from book.experiments.claims import MEASURES, Claim
 from book.experiments.ledger import PAPERS, Entry, counts
 from book.experiments.papers import NAMES, Setting, of_run, said
@@ -12,6 +13,8 @@ __all__ = ["pages"]
 
 MARKS = {"yes": "✓", "no": "✗", "open": "○", "not resolved": "⊘"}
 """By what a finding answers."""
+BLOCKS = {row: part.name[0] for part in queue() for row in part.rows}
+"""By row, the block of the queue for a card that has the run at the paper's sizes."""
 
 
 def pages(entries: Sequence[Entry]) -> dict[str, str]:
@@ -159,6 +162,8 @@ def _details(entry: Entry) -> str:
         lines += [f"- **Rule changed after these results:** {claim.mended}"]
     if claim.would_change:
         lines += [f"- **Would change it:** {claim.would_change}"]
+    if claim.id in BLOCKS:
+        lines += [f"- **Waits for a card:** block {BLOCKS[claim.id]} of `python -m book.experiments card`"]
     if claim.page:
         lines += [f"- **Shown in:** {_link(claim)}"]
     lines += ["", ":::{admonition} Rule and run", ":class: dropdown", claim.rule, ""]

@@ -41,10 +41,10 @@ def calls(monkeypatch):
     """Puts independent noise in the place of a run."""
     made = []
 
-    def noise(rng_key, sampler, target, *, collect, initial, num_samples, num_chains, **options):
+    def noise(rng_key, sampler, target, *, collect=None, initial, num_samples, num_chains, **options):
         made.append((target, initial))
         start = jax.tree.map(lambda leaf: leaf[0], initial)
-        values = {name: np.asarray(function(start)) for name, function in collect.items()}
+        values = {name: np.asarray(function(start)) for name, function in (collect or {}).items()}
         seed = jax.random.bits(rng_key, (2,)).tolist()
 
         def about(value):
@@ -73,6 +73,25 @@ def test_both_parametrisations_start_at_the_same_parameters(calls):
     mapped = jax.jit(jax.vmap(target.to_parameters))(phi)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), mapped, theta)
     assert not np.allclose(phi.readout, theta.readout)
+
+
+@pytest.mark.slow
+def test_chains_move_all_weights_and_start_at_the_prior_or_after_some_steps_where_asked(calls):
+    def first(**options):
+        calls.clear()
+        list(langevin_gain(**TINY | {"num_train": (3,), "parametrisations": ("θ",)}, **options))
+        return calls[0]
+
+    def inner(position):
+        return sum(leaf.size for leaf in jax.tree.leaves(position.inner))
+
+    (_, mapped), (_, prior) = first(), first(from_prior=True)
+    jax.tree.map(np.testing.assert_array_equal, mapped.inner, prior.inner)
+    assert not np.allclose(mapped.readout, prior.readout)
+    assert inner(first(moves_all=True)[1]) > inner(mapped)
+    _, start = first(equilibrate=10)
+    np.testing.assert_array_equal(start.readout, prior.readout)  # in φ
+    np.testing.assert_array_equal(calls[1][1].readout, mapped.readout)  # in θ, of steps that stayed
 
 
 @pytest.mark.slow
