@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key, PyTree
 
 from widebnn._compile import jitted
-from widebnn._pytree import STATIC, as_partial, pytree
+from widebnn._pytree import STATIC, Static, as_partial, pytree
 from widebnn.tree import Position, normal_like
 
 __all__ = ["Target", "from_potential"]
