@@ -471,7 +471,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         ValueError
             If `y` does not have one row per input and one column per output, or is not finite.
         """
-        y: Any = finite(y=np.asarray(real(y=y), np.float64))
+        y = np.asarray(finite(y=real(y=y)), np.float64)
         means, stds = self._mixture(X)
         if y.size != means[0].size or len(y) != len(means[0]):
             raise ValueError(f"y must have shape {self._shaped(means[0]).shape}; got {y.shape}")
