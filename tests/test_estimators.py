@@ -234,5 +234,7 @@ def test_bad_requests(regressor):
             regressor.log_predictive_density([[0.0]], [wrong])
     with pytest.raises(ValueError, match="n_samples must be at least 1; got 0"):
         regressor.sample_y([[0.0]], 0)
+    with pytest.raises(TypeError, match="X must hold real numbers; got dates"):
+        regressor.predict(np.array([["NaT"]], "M8[ns]"))
     with pytest.raises(ValueError, match="2 features"):
         regressor.predict([[0.0, 1.0]])

@@ -357,6 +357,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
             among the data.
         ValueError
             If the data are not finite numbers of these shapes, or an option is out of range.
+        TimeoutError, KeyboardInterrupt
+            If the seconds of `until` are spent, or Ctrl-C is pressed, before there is a draw.
         """
         X, y = _checked(self, X, y, multi_output=True, y_numeric=True, ensure_min_samples=2)
         self._check_options()
@@ -573,6 +575,8 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         ValueError
             If the inputs are not finite numbers of these shapes, labels are missing, there is only one class,
             or an option is out of range.
+        TimeoutError, KeyboardInterrupt
+            As for `BNNRegressor.fit`.
         """
         one_of(("softmax", "gaussian"), likelihood=self.likelihood)
         X, y = _checked(self, X, y)
