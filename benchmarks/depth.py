@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 import widebnn as wb
-from benchmarks.steps import posterior, repeated
+from benchmarks.steps import posterior, repeated, start
 from benchmarks.timing import Comparison, compare
 from book.experiments.clock import in_turn
 from widebnn.versions import device
@@ -57,6 +57,4 @@ def gradient_exponent(data: wb.data.Dataset, depth: int = 3) -> Comparison:
 
 
 def _gradient(target: wb.targets.NetworkTarget, num_calls: int) -> Callable[[], float]:
-    return repeated(
-        jax.value_and_grad(target.potential), target.draw_prior(jax.random.key(0)), max(2, num_calls)
-    )
+    return repeated(jax.value_and_grad(target.potential), start(target), max(2, num_calls))

@@ -99,12 +99,17 @@ class Posterior:
         options |= {"num_chains": num_chains, "initial": initial, "progress": False}
         return wb.sample(self.rng_key, sampler, self.target, **options)
 
+    @property
+    def first(self) -> Any:
+        """The position of one chain."""
+        return jax.tree.map(lambda leaf: leaf[0], self.positions)
+
     def clock(self, sampler: Any) -> Clock:
-        """Of steps through the driver, from a position in the posterior."""
-        return steps(sampler, self.target, jax.tree.map(lambda leaf: leaf[:1], self.positions))
+        """Of steps from a position in the posterior."""
+        return steps(sampler, self.first)
 
     def method(self, sampler: Any, setting: str = "", step_size: float | None = None) -> Method:
-        """Tuned on one chain, where it is to be, and timed through the driver."""
+        """Tuned on one chain, where it is to be."""
         if isinstance(sampler, Tuned):
             step_size = self.sample(sampler, 1, num_samples=1, burn_in=TUNING_STEPS).step_size
             sampler = sampler.make(step_size)
@@ -179,9 +184,8 @@ def _adapted(adaptation: Adaptation) -> Callable[[Posterior], Method]:
     """After its own adaptation; tuned where that is left to a burn-in."""
 
     def method(posterior: Posterior) -> Method:
-        first = jax.tree.map(lambda leaf: leaf[0], posterior.positions)
         with on_one_thread():
-            adapted = adaptation.adapt(posterior.target, first, posterior.rng_key)
+            adapted = adaptation.adapt(posterior.target, posterior.first, posterior.rng_key)
         return posterior.method(adapted.sampler, adapted.setting, adapted.step_size)
 
     return method

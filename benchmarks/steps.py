@@ -24,6 +24,11 @@ def posterior(data: wb.data.Dataset, width: int, depth: int = 1) -> Posterior:
     return dense(data, width, depth, noise_std=0.1)
 
 
+def start(target: wb.targets.Target):
+    """A draw from the prior."""
+    return target.draw_prior(jax.random.key(0))
+
+
 def python_steps(run: Callable[[int], float]) -> Clock:
     """Of a sampler that is called from Python step by step.
 
@@ -33,9 +38,9 @@ def python_steps(run: Callable[[int], float]) -> Clock:
 
     def timed(num_steps: int, num_threads: int | None) -> float:
         with threadpool_limits(num_threads, user_api="blas"):
-            start = time.perf_counter()
+            before = time.perf_counter()
             run(num_steps)
-            return 1e3 * (time.perf_counter() - start) / num_steps
+            return 1e3 * (time.perf_counter() - before) / num_steps
 
     return lambda num_steps: lambda: min(timed(num_steps, 1), timed(num_steps, os.cpu_count()))
 
@@ -47,7 +52,7 @@ def pcn_step_vs_paper(data: wb.data.Dataset, width: int) -> Comparison:
     papers = pcn_steps(ours.bnn, data.x_train, data.y_train, STEP_SIZE)
     return compare(
         f"pcn_step_vs_paper_{width}",
-        steps(sampler, ours.rotated)(max(200, 1_000_000 // width)),
+        steps(sampler, start(ours.rotated))(max(200, 1_000_000 // width)),
         python_steps(papers)(max(5, 10_000 // width)),
     )
 
@@ -58,7 +63,7 @@ def repriorised_overhead(data: wb.data.Dataset, width: int) -> Comparison:
     for make in (wb.targets.repriorised, wb.targets.standard):
         target = make(bnn, data.x_train, data.y_train)
         sampler = wb.samplers.langevin(target.potential, step_size=1e-3, damping=0.1)
-        both.append(steps(sampler, target)(max(10, 20_000 // width)))
+        both.append(steps(sampler, start(target))(max(10, 20_000 // width)))
     return compare(f"repriorised_overhead_{width}", *both)
 
 
@@ -77,9 +82,9 @@ def repeated(function: Callable, argument, num_calls: int) -> Callable[[], float
     jax.block_until_ready(loop(argument))
 
     def timed() -> float:
-        start = time.perf_counter()
+        before = time.perf_counter()
         jax.block_until_ready(loop(argument))
-        return 1e3 * (time.perf_counter() - start) / num_calls
+        return 1e3 * (time.perf_counter() - before) / num_calls
 
     return timed
 
@@ -91,7 +96,7 @@ def pcn_step_vs_parts(data: wb.data.Dataset, width: int) -> Comparison:
     variates as there are weights.
     """
     target = posterior(data, width).rotated
-    inner = target.draw_prior(jax.random.key(0))
+    inner = start(target)
     kernel = inner["layers"][0]["kernel"]
     psi, n = target.embedding(inner), len(target.x)
     gram = psi @ psi.T + jnp.eye(n)
@@ -109,7 +114,7 @@ def pcn_step_vs_parts(data: wb.data.Dataset, width: int) -> Comparison:
     sampler = wb.samplers.pcn(target.potential, STEP_SIZE)
     return compare(
         f"pcn_step_vs_parts_{width}",
-        steps(sampler, target)(1_000),
+        steps(sampler, inner)(1_000),
         lambda: sum(part() for part in parts),
     )
 
@@ -117,7 +122,7 @@ def pcn_step_vs_parts(data: wb.data.Dataset, width: int) -> Comparison:
 def gradient_vs_potential(data: wb.data.Dataset, width: int) -> Comparison:
     """A gradient (with its value) against a potential."""
     target = posterior(data, width).rotated
-    inner = target.draw_prior(jax.random.key(0))
+    inner = start(target)
     return compare(
         f"gradient_vs_potential_{width}",
         repeated(jax.value_and_grad(target.potential), inner, 100),
@@ -128,8 +133,9 @@ def gradient_vs_potential(data: wb.data.Dataset, width: int) -> Comparison:
 def sweep_vs_potential(data: wb.data.Dataset, width: int) -> Comparison:
     """A sweep of the unit-wise sampler against a potential."""
     target = posterior(data, width).rotated
+    inner = start(target)
     return compare(
         f"sweep_vs_potential_{width}",
-        steps(wb.samplers.unitwise(target), target)(30),
-        repeated(target.potential, target.draw_prior(jax.random.key(0)), 20),
+        steps(wb.samplers.unitwise(target), inner)(30),
+        repeated(target.potential, inner, 20),
     )

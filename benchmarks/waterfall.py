@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import widebnn as wb
 from benchmarks.effective_samples import PCN, Posterior, median_times
 from benchmarks.paper_pcn import pcn_steps
-from benchmarks.steps import python_steps
+from benchmarks.steps import python_steps, start
 from book.experiments.clock import steps
 from book.experiments.efficiency import timed
 from widebnn.tables import Row
@@ -28,7 +28,8 @@ def waterfall(posterior: Posterior, found: Mapping[str, Row]) -> list[Row]:
         "inputs rotated": posterior.target,
     }
     clocks = {"the papers' pCN": python_steps(pcn_steps(bnn, x, y, step_size))} | {
-        name: steps(wb.samplers.pcn(target.potential, step_size), target) for name, target in targets.items()
+        name: steps(wb.samplers.pcn(target.potential, step_size), start(target))
+        for name, target in targets.items()
     }
     clocks["unit-wise sampler"] = posterior.clock(wb.samplers.unitwise(posterior.target))
     chains = dict.fromkeys(clocks, pcn) | {"unit-wise sampler": found["unit-wise"]}

@@ -1,16 +1,19 @@
 """The one clock: what steps take, of several samplers in turn, so that a slow moment falls on all of them."""
 
 import math
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
-import widebnn as wb
+from widebnn._compile import Program
+from widebnn.tree import Position
 
 __all__ = ["Clock", "in_turn", "median_error", "on_one_thread", "step_times", "steps"]
 
@@ -30,13 +33,27 @@ def in_turn[Name: Hashable](
     return {name: [found[name] for found in times] for name in timed}
 
 
-def steps(sampler: Any, target: wb.targets.Target, initial: Any = None) -> Clock:
-    """Of one chain through the driver; `initial` has leaves (1, ...), as in `widebnn.sample`."""
-    once = partial(wb.sample, jax.random.key(0), sampler, target, num_samples=1, progress=False)
+def steps(sampler: Any, start: Position) -> Clock:
+    """Of a chain in a compiled loop, which has run before it is timed.
+
+    A call of `widebnn.sample` takes some milliseconds besides its steps, more than many small ones.
+    """
+    rng_key = jax.random.key(0)
+    state = jax.jit(sampler.init)(start, rng_key)
+
+    def loop(state, num_steps):
+        def step(i, state):
+            return sampler.step(jax.random.fold_in(rng_key, i), state)[0]
+
+        return jax.lax.fori_loop(0, num_steps, step, state)
+
+    program = Program(loop, state, jnp.asarray(1))
+    jax.block_until_ready(program(state, 1))  # compiles it; and the first call in a process is slow
 
     def run(num_steps: int) -> float:
-        draws = once(thin=num_steps, burn_in=1, num_chains=1, initial=initial)
-        return 1e3 * draws.seconds / (num_steps + 1)
+        before = time.perf_counter()
+        jax.block_until_ready(program(state, num_steps))
+        return 1e3 * (time.perf_counter() - before) / num_steps
 
     return lambda num_steps: partial(run, num_steps)
 

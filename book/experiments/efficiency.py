@@ -103,7 +103,7 @@ def _run(
         )
         row = {"target": kind, "sampler": name, "dimension": size(target)} | of_chains(draws) | counted(draws)
         made = sampler.make(draws.step_size) if is_tuned else sampler
-        yield row, steps(made, target, jax.tree.map(lambda leaf: leaf[:1], initial))
+        yield row, steps(made, jax.tree.map(lambda leaf: leaf[0], initial))
 
 
 def counted(draws: Draws) -> Row:

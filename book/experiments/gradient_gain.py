@@ -76,8 +76,8 @@ def gradient_gain(
             )
             size = draws.step_size if is_tuned else step_size
             rows.append({"sampler": name, "is_tuned": is_tuned, "step_size": size} | _summary(draws))
-    one_chain = jax.tree.map(lambda leaf: leaf[:1], start)
-    clocks = [steps(sampler, rotated, one_chain) for sampler in common.values()]
+    one_chain = jax.tree.map(lambda leaf: leaf[0], start)
+    clocks = [steps(sampler, one_chain) for sampler in common.values()]
     rounds = step_times(clocks, timed_seconds, num_rounds)
     for row in rows:
         ms = rounds[:, COMPARED.index(row["sampler"])]

@@ -45,8 +45,7 @@ def step_cost(networks, num_rounds, timed_seconds, noise_std, seed) -> Iterator[
         clocks = [
             steps(
                 samplers.langevin(target.potential, step_size=1e-4, damping=0.1),
-                target,
-                jax.tree.map(lambda leaf: leaf[None], target.draw_prior(jax.random.key(seed))),
+                target.draw_prior(jax.random.key(seed)),
             )
             for target in made
         ]
