@@ -78,7 +78,7 @@ def convergence(
                     num_samples=steps // thin,
                     thin=thin,
                     num_chains=num_chains,
-                    collect=collect | {"position": lambda position: ravel_pytree(position)[0]},
+                    collect=collect | {"position": _flat},
                 )
                 point = {"width": width, "num_test": len(dataset.x_test), "sampler": name, "repeat": repeat}
                 rows = at_checkpoints(draws, num_checkpoints, collect, convergence_summary)
@@ -91,9 +91,16 @@ def convergence(
 def _chain(posterior: Posterior, name: str, step_size: float) -> tuple[samplers.Sampler, targets.Target]:
     """A sampler by its name, and what it samples."""
     if name == PRIOR:
-        prior = targets.from_potential(lambda position: jnp.zeros(()), posterior.rotated.template)
-        return samplers.pcn(step_size), prior
+        return samplers.pcn(step_size), targets.from_potential(_zero, posterior.rotated.template)
     return SAMPLERS[name](posterior, step_size), posterior.rotated
+
+
+def _zero(position):
+    return jnp.zeros(())
+
+
+def _flat(position):
+    return ravel_pytree(position)[0]
 
 
 BETWEEN = "share of variance between chains over that at U = 0"

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Float
 
 from book.experiments.chain_summaries import (
@@ -98,7 +99,7 @@ def langevin_gain(
         projection_key, start_key, rng_key = jax.random.split(jax.random.key(seed), 3)
         quantities = {
             "projections": random_projections(projection_key, bnn.template(x), num=num_projections),
-            "predictions": lambda θ: jnp.take_along_axis(bnn(θ, x_new), labels, axis=1),  # noqa: B023
+            "predictions": Partial(_own_outputs, bnn, x_new, labels),
         }
         prior = jax.jit(jax.vmap(phi.draw_prior))(jax.random.split(start_key, num_chains))
         if equilibrate:
@@ -119,6 +120,10 @@ def langevin_gain(
                 per_step = row["pooled_projections"]
                 row["ess_per_second"] = None if per_step is None else 1e3 * per_step / row["ms_per_step"]
                 yield point | {"parametrisation": name} | found | row
+
+
+def _own_outputs(bnn, x, labels, theta):
+    return jnp.take_along_axis(bnn(theta, x), labels, axis=1)
 
 
 def _with_acceptance(

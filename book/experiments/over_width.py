@@ -76,6 +76,7 @@ def over_width(
                 first = jax.tree.map(lambda leaf: leaf[0], start)
                 of_all = target.from_parameters(rotated.to_parameters(first, unseen_key))
                 initial = jax.tree.map(lambda leaf: leaf[None], of_all)
+            collect = posterior.collect(target, project)
             for step_size in step_sizes:
                 with warnings.catch_warnings():  # a sampler that accepts nothing is a result here
                     warnings.simplefilter("ignore", ChainWarning)
@@ -86,7 +87,7 @@ def over_width(
                         num_samples=steps // thin,
                         thin=thin,
                         initial=initial,
-                        collect=posterior.collect(target, project),
+                        collect=collect,
                     )
                 counted = rotated if name in ("pCN", "pCNL") else posterior.repriorised
                 point = {"width": width, "num_test": len(dataset.x_test), "sampler": name}

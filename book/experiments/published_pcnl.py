@@ -162,8 +162,7 @@ def _at_readout(exact: Any, x, reg) -> dict[str, Collector]:
         )
 
     def spread(position, rng_key):
-        covariance = exact.readout_posterior(position, reg).covariance(embedding(position, rng_key))
-        return jnp.diag(covariance)
+        return exact.readout_posterior(position, reg).variance(embedding(position, rng_key))
 
     def misfit(position, rng_key):
         readout = exact.readout_posterior(position, reg).transform(normal_like(rng_key, template))

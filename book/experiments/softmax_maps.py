@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from jax.tree_util import Partial
 
 from book.experiments.chain_summaries import behind, is_resolved
 from book.experiments.experiment import SETTINGS, experiment
@@ -84,10 +85,11 @@ def over_maps(
             target = targets.categorical(bnn, x, labels, **MAPS[name](num_classes))
             quantities = {
                 "projections": project,
-                "predictions": lambda theta, bnn=bnn: jax.nn.softmax(bnn(theta, x_new)),
+                "predictions": Partial(_probabilities, bnn, x_new),
             }
             row = {"width": width, "map": name} | effective_samples(keys[1], target, quantities, **chains)
-            yield row | _std(_of_prior(keys[2], target, num_prior)).columns("potential_std")
+            potentials = np.asarray(_of_prior(jax.random.split(keys[2], num_prior), target), np.float64)
+            yield row | _std(potentials).columns("potential_std")
 
 
 def _observed(settings):
@@ -160,10 +162,14 @@ def _gains(results: Results, column, over, under) -> list[tuple[int, Measure, Ch
     return gains
 
 
-def _of_prior(rng_key, target, num):
-    """U at so many draws from the prior, which are not held at once."""
-    potential = jax.jit(partial(jax.lax.map, lambda key: target.potential(target.draw_prior(key))))
-    return np.asarray(potential(jax.random.split(rng_key, num)), np.float64)
+def _probabilities(bnn, x, theta):
+    return jax.nn.softmax(bnn(theta, x))
+
+
+@jax.jit
+def _of_prior(keys, target):
+    """U at draws from the prior, which are not held at once."""
+    return jax.lax.map(lambda key: target.potential(target.draw_prior(key)), keys)
 
 
 def _std(values) -> Measure:

@@ -46,13 +46,12 @@ class best_damped(Sampler):
 
 def share_folded(rng_key: Key[Array, ""], target: Any, num_prior: int) -> float:
     """The share of prior draws at which the determinant of a map's derivative is negative."""
+    return float((np.asarray(_signs(jax.random.split(rng_key, num_prior), target)) < 0).mean())
 
-    @jax.jit
-    def signs(rng_key):
-        keys = jax.random.split(rng_key, num_prior)
-        return jax.lax.map(lambda key: target.orientation(target.draw_prior(key)), keys, batch_size=100)
 
-    return float((np.asarray(signs(rng_key)) < 0).mean())
+@jax.jit
+def _signs(keys, target):
+    return jax.lax.map(lambda key: target.orientation(target.draw_prior(key)), keys, batch_size=100)
 
 
 def effective_samples(
