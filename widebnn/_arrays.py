@@ -191,8 +191,10 @@ def _array(name: str, value: Any) -> np.ndarray:
     """Whatever it holds."""
     if hasattr(value, "toarray"):
         raise TypeError(f"{name} must be dense; got a sparse {type(value).__name__}: pass {name}.toarray()")
-    if np.ma.is_masked(value):
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} must have no masked entries; got {np.ma.count_masked(value)}")
+    if hasattr(value, "isna") and not isinstance(getattr(value, "dtype", np.dtype(object)), np.dtype):
+        value = np.asarray(value, object)  # nullable columns of pandas, whose NA may turn into NaN else
     try:
         return np.asarray(value.to_numpy() if isinstance(value, Frame) else value)
     except ValueError:
