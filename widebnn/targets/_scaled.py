@@ -296,7 +296,7 @@ def _evidence(u: dict[str, Any], target: Scaled, x: Array, y: Array) -> Float[Ar
     return -gaussian_process(nngp_kernel(bnn), x, y, bnn.noise_std).log_marginal_likelihood()
 
 
-def _answer(target: Scaled, inputs: Array, question: Static, position: ScaledPosition, rng_key: Any) -> Array:
+def _answer(target: Scaled, inputs: Array, question: Static, position: ScaledPosition, rng_key: Any) -> Any:
     return getattr(target.at(position), question.value)(inputs, position.network, rng_key)
 
 
@@ -379,7 +379,7 @@ def _check_readout_scales(target: Scaled) -> None:
 
 
 @jax.jit
-def _multiplies(factor: float, target: NetworkTarget, other: NetworkTarget) -> Array:
+def _multiplies(factor: Number, target: NetworkTarget, other: NetworkTarget) -> Array:
     """Whether the embedding of the other is so many times this one's, at a draw from the prior."""
     network = normal_like(jax.random.key(0), target.template)
     one, two = target.embedding(network), other.embedding(network)
