@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import xarray
 from flax import nnx
 from scipy import stats
 
@@ -98,6 +99,14 @@ def test_groups(run):
     assert "observed_data" not in run.to_datatree().children
     with pytest.raises(ValueError, match=r"observed must have the shape \(24, 2\).*got \(24,\)"):
         run.to_datatree(y[:, 0])
+
+
+@pytest.mark.slow
+def test_run_is_written_to_a_file_and_read(run, tmp_path):
+    tree = run.to_datatree(linear_network()[2])
+    tree.to_netcdf(tmp_path / "run.nc")
+    with xarray.open_datatree(tmp_path / "run.nc") as read:
+        assert read.identical(tree)
 
 
 @pytest.mark.slow

@@ -35,6 +35,13 @@ def ar1(rho, shape, seed=0):
     return x
 
 
+@pytest.mark.parametrize("diagnostic", [effective_sample_size, rhat, convergence, resolved_sample_size])
+def test_booleans_are_zero_and_one(diagnostic):
+    draws = ar1(0.5, (4, 500)) > 0
+    for boolean in (draws, jnp.asarray(draws)):
+        np.testing.assert_array_equal(diagnostic(boolean), diagnostic(draws.astype(float)))
+
+
 def direct_ess(chain, cut=True, unbiased=True):
     """The ESS of one chain by the formula itself, a lag at a time; the switches plant the two likely bugs."""
     n = len(chain)

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 import widebnn as wb
-from widebnn.estimators import BNNClassifier, BNNRegressor, _largest, _quantile
+from widebnn.estimators import FARTHEST, BNNClassifier, BNNRegressor, _largest, _quantile
 from widebnn.models import FCN
 from widebnn.sampling import Draws
 from widebnn.targets import LogNormal
@@ -96,6 +96,42 @@ def test_draws_that_do_not_predict_are_left_out(regressor):
     assert 11.0 not in kept.positions_ and len(kept.positions_) == 15
     assert kept.ess_["predictions"] == 0 and kept.rhat_["predictions"] == np.inf
     assert kept.ess_["noise_std"] > 0
+
+
+def test_a_run_that_ends_after_a_few_draws_is_a_fit(regressor):
+    """As by the seconds of `until`, or by Ctrl-C."""
+    watched = ("noise_std", "predictions")
+    found = {name: np.random.default_rng(0).normal(size=(2, 2, 1)) for name in watched}
+    found |= {"positions": regressor.positions_[:4].reshape(2, 2, -1)}
+    stats = {"acceptance_rate": np.full((2, 2), 0.5)}
+    draws = Draws(found, stats, {}, None, 0.1, thin=1, burn_in=0, seconds=1.0, stopped="seconds")
+    kept = copy.deepcopy(regressor)
+    kept._scales = {}, {}
+    with pytest.warns(wb.ChainWarning, match="2 draws of each chain are too few to tell"):
+        kept._keep(draws, dict.fromkeys(watched))
+    assert kept.stopped_ == "seconds" and len(kept.positions_) == 4
+    assert kept.ess_ == dict.fromkeys(watched, 0.0) and kept.rhat_ == dict.fromkeys(watched, np.inf)
+    assert np.isfinite(kept.predict([[0.0]])).all()
+
+
+@pytest.mark.parametrize("far", [1e300, 9.97e36, 1e20, -1e20])
+def test_fill_values_are_refused(regressor, far):
+    for method in (regressor.predict, regressor.predict_interval, regressor.sample_y):
+        with pytest.raises(ValueError, match="X must lie within 1e.12 standard deviations .* fill value"):
+            method([[0.0], [far]])
+
+
+def test_predictions_are_finite_as_far_as_inputs_are_taken(regressor):
+    for far in (-0.9 * FARTHEST, 0.9 * FARTHEST):
+        mean, std = regressor.predict([[far]], return_std=True)
+        assert np.isfinite(mean).all() and np.isfinite(std).all() and std[0] > 1e6
+
+
+def test_generators_are_seeds(regressor):
+    first, second, other = (
+        regressor.sample_y([[0.0]], 3, random_state=np.random.default_rng(seed)) for seed in (0, 0, 1)
+    )
+    assert np.array_equal(first, second) and not np.array_equal(first, other)
 
 
 @pytest.mark.slow
@@ -194,7 +230,12 @@ def test_bad_requests(regressor):
         regressor.predict_interval([[0.0]], level=1.5)
     with pytest.raises(ValueError, match=r"y must have shape \(1,\); got \(2,\)"):
         regressor.log_predictive_density([[0.0]], [1.0, 2.0])
+    for wrong, error in ((np.nan, ValueError), (None, TypeError), (np.datetime64("NaT", "s"), TypeError)):
+        with pytest.raises(error, match="y must (be finite|hold real numbers)"):
+            regressor.log_predictive_density([[0.0]], [wrong])
     with pytest.raises(ValueError, match="n_samples must be at least 1; got 0"):
         regressor.sample_y([[0.0]], 0)
+    with pytest.raises(TypeError, match="X must hold real numbers; got dates"):
+        regressor.predict(np.array([["NaT"]], "M8[ns]"))
     with pytest.raises(ValueError, match="2 features"):
         regressor.predict([[0.0, 1.0]])

@@ -30,6 +30,14 @@ def test_accuracy_and_likelihood_agree_with_scikit_learn():
     np.testing.assert_allclose(metrics.nll(P, LABELS), wanted, rtol=1e-5)
 
 
+@pytest.mark.parametrize("labels", [[True, True], [True, False], [False] * 3, [True, False, True]])
+def test_boolean_labels_are_zero_and_one(labels):
+    p = P[: len(labels), :2] / P[: len(labels), :2].sum(axis=1, keepdims=True)
+    for metric in (metrics.accuracy, metrics.nll, metrics.ece):
+        found = [metric(p, np.asarray(y)) for y in (labels, np.array(labels, int))]
+        assert found[0] == found[1]
+
+
 def test_a_label_of_probability_zero_costs_infinitely_much():
     assert metrics.nll(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1, 0])) == np.inf
 
@@ -144,6 +152,24 @@ def test_crps_is_unbiased_however_few_draws_there_are(num_draws):
     draws = np.random.default_rng(1).normal(size=(num_draws, num))
     found = [metrics.crps(part, np.full(part.shape[1], y)) for part in np.array_split(draws, 50, axis=1)]
     assert abs(np.mean(found) - wanted) < 4 * np.std(found, ddof=1) / np.sqrt(50)
+
+
+def test_draws_may_be_on_any_axis():
+    draws, y = RNG.normal(size=(4, 3, 2)), RNG.normal(size=(3, 2))
+    last, stds = np.moveaxis(draws, 0, -1), np.exp(draws)
+    assert metrics.crps(last, y, axis=-1) == pytest.approx(metrics.crps(draws, y))
+    assert metrics.gaussian_mixture_nll(last, np.moveaxis(stds, 0, -1), y, axis=2) == pytest.approx(
+        metrics.gaussian_mixture_nll(draws, stds, y)
+    )
+
+
+def test_axis_of_as_many_draws_as_observations_is_told():
+    draws, y = np.array([[0.0, 5.0], [2.0, 5.0]]), np.array([4.0, 5.0])
+    assert metrics.crps(draws, y, axis=0) == 1.0
+    assert metrics.crps(draws.T, y, axis=1) == 1.0
+    assert metrics.gaussian_mixture_nll(np.zeros((1, 1)), 1.0, np.zeros(1)) == pytest.approx(
+        np.log(2 * np.pi) / 2
+    )
 
 
 def test_coverage_counts_the_ends_in():

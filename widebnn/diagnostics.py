@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Key, PyTree, Real
+from jaxtyping import Array, Bool, Float, Key, PyTree, Real
 
+from widebnn._arrays import real
 from widebnn._check import at_least, finite
 from widebnn.tree import normal_like
 
@@ -44,23 +45,25 @@ Of AR(1) chains with fewer than a hundred effective samples, at most one entry i
 many as this: for one chain of 200 to 40,000 draws as for four of 2,000, whatever the thinning, which is part
 of the autocorrelation."""
 
+KeptDraws = Real[Array | np.ndarray, "chain draw *event"] | Bool[Array | np.ndarray, "chain draw *event"]
+"""Booleans are 0 and 1."""
+
 NUMBERS = {2: "two draws", 8: "eight draws"}
 SERIES_AT_ONCE = 256  # spectra in float64 take many times the memory of draws, which may be all that fits
 
 
-def kept_draws(
-    name: str, draws: Real[Array | np.ndarray, "..."], min_draws: int = 2
-) -> Real[np.ndarray, "..."]:
+def kept_draws(name: str, draws: Any, min_draws: int = 2) -> Real[np.ndarray, "..."]:
     """Finite draws (chain, draw, ...), enough of them for what is asked."""
     if hasattr(draws, "collected"):
         raise TypeError(
             f"{name} must be an array (chain, draw, ...) such as draws['potential']; got a whole run"
         )
-    shape = np.shape(draws)
+    draws = np.asarray(real(**{name: draws}))
+    shape = draws.shape
     if len(shape) < 2 or shape[0] < 1 or shape[1] < min_draws:
         number = NUMBERS[min_draws]
         raise ValueError(f"{name} must have shape (chain, draw, ...) and {number} or more; got {shape}")
-    return finite(**{name: np.asarray(draws)})
+    return finite(**{name: draws.astype(int) if draws.dtype == bool else draws})
 
 
 def _over_event(
@@ -87,9 +90,7 @@ def _lag_products(x: Float[np.ndarray, "... draw"]) -> Float[np.ndarray, "... dr
     return np.fft.irfft(np.abs(np.fft.rfft(x, length)) ** 2, length)[..., :num_draws]
 
 
-def effective_sample_size(
-    draws: Real[Array | np.ndarray, "chain draw *event"],
-) -> Float[np.ndarray, "*event"]:
+def effective_sample_size(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     """Effective sample size (ESS) as both papers define it, summed over chains.
 
     For each chain of N draws, with ρ̂_k the autocorrelation at lag k (estimated from N − k products),
@@ -115,7 +116,7 @@ def effective_sample_size(
     Raises
     ------
     TypeError
-        If `draws` is a run and not an array.
+        If `draws` is a run and not an array, or holds other things than real numbers.
     ValueError
         If `draws` has fewer than two axes, fewer than two draws, or entries that are not finite.
 
@@ -143,7 +144,7 @@ def _effective_sample_size(draws: Float[np.ndarray, "chain draw series"]) -> Flo
     return (draws.shape[1] / integrated_time).sum(axis=0)
 
 
-def rhat_squared(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "*event"]:
+def rhat_squared(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     """R̂², the variance over all chains relative to the variance within them; 1 when chains agree.
 
     With N draws in each of M chains, W the mean of the chains' variances and B/N the variance of their
@@ -170,7 +171,7 @@ def rhat_squared(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[
     Raises
     ------
     TypeError
-        If `draws` is a run and not an array.
+        If `draws` is a run and not an array, or holds other things than real numbers.
     ValueError
         If `draws` has fewer than two chains or two draws, or entries that are not finite.
 
@@ -198,7 +199,7 @@ def _rhat_squared(draws: Float[np.ndarray, "chain draw series"]) -> Float[np.nda
     return (num_draws - 1) / num_draws + (1 + 1 / num_chains) * of_means / within
 
 
-def rhat(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "*event"]:
+def rhat(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     """R̂, the root of `rhat_squared`: a ratio of standard deviations, on the scale that ArviZ reports.
 
     Parameters, errors and references are those of `rhat_squared`, of whose result it is the root.
@@ -221,7 +222,7 @@ class Convergence(NamedTuple):
     rhat: Float[np.ndarray, "*event"]
 
 
-def convergence(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Convergence:
+def convergence(draws: KeptDraws) -> Convergence:
     """Rank-normalised effective sample sizes and R̂ by ArviZ, which need no finite variance.
 
     They are what `widebnn.until.Until` looks at. Unlike `effective_sample_size` they see chains that
@@ -240,7 +241,7 @@ def convergence(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Converg
     Raises
     ------
     TypeError
-        If `draws` is a run and not an array.
+        If `draws` is a run and not an array, or holds other things than real numbers.
     ValueError
         If `draws` has fewer than two axes, fewer than eight draws, or entries that are not finite.
 
@@ -265,7 +266,7 @@ def convergence(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Converg
     return Convergence(ess.reshape(x.shape[2:]), rhat.reshape(x.shape[2:]))
 
 
-def convergence_summary(draws: Real[Array | np.ndarray, "chain draw *event"]) -> dict[str, float | None]:
+def convergence_summary(draws: KeptDraws) -> dict[str, float | None]:
     """How far chains agree, over all entries of what was collected.
 
     Parameters
@@ -285,6 +286,8 @@ def convergence_summary(draws: Real[Array | np.ndarray, "chain draw *event"]) ->
 
     Raises
     ------
+    TypeError
+        If `draws` is a run and not an array, or holds other things than real numbers.
     ValueError
         If there are too few chains or draws, or entries that are not finite.
 
@@ -318,13 +321,15 @@ def convergence_summary(draws: Real[Array | np.ndarray, "chain draw *event"]) ->
     return {name: float(value) if np.isfinite(value) else None for name, value in found.items()}
 
 
-def bulk_and_tail(draws: Real[Array | np.ndarray, "chain draw *event"]) -> dict[str, float]:
+def bulk_and_tail(draws: KeptDraws) -> dict[str, float]:
     """`ess_bulk` and `ess_tail` of all chains together (Vehtari et al. 2021), mean over the entries.
 
     NaN where there is an entry that no chain moves, of which ArviZ reports a perfect ESS.
 
     Raises
     ------
+    TypeError
+        If `draws` is a run and not an array, or holds other things than real numbers.
     ValueError
         If there are fewer than eight draws, or entries that are not finite.
 
@@ -344,7 +349,7 @@ def bulk_and_tail(draws: Real[Array | np.ndarray, "chain draw *event"]) -> dict[
     }
 
 
-def _ess(draws: Real[Array | np.ndarray, "chain draw *event"], **kind: Any) -> float:
+def _ess(draws: KeptDraws, **kind: Any) -> float:
     import arviz
 
     exact = np.asarray(draws, float)
@@ -352,7 +357,7 @@ def _ess(draws: Real[Array | np.ndarray, "chain draw *event"], **kind: Any) -> f
     return float(np.mean(arviz.ess(exact, **kind))) if is_moving else math.nan
 
 
-def resolved_sample_size(draws: Real[Array | np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "*event"]:
+def resolved_sample_size(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     """The least effective sample size of each entry, by four functions of it, where it is resolved.
 
     The functions are its rank, whether it is in the lower or in the upper tail, and its distance from the
@@ -565,7 +570,7 @@ def band(
     """
     if not 0 <= probs[0] <= probs[1] <= 1:
         raise ValueError(f"probs must be two ordered numbers in [0, 1]; got {probs}")
+    values = np.asarray(real(values=values), np.float64)
     if values.ndim < 1 or values.shape[-1] < 1:
         raise ValueError(f"values must have at least one entry on the last axis; got shape {values.shape}")
-    values = np.asarray(values, np.float64)
     return Band(*map(np.asarray, (values.mean(axis=-1), *np.quantile(values, probs, axis=-1))))

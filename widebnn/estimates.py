@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key, Real
 from scipy.special import ndtr
 
+from widebnn._arrays import real
 from widebnn._check import at_least
 from widebnn.diagnostics import kept_draws
 from widebnn.targets._base import Target
@@ -175,7 +176,7 @@ def kl_from_prior(potential: Reals, conditional: Reals | float = 0.0) -> Diverge
     Hron et al. 2022, Theorem 2.1 and Proposition 2.3.
     """
     u = _draws(potential=potential)
-    conditional = np.asarray(conditional, np.float64)
+    conditional = np.asarray(real(conditional=conditional), np.float64)
     if conditional.shape not in ((), u.shape) or not np.isfinite(conditional).all():
         raise ValueError(
             f"conditional must be finite and have the shape of potential, {u.shape}; got {conditional.shape}"
@@ -329,14 +330,15 @@ def power_law(width: Reals, value: Reals, error: Reals, correction: bool = False
         If shapes differ, there are too few different widths, or an entry is not above 0.
     """
     least = 4 if correction else 3
-    for name, x in {"width": width, "value": value, "error": error}.items():
-        if np.ndim(x) != 1 or np.shape(x) != np.shape(width):
-            raise ValueError(f"{name} must have one entry per width; got {np.shape(x)}")
-        if not (np.isfinite(x) & (np.asarray(x) > 0)).all():
-            raise ValueError(f"{name} must be finite and above 0; got {np.asarray(x)}")
-    if len(np.unique(width)) < least:
-        raise ValueError(f"width must hold {least} different widths or more; got {np.asarray(width)}")
-    w, v, e = (np.asarray(x, np.float64) for x in (width, value, error))
+    given = {"width": width, "value": value, "error": error}
+    w, v, e = (np.asarray(real(**{name: x}), np.float64) for name, x in given.items())
+    for name, x in zip(given, (w, v, e)):
+        if x.ndim != 1 or x.shape != w.shape:
+            raise ValueError(f"{name} must have one entry per width; got {x.shape}")
+        if not (np.isfinite(x) & (x > 0)).all():
+            raise ValueError(f"{name} must be finite and above 0; got {x}")
+    if len(np.unique(w)) < least:
+        raise ValueError(f"width must hold {least} different widths or more; got {w}")
     terms = np.stack([np.ones_like(w), np.log(w), 1 / w][: least - 1], axis=1)
     weight = v / e
     solution, _, _, _ = np.linalg.lstsq(weight[:, None] * terms, weight * np.log(v))
@@ -352,8 +354,8 @@ def power_law(width: Reals, value: Reals, error: Reals, correction: bool = False
 
 
 def _draws(least: int = 2, axis: int = -1, **named: Reals) -> Float[np.ndarray, "..."]:
-    ((name, x),) = named.items()
-    x = np.asarray(x, np.float64)
+    ((name, _),) = named.items()
+    x = np.asarray(real(**named), np.float64)
     if x.ndim < 1 or x.shape[axis] < least:
         raise ValueError(f"{name} must hold {least} draws or more; got shape {x.shape}")
     if not np.isfinite(x).all():

@@ -27,7 +27,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from widebnn import samplers, targets
-from widebnn._check import at_least, one_of, positive
+from widebnn._arrays import present, real, undated
+from widebnn._check import at_least, finite, one_of, positive
+from widebnn._end import MIN_DRAWS
+from widebnn._failures import warn
 from widebnn._pytree import Static
 from widebnn.diagnostics import convergence
 from widebnn.models import BNN, FCN
@@ -62,6 +65,8 @@ MAX_POSITIONS = 1_000
 """Draws that are kept for predictions, evenly spaced."""
 MAX_ROWS = 1_024
 """Rows that are predicted at a time."""
+FARTHEST = 1e12
+"""Standard deviations from the training data, whose squares float32 holds in sums over any layer."""
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 """Of Gauss–Hermite quadrature."""
 
@@ -128,9 +133,11 @@ class _BNNEstimator(_Fitted, BaseEstimator):
 
     def _check_options(self) -> None:
         at_least(2, num_chains=self.num_chains)
-        at_least(8, num_samples=self.num_samples)
+        at_least(MIN_DRAWS, num_samples=self.num_samples)
         at_least(1, thin=self.thin)
         at_least(1, burn_in=self.burn_in)
+        if self.until is not None and not isinstance(self.until, Until):
+            raise TypeError(f"until must be a widebnn.Until; got {self.until!r}")
         names = [name for name in self._names if self.features is None or name in targets.READOUT_SCALES]
         given = {} if self.scales is None else dict(self.scales)
         for name, scale in given.items():
@@ -144,7 +151,7 @@ class _BNNEstimator(_Fitted, BaseEstimator):
     def _sample(self) -> None:
         """Draw weights and scales; keep positions, and what tells of convergence."""
         posterior = self._posterior = self._built()
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = _random(self.random_state).randint(np.iinfo(np.int32).max)
         limit = None
         multiplies = {name: leaf for name, leaf in MULTIPLIES.items() if name in posterior.priors}
         if posterior.priors and self.features is None and posterior.has_exact_scales:
@@ -181,8 +188,10 @@ class _BNNEstimator(_Fitted, BaseEstimator):
             draws.stopped,
         )
         self.ess_, self.rhat_ = dict.fromkeys(watched, 0.0), dict.fromkeys(watched, math.inf)
+        if (made := draws["predictions"].shape[1]) < MIN_DRAWS:
+            warn(f"{made} draws of each chain are too few to tell how far the chains have converged")
         for name in watched:
-            if np.isfinite(draws[name]).all():
+            if made >= MIN_DRAWS and np.isfinite(draws[name]).all():
                 found = convergence(draws[name])
                 self.ess_[name] = float(np.nan_to_num(found.ess.min()))
                 self.rhat_[name] = float(np.nan_to_num(found.rhat.max(), nan=math.inf))
@@ -205,7 +214,7 @@ class _BNNEstimator(_Fitted, BaseEstimator):
     def _inputs(self, X: Any) -> np.ndarray:
         """Standardised."""
         check_is_fitted(self)
-        return self._scaler.transform(_checked(self, X, reset=False))
+        return _standardised(self._scaler, X=_checked(self, X, reset=False))
 
 
 @dataclass(eq=False, repr=False)
@@ -244,7 +253,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         effective samples and an R̂ of at most 1.01, of every scale and of the predictions. Its `names` are not
         used.
     random_state
-        Seed, or anything else that scikit-learn takes for one.
+        Seed, a `numpy.random.Generator`, or anything else that scikit-learn takes for one.
     progress
         Whether to show a progress bar.
 
@@ -270,6 +279,11 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     -----
     ChainWarning
         If the run ended before the chains had converged.
+
+    Notes
+    -----
+    Rows have no weights: `fit` takes no `sample_weight`. A row that counts k times can be given k times.
+    Predictions are arrays of NumPy; `set_output` is for transformers alone.
     """
 
     @property
@@ -289,16 +303,19 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         Raises
         ------
         TypeError
-            If `features` is neither a module nor a function, or an option is not a number.
+            If `features` is neither a module nor a function, an option is of another type, or there are dates
+            among the data.
         ValueError
             If the data are not finite numbers of these shapes, or an option is out of range.
+        TimeoutError, KeyboardInterrupt
+            If the seconds of `until` are spent, or Ctrl-C is pressed, before there is a draw.
         """
         X, y = _checked(self, X, y, multi_output=True, y_numeric=True, ensure_min_samples=2)
         self._check_options()
         self._is_flat = y.ndim == 1
         y = y.reshape(len(y), -1).astype(np.float64)
-        self._scaler, self._target_scaler = StandardScaler().fit(X), StandardScaler().fit(y)
-        self._x, self._y = self._scaler.transform(X), self._target_scaler.transform(y)
+        self._scaler, self._target_scaler = _scaler(X), _scaler(y)
+        self._x, self._y = _standardised(self._scaler, X=X), _standardised(self._target_scaler, y=y)
         self._num_outputs = y.shape[1]
         self._sample()
         return self
@@ -396,11 +413,13 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
 
         Raises
         ------
+        TypeError
+            If `y` holds other things than real numbers.
         ValueError
-            If `y` does not have one row per input and one column per output.
+            If `y` does not have one row per input and one column per output, or is not finite.
         """
+        y = np.asarray(finite(y=real(y=y)), np.float64)
         means, stds = self._mixture(X)
-        y = np.asarray(y, np.float64)
         if y.size != means[0].size or len(y) != len(means[0]):
             raise ValueError(f"y must have shape {self._shaped(means[0]).shape}; got {y.shape}")
         log_p = norm.logpdf(y.reshape(means[0].shape), means, stds).sum(axis=2)
@@ -416,7 +435,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         n_samples
             Number of draws.
         random_state
-            Seed, or anything else that scikit-learn takes for one.
+            As that of the estimator.
 
         Returns
         -------
@@ -429,7 +448,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
             If `n_samples` is not an integer of at least 1.
         """
         at_least(1, n_samples=n_samples)
-        inputs, random = self._inputs(X), check_random_state(random_state)
+        inputs, random = self._inputs(X), _random(random_state)
 
         num_rounds = -(-n_samples // len(self.positions_))
         rounds = [self._over_draws(_draw, inputs, seed=random.randint(2**31))[0] for _ in range(num_rounds)]
@@ -493,10 +512,13 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         Raises
         ------
         TypeError
-            If `features` is neither a module nor a function, or an option is not a number.
+            If `features` is neither a module nor a function, an option is of another type, or there are dates
+            among the inputs.
         ValueError
-            If the data are not finite numbers of these shapes, there is only one class, or an option is out
-            of range.
+            If the inputs are not finite numbers of these shapes, labels are missing, there is only one class,
+            or an option is out of range.
+        TimeoutError, KeyboardInterrupt
+            As for `BNNRegressor.fit`.
         """
         one_of(("softmax", "gaussian"), likelihood=self.likelihood)
         X, y = _checked(self, X, y)
@@ -507,8 +529,8 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         self._num_outputs = len(self.classes_)
         if self._num_outputs < 2:
             raise ValueError(f"y must hold at least two classes; got one class, {self.classes_[0]}")
-        self._scaler = StandardScaler().fit(X)
-        self._x, self._y = self._scaler.transform(X), self._labels.transform(y)
+        self._scaler = _scaler(X)
+        self._x, self._y = _standardised(self._scaler, X=X), self._labels.transform(y)
         self._sample()
         return self
 
@@ -619,9 +641,37 @@ def _largest_probabilities(posterior: Any, position: Any, inputs: Any, key: Any)
     return _largest(mean / jnp.sqrt(variance)[:, None])
 
 
+def _random(random_state: Any) -> np.random.RandomState:
+    """What scikit-learn makes of a seed, which takes no Generator."""
+    if isinstance(random_state, np.random.Generator):
+        random_state = np.random.RandomState(random_state.bit_generator)
+    return check_random_state(random_state)
+
+
 def _checked(estimator: Any, *arrays: Any, **options: Any) -> Any:
-    """Finite numbers in float64, by scikit-learn's rules."""
+    """Finite numbers in float64, by scikit-learn's rules, which take dates for numbers."""
+    check_y = undated if options.get("y_numeric") else present
+    for name, check, array in zip("Xy", (undated, check_y), arrays):
+        check(**{name: array})
     return validate_data(estimator, *arrays, dtype=np.float64, **options)
+
+
+def _scaler(values: np.ndarray) -> Any:
+    with np.errstate(over="ignore", invalid="ignore"):  # which `_standardised` tells of
+        return StandardScaler().fit(values)
+
+
+def _standardised(scaler: Any, **named: np.ndarray) -> np.ndarray:
+    """In units of the training data, of which float32 holds what a network makes of them."""
+    ((name, values),) = named.items()
+    with np.errstate(over="ignore", invalid="ignore"):
+        units = scaler.transform(values)
+    if not np.isfinite(scaler.scale_).all() or not (np.abs(units) <= FARTHEST).all():
+        raise ValueError(
+            f"{name} must lie within {FARTHEST:g} standard deviations of the training data, since float32 is "
+            f"to hold it; got entries from {values.min():g} to {values.max():g}: is one of them a fill value?"
+        )
+    return units
 
 
 def _quantile(q: float, means: np.ndarray, stds: np.ndarray) -> np.ndarray:

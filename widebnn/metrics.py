@@ -2,7 +2,7 @@
 
 Metrics of classes and of calibration take predictive probabilities, one row per input and one column per
 class. Those of out-of-distribution detection take scores, and metrics of numbers take draws, intervals or
-Gaussians. All take NumPy or JAX arrays, and compute on the host in float64.
+Gaussians. All take whatever holds real numbers, and compute on the host in float64.
 """
 
 from typing import Any, NamedTuple
@@ -11,6 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.special import entr, logsumexp
 
+from widebnn import _arrays
+from widebnn._arrays import Labels
 from widebnn._check import Number, at_least, finite
 
 __all__ = [
@@ -33,10 +35,9 @@ NUM_BINS = 15
 """Of calibration errors, as in most papers; adaptive bins need as many inputs."""
 
 Probabilities = Float[Array | np.ndarray, "n k"]
-Labels = Int[Array | np.ndarray, " n"]
 Scores = Float[Array | np.ndarray, "..."]
 Numbers = Float[Array | np.ndarray, "n ..."]
-Predictions = Float[Array | np.ndarray, "draw n ..."]
+Predictions = Float[Array | np.ndarray, "..."]
 
 
 class Reliability(NamedTuple):
@@ -65,6 +66,8 @@ def accuracy(probabilities: Probabilities, labels: Labels) -> float:
 
     Raises
     ------
+    TypeError
+        If `labels` are neither integers nor booleans.
     ValueError
         If `probabilities` are not probabilities, or `labels` do not fit them.
     """
@@ -77,6 +80,8 @@ def nll(probabilities: Probabilities, labels: Labels) -> float:
 
     Raises
     ------
+    TypeError
+        If `labels` are neither integers nor booleans.
     ValueError
         If `probabilities` are not probabilities, or `labels` do not fit them.
     """
@@ -93,7 +98,7 @@ def confidence(probabilities: Probabilities) -> Float[np.ndarray, " n"]:
     ValueError
         If `probabilities` are not probabilities.
     """
-    return _probabilities(probabilities).max(axis=1)
+    return _probabilities(probabilities=probabilities).max(axis=1)
 
 
 def predictive_entropy(probabilities: Probabilities) -> Float[np.ndarray, " n"]:
@@ -104,7 +109,7 @@ def predictive_entropy(probabilities: Probabilities) -> Float[np.ndarray, " n"]:
     ValueError
         If `probabilities` are not probabilities.
     """
-    return entr(_probabilities(probabilities)).sum(axis=1)
+    return entr(_probabilities(probabilities=probabilities)).sum(axis=1)
 
 
 def reliability(
@@ -117,7 +122,7 @@ def reliability(
     probabilities
         Predictive probabilities (n, k).
     labels
-        Class numbers (n,), 0 to k − 1.
+        Class numbers (n,), 0 to k − 1; booleans are 0 and 1.
     num_bins
         Number of bins, B; the published code of Huix et al. has 15.
     adaptive
@@ -126,6 +131,8 @@ def reliability(
 
     Raises
     ------
+    TypeError
+        If `labels` are neither integers nor booleans, or `num_bins` is no integer.
     ValueError
         If `probabilities` are not probabilities, `labels` do not fit them or `num_bins` is below 1; with
         adaptive bins, above the number of inputs.
@@ -206,7 +213,7 @@ def fpr95(inside: Scores, outside: Scores) -> float:
     return float((y <= threshold).mean())
 
 
-def crps(draws: Predictions, y: Numbers) -> float:
+def crps(draws: Predictions, y: Numbers, *, axis: int | None = None) -> float:
     """Continuous ranked probability score E|Y − y| − ½ E|Y − Y′|, mean over observations, in units of y.
 
     The expectations are means over draws, and over pairs of two different ones. That is the fair form: with
@@ -221,11 +228,17 @@ def crps(draws: Predictions, y: Numbers) -> float:
         chains, ``draws.reshape(-1, *y.shape)``.
     y
         Observations (n, ...).
+    axis
+        The axis of `draws` that they are on: the first unless given, the last for those of
+        `BNNRegressor.sample_y`. It must be given where there are as many draws as observations.
 
     Raises
     ------
+    TypeError
+        If either holds other things than real numbers.
     ValueError
-        If either is not finite, there are fewer than two draws, or they do not have the shape of `y`.
+        If either is not finite, there are fewer than two draws, they do not have the shape of `y`, or `axis`
+        is needed and not given.
 
     References
     ----------
@@ -239,7 +252,7 @@ def crps(draws: Predictions, y: Numbers) -> float:
     >>> wb.metrics.crps(np.array([[[0.0]], [[2.0]]]), np.array([[4.0]]))
     2.0
     """
-    draws, y = _of_observations(y, draws=draws)
+    draws, y = _of_observations(axis, y, draws=draws)
     if (m := len(draws)) < 2:
         raise ValueError(f"draws must be at least 2; got {m}")
     errors = np.sort(draws - y, axis=0)
@@ -277,7 +290,7 @@ def coverage(lower: Numbers, upper: Numbers, y: Numbers) -> float:
     >>> wb.metrics.coverage(np.zeros((3, 1)), np.ones((3, 1)), np.array([[0.5], [1.0], [2.0]]))
     0.6666666666666666
     """
-    lower, upper, y = (np.asarray(x, np.float64) for x in (lower, upper, y))
+    lower, upper, y = _numbers(lower=lower), _numbers(upper=upper), _numbers(y=y)
     if y.size == 0 or not lower.shape == upper.shape == y.shape:
         raise ValueError(
             "lower, upper and y must have one shape, not empty; "
@@ -289,7 +302,9 @@ def coverage(lower: Numbers, upper: Numbers, y: Numbers) -> float:
     return float(((lower <= y) & (y <= upper)).mean())
 
 
-def gaussian_mixture_nll(means: Predictions, stds: Predictions | Number, y: Numbers) -> float:
+def gaussian_mixture_nll(
+    means: Predictions, stds: Predictions | Number, y: Numbers, *, axis: int | None = None
+) -> float:
     """Minus the log predictive density of equally weighted Gaussians, in nats, mean over observations.
 
     The predictive density of a regression is such a mixture, of N(f(x), σ²) for every draw.
@@ -301,11 +316,17 @@ def gaussian_mixture_nll(means: Predictions, stds: Predictions | Number, y: Numb
         one number.
     y
         Observations (n, ...).
+    axis
+        The axis of `means` and `stds` that the draws are on: the first unless given. It must be given where
+        there are as many draws as observations.
 
     Raises
     ------
+    TypeError
+        If an argument holds other things than real numbers.
     ValueError
-        If an argument is not finite, `stds` are not above 0, or the shapes do not fit.
+        If an argument is not finite, `stds` are not above 0, the shapes do not fit, or `axis` is needed and
+        not given.
 
     References
     ----------
@@ -318,58 +339,64 @@ def gaussian_mixture_nll(means: Predictions, stds: Predictions | Number, y: Numb
     >>> round(wb.metrics.gaussian_mixture_nll(np.zeros((5, 1, 1)), 1.0, np.zeros((1, 1))), 4)
     0.9189
     """
-    means, y = _of_observations(y, means=means)
-    stds = finite(stds=np.asarray(stds, np.float64))
-    if stds.shape not in ((), means.shape):
+    centres, y = _of_observations(axis, y, means=means)
+    stds = finite(stds=_numbers(stds=stds))
+    if stds.shape not in ((), np.shape(means)):
         raise ValueError(
-            f"stds must be one number or have the shape {means.shape} of means; got {stds.shape}"
+            f"stds must be one number or have the shape {np.shape(means)} of means; got {stds.shape}"
         )
+    if axis is not None and stds.ndim > 0:
+        stds = np.moveaxis(stds, axis, 0)
     if not (stds > 0).all():
         raise ValueError(f"stds must be above 0; got {stds.min()}")
-    log_p = -(((y - means) / stds) ** 2) / 2 - np.log(stds) - np.log(2 * np.pi) / 2
+    log_p = -(((y - centres) / stds) ** 2) / 2 - np.log(stds) - np.log(2 * np.pi) / 2
     return float(-(logsumexp(log_p, axis=0) - np.log(len(log_p))).mean())
 
 
 def _of_observations(
-    y: Numbers, **named: Predictions
+    axis: int | None, y: Numbers, **named: Predictions
 ) -> tuple[Float[np.ndarray, "draw n ..."], Float[np.ndarray, "n ..."]]:
-    """Finite numbers, some for each observation."""
-    ((name, values),) = named.items()
-    values, y = np.asarray(values, np.float64), finite(y=np.asarray(y, np.float64))
+    """Finite numbers, some for each observation, on the first axis."""
+    ((name, _),) = named.items()
+    given, y = _numbers(**named), finite(y=_numbers(y=y))
+    if axis is None and y.ndim > 0 and len(y) > 1 and given.shape == (len(y), *y.shape):
+        raise ValueError(
+            f"axis must say where the draws are, such as axis=0, since {name} hold as many draws as "
+            f"observations; got shape {given.shape}"
+        )
+    values = given if axis is None else np.moveaxis(given, axis, 0)
     if values.size == 0 or values.shape[1:] != y.shape:
         raise ValueError(
-            f"{name} must have shape (draw, *y.shape) = (draw, {str(y.shape)[1:]}; got {values.shape}"
+            f"{name} must have shape (draw, *y.shape) = (draw, {str(y.shape)[1:]}; got {given.shape}"
         )
     return finite(**{name: values}), y
 
 
-def _probabilities(probabilities: Probabilities) -> Float[np.ndarray, "n k"]:
-    p = np.asarray(probabilities, np.float64)
+def _numbers(**named: Any) -> Float[np.ndarray, "..."]:
+    return np.asarray(_arrays.real(**named), np.float64)
+
+
+def _probabilities(**named: Probabilities) -> Float[np.ndarray, "n k"]:
+    ((name, _),) = named.items()
+    p = _numbers(**named)
     if p.ndim != 2 or p.size == 0:
-        raise ValueError(f"probabilities must have shape (n, k), n ≥ 1 and k ≥ 1; got {p.shape}")
+        raise ValueError(f"{name} must have shape (n, k), n ≥ 1 and k ≥ 1; got {p.shape}")
     # float32 probabilities sum to 1 within their rounding; NaN fails both comparisons
     if not (np.all(p >= 0) and np.allclose(p.sum(axis=1), 1, atol=1e-4)):
-        raise ValueError("probabilities must be 0 or above and sum to 1 in every row; these do not")
+        raise ValueError(f"{name} must be probabilities, 0 or above and sum to 1 in every row; these do not")
     return p
 
 
 def _checked(
     probabilities: Probabilities, labels: Labels
 ) -> tuple[Float[np.ndarray, "n k"], Int[np.ndarray, " n"]]:
-    p, labels = _probabilities(probabilities), np.asarray(labels)
-    if labels.shape != p.shape[:1]:
-        raise ValueError(f"labels must have shape ({len(p)},), one for each row; got {labels.shape}")
-    if labels.min() < 0 or labels.max() >= p.shape[1]:
-        raise ValueError(
-            f"labels must be 0 to {p.shape[1] - 1}, a column of probabilities each; "
-            f"got {labels.min()} to {labels.max()}"
-        )
-    return p, labels
+    p = _probabilities(probabilities=probabilities)
+    return p, np.asarray(_arrays.labels(*p.shape, labels=labels))
 
 
 def _scores(**named: Scores) -> Float[np.ndarray, " n"]:
-    ((name, scores),) = named.items()
-    scores = np.asarray(scores, np.float64).ravel()
+    ((name, _),) = named.items()
+    scores = _numbers(**named).ravel()
     if scores.size == 0 or not np.isfinite(scores).all():
         raise ValueError(f"{name} must be finite scores, at least one; got {scores}")
     return scores
@@ -399,9 +426,12 @@ def classification_summary(
 
     Raises
     ------
+    TypeError
+        If `labels` are neither integers nor booleans.
     ValueError
         If these are not probabilities or not labels, or their classes differ.
     """
+    inside, outside = _probabilities(inside=inside), _probabilities(outside=outside)
     if inside.shape[-1] != outside.shape[-1]:
         raise ValueError(
             f"outside must have the {inside.shape[-1]} classes of inside; got {outside.shape[-1]}"

@@ -376,7 +376,7 @@ def sample(
         `stream` and `initial` cannot be given: they are functions and positions of other coordinates.
     num_samples
         Draws kept of each chain; with `until`, the most that are kept. Unless given, 10,000, and `until` is
-        then `widebnn.Until()`.
+        then ``widebnn.Until()``.
     thin
         Steps from one draw to the next.
     burn_in

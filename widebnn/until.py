@@ -43,7 +43,7 @@ class Until:
     Raises
     ------
     TypeError
-        If one of the first three is not a number.
+        If one of the first three is not a number, or `names` is one string.
     ValueError
         If `ess` or `seconds` is not positive, `rhat` is not above 1, or all three are None.
 
@@ -78,6 +78,8 @@ class Until:
             raise ValueError(f"rhat must be above 1, which no chains reach; got {self.rhat}")
         if self.seconds is not None:
             positive(seconds=self.seconds)
+        if isinstance(self.names, str):
+            raise TypeError(f"names must be a collection such as {[self.names]!r}; got {self.names!r}")
         if self.ess is self.rhat is self.seconds is None:
             raise ValueError("ess, rhat and seconds must not all be None: the run would never end by them")
 

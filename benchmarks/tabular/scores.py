@@ -50,7 +50,7 @@ def scores(mixture: Mixture, y: np.ndarray) -> Scores:
     """All of them."""
     return Scores(
         rmse=float(np.sqrt(np.mean((mixture.means.mean(axis=0) - y) ** 2))),
-        nll=gaussian_mixture_nll(mixture.means, mixture.stds, y),
+        nll=gaussian_mixture_nll(mixture.means, mixture.stds, y, axis=0),
         crps=float(crps(mixture, y).mean()),
         coverage=coverage(mixture, y),
     )

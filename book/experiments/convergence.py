@@ -124,10 +124,25 @@ def disagreement(results: Results) -> Iterator[Finding]:
 @convergence.claim("P-F4")
 def langevin_traces(results: Results) -> Iterator[Finding]:
     for lmc, name in LMC.items():
-        excess = _excess(results, name)
-        what, more = f"{lmc}, {BETWEEN}: widest less narrowest", excess[:, -1] - excess[:, 0]
-        decides, chains = name == "Langevin, γ = 0.01", _chains(results, (name, 0), (name, -1))
-        yield _finding(results, what, more, above=0, decides=decides, chains=chains)
+        chains = _chains(results, (name, 0), (name, -1))
+
+        def change(what, found, chains=chains, lmc=lmc, **bounds):
+            return _finding(
+                results,
+                f"{lmc}, {what}: widest less narrowest",
+                found[:, -1] - found[:, 0],
+                chains=chains,
+                **bounds,
+            )
+
+        decides = name == "Langevin, γ = 0.01"
+        yield change(
+            "R-hat of weights", _at_the_end(results, name, "rhat_squared_weights"), above=0, decides=decides
+        )
+        yield change(
+            "log₁₀ ESS of weights", np.log10(_at_the_end(results, name, "ess_bulk_weights")), below=0
+        )
+        yield change(BETWEEN, _excess(results, name), above=0)
 
 
 @convergence.claim("P-F5")

@@ -149,6 +149,22 @@ def faster(results: Results) -> Iterator[Finding]:
             yield Finding(what, gain, above=0, **known)
 
 
+@efficiency.claim("P-C2")
+def langevin_leads_where_narrow(results: Results) -> Iterator[Finding]:
+    here = results.rows.where(width=min(results.rows.values("width")), target="rotated")
+    langevin, pcn, pcnl = (here.one(sampler=name) for name in ("Langevin", "pCN", "pCNL"))
+    best = max(pcn, pcnl, key=lambda row: row["ess_per_step"])
+    ess = langevin["ess"], best["ess"]
+    yield Finding(
+        f"width {best['width']:,}: ESS per step, Langevin ÷ {best['sampler']}, log₁₀",
+        _gain(langevin, best, "ess_per_step"),
+        above=0,
+        degrees=results.settings["num_chains"] - 1,
+        resolved=is_resolved(*ess),
+        chains=behind(ess),
+    )
+
+
 @efficiency.claim("X-2")
 def targets_agree(results: Results) -> Iterator[Finding]:
     rows, degrees = results.rows, results.settings["num_chains"] - 1

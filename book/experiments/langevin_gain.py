@@ -1,7 +1,7 @@
 """What repriorisation gains Langevin Monte Carlo: width, data and architecture (Hron et al. 2022)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -55,6 +55,9 @@ def langevin_gain(
     reg_grows,
     noise_std,
     seed,
+    moves_all=False,
+    equilibrate=0,
+    from_prior=False,
 ) -> Iterator[Row]:
     """Langevin without correction on one posterior in θ and in φ, each with the step and damping it likes.
 
@@ -67,8 +70,10 @@ def langevin_gain(
     posterior is close to: what θ is spared, the way from the prior, is no part of the comparison. Dense
     networks are sampled in the span of the training images (`in_span`): of the weights that no image sees
     both parametrisations have the prior, and a step that is small enough for thousands of those, as the
-    paper's is, tells little of either. Projections are of θ and predictions are f at new images, the output
-    of each one's class, whatever the chain moves. A step costs one gradient.
+    paper's is, tells little of either. With `moves_all` they move every weight, as the paper's do. Where U is
+    far from constant T(φ) is no draw from the posterior: `equilibrate` moves the start by so many tuned steps
+    in φ. With `from_prior` chains in θ start at the prior. Projections are of θ and predictions are f at new
+    images, the output of each one's class, whatever the chain moves. A step costs one gradient.
 
     Yields
     ------
@@ -84,7 +89,7 @@ def langevin_gain(
     for width, num in product(widths, num_train):
         images = observed(architecture, dataset, num, num_test)
         point = {"width": width, "num_train": num, "num_test": len(images.x_test)}
-        if architecture == "dense":
+        if architecture == "dense" and not moves_all:
             images = in_span(images)
         bnn = network(architecture, images, width, depth, noise_std, seed)
         x, y, x_new = images.x_train, images.y_train, jnp.asarray(images.x_test)
@@ -97,7 +102,12 @@ def langevin_gain(
             "predictions": Partial(_own_outputs, bnn, x_new, labels),
         }
         prior = jax.jit(jax.vmap(phi.draw_prior))(jax.random.split(start_key, num_chains))
-        starts = {"θ": (standard, jax.jit(jax.vmap(phi.to_parameters))(prior)), "φ": (phi, prior)}
+        if equilibrate:
+            first = tuned(best_damped(FIRST_STEP_SIZE, metropolis=False), target_acceptance)
+            once = {"num_samples": 1, "burn_in": equilibrate, "initial": prior}
+            prior = run(start_key, target=phi, sampler=first, **once).position
+        of_theta = prior if from_prior else jax.jit(jax.vmap(phi.to_parameters))(prior)
+        starts = {"θ": (standard, of_theta), "φ": (phi, prior)}
         for name in parametrisations:
             target, start = starts[name]
             collect = of_parameters(target, quantities)
@@ -194,6 +204,7 @@ def gain_resnet(**settings) -> Iterator[Row]:
 
 LEAST_ACCEPTANCE = 0.98  # of the protocol
 MOST_RHAT = 1.2  # a ratio of variances, at which chains agree
+TENFOLD_RHAT = 3.5  # where that in φ is `MOST_RHAT`, in stationary chains that gain tenfold
 
 
 @gain_over_width.claim("H-F7a")
@@ -202,6 +213,24 @@ def grows_with_width(results: Results) -> Iterator[Finding]:
     yield from narrower
     yield replace(widest, above=25, null=1, decides=True)
     yield _change("gain, widest ÷ narrowest", narrower[0], widest, above=1)
+    *_, (_, *pair) = _pairs(results.rows, "width")
+    for damping in (None, 0.01, 0.1, 1.0):
+        theta, phi = (
+            worth_where_flat(row["step_size"], row["damping"] if damping is None else damping) for row in pair
+        )
+        at = "γ = 2ε" if damping is None else f"γ = {damping:g} for both"
+        yield Finding(f"gain of these two steps where U is constant, {at}", phi / theta, above=25)
+
+
+def worth_where_flat(step_size: float, damping: float) -> float:
+    """Effective samples per step where U is constant, by the papers' sum until the first ρ below 0."""
+    cosine, kept = 1 - step_size**2 / 2, math.sqrt(1 - damping)
+    back = -step_size * (1 - step_size**2 / 4)
+    step = np.array([[cosine, kept * step_size], [back, kept * cosine]])
+    mean, total = step @ (1.0, 0.0), 0.0
+    while mean[0] > 1e-6:
+        mean, total = step @ mean, total + mean[0]
+    return 1 / (1 + 2 * total)
 
 
 @gain_over_width.claim("H-F7c")
@@ -225,27 +254,58 @@ def shrinks_with_data(results: Results) -> Iterator[Finding]:
     yield _change("gain, most images ÷ fewest", fewer[0], most, below=1)
 
 
+@gain_over_data.claim("H-AD2")
+def step_in_theta(results: Results, beside: Sequence[Results]) -> Iterator[Finding]:
+    rows = [theta for run in (results, *beside) for _, theta, _ in _pairs(run.rows, "num_train", "width")]
+    sizes = sorted({row["num_train"] for row in rows})
+    # any rejection from 0.01 to 0.02 would do, and it grows like ε³
+    error = math.log(2) / 3 / math.sqrt(12)
+    scaled = sorted(
+        row["step_size"] * math.sqrt(row["num_train"]) / results.settings["noise_std"] for row in rows
+    )
+    least, greatest = (Measure(value, value * error) for value in (scaled[0], scaled[-1]))
+    chains = behind(*([row[f"{name}_projections"] for row in rows] for name in ("ess_bulk", "rhat")))
+    what = f"ε√n/σ in θ, greatest ÷ least, n = {sizes[0]:,} to {sizes[-1]:,}"
+    if_constant = math.sqrt(sizes[-1] / sizes[0])
+    yield Finding(what, greatest / least, below=3, null=if_constant, decides=True, chains=chains)
+    yield Finding("the same if ε were constant", if_constant, above=3)
+
+
 @gain_dense.claim("H-F8a")
 def stays(results: Results) -> Iterator[Finding]:
     *fewer, most = _gains(results, "num_train")
     yield from fewer
     yield replace(most, above=5, null=1, decides=True)
+    *_, (num_train, theta, phi) = _pairs(results.rows, "num_train")
+    yield replace(
+        most,
+        what=f"the same, chain by chain as in the paper, {num_train:,} images",
+        measure=_alone(phi) / _alone(theta),
+    )
 
 
 @gain_dense.claim("H-F8c")
 def worst_projections(results: Results) -> Iterator[Finding]:
-    gains = []
+    found = []
     for num_train, theta, phi in _pairs(results.rows, "num_train"):
         worst = [row["ess_low_projections"] for row in (phi, theta)]
         each = [ess and ess * row["step"] for ess, row in zip(worst, (phi, theta), strict=True)]
         together = [ess and ess * results.settings["num_chains"] for ess in each]
         chains = behind(together, [row["rhat_projections"] for row in (phi, theta)])
         in_phi, in_theta = (ess_with_error(ess, results.settings["num_projections"]) for ess in together)
-        gain = in_phi / in_theta
-        what = f"ESS of the worst projection, φ ÷ θ, {num_train:,} images"
-        gains.append(Finding(what, gain, above=1, resolved=is_resolved(*each), chains=chains))
-    largest = max(gains, key=lambda gain: gain.value)
-    yield from (replace(gain, above=100, null=1, decides=True) if gain is largest else gain for gain in gains)
+        gain, of_mean = in_phi / in_theta, _alone(phi) / _alone(theta)
+        known = {"resolved": is_resolved(*each), "chains": chains}
+        at = f"{num_train:,} images"
+        found.append(Finding(f"ESS of the worst projection, φ ÷ θ, {at}", gain, above=1, **known))
+        found.append(
+            Finding(
+                f"gain of the worst projection ÷ gain of the mean, {at}", gain / of_mean, above=1, **known
+            )
+        )
+    largest = max(found[::2], key=lambda gain: gain.value)
+    decides = found.index(largest) + 1
+    found[decides] = replace(found[decides], above=10, null=1, decides=True)
+    yield from found
 
 
 @gain_resnet.claim("H-F8b")
@@ -274,7 +334,12 @@ def chains_agree(results: Results) -> Iterator[Finding]:
     then = squared(most.one(parametrisation="θ", step=min(agreeing))) if agreeing else math.nan
     what = f"R̂² in θ when chains in φ agree, {pairs[-1][0]:,} images"
     ess, rhat = ([row[f"{column}_projections"] for row in pairs[-1][1:]] for column in ("ess_bulk", "rhat"))
-    yield Finding(what, then, above=10, null=MOST_RHAT, decides=True, chains=behind(ess, rhat))
+    yield Finding(what, then, above=TENFOLD_RHAT, null=MOST_RHAT, decides=True, chains=behind(ess, rhat))
+
+
+def _alone(row: Row) -> Measure:
+    """Effective samples per step of projections, mean over chains that are rated one by one."""
+    return Measure(row["ess_projections"], row["ess_error_projections"])
 
 
 def _gains(results: Results, over: str, quantity: str = "projections") -> list[Finding]:
@@ -307,10 +372,10 @@ def _change(
     return Finding(what, change, above=above, below=below, resolved=resolved, degrees=first.degrees)
 
 
-def _pairs(rows: Rows, over: str) -> list[tuple[int, Row, Row]]:
+def _pairs(rows: Rows, *over: str) -> list[tuple[Any, Row, Row]]:
     """The last rows in θ and in φ at each point, in the order of `over`."""
     at_the_end = rows.where(step=max(rows.values("step")))
     return [
         (value, here.one(parametrisation="θ"), here.one(parametrisation="φ"))
-        for value, here in sorted(at_the_end.by(over))
+        for value, here in sorted(at_the_end.by(*over))
     ]

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
 import widebnn as wb
 from widebnn import estimates
@@ -11,6 +12,7 @@ from widebnn import estimates
 from .rows import KEY, X_NAN, X, alike, kw, refused, target
 
 HALVES = np.full((3, 2), 0.5)
+DAYS = np.array(["2026-11-28", "NaT"], "M8[D]")
 
 
 class Draws(NamedTuple):
@@ -27,6 +29,9 @@ ROWS = [
         (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
         (np.full((2, 5), np.nan), "draws…finite"),
         (Draws({"f": np.zeros((2, 5))}), TypeError, "draws…an array…a whole run"),
+        ([["a", "b"]], TypeError, "draws…real numbers…'a'"),
+        (np.zeros((2, 5), "m8[s]"), TypeError, "draws…real numbers…dates or durations…timedelta64"),
+        (np.zeros((2, 5), complex), TypeError, "draws…real numbers…complex"),
     ),
     *alike(
         "diagnostics",
@@ -48,6 +53,7 @@ ROWS = [
         "diagnostics.band",
         (np.zeros((2, 3)), (0.9, 0.1), "probs…[0, 1]…0.9"),
         (np.zeros((2, 0)), "values…(2, 0)"),
+        (DAYS, TypeError, "values…real numbers…dates"),
     ),
     *refused(
         "estimates.prior_draws",
@@ -69,6 +75,8 @@ ROWS = [
         "estimates.kl_from_prior",
         (X[:, :1], "potential…(4, 1)"),
         (X_NAN, "potential…finite"),
+        (DAYS, TypeError, "potential…real numbers…dates"),
+        (X, "a", TypeError, "conditional…real numbers…'a'"),
         (X, jnp.ones(5)[None, :, None], "conditional…(4, 3)…(1, 5, 1)"),
     ),
     *refused(
@@ -90,6 +98,7 @@ ROWS = [
         "estimates.power_law",
         (X[:, 0], X[:2, 0], X[:, 0], "value…one entry per width…(2,)"),
         (X[:, 0], -X[:, 0], X[:, 0], "value…above 0…-1."),
+        (["a"] * 4, X[:, 0], X[:, 0], TypeError, "width…real numbers…'a'"),
         (jnp.arange(1.0, 5), X[:, 0], 0 * X[:, 0], "error…above 0…0."),
         (X[:, 0], X[:, 0], X[:, 0], "width…3 different widths…1."),
         (jnp.arange(1.0, 4), X[0], X[0], True, "width…4 different widths…3."),
@@ -99,6 +108,15 @@ ROWS = [
         ("accuracy", "nll", "reliability", "ece"),
         (HALVES, np.array([0, 1]), "labels…(3,)…(2,)"),
         (HALVES, np.array([0, 1, 2]), "labels…0 to 1…0 to 2"),
+        (HALVES, np.array([0, -1, 1]), "labels…0 to 1…-1 to 1"),
+        (HALVES, np.array([True, False]), "labels…(3,)…(2,)"),
+        (HALVES[:, :1] * 2, np.array([False, True, False]), "labels…0 to 0…0 to 1"),
+        (HALVES, np.array([0.0, 1.0, 0.0]), TypeError, "labels…integers or booleans…0.0 in float64"),
+        (HALVES, np.array([0.0, np.nan, 0.0]), TypeError, "labels…integers or booleans…float64"),
+        (HALVES, ["a", "b", "a"], TypeError, "labels…integers or booleans…'a'"),
+        (HALVES, [0, None, 1], "labels…no missing entries…1 of 3, such as None"),
+        (HALVES, pd.array([0, pd.NA, 1]), "labels…no missing entries…1 of 3, such as <NA>"),
+        (HALVES, np.ma.masked_equal([0, 1, 1], 0), "labels…no masked entries…1"),
         (HALVES[:0], np.zeros(0, int), "probabilities…n ≥ 1…(0, 2)"),
         (2 * HALVES, np.array([0, 1, 1]), "probabilities…sum to 1"),
     ),
@@ -108,6 +126,7 @@ ROWS = [
         (HALVES[0], "probabilities…(n, k)…(2,)"),
         (np.full((1, 2), np.nan), "probabilities…sum to 1"),
         (np.array([[1.5, -0.5]]), "probabilities…0 or above"),
+        ([["a", "b"]], TypeError, "probabilities…real numbers…'a'"),
     ),
     *alike(
         "metrics",
@@ -120,6 +139,7 @@ ROWS = [
         ("auroc", "fpr95"),
         (np.zeros(0), np.ones(2), "inside…at least one"),
         (np.ones(2), np.array([np.inf]), "outside…finite…inf"),
+        (DAYS, np.ones(2), TypeError, "inside…real numbers…dates"),
     ),
     *refused(
         "metrics.crps",
@@ -128,6 +148,10 @@ ROWS = [
         (np.ones((3, 0)), np.ones(0), "draws…(draw, 0,)…(3, 0)"),
         (np.full((2, 1), np.nan), np.ones(1), "draws must be finite"),
         (np.ones((2, 1)), np.array([np.inf]), "y must be finite"),
+        (np.ones((2, 2)), DAYS, TypeError, "y must hold real numbers…dates"),
+        (np.ones((3, 3)), np.ones(3), "axis…draws…as many…(3, 3)"),
+        (np.ones((3, 3, 1)), np.ones((3, 1)), "axis…draws…as many…(3, 3, 1)"),
+        (np.ones((3, 2)), np.ones(3), kw(axis=2), "axis 2…2"),
     ),
     *refused(
         "metrics.coverage",
@@ -136,6 +160,7 @@ ROWS = [
         (np.ones(2), np.zeros(2), np.ones(2), "lower must be at most upper"),
         (np.array([np.nan]), np.ones(1), np.ones(1), "lower must be at most upper"),
         (np.zeros(1), np.ones(1), np.array([np.nan]), "y must be finite"),
+        (np.zeros(2), np.ones(2), DAYS, TypeError, "y must hold real numbers…dates"),
     ),
     *refused(
         "metrics.gaussian_mixture_nll",
@@ -145,10 +170,14 @@ ROWS = [
         (np.ones((2, 3)), np.ones(3), np.ones(3), "stds…(2, 3) of means; got (3,)"),
         (np.ones((2, 2)), 1.0, np.ones(3), "means…(draw, 3,)…(2, 2)"),
         (np.full((2, 3), np.nan), 1.0, np.ones(3), "means must be finite"),
+        (np.ones((3, 3)), 1.0, np.ones(3), "axis…means…as many…(3, 3)"),
+        (np.ones((2, 3)), "a", np.ones(3), TypeError, "stds…real numbers…'a'"),
     ),
     *refused(
         "metrics.classification_summary",
         (np.full((2, 2), 0.5), np.zeros(2, int), np.full((2, 3), 1 / 3), "outside…2 classes…3"),
+        (HALVES, np.zeros(3), HALVES, TypeError, "labels…integers or booleans"),
+        (HALVES, np.zeros(3, int), HALVES[0], "outside…(n, k)…(2,)"),
     ),
     *refused("diagnostics.convergence_summary", (np.zeros((2, 7)), "draws…eight draws…(2, 7)")),
     *refused("diagnostics.bulk_and_tail", (np.zeros((2, 7)), "draws…eight draws…(2, 7)")),

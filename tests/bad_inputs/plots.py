@@ -35,6 +35,7 @@ ROWS = [
     *refused(
         "plots.traces",
         (np.zeros(3), kw(ylabel="U"), "draws…(3,)"),
+        ([["a"]], kw(ylabel="U"), TypeError, "draws…real numbers…'a'"),
         (np.zeros((2, 3)), kw(ylabel="U", thin=0), "thin…1…0"),
     ),
     *refused(

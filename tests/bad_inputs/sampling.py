@@ -119,6 +119,7 @@ ROWS = [
         *[(400, 1.01, v, "seconds…above 0") for v in SCALES],
         ("400", TypeError, "ess…a finite number above 0…'400'"),
         (None, None, "ess, rhat and seconds…not all be None"),
+        (kw(names="potential"), TypeError, "names…['potential']…'potential'"),
     ),
     *refused(
         "checkpoint.Checkpoint",

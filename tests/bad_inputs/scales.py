@@ -1,8 +1,12 @@
 """Bad inputs of learned scales, their samplers, and scikit-learn's estimators."""
 
+import datetime
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
+import polars
 from flax import nnx
 
 import widebnn as wb
@@ -46,6 +50,13 @@ def bind(sampler, problem=None):
 
 
 XS, YS = np.linspace(-1, 1, 12)[:, None], np.linspace(0, 1, 12)
+DAYS = np.array([["2026-11-28"], ["NaT"]] * 6, "M8[ns]")
+DATES = [
+    DAYS,
+    DAYS - DAYS[0],
+    pd.DataFrame({"a": YS, "day": DAYS[:, 0]}),
+    polars.DataFrame({"a": YS, "day": [datetime.date(2026, 11, 28)] * 12}),
+]
 
 
 def regressed(x=XS, y=YS, **options):
@@ -136,6 +147,13 @@ ROWS = [
         (kw(scales={"noise_std": -1.0}), "scales['noise_std']…above 0…-1.0"),
         (kw(scales={"noise_std": "0.1"}), TypeError, "scales['noise_std']…above 0…'0.1'"),
         (kw(features=3), TypeError, "features…3"),
+        *[(kw(until=v), TypeError, f"until…widebnn.Until…{v}") for v in (True, 400)],
+        *[(kw(x=v), TypeError, "X…real numbers…dates or durations") for v in DATES],
+        (kw(y=DATES[0][:, 0]), TypeError, "y…real numbers…dates or durations"),
+        (kw(x=np.where(XS > 0, XS, None)), "X…no missing entries…6 of 12, such as None"),
+        (kw(y=[None, pd.NA, *YS[2:]]), "y…no missing entries…2 of 12, such as None"),
+        (kw(x=np.where(XS > 0, XS, 1e300)), "X…standard deviations…1e+300"),
+        (kw(y=np.where(YS > 0, YS, 1e300)), "y…standard deviations…1e+300"),
         (kw(x=[[np.nan], [1.0]], y=[0.0, 1.0]), "NaN"),
         (kw(x=[[0.0]], y=[0.0]), "minimum of 2"),
         (kw(x=[[0.0], [1.0]], y=[0.0, 1.0, 2.0]), "inconsistent numbers of samples"),
@@ -147,6 +165,10 @@ ROWS = [
         (kw(scales={"noise_std": 0.1}), "scales…'weight_std'…'noise_std'"),
         (kw(y=["a"] * 12), "y…two classes…one class, a"),
         (kw(y=YS), "continuous"),
+        (kw(y=["a", None] * 6), "y…no missing entries…6 of 12, such as None"),
+        (kw(y=pd.array([True, False, pd.NA] * 4)), "y…no missing entries…4 of 12, such as <NA>"),
+        (kw(y=[0.0, 1.0, np.nan] * 4), "NaN"),
+        (kw(x=DATES[0]), TypeError, "X…real numbers…dates or durations"),
         call=classified,
     ),
 ]

@@ -39,6 +39,7 @@ ROWS = [
                 ([["a", None]], TypeError, "x…real numbers…'a' in object"),
                 ([[1.0, None]], TypeError, "x…real numbers…None in object"),
                 (np.array(["2026-11-22"], "M8[D]"), TypeError, "x…real numbers…datetime64"),
+                (np.array([1, 2], "m8[s]"), TypeError, "x…real numbers…timedelta64"),
                 ([[1.0], [1.0, 2.0]], "x must be an array…list of uneven rows"),
                 (scipy.sparse.eye(4), TypeError, "x must be dense…x.toarray()"),
                 (np.ma.masked_equal(X, 1), "x…no masked entries…12"),

@@ -4,7 +4,9 @@ import functools
 import math
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from flax import nnx
 
@@ -57,7 +59,15 @@ ROWS = [
         ({"num_samples": 3, "antithetic": True}, "num_samples…even…3"),
         ({"weighting": "linear"}, "weighting…'uniform'…'linear'"),
         ({"optimiser": 0.1}, TypeError, "optimiser…optax.adam…0.1"),
-        ({"y": jnp.array([0, 1, 2, 0]), "loss": wb.vi.cross_entropy}, "y…labels 0 to 1…0 to 2"),
+        *[
+            ({"y": jnp.array([0, 1, 2, 0]), "loss": loss}, "y…labels 0 to 1…0 to 2")
+            for loss in (wb.vi.cross_entropy, jax.jit(wb.vi.cross_entropy))
+        ],
+        ({"y": X[:, 0], "loss": wb.vi.cross_entropy}, TypeError, "y…integers or booleans…1.0 in float"),
+        ({"y": list("abab"), "loss": wb.vi.cross_entropy}, TypeError, "y…real numbers…'a'"),
+        ({"y": [[1.0, None]] * 4}, TypeError, "y…real numbers…None"),
+        ({"y": np.ones((4, 2), "m8[s]")}, TypeError, "y…real numbers…durations"),
+        ({"x": X[:, :2]}, "x…model…(2, 2) does not fit"),
         ({"x": X_NAN}, "x…finite"),
         ({"y": Y.at[0, 0].set(jnp.nan)}, "y…finite"),
         ({"y": Y[:3]}, "x and y…one row…(3, 2)"),
@@ -84,7 +94,10 @@ ROWS = [
         "vi.predict",
         (X, {"num_samples": 0}, "num_samples…at least 1…0"),
         (X, {"block_size": 0}, "block_size…at least 1…0"),
-        (X[:0], {}, "x…at least one row…(0, 3)"),
+        (X[:0], {}, "x…(m, 3,)…m ≥ 1…(0, 3)"),
+        (X[:, :2], {}, "x…(m, 3,)…(4, 2)"),
+        (X[:, :1], {}, "x…(m, 3,)…(4, 1)"),
+        ([["a"] * 3], {}, TypeError, "x…real numbers…'a'"),
         (X_NAN, {}, "x…finite"),
         call=lambda x, o: wb.vi.predict(KEY, fitted(), x, **o),
     ),
@@ -112,7 +125,14 @@ ROWS = [
     ),
     *refused("vi.mean_field", (jnp.ones(2), -1.0, "std…above 0…-1.0")),
     *refused("vi.gaussian", (0.0, "noise_std…above 0…0.0")),
-    *refused("vi.cross_entropy", (X, jnp.zeros(3, int), "labels…(4,)…(3,)")),
+    *refused(
+        "vi.cross_entropy",
+        (X, jnp.zeros(3, int), "labels…(4,)…(3,)"),
+        (X, jnp.array([0, 1, 2, 3]), "labels…0 to 2…0 to 3"),
+        (X, jnp.zeros(4), TypeError, "labels…integers or booleans…0.0 in float"),
+        (X, ["a"] * 4, TypeError, "labels…integers or booleans…'a'"),
+        (X, [0, None, 1, 2], "labels…no missing entries…1 of 4"),
+    ),
     *refused("vi.square", (X, Y, "y…(4, 3)…(4, 2)")),
     *refused(
         "vi.temperature",
@@ -120,7 +140,11 @@ ROWS = [
         (1.0, 0, 10, "num_observations…at least 1…0"),
         (1.0, 10, 0, "num_neurons…at least 1…0"),
     ),
-    *refused("vi.relu_moments", (jnp.ones(2), jnp.ones(3), "variance…(2,)…(3,)")),
+    *refused(
+        "vi.relu_moments",
+        (jnp.ones(2), jnp.ones(3), "variance…(2,)…(3,)"),
+        ("a", jnp.ones(3), TypeError, "mean…real numbers…'a'"),
+    ),
     *refused(
         "vi.output_moments",
         (lambda: wb.vi.output_moments(a_posterior(), X), "posterior…TwoLayer…hidden"),

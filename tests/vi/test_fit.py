@@ -1,6 +1,8 @@
 """Bayes by Backprop: where it converges, what its minibatches add up to, and that it can be interrupted."""
 
 import functools
+import itertools
+import signal
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +10,7 @@ import numpy as np
 import optax
 import pytest
 from flax import nnx
+from tqdm.auto import tqdm
 
 import widebnn as wb
 
@@ -103,6 +106,45 @@ def test_interrupted_fit_ends_with_the_same_bits(tmp_path):
     assert len(resumed.elbo.value) == 5
     with pytest.raises(ValueError, match="num_epochs must be at least the 5 .* holds; got 3"):
         of_classes(Everything(), 3, checkpoint=checkpoint)
+
+
+@pytest.fixture
+def control_c(monkeypatch):
+    """Press Ctrl-C after so many epochs, so many times."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # others may have theirs here
+
+    def after(epochs, times=1):
+        count = itertools.count(1)
+
+        def pressing(bar, *_):
+            if next(count) == epochs:
+                for _ in range(times):
+                    signal.raise_signal(signal.SIGINT)
+
+        monkeypatch.setattr(tqdm, "update", pressing)
+
+    yield after
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("float32")
+@pytest.mark.slow
+def test_fit_that_is_stopped_is_returned_and_its_checkpoint_goes_on(tmp_path, control_c):
+    checkpoint = wb.Checkpoint(tmp_path / "run")
+    whole = of_classes(Everything(), 5)
+    control_c(2)
+    with pytest.warns(
+        wb.ChainWarning, match="the fit was interrupted after 2 of 5 epochs, which are returned"
+    ):
+        found = of_classes(Everything(), 5, checkpoint=checkpoint)
+    np.testing.assert_array_equal(found.elbo.value, whole.elbo.value[:2])
+    assert same(of_classes(Everything(), 5, checkpoint=checkpoint).posterior, whole.posterior)
+
+
+def test_second_stop_of_a_fit_does_not_wait(control_c):
+    control_c(2, times=2)
+    with pytest.raises(KeyboardInterrupt):
+        fit(linear(), 5)
 
 
 @pytest.mark.usefixtures("float32")

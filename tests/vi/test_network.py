@@ -72,15 +72,16 @@ def test_losses_are_minus_log_likelihoods():
     labels = np.arange(len(X)) % 3
     losses = wb.vi.cross_entropy(jnp.asarray(X), jnp.asarray(labels))
     np.testing.assert_allclose(losses.mean(), log_loss(labels, jax.nn.softmax(jnp.asarray(X), axis=1)))
+    both = [wb.vi.cross_entropy(jnp.asarray(f), y) for y in (X[:, 0] > 0, np.array(X[:, 0] > 0, int))]
+    np.testing.assert_array_equal(*both)
 
 
 @pytest.fixture
 def fitted(float32):
     module = wb.vi.TwoLayer(3, 8, 2, rngs=nnx.Rngs(0))
-    labels = jnp.asarray(X[:, 0] > 0, int)
-    optimiser = optax.set_to_zero()
+    loss, optimiser = jax.jit(wb.vi.cross_entropy), optax.set_to_zero()
     return wb.vi.fit(
-        KEY, module, X32, labels, wb.vi.cross_entropy, optimiser, num_epochs=1, batch_size=40, initial_std=2.0
+        KEY, module, X32, X[:, 0] > 0, loss, optimiser, num_epochs=1, batch_size=40, initial_std=2.0
     )
 
 
@@ -91,6 +92,17 @@ def test_predictive_is_the_mean_over_draws_in_any_blocks(fitted):
     wanted = sum(jax.nn.softmax(fitted.network(w, X32)) for w in draws) / 7
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", [wb.vi.square, wb.vi.gaussian(0.5), lambda f, y: jnp.abs(f - y).sum(axis=1)])
+def test_predictive_of_a_regression_is_the_mean_of_its_outputs(loss, float32):
+    module = wb.vi.TwoLayer(3, 8, 1, rngs=nnx.Rngs(0))
+    fitted = wb.vi.fit(
+        KEY, module, X32, X32[:, :1], loss, optax.set_to_zero(), num_epochs=1, batch_size=40, initial_std=2.0
+    )
+    draws = [fitted.posterior.draw(key) for key in jax.random.split(KEY, 7)]
+    wanted = sum(fitted.network(w, X32) for w in draws) / 7
+    np.testing.assert_allclose(wb.vi.predict(KEY, fitted, X32, num_samples=7), wanted, rtol=1e-4, atol=1e-6)
 
 
 def test_predictive_of_any_function_of_the_outputs(fitted):

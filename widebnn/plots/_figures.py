@@ -11,6 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.tri import Triangulation
 from numpy.typing import ArrayLike
 
+from widebnn._arrays import real
 from widebnn.plots._style import LOOKS, style
 
 __all__ = [
@@ -28,7 +29,7 @@ _MARKERS = ["o", "s", "^", "D", "v", "P"]
 
 def _array(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> np.ndarray:
     """`values` as an array of numbers of the wanted shape; None leaves a length open."""
-    values = np.asarray(values, dtype=float)
+    values = np.asarray(real(**{name: values}), dtype=float)
     fits = values.ndim == len(shape) and all(want in (None, n) for n, want in zip(values.shape, shape))
     if not fits or values.size == 0:
         wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"

@@ -73,7 +73,7 @@ class Sampler(ABC):
     """
 
     tunes: ClassVar[str] = "step_size"
-    """The field that tuning changes: the step size, or the sampler inside that has one."""
+    """The field that tuning changes, the step size or the sampler inside that has one."""
 
     def __init_subclass__(cls):
         pytree(cls)

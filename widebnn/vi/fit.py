@@ -17,13 +17,15 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Key, PyTree, Shaped
 from tqdm.auto import tqdm
 
-from widebnn._arrays import Inputs, floating
+from widebnn._arrays import Inputs, floating, labels, real
 from widebnn._check import Number, at_least, finite, non_negative, one_of, positive
+from widebnn._failures import warn
+from widebnn._interrupts import Interrupts
 from widebnn._pytree import Static
 from widebnn.checkpoint import Checkpoint, Kept, Store, identity
 from widebnn.models import BNN, Embedding
 from widebnn.vi.elbo import KL_WEIGHTS, Elbo, expectation, kl_weights
-from widebnn.vi.losses import Loss, cross_entropy
+from widebnn.vi.losses import Loss, is_of_classes
 from widebnn.vi.mean_field import MeanField, Variances, kl_divergence, mean_field, prior_variances
 from widebnn.vi.network import Network, network
 
@@ -49,6 +51,10 @@ class Fit:
         divergence summed with their weights π_l, each at the q of its step.
     seconds
         Wall time of all epochs, without compilation.
+    loss
+        The loss ℓ, which says what outputs are outputs of.
+    input_shape
+        Shape of one input.
     """
 
     network: Network
@@ -57,6 +63,8 @@ class Fit:
     state: PyTree
     elbo: Elbo
     seconds: float
+    loss: Loss
+    input_shape: tuple[int, ...]
 
 
 class Carry(NamedTuple):
@@ -177,8 +185,9 @@ def fit(
     ------
     TypeError
         If `model` is not a network, `optimiser` is not an Optax transformation, `rng_key` is not a key,
-        `checkpoint` is of another type, or draws are local and a layer cannot take kernels that are not drawn
-        yet.
+        `checkpoint` is of another type, `x` or `y` hold other things than real numbers, labels for the cross
+        entropy are neither integers nor booleans, or draws are local and a layer cannot take kernels that are
+        not drawn yet.
     ValueError
         If a number is out of range, `x`, `y` and `loss` do not fit, or `checkpoint` holds another run, a
         longer one or a damaged one.
@@ -188,6 +197,13 @@ def fit(
         If a checkpoint cannot be written; the one before is kept.
     RuntimeError
         If another process writes checkpoints in the same folder.
+    KeyboardInterrupt
+        If Ctrl-C is pressed before the first epoch, or for a second time.
+
+    Warns
+    -----
+    ChainWarning
+        If Ctrl-C ended the fit after the epoch that was going on; what it returns is the fit so far.
     """
     at_least(1, num_epochs=num_epochs)
     at_least(1, batch_size=batch_size)
@@ -201,7 +217,9 @@ def fit(
     init_key, run_key = jax.random.split(rng_key)
     batch = jnp.asarray(np.zeros((batch_size, *x.shape[1:]), x.dtype))  # for its shape
     taken = network(model, batch, init_key)
-    _check_labels(taken, batch, y, loss)
+    if is_of_classes(loss):
+        num_classes = jax.eval_shape(taken, taken.weights, batch).shape[1]
+        y = jnp.asarray(labels(len(y), num_classes, y=y))
 
     @jax.jit
     def start(weights, point, state):
@@ -235,7 +253,9 @@ def fit(
         epoch, kept, store, num_epochs, len(x), temperature, progress
     )
     log_likelihood, kl = (np.concatenate(term) for term in zip(*terms))
-    return Fit(taken, posterior, point, state, Elbo(log_likelihood, kl, temperature), seconds)
+    return Fit(
+        taken, posterior, point, state, Elbo(log_likelihood, kl, temperature), seconds, loss, x.shape[1:]
+    )
 
 
 def _step(plan: Plan, data: Data, carry: Carry, minibatch: Minibatch) -> tuple[Carry, Terms]:
@@ -310,7 +330,8 @@ def _run(
 
     start = time.perf_counter()
     is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"  # which tqdm forgets in notebooks
-    with tqdm(total=num_epochs, initial=done, unit="epoch", disable=is_silent) as bar:
+    bar = tqdm(total=num_epochs, initial=done, unit="epoch", disable=is_silent)
+    with Interrupts() as interrupts, bar:
         for number in range(done + 1, num_epochs + 1):
             carry, of_epoch = epoch(carry, np.True_)
             terms.append(jax.tree.map(np.asarray, of_epoch))
@@ -323,9 +344,14 @@ def _run(
                 )
             bar.set_postfix_str(f"ELBO per observation {value / n:.4f}", refresh=False)
             bar.update()
+            is_interrupted = interrupts.heard
             if store is not None:
                 seconds = before + time.perf_counter() - start
-                store.save_if_due(number, Kept(carry, terms, seconds), is_last=number == num_epochs)
+                is_last = is_interrupted or number == num_epochs
+                store.save_if_due(number, Kept(carry, terms, seconds), is_last)
+            if is_interrupted:
+                warn(f"the fit was interrupted after {number:,} of {num_epochs:,} epochs, which are returned")
+                break
     return Kept(carry, terms, before + time.perf_counter() - start)
 
 
@@ -343,7 +369,7 @@ def _check_data(
     x: Inputs, y: Array | np.ndarray, batch_size: int
 ) -> tuple[Float[Array, "n ..."], Shaped[Array, "n ..."]]:
     """`x` and `y` as arrays, which are finite and have a row for each observation."""
-    x, y = floating(x=x), jnp.asarray(y)
+    x, y = floating(x=x), jnp.asarray(real(y=y))
     n = len(x)
     if n == 0 or y.shape[:1] != (n,):
         raise ValueError(f"x and y must have one row per observation, n ≥ 1; got {x.shape} and {y.shape}")
@@ -352,16 +378,6 @@ def _check_data(
     if jnp.issubdtype(y.dtype, jnp.inexact):
         finite(y=y)
     return x, y
-
-
-def _check_labels(taken: Network, x: Array, y: Array, loss: Loss) -> None:
-    """Labels for the cross entropy are classes that the network has."""
-    if loss is not cross_entropy:
-        return
-    num_classes = jax.eval_shape(taken, taken.weights, x).shape[1]
-    labels = np.asarray(y)
-    if not 0 <= labels.min() <= labels.max() < num_classes:
-        raise ValueError(f"y must be labels 0 to {num_classes - 1}; got {labels.min()} to {labels.max()}")
 
 
 def _check_layers(taken, posterior, x, y, loss, draws):

@@ -1,12 +1,15 @@
 """Losses ℓ(f, y) of one observation each; the likelihood is L(y | x, w) ∝ exp(−ℓ(f_w(x), y))."""
 
+import inspect
 import math
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
+from widebnn import _arrays
+from widebnn._arrays import Labels
 from widebnn._check import Number, positive
 
 __all__ = ["cross_entropy", "gaussian", "square"]
@@ -15,17 +18,23 @@ Outputs = Float[Array, "n d_out"]
 Loss = Callable[[Outputs, Array], Float[Array, " n"]]
 
 
-def cross_entropy(outputs: Outputs, labels: Int[Array, " n"]) -> Float[Array, " n"]:
-    """−log softmax(f)_y of each observation, in nats; labels are 0 to d_out − 1.
+def cross_entropy(outputs: Outputs, labels: Labels) -> Float[Array, " n"]:
+    """−log softmax(f)_y of each observation, in nats; labels are 0 to d_out − 1, and booleans 0 and 1.
 
     Raises
     ------
+    TypeError
+        If labels are neither integers nor booleans.
     ValueError
-        If there is not one label for each row.
+        If there is not one label for each row, or a label is missing or out of range.
     """
-    if labels.shape != outputs.shape[:1]:
-        raise ValueError(f"labels must have shape {outputs.shape[:1]}, one for each row; got {labels.shape}")
+    labels = jnp.asarray(_arrays.labels(*outputs.shape, labels=labels))
     return -jnp.take_along_axis(jax.nn.log_softmax(outputs), labels[:, None], axis=1)[:, 0]
+
+
+def is_of_classes(loss: Loss) -> bool:
+    """Whether it is `cross_entropy`, compiled or not."""
+    return inspect.unwrap(loss) is inspect.unwrap(cross_entropy)
 
 
 def square(outputs: Outputs, y: Float[Array, "n d_out"]) -> Float[Array, " n"]:

@@ -76,7 +76,8 @@ def network(
     TypeError
         If `model` is not one of these.
     ValueError
-        If it does not map `x` to (n, d_out), or a Linen module holds BatchNorm, Dropout or other state.
+        If `x` does not fit it, it does not map `x` to (n, d_out), or a Linen module holds BatchNorm, Dropout
+        or other state.
     """
     match model:
         case nnx.Module():
@@ -96,7 +97,10 @@ def network(
                 "model must be a flax.nnx.Module, a flax.linen.Module, a widebnn.BNN or an Embedding; "
                 f"got {type(model).__name__}"
             )
-    outputs = jax.eval_shape(taken, taken.weights, x)
+    try:
+        outputs = jax.eval_shape(taken, taken.weights, x)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"x must be inputs of model, which shape {x.shape} does not fit: {error}") from error
     if outputs.ndim != 2 or outputs.shape[0] != x.shape[0]:
         raise ValueError(
             f"model must map inputs of shape {x.shape} to ({x.shape[0]}, d_out); got {outputs.shape}"

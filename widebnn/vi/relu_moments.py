@@ -12,6 +12,7 @@ import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
+from widebnn._arrays import floating
 from widebnn._check import Number, non_negative, one_of
 from widebnn.vi.elbo import Elbo
 from widebnn.vi.losses import square
@@ -59,7 +60,7 @@ def relu_moments(mean: Reals, variance: Reals) -> tuple[Float[Array, "*shape"], 
     >>> round(float(mean), 4), round(float(second), 4)
     (0.3989, 0.5)
     """
-    mean, variance = jnp.asarray(mean), jnp.asarray(variance)
+    mean, variance = floating(mean=mean), floating(variance=variance)
     if mean.shape != variance.shape:
         raise ValueError(f"variance must have the shape {mean.shape} of mean; got {variance.shape}")
     return _relu_moments(mean, variance)
@@ -99,7 +100,7 @@ def output_moments(
     if not isinstance(posterior.mean, dict) or set(posterior.mean) != {"hidden", "readout"}:
         raise ValueError("posterior must be over the weights of a TwoLayer, with leaves hidden and readout")
     num_inputs, width = posterior.mean["hidden"]["kernel"].shape
-    x = jnp.asarray(x)
+    x = floating(x=x)
     if x.ndim != 2 or x.shape[1] != num_inputs:
         raise ValueError(f"x must have shape (n, {num_inputs}); got {x.shape}")
     return _output_moments(posterior, x, SCALINGS[scaling](width))
@@ -141,7 +142,7 @@ def square_elbo(
         If shapes do not fit or a number is out of range.
     """
     non_negative(temperature=temperature)
-    expected = _expected_log_likelihood(output_moments(posterior, x, scaling=scaling), jnp.asarray(y))
+    expected = _expected_log_likelihood(output_moments(posterior, x, scaling=scaling), floating(y=y))
     return Elbo(expected, kl_divergence(posterior, prior_variance), temperature)
 
 
