@@ -139,6 +139,8 @@ def labels(n: int, num_classes: int, **named: Any) -> Int[Array | np.ndarray, " 
     array = value if isinstance(value, jax.core.Tracer) else present(**named)
     wanted = f"{name} must be labels 0 to {num_classes - 1}, integers or booleans"
     if array.dtype.kind not in "biu":
+        if array.dtype.kind == "f" and isinstance(array, np.ndarray):
+            _refuse_missing(name, array, np.isnan(array))  # which pandas makes of missing integers
         entries = array.ravel().tolist() if isinstance(array, np.ndarray) else []
         wrong = next((x for x in entries if not isinstance(x, numbers.Integral)), None)
         if array.dtype != object or wrong is not None:
@@ -179,19 +181,23 @@ def present(**named: Any) -> np.ndarray:
     if array.ndim > 0 and array.dtype.kind in "OMm":
         import pandas  # a second, which only those pay who hand over objects
 
-        if (is_missing := pandas.isna(array)).any():
-            raise ValueError(
-                f"{name} must have no missing entries; got {is_missing.sum()} of {array.size}, "
-                f"such as {array[is_missing][0]!r}"
-            )
+        _refuse_missing(name, array, pandas.isna(array))
     return array
+
+
+def _refuse_missing(name: str, array: np.ndarray, is_missing: np.ndarray) -> None:
+    if is_missing.any():
+        raise ValueError(
+            f"{name} must have no missing entries; got {is_missing.sum()} of {array.size}, "
+            f"such as {array[is_missing].tolist()[0]!r}"
+        )
 
 
 def _array(name: str, value: Any) -> np.ndarray:
     """Whatever it holds."""
     if hasattr(value, "toarray"):
         raise TypeError(f"{name} must be dense; got a sparse {type(value).__name__}: pass {name}.toarray()")
-    if np.ma.is_masked(value):
+    if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
         raise ValueError(f"{name} must have no masked entries; got {np.ma.count_masked(value)}")
     try:
         return np.asarray(value.to_numpy() if isinstance(value, Frame) else value)
