@@ -153,6 +153,8 @@ ROWS = [
         (np.ones((3, 3)), np.ones(3), "axis…draws…as many…(3, 3)"),
         (np.ones((3, 3, 1)), np.ones((3, 1)), "axis…draws…as many…(3, 3, 1)"),
         (np.ones((3, 2)), np.ones(3), kw(axis=2), "axis 2…2"),
+        (np.ones((3, 2)), np.ones(3), kw(axis=-3), "axis…-2…-3"),
+        (np.ones((3, 2)), np.ones(3), kw(axis=1.0), TypeError, "axis…an integer…1.0"),
     ),
     *refused(
         "metrics.coverage",
