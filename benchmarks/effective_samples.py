@@ -15,6 +15,7 @@ are followed there; what is timed is their own step.
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ from book.experiments.clock import Clock, on_one_thread, step_times, steps
 from book.experiments.efficiency import counted, least
 from book.experiments.own_samplers import METHODS
 from book.experiments.posterior import size, watched
-from widebnn.samplers import Tuned, tuned
+from widebnn.samplers import Sampler, tuned
 from widebnn.tables import Row
 from widebnn.targets._whitened import Whitened
 
@@ -54,7 +55,7 @@ ROUNDS, TIMED_SECONDS = 5, 0.5
 class Method(NamedTuple):
     """A sampler that is ready to run, how it was set, and how its steps are timed."""
 
-    sampler: Any
+    sampler: Sampler
     setting: str
     step_size: float | None
     clock: Clock
@@ -79,7 +80,7 @@ class Posterior:
         else:
             name, self.target = "function-space HMC, one radian", wb.targets.whitened(whole.marginal)
             self.collect = watched(self.target)
-        burnt_in = partial(wb.sample, keys[1], METHODS[name].make(self.target), self.target, num_samples=1)
+        burnt_in = partial(wb.sample, keys[1], self.target, METHODS[name].sampler, num_samples=1)
         draws = burnt_in(burn_in=BURN_IN[name], num_chains=NUM_CHAINS, progress=False)
         self.positions = draws.position
 
@@ -93,26 +94,26 @@ class Posterior:
         other.collect = watched(other.target)
         return other
 
-    def sample(self, sampler: Any, num_chains: int = NUM_CHAINS, **options: Any) -> wb.Draws:
+    def sample(self, sampler: Sampler | tuned, num_chains: int = NUM_CHAINS, **options: Any) -> wb.Draws:
         """Chains that begin in the posterior."""
         initial = jax.tree.map(lambda leaf: leaf[:num_chains], self.positions)
         options |= {"num_chains": num_chains, "initial": initial, "progress": False}
-        return wb.sample(self.rng_key, sampler, self.target, **options)
+        return wb.sample(self.rng_key, self.target, sampler, **options)
 
     @property
     def first(self) -> Any:
         """The position of one chain."""
         return jax.tree.map(lambda leaf: leaf[0], self.positions)
 
-    def clock(self, sampler: Any) -> Clock:
+    def clock(self, sampler: Sampler) -> Clock:
         """Of steps from a position in the posterior."""
-        return steps(sampler, self.first)
+        return steps(self.target, sampler, self.first)
 
-    def method(self, sampler: Any, setting: str = "", step_size: float | None = None) -> Method:
+    def method(self, sampler: Sampler | tuned, setting: str = "", step_size: float | None = None) -> Method:
         """Tuned on one chain, where it is to be."""
-        if isinstance(sampler, Tuned):
+        if isinstance(sampler, tuned):
             step_size = self.sample(sampler, 1, num_samples=1, burn_in=TUNING_STEPS).step_size
-            sampler = sampler.make(step_size)
+            sampler = sampler.at(step_size)
         return Method(sampler, setting, step_size, self.clock(sampler))
 
 
@@ -141,7 +142,7 @@ def median_times(clocks: Mapping[str, Clock]) -> dict[str, float]:
     return dict(zip(clocks, np.median(rounds, axis=0).tolist(), strict=True))
 
 
-def long_run(posterior: Posterior, sampler: Any) -> wb.Draws:
+def long_run(posterior: Posterior, sampler: Sampler) -> wb.Draws:
     """Runs from the posterior, each as long as the one before says, until one is long enough."""
     num_steps = 12
     while True:
@@ -155,12 +156,8 @@ def long_run(posterior: Posterior, sampler: Any) -> wb.Draws:
         num_steps = int(num_steps * longer)
 
 
-def _ours(make: Callable[[Any], Any]) -> Callable[[Posterior], Method]:
-    return lambda posterior: posterior.method(make(posterior.target))
-
-
-def _pcn(target: wb.targets.NetworkTarget, acceptance: float) -> Tuned:
-    return tuned(partial(wb.samplers.pcn, target.potential), acceptance)
+def _ours(sampler: Sampler | tuned) -> Callable[[Posterior], Method]:
+    return lambda posterior: posterior.method(sampler)
 
 
 def _paper_lmc(posterior: Posterior) -> Method:
@@ -170,14 +167,12 @@ def _paper_lmc(posterior: Posterior) -> Method:
     """
     x, y, target = posterior.data.x_train, posterior.data.y_train, posterior.target
     num_flat = sum(leaf.size for leaf in jax.tree.leaves(posterior.bnn.template(x))) - size(target)
-    langevin = partial(wb.samplers.langevin, target.potential, damping=0.001)
-    make = partial(langevin, metropolis=False, num_flat=num_flat)
-    step_size = posterior.method(tuned(make, 0.98)).step_size
-    run = partial(posterior.sample, num_samples=1, thin=500, burn_in=500)
-    while run(make(step_size)).acceptance_rate <= 0.98:
-        step_size *= 0.95
-    papers = lmc_steps(posterior.bnn, x, y, step_size, damping=0.001)
-    return Method(make(step_size), "damping 0.001", step_size, python_steps(papers))
+    langevin = wb.samplers.langevin(0.1, damping=0.001, metropolis=False, num_flat=num_flat)
+    langevin = posterior.method(tuned(langevin, 0.98)).sampler
+    while posterior.sample(langevin, num_samples=1, thin=500, burn_in=500).acceptance_rate <= 0.98:
+        langevin = replace(langevin, step_size=0.95 * langevin.step_size)
+    papers = lmc_steps(posterior.bnn, x, y, langevin.step_size, langevin.damping)
+    return Method(langevin, "damping 0.001", langevin.step_size, python_steps(papers))
 
 
 def _adapted(adaptation: Adaptation) -> Callable[[Posterior], Method]:
@@ -195,8 +190,8 @@ def _windows(name: str, **fixed: Any) -> Callable[[Posterior], Method]:
     return _adapted(Adaptation(windows(name, "window_adaptation", ADAPTATION_STEPS, **fixed), 0))
 
 
-PCN = {f"pCN, acceptance {a}": _ours(partial(_pcn, acceptance=a)) for a in (0.2, 0.4, 0.6)}
-OURS = PCN | {name: _ours(method.make) for name, method in METHODS.items() if name != "pCN"}
+PCN = {f"pCN, acceptance {a}": _ours(tuned(wb.samplers.pcn(0.1), a)) for a in (0.2, 0.4, 0.6)}
+OURS = PCN | {name: _ours(method.sampler) for name, method in METHODS.items() if name != "pCN"}
 ON_WEIGHTS = {"function-space HMC on weights": OURS["function-space HMC, one radian"]}
 """Of several layers, in place of whitened ones."""
 PAPERS = {"paper LMC": _paper_lmc}

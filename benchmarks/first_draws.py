@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,22 +42,18 @@ class Method(NamedTuple):
     """A parametrisation of a marginal target, a sampler of it, and how long its chains burn in."""
 
     reduce: Callable[[Any], Any]
-    sampler: Callable[[Any], Any]
+    sampler: wb.samplers.Sampler | wb.samplers.tuned
     burn_in: int
     thin: int = 1
 
 
-def walk(target: wb.targets.NetworkTarget):
-    """pCN, tuned to an acceptance of 0.3."""
-    return wb.samplers.tuned(partial(wb.samplers.pcn, target.potential), 0.3)
-
-
-HMC = OURS["function-space HMC, one radian"].make
+HMC = OURS["function-space HMC, one radian"].sampler
+WALK = wb.samplers.tuned(wb.samplers.pcn(0.1), target_acceptance=0.3)
 METHODS = {
     "HMC, whitened": Method(wb.targets.whitened, HMC, burn_in=200),
     "HMC, rotated": Method(wb.targets.rotated, HMC, burn_in=200),
-    "pCN, whitened": Method(wb.targets.whitened, walk, burn_in=2_000, thin=20),
-    "unit-wise, whitened": Method(wb.targets.whitened, wb.samplers.unitwise, burn_in=20),
+    "pCN, whitened": Method(wb.targets.whitened, WALK, burn_in=2_000, thin=20),
+    "unit-wise, whitened": Method(wb.targets.whitened, wb.samplers.unitwise(), burn_in=20),
 }
 
 
@@ -73,8 +68,8 @@ def measure(case: Case) -> dict:
     try:
         draws = wb.sample(
             jax.random.key(0),
-            method.sampler(target),
             target,
+            method.sampler,
             num_samples=100_000,
             burn_in=method.burn_in,
             thin=method.thin,

@@ -11,6 +11,7 @@ less.
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 
 import widebnn as wb
 from benchmarks.paper_pcn import log_density
@@ -23,25 +24,21 @@ def lmc_steps(bnn: wb.BNN, x, y, step_size: float, damping: float):
     template = bnn.template(x)
     density = log_density(bnn, template)
 
-    def potential(flat, x, y):
+    def potential(x, y, flat):
         return -density(flat, x, y) - jnp.sum(flat**2) / 2
-
-    def sampler(x, y):
-        return wb.samplers.langevin(lambda flat: potential(flat, x, y), step_size, damping, metropolis=False)
-
-    @jax.jit
-    def step(rng_key, state, x, y):
-        return sampler(x, y).step(rng_key, state)
 
     size = sum(leaf.size for leaf in jax.tree.leaves(template))
     flat = jax.random.normal(jax.random.key(0), (size,))
-    held = {"state": jax.jit(sampler(x, y).init)(flat, jax.random.key(2)), "key": jax.random.key(1)}
+    target = wb.targets.from_potential(Partial(potential, x, y), flat)
+    langevin = wb.samplers.langevin(step_size, damping, metropolis=False)
+    step = jax.jit(langevin.step)
+    held = {"state": jax.jit(langevin.init)(target, flat, jax.random.key(2)), "key": jax.random.key(1)}
 
     def run(num_steps: int) -> float:
         rates = 0.0
         for _ in range(num_steps):
             held["key"], step_key = jax.random.split(held["key"])
-            held["state"], info = step(step_key, held["state"], x, y)
+            held["state"], info = step(target, step_key, held["state"])
             rates += float(info.acceptance_rate)
             float(held["state"].potential)
         return rates / num_steps

@@ -59,8 +59,8 @@ def chain(width: int, num_draws: int) -> wb.Draws:
     moments = wb.streaming.Stream(lambda position: ravel_pytree(position)[0], batches=False, quantiles=False)
     return wb.sample(
         keys[2],
-        wb.samplers.hmc(target.potential, STEP_SIZE, NUM_STEPS),
         target,
+        wb.samplers.hmc(STEP_SIZE, NUM_STEPS),
         num_samples=num_draws,
         collect={"predictions": target.output(new)},
         stream={"weights": moments},

@@ -29,6 +29,11 @@ def start(target: wb.targets.Target):
     return target.draw_prior(jax.random.key(0))
 
 
+def pcn(target: wb.targets.Target, step_size: float = STEP_SIZE) -> Clock:
+    """Of our pCN."""
+    return steps(target, wb.samplers.pcn(step_size), start(target))
+
+
 def python_steps(run: Callable[[int], float]) -> Clock:
     """Of a sampler that is called from Python step by step.
 
@@ -48,11 +53,10 @@ def python_steps(run: Callable[[int], float]) -> Clock:
 def pcn_step_vs_paper(data: wb.data.Dataset, width: int) -> Comparison:
     """Our pCN step (rotated, marginal, data space) against the papers' algorithm."""
     ours = posterior(data, width)
-    sampler = wb.samplers.pcn(ours.rotated.potential, STEP_SIZE)
     papers = pcn_steps(ours.bnn, data.x_train, data.y_train, STEP_SIZE)
     return compare(
         f"pcn_step_vs_paper_{width}",
-        steps(sampler, start(ours.rotated))(max(200, 1_000_000 // width)),
+        pcn(ours.rotated)(max(200, 1_000_000 // width)),
         python_steps(papers)(max(5, 10_000 // width)),
     )
 
@@ -62,8 +66,8 @@ def repriorised_overhead(data: wb.data.Dataset, width: int) -> Comparison:
     bnn, both = posterior(data, width).bnn, []
     for make in (wb.targets.repriorised, wb.targets.standard):
         target = make(bnn, data.x_train, data.y_train)
-        sampler = wb.samplers.langevin(target.potential, step_size=1e-3, damping=0.1)
-        both.append(steps(sampler, start(target))(max(10, 20_000 // width)))
+        sampler = wb.samplers.langevin(step_size=1e-3, damping=0.1)
+        both.append(steps(target, sampler, start(target))(max(10, 20_000 // width)))
     return compare(f"repriorised_overhead_{width}", *both)
 
 
@@ -111,10 +115,9 @@ def pcn_step_vs_parts(data: wb.data.Dataset, width: int) -> Comparison:
             200,
         ),
     ]
-    sampler = wb.samplers.pcn(target.potential, STEP_SIZE)
     return compare(
         f"pcn_step_vs_parts_{width}",
-        steps(sampler, inner)(1_000),
+        pcn(target)(1_000),
         lambda: sum(part() for part in parts),
     )
 
@@ -136,6 +139,6 @@ def sweep_vs_potential(data: wb.data.Dataset, width: int) -> Comparison:
     inner = start(target)
     return compare(
         f"sweep_vs_potential_{width}",
-        steps(wb.samplers.unitwise(target), inner)(30),
+        steps(target, wb.samplers.unitwise(), inner)(30),
         repeated(target.potential, inner, 20),
     )

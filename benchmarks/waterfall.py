@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import widebnn as wb
 from benchmarks.effective_samples import PCN, Posterior, median_times
 from benchmarks.paper_pcn import pcn_steps
-from benchmarks.steps import python_steps, start
-from book.experiments.clock import steps
+from benchmarks.steps import pcn, python_steps
 from book.experiments.efficiency import timed
 from widebnn.tables import Row
 
@@ -18,8 +17,8 @@ def waterfall(posterior: Posterior, found: Mapping[str, Row]) -> list[Row]:
     and so the same effective samples per step, the most that were `found`: what changes is the cost of a
     step. The last row changes the sampler and takes `found["unit-wise"]`.
     """
-    pcn = max((found[name] for name in PCN if name in found), key=lambda row: row["ess_per_step"])
-    bnn, data, step_size = posterior.bnn, posterior.data, pcn["step_size"]
+    best = max((found[name] for name in PCN if name in found), key=lambda row: row["ess_per_step"])
+    bnn, data, step_size = posterior.bnn, posterior.data, best["step_size"]
     x, y = data.x_train, data.y_train
     targets = {
         "steps compiled together": wb.targets.repriorised(bnn, x, y, space="feature"),
@@ -28,9 +27,8 @@ def waterfall(posterior: Posterior, found: Mapping[str, Row]) -> list[Row]:
         "inputs rotated": posterior.target,
     }
     clocks = {"the papers' pCN": python_steps(pcn_steps(bnn, x, y, step_size))} | {
-        name: steps(wb.samplers.pcn(target.potential, step_size), start(target))
-        for name, target in targets.items()
+        name: pcn(target, step_size) for name, target in targets.items()
     }
-    clocks["unit-wise sampler"] = posterior.clock(wb.samplers.unitwise(posterior.target))
-    chains = dict.fromkeys(clocks, pcn) | {"unit-wise sampler": found["unit-wise"]}
+    clocks["unit-wise sampler"] = posterior.clock(wb.samplers.unitwise())
+    chains = dict.fromkeys(clocks, best) | {"unit-wise sampler": found["unit-wise"]}
     return [{"name": name} | timed(chains[name], ms) for name, ms in median_times(clocks).items()]

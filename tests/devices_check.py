@@ -1,6 +1,5 @@
 """Run by test_devices.py in a process of its own, which has eight devices."""
 
-import functools
 import os
 import tempfile
 from pathlib import Path
@@ -14,7 +13,6 @@ from exact.resume import assert_resumes
 from flax import nnx
 
 import widebnn as wb
-from widebnn._compile import Program
 from widebnn._devices import Devices
 
 assert len(jax.devices()) == 8
@@ -23,6 +21,7 @@ bnn = wb.BNN(wb.models.FCN(64, 20, depth=2, rngs=nnx.Rngs(0)), out_features=10, 
 wide = wb.BNN(wb.models.FCN(64, 60, depth=2, rngs=nnx.Rngs(0)), out_features=10, noise_std=0.1)
 
 
+of_target = jax.jit(lambda target, u: jax.value_and_grad(target.potential)(u))
 labels = np.argmax(data.y_train, axis=1)
 
 
@@ -40,12 +39,12 @@ jax.config.update("jax_enable_x64", True)  # sums in another order then differ b
 for name, target in targets(jnp.float64):
     devices = Devices(jax.make_mesh((8,), ("data",)), 1, target.num_observations)
     position = target.draw_prior(jax.random.key(0))
-    sharded = Program(jax.value_and_grad(target.potential), position, devices=devices)
-    rows = [x for x in sharded.constants if x.shape[:1] == (48,)]
+    sharded = devices.shard_data(target)
+    rows = [x for x in jax.tree.leaves(sharded) if np.shape(x)[:1] == (48,)]
     assert len(rows) >= 2, f"{name}: x and y are arguments"
     for x in rows:
         assert {shard.data.shape[0] for shard in x.addressable_shards} == {6}, f"{name}: six rows per device"
-    single, split = jax.jit(jax.value_and_grad(target.potential))(position), sharded(position)
+    single, split = (of_target(one, position) for one in (target, sharded))
     for a, b in zip(*map(jax.tree.leaves, (single, split)), strict=True):
         error, size = np.abs(np.asarray(a) - np.asarray(b)).max(), np.abs(np.asarray(a)).max()
         assert error <= 1e-11 * size, f"{name}: {error} of {size}"
@@ -54,8 +53,8 @@ target = dict(targets(jnp.float64))["marginal"]
 runs = [
     wb.sample(
         jax.random.key(1),
-        wb.samplers.tuned(functools.partial(wb.samplers.pcnl, target.potential), 0.7),
         target,
+        wb.samplers.tuned(wb.samplers.pcnl(0.1), 0.7),
         num_samples=20,
         burn_in=20,
         num_chains=4,
@@ -71,7 +70,7 @@ runs = [
 ]
 classes = dict(targets(jnp.float64))["categorical"]
 one, two = (
-    wb.sample(jax.random.key(1), wb.samplers.pcn(classes.potential, 0.1), classes, num_samples=10, mesh=mesh)
+    wb.sample(jax.random.key(1), classes, wb.samplers.pcn(0.1), num_samples=10, mesh=mesh)
     for mesh in (None, jax.make_mesh((8,), ("data",)))
 )
 np.testing.assert_allclose(two["potential"], one["potential"], rtol=1e-5)
@@ -89,7 +88,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert_resumes(
         Path(folder),
         target=target,
-        sampler=wb.samplers.tuned(functools.partial(wb.samplers.pcnl, target.potential), 0.6),
+        sampler=wb.samplers.tuned(wb.samplers.pcnl(0.1), 0.6),
         collect={"potential": target.potential},
         stream={"potential": target.potential},
         mesh=jax.make_mesh((2, 4), ("chain", "data")),

@@ -20,12 +20,12 @@ target = wb.targets.linear(x, y, 0.5)
 
 
 def run(mesh, checkpoint=None):
-    sampler = wb.samplers.pcn(target.potential, 0.3)
+    sampler = wb.samplers.pcn(0.3)
     functions = {"potential": target.potential}
     return wb.sample(
         jax.random.key(0),
-        sampler,
         target,
+        sampler,
         num_samples=300,
         num_chains=2,
         collect=functions,

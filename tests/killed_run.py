@@ -1,6 +1,5 @@
 """The run that `test_checkpoint_kill` kills: tuned, collecting and streaming, in a process of its own."""
 
-import functools
 import os
 import sys
 from pathlib import Path
@@ -23,8 +22,8 @@ def main(path: str, result: str, cache: str) -> None:
     target = wb.targets.from_potential(lambda u: jnp.sum(jnp.sin(data @ u)), jnp.zeros(400))
     draws = wb.sample(
         jax.random.key(0),
-        wb.samplers.tuned(functools.partial(wb.samplers.langevin, target.potential, damping=0.1), 0.6),
         target,
+        wb.samplers.tuned(wb.samplers.langevin(0.1, damping=0.1), 0.6),
         num_samples=6_000,
         thin=3,
         burn_in=6_000,

@@ -51,8 +51,8 @@ def run():
     target = wb.targets.repriorised(bnn, x, y)
     return wb.sample(
         jax.random.key(0),
-        wb.samplers.pcn(target.potential, step_size=1.0),
         target,
+        wb.samplers.pcn(step_size=1.0),
         num_samples=500,
         num_chains=NUM_CHAINS,
         collect={
@@ -191,8 +191,8 @@ def test_loo_of_a_classifier():
     target, x = classifier()
     run = wb.sample(
         jax.random.key(0),
-        wb.samplers.pcn(target.potential, 0.3),
         target,
+        wb.samplers.pcn(0.3),
         num_samples=300,
         thin=5,
         num_chains=2,

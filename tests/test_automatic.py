@@ -117,8 +117,8 @@ def test_what_is_taken_runs(name):
     target, sampler, _ = wb.auto(TARGETS[name][0]())
     draws = wb.sample(
         jax.random.key(0),
-        sampler,
         target,
+        sampler,
         num_samples=10,
         burn_in=20,
         num_chains=2,
@@ -129,18 +129,44 @@ def test_what_is_taken_runs(name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["one hidden layer, wide", "two hidden layers", "scales", "labels"])
+def test_a_posterior_and_a_key_are_enough(name, capsys, tmp_path):
+    """Predictions after the run, from some positions, are near those that were streamed at every draw."""
+    posterior, x_new = TARGETS[name][0](), RNG.normal(size=(5, 3))
+    draws = wb.sample(jax.random.key(0), posterior, predict_at=x_new)
+    assert "on " in capsys.readouterr().out and draws.stopped == "converged"
+    streamed = draws.streamed["prediction"]
+    assert streamed.effective_sample_size.min() >= 400 and streamed.rhat.max() <= 1.01
+    table = draws.summary()
+    assert list(table.index) == ["potential", "prediction"] and "4 chains" in table._repr_html_()
+    assert (table.loc["prediction", "ESS"], table.loc["prediction", "R̂"]) == (
+        round(streamed.effective_sample_size.min()),
+        round(streamed.rhat.max(), 3),
+    )
+    kept = jax.tree.leaves(draws.positions)[0].shape[1]
+    assert 32 <= kept <= 64
+    mean, std = draws.predict(x_new)
+    assert (np.abs(mean - streamed.mean) < 6 * streamed.std / np.sqrt(kept)).all()
+    noise = 0 if name == "labels" else 0.1
+    assert (std > noise).all() and (std < 3).all()
+    draws.save(tmp_path / "run")
+    back = wb.Draws.load(tmp_path / "run", draws.target)
+    assert np.array_equal(back.predict(x_new).mean, mean)
+
+
+@pytest.mark.slow
 def test_every_parametrisation_is_of_one_posterior():
     """Predictions of the standard target by pCN, and of what is taken instead."""
     x_new = jnp.asarray(RNG.normal(size=(3, 3)), jnp.float32)
     given = wb.targets.standard(bnn(), X, Y)
     target, sampler, _ = wb.auto(given)
-    slow = wb.samplers.tuned(lambda h: wb.samplers.function_space_hmc(given.potential, h), 0.8, 0.1, 1.5)
+    slow = wb.samplers.tuned(wb.samplers.function_space_hmc(0.1), 0.8, 1.5)
     means = []
     for one, its_sampler in ((target, sampler), (given, slow)):
         draws = wb.sample(
             jax.random.key(1),
-            its_sampler,
             one,
+            its_sampler,
             num_samples=3_000,
             burn_in=300,
             num_chains=4,

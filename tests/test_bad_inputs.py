@@ -52,12 +52,13 @@ def test_missing_data_folder_is_named(monkeypatch, tmp_path):
 
 
 def only_holds_values(thing):
-    """Records, warnings, protocols, type aliases and functions without arguments have no input to check."""
+    """Records, warnings, protocols, abstract classes, aliases and functions without arguments."""
     if typing.get_origin(thing) is not None:
         return True
     if isinstance(thing, type):
         is_record = issubclass(thing, tuple | Warning) or dataclasses.is_dataclass(thing)
-        return (is_record and not hasattr(thing, "__post_init__")) or getattr(thing, "_is_protocol", False)
+        is_open = inspect.isabstract(thing) or getattr(thing, "_is_protocol", False)
+        return is_open or (is_record and not hasattr(thing, "__post_init__"))
     return not inspect.signature(thing).parameters
 
 

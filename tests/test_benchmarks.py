@@ -55,9 +55,7 @@ def test_the_papers_steps_accept_as_ours_do():
     theirs = pcn_steps(bnn, data.x_train, data.y_train, 0.2)
     theirs(500)
     target = wb.targets.rotated(wb.targets.marginal(bnn, data.x_train, data.y_train))
-    draws = wb.sample(
-        jax.random.key(0), wb.samplers.pcn(target.potential, 0.2), target, num_samples=3_000, burn_in=500
-    )
+    draws = wb.sample(jax.random.key(0), target, wb.samplers.pcn(0.2), num_samples=3_000, burn_in=500)
     rates = draws.stats["acceptance_rate"]
     error = rates.std() / np.sqrt(float(wb.effective_sample_size(rates)))
     assert abs(theirs(3_000) - rates.mean()) < 5 * np.sqrt(2) * error
@@ -65,7 +63,7 @@ def test_the_papers_steps_accept_as_ours_do():
 
 def acceptance(sampler, target, num_samples=2_000):
     draws = wb.sample(
-        jax.random.key(0), sampler, target, num_samples=num_samples, burn_in=500, num_chains=2, progress=False
+        jax.random.key(0), target, sampler, num_samples=num_samples, burn_in=500, num_chains=2, progress=False
     )
     rates = draws.stats["acceptance_rate"]
     return rates.mean(), rates.std() / np.sqrt(float(wb.effective_sample_size(rates)))
@@ -83,9 +81,7 @@ def test_the_papers_langevin_steps_accept_as_those_we_follow():
         sum(leaf.size for leaf in jax.tree.leaves(tree))
         for tree in (bnn.template(data.x_train), target.template)
     )
-    sampler = wb.samplers.langevin(
-        target.potential, step_size, damping, metropolis=False, num_flat=whole - informed
-    )
+    sampler = wb.samplers.langevin(step_size, damping, metropolis=False, num_flat=whole - informed)
     ours, error = acceptance(sampler, target)
     assert abs(theirs(2_000) - ours) < 5 * np.sqrt(3) * error
 

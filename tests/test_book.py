@@ -80,8 +80,11 @@ def draws_figure(source: str) -> bool:
 
 
 def test_every_chapter_is_in_the_table_of_contents():
-    files = {entry["file"] for part in TOC["parts"] for entry in part["chapters"]} | {TOC["root"]}
-    pages = {f"book/{path.stem}" for path in [*CHAPTERS, *(ROOT / "book").glob("*.md")]}
+    entries = [entry for part in TOC["parts"] for entry in part["chapters"]]
+    sections = [section for entry in entries for section in entry.get("sections", [])]
+    files = {entry["file"] for entry in (*entries, *sections)} | {TOC["root"]}
+    written = [path for of in ("*.md", "api/*.md") for path in (ROOT / "book").glob(of)]
+    pages = {str(path.relative_to(ROOT).with_suffix("")) for path in [*CHAPTERS, *written]}
     assert CHAPTERS
     assert files == pages
 

@@ -3,18 +3,18 @@
 import gc
 import weakref
 from dataclasses import replace
-from typing import NamedTuple
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from jax.tree_util import Partial
 
 import widebnn as wb
 from widebnn import _compile
-from widebnn._compile import Program
-from widebnn.samplers import conditional, function_space_hmc, hmc, langevin, mala, pcn, pcnl, rwm
+from widebnn.samplers import hmc, pcn
 
 from .exact.resume import assert_same_bits
 
@@ -31,95 +31,83 @@ jax.monitoring.register_event_duration_secs_listener(_count)
 
 pytestmark = pytest.mark.usefixtures("float32")
 
-
-@pytest.fixture
-def compiled(monkeypatch):
-    """A list that grows with every program that is compiled."""
-    seen, compile = [], jax.stages.Lowered.compile
-    monkeypatch.setattr(
-        jax.stages.Lowered, "compile", lambda self: seen.append(self.as_text()) or compile(self)
-    )
-    monkeypatch.setattr(_compile, "_kept", type(_compile._kept)())
-    return seen
+DATA = np.random.default_rng(0).normal(size=(2, 5, 3)).astype(np.float32)
 
 
-def target(data, size=3):
-    data = jnp.asarray(data, jnp.float32)
-    return wb.targets.from_potential(lambda u: jnp.sum((data @ u) ** 2), jnp.zeros(size))
+def squares(data, u):
+    return jnp.sum((data @ u) ** 2)
 
 
-def run(problem, sampler=None, **options):
-    sampler = pcn(problem.potential, 0.5) if sampler is None else sampler(problem.potential)
+def target(data):
+    return wb.targets.from_potential(Partial(squares, jnp.asarray(data)), jnp.zeros(3))
+
+
+PCN = pcn(0.5)
+
+
+def run(problem, sampler=PCN, seed=0, **options):
     options = {"num_samples": 4, "num_chains": 2, "progress": False} | options
-    return wb.sample(jax.random.key(0), sampler, problem, **options)
+    return wb.sample(jax.random.key(seed), problem, sampler, **options)
 
 
-DATA = np.random.default_rng(0).normal(size=(2, 5, 3))
+def num_compiled(function):
+    before = len(PROGRAMS)
+    function()
+    return len(PROGRAMS) - before
 
 
-@pytest.mark.slow
-def test_second_call_compiles_nothing_and_computes_its_own(compiled):
-    first = run(target(DATA[0]))
-    assert len(compiled) == 2, "chains start, and they run"
-    other = run(target(DATA[1]))
-    assert_same_bits(run(target(DATA[0]), num_samples=7), run(target(DATA[0]), num_samples=7))
-    assert len(compiled) == 2
-    _compile._kept.clear()
-    assert_same_bits(run(target(DATA[0])), first)
+def network_run(noise_std=0.1, seed=0, step_size=0.1, num_samples=3):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(6, 2)).astype(np.float32), rng.normal(size=(6, 1)).astype(np.float32)
+    bnn = wb.BNN(wb.models.FCN(2, 5, rngs=nnx.Rngs(seed)), 1, noise_std)
+    posterior = wb.targets.marginal(bnn, x, y)
+    collect = {"mean": posterior.predictive_mean(x[:2]), "draw": posterior.predictive_draw(x[2:])}
+    return run(posterior, pcn(step_size), seed, collect=collect, num_samples=num_samples)
+
+
+def test_a_run_is_a_few_programs_and_another_of_the_same_shape_none():
+    assert num_compiled(network_run) <= 12
+    changed = [{"noise_std": 0.2}, {"seed": 1}, {"step_size": 0.3}, {"num_samples": 5}]
+    assert num_compiled(lambda: [network_run(**change) for change in changed]) == 0
+
+
+def test_each_run_computes_its_own():
+    first, other = run(target(DATA[0])), run(target(DATA[1]))
+    assert not np.array_equal(first["potential"], other["potential"])
+    jax.clear_caches()
     assert_same_bits(run(target(DATA[1])), other)
-    assert len(compiled) == 4 and not np.array_equal(first["potential"], other["potential"])
+    assert_same_bits(run(target(DATA[0])), first)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
-        lambda: run(target(DATA[0]), sampler=lambda U: hmc(U, 0.1, 2)),
-        lambda: run(target(np.ones((6, 3)))),
+        lambda: run(target(DATA[0]), hmc(0.1, 2)),
+        lambda: run(target(np.ones((6, 3), np.float32))),
         lambda: run(target(DATA[0]), num_chains=3),
         lambda: run(target(DATA[0]), collect={"u": lambda u: u}),
         lambda: run(wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(3))),
     ],
     ids=["sampler", "observations", "chains", "collected", "potential"],
 )
-def test_what_differs_is_compiled(compiled, change):
+def test_what_differs_is_compiled(change):
     run(target(DATA[0]))
-    num = len(compiled)
-    change()
-    assert len(compiled) > num
+    assert num_compiled(change) > 0
 
 
-SIZES = {
-    "rwm": lambda size, U: rwm(U, size),
-    "pcn": lambda size, U: pcn(U, size),
-    "pcnl": lambda size, U: pcnl(U, size),
-    "mala": lambda size, U: mala(U, size),
-    "hmc": lambda size, U: hmc(U, size, num_steps=2),
-    "langevin": lambda size, U: langevin(U, size, damping=size / 2),
-    "function_space_hmc": lambda size, U: function_space_hmc(U, size, damping=size, jitter=size / 2),
-    "within a step": lambda size, U: conditional(lambda u: U(u.all), "all", lambda of_all: pcn(of_all, size)),
-}
-
-
-class Whole(NamedTuple):
-    all: jax.Array
-
-
-@pytest.mark.parametrize("name", SIZES)
-def test_another_step_size_is_the_same_program(compiled, name):
-    """In the precision of the position, whatever that of a Python number is."""
-    u, key = jnp.arange(3, dtype=jnp.float32), jax.random.key(0)
-    position = Whole(u) if name == "within a step" else u
-
-    def moved(size):
-        sampler = SIZES[name](size, lambda u: jnp.sum(u**2) / 100)
-        leaves = jax.tree.leaves(
-            Program(lambda key: sampler.step(key, sampler.init(position, rng_key=key))[0], key)(key)
-        )
-        assert {leaf.dtype for leaf in leaves} == {np.dtype(np.float32)}
-        return np.concatenate([np.ravel(leaf) for leaf in leaves])
-
-    assert not np.array_equal(moved(0.25), moved(0.5)) and len(compiled) == 1
+@pytest.mark.parametrize("constants_stay", [False, True])
+@pytest.mark.parametrize("kind", [np.asarray, jnp.asarray], ids=["numpy", "jax"])
+def test_functions_that_close_over_other_data_are_told_apart(kind, constants_stay):
+    """Whether or not JAX leaves constants in what it traces."""
+    name = "jax_use_simplified_jaxpr_constants"
+    before = getattr(jax.config, name)
+    jax.config.update(name, constants_stay)
+    try:
+        for data in map(kind, DATA):
+            closed = wb.targets.from_potential(lambda u, data=data: squares(data, u), jnp.zeros(3))
+            assert_same_bits(run(closed), run(target(data)))
+    finally:
+        jax.config.update(name, before)
 
 
 def everything(noise_std, seed):
@@ -161,89 +149,19 @@ def test_data_and_scales_are_the_leaves_of_a_target_and_the_network_its_structur
     assert np.isclose(slopes.bnn.noise_std, (above - below) / (2 * step), rtol=1e-2)
 
 
-def nested(array):
-    """Constants where they are hard to see: in a function that is compiled by itself, and in a loop."""
-    inner = jax.jit(lambda u: u * array)
-    return lambda u: jax.lax.scan(lambda v, _: (v + array, None), inner(u), None, length=3)[0]
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells, and limits, memory maps")
+def test_programs_are_forgotten_before_a_process_has_too_many(monkeypatch):
+    """Without room for the next one XLA would end the process."""
+    run(target(DATA[0]))
+    assert num_compiled(lambda: run(target(DATA[0]))) == 0
+    monkeypatch.setattr(_compile, "MAX_MAPS", 0)
+    assert num_compiled(lambda: run(target(DATA[0]))) > 0
 
 
-@pytest.mark.parametrize("make", [lambda x: lambda u: u * x, nested], ids=["plain", "nested"])
-@pytest.mark.parametrize("kind", [float, np.float32, "numpy", "jax"])
-def test_constants_are_told_apart(compiled, make, kind):
-    """They are arguments, or else the programs differ."""
-    u = jnp.ones(40)
-    for value in (2.0, 3.0):
-        constant = {"numpy": np.full(40, value, np.float32), "jax": jnp.full(40, value)}.get(kind)
-        function = make(kind(value) if constant is None else constant)
-        assert np.array_equal(Program(function, u)(u), function(u))
-    assert len(compiled) <= 2
-
-
-@pytest.fixture
-def constants_stay():
-    """JAX leaves constants in what it traces, and hands them over at a place of its own."""
-    name = "jax_use_simplified_jaxpr_constants"
-    before = getattr(jax.config, name)
-    jax.config.update(name, True)
-    yield
-    jax.config.update(name, before)
-
-
-@pytest.mark.parametrize("kind", [np.asarray, jnp.asarray], ids=["numpy", "jax"])
-def test_constants_that_would_not_be_told_apart_are_refused(compiled, constants_stay, kind):
-    constant = kind(np.arange(40, dtype=np.float32))
-    with pytest.raises(RuntimeError, match="jax_use_simplified_jaxpr_constants must be off"):
-        Program(lambda u: u * constant, jnp.ones(40))
-    with pytest.raises(RuntimeError, match="jax_use_simplified_jaxpr_constants must be off"):
-        run(target(DATA[0]))
-    assert not compiled
-
-
-def test_trees_are_told_apart(compiled):
-    for name in "ab":
-        function = {"a": lambda u: {"a": u}, "b": lambda u: {"b": u}}[name]
-        assert list(Program(function, jnp.ones(2))(jnp.ones(2))) == [name]
-
-
-def test_functions_of_the_host_are_told_apart(compiled):
-    shape = jax.ShapeDtypeStruct((), jnp.float32)
-    for value in (2.0, 3.0):
-        function = lambda u, v=value: jax.pure_callback(lambda u: np.float32(v), shape, u)  # noqa: E731
-        assert Program(function, jnp.float32(1))(jnp.float32(1)) == value
-
-
-def test_the_last_ones_are_kept(compiled, monkeypatch):
-    monkeypatch.setattr(_compile, "NUM_KEPT", 2)
-
-    def add(number):
-        Program(lambda u: u + number, jnp.ones(3)).compile()
-        return len(compiled)
-
-    assert [add(n) for n in (1, 2, 1, 3, 1, 2)] == [1, 2, 2, 3, 3, 4]
-
-
-@pytest.mark.slow
-def test_no_data_are_kept(compiled):
-    class Data:
-        def __init__(self):
-            self.x = jnp.ones((50, 3))
-
-        def __call__(self, u):
-            return jnp.sum((self.x @ u) ** 2)
-
-    data = Data()
-    held = weakref.ref(data), weakref.ref(data.x)
-    run(wb.targets.from_potential(data, jnp.zeros(3)))
-    assert _compile._kept
+def test_no_data_are_kept():
+    data = jnp.ones((50, 3))
+    held = weakref.ref(data)
+    run(target(data))
     del data
-    jax.clear_caches()  # JAX's own, of what was traced
     gc.collect()
-    assert [reference() for reference in held] == [None, None]
-
-
-def test_arrays_without_a_say_in_the_result_may_have_any_shape():
-    """As training inputs have in predictions; the lowered program does not mention them."""
-    u = jnp.zeros(3)
-    for size in (2, 5):
-        data = jnp.ones(size)
-        assert jnp.array_equal(Program(lambda u, data=data: (jnp.sum(data), u + 1)[1], u)(u), u + 1)
+    assert held() is None

@@ -28,8 +28,8 @@ def run():
     """Of a nested position, with names that are no names of files, and every kind of stream."""
     return wb.sample(
         jax.random.key(0),
-        wb.samplers.tuned(lambda step_size: wb.samplers.pcn(TARGET.potential, step_size), 0.5),
         TARGET,
+        wb.samplers.tuned(wb.samplers.pcn(0.1), 0.5),
         num_samples=70,
         thin=2,
         burn_in=20,
@@ -74,10 +74,10 @@ def test_all_of_a_run_comes_back(tmp_path):
 
 def test_chains_go_on_from_what_was_put_away(tmp_path):
     run().save(tmp_path / "draws")
-    sampler = wb.samplers.pcn(TARGET.potential, 0.5)
+    sampler = wb.samplers.pcn(0.5)
     more = [
         wb.sample(
-            jax.random.key(1), sampler, TARGET, num_samples=2, num_chains=3, initial=start, progress=False
+            jax.random.key(1), TARGET, sampler, num_samples=2, num_chains=3, initial=start, progress=False
         )
         for start in (run().position, Draws.load(tmp_path / "draws", TARGET).position)
     ]

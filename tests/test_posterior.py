@@ -33,9 +33,9 @@ def drawn(kind="standard"):
     collect = {"theta": weights(target)}
     if kind != "rotated":  # where the readout is drawn anew each time
         collect["f"] = target.output(X_NEW)
-    sampler = wb.samplers.pcn(target.potential, 0.3)
+    sampler = wb.samplers.pcn(0.3)
     return wb.sample(
-        jax.random.key(1), sampler, target, num_samples=6, num_chains=2, collect=collect, progress=False
+        jax.random.key(1), target, sampler, num_samples=6, num_chains=2, collect=collect, progress=False
     )
 
 
@@ -293,8 +293,8 @@ def test_continued_chains_extend_a_posterior():
     target = wb.targets.standard(BNN, X, Y)
     run = wb.sample(
         jax.random.key(2),
-        wb.samplers.pcn(target.potential, 0.3),
         target,
+        wb.samplers.pcn(0.3),
         num_samples=3,
         num_chains=2,
         initial=drawn().position,

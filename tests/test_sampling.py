@@ -1,7 +1,7 @@
 """The driver: one key one result, what is kept and when, tuning, and the company of BlackJAX and ArviZ."""
 
-import functools
 import io
+from functools import partial
 
 import arviz
 import blackjax
@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import nnx
 from scipy import stats
 
 import widebnn as wb
-from widebnn import _compile, samplers, sampling
+from widebnn import samplers, sampling
+from widebnn._chains import Chains
 from widebnn._failures import warn_of_failures
 from widebnn.samplers import langevin, mala, pcn, rwm, tuned
 
@@ -29,8 +29,8 @@ def run(**options):
         "num_chains": 3,
         "collect": {"a": lambda u: u["a"], "b": lambda u: u["b"]},
     } | options
-    sampler = options.pop("sampler", pcn(TARGET.potential, 0.5))
-    return wb.sample(jax.random.key(0), sampler, TARGET, **({"progress": False} | options))
+    sampler = options.pop("sampler", pcn(0.5))
+    return wb.sample(jax.random.key(0), TARGET, sampler, **({"progress": False} | options))
 
 
 def same(first, second):
@@ -56,8 +56,7 @@ def test_shapes():
 @pytest.mark.slow
 def test_potential_is_collected_unless_told_otherwise_and_another_key_gives_another():
     draws, others = (
-        wb.sample(jax.random.key(seed), pcn(TARGET.potential, 0.5), TARGET, num_samples=12, progress=False)
-        for seed in (0, 1)
+        wb.sample(jax.random.key(seed), TARGET, pcn(0.5), num_samples=12, progress=False) for seed in (0, 1)
     )
     assert list(draws.collected) == ["potential"] and draws["potential"].shape == (1, 12)
     assert not np.array_equal(draws["potential"], others["potential"])
@@ -84,29 +83,6 @@ def test_thinning_keeps_every_third_step_and_burn_in_leaves_out_the_first():
     assert np.array_equal(run(num_samples=7, burn_in=5)["a"], every["a"][:, 5:])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("wrap", ["alternate", "tuned"])
-def test_sampler_of_another_target_is_refused(wrap):
-    """Same shapes, another density: the draws would be taken for this target's."""
-    bnn = wb.BNN(wb.models.FCN(2, width=3, depth=1, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
-    data = np.linspace(-1, 1, 8).reshape(4, 2), np.linspace(2, 3, 4)[:, None]
-    standard, repriorised = wb.targets.standard(bnn, *data), wb.targets.repriorised(bnn, *data)
-    make = functools.partial(pcn, standard.potential)
-    options = {"num_samples": 2, "burn_in": 2, "progress": False}
-    if wrap == "tuned":
-        sampler = tuned(make, 0.5)
-        wb.sample(jax.random.key(0), sampler, standard, **options)
-    else:
-        sampler = samplers.alternate(pcn(repriorised.potential, 0.1), make(0.1))
-    wanted = r"samples Standard, with U = [\d.]+ where .* and target is Repriorised, with U = [\d.]+"
-    with pytest.raises(ValueError, match=wanted):
-        wb.sample(jax.random.key(0), sampler, repriorised, **options)
-
-
-def test_sampler_of_the_same_potential_in_another_function_is_accepted():
-    run(sampler=pcn(lambda u: TARGET.potential(u), 0.5))
-
-
 QUARTIC = wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(2))
 
 
@@ -118,9 +94,7 @@ def test_chains_that_never_moved_are_counted_in_a_warning(collect):
     initial = jnp.zeros((4, 2)).at[2].set(30.0)
     words = r"^1 of 4 chains accepted none of their 200 proposals: take a smaller step size, or start them"
     with pytest.warns(wb.ChainWarning, match=words):
-        draws = wb.sample(
-            jax.random.key(0), mala(QUARTIC.potential, 0.25), QUARTIC, initial=initial, **options
-        )
+        draws = wb.sample(jax.random.key(0), QUARTIC, mala(0.25), initial=initial, **options)
     assert draws.acceptance_rate > 0.6
 
 
@@ -132,7 +106,7 @@ def test_draws_that_diverged_are_a_warning(kept):
     name = "norm" if kept == "collect" else "streamed norm"
     words = f"values of '{name}' in 3 of 3 chains are NaN: if they diverged, .* the function is undefined"
     with pytest.warns(wb.ChainWarning, match=words):
-        run(sampler=langevin(TARGET.potential, 100.0, 0.5, metropolis=False), **options)
+        run(sampler=langevin(100.0, 0.5, metropolis=False), **options)
 
 
 def test_failures_are_counted_in_words():
@@ -154,7 +128,7 @@ def test_failures_are_counted_in_words():
 
 @pytest.mark.slow
 def test_initial_positions_are_where_chains_start():
-    walk = functools.partial(run, sampler=rwm(TARGET.potential, 1e-4), num_samples=1)
+    walk = partial(run, sampler=rwm(1e-4), num_samples=1)
     start = {"a": jnp.asarray([[5.0, -5.0], [3.0, 3.0], [0.0, 1.0]]), "b": jnp.full((3, 1, 3), 2.0)}
     draws = walk(initial=start)
     assert np.allclose(draws["a"][:, 0], start["a"], atol=0.01)
@@ -184,12 +158,10 @@ def test_tuning_reaches_the_wanted_acceptance_and_freezes(make, wanted, start):
     """On a Gaussian reference with one stiff direction; the rate is of the draws after tuning."""
     target = wb.targets.from_potential(lambda u: 50 * (u[0] - 1) ** 2, jnp.zeros(5))
     options = {"num_samples": 500, "num_chains": 16, "progress": False}
-    sampler = tuned(functools.partial(make, target.potential), wanted, start, 1.0 if make is pcn else 5.0)
-    found = wb.sample(jax.random.key(0), sampler, target, burn_in=1_500, **options)
+    sampler = tuned(make(start), wanted, 1.0 if make is pcn else 5.0)
+    found = wb.sample(jax.random.key(0), target, sampler, burn_in=1_500, **options)
     assert abs(found.acceptance_rate - wanted) < 0.03
-    frozen = wb.sample(
-        jax.random.key(1), make(target.potential, found.step_size), target, burn_in=300, **options
-    )
+    frozen = wb.sample(jax.random.key(1), target, make(found.step_size), burn_in=300, **options)
     assert abs(frozen.acceptance_rate - found.acceptance_rate) < 0.03
 
 
@@ -197,8 +169,8 @@ def test_step_size_stays_below_its_limit():
     flat = wb.targets.from_potential(lambda u: 0.0 * jnp.sum(u), jnp.zeros(3))
     draws = wb.sample(
         jax.random.key(0),
-        tuned(functools.partial(pcn, flat.potential), 0.5, max_step_size=0.8),
         flat,
+        tuned(pcn(0.1), 0.5, max_step_size=0.8),
         num_samples=5,
         burn_in=200,
         progress=False,
@@ -208,26 +180,30 @@ def test_step_size_stays_below_its_limit():
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """The program texts and memory of everything compiled while a test runs."""
-    seen, compile = [], jax.stages.Lowered.compile
-    monkeypatch.setattr(_compile, "_kept", type(_compile._kept)())
+    """The length of the text and the memory of each program of a run."""
+    seen = {}
 
-    def recording(self, *args, **kwargs):
-        program = compile(self, *args, **kwargs)
-        seen.append((len(self.as_text()), program.memory_analysis()))
-        return program
+    def recording(program):
+        def call(*args, **kwargs):
+            lowered = program.lower(*args, **kwargs)
+            seen[program.__name__] = len(lowered.as_text()), lowered.compile().memory_analysis()
+            return program(*args, **kwargs)
 
-    monkeypatch.setattr(jax.stages.Lowered, "compile", recording)
+        return call
+
+    for program in (Chains.start, Chains.chunk):
+        monkeypatch.setattr(Chains, program.__name__, recording(program))
     return seen
 
 
 def test_data_are_arguments_of_the_program(float32, compiled):
-    """A potential that closes over four megabytes leaves programs of some kilobytes."""
+    """A potential that holds four megabytes leaves programs of some kilobytes."""
     data = jnp.asarray(np.random.default_rng(0).normal(size=(1_000, 1_000)), jnp.float32)
-    target = wb.targets.from_potential(lambda u: jnp.sum((data @ u) ** 2) / 1e3, jnp.zeros(1_000))
-    wb.sample(jax.random.key(0), pcn(target.potential, 0.01), target, num_samples=3, progress=False)
-    assert len(compiled) == 2, "chains start, and they run"
-    for text, memory in compiled:
+    potential = jax.tree_util.Partial(lambda data, u: jnp.sum((data @ u) ** 2) / 1e3, data)
+    target = wb.targets.from_potential(potential, jnp.zeros(1_000))
+    wb.sample(jax.random.key(0), target, pcn(0.01), num_samples=3, progress=False)
+    assert set(compiled) == {"start", "chunk"}
+    for text, memory in compiled.values():
         assert text < 200_000
         assert memory.argument_size_in_bytes > data.nbytes
 
@@ -235,10 +211,8 @@ def test_data_are_arguments_of_the_program(float32, compiled):
 def test_memory_does_not_grow_with_parameters_times_draws(float32, compiled):
     size, num_samples = 100_000, 100
     target = wb.targets.from_potential(lambda u: jnp.sum(jnp.sin(u)) / 10, jnp.zeros(size))
-    draws = wb.sample(
-        jax.random.key(0), pcn(target.potential, 0.01), target, num_samples=num_samples, progress=False
-    )
-    _, memory = compiled[-1]
+    draws = wb.sample(jax.random.key(0), target, pcn(0.01), num_samples=num_samples, progress=False)
+    _, memory = compiled["chunk"]
     of_position = 4 * size
     assert memory.output_size_in_bytes < 3 * of_position
     assert memory.temp_size_in_bytes < 12 * of_position
@@ -252,12 +226,12 @@ def test_blackjax_nuts_on_logdensity_gives_the_exact_posterior():
     target = wb.targets.linear(jnp.asarray(x), jnp.asarray(y), noise_std=0.7)
     precision = np.eye(3) + x.T @ x / 0.49
     half_of_stable = 1 / np.sqrt(np.linalg.norm(precision, 2))
-    nuts = blackjax.nuts(target.logdensity, step_size=half_of_stable, inverse_mass_matrix=jnp.ones(3))
+    nuts = samplers.from_blackjax(partial(blackjax.nuts, inverse_mass_matrix=jnp.ones(3)), half_of_stable)
     with jax.numpy_rank_promotion("allow"):  # BlackJAX broadcasts freely
         draws = wb.sample(
             jax.random.key(0),
-            nuts,
             target,
+            nuts,
             num_samples=200,
             burn_in=50,
             num_chains=64,
@@ -279,7 +253,7 @@ def test_blackjax_nuts_on_logdensity_gives_the_exact_posterior():
 
 @pytest.mark.slow
 def test_sampler_that_reports_no_acceptance_accepts_every_move():
-    mclmc = blackjax.mclmc(TARGET.logdensity, L=1.0, step_size=0.2)
+    mclmc = samplers.from_blackjax(partial(blackjax.mclmc, L=1.0), 0.2)
     with jax.numpy_rank_promotion("allow"):  # BlackJAX broadcasts freely
         draws = run(sampler=mclmc)
     assert draws.stats["acceptance_rate"].shape == (3, 12) and draws.acceptance_rate == 1
@@ -287,7 +261,7 @@ def test_sampler_that_reports_no_acceptance_accepts_every_move():
 
 
 def test_our_sampler_runs_in_a_loop_of_blackjax():
-    sampler = pcn(TARGET.potential, 0.5)
+    sampler = pcn(0.5).bind(TARGET)
     start = TARGET.draw_prior(jax.random.key(0))
     final, (states, infos) = blackjax.util.run_inference_algorithm(
         jax.random.key(1), sampler, num_steps=50, initial_position=start
@@ -327,5 +301,5 @@ def test_diagnostics_take_draws():
 @pytest.mark.slow
 def test_positions_are_float32_by_default(float32):
     target = wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(2))
-    draws = wb.sample(jax.random.key(0), pcn(target.potential, 0.5), target, num_samples=3, progress=False)
+    draws = wb.sample(jax.random.key(0), target, pcn(0.5), num_samples=3, progress=False)
     assert draws["potential"].dtype == np.float32

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import widebnn as wb
-from widebnn import _compile, streaming
+from widebnn import streaming
+from widebnn._chains import Chains
 from widebnn.samplers import pcn
 
 from .exact import streams
@@ -25,7 +26,7 @@ def cache(tmp_path_factory):
 
 def run(**options):
     options = {"num_samples": 200, "num_chains": 2, "collect": {}, "stream": FUNCTIONS} | options
-    return wb.sample(jax.random.key(0), pcn(TARGET.potential, 0.5), TARGET, progress=False, **options)
+    return wb.sample(jax.random.key(0), TARGET, pcn(0.5), progress=False, **options)
 
 
 @pytest.mark.parametrize("num", [1, 2, 63, 64, 65, 1_000])
@@ -175,14 +176,15 @@ class Compiled(Exception):
 @pytest.fixture
 def memory(monkeypatch):
     """Compile a run of so many samples, and tell the memory of its program."""
+    chunk = Chains.chunk
 
-    def stop(self):  # which the run alone is told to do before it is called
-        raise Compiled(self._compiled.memory_analysis())
+    def stop(*args, **kwargs):
+        raise Compiled(chunk.lower(*args, **kwargs).compile().memory_analysis())
 
     def of(target, sampler, **options):
         with monkeypatch.context() as patch, pytest.raises(Compiled) as stopped:
-            patch.setattr(_compile.Program, "compile", stop)
-            wb.sample(jax.random.key(0), sampler, target, collect={}, progress=False, **options)
+            patch.setattr(Chains, "chunk", stop)
+            wb.sample(jax.random.key(0), target, sampler, collect={}, progress=False, **options)
         return stopped.value.args[0]
 
     return of
@@ -190,7 +192,7 @@ def memory(monkeypatch):
 
 @pytest.mark.slow
 def test_memory_does_not_know_the_length(memory):
-    sampler = pcn(TARGET.potential, 0.5)
+    sampler = pcn(0.5)
     short, long = (memory(TARGET, sampler, stream=FUNCTIONS, num_samples=n) for n in (1_000, 10**7))
     for part in ("argument", "output", "temp", "alias"):
         size = getattr(short, f"{part}_size_in_bytes")
@@ -206,7 +208,7 @@ def test_ten_million_parameters_need_their_state_and_what_is_asked_for(float32, 
     """The posterior mean of every weight costs five more of them, and the chain is updated in place."""
     size = 10**7
     target = wb.targets.from_potential(lambda u: jnp.sum(u**2) / 1e4, jnp.zeros(size))
-    sampler = pcn(target.potential, 0.1)
+    sampler = pcn(0.1)
     of_state = 4 * size
     potential = memory(target, sampler, stream={"potential": target.potential}, num_samples=10**7)
     assert potential.argument_size_in_bytes < 1.01 * of_state

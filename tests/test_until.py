@@ -34,7 +34,7 @@ def run(**options):
         "collect": {"u": lambda u: u, "U": TARGET.potential},
         "progress": False,
     } | options
-    return wb.sample(jax.random.key(0), pcn(TARGET.potential, 0.5), TARGET, **options)
+    return wb.sample(jax.random.key(0), TARGET, pcn(0.5), **options)
 
 
 def looks(until=10_000):

@@ -99,7 +99,7 @@ def _at_hand(array: np.ndarray) -> Array:
     Conversions come before: NumPy's compile nothing.
     """
     with jax.ensure_compile_time_eval():
-        return jnp.asarray(array)
+        return jax.device_put(array)
 
 
 def real(**named: Any) -> Array | np.ndarray:
@@ -139,8 +139,6 @@ def labels(n: int, num_classes: int, **named: Any) -> Int[Array | np.ndarray, " 
     array = value if isinstance(value, jax.core.Tracer) else present(**named)
     wanted = f"{name} must be labels 0 to {num_classes - 1}, integers or booleans"
     if array.dtype.kind not in "biu":
-        if array.dtype.kind == "f" and isinstance(array, np.ndarray):
-            _refuse_missing(name, array, np.isnan(array))  # which pandas makes of missing integers
         entries = array.ravel().tolist() if isinstance(array, np.ndarray) else []
         wrong = next((x for x in entries if not isinstance(x, numbers.Integral)), None)
         if array.dtype != object or wrong is not None:
@@ -181,24 +179,22 @@ def present(**named: Any) -> np.ndarray:
     if array.ndim > 0 and array.dtype.kind in "OMm":
         import pandas  # a second, which only those pay who hand over objects
 
-        _refuse_missing(name, array, pandas.isna(array))
+        if (is_missing := pandas.isna(array)).any():
+            raise ValueError(
+                f"{name} must have no missing entries; got {is_missing.sum()} of {array.size}, "
+                f"such as {array[is_missing][0]!r}"
+            )
     return array
-
-
-def _refuse_missing(name: str, array: np.ndarray, is_missing: np.ndarray) -> None:
-    if is_missing.any():
-        raise ValueError(
-            f"{name} must have no missing entries; got {is_missing.sum()} of {array.size}, "
-            f"such as {array[is_missing].tolist()[0]!r}"
-        )
 
 
 def _array(name: str, value: Any) -> np.ndarray:
     """Whatever it holds."""
     if hasattr(value, "toarray"):
         raise TypeError(f"{name} must be dense; got a sparse {type(value).__name__}: pass {name}.toarray()")
-    if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} must have no masked entries; got {np.ma.count_masked(value)}")
+    if hasattr(value, "isna") and not isinstance(getattr(value, "dtype", np.dtype(object)), np.dtype):
+        value = np.asarray(value, object)  # nullable columns of pandas, whose NA may turn into NaN else
     try:
         return np.asarray(value.to_numpy() if isinstance(value, Frame) else value)
     except ValueError:

@@ -2,19 +2,26 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import MethodType
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, Key, PyTree
+from jax.tree_util import Partial
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from widebnn import streaming
-from widebnn.samplers._base import AnySampler
-from widebnn.samplers._tuned import StepSize, Tuned
+from widebnn import _thinned, streaming
+from widebnn._devices import Devices
+from widebnn._pytree import STATIC, Static, pytree
+from widebnn._thinned import Thinned
+from widebnn.samplers._base import Sampler
+from widebnn.samplers._tuned import StepSize, tuned
 from widebnn.streaming import Stream, Summary
+from widebnn.targets._base import Target
 
-__all__ = ["Carry", "Chains", "Keys", "call"]
+__all__ = ["Carry", "Chains", "Keys", "as_argument"]
 
 STATISTICS = {
     "acceptance_rate": "acceptance_rate",
@@ -30,63 +37,98 @@ SKETCH = 2**31  # beyond the numbers of the streamed functions, which have keys 
 
 
 class Carry(NamedTuple):
-    """All that changes from step to step: a run goes on from it as if it had never stopped."""
+    """The complete state of a run's loop, from which it resumes."""
 
     states: PyTree
     step: Int[Array, ""]
     step_size: StepSize | None  # None where nothing is tuned
     streamed: dict[str, Summary]
     stats: dict[str, Summary]  # where nothing is collected, beside which they would be kept
+    thinned: Thinned | None  # where positions are kept
 
 
-class Chains(NamedTuple):
-    """A sampler, and what is kept of its draws."""
+class Start(NamedTuple):
+    """Where a run starts."""
 
-    sampler: AnySampler | Tuned
-    collect: Mapping[str, Callable[..., Any]]
-    streams: Mapping[str, Stream]
+    keys: Keys
+    carry: Carry
+    draw: PyTree  # zeros in the shapes of what each draw adds: what is collected, and statistics
+    potentials: Float[Array, " chain"]
 
-    def start(self, initial: PyTree, start_keys: Key[Array, " chain"]) -> Carry:
-        """The carry before the first step, to be compiled."""
+
+@pytree
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """A target, its sampler, and what is kept of the draws: the argument of the programs of a run.
+
+    Attributes
+    ----------
+    collect, stream
+        Dicts of functions of a position, by `as_argument`.
+    kinds
+        A dict of what is kept of each streamed function.
+    num_positions
+        Places for positions; none where it is 0.
+    """
+
+    target: Target
+    sampler: Sampler | tuned
+    collect: dict[str, Any]
+    stream: dict[str, Any]
+    kinds: dict[str, Stream] = field(metadata=STATIC)
+    num_positions: int = field(default=0, metadata=STATIC)
+
+    @functools.partial(jax.jit, static_argnames="devices")
+    def start(self, rng_key: Key[Array, ""], initial: PyTree, devices: Devices) -> Start:
+        """Keys, and the carry before the first step; chains start from the prior where `initial` is None."""
+        init_keys, start_keys, *keys = (
+            jax.random.split(key, devices.num_chains) for key in jax.random.split(rng_key, 5)
+        )
+        keys = devices.keep_chains(jnp.stack(keys), axis=1)
+        initial = jax.vmap(self.target.draw_prior)(init_keys) if initial is None else initial
         step_size, sampler = None, self.sampler
-        if isinstance(sampler, Tuned):
+        if isinstance(sampler, tuned):
             step_size = StepSize.start(sampler.step_size, jnp.result_type(*jax.tree.leaves(initial)))
-            sampler = sampler.make(sampler.step_size)
-        states = jax.vmap(lambda u, key: sampler.init(u, rng_key=key))(initial, start_keys)
-        carry = Carry(states, jnp.asarray(0), step_size, {}, {})
-        keys = jnp.stack([start_keys] * 3)  # for the shapes only
+            sampler = sampler.sampler
+        states = jax.vmap(lambda u, key: sampler.init(self.target, u, key))(initial, start_keys)
+        carry = Carry(states, jnp.asarray(0), step_size, {}, {}, None)
         streamed = jax.eval_shape(self._streamed, keys, carry)
-        streamed = {name: streaming.start(shape, self.streams[name]) for name, shape in streamed.items()}
-        report = {} if self.collect else self.draw_shapes(keys, carry)[1]
-        stats = {name: streaming.start(shape, streaming.MOMENTS) for name, shape in report.items()}
-        return carry._replace(streamed=streamed, stats=stats)
-
-    def draw_shapes(self, keys: Keys, carry: Carry) -> PyTree[jax.ShapeDtypeStruct]:
-        """What each draw adds to a chunk: what is collected, and statistics."""
+        streamed = {name: streaming.start(shape, self.kinds[name]) for name, shape in streamed.items()}
         report = jax.eval_shape(self._step, keys, carry, jnp.asarray(True))[1]
-        return jax.eval_shape(self._collected, keys, carry), report
+        draw = jax.eval_shape(self._collected, keys, carry), report
+        stats = {} if self.collect else report
+        stats = {name: streaming.start(shape, streaming.MOMENTS) for name, shape in stats.items()}
+        kept = _thinned.start(states.position, self.num_positions) if self.num_positions else None
+        carry = carry._replace(streamed=streamed, stats=stats, thinned=kept)
+        # A chunk uses up the memory of the carry, which must not be that of `initial`; and its types stay.
+        carry = _kept(devices, jax.tree.map(lambda leaf: jnp.copy(leaf).astype(leaf.dtype), carry))
+        draw = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), draw)
+        potentials = devices.keep_whole(jax.vmap(self.target.potential)(initial))
+        return Start(keys, carry, devices.keep_whole(draw), potentials)
 
+    @functools.partial(jax.jit, static_argnames=("max_draws", "devices"), donate_argnames="carry")
     def chunk(
         self,
         keys: Keys,
         carry: Carry,
+        draw: PyTree,
         num_draws: Int[Array, ""],
         num_steps: Int[Array, ""],
         is_burn_in: Bool[Array, ""],
         *,
-        draw: PyTree[jax.ShapeDtypeStruct],
         max_draws: int,
+        devices: Devices,
     ) -> tuple[Carry, PyTree]:
         """`num_draws` times `num_steps` steps, and the last `max_draws` draws, of which burn-in has none."""
-        nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), draw)
 
         def body(i, inside):
             carry, kept = inside
-            carry, drawn = self._draw(keys, carry, num_steps, is_burn_in, *nothing)
+            carry, drawn = self._draw(keys, carry, num_steps, is_burn_in, *draw)
             return carry, jax.tree.map(lambda k, d: k.at[i % max_draws].set(d), kept, drawn)
 
         kept = jax.tree.map(lambda leaf: jnp.zeros((max_draws, *leaf.shape), leaf.dtype), draw)
-        return jax.lax.fori_loop(0, num_draws, body, (carry, kept))
+        carry, kept = jax.lax.fori_loop(0, num_draws, body, (carry, kept))
+        return _kept(devices, carry), devices.keep_whole(kept)
 
     def _draw(self, keys, carry, num_steps, is_burn_in, nothing, totals):
         def body(_, inside):
@@ -102,6 +144,8 @@ class Chains(NamedTuple):
             update = functools.partial(_updated, rng_key=rng_key)
             streamed = update(carry.streamed, self._streamed(keys, carry))
             carry = carry._replace(streamed=streamed, stats=update(carry.stats, report))
+            if carry.thinned is not None:
+                carry = carry._replace(thinned=_thinned.put(carry.thinned, carry.states.position))
             return carry, self._collected(keys, carry)
 
         carry, value = jax.lax.cond(is_burn_in, lambda carry: (carry, nothing), keep, carry)
@@ -110,10 +154,11 @@ class Chains(NamedTuple):
     def _step(self, keys, carry, is_burn_in):
         chain_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys[STEP])
         step_size, sampler = carry.step_size, self.sampler
-        if isinstance(sampler, Tuned):
+        if isinstance(sampler, tuned):
             log_step_size = jnp.where(is_burn_in, step_size.log, step_size.log_average)
-            sampler = sampler.make(jnp.exp(log_step_size))
-        states, info = jax.vmap(sampler.step)(chain_keys, carry.states)
+            sampler = sampler.at(jnp.exp(log_step_size))
+        step = functools.partial(sampler.step, self.target)
+        states, info = jax.vmap(step)(chain_keys, carry.states)
         dtype = jnp.result_type(*jax.tree.leaves(states.position))
         # A sampler that reports no acceptance accepts every move.
         report = {"acceptance_rate": jnp.ones(len(chain_keys), dtype)} | {
@@ -121,7 +166,7 @@ class Chains(NamedTuple):
             for field, name in STATISTICS.items()
             if hasattr(info, field)
         }
-        if isinstance(self.sampler, Tuned):
+        if isinstance(self.sampler, tuned):
             if not hasattr(info, "acceptance_rate"):
                 raise TypeError(
                     f"sampler must report an acceptance_rate to be tuned; it reports {type(info).__name__}"
@@ -131,30 +176,53 @@ class Chains(NamedTuple):
         return carry._replace(states=states, step=carry.step + 1, step_size=step_size), report
 
     def _collected(self, keys, carry):
-        return _values(self.collect, keys[COLLECT], carry)
+        return _values("collect", self.collect, keys[COLLECT], carry)
 
     def _streamed(self, keys, carry):
-        functions = {name: stream.function for name, stream in self.streams.items()}
-        return _values(functions, keys[STREAM], carry)
+        return _values("stream", self.stream, keys[STREAM], carry)
 
 
-def call(function, position, rng_key):
-    """`function(position)`, with a key if it wants one."""
-    if "rng_key" in inspect.signature(function).parameters:
-        return function(position, rng_key=rng_key)
-    return function(position)
+def _kept(devices: Devices, carry: Carry) -> Carry:
+    """The carry as it lies on the devices: states by chain, and what the host reads on each."""
+    return Carry(devices.keep_chains(carry.states), *map(devices.keep_whole, carry[1:]))
 
 
-def _values(functions, keys, carry):
+def as_argument(function: Callable[..., Any]) -> Any:
+    """A function of a position as a pytree: a method of a target holds its data as leaves.
+
+    Any other function is known by itself, and what it closes over is part of the program.
+    """
+    if isinstance(function, Partial) or not _is_plain(function):
+        return function
+    if isinstance(function, MethodType) and isinstance(function.__self__, Target):
+        return Partial(function.__func__, function.__self__)
+    return Static(function)
+
+
+def _is_plain(function: Any) -> bool:
+    """Whether JAX takes it for one leaf."""
+    return jax.tree_util.all_leaves([function])
+
+
+def _values(argument, functions, keys, carry):
     draw_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys)
 
     def of_chain(position, rng_key):
-        return {
-            name: jnp.asarray(call(function, position, jax.random.fold_in(rng_key, i)))
-            for i, (name, function) in enumerate(functions.items())
-        }
+        values = {}
+        for i, (name, function) in enumerate(functions.items()):
+            function = function.value if isinstance(function, Static) else function
+            key = {"rng_key": jax.random.fold_in(rng_key, i)} if _takes_key(function) else {}
+            value = function(position, **key)
+            if not jnp.isscalar(value) and not hasattr(value, "dtype"):
+                raise TypeError(f"{argument}[{name!r}] must return one array; it returned {value!r}")
+            values[name] = jnp.asarray(value)
+        return values
 
     return jax.vmap(of_chain)(carry.states.position, draw_keys)
+
+
+def _takes_key(function: Callable[..., Any]) -> bool:
+    return "rng_key" in inspect.signature(function).parameters
 
 
 def _updated(summaries, values, rng_key):

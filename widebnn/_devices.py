@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
@@ -58,18 +59,26 @@ class Devices:
         """Split `axis` of each leaf, which counts the chains."""
         return self._put(tree, *[None] * axis, CHAIN)
 
-    def shard_data(self, constants: list[Any]) -> list[Any]:
-        """Split the arrays of a program that have one row per observation, and replicate the others."""
-        is_split = [x.shape[:1] == (self.num_observations,) for x in constants]
-        return [self._put(x, DATA) if split else self.replicate(x) for x, split in zip(constants, is_split)]
+    def shard_data(self, tree: PyTree) -> PyTree:
+        """Split the arrays that have one row per observation, and replicate the others."""
+
+        def put(leaf):
+            is_row = np.shape(leaf)[:1] == (self.num_observations,)
+            return self._put(leaf, DATA) if is_row else self._put(leaf)
+
+        return jax.tree.map(lambda leaf: put(leaf) if hasattr(leaf, "dtype") else leaf, tree)
 
     def replicate(self, tree: PyTree) -> PyTree:
         """Copy all leaves to each device."""
         return self._put(tree)
 
-    def shardings(self, tree: PyTree) -> PyTree:
-        """Shardings of the leaves; None without a mesh, where the compiler may choose."""
-        return None if self.mesh is None else jax.tree.map(lambda leaf: leaf.sharding, tree)
+    def keep_chains(self, tree: PyTree, axis: int = 0) -> PyTree:
+        """Within a program: leaves that stay split along `axis`, which counts the chains."""
+        return self._keep(tree, *[None] * axis, CHAIN)
+
+    def keep_whole(self, tree: PyTree) -> PyTree:
+        """Within a program: leaves of which each device has all."""
+        return self._keep(tree)
 
     def agreed(self, number: int) -> int:
         """The first process's number, where the mesh spans several: all must make the same calls."""
@@ -80,10 +89,18 @@ class Devices:
     def _put(self, tree, *axes):
         if self.mesh is None:
             return tree
-        names = self.mesh.axis_names
-        mesh = Mesh(self.mesh.devices, names, axis_types=(AxisType.Auto,) * len(names))  # the compiler splits
-        split = PartitionSpec(*[axis if axis in names else None for axis in axes])
-        return jax.tree.map(lambda leaf: _put(leaf, NamedSharding(mesh, split)), tree)
+        return jax.tree.map(lambda leaf: _put(leaf, self._sharding(*axes)), tree)
+
+    def _keep(self, tree, *axes):
+        if self.mesh is None:
+            return tree
+        return jax.tree.map(lambda leaf: jax.lax.with_sharding_constraint(leaf, self._sharding(*axes)), tree)
+
+    def _sharding(self, *axes) -> NamedSharding:
+        mesh: Any = self.mesh
+        names = mesh.axis_names
+        mesh = Mesh(mesh.devices, names, axis_types=(AxisType.Auto,) * len(names))  # the compiler splits
+        return NamedSharding(mesh, PartitionSpec(*[axis if axis in names else None for axis in axes]))
 
 
 def _put(leaf, sharding):

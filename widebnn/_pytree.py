@@ -1,11 +1,13 @@
 """Dataclasses as pytrees: arrays are leaves, and what programs know compares by its structure."""
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
 import jax
+from jax.tree_util import Partial
 
-__all__ = ["STATIC", "Static", "pytree"]
+__all__ = ["STATIC", "Static", "as_partial", "pytree"]
 
 STATIC = {"static": True}
 """Metadata of a field of a `pytree` that programs know, and that is no array."""
@@ -34,6 +36,15 @@ class Static:
 
 
 jax.tree_util.register_static(Static)
+
+
+def as_partial(function: Callable[..., Any]) -> Partial:
+    """A function as a pytree: the arrays of a `jax.tree_util.Partial` are leaves; others are static."""
+    return function if isinstance(function, Partial) else Partial(_call, Static(function))
+
+
+def _call(function: Static, *args: Any, **kwargs: Any) -> Any:
+    return function.value(*args, **kwargs)
 
 
 def pytree[T: type](cls: T) -> T:

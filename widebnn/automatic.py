@@ -2,15 +2,12 @@
 
 import contextlib
 import math
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 
 from widebnn.samplers import function_space_hmc, tuned, unitwise, with_scales
-from widebnn.samplers._base import AnySampler
-from widebnn.samplers._tuned import Tuned
-from widebnn.samplers._unitwise import HasUnits
+from widebnn.samplers._base import Sampler
 from widebnn.targets import Scaled, Target, marginal, rotated, whitened
 from widebnn.targets._marginal import Marginal
 from widebnn.targets._network import NetworkTarget
@@ -25,6 +22,8 @@ WIDE = 2
 """Units of a single hidden layer per observation from which redrawing them one by one is the faster way."""
 ACCEPTANCE = 0.8
 JITTER = 0.2
+START = 0.1
+"""The angle at which tuning starts, in radians."""
 HMC = f"function-space HMC, tuned to an acceptance of {ACCEPTANCE},"
 
 
@@ -43,7 +42,7 @@ class Auto(NamedTuple):
     """
 
     target: Target
-    sampler: AnySampler | Tuned
+    sampler: Sampler | tuned
     reason: str
 
 
@@ -61,7 +60,7 @@ def auto(target: Target) -> Auto:
     What `auto` chooses is passed to `widebnn.sample`::
 
         target, sampler, reason = wb.auto(wb.targets.marginal(bnn, x, y))
-        draws = wb.sample(rng_key, sampler, target, num_samples=1_000, burn_in=200, num_chains=4)
+        draws = wb.sample(rng_key, target, sampler, num_samples=1_000, burn_in=200, num_chains=4)
 
     Parameters
     ----------
@@ -80,21 +79,21 @@ def auto(target: Target) -> Auto:
     if isinstance(target, Scaled):
         return Auto(
             target,
-            _tuned(lambda h: with_scales(target, partial(function_space_hmc, step_size=h, jitter=JITTER))),
+            _tuned(with_scales(function_space_hmc(START, jitter=JITTER))),
             f"{HMC} on the network as it is, then updates of {', '.join(target.priors)}",
         )
     target, parametrisation = _parametrised(target)
     if (shallow := _shallow(target)) is not None:
-        num_units, num_data = shallow.units.num_units, len(shallow.units.y)
+        num_units, num_data = shallow.units.num_units, shallow.num_observations
         if num_units >= WIDE * num_data:
             reason = f"one hidden layer of {num_units:,} units, {num_data:,} observations"
-            return Auto(target, unitwise(shallow), f"the unit-wise sampler on {parametrisation}: {reason}")
-    sampler = _tuned(partial(function_space_hmc, target.potential, jitter=JITTER))
+            return Auto(target, unitwise(), f"the unit-wise sampler on {parametrisation}: {reason}")
+    sampler = _tuned(function_space_hmc(START, jitter=JITTER))
     return Auto(target, sampler, f"{HMC} on {parametrisation}")
 
 
-def _tuned(make) -> Tuned:
-    return tuned(make, ACCEPTANCE, 0.1, math.pi / 2)
+def _tuned(sampler: Sampler) -> tuned:
+    return tuned(sampler, ACCEPTANCE, math.pi / 2)
 
 
 def _parametrised(target: Target) -> tuple[Target, str]:
@@ -124,7 +123,7 @@ def _reduced(target: NetworkTarget) -> tuple[NetworkTarget, str]:
     return target, "rotated inputs"
 
 
-def _shallow(target: Any) -> HasUnits | None:
+def _shallow(target: Any) -> Any:
     """The target, if its network has one hidden layer: all parameters belong to the units."""
     try:
         units = getattr(target, "units", None)

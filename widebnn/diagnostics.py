@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Key, PyTree, Real
 
 from widebnn._arrays import real
@@ -429,7 +430,8 @@ def random_projections(
     Returns
     -------
     Callable
-        Function from a position to its projections, (num,), to be collected during a run.
+        Function from a position to its projections, (num,), to be collected during a run. It is a
+        `jax.tree_util.Partial`: programs take the directions as arguments.
 
     Raises
     ------
@@ -446,18 +448,18 @@ def random_projections(
     if sum(math.prod(leaf.shape) for leaf in leaves) == 0:
         raise ValueError("template must have at least one entry; got an empty position")
     directions = _directions(rng_key, tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves), num)
+    return Partial(_project, jax.tree.unflatten(structure, directions))
 
-    def project(position: PyTree) -> Float[Array, " num"]:
-        entries, given = jax.tree.flatten(position)
-        if given != structure or [x.shape for x in entries] != [leaf.shape for leaf in leaves]:
-            raise ValueError(
-                "position must have the template's structure and shapes, "
-                f"{jax.tree.map(jnp.shape, template)}; got {jax.tree.map(jnp.shape, position)}"
-            )
-        inner = [jnp.tensordot(u, x, axes=x.ndim, precision="highest") for u, x in zip(directions, entries)]
-        return jnp.sum(jnp.stack(inner), axis=0)
 
-    return project
+def _project(directions: PyTree, position: PyTree) -> Float[Array, " num"]:
+    (along, structure), (entries, given) = (jax.tree.flatten(tree) for tree in (directions, position))
+    if given != structure or [x.shape for x in entries] != [u.shape[1:] for u in along]:
+        raise ValueError(
+            "position must have the template's structure and shapes, "
+            f"{jax.tree.map(lambda u: u.shape[1:], directions)}; got {jax.tree.map(jnp.shape, position)}"
+        )
+    inner = [jnp.tensordot(u, x, axes=x.ndim, precision="highest") for u, x in zip(along, entries)]
+    return jnp.sum(jnp.stack(inner), axis=0)
 
 
 @functools.partial(jax.jit, static_argnames=("leaves", "num"))

@@ -9,13 +9,15 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
 from scipy.special import logsumexp, ndtr
 from scipy.stats import norm
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
@@ -27,9 +29,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from widebnn import samplers, targets
 from widebnn._arrays import present, real, undated
 from widebnn._check import at_least, finite, one_of, positive
-from widebnn._compile import Program
 from widebnn._end import MIN_DRAWS
 from widebnn._failures import warn
+from widebnn._pytree import Static
 from widebnn.diagnostics import convergence
 from widebnn.models import BNN, FCN
 from widebnn.sampling import Draws, sample
@@ -68,8 +70,8 @@ FARTHEST = 1e12
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 """Of Gauss–Hermite quadrature."""
 
-Function = Callable[[Any, jax.Array, jax.Array], Any]
-"""Of a position, inputs and a key."""
+Function = Callable[[Any, Any, jax.Array, jax.Array], Any]
+"""Function of a posterior, a position, inputs and a key."""
 
 
 class _Fitted:
@@ -82,6 +84,7 @@ class _Fitted:
     _num_outputs: int
     _x: np.ndarray
     _y: np.ndarray
+    _posterior: targets.Scaled
     _scales: tuple[dict[str, LogNormal], dict[str, float]]
 
 
@@ -113,42 +116,20 @@ class _BNNEstimator(_Fitted, BaseEstimator):
 
     @abstractmethod
     def _target(self, bnn: BNN) -> targets.NetworkTarget | Any:
-        """The posterior given the scales of the network."""
+        """The posterior given the scales of a network."""
 
     @abstractmethod
     def _watched(self, posterior: targets.Scaled, rows: Any) -> Callable[..., Any]:
         """The prediction that is watched for convergence."""
 
-    @property
-    def _posterior(self) -> targets.Scaled:
-        """Of weights and scales, by what `_sample` left behind."""
-
-        def make(noise_std=1.0, readout_std=1.0, **scales):
-            bnn = BNN(
-                self._features(scales),
-                self._num_outputs,
-                noise_std,
-                weight_std=readout_std,
-                bias_std=READOUT_BIAS * readout_std,
-            )
-            return self._target(bnn)
-
+    def _built(self) -> targets.Scaled:
+        """The posterior of weights and scales."""
         learned, known = self._scales
-        return targets.Scaled(lambda **scales: make(**known | scales), learned)
-
-    def _features(self, scales: dict[str, Any]) -> Any:
-        """The layers below the readout: the user's, or a dense network at these scales."""
-        if isinstance(self.features, nnx.Module):
-            return self.features
-        if callable(self.features):
-            return self.features(self.n_features_in_)
-        if self.features is not None:
-            raise TypeError(
-                f"features must be a flax.nnx.Module or a function from d_in to one; got {self.features!r}"
-            )
-        depth = self.depth if np.ndim(self.width) == 0 else None
-        options = {"activation": self.activation, "rngs": nnx.Rngs(0)} | scales
-        return FCN(self.n_features_in_, self.width, depth, **options)
+        network = _Network(self.features, self.width, self.depth, self.activation, self._num_outputs)
+        medians = {name: scale.median for name, scale in learned.items()}
+        target = self._target(network.bnn(self.n_features_in_, **known | medians))
+        make = Partial(_at_scales, Static((network, self.n_features_in_)), target, known)
+        return targets.Scaled(make, learned)
 
     def _check_options(self) -> None:
         at_least(2, num_chains=self.num_chains)
@@ -169,41 +150,29 @@ class _BNNEstimator(_Fitted, BaseEstimator):
 
     def _sample(self) -> None:
         """Draw weights and scales; keep positions, and what tells of convergence."""
-        posterior = self._posterior
+        posterior = self._posterior = self._built()
         seed = _random(self.random_state).randint(np.iinfo(np.int32).max)
         limit = None
         multiplies = {name: leaf for name, leaf in MULTIPLIES.items() if name in posterior.priors}
         if posterior.priors and self.features is None and posterior.has_exact_scales:
             limit = posterior.limiting_scales()
-
-        def start(rng_key, limit):
-            start_key, run_key = jax.random.split(rng_key)
-            keys = jax.random.split(start_key, self.num_chains)
-            return run_key, jax.vmap(lambda key: posterior.draw_start(key, limit))(keys)
-
-        args = jax.random.key(seed), limit
-        run_key, initial = Program(start, *args)(*args)
-
-        def sampler(step_size):
-            def move(potential):
-                return samplers.function_space_hmc(potential, step_size, jitter=0.2)
-
-            return samplers.with_scales(posterior, move, limit, multiplies)
-
+        run_key, initial = _starts(posterior, jax.random.key(seed), limit, self.num_chains)
+        move = samplers.function_space_hmc(0.1, jitter=0.2)
+        sampler = samplers.with_scales(move, limit, multiplies)
         rows = self._x[:: -(-len(self._x) // NUM_WATCHED)]
         watched = {name: posterior.scale(name) for name in posterior.priors}
         watched["predictions"] = self._watched(posterior, rows)
         draws = sample(
             run_key,
-            samplers.tuned(sampler, TARGET_ACCEPTANCE, 0.1, math.pi / 2),
             posterior,
+            samplers.tuned(sampler, TARGET_ACCEPTANCE, math.pi / 2),
             num_samples=self.num_samples,
             thin=self.thin,
             burn_in=self.burn_in,
             num_chains=self.num_chains,
             until=replace(Until() if self.until is None else self.until, names=list(watched)),
             initial=initial,
-            collect=watched | {"positions": lambda position: ravel_pytree(position)[0]},
+            collect=watched | {"positions": _flat},
             progress=self.progress,
         )
         self._keep(draws, watched)
@@ -230,21 +199,9 @@ class _BNNEstimator(_Fitted, BaseEstimator):
         self.scales_ = known | {name: float(draws[name].mean()) for name in learned}
 
     def _over_draws(self, function: Function, *batches: np.ndarray, seed: int = 0) -> list[Any]:
-        """`function(position, inputs, key)` at every draw, per batch of inputs, leaves (draw, ...)."""
-        template = self._posterior.template
-
-        def of_all(positions, rng_key, inputs):
-            unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), template))[1]
-
-            def of_draw(draw):
-                position, key = draw
-                return function(unravel(position), inputs, key)
-
-            return jax.lax.map(of_draw, (positions, jax.random.split(rng_key, len(positions))))
-
-        args = jnp.asarray(self.positions_), jax.random.key(seed)
-        run = Program(of_all, *args, jnp.asarray(batches[0]))
-        return [jax.device_get(run(*args, inputs)) for inputs in batches]
+        """`function` of the posterior, a position, inputs and a key at every draw, leaves (draw, ...)."""
+        args = self._posterior, jnp.asarray(self.positions_), jax.random.key(seed)
+        return [jax.device_get(_at_draws(function, *args, inputs)) for inputs in batches]
 
     def _over_rows(self, function: Function, X: Any) -> Any:
         """The same where rows know nothing of one another, in batches of them, leaves (draw, m, ...)."""
@@ -253,13 +210,6 @@ class _BNNEstimator(_Fitted, BaseEstimator):
         padded = np.concatenate([inputs, np.repeat(inputs[-1:], -len(inputs) % size, axis=0)])
         parts = self._over_draws(function, *np.split(padded, len(padded) // size))
         return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1)[:, : len(inputs)], *parts)
-
-    def _moments(self, position: Any, inputs: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Mean (m, d_out) and variance (m,) of an observation at one draw, the readout integrated out."""
-        target: Any = self._posterior.at(position)
-        mean = target.predictive_mean(inputs)(position.network, key)
-        variance = target.predictive_variance(inputs)(position.network, key)
-        return mean, variance + target.bnn.noise_std**2
 
     def _inputs(self, X: Any) -> np.ndarray:
         """Standardised."""
@@ -380,7 +330,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
 
     def _mixture(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Means and deviations of y* per draw, (draw, m, d_out), in the units of y."""
-        mean, variance = self._over_rows(self._moments, X)
+        mean, variance = self._over_rows(_moments, X)
         centre, unit = self._target_scaler.mean_, self._target_scaler.scale_
         std = np.sqrt(variance.astype(np.float64))[:, :, None]
         return centre + unit * mean.astype(np.float64), unit * std
@@ -421,12 +371,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         return mean
 
     def _covariance(self, X: Any, means: np.ndarray) -> np.ndarray:
-        def covariance(position, inputs, key):
-            target: Any = self._posterior.at(position)
-            given = target.predictive_covariance(inputs)(position.network, key)
-            return given + target.bnn.noise_std**2 * jnp.eye(len(inputs), dtype=given.dtype)
-
-        (within,) = self._over_draws(covariance, self._inputs(X))
+        (within,) = self._over_draws(_covariance, self._inputs(X))
         within = within.mean(axis=0)[:, :, None] * self._target_scaler.scale_**2
         centred = means - means.mean(axis=0)
         between = np.einsum("sij,skj->ikj", centred, centred) / len(means)
@@ -507,11 +452,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         at_least(1, n_samples=n_samples)
         inputs, random = self._inputs(X), _random(random_state)
 
-        def draw(position, inputs, key):
-            return self._posterior.predictive_draw(inputs)(position, key)
-
         num_rounds = -(-n_samples // len(self.positions_))
-        rounds = [self._over_draws(draw, inputs, seed=random.randint(2**31))[0] for _ in range(num_rounds)]
+        rounds = [self._over_draws(_draw, inputs, seed=random.randint(2**31))[0] for _ in range(num_rounds)]
         chosen = random.permutation(num_rounds * len(self.positions_))[:n_samples]
         draws = np.concatenate(rounds)[chosen]
         draws = self._target_scaler.mean_ + self._target_scaler.scale_ * draws.astype(np.float64)
@@ -607,13 +549,7 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, (m, number of classes), in the order of `classes_`."""
-
-        def probabilities(position, inputs, key):
-            if self.likelihood == "softmax":
-                return self._posterior.predictive_probabilities(inputs)(position, key)
-            mean, variance = self._moments(position, inputs, key)
-            return _largest(mean / jnp.sqrt(variance)[:, None])
-
+        probabilities = _softmax_probabilities if self.likelihood == "softmax" else _largest_probabilities
         p = self._over_rows(probabilities, X).astype(np.float64).mean(axis=0)
         return p / p.sum(axis=1, keepdims=True)
 
@@ -621,6 +557,90 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         """The most probable class of each input, (m,)."""
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]
+
+
+class _Network(NamedTuple):
+    """What the scales are the scales of: the options of an estimator that make its network."""
+
+    features: Any
+    width: int | Sequence[int]
+    depth: int
+    activation: str
+    num_outputs: int
+
+    def bnn(self, d_in: int, noise_std: Any = 1.0, readout_std: Any = 1.0, **scales: Any) -> BNN:
+        """The network at some scales."""
+        readout = {"weight_std": readout_std, "bias_std": READOUT_BIAS * readout_std}
+        return BNN(self._below(d_in, scales), self.num_outputs, noise_std, **readout)
+
+    def _below(self, d_in: int, scales: dict[str, Any]) -> Any:
+        """The layers below the readout: the user's, or a dense network at these scales."""
+        if isinstance(self.features, nnx.Module):
+            return self.features
+        if callable(self.features):
+            return self.features(d_in)
+        if self.features is not None:
+            raise TypeError(
+                f"features must be a flax.nnx.Module or a function from d_in to one; got {self.features!r}"
+            )
+        depth = self.depth if np.ndim(self.width) == 0 else None
+        options = {"activation": self.activation, "rngs": nnx.Rngs(0)} | scales
+        return FCN(d_in, self.width, depth, **options)
+
+
+def _at_scales(network: Static, target: Any, known: dict[str, Any], **scales: Any) -> Any:
+    """The posterior at other scales."""
+    made, d_in = network.value
+    return replace(target, bnn=made.bnn(d_in, **known | scales))
+
+
+@partial(jax.jit, static_argnames="num_chains")
+def _starts(posterior: targets.Scaled, rng_key: Any, limit: Any, num_chains: int) -> Any:
+    """The key of a run, and where its chains start."""
+    start_key, run_key = jax.random.split(rng_key)
+    keys = jax.random.split(start_key, num_chains)
+    return run_key, jax.vmap(lambda key: posterior.draw_start(key, limit))(keys)
+
+
+@partial(jax.jit, static_argnames="function")
+def _at_draws(
+    function: Function, posterior: targets.Scaled, positions: Any, rng_key: Any, inputs: Any
+) -> Any:
+    template = posterior.template
+    unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), template))[1]
+
+    def of_draw(draw):
+        position, key = draw
+        return function(posterior, unravel(position), inputs, key)
+
+    return jax.lax.map(of_draw, (positions, jax.random.split(rng_key, len(positions))))
+
+
+def _flat(position: Any) -> Any:
+    return ravel_pytree(position)[0]
+
+
+def _moments(posterior: Any, position: Any, inputs: Any, key: Any) -> Any:
+    return posterior.predictive_moments(inputs)(position, key)
+
+
+def _covariance(posterior: Any, position: Any, inputs: Any, key: Any) -> Any:
+    target = posterior.at(position)
+    given = target.predictive_covariance(inputs)(position.network, key)
+    return given + target.bnn.noise_std**2 * jnp.eye(len(inputs), dtype=given.dtype)
+
+
+def _draw(posterior: Any, position: Any, inputs: Any, key: Any) -> Any:
+    return posterior.at(position).predictive_draw(inputs)(position.network, key)
+
+
+def _softmax_probabilities(posterior: Any, position: Any, inputs: Any, key: Any) -> Any:
+    return posterior.at(position).predictive_probabilities(inputs)(position.network, key)
+
+
+def _largest_probabilities(posterior: Any, position: Any, inputs: Any, key: Any) -> Any:
+    mean, variance = _moments(posterior, position, inputs, key)
+    return _largest(mean / jnp.sqrt(variance)[:, None])
 
 
 def _random(random_state: Any) -> np.random.RandomState:

@@ -3,7 +3,7 @@
 A run keeps what it collects and nothing else. Where the new inputs are not known yet, collect the weights::
 
     draws = wb.sample(
-        rng_key, sampler, target, num_samples=100, thin=50,
+        rng_key, target, sampler, num_samples=100, thin=50,
         collect={"theta": wb.posterior.weights(target)},
     )
     posterior = wb.Posterior(bnn, draws["theta"], input_shape=data.x_train.shape[1:])
@@ -111,7 +111,7 @@ class Posterior:
 
     Chains continue from their last positions, and the new draws are appended::
 
-        more = wb.sample(rng_key, sampler, target, num_samples=100, initial=draws.position, collect=...)
+        more = wb.sample(rng_key, target, sampler, num_samples=100, initial=draws.position, collect=...)
         posterior = posterior.extended(more["theta"])
 
     Parameters

@@ -1,10 +1,10 @@
 """The driver: many chains of any sampler, keeping functions of the state and never the network."""
 
-import functools
+import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,22 +16,28 @@ from jaxtyping import Array, Float, Key, PyTree, Real
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
-from widebnn._chains import Carry, Chains, Keys, call
+from widebnn import _thinned
+from widebnn._arrays import NewInputs, Tabular
+from widebnn._chains import Chains, as_argument
 from widebnn._check import at_least, one_of
-from widebnn._compile import Program
+from widebnn._compile import make_room
 from widebnn._devices import Devices
-from widebnn._end import End, Stopped, on_host
+from widebnn._end import MIN_DRAWS, End, Stopped, on_host
 from widebnn._failures import warn_of_failures
 from widebnn._folder import Folder
 from widebnn._interrupts import Interrupts
+from widebnn.automatic import auto
 from widebnn.checkpoint import Checkpoint, Kept, Store, digest, identity
-from widebnn.samplers._base import AnySampler, is_sampler
-from widebnn.samplers._tuned import Tuned
+from widebnn.diagnostics import convergence
+from widebnn.posterior import Moments
+from widebnn.samplers._base import Sampler
+from widebnn.samplers._tuned import tuned
 from widebnn.streaming import MOMENTS, Stream, Streamed, start
 from widebnn.targets._base import Target
 from widebnn.until import Until
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from xarray import DataTree
 
 __all__ = ["Draws", "sample"]
@@ -43,7 +49,11 @@ Collector = Callable[..., Float[Array, "..."]]
 MAX_CHUNK_DRAWS = 100
 MAX_CHUNK_BYTES = 2**26
 CHUNK_SECONDS = 0.5
+MAX_SAMPLES, BURN_IN, NUM_CHAINS, NUM_POSITIONS = 10_000, 300, 4, 64
+"""Where they are not given, and the sampler neither."""
+MAX_POSITIONS_BYTES = 2**28
 MAX_STEPS = 2**31 - 1  # what an int32 counts
+NO_STEPS = np.int32(0), np.int32(1), np.True_  # compiles, and leaves the chains where they are
 GROUPS = ("log_likelihood", "posterior_predictive")
 """Names under which what is collected is a group of its own in ArviZ."""
 
@@ -78,6 +88,10 @@ class Draws:
         met; "seconds", the time limit of `until`; "interrupted", Ctrl-C.
     reason
         The same in a sentence, with the number of draws and, given `until`, the entries that mix worst.
+    positions
+        Positions evenly spaced over the run, leaves (chain, kept, ...); None where none were asked for.
+    target
+        The target that was sampled; None in a run that was loaded without it.
     """
 
     collected: dict[str, np.ndarray]
@@ -90,6 +104,8 @@ class Draws:
     seconds: float
     stopped: Stopped = "num_samples"
     reason: str = ""
+    positions: PyTree | None = None
+    target: Target | None = None
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.collected:
@@ -100,6 +116,68 @@ class Draws:
     def acceptance_rate(self) -> float:
         """Mean acceptance rate over all chains and steps after burn-in."""
         return float(self.stats["acceptance_rate"].mean())
+
+    def summary(self) -> "DataFrame":
+        """A table of what was collected and streamed: entries, smallest ESS and largest R̂ of each.
+
+        Its corner holds the number of chains, acceptance and seconds. Of what was collected they are those of
+        `widebnn.diagnostics.convergence`, of what was streamed those of `widebnn.streaming.Streamed`; NaN
+        where they cannot be told.
+        """
+        import pandas
+
+        rows = {}
+        for name, values in self.collected.items():
+            known = values.shape[1] >= MIN_DRAWS and values.size > 0 and np.isfinite(values).all()
+            found = convergence(values) if known else None
+            rows[name] = values[0, 0].size, found and found.ess, found and found.rhat
+        for name, streamed in self.streamed.items():
+            known = streamed.summary.batches is not None and streamed.count > 1
+            found = (streamed.effective_sample_size, streamed.rhat) if known else (None, None)
+            rows[name] = streamed.mean.size, *found
+        told = [
+            [size, *(np.nan if of is None else worst(of) for worst, of in zip((np.nanmin, np.nanmax), found))]
+            for size, *found in rows.values()
+        ]
+        num_chains = len(self.stats["acceptance_rate"])
+        corner = f"{num_chains} chains, acceptance {self.acceptance_rate:.2f}, {self.seconds:.1f} s"
+        columns = pandas.Index(["entries", "ESS", "R̂"], name=corner)
+        return pandas.DataFrame(told, index=list(rows), columns=columns).round({"ESS": 0, "R̂": 3})
+
+    def predict(self, x: NewInputs | Tabular, rng_key: Key[Array, ""] | None = None) -> Moments:
+        """Mean and standard deviation of observations y* at new inputs, from the positions that were kept.
+
+        Under Gaussian noise the readout is integrated out at each position, and the deviation contains σ. Of
+        a classifier they are mean and standard deviation of the probabilities over the posterior.
+
+        Parameters
+        ----------
+        x
+            New inputs (m, ...).
+        rng_key
+            Key for the weights that new inputs alone look at, in `widebnn.targets.rotated` and
+            `widebnn.targets.whitened`.
+
+        Returns
+        -------
+        Moments
+            Mean and standard deviation, each (m, d_out).
+
+        Raises
+        ------
+        ValueError
+            If no positions were kept, or the run was loaded without its target.
+        TypeError
+            If the target has no such predictions.
+        """
+        if self.positions is None or self.target is None:
+            raise ValueError(
+                "predict needs positions and their target: give sample num_positions=64, and load a target"
+            )
+        key = jax.random.key(0) if rng_key is None else rng_key
+        positions = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), self.positions)
+        mean, variance = jax.device_get(_predicted(positions, key, _moments(self.target, x)))
+        return Moments(mean.mean(axis=0), np.sqrt(mean.var(axis=0) + variance.mean(axis=0)))
 
     def to_datatree(self, observed: Real[Array | np.ndarray, "n ..."] | None = None) -> "DataTree":
         """An ArviZ `DataTree` with the groups `posterior` and `sample_stats`, and up to three others.
@@ -174,6 +252,7 @@ class Draws:
             "stats": self.stats,
             "position": _by_name(self.position),
             "streamed": _by_name(summaries),
+            "positions": _by_name(self.positions),
         }
         record = {
             "step_size": None if self.step_size is None else float(self.step_size),
@@ -213,9 +292,9 @@ class Draws:
             positions are not those of `target`.
         """
         record, arrays = FOLDER.read(Path(folder))
-        collected, stats, position, summaries = (
-            {name: arrays[f"{group}.{i}"] for i, name in enumerate(record["names"][group])}
-            for group in ("collected", "stats", "position", "streamed")
+        collected, stats, position, summaries, positions = (
+            {name: arrays[f"{group}.{i}"] for i, name in enumerate(record["names"].get(group, []))}
+            for group in ("collected", "stats", "position", "streamed", "positions")
         )
         if target is not None:
             wanted = {name: leaf.shape for name, leaf in _by_name(target.template).items()}
@@ -223,7 +302,9 @@ class Draws:
                 raise ValueError(
                     f"target must have positions as those in {folder}, of shapes {found}; got {wanted}"
                 )
-            position = jax.tree.unflatten(jax.tree.structure(target.template), position.values())
+            structure = jax.tree.structure(target.template)
+            position = jax.tree.unflatten(structure, position.values())
+            positions = jax.tree.unflatten(structure, positions.values()) if positions else None
         kinds = {
             name: MOMENTS._replace(batches=batches, quantiles=quantiles)
             for name, batches, quantiles in record["streams"]
@@ -238,19 +319,23 @@ class Draws:
             stats=stats,
             streamed={name: Streamed(built[name]) for name in kinds},
             position=position,
+            positions=positions or None if target is None else positions,
+            target=target,
             **{name: record[name] for name in told},
         )
 
 
 def sample(
     rng_key: Key[Array, ""],
-    sampler: AnySampler | Tuned,
     target: Target,
+    sampler: Sampler | tuned | None = None,
     *,
-    num_samples: int,
+    num_samples: int | None = None,
     thin: int = 1,
-    burn_in: int = 0,
-    num_chains: int = 1,
+    burn_in: int | None = None,
+    num_chains: int | None = None,
+    predict_at: NewInputs | Tabular | None = None,
+    num_positions: int | None = None,
     collect: Mapping[str, Collector] | None = None,
     stream: Mapping[str, Collector | Stream] | None = None,
     initial: PyTree[Float[Array | np.ndarray, "..."]] | None = None,
@@ -260,6 +345,14 @@ def sample(
     progress: bool = True,
 ) -> Draws:
     """Run `num_chains` chains for `burn_in + num_samples · thin` steps, or until they have converged.
+
+    A target and a key are enough::
+
+        draws = wb.sample(jax.random.key(0), posterior, predict_at=x_new)
+
+    Without a sampler the coordinates and the sampler are those of `widebnn.automatic.auto`, four chains run
+    until 400 effective samples and an R̂ of 1.01 are reached, and 64 positions of each chain are kept for
+    `Draws.predict`.
 
     The steps are compiled in chunks; between chunks, and only there, what was collected goes to the host and
     the progress bar moves. Memory grows with what is collected and never with the parameters; with
@@ -274,20 +367,28 @@ def sample(
     ----------
     rng_key
         Seed for all randomness.
-    sampler
-        `(init, step)`, of this package or of BlackJAX; or what `widebnn.samplers.tuned` returns, to tune its
-        step size during burn-in.
     target
         Target to sample. Chains start from draws of its prior unless `initial` is given; its potential must
         be finite there.
+    sampler
+        One of `widebnn.samplers`; its step size is tuned during burn-in where it is in
+        `widebnn.samplers.tuned`. Unless given, coordinates and sampler are chosen, in which `collect`,
+        `stream` and `initial` cannot be given: they are functions and positions of other coordinates.
     num_samples
-        Draws kept of each chain; with `until`, the most that are kept.
+        Draws kept of each chain; with `until`, the most that are kept. Unless given, 10,000, and `until` is
+        then ``widebnn.Until()``.
     thin
         Steps from one draw to the next.
     burn_in
-        Number of first steps, of which nothing is kept.
+        Number of first steps, of which nothing is kept; 300 where the sampler is chosen, else 0.
     num_chains
-        Number of chains, run side by side by `jax.vmap`.
+        Number of chains, run side by side by `jax.vmap`; 4 where the sampler is chosen, else 1.
+    predict_at
+        New inputs. The mean of an observation there, or a classifier's probabilities, is streamed as
+        "prediction", and alone is looked at by `until` unless that names something.
+    num_positions
+        How many positions of each chain to keep, evenly spaced over the run: an even number, or 0 for none.
+        64 where the sampler is chosen, or as many as 256 MiB hold, else 0.
     collect
         By name, functions of a position whose values (arrays of one shape) are kept; those with an argument
         `rng_key` get a fresh key each time. The potential alone unless given.
@@ -322,8 +423,8 @@ def sample(
         `checkpoint` is of another type, or `collect` or `stream` holds something that is not a function to
         one array.
     ValueError
-        If a number is out of range, `until` has nothing to look at, `sampler` is tuned without burn-in or was
-        built on the potential of another target, `initial` has the wrong shapes, the potential is not finite
+        If a number is out of range, `until` has nothing to look at, `sampler` is tuned without burn-in or
+        does not go with the target, `initial` has the wrong shapes, the potential is not finite
         where a chain starts, `mesh` does not divide chains or observations or spans several processes where
         there is a `checkpoint`, or the checkpoint holds another run, a longer one or a damaged one.
     OSError
@@ -339,27 +440,46 @@ def sample(
         If chains accepted next to nothing, values that were collected or streamed are NaN, the run ended
         before it met the criteria of `until`, or it was interrupted.
     """
+    if not isinstance(target, Target):
+        raise TypeError(
+            "target must be one of widebnn.targets, such as from_potential(potential, template); "
+            f"got {type(target).__name__}"
+        )
+    if is_chosen := sampler is None:
+        for name, given in {"collect": collect, "stream": stream, "initial": initial}.items():
+            if given is not None:
+                raise ValueError(f"{name} must be None where sampler is: choose both by widebnn.auto(target)")
+        target, sampler, reason = auto(target)
+        if progress:
+            print(reason)
+    if num_samples is None:
+        num_samples, until = MAX_SAMPLES, Until() if until is None else until
+    burn_in = burn_in if burn_in is not None else BURN_IN if is_chosen else 0
+    num_chains = num_chains if num_chains is not None else NUM_CHAINS if is_chosen else 1
     at_least(1, num_samples=num_samples)
     at_least(1, thin=thin)
     at_least(0, burn_in=burn_in)
     at_least(1, num_chains=num_chains)
+    if num_positions is None:
+        of_position = num_chains * sum(
+            leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(target.template)
+        )
+        num_positions = min(NUM_POSITIONS, MAX_POSITIONS_BYTES // of_position // 2 * 2) if is_chosen else 0
+    at_least(0, num_positions=num_positions)
+    if num_positions % 2:
+        raise ValueError(f"num_positions must be even; got {num_positions}")
     if (num_steps := burn_in + num_samples * thin) > MAX_STEPS:
         raise ValueError(f"burn_in + num_samples * thin must be at most {MAX_STEPS}; got {num_steps}")
     if not isinstance(rng_key, jax.Array) or not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
         raise TypeError(f"rng_key must be a key such as jax.random.key(0); got {rng_key!r}")
     if rng_key.shape != ():
         raise ValueError(f"rng_key must be one key; got an array of them, of shape {rng_key.shape}")
-    if not isinstance(sampler, Tuned) and not is_sampler(sampler):
+    if not isinstance(sampler, Sampler | tuned):
         raise TypeError(
-            "sampler must be a sampler (init, step), or samplers.tuned(make, target_acceptance) with make a "
-            f"function from a step size to one; got {sampler!r}"
+            "sampler must be one of widebnn.samplers, such as pcn(0.1), or one of BlackJAX by "
+            f"samplers.from_blackjax(make); got {sampler!r}"
         )
-    if not isinstance(target, Target):
-        raise TypeError(
-            "target must be one of widebnn.targets, such as from_potential(potential, template); "
-            f"got {type(target).__name__}"
-        )
-    if isinstance(sampler, Tuned) and burn_in == 0:
+    if isinstance(sampler, tuned) and burn_in == 0:
         raise ValueError("burn_in must be at least 1 where the sampler is tuned; got 0")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {checkpoint!r}")
@@ -368,32 +488,49 @@ def sample(
     for name, functions in {"collect": collect, "stream": stream}.items():
         if functions is not None and not isinstance(functions, Mapping):
             raise TypeError(f"{name} must be a dict from names to functions; got {functions!r}")
+        for key, function in (functions or {}).items():
+            if not callable(function.function if isinstance(function, Stream) else function):
+                raise TypeError(f"{name}[{key!r}] must be a function of a position; got {function!r}")
     collect = {"potential": target.potential} if collect is None else dict(collect)
     streams = {name: f if isinstance(f, Stream) else Stream(f) for name, f in (stream or {}).items()}
+    if predict_at is not None:
+        streams["prediction"] = Stream(_prediction(target, predict_at), quantiles=False)
+        until = until and replace(until, names=until.names or ["prediction"])
 
+    make_room()
     devices = Devices(mesh, num_chains, target.num_observations)
     if checkpoint is not None and mesh is not None and mesh.is_multi_process:
         raise ValueError("checkpoint must be None where mesh spans several processes")
-    _check_functions("collect", target, collect, rng_key)
-    _check_functions("stream", target, {name: f.function for name, f in streams.items()}, rng_key)
+    wanted = jax.tree.map(lambda leaf: (num_chains, *leaf.shape), target.template)
+    if initial is not None and wanted != (got := jax.tree.map(jnp.shape, initial)):
+        raise ValueError(f"initial must have leaves of shapes (num_chains, ...) = {wanted}; got {got}")
     for name in until.names or () if until is not None else ():
         one_of([*collect, *streams], **{"until.names": name})
     if until is not None and until.looks and not collect and not any(f.batches for f in streams.values()):
         raise ValueError("until must have something to look at: collect it, or stream it with batches=True")
 
-    chains = Chains(sampler, collect, streams)
-    keys, carry = _start(rng_key, chains, target, initial, num_chains, devices)
-    # Nothing in the program knows num_samples: a run that is extended is the same program.
-    draw = chains.draw_shapes(keys, carry)
+    chains = Chains(
+        target,
+        sampler.prepare(target),
+        {name: as_argument(function) for name, function in collect.items()},
+        {name: as_argument(stream.function) for name, stream in streams.items()},
+        {name: stream._replace(function=MOMENTS.function) for name, stream in streams.items()},
+        num_positions,
+    )
+    chains = devices.shard_data(chains)
+    keys, carry, draw, potentials = chains.start(
+        devices.replicate(rng_key), devices.shard_chains(initial), devices=devices
+    )
+    potentials = jax.device_get(potentials)
+    if not np.isfinite(potentials).all():
+        raise ValueError(f"the potential must be finite where the chains start; got {potentials}")
     for name, value in draw[0].items():
         if until is not None and not jnp.isdtype(value.dtype, ("bool", "integral", "real floating")):
             raise TypeError(f"until looks at real numbers; collect[{name!r}] returns {value.dtype}")
-    draw_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
+    # Nothing in the program knows num_samples: a run that is extended is the same program.
+    draw_bytes = sum(leaf.nbytes for leaf in jax.tree.leaves(draw))
     max_draws = max(1, min(MAX_CHUNK_DRAWS, MAX_CHUNK_BYTES // draw_bytes)) if collect else 1
-    chunk = functools.partial(chains.chunk, draw=draw, max_draws=max_draws)
-    out = carry, devices.replicate(np.int32(0))  # replicate what the host reads
-    scalars = np.int32(1), np.int32(1), np.True_
-    run = Program(chunk, keys, carry, *scalars, donate=1, devices=devices, out=out)
+    sizes = {"max_draws": max_draws, "devices": devices}
 
     kept, before, store = [], 0.0, None
     if checkpoint is not None:
@@ -402,19 +539,27 @@ def sample(
             "num_chains": num_chains,
             "thin": thin,
             "burn_in": burn_in,
+            "sampler": {
+                jax.tree_util.keystr(path): float(leaf)
+                for path, leaf in jax.tree_util.tree_leaves_with_path(sampler)
+                if np.ndim(leaf) == 0
+            },
             "initial": None if initial is None else digest(initial),
             "position": str(target.template),
             "mesh": None if mesh is None else dict(mesh.shape),
-            "collect": {name: str(shape) for name, shape in draw[0].items()},
+            "collect": {name: f"{value.dtype}{value.shape}" for name, value in draw[0].items()},
             "stream": {
-                name: [str(summary.origin.aval), summary.batches is not None, summary.sketch is not None]
+                name: [
+                    f"{summary.origin.dtype}{summary.origin.shape}",
+                    summary.batches is not None,
+                    summary.sketch is not None,
+                ]
                 for name, summary in carry.streamed.items()
             },
         }
-        if isinstance(sampler, Tuned):
-            settings = ("target_acceptance", "step_size", "max_step_size")
-            configuration |= {name: float(getattr(sampler, name)) for name in settings}
-        store = Store(checkpoint, identity(configuration, run.text, run.constants))
+        program = Chains.chunk.lower(chains, keys, carry, draw, *NO_STEPS, **sizes).as_text()
+        constants = [np.asarray(leaf) for leaf in jax.tree.leaves(chains)]
+        store = Store(checkpoint, identity(configuration, program, constants))
         carry, kept, before = store.restore(carry, draw)
     total = burn_in + num_samples * thin
     if (done := int(carry.step)) > total:
@@ -429,7 +574,8 @@ def sample(
     end = End(until, num_samples, devices)
     state = Kept(carry, kept, before)
     if (stopped := end.reached_by(num_made(done), state, is_interrupted=False)) is None:
-        run.compile()
+        carry, _ = chains.chunk(keys, carry, draw, *NO_STEPS, **sizes)  # compiles
+        state = state._replace(carry=carry)
 
     start = time.perf_counter()
     is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"  # which tqdm forgets in notebooks
@@ -445,7 +591,8 @@ def sample(
                 most = max_draws if collect else num_samples
                 left = end.next_look(num_made(pace.steps)) - num_made(pace.steps)
                 num_draws, num_steps = min(left, most, max(1, pace.steps_per_chunk // thin)), thin
-            carry, draws = run(keys, state.carry, num_draws, num_steps, is_burn_in)
+            scalars = np.int32(num_draws), np.int32(num_steps), np.bool_(is_burn_in)
+            carry, draws = chains.chunk(keys, state.carry, draw, *scalars, **sizes)
             draws = jax.tree.map(lambda leaf: np.array(leaf[:num_draws]), jax.device_get(draws))  # noqa: B023
             if collect and not is_burn_in:
                 kept.append(draws)
@@ -480,7 +627,36 @@ def sample(
         seconds=state.seconds,
         stopped=stopped,
         reason=end.told(stopped, num_draws),
+        positions=None if state.carry.thinned is None else _thinned.on_host(state.carry.thinned),
+        target=target,
     )
+
+
+def _prediction(target: Target, x: NewInputs | Tabular) -> Callable[..., Any]:
+    """Probabilities of a classifier, else the mean of an observation."""
+    for name in ("predictive_probabilities", "predictive_mean"):
+        with contextlib.suppress(AttributeError):
+            return getattr(target, name)(x)
+    raise TypeError(f"target must predict at new inputs, as that of a network; got {type(target).__name__}")
+
+
+def _moments(target: Target, x: NewInputs | Tabular) -> Callable[..., Any]:
+    """Mean and variance of an observation, or of probabilities that have no variance at one position."""
+    with contextlib.suppress(AttributeError):
+        return target.predictive_moments(x)  # pyright: ignore[reportAttributeAccessIssue]
+    return _prediction(target, x)
+
+
+@jax.jit
+def _predicted(positions: PyTree, rng_key: Key[Array, ""], function: Callable[..., Any]) -> Any:
+    """Means (position, m, d_out) and variances, one position after another."""
+
+    def at(position):
+        found = function(position, rng_key=rng_key)
+        mean, variance = found if isinstance(found, tuple) else (found, jnp.zeros(len(found), found.dtype))
+        return mean, variance[:, None]
+
+    return jax.lax.map(at, positions)
 
 
 class _Pace:
@@ -504,80 +680,3 @@ class _Pace:
 def _by_name(tree: PyTree) -> dict[str, Any]:
     """Leaves by their paths, in their order."""
     return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree.leaves_with_path(tree)}
-
-
-def _check_functions(argument, target, functions, rng_key):
-    for name, function in functions.items():
-        if not callable(function):
-            raise TypeError(f"{argument}[{name!r}] must be a function of a position; got {function!r}")
-        value = jax.eval_shape(functools.partial(call, function), target.template, rng_key)
-        if not isinstance(value, jax.ShapeDtypeStruct):
-            raise TypeError(f"{argument}[{name!r}] must return one array; it returned {value!r}")
-
-
-def _start(
-    rng_key: Key[Array, ""],
-    chains: Chains,
-    target: Target,
-    initial: PyTree,
-    num_chains: int,
-    devices: Devices,
-) -> tuple[Keys, Carry]:
-    """Keys of the run, and chains that start where the potential is finite, and is the target's."""
-    wanted = jax.tree.map(lambda leaf: (num_chains, *leaf.shape), target.template)
-    if initial is not None and wanted != (got := jax.tree.map(jnp.shape, initial)):
-        raise ValueError(f"initial must have leaves of shapes (num_chains, ...) = {wanted}; got {got}")
-    # A sampler of another density on the same shapes would run, and its draws be taken for the target's.
-    sampler = chains.sampler
-    sampler = sampler.make(sampler.step_size) if isinstance(sampler, Tuned) else sampler
-    potentials = [U for U in getattr(sampler, "potentials", ()) if target.potential != U]
-    for potential in potentials:
-        _check_potential(potential, target)
-
-    def start(rng_key, initial):
-        init_keys, start_keys, *keys = (
-            jax.random.split(key, num_chains) for key in jax.random.split(rng_key, 5)
-        )
-        initial = jax.vmap(target.draw_prior)(init_keys) if initial is None else initial
-        values = [jax.vmap(potential)(initial) for potential in (target.potential, *potentials)]
-        # A chunk uses up the memory of the carry, which must not be that of `initial`.
-        return jnp.stack(keys), jax.tree.map(jnp.copy, chains.start(initial, start_keys)), values
-
-    args = devices.replicate(rng_key), devices.shard_chains(initial)
-    everywhere = devices.replicate(np.int32(0))
-    split, split_keys = (devices.shard_chains(np.zeros((1,) * axis + (num_chains,)), axis) for axis in (0, 1))
-    out = split_keys, Carry(split, *[everywhere] * 4), everywhere
-    keys, carry, values = Program(start, *args, devices=devices, out=out)(*args)
-    values, *others = jax.device_get(values)
-    if not np.isfinite(values).all():
-        raise ValueError(f"the potential must be finite where the chains start; got {values}")
-    for potential, found in zip(potentials, others, strict=True):
-        if not np.allclose(found, values, rtol=1e-3, atol=1e-3):
-            raise ValueError(
-                f"sampler must be built on the potential of target: it samples {_owner(potential)}, with "
-                f"U = {found[0]:.4g} where the first chain starts, and target is {_owner(target.potential)}, "
-                f"with U = {values[0]:.4g}"
-            )
-    return keys, carry
-
-
-def _check_potential(potential, target):
-    try:
-        value = jax.eval_shape(potential, target.template)
-    except Exception as error:
-        raise ValueError(
-            f"sampler must be built on the potential of target: that of {_owner(potential)} does not take "
-            f"positions of target, of shapes {jax.tree.map(jnp.shape, target.template)}: {error}"
-        ) from error
-    if getattr(value, "shape", None) != ():
-        raise ValueError(
-            f"sampler must be built on a potential, which returns one number; {_owner(potential)} returns "
-            f"{value}"
-        )
-
-
-def _owner(potential: Callable) -> str:
-    """The class of target that a potential belongs to, or the name of a function that stands alone."""
-    if (target := getattr(potential, "__self__", None)) is not None:
-        return type(target).__name__
-    return getattr(potential, "__qualname__", repr(potential))

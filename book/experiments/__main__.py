@@ -1,4 +1,4 @@
-"""`python -m book.experiments list | show | run | ledger`."""
+"""`python -m book.experiments list | show | run | card | ledger`."""
 
 import argparse
 import os
@@ -9,9 +9,10 @@ from typing import Any
 
 import yaml
 
+from book.experiments import card
 from book.experiments.claims import CLAIMS
 from book.experiments.ledger import PAPERS, text
-from book.experiments.ledger_page import page
+from book.experiments.ledger_page import pages
 from book.experiments.papers import STATED
 from book.experiments.registry import EXPERIMENTS, find, ledger, report, stored
 from widebnn.scale import SCALES, current_scale
@@ -64,9 +65,16 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--scale", choices=SCALES, help="default: WIDEBNN_SCALE, or what suits the device")
     running.add_argument("--results", **folder)
     running.add_argument("--resume", action="store_true", help="go on where a run was interrupted")
+    queue = command(_card)
+    queue.add_argument("--seconds", type=float, default=600.0, help="that the card is there (default: 600)")
+    queue.add_argument("--dry-run", action="store_true", help="say what is left and what it takes")
+    queue.add_argument("--scale", choices=("smoke", "paper"), default="paper", help="smoke tries the queue")
+    queue.add_argument("--results", **folder)
     listing = command(_ledger)
     listing.add_argument("--results", **folder)
-    listing.add_argument("--write", metavar="PAGE", help="write the page of the book instead")
+    listing.add_argument(
+        "--write", metavar="PAGE", help="write the page of the book instead, and beside it one for each paper"
+    )
     return parser
 
 
@@ -143,13 +151,25 @@ def _say(row: Row) -> None:
     print("  " + ", ".join(numbers), flush=True)
 
 
+def _card(options: argparse.Namespace) -> None:
+    """run what is left of the queue for a card, the most valuable first; each part is stored as it ends"""
+    if not options.seconds > 0:
+        raise ValueError(f"seconds must be above 0; got {options.seconds:g}")
+    folder = Path(options.results) / "card"
+    if not options.dry_run:
+        card.run(folder, options.seconds, options.scale, say=lambda line: print(line, flush=True))
+    print(card.table(folder, options.scale))
+
+
 def _ledger(options: argparse.Namespace) -> None:
-    """print every claim with its verdict, or write the page of the book"""
+    """print every claim with its verdict, or write the pages of the book"""
     entries = ledger(options.results)
     if options.write is None:
         print(text(entries))
     else:
-        Path(options.write).write_text(page(entries))
+        path = Path(options.write)
+        for name, content in pages(entries).items():
+            path.with_stem(path.stem + name).write_text(content)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from book.experiments.findings import Finding
 from book.experiments.published_pcnl import published_marginal, published_potential
 from widebnn import samplers, targets
 from widebnn.models import BNN, FCN
-from widebnn.samplers import GradientState, Sampler, accept
+from widebnn.samplers import accept
 from widebnn.sampling import Collector, sample
 from widebnn.tables import Measure, Row, Rows
 from widebnn.targets import Target
@@ -74,11 +74,11 @@ def _network(chain, algorithm, width, noise_std, beta, num_draws, seed) -> Itera
     posterior, law = _exact(targets.marginal(bnn, x, y), num_draws, seed)
     if algorithm == "pCN":
         quantity, function = "misfit", published_potential(whole)
-        printed = samplers.pcn(function, beta), targets.from_potential(function, whole.template)
-        right = samplers.pcn(whole.potential, beta), whole
+        printed = targets.from_potential(function, whole.template), samplers.pcn(beta)
+        right = whole, samplers.pcn(beta)
     else:
         quantity, function, law = "square", _mean_square(whole), None
-        printed, right = (_printed_pcnl(whole, beta), whole), (samplers.pcnl(whole.potential, beta), whole)
+        printed, right = (whole, printed_pcnl(beta)), (whole, samplers.pcnl(beta))
     yield from _rows(
         algorithm, "network", quantity, chain, function, printed, right, posterior[quantity], law
     )
@@ -87,15 +87,15 @@ def _network(chain, algorithm, width, noise_std, beta, num_draws, seed) -> Itera
 def _flat(chain, dimension, beta) -> Iterator[Row]:
     """All of N(0, I): accepted by ½‖u‖² − ½‖v‖², the proposal of pCNL leads to N(0, I/2)."""
     target = targets.from_potential(lambda u: jnp.zeros(()), jnp.zeros(dimension))
-    printed, right = (_printed_pcnl(target, beta), target), (samplers.pcnl(target.potential, beta), target)
+    printed, right = (target, printed_pcnl(beta)), (target, samplers.pcnl(beta))
     laws = Measure(1.0, 0.0), Measure(0.5, 0.0)
     yield from _rows("pCNL", "U = 0", "square", chain, _mean_square(target), printed, right, *laws)
 
 
 def _rows(algorithm, name, quantity, chain, function, printed, right, posterior, law) -> Iterator[Row]:
-    """The mean of a function in two chains, each of a sampler and a target."""
-    for acceptance, (sampler, target), of in (("printed", printed, law), ("right", right, None)):
-        draws = chain(sampler, target, collect={"value": function})
+    """The mean of a function in two chains, each of a target and a sampler."""
+    for acceptance, (target, sampler), of in (("printed", printed, law), ("right", right, None)):
+        draws = chain(target, sampler, collect={"value": function})
         mean = Measure.mean(draws["value"].astype(np.float64).mean(axis=1))
         yield (
             {"algorithm": algorithm, "acceptance": acceptance, "target": name, "quantity": quantity}
@@ -110,22 +110,20 @@ def _mean_square(target: Target) -> Collector:
     return lambda position: inner_product(position, position) / dimension
 
 
-def _printed_pcnl(target: Target, step_size: float) -> Sampler:
+class printed_pcnl(samplers.pcnl):
     """Algorithm 2: the proposal of pCNL, accepted by the ratio of posterior densities at its two ends."""
-    init = samplers.pcnl(target.potential, step_size).init
-    shrink = np.sqrt(1 - step_size**2)
 
-    def propose(u, g, xi):
-        return shrink * u - (1 - shrink) * g + step_size * xi
+    def step(self, target, rng_key, state):
+        shrink = jnp.sqrt(1 - self.step_size**2)
 
-    def step(rng_key, state: GradientState):
+        def propose(u, g, xi):
+            return shrink * u - (1 - shrink) * g + self.step_size * xi
+
         noise_key, accept_key = jax.random.split(rng_key)
         noise = normal_like(noise_key, state.position)
-        proposal = init(jax.tree.map(propose, state.position, state.gradient, noise))
+        proposal = self.init(target, jax.tree.map(propose, state.position, state.gradient, noise))
         square = half_square_difference(proposal.position, state.position)
         return accept(accept_key, state.potential - proposal.potential - square, state, proposal)
-
-    return Sampler(init, step)
 
 
 def _exact(target, num_draws, seed) -> tuple[dict[str, Measure], Measure]:

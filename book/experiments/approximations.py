@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, Key
 from scipy.special import logsumexp, softmax
 
@@ -190,12 +191,12 @@ def _agreement(found: Predictions, num_chains: int) -> dict[str, float | None]:
 def _mcmc(rng_key: Key[Array, ""], problem: Problem, depth: int, **chains) -> Predictions:
     """The unit-wise sampler on the rotated marginal target; the readout is integrated out."""
     target = targets.rotated(targets.marginal(problem.bnn, problem.x, problem.y))
-    sampler = samplers.unitwise(target)
+    sampler = samplers.unitwise()
     if depth > 1:
-        below = samplers.function_space_hmc(target.potential, step_size=0.1, num_steps=4)
+        below = samplers.function_space_hmc(step_size=0.1, num_steps=4)
         sampler = samplers.alternate(sampler, below)
     collect = {"predictions": _given_inner(target, problem)}
-    draws = sample(rng_key, sampler, target, collect=collect, progress=False, **chains)
+    draws = sample(rng_key, target, sampler, collect=collect, progress=False, **chains)
     return _unpacked(np.concatenate(draws["predictions"]))
 
 
@@ -214,15 +215,12 @@ def _reparametrised_prior(rng_key: Key[Array, ""], problem: Problem, num_draws: 
 
 def _given_inner(target, problem: Problem):
     """Mean and variance of y given the inner weights, side by side in one array (m, k + 1)."""
-    embedding, noise = (target.embedding_at(problem.x_test), problem.bnn.noise_std**2)
+    return Partial(_side_by_side, target.predictive_moments(problem.x_test))
 
-    def moments(position, rng_key):
-        psi = embedding(position, rng_key)
-        readout = target.readout_posterior(position)
-        variance = jnp.diag(readout.covariance(psi)) + noise
-        return jnp.concatenate([psi @ readout.mean(), variance[:, None]], axis=1)
 
-    return moments
+def _side_by_side(moments, position, rng_key):
+    mean, variance = moments(position, rng_key)
+    return jnp.concatenate([mean, variance[:, None]], axis=1)
 
 
 def _unpacked(moments: Float[np.ndarray, "draw n k_and_1"]) -> Predictions:
@@ -278,7 +276,7 @@ def _variational(
     return _of_functions(_functions(bnn, fitted.posterior, problem.x_test, keys), problem)
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def _functions(bnn: BNN, q: vi.MeanField, x: Float[Array, "n d_in"], keys: Key[Array, " draw"]):
     """Draws of f(x) under q."""
     return jax.lax.map(lambda key: bnn(q.draw(key), x), keys)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import arviz
@@ -50,22 +49,23 @@ def architectures(cases, num_test, num_kicks, num_chains, thin, noise_std, seed)
         bnn = network(one.architecture, dataset, one.width, one.depth, noise_std, seed)
         posterior = Posterior(bnn, dataset)
         target = posterior.informed
-        hmc = partial(samplers.function_space_hmc, target.potential, num_steps=num_kicks)
+        hmc = samplers.function_space_hmc(0.1, num_kicks)
+        hmc = samplers.tuned(hmc, 0.8, max_step_size=np.pi / 2)
         equilibrium = sample(
             burn_in_key,
-            samplers.tuned(hmc, 0.8, max_step_size=np.pi / 2),
             target,
+            hmc,
             num_samples=1,
             burn_in=num_steps // num_kicks,
             num_chains=num_chains,
         )
         angle: Any = equilibrium.step_size  # a number, since it was tuned
         made = {name: make(posterior, step_size) for name, make in SAMPLERS.items()}
-        for name, sampler in (made | {"HMC": hmc(angle)}).items():
+        for name, sampler in (made | {"HMC": hmc.at(angle)}).items():
             draws = sample(
                 rng_key,
-                sampler,
                 target,
+                sampler,
                 num_samples=num_steps // thin,
                 thin=thin // (num_kicks if name == "HMC" else 1),
                 num_chains=num_chains,

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import ModuleType
 from typing import NamedTuple
 
@@ -9,8 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key
 
-from widebnn.samplers import Tuned, tuned
-from widebnn.samplers._base import AnySampler
+from widebnn.samplers import Sampler, from_blackjax, tuned
 from widebnn.sampling import Draws
 from widebnn.targets import Target
 from widebnn.tree import Position
@@ -29,7 +29,7 @@ class Adapted(NamedTuple):
     `gradients` tells those of a step, on average over a run; `step_size` and `setting`, what was found.
     """
 
-    sampler: AnySampler | Tuned
+    sampler: Sampler | tuned
     gradients: Callable[[Draws], float]
     step_size: float | None = None
     setting: str = ""
@@ -77,7 +77,7 @@ def windows(name: str, adaptation: str, num_steps: int = WINDOWS, **fixed) -> Ca
         run = getattr(library, adaptation)(algorithm, target.logdensity, **options).run
         (_, found), _ = run(rng_key, position, num_steps)
         setting = "".join(f"{value} leapfrog steps" for value in fixed.values())
-        sampler = algorithm(target.logdensity, **found)
+        sampler = from_blackjax(partial(algorithm, **found))
         return Adapted(sampler, _num_steps, float(found["step_size"]), setting)
 
     return adapted
@@ -102,14 +102,15 @@ def adjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]) 
         target=0.65,
         diagonal_preconditioning=False,
     )
-    sampler = library.adjusted_mclmc_dynamic(
-        target.logdensity,
+    make = partial(
+        library.adjusted_mclmc_dynamic,
         step_size=found.step_size,
         integration_steps_fn=num_steps,
         integration_steps_params=(found.L / found.step_size,),
     )
     setting = f"{float(found.L / found.step_size):.2g} steps"
-    return Adapted(sampler, lambda draws: 2 * _num_steps(draws), float(found.step_size), setting)
+    step_size = float(found.step_size)
+    return Adapted(from_blackjax(make), lambda draws: 2 * _num_steps(draws), step_size, setting)
 
 
 def unadjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
@@ -125,8 +126,8 @@ def unadjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]
         logdensity_fn=target.logdensity,
         diagonal_preconditioning=False,
     )
-    mclmc = library.mclmc(target.logdensity, L=found.L, step_size=found.step_size)
-    return Adapted(mclmc, lambda draws: 2)
+    mclmc = partial(library.mclmc, L=found.L, step_size=found.step_size)
+    return Adapted(from_blackjax(mclmc), lambda draws: 2)
 
 
 class _Identity:
@@ -143,10 +144,10 @@ def mgrad_gaussian(target: Target, position: Position, rng_key: Key[Array, ""]) 
         _Identity(), jnp.ones(sum(leaf.size for leaf in jax.tree.leaves(position))), _Identity()
     )
 
-    def make(step_size):
+    def make(_, step_size):  # it wants the density relative to N(0, I)
         return library.mgrad_gaussian(lambda u: -target.potential(u), cov_svd=spectrum, step_size=step_size)
 
-    return Adapted(tuned(make, 0.5, max_step_size=1e4), lambda draws: 1)
+    return Adapted(tuned(from_blackjax(make, 0.1), 0.5, max_step_size=1e4), lambda draws: 1)
 
 
 BLACKJAX: Mapping[str, Adaptation] = {

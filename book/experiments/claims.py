@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-__all__ = ["CLAIMS", "Claim"]
+__all__ = ["CLAIMS", "MEASURES", "Claim", "made"]
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,7 @@ class Claim:
     """A row of the ledger, as `claims.yml` explains it.
 
     Ids begin with H- for Hron et al. (2022), P- for Pezzetti et al. (2025), V- for Huix et al. (2022) and X-
-    for what none of them has; those of questions that a paper left open end in -X.
+    for what none of them has.
     """
 
     id: str
@@ -27,6 +28,8 @@ class Claim:
     mended: str = ""
     page: str = ""
     errs: bool = False
+    asks: bool = False
+    beside: tuple[str, ...] = ()
 
     @property
     def chapter(self) -> str:
@@ -39,8 +42,8 @@ class Claim:
         return self.page.partition("#")[2]
 
 
-def read(path: Path) -> dict[str, Claim]:
-    """Claims by id, in the order of the file.
+def made(words: dict[str, dict[str, Any]]) -> dict[str, Claim]:
+    """Claims by id, in the order of the words.
 
     Raises
     ------
@@ -48,13 +51,16 @@ def read(path: Path) -> dict[str, Claim]:
         If a claim lacks a word, or has one that no claim has.
     """
     claims = {}
-    for id, words in yaml.safe_load(path.read_text()).items():
+    for id, of_claim in words.items():
         try:
-            claims[id] = Claim(id, **words)
+            claims[id] = Claim(id, **of_claim)
         except TypeError as error:
-            raise ValueError(f"{path.name}: the words of {id} are not those of a claim: {error}") from None
+            raise ValueError(f"claims.yml: the words of {id} are not those of a claim: {error}") from None
     return claims
 
 
-CLAIMS = read(Path(__file__).with_name("claims.yml"))
+_WORDS = yaml.safe_load(Path(__file__).with_name("claims.yml").read_text())
+MEASURES: dict[str, str] = _WORDS.pop("measures")
+"""What rules mean by a word, by the word."""
+CLAIMS = made(_WORDS)
 """By id, in the order of the ledger."""

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float, Int, Key
 from threadpoolctl import threadpool_limits
 
-from widebnn._compile import Program
+from widebnn.samplers import Sampler
+from widebnn.targets import Target
 from widebnn.tree import Position
 
 __all__ = ["Clock", "in_turn", "median_error", "on_one_thread", "step_times", "steps"]
@@ -33,29 +33,38 @@ def in_turn[Name: Hashable](
     return {name: [found[name] for found in times] for name in timed}
 
 
-def steps(sampler: Any, start: Position) -> Clock:
+def steps(target: Target, sampler: Sampler, start: Position) -> Clock:
     """Of a chain in a compiled loop, which has run before it is timed.
 
     A call of `widebnn.sample` takes some milliseconds besides its steps, more than many small ones.
     """
-    rng_key = jax.random.key(0)
-    state = jax.jit(sampler.init)(start, rng_key)
-
-    def loop(state, num_steps):
-        def step(i, state):
-            return sampler.step(jax.random.fold_in(rng_key, i), state)[0]
-
-        return jax.lax.fori_loop(0, num_steps, step, state)
-
-    program = Program(loop, state, jnp.asarray(1))
-    jax.block_until_ready(program(state, 1))  # compiles it; and the first call in a process is slow
+    rng_key, sampler = jax.random.key(0), sampler.prepare(target)
+    state = _first(target, sampler, start, rng_key)
+    jax.block_until_ready(_chain(target, sampler, state, rng_key, 1))  # the first call compiles, and is slow
 
     def run(num_steps: int) -> float:
         before = time.perf_counter()
-        jax.block_until_ready(program(state, num_steps))
+        jax.block_until_ready(_chain(target, sampler, state, rng_key, num_steps))
         return 1e3 * (time.perf_counter() - before) / num_steps
 
     return lambda num_steps: partial(run, num_steps)
+
+
+@jax.jit
+def _first(target: Target, sampler: Sampler, position: Position, rng_key: Key[Array, ""]) -> Any:
+    return sampler.init(target, position, rng_key)
+
+
+@jax.jit
+def _chain(
+    target: Target, sampler: Sampler, state: Any, rng_key: Key[Array, ""], num_steps: int | Int[Array, ""]
+) -> Any:
+    """The state after so many steps."""
+
+    def step(i, state):
+        return sampler.step(target, jax.random.fold_in(rng_key, i), state)[0]
+
+    return jax.lax.fori_loop(0, num_steps, step, state)
 
 
 def step_times(

@@ -73,12 +73,12 @@ def convergence(
                 sampler, target = _chain(posterior, name, step_size)
                 draws = sample(
                     rng_key,
-                    sampler,
                     target,
+                    sampler,
                     num_samples=steps // thin,
                     thin=thin,
                     num_chains=num_chains,
-                    collect=collect | {"position": lambda position: ravel_pytree(position)[0]},
+                    collect=collect | {"position": _flat},
                 )
                 point = {"width": width, "num_test": len(dataset.x_test), "sampler": name, "repeat": repeat}
                 rows = at_checkpoints(draws, num_checkpoints, collect, convergence_summary)
@@ -91,9 +91,16 @@ def convergence(
 def _chain(posterior: Posterior, name: str, step_size: float) -> tuple[samplers.Sampler, targets.Target]:
     """A sampler by its name, and what it samples."""
     if name == PRIOR:
-        prior = targets.from_potential(lambda position: jnp.zeros(()), posterior.rotated.template)
-        return samplers.pcn(prior.potential, step_size), prior
+        return samplers.pcn(step_size), targets.from_potential(_zero, posterior.rotated.template)
     return SAMPLERS[name](posterior, step_size), posterior.rotated
+
+
+def _zero(position):
+    return jnp.zeros(())
+
+
+def _flat(position):
+    return ravel_pytree(position)[0]
 
 
 BETWEEN = "share of variance between chains over that at U = 0"
@@ -122,10 +129,25 @@ def disagreement(results: Results) -> Iterator[Finding]:
 @convergence.claim("P-F4")
 def langevin_traces(results: Results) -> Iterator[Finding]:
     for lmc, name in LMC.items():
-        excess = _excess(results, name)
-        what, more = f"{lmc}, {BETWEEN}: widest less narrowest", excess[:, -1] - excess[:, 0]
-        decides, chains = name == "Langevin, γ = 0.01", _chains(results, (name, 0), (name, -1))
-        yield _finding(results, what, more, above=0, decides=decides, chains=chains)
+        chains = _chains(results, (name, 0), (name, -1))
+
+        def change(what, found, chains=chains, lmc=lmc, **bounds):
+            return _finding(
+                results,
+                f"{lmc}, {what}: widest less narrowest",
+                found[:, -1] - found[:, 0],
+                chains=chains,
+                **bounds,
+            )
+
+        decides = name == "Langevin, γ = 0.01"
+        yield change(
+            "R-hat of weights", _at_the_end(results, name, "rhat_squared_weights"), above=0, decides=decides
+        )
+        yield change(
+            "log₁₀ ESS of weights", np.log10(_at_the_end(results, name, "ess_bulk_weights")), below=0
+        )
+        yield change(BETWEEN, _excess(results, name), above=0)
 
 
 @convergence.claim("P-F5")

@@ -14,7 +14,7 @@ from book.experiments.images import images
 from book.experiments.own_samplers import METHODS
 from book.experiments.posterior import Posterior, one_layer, size
 from widebnn.diagnostics import effective_sample_size, random_projections
-from widebnn.samplers import Tuned
+from widebnn.samplers import tuned
 from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row
 
@@ -86,14 +86,14 @@ def _run(
     parameters = jax.jit(jax.vmap(rotated.to_parameters))(start, unseen_keys)
     for name, kind, num_steps in runs:
         target = getattr(posterior, kind)
-        sampler = METHODS[name].make(target)
-        is_tuned = isinstance(sampler, Tuned)
+        sampler = METHODS[name].sampler
+        is_tuned = isinstance(sampler, tuned)
         thin = -(-num_steps // MAX_DRAWS)
         initial = jax.jit(jax.vmap(target.from_parameters))(parameters)
         draws = sample(
             rng_key,
-            sampler,
             target,
+            sampler,
             num_samples=num_steps // thin,
             thin=thin,
             burn_in=max(burn_in, num_steps // 10) if is_tuned else 0,
@@ -102,8 +102,8 @@ def _run(
             collect=posterior.collect(target, project),
         )
         row = {"target": kind, "sampler": name, "dimension": size(target)} | of_chains(draws) | counted(draws)
-        made = sampler.make(draws.step_size) if is_tuned else sampler
-        yield row, steps(made, jax.tree.map(lambda leaf: leaf[0], initial))
+        settled = sampler.at(draws.step_size) if is_tuned else sampler
+        yield row, steps(target, settled, jax.tree.map(lambda leaf: leaf[0], initial))
 
 
 def counted(draws: Draws) -> Row:
@@ -147,6 +147,22 @@ def faster(results: Results) -> Iterator[Finding]:
             ess = here.one(sampler=name)["ess"], best["ess"]
             known = {"degrees": degrees, "resolved": is_resolved(*ess), "chains": behind(ess)}
             yield Finding(what, gain, above=0, **known)
+
+
+@efficiency.claim("P-C2")
+def langevin_leads_where_narrow(results: Results) -> Iterator[Finding]:
+    here = results.rows.where(width=min(results.rows.values("width")), target="rotated")
+    langevin, pcn, pcnl = (here.one(sampler=name) for name in ("Langevin", "pCN", "pCNL"))
+    best = max(pcn, pcnl, key=lambda row: row["ess_per_step"])
+    ess = langevin["ess"], best["ess"]
+    yield Finding(
+        f"width {best['width']:,}: ESS per step, Langevin ÷ {best['sampler']}, log₁₀",
+        _gain(langevin, best, "ess_per_step"),
+        above=0,
+        degrees=results.settings["num_chains"] - 1,
+        resolved=is_resolved(*ess),
+        chains=behind(ess),
+    )
 
 
 @efficiency.claim("X-2")

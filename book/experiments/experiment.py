@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from widebnn.scale import SCALES
 from widebnn.tables import Results, Row, Rows, read
 from widebnn.tables._results import FORMAT, digest
 
-__all__ = ["SETTINGS", "Experiment", "Settings", "experiment"]
+__all__ = ["SETTINGS", "Experiment", "Settings", "experiment", "tuples"]
 
 Settings = dict[str, Any]
 Observed = Iterable[tuple[str, int]]
@@ -50,7 +50,7 @@ class Experiment:
     scales
         By scale, the settings.
     findings
-        By the id of a claim, the function from results to what they say of it.
+        By the id of a claim, the function from results, and others beside them, to what they say of it.
     """
 
     def __init__(
@@ -63,9 +63,9 @@ class Experiment:
         functools.update_wrapper(self, function)
         self.name, self.observes = function.__name__, observes
         self.title = inspect.getdoc(function).partition("\n")[0].rstrip(".")  # type: ignore[union-attr]
-        self.findings: dict[str, Callable[[Results], list[Finding]]] = {}
+        self.findings: dict[str, Callable[..., list[Finding]]] = {}
         self._function, self._axes = function, [(a,) if isinstance(a, str) else a for a in parts]
-        found = _tuples(settings)
+        found = tuples(settings)
         defaults = found.pop("defaults")
         for name in itertools.chain(*found.values(), *self._axes):
             one_of(defaults, setting=name)
@@ -99,14 +99,19 @@ class Experiment:
     def claim(self, *ids: str) -> Callable[[Callable[..., Iterable[Finding]]], Callable]:
         """A decorator for the function that yields the findings of claims.
 
-        It takes `Rows`, or `Results` where its parameter is called ``results``. No finding may depend on the
-        order of the rows. The function is returned as it is.
+        It takes `Rows`, or `Results` where its parameter is called ``results``, and where it has a parameter
+        ``beside``, a list of the further results that the claim names. No finding may depend on the order of
+        the rows. The function is returned as it is.
         """
 
         def register(function: Callable[..., Iterable[Finding]]) -> Callable:
-            takes_all = "results" in inspect.signature(function).parameters
-            for id in ids:
-                self.findings[id] = lambda found: list(function(found if takes_all else found.rows))
+            taken = inspect.signature(function).parameters
+
+            def found(results: Results, beside: Sequence[Results] = ()) -> list[Finding]:
+                others = [beside] if "beside" in taken else []
+                return list(function(results if "results" in taken else results.rows, *others))
+
+            self.findings |= dict.fromkeys(ids, found)
             return function
 
         return register
@@ -166,8 +171,7 @@ class Experiment:
                 f"{parts_folder.name} holds {len(stored)} of {len(parts)} parts of an interrupted run: "
                 "resume it (--resume), or delete the folder to begin anew"
             )
-        for source, num_train in self.observes(settings):  # data that are not there end it before it begins
-            getattr(wb.data, SOURCES.get(source, source))(num_train, 1)
+        self.look_for_data(settings)  # data that are not there end it before it begins
         parts_folder.mkdir(parents=True, exist_ok=True)
         is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"
         for i, part in tqdm(parts, unit="part", disable=is_silent):
@@ -179,11 +183,16 @@ class Experiment:
                     on_row(row)
                     rows.append(row)
             made = {"seconds": round(time.perf_counter() - start, 1)} | circumstances()
-            stored[i] = self._write(parts_folder / f"{i}.json", scale, part, rows, made)
+            stored[i] = self.store(parts_folder / f"{i}.json", scale, part, rows, made)
         rows = Rows(row for i, _ in parts for row in stored[i].rows)
-        found = self._write(whole, scale, settings, rows, joined([stored[i].provenance for i, _ in parts]))
+        found = self.store(whole, scale, settings, rows, joined([stored[i].provenance for i, _ in parts]))
         shutil.rmtree(parts_folder)
         return found
+
+    def look_for_data(self, settings: Settings) -> None:
+        """Raise what loading raises if the data that are to be observed are not there."""
+        for source, num_train in self.observes(settings):
+            getattr(wb.data, SOURCES.get(source, source))(num_train, 1)
 
     def load(self, path: Path, settings: Settings) -> Results:
         """Results of exactly these settings.
@@ -204,7 +213,8 @@ class Experiment:
             )
         return found
 
-    def _write(self, path: Path, scale: str, settings: Settings, rows: Rows, made: dict) -> Results:
+    def store(self, path: Path, scale: str, settings: Settings, rows: Rows, made: dict[str, Any]) -> Results:
+        """Write results to a file, whole or not at all."""
         settings, rows = plain(settings), Rows(plain(rows))
         found = Results(rows, settings, made, self.name, scale)
         content = {"format": FORMAT, "experiment": self.name, "scale": scale, "settings": settings}
@@ -244,11 +254,11 @@ def experiment(
     return lambda function: Experiment(function, settings, axes, observes)
 
 
-def _tuples(value: Any) -> Any:
+def tuples(value: Any) -> Any:
     """Lists of YAML as tuples, which no experiment can change."""
     if isinstance(value, dict):
-        return {name: _tuples(one) for name, one in value.items()}
-    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+        return {name: tuples(one) for name, one in value.items()}
+    return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value
 
 
 SETTINGS: dict[str, dict[str, Settings]] = yaml.safe_load(

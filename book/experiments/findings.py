@@ -16,8 +16,10 @@ __all__ = ["VERDICTS", "Chains", "Finding", "verdict"]
 VERDICTS = (
     "reproduced",
     "reproduced in part",
+    "direction reproduced, size not testable at this scale",
     "not reproduced",
     "contradicted",
+    "opposite direction at this scale",
     "corrected",
     "not testable at this scale",
     "not yet run",
@@ -153,7 +155,7 @@ class Finding:
         return number if self.resolved or math.isnan(self.value) else f"{number}, not resolved"
 
 
-def verdict(findings: Sequence[Finding], *, errs: bool = False) -> str:
+def verdict(findings: Sequence[Finding], *, errs: bool = False, is_papers: bool = True) -> str:
     """The verdict on a claim, by one rule for all claims.
 
     Where one finding decides: "reproduced" if it holds, or "corrected" where the claim is that the paper or
@@ -162,6 +164,19 @@ def verdict(findings: Sequence[Finding], *, errs: bool = False) -> str:
     absence of the effect; "not reproduced" otherwise. Where none does, as where a theorem says several
     things: "reproduced" (or "corrected") if all hold, "reproduced in part" if some do, "not reproduced" if
     none does; "not testable at this scale" if none is resolved. Where there are no findings, "not yet run".
+
+    Off the paper's own setting a sign is judged and a size is not: one that has the sign alone is "direction
+    reproduced, size not testable at this scale", the opposite sign is the "opposite direction at this scale",
+    and what would be "not reproduced" is "not testable at this scale".
+
+    Parameters
+    ----------
+    findings
+        What was found; at most one decides.
+    errs
+        Whether the claim is that the paper or its code errs.
+    is_papers
+        Whether a run has the paper's own setting, or the claim is of none.
 
     Raises
     ------
@@ -189,7 +204,12 @@ def verdict(findings: Sequence[Finding], *, errs: bool = False) -> str:
     held = [finding.holds for finding in deciding or findings]
     if all(held):
         return "corrected" if errs else "reproduced"
-    if deciding:
-        neither = "not reproduced" if deciding[0].is_excluded else "not testable at this scale"
-        return {1: "reproduced in part", 0: neither, -1: "contradicted"}[deciding[0].sign]
-    return "reproduced in part" if any(held) else "not reproduced"
+    if not deciding and any(held):
+        return "reproduced in part"
+    sign = deciding[0].sign if deciding else 0
+    if sign > 0:
+        return "reproduced in part" if is_papers else "direction reproduced, size not testable at this scale"
+    if sign < 0:
+        return "contradicted" if is_papers else "opposite direction at this scale"
+    is_excluded = not deciding or deciding[0].is_excluded
+    return "not reproduced" if is_excluded and is_papers else "not testable at this scale"

@@ -1,6 +1,6 @@
 """Whether a gradient pays: effective samples of pCN and of pCNL, per step and per second."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import jax
 import numpy as np
@@ -10,10 +10,11 @@ from book.experiments.clock import median_error, step_times, steps
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
+from book.experiments.over_width import over_widths
 from book.experiments.own_samplers import METHODS
 from book.experiments.posterior import SAMPLERS, one_layer
-from widebnn import samplers
 from widebnn.diagnostics import convergence_summary, random_projections
+from widebnn.samplers import tuned
 from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row
 
@@ -61,12 +62,12 @@ def gradient_gain(
     common = {name: SAMPLERS[name](posterior, step_size) for name in COMPARED}
     rows = []
     for name in COMPARED:
-        for sampler, length in (common[name], num_steps), (METHODS[name].make(rotated), num_tuned_steps):
-            is_tuned = isinstance(sampler, samplers.Tuned)
+        for sampler, length in (common[name], num_steps), (METHODS[name].sampler, num_tuned_steps):
+            is_tuned = isinstance(sampler, tuned)
             draws = sample(
                 rng_key,
-                sampler,
                 rotated,
+                sampler,
                 num_samples=length // thin,
                 thin=thin,
                 burn_in=length if is_tuned else 0,
@@ -77,7 +78,7 @@ def gradient_gain(
             size = draws.step_size if is_tuned else step_size
             rows.append({"sampler": name, "is_tuned": is_tuned, "step_size": size} | _summary(draws))
     one_chain = jax.tree.map(lambda leaf: leaf[0], start)
-    clocks = [steps(sampler, one_chain) for sampler in common.values()]
+    clocks = [steps(rotated, sampler, one_chain) for sampler in common.values()]
     rounds = step_times(clocks, timed_seconds, num_rounds)
     for row in rows:
         ms = rounds[:, COMPARED.index(row["sampler"])]
@@ -99,24 +100,47 @@ def _summary(draws: Draws) -> Row:
 
 
 @gradient_gain.claim("P-C")
-def pcn_suffices(results: Results) -> Iterator[Finding]:
+def pcn_suffices(results: Results, beside: Sequence[Results]) -> Iterator[Finding]:
+    beta = results.settings["step_size"]
+    shared = [run for run in beside if run.name == "mixing_over_width"]
+    for quantity, name in (("weights", "weights"), ("potential", "U")):
+        of_pcn, of_pcnl = (over_widths(shared, beta, sampler, quantity) for sampler in COMPARED)
+        pairs = list(zip(of_pcn, of_pcnl, strict=True))
+        for pcn, pcnl in pairs if quantity == "weights" else pairs[-1:]:
+            at = f"n = {pcn.num_train:,}, width {pcn.width:,}, β = {beta:g}"
+            yield Finding(
+                f"ESS of {name} per second, pCNL ÷ pCN, {at}",
+                pcnl.per_step / pcn.per_step / (pcnl.ms_per_step / pcn.ms_per_step),
+                below=1,
+                chains=behind((pcn.least, pcnl.least)),
+            )
+    for run in (run for run in beside if run.name == "efficiency"):
+        rows = run.rows.where(width=max(run.rows.values("width")))
+        pcn, pcnl = (rows.one(sampler=name) for name in COMPARED)
+        per_step = Measure.of(pcnl, "ess_per_step") / Measure.of(pcn, "ess_per_step")
+        at = f"n = {run.settings['num_train']:,}, width {pcn['width']:,}, each β tuned"
+        yield Finding(
+            f"least ESS per second, pCNL ÷ pCN, {at}",
+            per_step / (pcnl["ms_per_step"] / pcn["ms_per_step"]),
+            below=1,
+            degrees=run.settings["num_chains"] - 1,
+            resolved=is_resolved(pcn["ess"], pcnl["ess"]),
+            chains=behind((pcn["ess"], pcnl["ess"])),
+        )
     degrees = min(results.settings["num_chains"], results.settings["num_rounds"]) - 1
-    width = results.settings["width"]
+    width, num_train = (results.settings[name] for name in ("width", "num_train"))
     for is_tuned, rows in results.rows.by("is_tuned"):
         pcn, pcnl = (rows.one(sampler=name) for name in COMPARED)
         of_pcn, of_pcnl = (
             rows.where(sampler=name).measure("ess_per_step", "ess_per_step_error") for name in COMPARED
         )
         sizes = [row[kind] for row in (pcn, pcnl) for kind in ("ess_bulk", "ess_tail")]
-        how = "each β tuned" if is_tuned else f"β = {pcn['step_size']:g}"
+        how = "each β tuned" if is_tuned else f"β = {beta:g}"
         yield Finding(
-            f"ESS per second, pCNL ÷ pCN, width {width:,}, {how}",
+            f"ESS of weights per second, pCNL ÷ pCN, n = {num_train:,}, width {width:,}, {how}",
             of_pcnl / of_pcn / Measure.of(pcnl, "relative_time"),
             below=1,
-            decides=not is_tuned,
             degrees=degrees,
             resolved=is_resolved(*sizes),
             chains=behind(sizes, [pcn["rhat"], pcnl["rhat"]]),
         )
-    slower = Measure.of(results.rows.one(sampler="pCNL", is_tuned=False), "relative_time")
-    yield Finding("time per step, pCNL ÷ pCN", slower, above=1, degrees=degrees)

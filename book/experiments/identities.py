@@ -165,7 +165,7 @@ def _largest_stable_step(target) -> float:
     def one_step(step_size):
         def move(flat):
             u, m = unravel(flat)
-            start = hmc(target.potential, 1.0, 1).init(u)
+            start = hmc(1.0, 1).init(target, u)
             state, m, _ = leapfrog(target.potential, step_size, 1)(start, m)
             return ravel_pytree((state.position, m))[0]
 

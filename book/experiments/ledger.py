@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
+from book.experiments.chain_summaries import behind
 from book.experiments.claims import Claim
 from book.experiments.experiment import Experiment
-from book.experiments.findings import Finding, verdict
+from book.experiments.findings import Chains, Finding, verdict
+from book.experiments.papers import Setting, meets, of_paper, of_run
 from book.experiments.words import WORDS, called
 from widebnn.scale import SCALES
 from widebnn.tables import Results
@@ -37,36 +38,62 @@ class Entry:
         What the row rests on.
     results
         Of one run; None where there is none.
+    beside
+        Results of other runs that the claim names.
     """
 
     claim: Claim
     experiment: Experiment
     results: Results | None
+    beside: Sequence[Results] = ()
 
     @cached_property
     def findings(self) -> list[Finding]:
         """The numbers, each with the interval that the claim puts it in; none without results."""
-        return [] if self.results is None else self.experiment.findings[self.claim.id](self.results)
+        if self.results is None:
+            return []
+        return self.experiment.findings[self.claim.id](self.results, self.beside)
+
+    @property
+    def deciding(self) -> list[Finding]:
+        """The finding that decides; where none does, all."""
+        return [finding for finding in self.findings if finding.decides] or self.findings
+
+    @property
+    def chains(self) -> Chains | None:
+        """The worst of the chains that what decides rests on; None where it rests on none."""
+        found = [finding.chains for finding in self.deciding if finding.chains is not None]
+        return behind((one.ess for one in found), (one.rhat for one in found)) if found else None
+
+    @property
+    def runs(self) -> list[Results]:
+        """All results that the row rests on."""
+        return [] if self.results is None else [self.results, *self.beside]
+
+    @property
+    def paper(self) -> Setting:
+        """The paper's setting, as far as it states one."""
+        return of_paper(self.claim.experiment)
+
+    @property
+    def is_papers(self) -> bool:
+        """Whether a run has the paper's own setting, or the claim is of none."""
+        return not self.paper or any(meets(of_run(run), self.paper) for run in self.runs)
 
     @property
     def verdict(self) -> str:
         """One of `book.experiments.findings.VERDICTS`, by the rule for all claims."""
-        return verdict(self.findings, errs=self.claim.errs)
+        return verdict(self.findings, errs=self.claim.errs, is_papers=self.is_papers)
 
     @property
     def word(self) -> str:
         """What the verdict is called on this claim, one of `book.experiments.words.WORDS`."""
-        return called(self.claim, self.verdict)
+        return called(self.claim, self.verdict, self.chains is None or self.chains.have_converged)
 
     @property
     def scale(self) -> str | None:
         """Of the run; None where there is none."""
         return None if self.results is None else self.results.scale or None
-
-    @property
-    def made(self) -> dict[str, Any]:
-        """The provenance of the results; nothing where there are none, or where they were not stored."""
-        return {} if self.results is None else self.results.provenance
 
     @property
     def command(self) -> str:

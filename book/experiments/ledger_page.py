@@ -1,40 +1,62 @@
-"""The ledger as a page of the book: verdicts at a glance, then each row beside the paper's."""
+"""The ledger as pages of the book: verdicts at a glance, and a page for each paper with its rows."""
 
 from collections.abc import Sequence
 
-from book.experiments.claims import Claim
+from book.experiments.card import queue
+from book.experiments.claims import MEASURES, Claim
 from book.experiments.ledger import PAPERS, Entry, counts
+from book.experiments.papers import NAMES, Setting, of_run, said
 from book.experiments.words import WORDS
 from widebnn.tables._measure import measured
 
-__all__ = ["page"]
+__all__ = ["pages"]
 
 MARKS = {"yes": "✓", "no": "✗", "open": "○", "not resolved": "⊘"}
 """By what a finding answers."""
+BLOCKS = {row: part.name[0] for part in queue() for row in part.rows}
+"""By row, the block of the queue for a card that has the run at the paper's sizes."""
 
 
-def page(entries: Sequence[Entry]) -> str:
-    """The ledger in MyST markdown, with classes that `book/_static/ledger.css` lays out."""
+def pages(entries: Sequence[Entry]) -> dict[str, str]:
+    """The pages in MyST markdown, with classes that `book/_static/ledger.css` lays out.
+
+    Returns
+    -------
+    By what is added to the name of the first page: "" for it, with all verdicts, and "-hron2022" and others
+    for the rows of a paper, or "-ours" for those of none.
+    """
     own = {letter: [entry for entry in entries if entry.claim.id.startswith(letter)] for letter in PAPERS}
+    own = {letter: sorted(rows, key=lambda entry: not entry.is_papers) for letter, rows in own.items()}
+    meanings = "\n\n".join(f"{_badge(word)}\n: {WORDS[word].meaning}" for word in WORDS)
+    measures = "\n\n".join(f"{word}\n: {meaning}" for word, meaning in MEASURES.items())
     parts = [_HEAD, _counts(f"All {len(entries)} rows", entries)]
     parts += [_index(letter, rows) for letter, rows in own.items()]
-    parts.append(_READING.format(meanings="\n\n".join(_meaning(word) for word in WORDS)))
+    parts.append(_READING.format(meanings=meanings, measures=measures))
+    found = {"": "\n".join(parts)}
     for letter, rows in own.items():
         heading, key, _ = PAPERS[letter]
-        parts.append(f"## {heading}\n")
-        if key:
-            parts.append(f"The rows of {{cite:t}}`{key}`.\n")
-        parts += [_details(entry) for entry in rows]
-    return "\n".join(parts)
+        which = f"The rows of {{cite:t}}`{key}`" if key else "The rows of what this book claims"
+        head = [
+            _WRITTEN,
+            f"# The ledger: {heading}",
+            "",
+            f"{which}; [](ledger.md) says how to read them.",
+            "",
+        ]
+        found[f"-{key or 'ours'}"] = "\n".join([*head, *map(_details, rows)])
+    return found
 
 
-_HEAD = """\
+_WRITTEN = """\
 <!-- Written by `python -m book.experiments ledger --write book/ledger.md`; a test compares the two. -->
+"""
 
+_HEAD = f"""\
+{_WRITTEN}
 # The ledger
 
 Every theorem, figure and algorithm of the three papers, what this book found, and the verdict. Nobody types a
-verdict: each follows by a rule from the results that ship with the book.
+verdict: each follows by a rule from the results that ship with the book. A row's name leads to its page.
 
 ## At a glance
 """
@@ -42,28 +64,29 @@ verdict: each follows by a rule from the results that ship with the book.
 _READING = """\
 ## How to read it
 
-The claim puts each measured number in an interval. The number holds if it lies inside by more than three
-standard errors: by more where the scatter of a few chains or repeats gives the error (the quantile of
-Student's t as rare as three standard errors), and by anything where a single run gives no error. It does not
-hold if it lies outside by as much, and is open in between. A row says in words which intervals these are.
-Where one number decides, the verdict follows it alone; the others are shown. A rule says where its errors
-come from. Where it does not, that of a number of effective samples is how much such estimates scatter on
-AR(1) chains, and that of a share is binomial; what is computed exactly has none. Of numbers per second P-C
-counts the errors of times too, and the others that of effective samples alone. A number that rests on
-effective samples is resolved if its chains have a hundred. Short chains seem to have more than they do, so we
-ask for a larger estimate, `widebnn.diagnostics.LEAST_RESOLVED`, a guard tested on chains whose effective
-samples are known. Chains are called converged where R̂, mean over what is counted, is below 1.01 and there
-are 400 effective samples; R̂ is not known where a chain is alone or the run did not keep it. What no paper
-claims cannot be reproduced: what they left open is answered or open, and what this book claims holds or
-fails.
+Each number has an interval, and holds if it lies inside by more than three standard errors (with few chains
+or repeats, by the quantile of Student's t that is as rare; without an error, by anything). Outside by more
+than the margin: no. Within the margin: open. Where one number decides, the verdict follows it alone; the
+others are shown.
+
+Below each claim stands the paper's setting above ours. Off the paper's setting, in data, n, width, depth or
+steps, a sign is judged and a size is not (since 2026-11-28; before, two rows were called not reproduced by
+networks of 32 units per layer, where the paper has 1,024). What a paper does not state is not met. Rows that
+no setting binds, such as theorems, and rows at the paper's own come first.
+
+Chains have converged where R̂ is below 1.01 and there are 400 effective samples. R̂ is not known where a chain
+is alone or the run did not keep it; a row that names no chains rests on none. What no paper claims cannot be
+reproduced: what they left open is answered or open, and what this book claims holds or fails.
 
 {meanings}
 
-Numbers are those of the largest scale that has results, and [](07-cifar10-over-width.ipynb) shows how a scale
-differs from the papers. Images of CIFAR-10 that a shipped run observes are the first of the official files;
-those that it predicts were decoded from JPEG copies.
+Words that rules share:
 
-In a terminal `python -m book.experiments ledger` prints the same, and `show H-F7a` a single row.
+{measures}
+
+Numbers are those of the largest scale that has results, and of the other runs that a row names. Images of
+CIFAR-10 that a shipped run observes are the first of the official files; those that it predicts were decoded
+from JPEG copies. In a terminal `python -m book.experiments ledger` prints the same, and `show H-F7a` a row.
 """
 
 
@@ -78,48 +101,74 @@ def _badge(word: str, count: int | None = None) -> str:
     return f'<span class="verdict verdict-{tone}">{number}{sign} {word}</span>'
 
 
-def _meaning(word: str) -> str:
-    return f"{_badge(word)}\n: {WORDS[word].meaning}"
-
-
 def _index(letter: str, entries: Sequence[Entry]) -> str:
     """One line for each row."""
-    lines = ["| Row | Verdict | Claim | Scale | Device |", "|:--|:--|:--|:--|:--|"]
+    lines = ["| Row | Verdict | Claim | Paper's setting | Ours |", "|:--|:--|:--|:--|:--|"]
     for entry in entries:
         claim = entry.claim
         name = f"[{claim.id}](#{_anchor(claim)})"
-        cells = (name, _badge(entry.word), claim.claim, entry.scale or "—", entry.made.get("device", "—"))
+        ours = "; ".join(dict.fromkeys(_in_words(of_run(run)) for run in entry.runs))
+        cells = (name, _badge(entry.word), claim.claim, _in_words(entry.paper), ours or "—")
         lines.append(f"| {' | '.join(map(_cell, cells))} |")
     return "\n".join(
         [_counts(PAPERS[letter][0], entries), ":::{div} ledger-index full-width", *lines, ":::", ""]
     )
 
 
+def _in_words(setting: Setting) -> str:
+    """Sizes and steps in a few words; the rest stands in the row itself."""
+    words = {
+        "n": "n = {}",
+        "width": "width {}",
+        "depth": "depth {}",
+        "steps": "{} steps",
+        "epochs": "{} epochs",
+    }
+    found = [word.format(said(name, setting[name])) for name, word in words.items() if name in setting]
+    return ", ".join(found) or "—"
+
+
+def _settings(entry: Entry) -> list[str]:
+    """The paper's setting, where it states one, above that of each run of ours."""
+    settings = [("Paper", entry.paper)] * bool(entry.paper)
+    settings += [("Ours", of_run(run)) for run in entry.runs]
+    names = [name for name in NAMES if any(name in setting for _, setting in settings)]
+    if not names:
+        return []
+    lines = [f"| Setting | {' | '.join(names)} |", "|:--" * (len(names) + 1) + "|"]
+    for whose, setting in settings:
+        cells = [said(name, setting[name]) if name in setting else "—" for name in names]
+        lines.append(f"| {whose} | {' | '.join(cells)} |")
+    return [":::{div} ledger-setting", *lines, ":::", ""]
+
+
 def _details(entry: Entry) -> str:
-    claim, results = entry.claim, entry.results
+    claim = entry.claim
     lines = [
         f"({_anchor(claim)})=",
-        f"### {claim.id}{f': {claim.where}' if claim.where else ''}",
+        f"## {claim.id}{f': {claim.where}' if claim.where else ''}",
         "",
         f"{_badge(entry.word)} {claim.claim}",
         "",
+        *_settings(entry),
         "::::{div} ledger-sides",
     ]
     if claim.paper:
         lines += [":::{div} ledger-paper", f"**{PAPERS[claim.id[0]][2]}**", ""]
         lines += [f"**{claim.number}** {claim.paper}" if claim.number else claim.paper, ":::"]
     lines += [":::{div} ledger-ours", *_ours(entry), ":::", "::::", ""]
-    lines += [f"- **Rule:** {claim.rule}"]
     lines += _chains(entry)
     if claim.mended:
-        lines += [f"- **Rule changed after these results,** because {claim.mended}"]
+        lines += [f"- **Rule changed after these results:** {claim.mended}"]
     if claim.would_change:
         lines += [f"- **Would change it:** {claim.would_change}"]
+    if claim.id in BLOCKS:
+        lines += [f"- **Waits for a card:** block {BLOCKS[claim.id]} of `python -m book.experiments card`"]
     if claim.page:
         lines += [f"- **Shown in:** {_link(claim)}"]
-    if results is not None:
-        lines += [f"- **Run:** `{claim.experiment}` at {results.source}"]
-    return "\n".join([*lines, f"- **Again:** `{entry.command}`", ""])
+    lines += ["", ":::{admonition} Rule and run", ":class: dropdown", claim.rule, ""]
+    lines += [f"- `{run.name}` at {run.source}" for run in entry.runs]
+    return "\n".join([*lines, f"- Again: `{entry.command}`", ":::", ""])
 
 
 def _ours(entry: Entry) -> list[str]:
@@ -137,13 +186,11 @@ def _ours(entry: Entry) -> list[str]:
 
 
 def _chains(entry: Entry) -> list[str]:
-    """How far the chains have converged that the deciding number, or where none does, each rests on."""
-    deciding = [finding for finding in entry.findings if finding.decides] or entry.findings
-    words: dict[str, list[str]] = {}
-    for chains in dict.fromkeys(finding.chains for finding in deciding if finding.chains is not None):
-        state = "converged" if chains.have_converged else "not shown to have converged"
-        words.setdefault(state, []).append(str(chains))
-    return [f"- **Chains {state}:** {'; '.join(found)}" for state, found in words.items()]
+    """Whether the chains have converged that the row rests on, and how far the worst of them."""
+    if entry.chains is None:
+        return []
+    state = "converged" if entry.chains.have_converged else "not shown to have converged"
+    return [f"- **Chains {state}:** at worst {entry.chains}"]
 
 
 def _link(claim: Claim) -> str:

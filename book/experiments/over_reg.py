@@ -1,5 +1,6 @@
 """T and the Jacobian map R over the regulariser: effective samples per step (Hron et al. 2022, Figure 10)."""
 
+import math
 from collections.abc import Iterator
 from operator import itemgetter
 
@@ -71,3 +72,25 @@ def readout_map_is_best(results: Results) -> Iterator[Finding]:
                 resolved=is_resolved(*ess),
                 chains=behind(ess, (rows[of][f"rhat_{quantity}"] for of in ("T", other))),
             )
+
+
+@over_reg.claim("H-F7e")
+def exact_regulariser_is_best(results: Results) -> Iterator[Finding]:
+    total = results.settings["num_chains"] * results.settings["num_steps"]
+    exact = results.settings["noise_std"] ** 2
+    first, *rest = sorted(results.rows.where(map="T"), key=lambda row: abs(math.log(row["reg"] / exact)))
+    others = {"best other λ": max(rest, key=itemgetter("ess_projections"))}
+    others["identity"] = results.rows.one(map="identity")
+    for name, other in others.items():
+        pair = first, other
+        gain, less = (Measure.of(row, "ess_projections") for row in pair)
+        ess = [row["ess_projections"] * total for row in pair]
+        yield Finding(
+            f"ESS of projections, T with λ = {first['reg']:g} ÷ {name}",
+            gain / less,
+            above=1,
+            degrees=results.settings["num_chains"] - 1,
+            decides=name != "identity",
+            resolved=is_resolved(*ess),
+            chains=behind(ess, (row["rhat_projections"] for row in pair)),
+        )

@@ -2,8 +2,9 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from operator import attrgetter, itemgetter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from scipy.stats import norm
 
 from book.experiments.chain_summaries import behind, ess_with_error, is_resolved, mean_of_chains
 from book.experiments.experiment import SETTINGS, experiment
-from book.experiments.findings import Finding
+from book.experiments.findings import Chains, Finding
 from book.experiments.images import images
 from book.experiments.posterior import LMC, Posterior, one_layer, size
 from book.experiments.posterior import SAMPLERS as ON_INFORMED
@@ -23,7 +24,7 @@ from widebnn.tables import Measure, Results, Row, Rows
 
 SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
     **ON_INFORMED,
-    "random walk": lambda posterior, step_size: samplers.rwm(posterior.repriorised.potential, step_size),
+    "random walk": lambda posterior, step_size: samplers.rwm(step_size),
 }
 """By name; `step_size` is the coefficient of the noise for each, and the leapfrog step where γ is not 1."""
 PAPERS = ("pCN", "pCNL", *LMC.values())
@@ -75,17 +76,18 @@ def over_width(
                 first = jax.tree.map(lambda leaf: leaf[0], start)
                 of_all = target.from_parameters(rotated.to_parameters(first, unseen_key))
                 initial = jax.tree.map(lambda leaf: leaf[None], of_all)
+            collect = posterior.collect(target, project)
             for step_size in step_sizes:
                 with warnings.catch_warnings():  # a sampler that accepts nothing is a result here
                     warnings.simplefilter("ignore", ChainWarning)
                     draws = sample(
                         rng_key,
-                        SAMPLERS[name](posterior, step_size),
                         target,
+                        SAMPLERS[name](posterior, step_size),
                         num_samples=steps // thin,
                         thin=thin,
                         initial=initial,
-                        collect=posterior.collect(target, project),
+                        collect=collect,
                     )
                 counted = rotated if name in ("pCN", "pCNL") else posterior.repriorised
                 point = {"width": width, "num_test": len(dataset.x_test), "sampler": name}
@@ -120,65 +122,107 @@ def _summary(draws: Draws, num_steps: int) -> Row:
 
 @over_width.claim("P-F1")
 def acceptance(rows: Rows) -> Iterator[Finding]:
-    largest = max(rows.values("step_size"))
+    largest, alone = max(rows.values("step_size")), Chains(None)
     for beta, at in rows.by("step_size"):
         rates = {
             name: at.where(sampler=name).over("width", "acceptance", "acceptance_error") for name in PAPERS
         }
         for name in ("pCN", "pCNL"):
             rise = rates[name][-1] - rates[name][0]
-            yield Finding(f"{name}, β = {beta:g}: widest less narrowest", rise, above=0)
+            yield Finding(f"{name}, β = {beta:g}: widest less narrowest", rise, above=0, chains=alone)
         gaps = [a - b for a, b in zip(rates["pCNL"], rates["pCN"], strict=True)]
         closing = gaps[-1] - max(gaps, key=attrgetter("value"))
-        yield Finding(f"pCNL less pCN, β = {beta:g}: widest less greatest", closing, below=0)
+        yield Finding(f"pCNL less pCN, β = {beta:g}: widest less greatest", closing, below=0, chains=alone)
         if beta == largest:
             first, *_, last = (a - b for a, b in zip(rates["pCN"], rates["Langevin"], strict=True))
             what = f"pCN less LMC, β = {beta:g}: widest less narrowest"
-            yield Finding(what, last - first, above=0, decides=True)
+            yield Finding(what, last - first, above=0, decides=True, chains=alone)
         if beta >= 0.1:  # a small step makes up for the width
             for lmc, name in LMC.items():
                 falls = rates[name][-1] - max(rates[name], key=attrgetter("value"))
-                yield Finding(f"{lmc}, β = {beta:g}: widest less greatest", falls, below=0)
+                yield Finding(f"{lmc}, β = {beta:g}: widest less greatest", falls, below=0, chains=alone)
 
 
 @mixing_over_width.claim("P-F2")
-def mixing(results: Results) -> Iterator[Finding]:
-    largest = max(results.rows.values("step_size"))
+def mixing(results: Results, beside: Sequence[Results]) -> Iterator[Finding]:
+    runs = [*beside, results]
     for quantity in ("weights", "predictions"):
-        for beta, rows in results.rows.by("step_size"):
-            ess = {name: _resolved(results, rows.where(sampler=name), quantity) for name in PAPERS}
+        for beta in results.rows.values("step_size"):
+            ess = {name: over_widths(runs, beta, name, quantity) for name in PAPERS}
             at = f"{quantity}, β = {beta:g}"
             for name in ("pCN", "pCNL"):
-                *narrower, (widest, most) = ess[name]
-                known = (pair for pair in narrower if math.isfinite(pair[0].value))
-                narrowest, least = next(known, (Measure(math.nan), None))
-                decides = (quantity, name, beta) == ("weights", "pCN", largest)
-                what = f"{name}, {at}: widest ÷ narrowest that is resolved"
-                chains = behind((least, most))
-                yield Finding(what, widest / narrowest, above=1, decides=decides, chains=chains)
+                known = [one for one in ess[name] if one.is_known] or ess[name][-1:]
+                what = (
+                    f"{name}, {at}: {ess[name][-1].width:,} ÷ {known[0].width:,}, narrowest that is resolved"
+                )
+                rise = ess[name][-1].per_step / known[0].per_step if len(known) > 1 else Measure(math.nan)
+                yield Finding(what, rise, above=1, chains=behind((known[0].least, ess[name][-1].least)))
             for lmc, name in LMC.items():
-                (few, least), (many, most) = ess[name][-1], ess["pCN"][-1]
-                what = f"{lmc} ÷ pCN, {at}, widest"
-                yield Finding(what, few / many, below=1, chains=behind((least, most)))
+                few, many = ess[name][-1], ess["pCN"][-1]
+                what = f"{lmc} ÷ pCN, {at}, widest{'' if few.is_known else ', at most'}"
+                most = few.per_step if few.is_known else few.moves
+                chains = behind([many.least, few.least] if few.is_known else [many.least])
+                yield Finding(what, most / many.per_step, below=1, chains=chains)
 
 
-def _resolved(results: Results, rows: Rows, quantity: str) -> list[tuple[Measure, float | None]]:
-    """Over width, effective samples per step, NaN where these are too few to be known, and the least."""
+class Mixing(NamedTuple):
+    """How one chain mixes.
+
+    Attributes
+    ----------
+    width, num_train
+        Of the network, and the number of images.
+    per_step
+        Effective samples per step, NaN where these are too few to be known.
+    least
+        The least estimate of their number.
+    moves
+        Accepted moves per step, and one: a chain has at most as many effective samples.
+    ms_per_step
+        Milliseconds per step.
+    """
+
+    width: int
+    num_train: int
+    per_step: Measure
+    least: float | None
+    moves: Measure
+    ms_per_step: float
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there are enough effective samples to count."""
+        return math.isfinite(self.per_step.value)
+
+
+def over_widths(runs: Iterable[Results], beta: float, sampler: str, quantity: str) -> list[Mixing]:
+    """Chains of one sampler over the widths of these runs, at each width of the last run that has it."""
+    found = {
+        row["width"]: _mixing(run, row, quantity)
+        for run in runs
+        for row in run.rows.where(sampler=sampler, step_size=beta)
+    }
+    return [found[width] for width in sorted(found)]
+
+
+def _mixing(results: Results, row: Row, quantity: str) -> Mixing:
     num = results.settings["num_projections"]
     # Blom's expected range of `num` normal values with unit variance, times the root that a mean gains.
     ranges = 2 * float(norm.ppf((num - 3 / 8) / (num + 1 / 4))) * math.sqrt(num)
-    steps = dict(zip(results.settings["samplers"], results.settings["num_steps"], strict=True))
-    kinds = ("ess", "ess_bulk", "ess_tail") if quantity == "weights" else ("ess",)
-    found = []
-    for row in sorted(rows, key=itemgetter("width")):
-        per_step = [row[f"{kind}_{quantity}"] for kind in kinds]
-        every = [ess and ess * steps[row["sampler"]] for ess in per_step]
-        if not is_resolved(*every):
-            measure = Measure(math.nan)
-        elif quantity == "weights":
-            spread = row["ess_high_weights"] - row["ess_low_weights"]
-            measure = Measure(per_step[0], spread / ranges)
-        else:  # those of one image after another are not independent
-            measure = ess_with_error(every[0]) / steps[row["sampler"]]
-        found.append((measure, behind(every).ess))
-    return found
+    steps = dict(zip(results.settings["samplers"], results.settings["num_steps"], strict=True))[
+        row["sampler"]
+    ]
+    kinds = ("ess",) if quantity == "predictions" else ("ess", "ess_bulk", "ess_tail")
+    per_step = [row[f"{kind}_{quantity}"] for kind in kinds]
+    every = [ess and ess * steps for ess in per_step]
+    if not is_resolved(*every):
+        measure = Measure(math.nan)
+    elif quantity == "weights":
+        spread = row["ess_high_weights"] - row["ess_low_weights"]
+        measure = Measure(per_step[0], spread / ranges)
+    else:  # those of one image after another are not independent
+        measure = ess_with_error(every[0]) / steps
+    moves = Measure(row["acceptance"] + 1 / steps, row["acceptance_error"])
+    return Mixing(
+        row["width"], results.settings["num_train"], measure, behind(every).ess, moves, row["ms_per_step"]
+    )

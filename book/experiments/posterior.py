@@ -8,10 +8,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
 from book.experiments.networks import network
 from widebnn import data, samplers, targets
+from widebnn._chains import as_argument
+from widebnn._pytree import as_partial
 from widebnn.models import BNN, Parameters
 from widebnn.sampling import Collector, Draws, sample
 
@@ -59,40 +62,41 @@ class Posterior:
 
         They are the same functions of a posterior, whichever target is sampled; `project` is of `rotated`.
         """
-
-        def informed(position):
-            if target is self.rotated:
-                return position
-            unused = jnp.zeros((0, 0))  # the weights below it do not depend on the readout
-            return self.rotated.from_parameters(Parameters(target.inner(position), unused))
-
-        predict = self.rotated.predictive_mean(self.seen)
-        return {
-            "potential": target.potential,
-            "weights": lambda position: project(informed(position)),
-            "predictions": lambda position, rng_key: predict(informed(position), rng_key),
-        }
+        weights, predictions = project, self.rotated.predictive_mean(self.seen)
+        if target is not self.rotated:
+            informed = Partial(_informed, self.rotated, target)
+            weights, predictions = after(project, informed), Partial(_predicted, predictions, informed)
+        return {"potential": target.potential, "weights": weights, "predictions": predictions}
 
     def equilibrium(self, rng_key: Key[Array, ""], burn_in: int, num_chains: int = 1) -> Draws:
         """Positions of `rotated` after HMC, ten leapfrog steps tuned to an acceptance of 0.8."""
         return sample(
             rng_key,
-            samplers.tuned(partial(samplers.hmc, self.rotated.potential, num_steps=10), 0.8),
             self.rotated,
+            samplers.tuned(samplers.hmc(0.1, num_steps=10), 0.8),
             num_samples=1,
             burn_in=burn_in,
             num_chains=num_chains,
         )
 
 
+def _informed(rotated, target, position):
+    unused = jnp.zeros((0, 0))  # the weights below it do not depend on the readout
+    return rotated.from_parameters(Parameters(target.inner(position), unused))
+
+
+def _predicted(predict, informed, position, rng_key):
+    return predict(informed(position), rng_key)
+
+
 def _langevin(posterior: Posterior, step_size: float, damping: float) -> samplers.Sampler:
     num_flat = size(posterior.repriorised) - size(posterior.informed)  # coordinates of φ that are left out
-    return samplers.langevin(posterior.informed.potential, step_size, damping, num_flat=num_flat)
+    return samplers.langevin(step_size, damping, num_flat=num_flat)
 
 
 SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
-    "pCN": lambda posterior, step_size: samplers.pcn(posterior.informed.potential, step_size),
-    "pCNL": lambda posterior, step_size: samplers.pcnl(posterior.informed.potential, step_size),
+    "pCN": lambda posterior, step_size: samplers.pcn(step_size),
+    "pCNL": lambda posterior, step_size: samplers.pcnl(step_size),
     "Langevin": partial(_langevin, damping=1.0),
     "Langevin, γ = 0.01": partial(_langevin, damping=0.01),
 }
@@ -106,21 +110,31 @@ LMC = {"LMC": "Langevin", "LMC with γ = 0.01": "Langevin, γ = 0.01"}
 
 def of_parameters(target: Any, functions: Mapping[str, Collector]) -> dict[str, Collector]:
     """Functions of θ as functions of positions of a target."""
-    return {
-        name: lambda position, function=function: function(target.to_parameters(position))
-        for name, function in functions.items()
-    }
+    theta = as_argument(target.to_parameters)
+    return {name: after(function, theta) for name, function in functions.items()}
+
+
+def after(function: Callable[..., Any], first: Partial) -> Partial:
+    """A function of what `first` makes of a position, whose arrays are arguments of programs."""
+    return Partial(_after, as_partial(function), first)
+
+
+def _after(function, first, position):
+    return function(first(position))
 
 
 def watched(target: targets.NetworkTarget) -> dict[str, Collector]:
     """Functions of the network, whatever a chain moves on: ten entries of ΨΨᵀ, and U without the readout."""
-    pairs = jnp.triu_indices(4)
+    return {"kernel": Partial(_kernel, target), "potential": Partial(_potential, target)}
 
-    def kernel(position) -> Float[Array, " pairs"]:
-        psi = target.embedding(position)[:4]
-        return (psi @ psi.T)[pairs]
 
-    return {"kernel": kernel, "potential": lambda position: target.readout_posterior(position).potential()}
+def _kernel(target, position):
+    psi = target.embedding(position)[:4]
+    return (psi @ psi.T)[jnp.triu_indices(4)]
+
+
+def _potential(target, position):
+    return target.readout_posterior(position).potential()
 
 
 def one_layer(dataset: data.Dataset, width: int, noise_std: float, seed: int) -> Posterior:

@@ -125,8 +125,8 @@ def _compare(exact: Any, dataset, keys, run, leapfrog_steps, pcnl_steps) -> Row:
     laws = {
         name: run(
             rng_key,
-            samplers.tuned(partial(samplers.hmc, potential, num_steps=leapfrog_steps), 0.8),
             targets.from_potential(potential, exact.template),
+            samplers.tuned(samplers.hmc(0.1, num_steps=leapfrog_steps), 0.8),
             collect=_at_readout(exact, x, reg),
         )
         for rng_key, (name, potential), reg in zip(keys, potentials.items(), regs)
@@ -162,8 +162,7 @@ def _at_readout(exact: Any, x, reg) -> dict[str, Collector]:
         )
 
     def spread(position, rng_key):
-        covariance = exact.readout_posterior(position, reg).covariance(embedding(position, rng_key))
-        return jnp.diag(covariance)
+        return exact.readout_posterior(position, reg).variance(embedding(position, rng_key))
 
     def misfit(position, rng_key):
         readout = exact.readout_posterior(position, reg).transform(normal_like(rng_key, template))
@@ -176,8 +175,8 @@ def _published_chain(rng_key, whole, start, num_steps) -> Draws:
     misfit = published_potential(whole)
     return sample(
         rng_key,
-        samplers.tuned(partial(samplers.pcnl, misfit), 0.6, step_size=0.01),
         targets.from_potential(misfit, whole.template),
+        samplers.tuned(samplers.pcnl(0.01), 0.6),
         num_samples=2 * num_steps // (BURN_IN * THIN),
         thin=THIN,
         burn_in=num_steps // BURN_IN,
@@ -191,8 +190,8 @@ def _over_prior(rng_key, whole) -> Row:
     zero = targets.from_potential(lambda position: jnp.zeros(()), whole.template)
     draws = sample(
         rng_key,
-        samplers.pcn(zero.potential, 1.0),
         zero,
+        samplers.pcn(1.0),
         num_samples=200,
         collect={"potential": whole.potential, "misfit": published_potential(whole)},
     )

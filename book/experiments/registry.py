@@ -83,7 +83,8 @@ def report(row: str, results: Results) -> Entry:
 def ledger(folder: str | os.PathLike) -> list[Entry]:
     """Every row of the ledger by the results in a folder.
 
-    The largest scale that has results counts; smoke scale, which tests code and not claims, never does.
+    The largest scale that has results counts, beside it what else the claim names; smoke scale, which tests
+    code and not claims, never does.
 
     Raises
     ------
@@ -95,10 +96,14 @@ def ledger(folder: str | os.PathLike) -> list[Entry]:
     if not Path(folder).exists():
         raise FileNotFoundError(f"results must be a folder of results; there is no {str(folder)!r}")
     checked(folder)
-    found: dict[str, Results] = {}
-    for name, one in EXPERIMENTS.items():
-        if scales := [scale for scale in stored(one, folder) if scale != "smoke"]:
-            found[name] = one.load(stored(one, folder)[scales[-1]], one.settings(scales[-1]))
-    return [
-        Entry(claim, EXPERIMENTS[claim.experiment], found.get(claim.experiment)) for claim in CLAIMS.values()
-    ]
+    found = {
+        name: [one.load(at, one.settings(s)) for s, at in stored(one, folder).items() if s != "smoke"]
+        for name, one in EXPERIMENTS.items()
+    }
+
+    def entry(claim: Claim) -> Entry:
+        results = found[claim.experiment][-1] if found[claim.experiment] else None
+        others = [run for name in claim.beside for run in found[name] if run is not results]
+        return Entry(claim, EXPERIMENTS[claim.experiment], results, others)
+
+    return [entry(claim) for claim in CLAIMS.values()]

@@ -36,7 +36,7 @@ class Contender(NamedTuple):
 
 
 def _ours(name: str, gradients: Callable[[Draws], float] = lambda draws: 0) -> Adaptation:
-    return Adaptation(lambda target, *_: Adapted(METHODS[name].make(target), gradients), 0)
+    return Adaptation(lambda *_: Adapted(METHODS[name].sampler, gradients), 0)
 
 
 HMC = _ours("function-space HMC, one radian", kicks)
@@ -118,8 +118,8 @@ def _run(rng_key, marginal, contender: Contender, num_chains: int, until: Until)
     try:
         draws = sample(
             rng_key,
-            adapted.sampler,
             target,
+            adapted.sampler,
             num_samples=1_000_000,
             burn_in=contender.burn_in,
             num_chains=num_chains,

@@ -43,10 +43,7 @@ def step_cost(networks, num_rounds, timed_seconds, noise_std, seed) -> Iterator[
         bnn = network(one.architecture, dataset, one.width, one.depth, noise_std, seed)
         made = [make(bnn, dataset.x_train, dataset.y_train) for make in TARGETS.values()]
         clocks = [
-            steps(
-                samplers.langevin(target.potential, step_size=1e-4, damping=0.1),
-                target.draw_prior(jax.random.key(seed)),
-            )
+            steps(target, samplers.langevin(1e-4, damping=0.1), target.draw_prior(jax.random.key(seed)))
             for target in made
         ]
         rounds = step_times(clocks, timed_seconds, num_rounds)

@@ -59,13 +59,15 @@ def weights_over_tau(results: Results) -> Iterator[Finding]:
     yield Finding("root mean square of μ ÷ the prior's σ, largest τ", small, below=0.05, degrees=degrees)
     grown = norm[0] / norm[-1]
     yield Finding("root mean square of μ, smallest τ ÷ largest", grown, above=1, degrees=degrees)
+    yield Finding(
+        "mean σ ÷ the prior's, smallest τ", std[0] / prior, below=0.05, null=1, degrees=degrees, decides=True
+    )
     taus = min(rows.values("tau")), max(rows.values("tau"))
     num_weights = results.settings["width"] * (PIXELS + NUM_CLASSES)
     cold, warm = (
         _share_below(prior / 2, rows.one(tau=tau, repeat=0)["weights"], num_weights) for tau in taus
     )
-    yield Finding("share of σ below half the prior's, smallest τ", cold, above=0.5)
-    yield Finding("share of σ below half the prior's, largest τ", warm, below=0.01)
+    yield Finding("share of σ below half the prior's, smallest τ less largest", cold - warm, above=0)
 
 
 def _share_below(bound: float, histograms: Row, num_weights: int) -> Measure:

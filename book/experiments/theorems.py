@@ -1,6 +1,7 @@
 """What the limit theorems say vanishes, estimated over width (Hron et al. 2022; Pezzetti et al. 2025)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -9,6 +10,7 @@ import numpy as np
 import optax
 from flax import nnx
 
+from book.experiments.chain_summaries import behind
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
@@ -66,7 +68,7 @@ def theorems(
         yield from _over_prior(key(width, 0), bnn, x, y, num_draws, width)
         for number, (name, (kind, sampler)) in enumerate(CHAINS.items(), start=1):
             target = targets.rotated(kind(bnn, x, y))
-            draws = run(key(width, number), sampler(target.potential, step_size), target)
+            draws = run(key(width, number), target, sampler(step_size))
             missing = estimates.mean_and_mcse(1 - draws.stats["acceptance_rate"])
             yield _row(f"rejection, {name}", width, missing, rhat=float(rhat(draws["potential"])))
 
@@ -117,7 +119,9 @@ def _vanish(id: str) -> None:
     def findings(rows: Rows) -> Iterator[Finding]:
         for name in VANISHING[id]:
             found = rows.where(quantity=name)
-            yield from vanishing(name, sorted(found.values("width")), found.over("width", "value", "error"))
+            chains = behind([None], found.column("rhat")) if "rejection" in name else None
+            falls = vanishing(name, sorted(found.values("width")), found.over("width", "value", "error"))
+            yield from (replace(finding, chains=chains) for finding in falls)
 
 
 for _id in VANISHING:

@@ -1,6 +1,7 @@
 """Langevin chains of experiments that compare maps: tuned to one acceptance, with the best damping."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -10,14 +11,15 @@ from jaxtyping import Array, Float, Key
 
 from book.experiments.chain_summaries import ess_per_step, finite
 from book.experiments.posterior import of_parameters
-from widebnn import samplers
 from widebnn._check import Number
+from widebnn._pytree import STATIC
 from widebnn.diagnostics import rhat
+from widebnn.samplers import Sampler, langevin, tuned
 from widebnn.sampling import Collector, sample
 from widebnn.tables import Row
 from widebnn.targets import Target
 
-__all__ = ["best_damping", "effective_samples", "share_folded"]
+__all__ = ["best_damped", "best_damping", "effective_samples", "share_folded"]
 
 
 def best_damping(step_size: Number) -> Float[Array, ""]:
@@ -25,15 +27,31 @@ def best_damping(step_size: Number) -> Float[Array, ""]:
     return jnp.minimum(1.0, 2 * step_size)
 
 
+@dataclass(frozen=True, eq=False)
+class best_damped(Sampler):
+    """Langevin with the best damping at its step size, corrected or not."""
+
+    step_size: Number
+    metropolis: bool = field(default=True, metadata=STATIC)
+
+    def init(self, target, position, rng_key=None):
+        return self._langevin().init(target, position, rng_key)
+
+    def step(self, target, rng_key, state):
+        return self._langevin().step(target, rng_key, state)
+
+    def _langevin(self) -> langevin:
+        return langevin(self.step_size, best_damping(self.step_size), self.metropolis)
+
+
 def share_folded(rng_key: Key[Array, ""], target: Any, num_prior: int) -> float:
     """The share of prior draws at which the determinant of a map's derivative is negative."""
+    return float((np.asarray(_signs(jax.random.split(rng_key, num_prior), target)) < 0).mean())
 
-    @jax.jit
-    def signs(rng_key):
-        keys = jax.random.split(rng_key, num_prior)
-        return jax.lax.map(lambda key: target.orientation(target.draw_prior(key)), keys, batch_size=100)
 
-    return float((np.asarray(signs(rng_key)) < 0).mean())
+@jax.jit
+def _signs(keys, target):
+    return jax.lax.map(lambda key: target.orientation(target.draw_prior(key)), keys, batch_size=100)
 
 
 def effective_samples(
@@ -56,11 +74,8 @@ def effective_samples(
     """
     draws = sample(
         rng_key,
-        samplers.tuned(
-            lambda step_size: samplers.langevin(target.potential, step_size, best_damping(step_size)),
-            target_acceptance,
-        ),
         target,
+        tuned(best_damped(0.1), target_acceptance),
         num_samples=num_steps // thin,
         thin=thin,
         burn_in=burn_in,

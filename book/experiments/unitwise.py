@@ -39,8 +39,8 @@ def unitwise(
         keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), width))
         draws = sample(
             keys[0],
-            samplers.unitwise(target),
             target,
+            samplers.unitwise(),
             num_samples=num_sweeps,
             burn_in=burn_in,
             num_chains=num_chains,

@@ -51,8 +51,8 @@ def whitening(
 def _run(rng_key, target, num_samples: int, burn_in: int, num_chains: int) -> Row:
     draws = sample(
         rng_key,
-        METHODS["function-space HMC, one radian"].make(target),
         target,
+        METHODS["function-space HMC, one radian"].sampler,
         num_samples=num_samples,
         burn_in=burn_in,
         num_chains=num_chains,

@@ -112,11 +112,13 @@ ROWS = [
         (HALVES, np.array([True, False]), "labels…(3,)…(2,)"),
         (HALVES[:, :1] * 2, np.array([False, True, False]), "labels…0 to 0…0 to 1"),
         (HALVES, np.array([0.0, 1.0, 0.0]), TypeError, "labels…integers or booleans…0.0 in float64"),
-        (HALVES, np.array([0.0, np.nan, 0.0]), "labels…no missing entries…1 of 3, such as nan"),
+        (HALVES, np.array([0.0, np.nan, 0.0]), TypeError, "labels…integers or booleans…float64"),
         (HALVES, ["a", "b", "a"], TypeError, "labels…integers or booleans…'a'"),
         (HALVES, [0, None, 1], "labels…no missing entries…1 of 3, such as None"),
-        (HALVES, pd.Series([0, pd.NA, 1], dtype="Int64"), "labels…no missing entries…1 of 3"),
-        (HALVES, pd.array([True, pd.NA, False]), "labels…no missing entries…1 of 3"),
+        *[
+            (HALVES, nullable([0, pd.NA, 1], dtype="Int64"), "labels…no missing entries…1 of 3, such as <NA>")
+            for nullable in (pd.array, pd.Series)
+        ],
         (HALVES, np.ma.masked_equal([0, 1, 1], 0), "labels…no masked entries…1"),
         (HALVES[:0], np.zeros(0, int), "probabilities…n ≥ 1…(0, 2)"),
         (2 * HALVES, np.array([0, 1, 1]), "probabilities…sum to 1"),

@@ -121,7 +121,7 @@ def flat(u):
 
 
 def fcn(**options):
-    return wb.models.FCN(3, 4, rngs=RNGS, **options)
+    return wb.models.FCN(3, 4, **{"rngs": RNGS} | options)
 
 
 def bnn(**options):
@@ -151,8 +151,5 @@ class Pair(nnx.Module):
         return x, x
 
 
-WALK = functools.partial(wb.samplers.pcn, flat)
-
-
 def tuned(**options):
-    return wb.samplers.tuned(**({"make": WALK, "target_acceptance": 0.5} | options))
+    return wb.samplers.tuned(**({"sampler": wb.samplers.pcn(0.1), "target_acceptance": 0.5} | options))

@@ -12,14 +12,15 @@ from flax import nnx
 import widebnn as wb
 from widebnn.targets import LogNormal, scaled
 
-from .rows import X, Y, bnn, fcn, flat, kw, refused, target
+from .rows import KEY, X, Y, bnn, fcn, flat, kw, refused, target
 
 NOISE = LogNormal(0.3, 1.0)
+SLICE = wb.samplers.elliptical_slice()
 LIMIT = wb.samplers.Gaussian({"a": jnp.zeros(2)}, jnp.eye(2))
 
 
 def make(noise_std=0.3, readout_std=1.0):
-    network = wb.BNN(fcn(), 2, noise_std, weight_std=readout_std, bias_std=readout_std)
+    network = wb.BNN(fcn(rngs=nnx.Rngs(0)), 2, noise_std, weight_std=readout_std, bias_std=readout_std)
     return wb.targets.marginal(network, X, Y)
 
 
@@ -29,7 +30,7 @@ def fixed(**scales):
 
 
 def by_noise(noise_std):
-    return wb.targets.standard(wb.BNN(fcn(), 2, noise_std), X, Y)
+    return wb.targets.standard(wb.BNN(fcn(rngs=nnx.Rngs(0)), 2, noise_std), X, Y)
 
 
 def whole():
@@ -42,6 +43,10 @@ def layered():
         return wb.targets.marginal(wb.BNN(features, 2, 0.3), X, Y)
 
     return scaled(make, weight_std=LogNormal(1.0, 1.0))
+
+
+def bind(sampler, problem=None):
+    return sampler.bind(problem or whole())
 
 
 XS, YS = np.linspace(-1, 1, 12)[:, None], np.linspace(0, 1, 12)
@@ -84,56 +89,51 @@ ROWS = [
     *refused("targets.spectrum", (jnp.ones((4, 2)), jnp.ones((4, 1)), "dual", "space…'feature'…'dual'")),
     *refused(
         "samplers.conditional",
-        (None, "network", wb.samplers.elliptical_slice, TypeError, "potential…a function…None"),
-        (flat, "network", 3, TypeError, "make…a function…3"),
+        ("network", 3, TypeError, "sampler…widebnn.samplers…3"),
         (
-            lambda: wb.samplers.conditional(flat, "layers", wb.samplers.elliptical_slice).init(
-                whole().draw_prior(jax.random.key(0))
-            ),
+            lambda: bind(wb.samplers.conditional("layers", SLICE)).init(whole().draw_prior(KEY)),
             "part…one of ('network', 'scales', 'readout_scales')…'layers'",
         ),
     ),
     *refused(
         "samplers.preconditioned",
-        (None, LIMIT, wb.samplers.elliptical_slice, TypeError, "potential…None"),
-        (flat, LIMIT, 3, TypeError, "make…a function…3"),
+        (LIMIT, 3, TypeError, "sampler…widebnn.samplers…3"),
         (
-            flat,
             LIMIT._replace(factor=jnp.eye(3)),
-            wb.samplers.elliptical_slice,
+            SLICE,
             "gaussian.factor must have shape (2, 2), as the mean has 2 coordinates; got (3, 3)",
         ),
     ),
     *refused(
         "samplers.rescaled",
-        (lambda: wb.samplers.rescaled(target(), {}), TypeError, "target…scaled…Marginal"),
-        (lambda: wb.samplers.rescaled(layered(), {}), "multiplies…at least one scale…none"),
         (
-            lambda: wb.samplers.rescaled(layered(), {"weight_std": "kernel"}, num_updates=0),
-            "num_updates…at least 1…0",
+            lambda: wb.samplers.rescaled({"weight_std": "kernel"}).bind(target()),
+            TypeError,
+            "target…scaled…Marginal",
         ),
-        (
-            lambda: wb.samplers.rescaled(layered(), {"noise_std": "kernel"}),
-            "multiplies…below the readout, ['weight_std']; got 'noise_std'",
-        ),
-        (
-            lambda: wb.samplers.rescaled(layered(), {"weight_std": "weight"}),
-            "multiplies…none has the key 'weight'",
-        ),
-        (
-            lambda: wb.samplers.rescaled(layered(), {"weight_std": "bias"}),
-            "multiplies…leaves that weight_std multiplies…the potential went from",
-        ),
+        ({}, "multiplies…at least one scale…none"),
+        ({"weight_std": "kernel"}, 0, "num_updates…at least 1…0"),
+        *[
+            (lambda m=multiplies: bind(wb.samplers.rescaled(m), layered()), words)
+            for multiplies, words in (
+                ({"noise_std": "kernel"}, "multiplies…below the readout, ['weight_std']; got 'noise_std'"),
+                ({"weight_std": "weight"}, "multiplies…none has the key 'weight'"),
+                (
+                    {"weight_std": "bias"},
+                    "multiplies…leaves that weight_std multiplies…went from",
+                ),
+            )
+        ],
     ),
     *refused(
         "samplers.readout_scales",
-        (lambda: wb.samplers.readout_scales(target()), TypeError, "target…scaled…Marginal"),
-        (lambda: wb.samplers.readout_scales(whole(), num_updates=0), "num_updates…at least 1…0"),
+        (lambda: wb.samplers.readout_scales().bind(target()), TypeError, "target…scaled…Marginal"),
+        (0, "num_updates…at least 1…0"),
     ),
     *refused(
         "samplers.with_scales",
-        (lambda: wb.samplers.with_scales(target(), flat), TypeError, "target…targets.scaled…Marginal"),
-        (lambda: wb.samplers.with_scales(whole(), 0.1), TypeError, "make…a function…0.1"),
+        (lambda: wb.samplers.with_scales(SLICE).bind(target()), TypeError, "target…targets.scaled…Marginal"),
+        (0.1, TypeError, "sampler…widebnn.samplers…0.1"),
     ),
     *refused(
         "widebnn.BNNRegressor",

@@ -58,7 +58,7 @@ WIDEST = """() => Math.max(  // of the page, whose foot hides what is too wide
   document.documentElement.scrollWidth,
   ...[...document.querySelectorAll(".prev-next-area *")].map(e => e.getBoundingClientRect().right)
 ) - window.innerWidth"""
-KINDS = [CHAPTERS[4], "book/ledger"]
+KINDS = [CHAPTERS[4], "book/ledger", "book/ledger-ours"]
 """Pages with everything that a page has: a chapter, and the ledger with its badges."""
 NOT_OURS = {"definition-list": {"enabled": False}}  # Sphinx sets the arguments of a long signature so
 FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]"
@@ -259,17 +259,23 @@ def check_launch(page: Page, name: str) -> None:
 def test_ledger_is_read_at_a_glance(desktop: Visit):
     """Lines lead to their rows, and no table is cut at either size."""
     page = desktop.open("book/ledger")
-    targets = page.locator(".ledger-index td:first-child a").evaluate_all("links => links.map(a => a.hash)")
-    assert len(targets) == page.locator(".ledger-ours").count() > 0
-    for target in targets:
-        assert page.locator(f"[id='{target[1:]}']").count() == 1
-    for viewport in SIZES.values():
-        page.set_viewport_size(viewport)
-        cut = page.locator("article table").evaluate_all(
-            "tables => tables.filter(table => table.scrollWidth > table.parentElement.clientWidth + 1)"
-            ".map(table => table.innerText)"
-        )
-        assert not cut
+    found = page.locator(".ledger-index td:first-child a").evaluate_all(
+        "links => links.map(a => [a.pathname, a.hash])"
+    )
+    names = [page for page in PAGES if page.startswith("book/ledger")]
+    for name in names:
+        page = desktop.open(name)
+        targets = [target for path, target in found if path.endswith(f"/{name}.html")]
+        assert len(targets) == page.locator(".ledger-ours").count()
+        for target in targets:
+            assert page.locator(f"[id='{target[1:]}']").count() == 1
+        for viewport in SIZES.values():
+            page.set_viewport_size(viewport)
+            cut = page.locator("article table").evaluate_all(
+                "tables => tables.filter(table => table.scrollWidth > table.parentElement.clientWidth + 1)"
+                ".map(table => table.innerText)"
+            )
+            assert not cut
 
 
 def test_home_leads_into_the_book(desktop: Visit):

@@ -10,7 +10,8 @@ from unittest import mock
 import jax
 import numpy as np
 
-from widebnn.samplers import Sampler, accept
+from widebnn.samplers import accept
+from widebnn.samplers._base import Kernel
 
 from .dkwm import FALSE_FAILURE, assert_distributed
 
@@ -72,7 +73,7 @@ def with_rule(module, make, density):
     """
 
     def build(scale, turn, **constants):
-        sampler = make(density().target.potential, **constants)
+        sampler = make(**constants).bind(density().target)
 
         def rule(rng_key, log_ratio, state, proposal):
             if hasattr(state, "momentum"):
@@ -83,6 +84,6 @@ def with_rule(module, make, density):
             with mock.patch.object(module, "accept", rule):
                 return sampler.step(rng_key, state)
 
-        return Sampler(sampler.init, step)
+        return Kernel(sampler.init, step)
 
     return build

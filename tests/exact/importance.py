@@ -129,8 +129,8 @@ def assert_exact(target, sampler, problem, exact, num_samples=120, thin=10, burn
     """
     draws = wb.sample(
         jax.random.key(3),
-        sampler,
         target,
+        sampler,
         num_samples=num_samples,
         thin=thin,
         burn_in=burn_in,

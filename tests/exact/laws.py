@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import jax
 
-from widebnn.samplers import Sampler, accept
+from widebnn.samplers import accept
+from widebnn.samplers._base import Kernel
 from widebnn.tree import half_square_difference, normal_like
 
 
@@ -60,4 +61,4 @@ def metropolis(potential, law, prior):
         prior_ratio = half_square_difference(new.position, old.position)
         return accept(accept_key, old.potential - new.potential - prior * prior_ratio, old, new)
 
-    return Sampler(init, step)
+    return Kernel(init, step)

@@ -1,7 +1,6 @@
 """A run that is interrupted and called again leaves the same bits as one that is not."""
 
 import contextlib
-import functools
 from pathlib import Path
 from unittest import mock
 
@@ -17,7 +16,7 @@ from widebnn.samplers import langevin, tuned
 TARGET = wb.targets.from_potential(
     lambda u: jnp.sum(jnp.cosh(u["a"])) + jnp.sum(u["b"] ** 2), {"a": jnp.zeros(2), "b": jnp.zeros((1, 3))}
 )
-SAMPLER = tuned(functools.partial(langevin, TARGET.potential, damping=0.3), 0.6)
+SAMPLER = tuned(langevin(0.1, damping=0.3), 0.6)
 OPTIONS = {
     "num_samples": 6,
     "thin": 2,
@@ -44,7 +43,7 @@ def run(path: Path | None = None, key: int = 0, **options) -> wb.Draws:
     target = options.pop("target", TARGET)
     every = None if path is None else wb.Checkpoint(path, every_steps=1)
     with mock.patch.object(sampling, "CHUNK_SECONDS", 1e-9):
-        return wb.sample(jax.random.key(key), sampler, target, checkpoint=every, **options)
+        return wb.sample(jax.random.key(key), target, sampler, checkpoint=every, **options)
 
 
 def interrupted(path: Path, chunks: int, **options) -> None:

@@ -47,8 +47,7 @@ def target_of(x, y, priors=PRIORS, space="auto"):
 
 def sampler_of(target, step_size=0.25, limit=None):
     return samplers.with_scales(
-        target,
-        lambda potential: samplers.function_space_hmc(potential, step_size, num_steps=4),
+        samplers.function_space_hmc(step_size, num_steps=4),
         limit,
         multiplies={name: "kernel" for name in target.template.scales},
     )
@@ -98,8 +97,8 @@ def assert_exact(target, sampler, observed, exact, num_samples=150, thin=5, burn
     """Posterior means and deviations of f and of log scales; false failures at `FALSE_FAILURE`."""
     draws = wb.sample(
         jax.random.key(3),
-        sampler,
         target,
+        sampler,
         num_samples=num_samples,
         thin=thin,
         burn_in=burn_in,
@@ -148,7 +147,7 @@ def ranks(make_target, make_sampler, num_sets=1_000, n=20, num_draws=19, thin=8,
         w = jax.random.normal(readout_key, (WIDTH + 1, 1))
         y = embedding(truth, x) @ w + s["noise_std"] * jax.random.normal(noise_key, (n, 1))
         target = make_target(x, y)
-        sampler = make_sampler(target)
+        sampler = make_sampler(target).bind(target)
 
         def quantities(position, key):
             logs = jnp.log(jnp.stack([target.scales(position)[name] for name in PRIORS]))

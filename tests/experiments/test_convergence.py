@@ -39,7 +39,7 @@ TINY = convergence.settings(
 def test_samplers_start_from_the_same_draws_of_the_prior(monkeypatch):
     keys = []
 
-    def first(rng_key, sampler, target, **options):
+    def first(rng_key, target, sampler, **options):
         keys.append(jax.random.key_data(rng_key).tolist())
         assert "initial" not in options and "burn_in" not in options
         raise InterruptedError

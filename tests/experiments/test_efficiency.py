@@ -5,7 +5,7 @@ from widebnn.tables import Results, Rows
 
 from .judging import said
 
-FASTER, COMPARED = "X-1", "X-2"
+FASTER, COMPARED, TUNED = "X-1", "X-2", "P-C2"
 
 
 def row(sampler, per_second, target="rotated", potential=0.0):
@@ -44,3 +44,11 @@ def test_verdicts_follow_the_rows():
     assert judged(COMPARED, whole, row("HMC", 1.0, "marginal"), row("HMC", 0.1)) == "contradicted"
     few = row("HMC", 9.0) | {"ess": 149.0}
     assert judged(COMPARED, whole, row("HMC", 1.0, "marginal"), few) == "not testable at this scale"
+
+    assert judged(TUNED, row("pCN", 1.0), row("pCNL", 2.0), row("Langevin", 5.0)) == "reproduced"
+    assert judged(TUNED, row("pCN", 9.0), row("pCNL", 2.0), row("Langevin", 5.0)) == "not reproduced"
+    wider = [row(name, 9.0) | {"width": 128} for name in ("pCN", "pCNL")] + [
+        row("Langevin", 1.0) | {"width": 128}
+    ]
+    narrow = [row("pCN", 1.0), row("pCNL", 2.0), row("Langevin", 5.0)]
+    assert judged(TUNED, *wider, *narrow) == "reproduced"

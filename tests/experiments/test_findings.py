@@ -6,9 +6,10 @@ import math
 import numpy as np
 import pytest
 
+from book.experiments.claims import CLAIMS
 from book.experiments.findings import VERDICTS, Chains, Finding, verdict
 from book.experiments.trends import exponent, vanishing
-from book.experiments.words import CALLED, WORDS
+from book.experiments.words import CALLED, WORDS, called
 from widebnn.tables import Measure
 
 
@@ -81,32 +82,56 @@ def test_verdicts_follow_from_what_holds():
         assert verdict(findings) == expected
         assert verdict(findings, errs=True) == (expected if expected != "reproduced" else "corrected")
     unknown = Finding("", 1.0, above=0, resolved=False)
-    assert verdict([unknown, Finding("", math.nan, above=0)]) == "not testable at this scale"
-    assert {*cases.values(), "corrected", "contradicted", "not testable at this scale"} == set(VERDICTS)
+    assert verdict([unknown, Finding("", math.nan, above=0)]) == OPEN
+    assert verdict([no, no], is_papers=False) == OPEN and verdict([yes, no], is_papers=False) == PART
+    assert {*cases.values(), *(word for of in OUTCOMES for word in of[1:]), "corrected"} == set(VERDICTS)
     assert set(CALLED) == set(VERDICTS) and {w for words in CALLED.values() for w in words} <= set(WORDS)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (Measure(12.0, 0.5), "reproduced"),
-        (Measure(11.0, 0.5), "reproduced in part"),  # the size is not sure, and the sign is
-        (2.0, "reproduced in part"),
-        (Measure(2.0, 0.5), "not reproduced"),
-        (Measure(0.2, 0.1), "contradicted"),
-        (math.nan, "not testable at this scale"),
-    ],
-)
-def test_the_finding_that_decides_has_the_papers_size_its_sign_or_the_opposite(value, expected):
+OPEN, PART = "not testable at this scale", "reproduced in part"
+DIRECTION = "direction reproduced, size not testable at this scale"
+OPPOSITE = "opposite direction at this scale"
+OUTCOMES = [
+    (Measure(12.0, 0.5), "reproduced", "reproduced"),
+    (Measure(11.0, 0.5), PART, DIRECTION),  # the size is not sure, and the sign is
+    (2.0, PART, DIRECTION),
+    (Measure(2.0, 0.5), "not reproduced", OPEN),
+    (Measure(8.0, 3.0), OPEN, OPEN),  # neither the size nor the absence of an effect is excluded
+    (Measure(0.2, 0.1), "contradicted", OPPOSITE),
+    (math.nan, OPEN, OPEN),
+]
+
+
+@pytest.mark.parametrize(("value", "at_papers", "elsewhere"), OUTCOMES)
+def test_a_size_is_judged_at_the_papers_setting_and_a_sign_anywhere(value, at_papers, elsewhere):
     others = [Finding("", 1.0, above=0), Finding("", -1.0, above=0)]
     one = Finding("gain", value, above=10, null=1, decides=True)
-    assert verdict([others[0], one, others[1]]) == expected
-    if isinstance(value, Measure):
-        below = Finding("", Measure(-value.value, value.error), below=-10, null=-1)
-        assert verdict([dataclasses.replace(below, decides=True)]) == expected
-    assert verdict([dataclasses.replace(one, resolved=False)]) == "not testable at this scale"
+    for is_papers, expected in ((True, at_papers), (False, elsewhere)):
+        assert verdict([others[0], one, others[1]], is_papers=is_papers) == expected
+        if isinstance(value, Measure):
+            below = Finding("", Measure(-value.value, value.error), below=-10, null=-1, decides=True)
+            assert verdict([below], is_papers=is_papers) == expected
+    assert verdict([dataclasses.replace(one, resolved=False)]) == OPEN
     with pytest.raises(ValueError, match="one that decides at most; got 2"):
         verdict([one, one])
+
+
+@pytest.mark.parametrize(
+    ("id", "verdict", "word"),
+    [
+        ("H-F10", "reproduced", "reproduced"),
+        ("H-F11b", "reproduced", "answered"),
+        ("X-2", "reproduced", "holds"),
+        ("H-F10", PART, PART),
+        ("X-2", "not reproduced", "fails"),
+        ("H-E5", "corrected", "corrected"),
+    ],
+)
+def test_a_word_of_success_says_where_chains_have_not_converged(id, verdict, word):
+    unsure = f"{word}, chains not converged"
+    assert called(CLAIMS[id], verdict) == word
+    assert called(CLAIMS[id], verdict, False) == (unsure if unsure in WORDS else word)
+    assert (unsure in WORDS) == (verdict == "reproduced")
 
 
 def test_an_error_from_few_values_counts_as_much_as_students_t_says():

@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 from book.experiments.findings import verdict
 from book.experiments.iterated_maps import Iterated, diabetes_patients
 from widebnn import targets
+from widebnn._chains import as_argument
 from widebnn.tables import Results, Rows
 
 from .judging import said
@@ -17,11 +18,7 @@ from .judging import said
 def test_one_step_of_r_has_the_potential_of_the_jacobian_target():
     bnn, x, y = diabetes_patients(3, 2, 0.1, 0)
     right = targets.jacobian(bnn, x, y, 10.0)
-    _, unravel = ravel_pytree(right.draw_prior(jax.random.key(0)))
-
-    def step(phi):
-        return ravel_pytree(right.to_parameters(unravel(phi)))[0]
-
+    step = as_argument(right.to_parameters)
     once, twice = (Iterated(targets.standard(bnn, x, y), step, k) for k in (1, 2))
 
     @jax.jit

@@ -7,7 +7,7 @@ import pytest
 from book.experiments import __main__, experiment
 from book.experiments.claims import CLAIMS
 from book.experiments.ledger import text
-from book.experiments.ledger_page import page
+from book.experiments.ledger_page import pages
 from book.experiments.registry import EXPERIMENTS, ledger, registered
 
 RESULTS = Path(__file__).parents[2] / "book" / "results"
@@ -53,12 +53,13 @@ def test_a_stopped_run_says_how_it_goes_on(capsys, tmp_path, monkeypatch):
     assert "goes on with --resume" in capsys.readouterr().err
 
 
-def test_ledger_prints_text_or_writes_the_page(capsys, tmp_path):
+def test_ledger_prints_text_or_writes_the_pages(capsys, tmp_path):
     entries, path = ledger(RESULTS), tmp_path / "ledger.md"
     assert __main__.main(["ledger", "--results", str(RESULTS)]) == 0
     assert capsys.readouterr().out == text(entries) + "\n"
     assert __main__.main(["ledger", "--results", str(RESULTS), "--write", str(path)]) == 0
-    assert path.read_text() == page(entries)
+    found = pages(entries)
+    assert [path.with_stem(f"ledger{name}").read_text() for name in found] == list(found.values())
 
 
 @pytest.mark.parametrize(
@@ -83,9 +84,13 @@ def test_what_is_wrong_is_said_in_a_line(capsys, tmp_path, monkeypatch, argument
 
 
 def test_a_claim_without_findings_and_findings_without_a_claim_are_errors():
-    (claim,) = (claim for claim in CLAIMS.values() if claim.experiment == "over_reg")
-    assert list(registered(["over_reg"], [claim])) == ["over_reg"]
-    with pytest.raises(ValueError, match=r"claims\.yml has H-F10 of over_reg, which yields no findings"):
+    (claim,) = (claim for claim in CLAIMS.values() if claim.experiment == "counterexample")
+    assert list(registered(["counterexample"], [claim])) == ["counterexample"]
+    with pytest.raises(
+        ValueError, match=r"claims\.yml has H-AE1 of counterexample, which yields no findings"
+    ):
         registered([], [claim])
-    with pytest.raises(ValueError, match=r"over_reg yields findings for H-F10, of which claims\.yml says"):
-        registered(["over_reg"], [])
+    with pytest.raises(
+        ValueError, match=r"counterexample yields findings for H-AE1, of which claims\.yml says"
+    ):
+        registered(["counterexample"], [])

@@ -3,13 +3,14 @@
 import pytest
 
 from book.experiments.experiment import plain
-from book.experiments.papers import OWN, STATED
+from book.experiments.papers import FIXED, OWN, STATED, meets, of_paper, of_run, said
 from book.experiments.registry import EXPERIMENTS
+from widebnn.tables import Results, Rows
 
 
 @pytest.mark.parametrize("name", STATED)
 def test_paper_scale_is_the_papers_or_says_why_not(name):
-    settings = plain(EXPERIMENTS[name].settings("paper"))
+    settings = plain(EXPERIMENTS[name].settings("paper")) | FIXED.get(name, {})
     for setting, stated in STATED[name].items():
         assert (settings.get(setting) == stated.value) == (not stated.why_not), setting
 
@@ -17,3 +18,47 @@ def test_paper_scale_is_the_papers_or_says_why_not(name):
 def test_every_experiment_is_a_papers_or_says_that_it_is_not():
     own = [name for names in OWN.values() for name in names]
     assert sorted([*STATED, *own]) == sorted(EXPERIMENTS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_met"),
+    [
+        ({}, True),
+        ({"n": [64, 256]}, True),
+        ({"steps": [4_000_000], "chains": [8]}, True),
+        ({"n": [64]}, False),
+        ({"width": [32, 512]}, False),
+        ({"depth": [1]}, False),
+        ({"data": ["digits"]}, False),
+        ({"steps": [3_000_000, 100]}, False),
+    ],
+)
+def test_a_setting_is_the_papers_where_it_has_its_data_sizes_and_steps(changes, is_met):
+    paper = of_paper("gain_over_width")
+    assert paper["chains"] == [1] and meets(paper | changes, paper) is is_met
+
+
+def test_what_a_paper_does_not_state_is_not_met():
+    paper = of_paper("over_reg")
+    assert paper == {"data": ["cifar10"]} and not meets(paper | {"n": [8], "steps": [10**7]}, paper)
+    assert of_paper("theorems") == {}
+
+
+def test_settings_of_a_run_come_from_what_it_was_run_with_and_its_rows():
+    rows = Rows([{"width": 8, "num_train": 4}, {"width": 16, "num_train": 4}])
+    found = of_run(Results(rows, {"dataset": "cifar10", "repeats": [0, 1]}, {}, "landscape"))
+    assert found == {"data": ["cifar10"], "n": [4], "width": [8, 16], "depth": [1], "repeats": [2]}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("n", [256], "256"),
+        ("n", [10_240, 1_024], "1,024 and 10,240"),
+        ("width", [32, 1_024, 64], "32 to 1,024"),
+        ("steps", [3_200, 3_200], "3,200"),
+        ("data", ["mnist", "boston"], "mnist, boston"),
+    ],
+)
+def test_settings_in_words(name, values, words):
+    assert said(name, values) == words

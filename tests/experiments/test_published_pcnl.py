@@ -81,8 +81,8 @@ def test_the_published_chain_has_the_published_law_and_not_the_posterior(float64
     published = published_potential(target)
     draws = wb.sample(
         jax.random.key(0),
-        wb.samplers.pcnl(published, 0.4),
         wb.targets.from_potential(published, target.template),
+        wb.samplers.pcnl(0.4),
         num_samples=60,
         thin=10,
         burn_in=300,

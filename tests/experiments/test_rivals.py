@@ -34,7 +34,7 @@ def test_an_adapted_sampler_finds_the_exact_posterior(name):
     adapted = BLACKJAX[name].adapt(target, target.draw_prior(keys[0]), keys[1])
     collect = {"sum": jnp.sum}
     options = {"num_samples": 4_000, "burn_in": 200, "num_chains": 4, "progress": False}
-    draws = wb.sample(keys[2], adapted.sampler, target, collect=collect, **options)
+    draws = wb.sample(keys[2], target, adapted.sampler, collect=collect, **options)
     mean, error = wb.estimates.mean_and_mcse(draws["sum"])
     assert abs(mean - 1.5) < 5 * error < 0.5
     np.testing.assert_allclose(draws["sum"].var(), 1.5, rtol=0.15)

@@ -13,7 +13,7 @@ def made(gains: dict[int, float], more: float = 1.0, ess: float = 0.05, error: f
     per_map = {"identity": lambda g: 1.0, "Gaussian, λ = σ²": lambda g: g / 3, "Gaussian, λ = k": lambda g: g}
     per_map["Laplace"] = lambda g: g * more
     return [
-        {"width": width, "map": name}
+        {"width": width, "map": name, "ms_per_step": 30.0 if name == "Laplace" else 1.0}
         | {f"ess_{of}": ess * factor(gain) for of in ("projections", "predictions")}
         | {f"ess_{of}_error": error for of in ("projections", "predictions")}
         | {f"rhat_{of}": 1.005 if name == "identity" else 1.02 for of in ("projections", "predictions")}
@@ -36,20 +36,27 @@ def test_the_better_gaussian_map_at_the_widest_network_decides(widest, num_steps
     rows = made({128: widest, 8: 0.5, 32: 9.0})
     assert judged(*claim, rows, num_chains=8, num_steps=num_steps) == word
     found = findings(*claim, rows, num_chains=8, num_steps=num_steps)
-    assert [finding.decides for finding in found] == [False, True, False] + [False] * 3
-    assert [round(finding.value, 3) for finding in found] == [0.5, widest, round(widest - 0.5, 3)] * 2
+    assert [finding.decides for finding in found] == [False, True, False, False] + [False] * 4
+    published = round(widest / 3, 3)  # λ = σ²
+    assert [round(f.value, 3) for f in found] == [0.5, widest, round(widest - 0.5, 3), published] * 2
 
 
 @pytest.mark.parametrize(
-    ("more", "word"), [(1.2, "reproduced"), (0.9, "contradicted"), (1.0, "not testable at this scale")]
+    ("gain", "more", "word"),
+    [
+        (2.0, 1.2, "reproduced in part"),  # a second is worth less than without a map
+        (0.5, 1.2, "reproduced in part"),  # a step too
+        (0.5, 0.9, "not reproduced"),
+        (50.0, 1.2, "reproduced"),
+    ],
 )
-def test_the_laplace_map_is_compared_with_the_better_gaussian_map(more, word):
+def test_the_laplace_map_is_compared_with_the_better_gaussian_map_and_with_none(gain, more, word):
     claim = laplace_map, "H-F11b"
-    rows = made({8: 1.0, 128: 2.0}, more)
+    rows = made({8: 1.0, 128: gain}, more)
     assert judged(*claim, rows, num_chains=8, num_steps=1_000) == word
     found = findings(*claim, rows, num_chains=8, num_steps=1_000)
-    assert [round(f.value, 3) for f in found] == [more] * 2
-    assert [(round(f.chains.ess), f.chains.rhat) for f in found] == [(round(800 * min(more, 1)), 1.02)] * 2
+    assert [round(f.value, 3) for f in found] == [more, gain * more, round(gain * more / 30, 3)] * 2
+    assert found[0].chains.ess == pytest.approx(400 * gain * min(more, 1)) and found[0].chains.rhat == 1.02
 
 
 def test_standard_error_of_a_standard_deviation():

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import widebnn as wb
 from book.experiments.clock import median_error, step_times, steps
 from book.experiments.findings import verdict
 from book.experiments.step_cost import step_cost
-from widebnn.samplers._base import Info, Sampler
-from widebnn.samplers._states import PotentialState
+from widebnn.samplers import pcn
 from widebnn.tables import Results, Rows
 
 from .judging import said
@@ -20,21 +20,18 @@ from .judging import said
 def test_the_clock_counts_the_time_of_a_step_alone():
     """A step that waits on the host takes the time that it waits."""
 
-    def waiting(seconds):
-        def wait(position):
-            time.sleep(seconds)
-            return position
+    def wait(position, seconds):
+        time.sleep(float(seconds))
+        return position
 
-        def step(rng_key, state):
+    class waiting(pcn):
+        def step(self, target, rng_key, state):
             shape = jax.ShapeDtypeStruct((), state.position.dtype)
-            moved = PotentialState(
-                jax.pure_callback(wait, shape, state.position, vmap_method="sequential"), state.potential
-            )
-            return moved, Info(jnp.ones(()), jnp.ones((), bool))
+            moved = jax.pure_callback(wait, shape, state.position, self.step_size)
+            return state._replace(position=moved), None
 
-        return Sampler(lambda position, rng_key=None: PotentialState(position, position), step)
-
-    clocks = [steps(waiting(seconds), jnp.zeros(())) for seconds in (0.004, 0.012)]
+    target = wb.targets.from_potential(lambda u: u, jnp.zeros(()))
+    clocks = [steps(target, waiting(seconds), jnp.zeros(())) for seconds in (0.004, 0.012)]
     times = step_times(clocks, timed_seconds=0.02, num_rounds=3)
     assert times.shape == (3, 2)
     assert (times[:, 0] > 4).all() and (times[:, 1] > 12).all()

@@ -19,7 +19,8 @@ def rows(power: float, relative: float = 0.01):
     for width in (64, 128, 256, 512, 1_024):
         value = 0.5 * (width / 64) ** power
         for name in names:
-            yield {"quantity": name, "width": width, "value": value, "error": relative * value}
+            rhat = 1.001 if "rejection" in name else None
+            yield {"quantity": name, "width": width, "value": value, "error": relative * value, "rhat": rhat}
         # the gap to the closed form; a constant one does not vanish either
         gap = {"quantity": "KL in θ", "width": width, "value": value, "error": relative * value}
         yield gap | {"limit": 100.0}

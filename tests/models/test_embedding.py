@@ -60,9 +60,7 @@ def test_linen_module_becomes_a_pure_function():
 def test_users_networks_are_sampled(features):
     bnn = BNN(features, 2, 0.3)
     target = wb.targets.marginal(bnn, X, jnp.ones((4, 2)))
-    draws = wb.sample(
-        jax.random.key(0), wb.samplers.pcn(target.potential, 0.3), target, num_samples=5, progress=False
-    )
+    draws = wb.sample(jax.random.key(0), target, wb.samplers.pcn(0.3), num_samples=5, progress=False)
     assert draws["potential"].shape == (1, 5) and len(set(draws["potential"][0])) > 1
 
 

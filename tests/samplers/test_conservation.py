@@ -31,6 +31,7 @@ from widebnn.samplers import (
     rescaled,
     rwm,
 )
+from widebnn.samplers._base import Density, Kernel
 from widebnn.targets import LogNormal, Target
 from widebnn.tree import normal_like
 
@@ -96,14 +97,14 @@ def slice_at_level(density):
     exponential = jax.random.exponential
 
     def build(level):
-        sampler = elliptical_slice(density().target.potential)
+        sampler = elliptical_slice().bind(density().target)
 
         def step(rng_key, state):
             scaled = lambda *args, **options: level * exponential(*args, **options)  # noqa: E731
             with mock.patch.object(jax.random, "exponential", scaled):
                 return sampler.step(rng_key, state)
 
-        return sampler._replace(step=step)
+        return Kernel(sampler.init, step)
 
     return build
 
@@ -136,7 +137,8 @@ def preconditioned_by(density, gaussian=Gaussian, prior=1.0):
             u, v = ravel_pytree(position)[0], centred.coordinates(position)
             return potential(position) + (prior - 1) * (u @ u - v @ v) / 2
 
-        return preconditioned(potential if prior == 1.0 else wrong_by, centred, elliptical_slice)
+        sampler = preconditioned(centred, elliptical_slice())
+        return sampler.bind(Density(potential if prior == 1.0 else wrong_by))
 
     return build
 
@@ -184,13 +186,13 @@ class WithoutData(Target):
 
 
 def conserved_by_rescaling(log=jnp.log):
-    kernel = rescaled(WithoutData(), {"s": "kernel"}, num_updates=3)
+    kernel, target = rescaled({"s": "kernel"}, num_updates=3), WithoutData()
 
     def moved(key):
         draw_key, step_key = jax.random.split(key)
         start = normal_like(draw_key, WithoutData.template)
         with mock.patch.object(jnp, "log", log):
-            return start, kernel.step(step_key, kernel.init(start))[0].position
+            return start, kernel.step(target, step_key, kernel.init(target, start))[0].position
 
     start, end = jax.jit(jax.vmap(moved))(jax.random.split(jax.random.key(0), NUM_DRAWS))
     s = jax.vmap(WithoutData().scale("s"))
@@ -227,21 +229,21 @@ def of_law(law, prior):
 
 def kicked_by_the_prior_too(**constants):
     potential = logistic().target.potential
-    return function_space_hmc_of_3(lambda v: potential(v) + jnp.sum(v**2) / 2, **constants)
+    return function_space_hmc_of_3(**constants).bind(Density(lambda v: potential(v) + jnp.sum(v**2) / 2))
 
 
 def without_work(**constants):
-    sampler = function_space_hmc_of_3(logistic().target.potential, **constants)
+    sampler = function_space_hmc_of_3(**constants).bind(logistic().target)
 
     def step(rng_key, state):
         with mock.patch.object(_function_space_hmc, "inner_product", lambda u, v: jnp.zeros(())):
             return sampler.step(rng_key, state)
 
-    return sampler._replace(step=step)
+    return Kernel(sampler.init, step)
 
 
 def uncorrected(**constants):
-    return langevin(logistic().target.potential, **constants, metropolis=False)
+    return langevin(**constants, metropolis=False).bind(logistic().target)
 
 
 BUGS = {

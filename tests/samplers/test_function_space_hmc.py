@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from widebnn.samplers import _function_space_hmc, function_space_hmc
+from widebnn.samplers._base import Density
 
 from ..exact.dkwm import assert_distributed
 from ..exact.reversibility import recorded
@@ -28,7 +29,8 @@ def proposal(sampler):
 @pytest.mark.parametrize(("step_size", "num_steps"), [(1.5, 1), (0.3, 3), (0.24, 4), (0.001, 32)])
 def test_a_proposal_turns_by_one_radian(step_size, num_steps):
     ends = [
-        proposal(function_space_hmc(steep, step_size, kicks)) for kicks in (None, num_steps, num_steps + 1)
+        proposal(function_space_hmc(step_size, kicks).bind(Density(steep)))
+        for kicks in (None, num_steps, num_steps + 1)
     ]
     assert np.allclose(ends[0], ends[1], atol=1e-10) and not np.allclose(ends[0], ends[2], atol=1e-5)
 
@@ -38,7 +40,7 @@ def test_a_proposal_turns_by_one_radian(step_size, num_steps):
 )
 def test_angles_are_drawn_evenly(step_size, jitter, low, high):
     """Where nothing pulls, one kick turns (u, m) by its angle; angles end at π/2."""
-    sampler = function_space_hmc(lambda u: jnp.zeros(()), step_size, 1, jitter=jitter)
+    sampler = function_space_hmc(step_size, 1, jitter=jitter).bind(Density(lambda u: jnp.zeros(())))
     far = jnp.full(1, 1e12)  # beside which no momentum counts
     state = sampler.init(far, rng_key=jax.random.key(0))
     step = jax.jit(jax.vmap(lambda key: sampler.step(key, state)))

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from widebnn.samplers import GradientState, _langevin, langevin, leapfrog
+from widebnn.samplers._base import Density
 from widebnn.samplers._langevin import Flat, flat_leapfrog
 from widebnn.tree import normal_like
 
@@ -23,9 +24,12 @@ def potential(u):
     return jnp.sum((PRECISION - 1) * u**2) / 2
 
 
+DENSITY = Density(potential)
+
+
 def test_rejected_moves_reverse_the_momentum():
     """The state kept on rejection is the one from which the proposal, reversed, would be reached back."""
-    sampler, integrate = langevin(potential, 0.5, damping=0.3), leapfrog(potential, 0.5, 1)
+    sampler, integrate = langevin(0.5, damping=0.3).bind(DENSITY), leapfrog(potential, 0.5, 1)
     state, rejections = sampler.init(jnp.ones(3), rng_key=jax.random.key(0)), 0
     step, back_again = jax.jit(recorded(_langevin, sampler)), jax.jit(integrate)
     for i in range(30):
@@ -43,7 +47,7 @@ def test_rejected_moves_reverse_the_momentum():
 
 def test_momentum_keeps_its_law_and_its_memory():
     """m ← √(1 − γ) m + √γ ξ, with ξ the noise of the step's first key."""
-    sampler = langevin(potential, step_size=1e-6, damping=0.36)
+    sampler = langevin(step_size=1e-6, damping=0.36).bind(DENSITY)
     state, key = sampler.init(jnp.ones(3), rng_key=jax.random.key(0)), jax.random.key(1)
     noise = normal_like(jax.random.split(key)[0], jnp.ones(3))
     moved, _ = jax.jit(sampler.step)(key, state)
@@ -52,7 +56,7 @@ def test_momentum_keeps_its_law_and_its_memory():
 
 
 def uncorrected(step_size, damping):
-    return langevin(potential, step_size, damping, metropolis=False)
+    return langevin(step_size, damping, metropolis=False).bind(DENSITY)
 
 
 def stationary_std(step_size):
@@ -94,7 +98,7 @@ def test_bias_is_of_second_order_and_seen_at_large_steps():
 def test_reported_rate_does_not_depend_on_the_correction():
     chains = []
     for metropolis in (True, False):
-        sampler = langevin(potential, 0.6, 0.5, metropolis)
+        sampler = langevin(0.6, 0.5, metropolis).bind(DENSITY)
         state, step = sampler.init(jnp.full(3, 0.7), rng_key=jax.random.key(0)), jax.jit(sampler.step)
         chains.append([step(jax.random.key(i), state) for i in range(100)])
     for (_, corrected), (moved, free) in zip(*chains, strict=True):
@@ -138,7 +142,7 @@ def test_carrying_the_norm_is_langevin_on_all_coordinates(damping, metropolis):
     everything = jnp.concatenate([seen, jnp.asarray(rng.normal(size=(num_chains, NUM_FLAT)))], axis=1)
 
     def after(start, u, **options):
-        sampler = langevin(u, step_size, damping, metropolis, **options)
+        sampler = langevin(step_size, damping, metropolis, **options).bind(Density(u))
         return after_steps(jax.random.key(1), lambda: sampler, start, 3)
 
     states, mine = after(seen, potential, num_flat=NUM_FLAT)

@@ -20,6 +20,7 @@ from widebnn.samplers import (
     pcnl,
     rwm,
 )
+from widebnn.samplers._base import Density
 from widebnn.samplers._function_space_hmc import rotations
 from widebnn.tree import normal_like
 
@@ -31,6 +32,9 @@ from ..exact.reversibility import assert_detailed_balance, recorded
 def potential(u):
     """Neither Gaussian nor symmetric, and it couples the leaves."""
     return jnp.sum(jnp.cosh(u["a"])) + jnp.sum(jnp.sin(u["b"]) * u["a"][None, :]) + jnp.sum(u["b"] ** 3) / 10
+
+
+DENSITY = Density(potential)
 
 
 def positions(num=5):
@@ -68,18 +72,24 @@ def largest(u):
 SAMPLERS = {"rwm": (_rwm, rwm), "pcn": (_pcn, pcn), "mala": (_mala, mala), "pcnl": (_pcnl, pcnl)}
 
 
+BOUND = {
+    make: lambda U, step_size, make=make: make(step_size).bind(Density(U)) for _, make in SAMPLERS.values()
+}
+
+
 @pytest.mark.parametrize("step_size", [0.05, 0.4, 0.9])
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_log_ratio_is_that_of_full_densities(name, step_size):
     law = getattr(laws, name)(step_size)
-    assert_detailed_balance(*SAMPLERS[name], potential, positions(), law, step_size=step_size)
+    module, make = SAMPLERS[name]
+    assert_detailed_balance(module, BOUND[make], potential, positions(), law, step_size=step_size)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_proposal_is_mean_plus_noise(name):
     """q(u → ·) of the ratio is the law that proposals are drawn from: the noise left over is N(0, I)."""
     module, make = SAMPLERS[name]
-    sampler, law = make(potential, 0.4), getattr(laws, name)(0.4)
+    sampler, law = make(0.4).bind(DENSITY), getattr(laws, name)(0.4)
     (u,) = positions(1)
 
     @jax.jit
@@ -95,7 +105,7 @@ def test_proposal_is_mean_plus_noise(name):
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_reported_rate_is_the_ratio_cut_at_one(name):
     module, make = SAMPLERS[name]
-    sampler = make(potential, 0.7)
+    sampler = make(0.7).bind(DENSITY)
     step = jax.jit(lambda key, u: recorded(module, sampler)(key, sampler.init(u)))
     for i, u in enumerate(positions()):
         state, info, (log_ratio, old, new) = step(jax.random.key(i), u)
@@ -105,7 +115,7 @@ def test_reported_rate_is_the_ratio_cut_at_one(name):
 
 @pytest.mark.parametrize("name", ["pcn", "pcnl"])
 def test_moves_of_the_prior_are_always_accepted(name):
-    sampler = getattr(samplers, name)(lambda u: jnp.zeros(()), 0.9)
+    sampler = getattr(samplers, name)(0.9).bind(Density(lambda u: jnp.zeros(())))
     rates = jax.jit(lambda u: sampler.step(jax.random.key(0), sampler.init(u))[1].acceptance_rate)
     assert all(rates(u) == 1 for u in positions())
 
@@ -181,8 +191,8 @@ def path(sampler, num_steps=60):
 @pytest.mark.slow
 @pytest.mark.parametrize("other", [samplers.hmc, samplers.langevin])
 def test_mala_is_one_leapfrog_step(other):
-    points, rates = path(samplers.mala(potential, 0.6))
-    same_points, same_rates = path(other(potential, 0.6, 1))
+    points, rates = path(samplers.mala(0.6).bind(DENSITY))
+    same_points, same_rates = path(other(0.6, 1).bind(DENSITY))
     assert 0.2 < rates.mean() < 0.95
     assert np.allclose(points, same_points, rtol=0, atol=1e-11)
     assert np.allclose(rates, same_rates, rtol=0, atol=1e-11)

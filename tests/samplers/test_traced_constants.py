@@ -6,20 +6,17 @@ import numpy as np
 import pytest
 
 from widebnn.samplers import function_space_hmc, hmc, langevin, mala, pcn, pcnl, rwm
+from widebnn.samplers._base import Density
 
 MAKE = {
     "rwm": rwm,
     "mala": mala,
     "pcn": pcn,
     "pcnl": pcnl,
-    "hmc": lambda potential, step_size: hmc(potential, step_size, num_steps=3),
-    "langevin": lambda potential, step_size: langevin(potential, step_size, damping=step_size),
-    "function-space HMC": lambda potential, step_size: function_space_hmc(
-        potential, step_size, num_steps=3, damping=step_size
-    ),
-    "function-space HMC, one radian": lambda potential, step_size: function_space_hmc(
-        potential, step_size, jitter=step_size
-    ),
+    "hmc": lambda step_size: hmc(step_size, num_steps=3),
+    "langevin": lambda step_size: langevin(step_size, damping=step_size),
+    "function-space HMC": lambda step_size: function_space_hmc(step_size, num_steps=3, damping=step_size),
+    "function-space HMC, one radian": lambda step_size: function_space_hmc(step_size, jitter=step_size),
 }
 STEP_SIZES = np.array([0.1, 0.4])
 
@@ -30,7 +27,7 @@ def potential(u):
 
 def run(make, step_size):
     """Ten steps from one start."""
-    sampler = make(potential, step_size)
+    sampler = make(step_size).bind(Density(potential))
     start = {"a": jnp.ones(2), "b": jnp.full((1, 3), -0.5)}
     keys = jax.random.split(jax.random.key(1), 10)
     state = sampler.init(start, rng_key=jax.random.key(0))

@@ -36,7 +36,7 @@ def test_predictions_have_exact_moments(space, block_size, monkeypatch):
     target = rotated(marginal(tiny.bnn, tiny.x, tiny.y))
     monkeypatch.setattr(_unitwise, "_in_data_space", getattr(_unitwise, f"_in_{space}_space"))
     monkeypatch.setattr(_unitwise, "_in_feature_space", getattr(_unitwise, f"_in_{space}_space"))
-    draws, _ = assert_exact(target, unitwise(target, block_size), tiny, exact.moments)
+    draws, _ = assert_exact(target, unitwise(block_size), tiny, exact.moments)
     assert 0.1 < draws.acceptance_rate < 0.95
 
 
@@ -44,7 +44,7 @@ def test_predictions_have_exact_moments(space, block_size, monkeypatch):
 def test_only_top_layer_moves_and_embedding_is_kept_in_step():
     tiny = problem(widths=(5, 6), n=4)
     target = marginal(tiny.bnn, tiny.x, tiny.y)
-    sampler = unitwise(target)
+    sampler = unitwise().bind(target)
     start = sampler.init(target.draw_prior(jax.random.key(0)))
     sweeps = jax.jit(jax.vmap(sampler.step, (0, None)))
     states, infos = sweeps(jax.random.split(jax.random.key(1), 20), start)
@@ -96,8 +96,8 @@ def test_more_units_accept_more():
         target = rotated(marginal(tiny.bnn, tiny.x, tiny.y))
         draws = wb.sample(
             jax.random.key(0),
-            unitwise(target),
             target,
+            unitwise(),
             num_samples=30,
             burn_in=20,
             num_chains=4,

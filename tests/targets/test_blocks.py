@@ -12,7 +12,7 @@ import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn._compile import Program
+from widebnn._chains import Chains
 from widebnn.targets._blocks import BlockedFeatureSpace
 
 from ..exact.networks import problem
@@ -167,8 +167,7 @@ x, y = (rng.standard_normal((10_000, columns), dtype=np.float32) for columns in 
 before = kib("VmRSS")
 bnn = wb.BNN(wb.models.FCN(3_072, 1_024, rngs=nnx.Rngs(0)), 10, noise_std=0.1)
 target = wb.targets.marginal(bnn, x, y, block_size=2_048)
-sampler = wb.samplers.pcn(target.potential, 0.1)
-draws = wb.sample(jax.random.key(0), sampler, target, num_samples=1, progress=False)
+draws = wb.sample(jax.random.key(0), target, wb.samplers.pcn(0.1), num_samples=1, progress=False)
 assert np.isfinite(draws["potential"]).all()
 print(kib("VmHWM") - before)
 """
@@ -191,16 +190,13 @@ def test_compilation_embeds_no_data(float32, block_size, monkeypatch):
     x, y = (rng.standard_normal((1_000, columns), dtype=np.float32) for columns in (16, 10))
     bnn = wb.BNN(wb.models.FCN(16, 8, rngs=nnx.Rngs(0)), 10, noise_std=0.1)
     target = wb.targets.marginal(bnn, x, y, "feature", block_size)
-    programs = []
-    init = Program.__init__
+    texts, chunk = [], Chains.chunk
 
-    def noted(self, *args, **options):
-        init(self, *args, **options)
-        programs.append(self)
+    def noted(*args, **options):
+        texts.append(chunk.lower(*args, **options).as_text())
+        return chunk(*args, **options)
 
-    monkeypatch.setattr(Program, "__init__", noted)
-    wb.sample(jax.random.key(0), wb.samplers.pcnl(target.potential, 0.1), target, num_samples=2)
-    assert len(programs) == 2, "chains start, and they run"
-    for program in programs:
-        assert "tensor<1000x16xf32>" in program.text, "the data are arguments"
-        assert max(map(len, re.findall("dense<(.*?)>", program.text)), default=0) < 1_000
+    monkeypatch.setattr(Chains, "chunk", noted)
+    wb.sample(jax.random.key(0), target, wb.samplers.pcnl(0.1), num_samples=2)
+    assert "tensor<1000x16xf32>" in texts[0], "the data are arguments"
+    assert max(map(len, re.findall("dense<(.*?)>", texts[0])), default=0) < 1_000

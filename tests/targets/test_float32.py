@@ -20,7 +20,7 @@ WANTED = 1e-3
 
 
 @functools.cache
-def potential(dtype, reduced, depth):
+def marginal(dtype, reduced, depth):
     """The marginal target, reduced, on real images: CIFAR-10 where it is at hand, else digits."""
     load = wb.data.cifar10 if os.environ.get("WIDEBNN_DATA") else wb.data.digits
     data = load(num_train=256, num_test=1)
@@ -29,7 +29,7 @@ def potential(dtype, reduced, depth):
     features = nnx.merge(graph, jax.tree.map(lambda leaf: leaf.astype(dtype), state))
     x, y = (jnp.asarray(a, dtype) for a in (data.x_train, data.y_train))
     target = reduced(wb.targets.marginal(wb.BNN(features, 10, noise_std=0.1), x, y))
-    return target, jax.jit(target.potential)
+    return target
 
 
 def cast(tree, dtype):
@@ -55,11 +55,11 @@ def test_acceptance_agrees_with_float64(module, name, beta, reduced, depth):
     """Along a float32 chain: each proposal's acceptance rate, in both precisions, from the same position."""
     rates = {jnp.float32: [], jnp.float64: []}
     with mock.patch.object(module, "normal_like", float32_noise):
-        targets = {dtype: potential(dtype, reduced, depth) for dtype in rates}
-        samplers = {dtype: getattr(module, name)(evaluate, beta) for dtype, (_, evaluate) in targets.items()}
+        targets = {dtype: marginal(dtype, reduced, depth) for dtype in rates}
+        samplers = {dtype: getattr(module, name)(beta).bind(target) for dtype, target in targets.items()}
         init = {dtype: jax.jit(sampler.init) for dtype, sampler in samplers.items()}
         step = {dtype: jax.jit(sampler.step) for dtype, sampler in samplers.items()}
-        state = init[jnp.float32](targets[jnp.float32][0].draw_prior(jax.random.key(0)))
+        state = init[jnp.float32](targets[jnp.float32].draw_prior(jax.random.key(0)))
         assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(state))
         for i in range(NUM_PROPOSALS):
             key = jax.random.key(i)

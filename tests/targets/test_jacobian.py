@@ -206,7 +206,7 @@ def test_chain_on_an_injective_map_has_the_exact_moments():
     assert (signs == 1).all()
     exact = reference(tiny, (3,), "gelu", num_draws=100_000)
     assert exact.effective_draws > 5_000
-    sampler = wb.samplers.pcn(target.potential, 0.6)
+    sampler = wb.samplers.pcn(0.6)
     draws, _ = assert_exact(target, sampler, tiny, exact.moments, num_samples=50, thin=5, burn_in=150)
     assert 0.1 < draws.acceptance_rate < 0.95
 

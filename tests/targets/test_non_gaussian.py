@@ -284,8 +284,8 @@ def test_predictions_have_exact_moments(which):
     target = target_of(tiny, which)
     draws = wb.sample(
         jax.random.key(3),
-        wb.samplers.pcn(target.potential, 0.6),
         target,
+        wb.samplers.pcn(0.6),
         num_samples=60,
         thin=5,
         burn_in=150,
@@ -309,8 +309,8 @@ def test_chains_mix_under_the_default_map():
         target = wb.targets.categorical(bnn, x, y, **options)
         draws = wb.sample(
             jax.random.key(0),
-            wb.samplers.tuned(functools.partial(wb.samplers.pcn, target.potential), 0.4),
             target,
+            wb.samplers.tuned(wb.samplers.pcn(0.1), 0.4),
             num_samples=150,
             thin=10,
             burn_in=500,

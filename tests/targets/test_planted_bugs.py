@@ -360,10 +360,10 @@ def complement_left_out():
     assert_new_inputs_see_the_prior(rotated, tiny, lambda u, key: rotated.embedding_at(inside)(u, key))
 
 
-def exact_predictions(kind, make_sampler):
+def exact_predictions(kind, sampler):
     tiny, exact = solved("one layer")
     target = kind(tiny.bnn, tiny.x, tiny.y)
-    assert_exact(target, make_sampler(target.potential), tiny, exact.moments)
+    assert_exact(target, sampler, tiny, exact.moments)
 
 
 class ReadoutAtItsMean(Marginal):
@@ -386,13 +386,11 @@ PREDICTIONS = {
     "rotated complement at 0.9 of its scale": lambda: complement_at_scale(0.9),
     "rotated complement left out": complement_left_out,
     "published pCNL: −log p(y | T(φ)) as U": lambda: exact_predictions(
-        likelihood_of_map, lambda u: wb.samplers.pcnl(u, 0.6)
+        likelihood_of_map, wb.samplers.pcnl(0.6)
     ),
-    "printed sign of eq. (5)": lambda: exact_predictions(
-        MarginalPrintedSign, lambda u: wb.samplers.pcn(u, 0.6)
-    ),
-    "readout at its mean": lambda: exact_predictions(ReadoutAtItsMean, lambda u: wb.samplers.pcn(u, 0.6)),
-    "readout from the prior": lambda: exact_predictions(ReadoutFromPrior, lambda u: wb.samplers.pcn(u, 0.6)),
+    "printed sign of eq. (5)": lambda: exact_predictions(MarginalPrintedSign, wb.samplers.pcn(0.6)),
+    "readout at its mean": lambda: exact_predictions(ReadoutAtItsMean, wb.samplers.pcn(0.6)),
+    "readout from the prior": lambda: exact_predictions(ReadoutFromPrior, wb.samplers.pcn(0.6)),
 }
 
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from widebnn import samplers, targets
+from widebnn.samplers._base import Density, Kernel
 from widebnn.targets import LogNormal, Scaled, Spectrum
 
 from ..exact import scales
@@ -64,33 +65,47 @@ def powers_of_ten(x, y):
     return scales.target_of(x, y, {name: PowersOfTen(*prior) for name, prior in scales.PRIORS.items()})
 
 
+class Blind(samplers.elliptical_slice):
+    """A slice of a flat density."""
+
+    def init(self, target, position, rng_key=None):
+        return super().init(FLAT, position, rng_key)
+
+    def step(self, target, rng_key, state):
+        return super().step(FLAT, rng_key, state)
+
+
+FLAT = Density(lambda u: jnp.zeros(()))
+
+
 def inner_scale_from_its_prior(target):
     """A slice that does not look at the data."""
-    flat = samplers.elliptical_slice(lambda u: jnp.zeros(()))
-    move = samplers.conditional(
-        target.potential, "network", lambda U: samplers.function_space_hmc(U, 0.5, num_steps=2)
-    )
-    blind = samplers.conditional(target.potential, "scales", lambda U: flat)
-    return samplers.alternate(samplers.alternate(move, blind), samplers.readout_scales(target))
+    move = samplers.conditional("network", samplers.function_space_hmc(0.5, num_steps=2))
+    blind = samplers.conditional("scales", Blind())
+    return samplers.alternate(samplers.alternate(move, blind), samplers.readout_scales())
 
 
-def scales_at_the_first_network(target):
+class scales_at_the_first_network(samplers.Sampler):
     """The spectrum of the network at the start, kept as if nothing moved."""
-    right = scales.sampler_of(target)
 
-    def init(position, rng_key=None):
-        return samplers.PotentialState(position, position)
+    def __init__(self, target):
+        self.right = scales.sampler_of(target)
 
-    def step(rng_key, state):
-        before = state.potential
-        network_key, scales_key = jax.random.split(rng_key)
-        moved, info = right.step(network_key, right.init(state.position))
-        stale = samplers.readout_scales(target)
-        drawn, _ = stale.step(scales_key, stale.init(before._replace(scales=moved.position.scales)))
-        position = moved.position._replace(readout_scales=drawn.position.readout_scales)
-        return samplers.PotentialState(position, before), info
+    def bind(self, target):
+        right, stale = self.right.bind(target), samplers.readout_scales().bind(target)
 
-    return samplers.Sampler(init, step)
+        def init(position, rng_key=None):
+            return samplers.PotentialState(position, position)
+
+        def step(rng_key, state):
+            before = state.potential
+            network_key, scales_key = jax.random.split(rng_key)
+            moved, info = right.step(network_key, right.init(state.position))
+            drawn, _ = stale.step(scales_key, stale.init(before._replace(scales=moved.position.scales)))
+            position = moved.position._replace(readout_scales=drawn.position.readout_scales)
+            return samplers.PotentialState(position, before), info
+
+        return Kernel(init, step)
 
 
 def ranked(make_target=scales.target_of, make_sampler=scales.sampler_of):

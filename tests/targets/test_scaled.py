@@ -102,7 +102,7 @@ def test_one_scale_alone(observed, names):
     target = targets.scaled(make, **{name: scales.PRIORS[name] for name in names})
     position = target.draw_prior(jax.random.key(0))
     assert set(position.scales) | set(position.readout_scales) == set(names)
-    kernel = scales.sampler_of(target)
+    kernel = scales.sampler_of(target).bind(target)
 
     @jax.jit
     def moved(position):
@@ -187,7 +187,7 @@ def test_scales_at_which_the_potential_fails_are_left_alone(observed):
 
     right = scales.target_of(observed.x, observed.y)
     target = Failing(right.make, right.priors)
-    kernel = samplers.readout_scales(target)
+    kernel = samplers.readout_scales().bind(target)
     start = right.draw_start(jax.random.key(0))
     start = start._replace(readout_scales=start.readout_scales | {"noise_std": jnp.asarray(0.1)})
 
@@ -241,8 +241,8 @@ def test_a_classifier_learns_its_scales(float32):
     )
     draws = wb.sample(
         jax.random.key(0),
-        samplers.with_scales(target, lambda U: samplers.function_space_hmc(U, 0.3, num_steps=2)),
         target,
+        samplers.with_scales(samplers.function_space_hmc(0.3, num_steps=2)),
         num_samples=50,
         num_chains=2,
         collect={"readout_std": target.scale("readout_std"), "f": target.output(x)},

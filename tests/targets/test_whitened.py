@@ -115,7 +115,7 @@ def test_equal_inputs_do_not_stop_a_chain(float32):
 def test_sweeps_move_the_top_layer_alone():
     tiny = problem(widths=(6, 8), n=4)
     target = wb.targets.whitened(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
-    sweep = wb.samplers.unitwise(target)
+    sweep = wb.samplers.unitwise().bind(target)
     state = sweep.init(target.draw_prior(jax.random.key(0)))
     moved, info = jax.jit(sweep.step)(jax.random.key(1), state)
     before, after = state.position["layers"], moved.position["layers"]

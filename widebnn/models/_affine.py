@@ -81,4 +81,5 @@ def _normal(rngs: nnx.Rngs, std: Number, shape: tuple[int, ...]) -> Array:
     if isinstance(key, jax.core.Tracer) or isinstance(std, jax.core.Tracer):
         return std * jax.random.normal(key, shape)
     generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-    return jnp.asarray((float(std) * generator.standard_normal(shape)).astype(jnp.result_type(float)))
+    values, dtype = float(std) * generator.standard_normal(shape), jnp.result_type(float)
+    return jnp.asarray(values.astype(dtype), dtype)  # without a conversion in JAX it compiles nothing

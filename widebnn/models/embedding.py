@@ -13,7 +13,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from widebnn._arrays import Inputs
-from widebnn._pytree import STATIC, Static, pytree
+from widebnn._pytree import STATIC, Static, as_partial, pytree
 
 __all__ = ["Embedding", "FeaturesError", "from_function", "from_linen", "from_nnx", "refuse"]
 
@@ -49,8 +49,7 @@ class Embedding:
     def __post_init__(self):
         if not callable(self.apply):
             raise TypeError(f"apply must be a function of inner parameters and inputs; got {self.apply!r}")
-        if not isinstance(self.apply, Partial):
-            object.__setattr__(self, "apply", Partial(_apply_function, Static(self.apply)))
+        object.__setattr__(self, "apply", as_partial(self.apply))
 
     @property
     def module(self) -> nnx.Module | None:
@@ -163,10 +162,6 @@ def from_nnx(module: nnx.Module) -> Embedding:
     graph, params, rest = nnx.split(module, nnx.Param, ...)
     template = jax.tree.map(_shape, nnx.to_pure_dict(params))
     return Embedding(Partial(_apply_nnx, Static(graph), nnx.to_pure_dict(rest)), template)
-
-
-def _apply_function(function: Static, inner: Inner, x: Inputs) -> Any:
-    return function.value(inner, x)
 
 
 def _apply_nnx(graph: Static, constants: PyTree, inner: Inner, x: Inputs) -> Any:

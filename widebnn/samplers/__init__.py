@@ -1,12 +1,15 @@
 """Samplers of a density proportional to exp(−½‖u‖² − U(u)), most of them for any U and any pytree u.
 
+A sampler is a pytree of its settings and meets the target at the call, ``init(target, position, rng_key)``
+and ``step(target, rng_key, state)``: one of `widebnn.targets`, or `Density` where U alone is at hand.
 ξ ~ N(0, I) stands for fresh noise in the shape of u, and m for a momentum.
 """
 
 from widebnn.samplers._alternate import alternate
-from widebnn.samplers._base import Info, Potential, Sampler, State, accept
+from widebnn.samplers._base import Density, Info, Kernel, Potential, Sampler, State, accept
 from widebnn.samplers._conditional import conditional
 from widebnn.samplers._elliptical_slice import elliptical_slice
+from widebnn.samplers._from_blackjax import from_blackjax
 from widebnn.samplers._function_space_hmc import function_space_hmc
 from widebnn.samplers._hmc import hmc, leapfrog
 from widebnn.samplers._langevin import langevin
@@ -18,25 +21,27 @@ from widebnn.samplers._readout_scales import readout_scales
 from widebnn.samplers._rescaled import rescaled
 from widebnn.samplers._rwm import rwm
 from widebnn.samplers._states import GradientState, MomentumState, PotentialState
-from widebnn.samplers._tuned import Tuned, tuned
+from widebnn.samplers._tuned import tuned
 from widebnn.samplers._unitwise import Units, unitwise
 from widebnn.samplers._with_scales import with_scales
 
 __all__ = [
+    "Density",
     "Gaussian",
     "GradientState",
     "Info",
+    "Kernel",
     "MomentumState",
     "Potential",
     "PotentialState",
     "Sampler",
     "State",
-    "Tuned",
     "Units",
     "accept",
     "alternate",
     "conditional",
     "elliptical_slice",
+    "from_blackjax",
     "function_space_hmc",
     "hmc",
     "langevin",

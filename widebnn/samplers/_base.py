@@ -1,18 +1,38 @@
 """What every sampler is made of: a state, a report of the step, and the accept–reject rule."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
+from widebnn._pytree import pytree
 from widebnn.tree import Position
 
-__all__ = ["AnySampler", "Info", "Potential", "Sampler", "State", "accept", "check_potential", "is_sampler"]
+__all__ = [
+    "Density",
+    "Info",
+    "Kernel",
+    "Potential",
+    "Sampler",
+    "State",
+    "accept",
+    "check_potential",
+    "check_sampler",
+    "required_key",
+]
 
 Potential = Callable[[Position], Float[Array, ""]]
 """U, minus the log density relative to N(0, I): takes a position, returns a scalar."""
+
+
+class Density(NamedTuple):
+    """A density that is known by its potential alone, in place of a target."""
+
+    potential: Potential
 
 
 @runtime_checkable
@@ -30,33 +50,67 @@ class Info(NamedTuple):
     is_accepted: Bool[Array, ""]
 
 
-class Sampler(NamedTuple):
-    """A Markov kernel as two pure functions, the pair that BlackJAX's loops expect.
+class Kernel(NamedTuple):
+    """The two functions that BlackJAX's loops expect.
 
     Attributes
     ----------
     init
         ``init(position, rng_key=None) -> state``; samplers with a momentum need the key.
     step
-        ``step(rng_key, state) -> (state, info)``; the report is an `Info`, or has at least its fields.
-    potentials
-        The potentials it was built on, which `widebnn.sample` compares with that of the target.
+        ``step(rng_key, state) -> (state, info)``.
     """
 
-    init: Callable[..., State]
-    step: Callable[[Key[Array, ""], Any], tuple[Any, Any]]
-    potentials: tuple[Potential, ...] = ()
+    init: Callable[..., Any]
+    step: Callable[..., tuple[Any, Any]]
 
 
-@runtime_checkable
-class AnySampler(Protocol):
-    """A `Sampler`, or another library's with the same two functions."""
+class Sampler(ABC):
+    """A Markov kernel that leaves a target invariant: a pytree of settings that is given the target.
 
-    @property
-    def init(self) -> Callable[..., Any]: ...
+    A subclass is a frozen dataclass whose fields are its settings. Numbers and arrays are leaves: another
+    step size is the same program, and a grid of them a `jax.vmap`. Static fields are known to programs.
+    """
 
-    @property
-    def step(self) -> Callable[..., Any]: ...
+    tunes: ClassVar[str] = "step_size"
+    """The field that tuning changes, the step size or the sampler inside that has one."""
+
+    def __init_subclass__(cls):
+        pytree(cls)
+
+    @abstractmethod
+    def init(self, target: Any, position: Position, rng_key: Key[Array, ""] | None = None) -> Any:
+        """The state of a chain at a position; samplers with a momentum need the key."""
+
+    @abstractmethod
+    def step(self, target: Any, rng_key: Key[Array, ""], state: Any) -> tuple[Any, Any]:
+        """The next state, and a report that is an `Info` or has its fields."""
+
+    def prepare(self, target: Any) -> "Sampler":
+        """The sampler with all that it has to know of a target; `widebnn.sample` calls it once.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the target lacks what the sampler needs.
+        """
+        return self
+
+    def bind(self, target: Any) -> Kernel:
+        """The sampler of one target as ``(init, step)``, for BlackJAX's loops.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is not a target, or lacks what the sampler needs.
+        """
+        if not hasattr(target, "potential"):
+            raise TypeError(
+                "target must be one of widebnn.targets, such as from_potential(potential, template); "
+                f"got {type(target).__name__}"
+            )
+        sampler = self.prepare(target)
+        return Kernel(partial(sampler.init, target), partial(sampler.step, target))
 
 
 def check_potential(potential: Any) -> None:
@@ -72,9 +126,24 @@ def check_potential(potential: Any) -> None:
         raise TypeError(f"potential must be a function of a position; got {type(potential).__name__}{hint}")
 
 
-def is_sampler(thing: Any) -> bool:
-    """Whether it has the two functions of a sampler."""
-    return callable(getattr(thing, "init", None)) and callable(getattr(thing, "step", None))
+def check_sampler(**named: Any) -> None:
+    """See that each is a sampler.
+
+    Raises
+    ------
+    TypeError
+        If one is something else; the message names it.
+    """
+    for name, sampler in named.items():
+        if not isinstance(sampler, Sampler):
+            raise TypeError(f"{name} must be one of widebnn.samplers; got {sampler!r}")
+
+
+def required_key(rng_key: Key[Array, ""] | None) -> Key[Array, ""]:
+    """The key of a momentum, or an error that says what it is for."""
+    if rng_key is None:
+        raise TypeError("rng_key is required: the momentum is part of the state and drawn with it")
+    return rng_key
 
 
 def accept[S: State](

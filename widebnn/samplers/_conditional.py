@@ -1,11 +1,12 @@
 """A kernel on some parts of the position, the rest held: Metropolis within Gibbs."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 
-from widebnn.samplers._base import AnySampler, Potential, Sampler
+from widebnn._pytree import STATIC
+from widebnn.samplers._base import Density, Sampler, check_sampler
 from widebnn.tree import Position
 
 __all__ = ["ConditionalState", "conditional"]
@@ -15,67 +16,61 @@ class ConditionalState(NamedTuple):
     position: Position
 
 
-def conditional(
-    potential: Potential, part: str | tuple[str, ...], make: Callable[[Potential], AnySampler]
-) -> Sampler:
+@dataclass(frozen=True, eq=False)
+class conditional(Sampler):
     """A step of a sampler of the conditional density of one part of the position, or of several.
 
     Parameters
     ----------
-    potential
-        U of the whole position, a named tuple.
     part
-        Field that moves, or a tuple of fields that move together.
-    make
-        Function from a potential of that field, or of a dict of those fields, to a sampler, such as
-        `elliptical_slice`.
+        Field of the position, a named tuple, that moves, or a tuple of fields that move together.
+    sampler
+        Sampler of that field, or of a dict of those fields, by their potential, such as `elliptical_slice`.
 
     Raises
     ------
     TypeError
-        If `potential` or `make` is not callable.
+        If `sampler` is not a sampler.
     ValueError
         When a chain starts, if the position has no such field.
 
     Examples
     --------
-    >>> from typing import NamedTuple
-    >>> import jax
     >>> import widebnn as wb
-    >>> class Position(NamedTuple):
-    ...     weights: jax.Array
-    ...     scale: jax.Array
-    >>> def potential(u):
-    ...     return (u.weights**2).sum() + u.scale**2
-    >>> first = wb.samplers.conditional(potential, "scale", wb.samplers.elliptical_slice)
-    >>> second = wb.samplers.conditional(potential, "weights", lambda of: wb.samplers.pcn(of, 0.3))
+    >>> first = wb.samplers.conditional("scale", wb.samplers.elliptical_slice())
+    >>> second = wb.samplers.conditional("weights", wb.samplers.pcn(0.3))
     >>> sampler = wb.samplers.alternate(first, second)
     """
-    for name, function in {"potential": potential, "make": make}.items():
-        if not callable(function):
-            raise TypeError(f"{name} must be a function; got {function!r}")
 
-    parts = (part,) if isinstance(part, str) else part
+    tunes: ClassVar[str] = "sampler"
 
-    def init(position: Any, rng_key=None):
+    part: str | tuple[str, ...] = field(metadata=STATIC)
+    sampler: Sampler
+
+    def __post_init__(self):
+        check_sampler(sampler=self.sampler)
+
+    def init(self, target, position, rng_key=None):
         fields = getattr(position, "_fields", ())
-        for name in parts:
+        for name in (self.part,) if isinstance(self.part, str) else self.part:
             if name not in fields:
                 raise ValueError(f"part must be a field of the position, one of {fields}; got {name!r}")
         return ConditionalState(position)
 
-    def step(rng_key, state):
-        def replaced(value):
-            return state.position._replace(**({part: value} if isinstance(part, str) else value))
-
-        def of_parts(value):
-            return potential(replaced(value))
+    def step(self, target, rng_key, state):
+        def of_part(value):
+            return target.potential(self._with_part(state.position, value))
 
         init_key, step_key = jax.random.split(rng_key)
-        sampler = make(of_parts)
-        values = {name: getattr(state.position, name) for name in parts}
-        inside = sampler.init(values[part] if isinstance(part, str) else values, rng_key=init_key)
-        inside, info = sampler.step(step_key, inside)
-        return ConditionalState(replaced(inside.position)), info
+        density = Density(of_part)
+        inside = self.sampler.init(density, self._part_of(state.position), init_key)
+        inside, info = self.sampler.step(density, step_key, inside)
+        return ConditionalState(self._with_part(state.position, inside.position)), info
 
-    return Sampler(init, step, (potential,))
+    def _part_of(self, position: Any) -> Any:
+        if isinstance(self.part, str):
+            return getattr(position, self.part)
+        return {name: getattr(position, name) for name in self.part}
+
+    def _with_part(self, position: Any, value: Any) -> Any:
+        return position._replace(**({self.part: value} if isinstance(self.part, str) else value))

@@ -3,13 +3,14 @@
 Murray, Adams & MacKay, "Elliptical slice sampling", AISTATS 2010.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from widebnn.samplers._base import Potential, Sampler, check_potential
+from widebnn.samplers._base import Sampler
 from widebnn.samplers._states import PotentialState
 from widebnn.tree import normal_like
 
@@ -34,21 +35,12 @@ class _Search(NamedTuple):
     num_evaluations: Int[Array, ""]
 
 
-def elliptical_slice(potential: Potential) -> Sampler:
+@dataclass(frozen=True, eq=False)
+class elliptical_slice(Sampler):
     """The slice sampler on v(α) = u cos α + ξ sin α for a density proportional to exp(−½‖u‖² − U(u)).
 
     A level U(u) + Exp(1) is drawn, then angles from a bracket that shrinks towards the state until
     U(v(α)) is below the level: every step moves. There is nothing to tune.
-
-    Parameters
-    ----------
-    potential
-        U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
-
-    Raises
-    ------
-    TypeError
-        If `potential` is not callable.
 
     Examples
     --------
@@ -57,17 +49,16 @@ def elliptical_slice(potential: Potential) -> Sampler:
     >>> import widebnn as wb
     >>> template = jax.ShapeDtypeStruct((2,), jnp.float32)
     >>> target = wb.targets.from_potential(lambda u: jnp.sum((u - 1) ** 2), template)
-    >>> sampler = wb.samplers.elliptical_slice(target.potential)
-    >>> draws = wb.sample(jax.random.key(0), sampler, target, num_samples=100, progress=False)
+    >>> sampler = wb.samplers.elliptical_slice()
+    >>> draws = wb.sample(jax.random.key(0), target, sampler, num_samples=100, progress=False)
     >>> draws.stats["is_accepted"].all().item()
     True
     """
-    check_potential(potential)
 
-    def init(position, rng_key=None):
-        return PotentialState(position, potential(position))
+    def init(self, target, position, rng_key=None):
+        return PotentialState(position, target.potential(position))
 
-    def step(rng_key, state):
+    def step(self, target, rng_key, state):
         noise_key, level_key, angle_key, search_key = jax.random.split(rng_key, 4)
         xi = normal_like(noise_key, state.position)
         dtype = state.potential.dtype
@@ -76,7 +67,7 @@ def elliptical_slice(potential: Potential) -> Sampler:
 
         def at(angle):
             cos, sin = jnp.cos(angle), jnp.sin(angle)
-            return init(jax.tree.map(lambda u, xi: cos * u + sin * xi, state.position, xi))
+            return self.init(target, jax.tree.map(lambda u, xi: cos * u + sin * xi, state.position, xi))
 
         def is_above(search):
             below = search.proposal.potential < level  # a potential that is not a number is not below
@@ -94,5 +85,3 @@ def elliptical_slice(potential: Potential) -> Sampler:
         moved = search.proposal.potential < level
         kept = jax.tree.map(lambda new, old: jnp.where(moved, new, old), search.proposal, state)
         return kept, EllipticalSliceInfo(moved.astype(dtype), moved, search.num_evaluations)
-
-    return Sampler(init, step, (potential,))

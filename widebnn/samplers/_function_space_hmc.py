@@ -4,13 +4,15 @@ Beskos, Pinski, Sanz-Serna & Stuart, "Hybrid Monte Carlo on Hilbert spaces", Sto
 Applications 121 (2011). At U = 0 every proposal is accepted at any step, in any dimension.
 """
 
+from dataclasses import dataclass
+
 import jax
+import jax.core
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from widebnn._check import Number, at_least, fraction, quarter_turn, share
-from widebnn._compile import lifted
-from widebnn.samplers._base import Potential, Sampler, accept, check_potential
+from widebnn.samplers._base import Potential, Sampler, accept, required_key
 from widebnn.samplers._states import MomentumState
 from widebnn.tree import inner_product, normal_like
 
@@ -54,13 +56,8 @@ def rotations(potential: Potential, step_size: Number):
     return integrate
 
 
-def function_space_hmc(
-    potential: Potential,
-    step_size: Number,
-    num_steps: int | None = None,
-    damping: Number = 1.0,
-    jitter: Number = 0.0,
-) -> Sampler:
+@dataclass(frozen=True, eq=False)
+class function_space_hmc(Sampler):
     """HMC for a density proportional to exp(−½‖u‖² − U(u)) whose moves are exact at U = 0.
 
     m ← √(1 − γ) m + √γ ξ, then `num_steps` times half a kick −(h/2)∇U, a rotation of (u, m) by the angle h
@@ -69,8 +66,6 @@ def function_space_hmc(
 
     Parameters
     ----------
-    potential
-        U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
     step_size
         h in (0, π/2], the angle of a rotation, in radians: π/2 in all exchanges position and momentum.
     num_steps
@@ -85,37 +80,38 @@ def function_space_hmc(
 
     Raises
     ------
-    TypeError
-        If `potential` is not callable.
     ValueError
         If `step_size` lies outside (0, π/2], `num_steps` is below 1, `damping` outside (0, 1] or `jitter`
         outside [0, 1].
     """
-    check_potential(potential)
-    quarter_turn(step_size=step_size)
-    if num_steps is not None:
-        at_least(1, num_steps=num_steps)
-    fraction(damping=damping)
-    share(jitter=jitter)
-    size, gamma, spread = lifted(step_size), lifted(damping), lifted(jitter)
 
-    def init(position, rng_key=None):
-        if rng_key is None:
-            raise TypeError("rng_key is required: the momentum is part of the state and drawn with it")
-        value, gradient = jax.value_and_grad(potential)(position)
-        return MomentumState(position, value, gradient, normal_like(rng_key, position))
+    step_size: Number
+    num_steps: int | Int[Array, ""] | None = None
+    damping: Number = 1.0
+    jitter: Number = 0.0
 
-    def step(rng_key, state):
+    def __post_init__(self):
+        quarter_turn(step_size=self.step_size)
+        if self.num_steps is not None and not isinstance(self.num_steps, jax.core.Tracer):
+            at_least(1, num_steps=self.num_steps)
+        fraction(damping=self.damping)
+        share(jitter=self.jitter)
+
+    def init(self, target, position, rng_key=None):
+        momentum = normal_like(required_key(rng_key), position)
+        return MomentumState(position, *jax.value_and_grad(target.potential)(position), momentum)
+
+    def step(self, target, rng_key, state):
         noise_key, angle_key, accept_key = jax.random.split(rng_key, 3)
-        keep, refresh = jnp.sqrt(1 - gamma()), jnp.sqrt(gamma())
+        keep, refresh = jnp.sqrt(1 - self.damping), jnp.sqrt(self.damping)
         noise = normal_like(noise_key, state.position)
         m = jax.tree.map(lambda m, xi: keep * m + refresh * xi, state.momentum, noise)
-        h = jnp.asarray(size(), state.potential.dtype)
-        length = jnp.clip(jnp.round(1 / h), 1, MAX_STEPS).astype(int) if num_steps is None else num_steps
-        angle = (1 + spread() * jax.random.uniform(angle_key, dtype=h.dtype, minval=-1, maxval=1)) * h
+        h = jnp.asarray(self.step_size, state.potential.dtype)
+        num_steps = self.num_steps
+        if num_steps is None:
+            num_steps = jnp.clip(jnp.round(1 / h), 1, MAX_STEPS).astype(int)
+        angle = (1 + self.jitter * jax.random.uniform(angle_key, dtype=h.dtype, minval=-1, maxval=1)) * h
         angle = jnp.minimum(angle, jnp.pi / 2)
-        proposal, energy_change = rotations(potential, angle)(state._replace(momentum=m), length)
+        proposal, energy_change = rotations(target.potential, angle)(state._replace(momentum=m), num_steps)
         flipped = state._replace(momentum=jax.tree.map(jnp.negative, m))
         return accept(accept_key, -energy_change, flipped, proposal)
-
-    return Sampler(init, step, (potential,))

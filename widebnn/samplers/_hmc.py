@@ -4,12 +4,13 @@ Neal, "MCMC using Hamiltonian dynamics", Handbook of Markov Chain Monte Carlo (2
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import jax
-from jaxtyping import Array, Float
+import jax.core
+from jaxtyping import Array, Float, Int
 
 from widebnn._check import Number, at_least, positive
-from widebnn._compile import lifted
 from widebnn.samplers._base import Potential, Sampler, accept, check_potential
 from widebnn.samplers._states import GradientState
 from widebnn.tree import Position, half_square_difference, normal_like
@@ -18,7 +19,7 @@ __all__ = ["hmc", "leapfrog"]
 
 
 def leapfrog(
-    potential: Potential, step_size: Number, num_steps: int
+    potential: Potential, step_size: Number, num_steps: int | Int[Array, ""]
 ) -> Callable[[GradientState, Position], tuple[GradientState, Position, Float[Array, ""]]]:
     """Half a kick −ε/2 (u + ∇U), a drift ε m, half a kick; `num_steps` times.
 
@@ -45,20 +46,17 @@ def leapfrog(
         If `step_size` is not positive or `num_steps` is below 1.
     """
     check_potential(potential)
-    positive(step_size=step_size)
-    at_least(1, num_steps=num_steps)
-    size = lifted(step_size)
+    _check(step_size, num_steps)
+
+    def kick(m, u, g):
+        return m - step_size / 2 * (u + g)
 
     def integrate(state, m):
-        epsilon = size()
-
-        def kick(m, u, g):
-            return m - epsilon / 2 * (u + g)
 
         def one_step(_, carry):
             state, m = carry
             m = jax.tree.map(kick, m, state.position, state.gradient)
-            u = jax.tree.map(lambda u, m: u + epsilon * m, state.position, m)
+            u = jax.tree.map(lambda u, m: u + step_size * m, state.position, m)
             state = GradientState(u, *jax.value_and_grad(potential)(u))
             return state, jax.tree.map(kick, m, u, state.gradient)
 
@@ -78,7 +76,8 @@ def leapfrog(
     return integrate
 
 
-def hmc(potential: Potential, step_size: Number, num_steps: int) -> Sampler:
+@dataclass(frozen=True, eq=False)
+class hmc(Sampler):
     """HMC for a density proportional to exp(−½‖u‖² − U(u)).
 
     The momentum is drawn afresh for each proposal, which is accepted with probability min(1, exp(−ΔH)),
@@ -86,8 +85,6 @@ def hmc(potential: Potential, step_size: Number, num_steps: int) -> Sampler:
 
     Parameters
     ----------
-    potential
-        U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
     step_size
         ε > 0 of the leapfrog; at U = 0 it is stable below 2.
     num_steps
@@ -95,19 +92,27 @@ def hmc(potential: Potential, step_size: Number, num_steps: int) -> Sampler:
 
     Raises
     ------
-    TypeError
-        If `potential` is not callable.
     ValueError
         If `step_size` is not positive or `num_steps` is below 1.
     """
-    integrate = leapfrog(potential, step_size, num_steps)
 
-    def init(position, rng_key=None):
-        return GradientState(position, *jax.value_and_grad(potential)(position))
+    step_size: Number
+    num_steps: int | Int[Array, ""]
 
-    def step(rng_key, state):
+    def __post_init__(self):
+        _check(self.step_size, self.num_steps)
+
+    def init(self, target, position, rng_key=None):
+        return GradientState(position, *jax.value_and_grad(target.potential)(position))
+
+    def step(self, target, rng_key, state):
+        integrate = leapfrog(target.potential, self.step_size, self.num_steps)
         momentum_key, accept_key = jax.random.split(rng_key)
         proposal, _, energy_change = integrate(state, normal_like(momentum_key, state.position))
         return accept(accept_key, -energy_change, state, proposal)
 
-    return Sampler(init, step, (potential,))
+
+def _check(step_size: Number, num_steps: int | Int[Array, ""]) -> None:
+    positive(step_size=step_size)
+    if not isinstance(num_steps, jax.core.Tracer):
+        at_least(1, num_steps=num_steps)

@@ -4,15 +4,16 @@ Horowitz, "A generalized guided Monte Carlo algorithm", Physics Letters B 268 (1
 et al. 2022, §4.2, who switch the correction off and keep the acceptance that it would have above 98 %.
 """
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._check import Number, at_least, fraction
-from widebnn._compile import lifted
-from widebnn.samplers._base import Info, Potential, Sampler, accept
+from widebnn._check import Number, at_least, fraction, positive
+from widebnn._pytree import STATIC
+from widebnn.samplers._base import Info, Sampler, accept, required_key
 from widebnn.samplers._hmc import leapfrog
 from widebnn.samplers._states import GradientState, MomentumState
 from widebnn.tree import Position, normal_like
@@ -41,9 +42,8 @@ class FlatLangevinState(NamedTuple):
     flat: Flat
 
 
-def langevin(
-    potential: Potential, step_size: Number, damping: Number, metropolis: bool = True, num_flat: int = 0
-) -> Sampler:
+@dataclass(frozen=True, eq=False)
+class langevin(Sampler):
     """Underdamped Langevin dynamics for a density proportional to exp(−½‖u‖² − U(u)).
 
     m ← √(1 − γ) m + √γ ξ, then one leapfrog step, accepted with probability min(1, exp(−ΔH)),
@@ -52,8 +52,6 @@ def langevin(
 
     Parameters
     ----------
-    potential
-        U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
     step_size
         ε > 0 of the leapfrog; at U = 0 it is stable below 2.
     damping
@@ -69,59 +67,61 @@ def langevin(
 
     Raises
     ------
-    TypeError
-        If `potential` is not callable.
     ValueError
         If `step_size` is not positive, `damping` lies outside (0, 1], or `num_flat` is negative or 1.
     """
-    integrate = leapfrog(potential, step_size, num_steps=1)
-    fraction(damping=damping)
-    if at_least(0, num_flat=num_flat) == 1:
-        raise ValueError("num_flat must be 0 or at least 2; got 1")
-    size, gamma = lifted(step_size), lifted(damping)
 
-    def init(position, rng_key=None):
-        if rng_key is None:
-            raise TypeError("rng_key is required: the momentum is part of the state and drawn with it")
-        value, gradient = jax.value_and_grad(potential)(position)
-        state = MomentumState(position, value, gradient, normal_like(rng_key, position))
-        if num_flat == 0:
+    step_size: Number
+    damping: Number
+    metropolis: bool = field(default=True, metadata=STATIC)
+    num_flat: int = field(default=0, metadata=STATIC)
+
+    def __post_init__(self):
+        positive(step_size=self.step_size)
+        fraction(damping=self.damping)
+        if at_least(0, num_flat=self.num_flat) == 1:
+            raise ValueError("num_flat must be 0 or at least 2; got 1")
+
+    def init(self, target, position, rng_key=None):
+        rng_key = required_key(rng_key)
+        momentum = normal_like(rng_key, position)
+        value, gradient = jax.value_and_grad(target.potential)(position)
+        state = MomentumState(position, value, gradient, momentum)
+        if self.num_flat == 0:
             return state
         keys = jax.random.split(jax.random.fold_in(rng_key, 1), 3)
-        norm, across = _chi(keys[0], num_flat, value.dtype), _chi(keys[1], num_flat - 1, value.dtype)
+        norm, across = (_chi(key, self.num_flat - i, value.dtype) for i, key in enumerate(keys[:2]))
         return FlatLangevinState(*state, Flat(norm, jax.random.normal(keys[2], dtype=value.dtype), across))
 
-    def step(rng_key, state):
-        keep, refresh = jnp.sqrt(1 - gamma()), jnp.sqrt(gamma())
+    def step(self, target, rng_key, state):
+        keep, refresh = jnp.sqrt(1 - self.damping), jnp.sqrt(self.damping)
         noise_key, accept_key = jax.random.split(rng_key)
         noise = normal_like(noise_key, state.position)
         m = jax.tree.map(lambda m, xi: keep * m + refresh * xi, state.momentum, noise)
         start = GradientState(state.position, state.potential, state.gradient)
-        end, end_m, energy_change = integrate(start, m)
+        end, end_m, energy_change = leapfrog(target.potential, self.step_size, num_steps=1)(start, m)
         flipped = state._replace(momentum=jax.tree.map(jnp.negative, m))
         proposal = state._replace(**end._asdict(), momentum=end_m)
-        if num_flat > 0:
-            flat = refreshed(jax.random.fold_in(noise_key, 1), state.flat, keep, refresh)
-            end_flat, change = flat_leapfrog(flat, size())
+        if self.num_flat > 0:
+            flat = self._refreshed(jax.random.fold_in(noise_key, 1), state.flat, keep, refresh)
+            end_flat, change = flat_leapfrog(flat, self.step_size)
             energy_change += change
             flipped = flipped._replace(flat=flat._replace(along=-flat.along))
             proposal = proposal._replace(flat=end_flat)
         kept, info = accept(accept_key, -energy_change, flipped, proposal)
-        if metropolis:
+        if self.metropolis:
             return kept, info
         return proposal, Info(info.acceptance_rate, jnp.ones((), bool))
 
-    def refreshed(rng_key, flat, keep, refresh):
+    def _refreshed(self, rng_key, flat, keep, refresh):
         keys = jax.random.split(rng_key, 2)
         along, across = jax.random.normal(keys[0], (2,), flat.norm.dtype)
-        others = _chi(keys[1], num_flat - 2, flat.norm.dtype)
+        others = _chi(keys[1], self.num_flat - 2, flat.norm.dtype)
         return Flat(
             flat.norm,
             keep * flat.along + refresh * along,
             jnp.hypot(keep * flat.across + refresh * across, refresh * others),
         )
-
-    return Sampler(init, step, (potential,))
 
 
 def flat_leapfrog(flat: Flat, step_size: Number) -> tuple[Flat, Float[Array, ""]]:

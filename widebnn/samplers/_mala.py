@@ -4,43 +4,43 @@ Roberts & Tweedie, "Exponential convergence of Langevin distributions and their 
 Bernoulli 2 (1996).
 """
 
+from dataclasses import dataclass
+
 import jax
 
 from widebnn._check import Number, positive
-from widebnn._compile import lifted
-from widebnn.samplers._base import Potential, Sampler, accept, check_potential
+from widebnn.samplers._base import Sampler, accept
 from widebnn.samplers._states import GradientState
 from widebnn.tree import half_square_difference, normal_like
 
 __all__ = ["mala"]
 
 
-def mala(potential: Potential, step_size: Number) -> Sampler:
+@dataclass(frozen=True, eq=False)
+class mala(Sampler):
     """MALA for a density proportional to exp(−½‖u‖² − U(u)): it proposes v = u − (ε²/2)(u + ∇U(u)) + εξ.
 
     Parameters
     ----------
-    potential
-        U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
     step_size
         ε > 0, the coefficient of the noise.
 
     Raises
     ------
-    TypeError
-        If `potential` is not callable.
     ValueError
         If `step_size` is not positive.
     """
-    check_potential(potential)
-    positive(step_size=step_size)
-    size = lifted(step_size)
 
-    def init(position, rng_key=None):
-        return GradientState(position, *jax.value_and_grad(potential)(position))
+    step_size: Number
 
-    def step(rng_key, state):
-        epsilon = size()
+    def __post_init__(self):
+        positive(step_size=self.step_size)
+
+    def init(self, target, position, rng_key=None):
+        return GradientState(position, *jax.value_and_grad(target.potential)(position))
+
+    def step(self, target, rng_key, state):
+        epsilon = self.step_size
 
         def propose(u, g, xi):
             return u - epsilon**2 / 2 * (u + g) + epsilon * xi
@@ -51,7 +51,7 @@ def mala(potential: Potential, step_size: Number) -> Sampler:
 
         noise_key, accept_key = jax.random.split(rng_key)
         noise = normal_like(noise_key, state.position)
-        proposal = init(jax.tree.map(propose, state.position, state.gradient, noise))
+        proposal = self.init(target, jax.tree.map(propose, state.position, state.gradient, noise))
         back = jax.tree.map(
             noise_back, noise, state.position, state.gradient, proposal.position, proposal.gradient
         )
@@ -62,5 +62,3 @@ def mala(potential: Potential, step_size: Number) -> Sampler:
             - half_square_difference(back, noise)
         )
         return accept(accept_key, log_ratio, state, proposal)
-
-    return Sampler(init, step, (potential,))

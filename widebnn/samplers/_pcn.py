@@ -6,50 +6,48 @@ dimension enters it: as U flattens with width, every step is accepted (Pezzetti 
 Cotter, Roberts, Stuart & White, "MCMC methods for functions", Statistical Science 28 (2013).
 """
 
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
 
 from widebnn._check import Number, fraction
-from widebnn._compile import lifted
-from widebnn.samplers._base import Potential, Sampler, accept, check_potential
+from widebnn.samplers._base import Sampler, accept
 from widebnn.samplers._states import PotentialState
 from widebnn.tree import normal_like
 
 __all__ = ["pcn"]
 
 
-def pcn(potential: Potential, step_size: Number) -> Sampler:
+@dataclass(frozen=True, eq=False)
+class pcn(Sampler):
     """The pCN sampler for a density proportional to exp(−½‖u‖² − U(u)).
 
     It proposes v = √(1 − β²) u + βξ, accepted with probability min(1, exp(U(u) − U(v))).
 
     Parameters
     ----------
-    potential
-        U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
     step_size
         β in (0, 1], the coefficient of the noise; 1 proposes independent draws from the prior.
 
     Raises
     ------
-    TypeError
-        If `potential` is not callable.
     ValueError
         If `step_size` lies outside (0, 1].
     """
-    check_potential(potential)
-    fraction(step_size=step_size)
-    size = lifted(step_size)
 
-    def init(position, rng_key=None):
-        return PotentialState(position, potential(position))
+    step_size: Number
 
-    def step(rng_key, state):
-        beta = size()
-        shrink = jnp.sqrt(1 - beta**2)
+    def __post_init__(self):
+        fraction(step_size=self.step_size)
+
+    def init(self, target, position, rng_key=None):
+        return PotentialState(position, target.potential(position))
+
+    def step(self, target, rng_key, state):
+        beta, shrink = self.step_size, jnp.sqrt(1 - self.step_size**2)
         noise_key, accept_key = jax.random.split(rng_key)
         noise = normal_like(noise_key, state.position)
-        proposal = init(jax.tree.map(lambda u, xi: shrink * u + beta * xi, state.position, noise))
+        moved = jax.tree.map(lambda u, xi: shrink * u + beta * xi, state.position, noise)
+        proposal = self.init(target, moved)
         return accept(accept_key, state.potential - proposal.potential, state, proposal)
-
-    return Sampler(init, step, (potential,))

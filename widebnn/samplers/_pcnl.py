@@ -5,19 +5,22 @@ Pezzetti et al. 2025, eqs. 8–9. Here ∇U is the gradient of the potential rel
 Jacobian terms of φ included; with −log p(y | T(φ)) in its place the chain samples another distribution.
 """
 
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from widebnn._check import Number, fraction
-from widebnn._compile import lifted
-from widebnn.samplers._base import Potential, Sampler, accept, check_potential
+from widebnn.samplers._base import Sampler, accept
 from widebnn.samplers._states import GradientState
 from widebnn.tree import inner_product, normal_like
 
 __all__ = ["pcnl"]
 
 
-def pcnl(potential: Potential, step_size: Number) -> Sampler:
+@dataclass(frozen=True, eq=False)
+class pcnl(Sampler):
     """The pCNL sampler for a density proportional to exp(−½‖u‖² − U(u)).
 
     It proposes v = [(2 − δ)u − 2δ∇U(u) + √(8δ) ξ]/(2 + δ), accepted with probability
@@ -26,29 +29,26 @@ def pcnl(potential: Potential, step_size: Number) -> Sampler:
 
     Parameters
     ----------
-    potential
-        U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
     step_size
         β in (0, 1], the coefficient √(8δ)/(2 + δ) of the noise, as for pCN:
         δ = 2(1 − √(1 − β²))/(1 + √(1 − β²)).
 
     Raises
     ------
-    TypeError
-        If `potential` is not callable.
     ValueError
         If `step_size` lies outside (0, 1].
     """
-    check_potential(potential)
-    fraction(step_size=step_size)
-    size = lifted(step_size)
 
-    def init(position, rng_key=None):
-        return GradientState(position, *jax.value_and_grad(potential)(position))
+    step_size: Number
 
-    def step(rng_key, state):
-        beta = size()
-        shrink = jnp.sqrt(1 - beta**2)  # (2 − δ)/(2 + δ)
+    def __post_init__(self):
+        fraction(step_size=self.step_size)
+
+    def init(self, target, position, rng_key=None):
+        return GradientState(position, *jax.value_and_grad(target.potential)(position))
+
+    def step(self, target, rng_key, state):
+        beta, shrink = self.step_size, jnp.sqrt(1 - self.step_size**2)  # (2 − δ)/(2 + δ)
         delta = 2 * (1 - shrink) / (1 + shrink)
 
         def propose(u, g, xi):
@@ -56,15 +56,14 @@ def pcnl(potential: Potential, step_size: Number) -> Sampler:
 
         noise_key, accept_key = jax.random.split(rng_key)
         noise = normal_like(noise_key, state.position)
-        proposal = init(jax.tree.map(propose, state.position, state.gradient, noise))
-        return accept(accept_key, log_ratio(state, proposal, delta), state, proposal)
+        proposal = self.init(target, jax.tree.map(propose, state.position, state.gradient, noise))
+        return accept(accept_key, _log_ratio(state, proposal, delta), state, proposal)
 
-    def log_ratio(old, new, delta):
-        # ρ(u, v) − ρ(v, u) with its terms paired: small differences are never formed from large numbers.
-        u, v, gu, gv = old.position, new.position, old.gradient, new.gradient
-        drift = inner_product(jax.tree.map(jnp.subtract, v, u), jax.tree.map(jnp.add, gu, gv)) / 2
-        middle = jax.tree.map(lambda a, b, c, d: a + b + c + d, u, v, gu, gv)
-        curvature = delta / 4 * inner_product(middle, jax.tree.map(jnp.subtract, gu, gv))
-        return old.potential - new.potential + drift + curvature
 
-    return Sampler(init, step, (potential,))
+def _log_ratio(old: GradientState, new: GradientState, delta: Number) -> Float[Array, ""]:
+    # ρ(u, v) − ρ(v, u) with its terms paired: small differences are never formed from large numbers.
+    u, v, gu, gv = old.position, new.position, old.gradient, new.gradient
+    drift = inner_product(jax.tree.map(jnp.subtract, v, u), jax.tree.map(jnp.add, gu, gv)) / 2
+    middle = jax.tree.map(lambda a, b, c, d: a + b + c + d, u, v, gu, gv)
+    curvature = delta / 4 * inner_product(middle, jax.tree.map(jnp.subtract, gu, gv))
+    return old.potential - new.potential + drift + curvature

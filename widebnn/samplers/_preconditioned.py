@@ -1,14 +1,14 @@
 """A sampler in the coordinates in which a given Gaussian is N(0, I)."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key
 
-from widebnn.samplers._base import AnySampler, Potential, Sampler, check_potential
+from widebnn.samplers._base import Density, Sampler, check_sampler
 from widebnn.tree import Position
 
 __all__ = ["Gaussian", "preconditioned"]
@@ -48,9 +48,8 @@ class PreconditionedState(NamedTuple):
     inside: Any
 
 
-def preconditioned(
-    potential: Potential, gaussian: Gaussian, make: Callable[[Potential], AnySampler]
-) -> Sampler:
+@dataclass(frozen=True, eq=False)
+class preconditioned(Sampler):
     """A sampler that moves v in place of u = m + Lv.
 
     A density that is nearly N(m, LLᵀ) in u is nearly N(0, I) in v, where samplers make long moves: its
@@ -59,17 +58,15 @@ def preconditioned(
 
     Parameters
     ----------
-    potential
-        U of the position u.
     gaussian
         m and L.
-    make
-        Function from a potential of v, (k,), to a sampler, such as `elliptical_slice`.
+    sampler
+        Sampler of v, (k,), by its potential, such as `elliptical_slice`.
 
     Raises
     ------
     TypeError
-        If `potential` or `make` is not callable.
+        If `sampler` is not a sampler.
     ValueError
         If the factor is not a square matrix of the mean's number of coordinates.
 
@@ -77,33 +74,36 @@ def preconditioned(
     --------
     >>> import jax.numpy as jnp
     >>> import widebnn as wb
-    >>> def potential(u):
-    ...     return jnp.sum((u - 3) ** 2)
     >>> limit = wb.samplers.Gaussian(mean=jnp.full(2, 2.0), factor=jnp.eye(2) / 3**0.5)
-    >>> sampler = wb.samplers.preconditioned(potential, limit, wb.samplers.elliptical_slice)
+    >>> sampler = wb.samplers.preconditioned(limit, wb.samplers.elliptical_slice())
     """
-    check_potential(potential)
-    if not callable(make):
-        raise TypeError(f"make must be a function; got {make!r}")
-    k = ravel_pytree(gaussian.mean)[0].size
-    if jnp.shape(gaussian.factor) != (k, k):
-        raise ValueError(
-            f"gaussian.factor must have shape {(k, k)}, as the mean has {k} coordinates; "
-            f"got {jnp.shape(gaussian.factor)}"
-        )
 
-    def of_coordinates(v):
-        position = gaussian.at(v)
-        u = ravel_pytree(position)[0]
-        return potential(position) + (u @ u - v @ v) / 2
+    tunes: ClassVar[str] = "sampler"
 
-    sampler = make(of_coordinates)
+    gaussian: Gaussian
+    sampler: Sampler
 
-    def init(position, rng_key=None):
-        return PreconditionedState(position, sampler.init(gaussian.coordinates(position), rng_key=rng_key))
+    def __post_init__(self):
+        check_sampler(sampler=self.sampler)
+        k = sum(jnp.size(leaf) for leaf in jax.tree.leaves(self.gaussian.mean))
+        if jnp.shape(self.gaussian.factor) != (k, k):
+            raise ValueError(
+                f"gaussian.factor must have shape {(k, k)}, as the mean has {k} coordinates; "
+                f"got {jnp.shape(self.gaussian.factor)}"
+            )
 
-    def step(rng_key, state):
-        inside, info = sampler.step(rng_key, state.inside)
-        return PreconditionedState(gaussian.at(inside.position), inside), info
+    def init(self, target, position, rng_key=None):
+        v = self.gaussian.coordinates(position)
+        return PreconditionedState(position, self.sampler.init(self._density(target), v, rng_key))
 
-    return Sampler(init, step, (potential,))
+    def step(self, target, rng_key, state):
+        inside, info = self.sampler.step(self._density(target), rng_key, state.inside)
+        return PreconditionedState(self.gaussian.at(inside.position), inside), info
+
+    def _density(self, target: Any) -> Density:
+        def of_coordinates(v):
+            position = self.gaussian.at(v)
+            u = ravel_pytree(position)[0]
+            return target.potential(position) + (u @ u - v @ v) / 2
+
+        return Density(of_coordinates)

@@ -5,6 +5,7 @@ of the conditional costs O(n d_out), and a slice sampler on (log s, log σ) is n
 network.
 """
 
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -12,7 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from widebnn._check import at_least
-from widebnn.samplers._base import Potential, Sampler
+from widebnn._pytree import STATIC
+from widebnn.samplers._base import Density, Potential, Sampler
 from widebnn.samplers._elliptical_slice import elliptical_slice
 
 __all__ = ["readout_scales"]
@@ -39,52 +41,45 @@ class _Updates(NamedTuple):
     position: Any
 
 
-def readout_scales(target: HasScales, num_updates: int = 10) -> Sampler:
+@dataclass(frozen=True, eq=False)
+class readout_scales(Sampler):
     """A step is several updates of σ and of the readout's scale by elliptical slices, all else held fixed.
+
+    The target is `widebnn.targets.scaled`, of a target whose readout is integrated out.
 
     Parameters
     ----------
-    target
-        `widebnn.targets.scaled`, of a target whose readout is integrated out.
     num_updates
         Number of slices per eigendecomposition.
 
     Raises
     ------
     TypeError
-        If `target` has no scales; when a chain steps, if its readout is not integrated out.
+        When it meets the target, if that has no scales or its readout is not integrated out.
     ValueError
         If `num_updates` is below 1.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from flax import nnx
-    >>> import widebnn as wb
-    >>> x = jnp.linspace(-1, 1, 8)[:, None]
-    >>> def make(noise_std, readout_std):
-    ...     features = wb.models.FCN(1, 16, rngs=nnx.Rngs(0))
-    ...     scales = {"weight_std": readout_std, "bias_std": 0.1 * readout_std}
-    ...     return wb.targets.marginal(wb.BNN(features, 1, noise_std, **scales), x, x**2)
-    >>> prior = wb.targets.LogNormal(median=1.0, spread=0.5)
-    >>> target = wb.targets.scaled(make, noise_std=prior, readout_std=prior)
-    >>> sampler = wb.samplers.readout_scales(target)
     """
-    if not isinstance(target, HasScales):
-        raise TypeError(f"target must know its readout's scales, as scaled does; got {type(target).__name__}")
-    at_least(1, num_updates=num_updates)
 
-    def init(position, rng_key=None):
+    num_updates: int = field(default=10, metadata=STATIC)
+
+    def __post_init__(self):
+        at_least(1, num_updates=self.num_updates)
+
+    def prepare(self, target):
+        check_scales(target)
+        return self
+
+    def init(self, target, position, rng_key=None):
         return _Updates(position)
 
-    def step(rng_key, state):
-        slices = elliptical_slice(target.readout_conditional(state.position))
+    def step(self, target, rng_key, state):
+        density, slices = Density(target.readout_conditional(state.position)), elliptical_slice()
 
         def update(inside, key):
-            return slices.step(key, inside)
+            return slices.step(density, key, inside)
 
-        first = slices.init(state.position.readout_scales)
-        last, info = jax.lax.scan(update, first, jax.random.split(rng_key, num_updates))
+        first = slices.init(density, state.position.readout_scales)
+        last, info = jax.lax.scan(update, first, jax.random.split(rng_key, self.num_updates))
         moved = state.position._replace(readout_scales=last.position)
         # Eigenvalues stand rounding that a Cholesky factor does not: where the potential is not a number,
         # every other move and every prediction would fail, so that such an outcome is rejected.
@@ -92,4 +87,8 @@ def readout_scales(target: HasScales, num_updates: int = 10) -> Sampler:
         kept = jax.tree.map(lambda new, old: jnp.where(holds, new, old), moved, state.position)
         return _Updates(kept), jax.tree.map(lambda leaf: leaf[-1], info)
 
-    return Sampler(init, step, (target.potential,))
+
+def check_scales(target: Any) -> None:
+    """See that a target has scales."""
+    if not isinstance(target, HasScales):
+        raise TypeError(f"target must be made by targets.scaled; got {type(target).__name__}")

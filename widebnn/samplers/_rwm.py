@@ -4,48 +4,47 @@ Roberts, Gelman & Gilks, "Weak convergence and optimal scaling of random walk Me
 Annals of Applied Probability 7 (1997): at a fixed acceptance the step shrinks as 1/√d.
 """
 
+from dataclasses import dataclass
+
 import jax
 
 from widebnn._check import Number, positive
-from widebnn._compile import lifted
-from widebnn.samplers._base import Potential, Sampler, accept, check_potential
+from widebnn.samplers._base import Sampler, accept
 from widebnn.samplers._states import PotentialState
 from widebnn.tree import half_square_difference, normal_like
 
 __all__ = ["rwm"]
 
 
-def rwm(potential: Potential, step_size: Number) -> Sampler:
+@dataclass(frozen=True, eq=False)
+class rwm(Sampler):
     """Random-walk Metropolis for a density proportional to exp(−½‖u‖² − U(u)): it proposes v = u + βξ.
 
     Parameters
     ----------
-    potential
-        U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
     step_size
         β > 0, the coefficient of the noise.
 
     Raises
     ------
-    TypeError
-        If `potential` is not callable.
     ValueError
         If `step_size` is not positive.
     """
-    check_potential(potential)
-    positive(step_size=step_size)
-    size = lifted(step_size)
 
-    def init(position, rng_key=None):
-        return PotentialState(position, potential(position))
+    step_size: Number
 
-    def step(rng_key, state):
+    def __post_init__(self):
+        positive(step_size=self.step_size)
+
+    def init(self, target, position, rng_key=None):
+        return PotentialState(position, target.potential(position))
+
+    def step(self, target, rng_key, state):
         noise_key, accept_key = jax.random.split(rng_key)
-        beta, noise = size(), normal_like(noise_key, state.position)
-        proposal = init(jax.tree.map(lambda u, xi: u + beta * xi, state.position, noise))
+        noise = normal_like(noise_key, state.position)
+        moved = jax.tree.map(lambda u, xi: u + self.step_size * xi, state.position, noise)
+        proposal = self.init(target, moved)
         log_ratio = (
             state.potential - proposal.potential - half_square_difference(proposal.position, state.position)
         )
         return accept(accept_key, log_ratio, state, proposal)
-
-    return Sampler(init, step, (potential,))

@@ -5,29 +5,92 @@ Thoms, "A tutorial on adaptive MCMC", Statistics and Computing 18 (2008), §4.2;
 Hoffman & Gelman, "The No-U-Turn sampler", JMLR 15 (2014), §3.2.
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from widebnn._check import Number, positive, proper_fraction
-from widebnn._compile import lifted
-from widebnn.samplers._base import AnySampler, is_sampler
+from widebnn._pytree import pytree
+from widebnn.samplers._base import Sampler, check_sampler
 
-__all__ = ["StepSize", "Tuned", "tuned"]
+__all__ = ["StepSize", "tuned"]
 
 
-class Tuned(NamedTuple):
-    """A sampler whose step size `widebnn.sample` tunes during burn-in.
+@pytree
+@dataclass(frozen=True, eq=False)
+class tuned:
+    """A sampler whose step size ε is tuned during burn-in to a mean acceptance rate a*.
 
-    It holds the arguments of `tuned`, which makes it.
+    After step t = 1, 2, …, where a is the acceptance rate averaged over the chains,
+
+        log ε ← min(log ε + c, log ε_max),  c = t^(−0.6) (a − a*)/(a*(1 − a*)), clipped to [−1, 1].
+
+    After burn-in ε no longer changes: its logarithm is the average of log ε over burn-in in which step t
+    enters with weight t^(−0.75), and what came before with the rest. It is ``step_size`` of the
+    `widebnn.Draws`.
+
+    Parameters
+    ----------
+    sampler
+        A sampler with a step size, at which tuning starts, or one that holds such a sampler.
+    target_acceptance
+        a* in (0, 1).
+    max_step_size
+        ε_max, the largest step size that tuning may reach: 1 for pCN and pCNL, π/2 for function-space HMC.
+
+    Raises
+    ------
+    TypeError
+        If `sampler` is not a sampler with a step size, or another argument is not a number.
+    ValueError
+        If `target_acceptance` lies outside (0, 1), `max_step_size` is not positive, the step size exceeds it,
+        or the sampler refuses it.
     """
 
-    make: Callable[[Any], AnySampler]
+    sampler: Sampler
     target_acceptance: Number
-    step_size: Number
-    max_step_size: Number
+    max_step_size: Number = 1.0
+
+    def __post_init__(self):
+        check_sampler(sampler=self.sampler)
+        proper_fraction(target_acceptance=self.target_acceptance)
+        positive(max_step_size=self.max_step_size)
+        if self.step_size > self.max_step_size:
+            raise ValueError(
+                f"step_size must not exceed max_step_size={self.max_step_size}; got {self.step_size}"
+            )
+        try:
+            self.at(self.max_step_size)
+        except ValueError as error:
+            raise ValueError(
+                f"max_step_size must be a step size that the sampler takes; got {self.max_step_size}: {error}"
+            ) from error
+
+    def prepare(self, target: Any) -> "tuned":
+        """The same with the sampler prepared for a target."""
+        return replace(self, sampler=self.sampler.prepare(target))
+
+    @property
+    def step_size(self) -> Number:
+        """The step size at which tuning starts."""
+        held = self.sampler
+        while isinstance(held, Sampler):
+            held = getattr(held, held.tunes, None)
+        if held is None:
+            raise TypeError(f"sampler must have a step size to be tuned; got {self.sampler!r}")
+        return held
+
+    def at(self, step_size: Number) -> Sampler:
+        """The sampler at a step size."""
+        return _at(self.sampler, step_size)
+
+
+def _at(sampler: Any, step_size: Number) -> Any:
+    held = getattr(sampler, sampler.tunes)
+    new = _at(held, step_size) if isinstance(held, Sampler) else step_size
+    return replace(sampler, **{sampler.tunes: new})
 
 
 class StepSize(NamedTuple):
@@ -40,71 +103,14 @@ class StepSize(NamedTuple):
     @classmethod
     def start(cls, value: Number, dtype: Any) -> "StepSize":
         """Before the first step."""
-        log = jnp.log(jnp.asarray(lifted(value)(), dtype))
+        log = jnp.log(jnp.asarray(value, dtype))
         return cls(log, log)
 
-    def update(self, acceptance_rate: Float[Array, ""], step: Int[Array, ""], sampler: Tuned) -> "StepSize":
+    def update(self, acceptance_rate: Float[Array, ""], step: Int[Array, ""], sampler: tuned) -> "StepSize":
         """After step number `step`, counted from 0, with this acceptance rate."""
-        goal = sampler.target_acceptance
-        gain = (step + 1.0) ** -0.6 / (goal * (1 - goal))
+        goal, t = sampler.target_acceptance, (step + 1).astype(self.log.dtype)
+        gain = t**-0.6 / (goal * (1 - goal))
         change = jnp.clip(gain * (acceptance_rate - goal), -1, 1)
         log = jnp.minimum(self.log + change, jnp.log(sampler.max_step_size)).astype(self.log.dtype)
-        weight = ((step + 1.0) ** -0.75).astype(log.dtype)
+        weight = t**-0.75
         return StepSize(log, weight * log + (1 - weight) * self.log_average)
-
-
-def tuned(
-    make: Callable[[Any], AnySampler],
-    target_acceptance: Number,
-    step_size: Number = 0.1,
-    max_step_size: Number = 1.0,
-) -> Tuned:
-    """A sampler whose step size ε is tuned during burn-in to a mean acceptance rate a*.
-
-    After step t = 1, 2, …, where a is the acceptance rate averaged over the chains,
-
-        log ε ← min(log ε + c, log ε_max),  c = t^(−0.6) (a − a*)/(a*(1 − a*)), clipped to [−1, 1].
-
-    After burn-in ε no longer changes: its logarithm is the average of log ε over burn-in in which step t
-    enters with weight t^(−0.75), and what came before with the rest.
-
-    Parameters
-    ----------
-    make
-        Function from a step size to a sampler of this package or of BlackJAX, such as
-        ``functools.partial(wb.samplers.pcn, target.potential)``.
-    target_acceptance
-        a* in (0, 1).
-    step_size
-        Step size at which tuning starts.
-    max_step_size
-        ε_max, the largest step size that tuning may reach: 1 for pCN and pCNL, π/2 for function-space HMC.
-
-    Returns
-    -------
-    Tuned
-        To be passed to `widebnn.sample` as the sampler; ``step_size`` of the `widebnn.Draws` is the step size
-        that was found.
-
-    Raises
-    ------
-    TypeError
-        If `make` is not a function from a step size to a sampler, or another argument is not a number.
-    ValueError
-        If `target_acceptance` lies outside (0, 1), a step size is not positive, `step_size` exceeds
-        `max_step_size`, or the sampler refuses one of the two.
-    """
-    if not callable(make):
-        raise TypeError(f"make must be a function from a step size to a sampler; got {make!r}")
-    proper_fraction(target_acceptance=target_acceptance)
-    positive(max_step_size=max_step_size)
-    if positive(step_size=step_size) > max_step_size:
-        raise ValueError(f"step_size must not exceed max_step_size={max_step_size}; got {step_size}")
-    for name, value in {"step_size": step_size, "max_step_size": max_step_size}.items():
-        try:
-            sampler = make(value)
-        except ValueError as error:
-            raise ValueError(f"{name} must be one that the sampler takes; got {value}: {error}") from error
-        if not is_sampler(sampler):
-            raise TypeError(f"make must return a sampler (init, step); it returned {sampler!r}")
-    return Tuned(make, target_acceptance, step_size, max_step_size)

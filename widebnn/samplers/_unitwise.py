@@ -10,7 +10,7 @@ sampling over blocks of parameters (Papamarkou 2023) and with noise at every act
 Zdeborová 2024).
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -19,6 +19,7 @@ from jax.scipy.linalg import cho_factor, cho_solve, solve_triangular
 from jaxtyping import Array, Float
 
 from widebnn._check import Number, at_least
+from widebnn._pytree import STATIC
 from widebnn.samplers._base import Info, Sampler
 from widebnn.tree import Position, normal_like
 
@@ -30,38 +31,32 @@ a cache."""
 
 
 class Units(NamedTuple):
-    """A posterior as a sum over the units of the top hidden layer; what a target offers `unitwise`.
+    """Which numbers of a position belong to the units of the top hidden layer.
 
     Attributes
     ----------
-    embedding
-        Function from a position to Ψ: a column for each unit, then those that no unit changes.
     is_unit
         A pytree of booleans with the structure of a position: whether the last axis of a leaf counts the
         units, so that column k of Ψ alone depends on entry k of it.
     num_units
-        Number of units, d_L.
-    y
-        Observations (n, d_out).
-    noise_std
-        σ.
+        Number of units, d_L; their columns come first in Ψ.
     """
 
-    embedding: Callable[[Position], Float[Array, "n p"]]
     is_unit: Any
     num_units: int
-    y: Float[Array, "n d_out"]
-    noise_std: Number
 
 
 @runtime_checkable
 class HasUnits(Protocol):
-    """A target that offers its units."""
+    """A target that is a sum over its units: Ψ, (n, p), of n observations y, (n, d_out), with noise σ."""
+
+    y: Any
+    bnn: Any
 
     @property
     def units(self) -> Units: ...
 
-    def potential(self, position: Any, /) -> Float[Array, ""]: ...
+    def embedding(self, position: Any, /) -> Float[Array, "n p"]: ...
 
 
 class UnitwiseState(NamedTuple):
@@ -69,7 +64,8 @@ class UnitwiseState(NamedTuple):
     embedding: Float[Array, "n p"]
 
 
-def unitwise(target: HasUnits, block_size: int = 1) -> Sampler:
+@dataclass(frozen=True, eq=False)
+class unitwise(Sampler):
     """A step is a sweep: one block of units after another is offered fresh weights from the prior.
 
     A block is accepted with probability min(1, exp(−ΔU)). In data space, K̂_σ² = ΨΨᵀ + σ²I changes by VSVᵀ,
@@ -78,64 +74,73 @@ def unitwise(target: HasUnits, block_size: int = 1) -> Sampler:
     P ← P − GM⁻¹Gᵀ: 8n²d_L operations per sweep, besides the product that makes all proposals. P is computed
     anew for each sweep. Where n > p, the inverse of σ²I + ΨᵀΨ takes its place.
 
-    The weights into the top hidden layer move and nothing else: with several hidden layers, `alternate` it
-    with a sampler that moves those below.
+    The target is `widebnn.targets.marginal`, or that target rotated or whitened. The weights into the top
+    hidden layer move and nothing else: with several hidden layers, `alternate` it with a sampler that moves
+    those below.
 
     Parameters
     ----------
-    target
-        `widebnn.targets.marginal`, or that target rotated or whitened.
     block_size
         m, the number of units that are accepted or rejected together. Larger blocks make fewer, larger
         updates and are accepted less often.
+    units
+        Which numbers of a position belong to units; found when the sampler meets its target unless given.
 
     Raises
     ------
     TypeError
-        If `target` has no units.
+        When it meets the target, if that has no units.
     ValueError
-        If `block_size` is below 1 or does not divide the number of units.
+        If `block_size` is below 1; when it meets the target, if that does not divide the number of units.
     """
-    units = getattr(target, "units", None)  # a rotated target has them where the one that was rotated does
-    if units is None:
-        raise TypeError(f"target must offer its units, as marginal does; got {type(target).__name__}")
-    if units.num_units % at_least(1, block_size=block_size):
-        raise ValueError(f"block_size must divide the number of units, {units.num_units}; got {block_size}")
 
-    def init(position, rng_key=None):
-        return UnitwiseState(position, units.embedding(position))
+    block_size: int = field(default=1, metadata=STATIC)
+    units: Units | None = field(default=None, metadata=STATIC)
 
-    def step(rng_key, state):
+    def __post_init__(self):
+        at_least(1, block_size=self.block_size)
+
+    def prepare(self, target):
+        units = getattr(target, "units", None)
+        if units is None:
+            raise TypeError(f"target must offer its units, as marginal does; got {type(target).__name__}")
+        if units.num_units % self.block_size:
+            raise ValueError(
+                f"block_size must divide the number of units, {units.num_units}; got {self.block_size}"
+            )
+        return replace(self, units=units)
+
+    def init(self, target, position, rng_key=None):
+        return UnitwiseState(position, target.embedding(position))
+
+    def step(self, target, rng_key, state):
+        if self.units is None:
+            raise TypeError("target is not known: call prepare(target) first")
+        is_unit, num_units = self.units
         fresh_key, accept_key = jax.random.split(rng_key)
-        fresh = jax.tree.map(
-            lambda is_unit, u, xi: xi if is_unit else u,
-            units.is_unit,
-            state.position,
-            normal_like(fresh_key, state.position),
-        )
-        new = units.embedding(fresh)
-        sweep = _in_data_space if len(units.y) <= new.shape[1] else _in_feature_space
-        rates, is_accepted = sweep(accept_key, units, state.embedding, new, block_size)
+        noise = normal_like(fresh_key, state.position)
+        fresh = jax.tree.map(lambda unit, u, xi: xi if unit else u, is_unit, state.position, noise)
+        problem = _Problem(num_units, target.y, target.bnn.noise_std)
+        new = target.embedding(fresh)
+        sweep = _in_data_space if len(target.y) <= new.shape[1] else _in_feature_space
+        rates, is_accepted = sweep(accept_key, problem, state.embedding, new, self.block_size)
 
         def moved(new, old):
             return jnp.where(is_accepted.reshape((1,) * (new.ndim - 1) + (-1,)), new, old)
 
-        position = jax.tree.map(
-            lambda is_unit, v, u: moved(v, u) if is_unit else u, units.is_unit, fresh, state.position
-        )
-        embedding = jnp.concatenate(
-            [
-                moved(new[:, : units.num_units], state.embedding[:, : units.num_units]),
-                new[:, units.num_units :],
-            ],
-            axis=1,
-        )
+        position = jax.tree.map(lambda unit, v, u: moved(v, u) if unit else u, is_unit, fresh, state.position)
+        units = moved(new[:, :num_units], state.embedding[:, :num_units])
+        embedding = jnp.concatenate([units, new[:, num_units:]], axis=1)
         return UnitwiseState(position, embedding), Info(rates.mean(), is_accepted.any())
 
-    return Sampler(init, step, (target.potential,))
+
+class _Problem(NamedTuple):
+    num_units: int
+    y: Float[Array, "n d_out"]
+    noise_std: Number
 
 
-def _in_data_space(rng_key, units: Units, old, new, block_size: int):
+def _in_data_space(rng_key, units: _Problem, old, new, block_size: int):
     """The sweep with P = (σ²I + ΨΨᵀ)⁻¹: chance of each block, and which units moved.
 
     P is needed at the columns V of the blocks alone. So a group of blocks has VᵀPV and VᵀPy made at once,
@@ -201,7 +206,7 @@ def _exchange(g: Float[Array, "r n"], among: Float[Array, "r r"], q: int):
     return gained, solve_triangular(root, g[q:] - cross.T @ gained, lower=True)
 
 
-def _in_feature_space(rng_key, units: Units, old, new, block_size: int):
+def _in_feature_space(rng_key, units: _Problem, old, new, block_size: int):
     """The sweep with Q = (σ²I + ΨᵀΨ)⁻¹, of which a block changes m rows and columns.
 
     With E the block's columns of the identity, the change is EΔᵀ + ΔEᵀ: rank 2m again, V = [E, Δ] and

@@ -1,24 +1,23 @@
 """A network's sampler on a posterior whose scales are learned: what moves the network, then every scale."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
 
+from widebnn._pytree import STATIC
 from widebnn.samplers._alternate import alternate
-from widebnn.samplers._base import AnySampler, Potential, Sampler
+from widebnn.samplers._base import Sampler, check_sampler
 from widebnn.samplers._conditional import conditional
 from widebnn.samplers._elliptical_slice import elliptical_slice
 from widebnn.samplers._preconditioned import Gaussian, preconditioned
-from widebnn.samplers._readout_scales import HasScales, readout_scales
+from widebnn.samplers._readout_scales import check_scales, readout_scales
 from widebnn.samplers._rescaled import rescaled
 
 __all__ = ["with_scales"]
 
 
-def with_scales(
-    target: HasScales,
-    make: Callable[[Potential], AnySampler],
-    limit: Gaussian | None = None,
-    multiplies: Mapping[str, str] | None = None,
-) -> Sampler:
+@dataclass(frozen=True, eq=False)
+class with_scales(Sampler):
     """A step on the network at its scales, then updates of all scales at that network.
 
     Where the readout is integrated out, σ and the readout's scale are updated by their exact conditional
@@ -28,21 +27,16 @@ def with_scales(
     each scale `multiplies`, scales also move with the weights themselves held fixed (`rescaled`), which helps
     where the data say much about them.
 
-    The report is that of the network's step, so that its step size can be tuned::
+    The target is `widebnn.targets.scaled`. The report is that of the network's step, so that its step size
+    can be tuned::
 
-        wb.samplers.tuned(
-            lambda h: wb.samplers.with_scales(
-                target, lambda U: wb.samplers.function_space_hmc(U, h, num_steps=8)
-            ),
-            target_acceptance=0.8,
-        )
+        hmc = wb.samplers.function_space_hmc(0.1, num_steps=8)
+        wb.samplers.tuned(wb.samplers.with_scales(hmc), target_acceptance=0.8)
 
     Parameters
     ----------
-    target
-        `widebnn.targets.scaled`.
-    make
-        Function from a potential of the network's position to a sampler of it.
+    sampler
+        Sampler of the network's position, by its potential.
     limit
         The posterior of the scales at infinite width, what ``target.limiting_scales()`` returns.
     multiplies
@@ -51,23 +45,40 @@ def with_scales(
     Raises
     ------
     TypeError
-        If `target` has no scales, or `make` is not callable.
+        If `sampler` is not a sampler; when it meets the target, if that has no scales.
     """
-    if not isinstance(target, HasScales):
-        raise TypeError(f"target must be made by targets.scaled; got {type(target).__name__}")
-    sampler = conditional(target.potential, "network", make)
-    if limit is not None:
 
-        def about_limit(potential):
-            return preconditioned(potential, limit, elliptical_slice)
+    tunes: ClassVar[str] = "sampler"
 
-        sampler = alternate(sampler, conditional(target.potential, tuple(limit.mean), about_limit))
-    if multiplies:
-        sampler = alternate(sampler, rescaled(target, multiplies))
-    for part in ("scales", "readout_scales"):
-        if not getattr(target.template, part):
-            continue
-        is_exact = part == "readout_scales" and target.has_exact_scales
-        slices = readout_scales(target) if is_exact else conditional(target.potential, part, elliptical_slice)
-        sampler = alternate(sampler, slices)
-    return sampler
+    sampler: Sampler
+    limit: Gaussian | None = None
+    multiplies: Mapping[str, str] | None = field(default=None, metadata=STATIC)
+
+    def __post_init__(self):
+        check_sampler(sampler=self.sampler)
+
+    def prepare(self, target):
+        check_scales(target)
+        return self._on(target).prepare(target)
+
+    def init(self, target, position, rng_key=None):
+        return self._on(target).init(target, position, rng_key)
+
+    def step(self, target, rng_key, state):
+        return self._on(target).step(target, rng_key, state)
+
+    def _on(self, target) -> Sampler:
+        """One after another, those that the target's scales need."""
+        both = conditional("network", self.sampler)
+        if self.limit is not None:
+            about_limit = preconditioned(self.limit, elliptical_slice())
+            both = alternate(both, conditional(tuple(self.limit.mean), about_limit))
+        if self.multiplies:
+            both = alternate(both, rescaled(self.multiplies))
+        for part in ("scales", "readout_scales"):
+            if getattr(target.template, part):
+                is_exact = part == "readout_scales" and target.has_exact_scales
+                both = alternate(
+                    both, readout_scales() if is_exact else conditional(part, elliptical_slice())
+                )
+        return both

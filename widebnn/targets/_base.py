@@ -5,15 +5,15 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, PyTree
 
-from widebnn._compile import one_program_method
-from widebnn._pytree import STATIC, pytree
+from widebnn._compile import jitted
+from widebnn._pytree import STATIC, Static, as_partial, pytree
 from widebnn.tree import Position, normal_like
 
 __all__ = ["Target", "from_potential"]
@@ -25,9 +25,6 @@ class Target(ABC):
     Every parametrisation of every model of this package is a target; most samplers know nothing else of it.
     It is a dataclass and a pytree: data and scales are its leaves, the network's graph its structure.
     """
-
-    holds_function: ClassVar[bool] = False
-    """Whether data are hidden in a function that it was given, and are none of its leaves."""
 
     def __init_subclass__(cls):
         pytree(cls)
@@ -46,7 +43,7 @@ class Target(ABC):
     def potential(self, position: Position) -> Float[Array, ""]:
         """U, minus the log density relative to N(0, I), up to a constant."""
 
-    @one_program_method
+    @jitted
     def logdensity(self, position: Position) -> Float[Array, ""]:
         """−½‖u‖² − U(u), up to a constant: what samplers of other libraries take.
 
@@ -55,7 +52,7 @@ class Target(ABC):
         """
         return -sum(jnp.sum(u**2) for u in jax.tree.leaves(position)) / 2 - self.potential(position)
 
-    @one_program_method
+    @jitted
     def draw_prior(self, rng_key: Key[Array, ""]) -> Position:
         """A draw from N(0, I), where chains start unless they are given other positions."""
         return normal_like(rng_key, self.template)
@@ -70,21 +67,21 @@ class Target(ABC):
 def _brief(value: Any) -> str:
     if isinstance(value, jax.Array | np.ndarray) and value.ndim > 0:
         return f"{value.dtype}{list(value.shape)}"
-    value = value.func if isinstance(value, functools.partial) else value
+    if isinstance(value, functools.partial):
+        value = value.args[0].value if value.args and isinstance(value.args[0], Static) else value.func
     return value.__name__ if inspect.isroutine(value) or inspect.isclass(value) else repr(value)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class _FromPotential(Target):
-    holds_function: ClassVar[bool] = True
-    function: Callable[[Position], Float[Array, ""]] = dataclasses.field(metadata=STATIC)
+    function: Callable[[Position], Float[Array, ""]]
     shapes: PyTree[jax.ShapeDtypeStruct] = dataclasses.field(metadata=STATIC)
 
     @property
     def template(self):
         return self.shapes
 
-    @one_program_method
+    @jitted
     def potential(self, position):
         return self.function(position)
 
@@ -95,7 +92,8 @@ def from_potential(potential: Callable[[Position], Float[Array, ""]], template: 
     Parameters
     ----------
     potential
-        U: takes a pytree shaped like `template`, returns a scalar.
+        U: takes a pytree shaped like `template`, returns a scalar. Arrays that it closes over are constants
+        of its programs; those of a `jax.tree_util.Partial` are arguments, which others can replace.
     template
         Arrays or `jax.ShapeDtypeStruct`s with the shapes and dtypes of a position.
 
@@ -112,4 +110,4 @@ def from_potential(potential: Callable[[Position], Float[Array, ""]], template: 
     value = jax.eval_shape(potential, template)
     if getattr(value, "shape", None) != () or not jnp.issubdtype(value.dtype, jnp.floating):
         raise ValueError(f"potential must return a real scalar; got {value}")
-    return _FromPotential(potential, template)
+    return _FromPotential(as_partial(potential), template)

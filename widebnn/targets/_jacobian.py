@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import Inputs, Observations, Tabular
 from widebnn._check import Number, at_least, positive
-from widebnn._compile import one_program_method
+from widebnn._compile import jitted
 from widebnn._pytree import STATIC
 from widebnn.models import BNN, Parameters
 from widebnn.targets._network import NetworkPosterior, checked, required
@@ -55,7 +55,7 @@ class Jacobian(NetworkPosterior):
     order: int = field(metadata=STATIC, kw_only=True, default=2)
     rng_key: Key[Array, ""] | None = field(kw_only=True, default=None)
 
-    @one_program_method
+    @jitted
     def potential(self, position: Parameters) -> Float[Array, ""]:
         f, phi, _ = self._flat(position)
         step = self._step(f, phi)
@@ -63,19 +63,19 @@ class Jacobian(NetworkPosterior):
         prior = jnp.sum((step.theta - phi) * (step.theta + phi)) / 2
         return misfit + prior - self._log_jacobian(f, phi, step)
 
-    @one_program_method
+    @jitted
     def log_jacobian(self, position: Parameters) -> Float[Array, ""]:
         """log |det ∂R/∂φ|, exact or estimated: what the potential takes for it."""
         f, phi, _ = self._flat(position)
         return self._log_jacobian(f, phi, self._step(f, phi))
 
-    @one_program_method
+    @jitted
     def orientation(self, position: Parameters) -> Float[Array, ""]:
         """The sign of det ∂R/∂φ, always exact; R is not injective where prior draws show both signs."""
         f, phi, _ = self._flat(position)
         return self._second_factor(f, phi, self._step(f, phi))[0]
 
-    @one_program_method
+    @jitted
     def to_parameters(self, position: Parameters, rng_key=None) -> Parameters:
         """θ = R(φ)."""
         f, phi, unravel = self._flat(position)

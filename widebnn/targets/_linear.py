@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs, Observations, Tabular, column, floating
 from widebnn._check import Number, positive
-from widebnn._compile import one_program_method
+from widebnn._compile import jitted
 from widebnn.targets._base import Target, from_potential
 from widebnn.targets._readout import ReadoutPosterior, readout_posterior
 from widebnn.tree import half_square_difference
@@ -37,7 +37,7 @@ class Linear(Target):
     def num_observations(self) -> int:
         return len(self.x)
 
-    @one_program_method
+    @jitted
     def potential(self, position: Float[Array, "d_in d_out"]) -> Float[Array, ""]:
         return jnp.sum((self.y - self.x @ position) ** 2) / (2 * self.noise_std**2)
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import Inputs, Observations, Tabular
-from widebnn._compile import one_program_method
+from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.models.embedding import Inner
 from widebnn.samplers._unitwise import Units
@@ -26,7 +26,7 @@ class Marginal(NetworkTarget):
     def template(self):
         return self.bnn.features.template
 
-    @one_program_method
+    @jitted
     def potential(self, position: Inner) -> Float[Array, ""]:
         return self.readout_posterior(position).potential()
 
@@ -36,7 +36,7 @@ class Marginal(NetworkTarget):
     def inner(self, position: Inner) -> Inner:
         return position
 
-    @one_program_method
+    @jitted
     def readout(self, position: Inner, rng_key: Key[Array, ""] | None = None) -> Float[Array, "p d_out"]:
         rng_key = required(rng_key, "the readout")
         phi = normal_like(rng_key, self._theta.readout)
@@ -47,8 +47,8 @@ class Marginal(NetworkTarget):
 
     @functools.cached_property
     def units(self) -> Units:
-        """What `widebnn.samplers.unitwise` needs to know of it."""
-        return units_of(self.bnn, self.x, self.y)
+        """Which numbers of a position belong to units, for `widebnn.samplers.unitwise`."""
+        return units_of(self.bnn, self.x)
 
 
 def marginal(

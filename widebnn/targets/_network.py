@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column, floating
 from widebnn._check import Number, at_least, one_of
-from widebnn._compile import asked, one_program_method
+from widebnn._compile import asked, jitted
 from widebnn._pytree import STATIC
 from widebnn.models import BNN, Parameters
 from widebnn.models._one_by_one import check_features
@@ -69,7 +69,7 @@ class NetworkPosterior(Target):
     def readout(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Float[Array, "p d_out"]:
         """W; drawn from its exact posterior with `rng_key` where the position does not hold it."""
 
-    @one_program_method
+    @jitted
     def to_parameters(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Parameters:
         """θ; what the position does not hold is drawn from its exact posterior with `rng_key`."""
         return Parameters(self.inner(position), self.readout(position, rng_key))
@@ -83,7 +83,7 @@ class NetworkPosterior(Target):
         """
         return self.y.size * (jnp.log(self.bnn.noise_std) + math.log(2 * math.pi) / 2)
 
-    @one_program_method
+    @jitted
     def embedding(self, position: Position) -> Float[Array, "n p"]:
         """Ψ of the observed inputs."""
         return self.bnn.embedding(self.inner(position), self.x)
@@ -123,12 +123,19 @@ class NetworkPosterior(Target):
         """
         return self._asked(type(self)._variance, x)
 
+    def predictive_moments(self, x: NewInputs | Tabular) -> Function:
+        """Mean (m, d_out) and variance (m,) of y* = f(x) + σ ε given θ^≤L and D.
+
+        A function of `(position, rng_key=None)`.
+        """
+        return self._asked(type(self)._moments, x)
+
     def predictive_draw(self, x: NewInputs | Tabular) -> Function:
         """Posterior-predictive draw y* = f_θ(x) + σ ε, (m, d_out), as a function of `(position, rng_key)`."""
         return self._asked(type(self)._draw, x)
 
     def _asked(self, question: Callable[..., Any], x: NewInputs | Tabular) -> Function:
-        return asked(question, self, self._prepared(x))
+        return asked(question, (self, self._prepared(x)))
 
     def _prepared(self, x: NewInputs | Tabular) -> Array:
         """New inputs, checked, as `_embedding` takes them."""
@@ -150,12 +157,16 @@ class NetworkPosterior(Target):
     def _variance(self, inputs, position, rng_key):
         return self.readout_posterior(position).variance(self._embedding(inputs, position, rng_key))
 
+    def _moments(self, inputs, position, rng_key):
+        noise = self.bnn.noise_std**2
+        return self._mean(inputs, position, rng_key), self._variance(inputs, position, rng_key) + noise
+
     def _draw(self, inputs, position, rng_key):
         output_key, noise_key = jax.random.split(required(rng_key, "the noise of an observation"))
         f = self._output(inputs, position, output_key)
         return f + self.bnn.noise_std * jax.random.normal(noise_key, f.shape, f.dtype)
 
-    @one_program_method
+    @jitted
     def log_likelihood(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Float[Array, " n"]:
         """log p(y_i | θ) of each observation i, over all its outputs.
 
@@ -167,7 +178,7 @@ class NetworkPosterior(Target):
         residual = self.y - self.embedding(position) @ self.readout(position, rng_key)
         return jnp.sum(_log_normal(residual, self.bnn.noise_std), axis=1)
 
-    @one_program_method
+    @jitted
     def left_out_log_likelihood(self, position: Position) -> Float[Array, " n"]:
         """log p(y_i | θ^≤L, y_−i) of each observation i, given all others, with the readout integrated out.
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Key, Real
 
 from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column
 from widebnn._check import Number, positive
-from widebnn._compile import asked, one_program_method
+from widebnn._compile import asked, jitted
 from widebnn.models import BNN, Parameters
 from widebnn.targets._affine_maps import AffineMap, affine_map
 from widebnn.targets._base import Target
@@ -50,7 +50,7 @@ class NonGaussian(Target):
     def num_observations(self) -> int:
         return len(self.x)
 
-    @one_program_method
+    @jitted
     def potential(self, position: Parameters) -> Float[Array, ""]:
         psi = self.bnn.embedding(position.inner, self.x)
         affine = self.affine(psi)
@@ -62,13 +62,13 @@ class NonGaussian(Target):
         """0: the potential leaves nothing out."""
         return jnp.zeros((), self.template.readout.dtype)
 
-    @one_program_method
+    @jitted
     def to_parameters(self, position: Parameters, rng_key=None) -> Parameters:
         """θ: the inner parameters as they are, the readout W = μ + Σ^½φ_W."""
         affine = self.affine(self.bnn.embedding(position.inner, self.x))
         return Parameters(position.inner, affine.transform(position.readout))
 
-    @one_program_method
+    @jitted
     def from_parameters(self, parameters: Parameters) -> Parameters:
         """φ of θ."""
         affine = self.affine(self.bnn.embedding(parameters.inner, self.x))
@@ -90,7 +90,10 @@ class NonGaussian(Target):
         return self._asked(type(self)._draw, x)
 
     def _asked(self, question: Callable[..., Any], x: NewInputs | Tabular) -> Callable[..., Any]:
-        return asked(question, self, check_new_inputs(x, self.x.shape[1:], self.x.dtype))
+        return asked(question, (self, self._prepared(x)))
+
+    def _prepared(self, x: NewInputs | Tabular) -> Array:
+        return check_new_inputs(x, self.x.shape[1:], self.x.dtype)
 
     def _output(self, inputs, position, rng_key):
         return self.bnn(self.to_parameters(position), inputs)
@@ -102,7 +105,7 @@ class NonGaussian(Target):
         rng_key = required(rng_key, "an observation")
         return self.likelihood.draw(rng_key, self._output(inputs, position, rng_key))
 
-    @one_program_method
+    @jitted
     def log_likelihood(
         self, position: Parameters, rng_key: Key[Array, ""] | None = None
     ) -> Float[Array, " n"]:

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs, Observations, Tabular
 from widebnn._check import Number, is_known_to_be, positive
-from widebnn._compile import one_program_method
+from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.targets._network import NetworkTarget, checked
 
@@ -26,7 +26,7 @@ class Repriorised(NetworkTarget):
 
     reg: Number | None = field(kw_only=True, default=None)
 
-    @one_program_method
+    @jitted
     def potential(self, position: Parameters) -> Float[Array, ""]:
         # −log p(y | T(φ)) + ½‖W‖² − ½‖φ_W‖² − log|∂W/∂φ_W| with the square completed: at λ = σ² the readout
         # drops out, else only ‖W‖² − ‖φ_W‖² remains of it.
@@ -47,7 +47,7 @@ class Repriorised(NetworkTarget):
         """λ/σ²."""
         return 1 if self.reg is None else self.reg / self.bnn.noise_std**2
 
-    @one_program_method
+    @jitted
     def log_jacobian(self, position: Parameters) -> Float[Array, ""]:
         """log |∂θ/∂φ|, which depends on the inner parameters alone."""
         return self.readout_posterior(position, self.reg).log_jacobian()
@@ -55,11 +55,11 @@ class Repriorised(NetworkTarget):
     def inner(self, position: Parameters):
         return position.inner
 
-    @one_program_method
+    @jitted
     def readout(self, position: Parameters, rng_key=None) -> Float[Array, "p d_out"]:
         return self.readout_posterior(position, self.reg).transform(position.readout)
 
-    @one_program_method
+    @jitted
     def from_parameters(self, parameters: Parameters) -> Parameters:
         phi = self.readout_posterior(parameters, self.reg).inverse(parameters.readout)
         return Parameters(parameters.inner, phi)

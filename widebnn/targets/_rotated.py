@@ -5,6 +5,7 @@ coordinates QᵀW¹ ~ N(0, I) carry all the data, and RQᵀW¹ is the layer appl
 r rows. The rest of W¹ keeps its prior and is drawn only when new inputs look at it.
 """
 
+import functools
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,9 +16,9 @@ import numpy as np
 from jaxtyping import Array, Float, Float64, Key
 
 from widebnn._arrays import NewInputs, Tabular
-from widebnn._compile import one_program, one_program_method
+from widebnn._compile import jitted
 from widebnn._pytree import STATIC
-from widebnn.models import Parameters
+from widebnn.models import BNN, Parameters
 from widebnn.samplers._unitwise import HasUnits, Units
 from widebnn.targets._network import NetworkTarget, required
 from widebnn.tree import Position, normal_like
@@ -68,7 +69,7 @@ class Rotated(NetworkTarget):
     def readout(self, position: Position, rng_key=None) -> Float[Array, "p d_out"]:
         return self.base.readout(position, rng_key)
 
-    @one_program_method
+    @jitted
     def to_parameters(self, position: Position, rng_key=None) -> Parameters:
         """θ with the whole W¹ = Q(QᵀW¹) + (I − QQᵀ)Z, Z ~ N(0, I) drawn with `rng_key`."""
         readout_key, kernel_key = jax.random.split(required(rng_key, "the part of W¹ outside the data"))
@@ -78,7 +79,7 @@ class Rotated(NetworkTarget):
         whole = z + q @ (rotated - q.T @ z)
         return Parameters(_with(inner, self.kernel, whole), self.readout(position, readout_key))
 
-    @one_program_method
+    @jitted
     def from_parameters(self, parameters: Parameters) -> Position:
         whole = _leaf(parameters.inner, self.kernel)
         rotated = jnp.asarray(self.basis, whole.dtype).T @ whole
@@ -179,15 +180,8 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     features = replace(bnn.features, template=_with(bnn.features.template, kernel, smaller))
     rotated_bnn = replace(bnn, features=features)
     r = jnp.asarray(exact @ basis, target.x.dtype)
-
-    def same(rng_key, basis, x, r):
-        inner = normal_like(rng_key, bnn.features.template)
-        before = bnn.embedding(inner, x)
-        after = rotated_bnn.embedding(_with(inner, kernel, basis.T @ _leaf(inner, kernel)), r)
-        return jnp.abs(after - before).max() <= 1e-3 * jnp.abs(before).max()
-
     try:
-        is_same = one_program(same)(jax.random.key(0), jnp.asarray(basis, leaf.dtype), target.x, r)
+        is_same = _is_same(bnn, rotated_bnn, target.x, r, jnp.asarray(basis, leaf.dtype), kernel)
     except (TypeError, ValueError):  # shapes no longer fit
         is_same = False
     if not isinstance(is_same, jax.core.Tracer) and not is_same:  # under a traced scale nothing can be seen
@@ -198,6 +192,15 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     base = replace(target, bnn=rotated_bnn, x=r)
     shared = (target.y, target.space, target.block_size)
     return Rotated(rotated_bnn, r, *shared, base=base, basis=basis, kernel=kernel)
+
+
+@functools.partial(jax.jit, static_argnames="kernel")
+def _is_same(bnn: BNN, rotated: BNN, x: Array, r: Array, basis: Array, kernel: tuple) -> Array:
+    """Whether the network computes on R what it does on the inputs, at a draw from the prior."""
+    inner = normal_like(jax.random.key(0), bnn.features.template)
+    before = bnn.embedding(inner, x)
+    after = rotated.embedding(_with(inner, kernel, basis.T @ _leaf(inner, kernel)), r)
+    return jnp.abs(after - before).max() <= 1e-3 * jnp.abs(before).max()
 
 
 def _by_path(tree: Any) -> dict[tuple, Any]:

@@ -6,8 +6,8 @@ log s = log m + τ u with u ~ N(0, I) for every scale s: again a potential over 
 import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, TypeGuard
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeGuard
 
 import jax
 import jax.core
@@ -17,8 +17,8 @@ from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import NewInputs
 from widebnn._check import Number, positive
-from widebnn._compile import one_program, one_program_method
-from widebnn._pytree import STATIC
+from widebnn._compile import asked, jitted
+from widebnn._pytree import Static, as_partial
 from widebnn.models import Parameters
 from widebnn.nngp import gaussian_process, nngp_kernel
 from widebnn.samplers._base import Potential
@@ -102,9 +102,7 @@ class Scaled(Target):
         By name, the prior of each scale.
     """
 
-    holds_function: ClassVar[bool] = True
-
-    make: Callable[..., NetworkPosterior | NonGaussian] = field(metadata=STATIC)
+    make: Callable[..., NetworkPosterior | NonGaussian]
     priors: Mapping[str, LogNormal]
 
     @functools.cached_property
@@ -141,13 +139,13 @@ class Scaled(Target):
         """
         if name not in self.priors:
             raise ValueError(f"name must be one of {', '.join(map(repr, self.priors))}; got {name!r}")
-        return lambda position: self.scales(position)[name]
+        return asked(_scale, (self, Static(name)))
 
     def at(self, position: ScaledPosition) -> NetworkPosterior | NonGaussian:
         """The network's target at the scales of a position; `position.network` is a position of it."""
         return self.make(**self.scales(position))
 
-    @one_program_method
+    @jitted
     def potential(self, position: ScaledPosition) -> Float[Array, ""]:
         target = self.at(position)
         return target.potential(position.network) + target.log_normaliser()
@@ -182,47 +180,49 @@ class Scaled(Target):
 
         return potential
 
-    @one_program_method
+    @jitted
     def to_parameters(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Parameters:
         """θ of the network at the scales of the position, which is ``at(position).bnn``."""
         return self.at(position).to_parameters(position.network, rng_key)
 
     def output(self, x: NewInputs) -> Function:
         """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`."""
-        return self._at(lambda target: target.output(x))
+        return self._at("output", "_output", x)
 
     def predictive_mean(self, x: NewInputs) -> Function:
         """E[f(x) | θ^≤L, s, D], (m, d_out), as a function of `(position, rng_key=None)`."""
-        return self._at(lambda target: target.predictive_mean(x))
+        return self._at("predictive_mean", "_mean", x)
 
     def predictive_covariance(self, x: NewInputs) -> Function:
         """Cov[f_j(x) | θ^≤L, s, D], (m, m), as a function of `(position, rng_key=None)`."""
-        return self._at(lambda target: target.predictive_covariance(x))
+        return self._at("predictive_covariance", "_covariance", x)
 
     def predictive_variance(self, x: NewInputs) -> Function:
         """Var[f_j(x) | θ^≤L, s, D], (m,), as a function of `(position, rng_key=None)`."""
-        return self._at(lambda target: target.predictive_variance(x))
+        return self._at("predictive_variance", "_variance", x)
 
-    @one_program_method
+    def predictive_moments(self, x: NewInputs) -> Function:
+        """Mean (m, d_out) and variance (m,) of y* given θ^≤L, s and D, as `predictive_mean`."""
+        return self._at("predictive_moments", "_moments", x)
+
+    @jitted
     def log_likelihood(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Array:
         """log p(y_i | θ, s), (n,), of the network at the scales of the position, for ArviZ."""
         return self.at(position).log_likelihood(position.network, rng_key)
 
     def predictive_draw(self, x: NewInputs) -> Function:
         """y* = f_θ(x) + σ ε, (m, d_out), as a function of `(position, rng_key)`."""
-        return self._at(lambda target: target.predictive_draw(x))
+        return self._at("predictive_draw", "_draw", x)
 
     def predictive_probabilities(self, x: NewInputs) -> Function:
         """Probabilities of a classifier, (m, d_out), as a function of `(position, rng_key=None)`."""
-        return self._at(lambda target: target.predictive_probabilities(x))
+        return self._at("predictive_probabilities", "_mean", x)
 
-    def _at(self, question: Callable[[Any], Function]) -> Function:
+    def _at(self, name: str, question: str, x: NewInputs) -> Function:
         """What the network's target answers at the scales of a position."""
-
-        def function(position, rng_key=None):
-            return question(self.at(position))(position.network, rng_key)
-
-        return one_program(function)
+        median: Any = self.median
+        getattr(median, name)  # or the error that it cannot answer
+        return asked(_answer, (self, median._prepared(x), Static(question)))
 
     def limiting_scales(self) -> Gaussian:
         """Gaussian approximation, about its mode, to the posterior of the coordinates u at infinite width.
@@ -255,16 +255,9 @@ class Scaled(Target):
         rows = np.linspace(0, num_data - 1, min(num_data, MAX_ROWS)).astype(int)
         x, y = (jnp.asarray(np.asarray(a)[rows]) for a in (self.median.x, self.median.y))
 
-        def minus_log_evidence(u: Float[Array, " scale"]) -> Float[Array, ""]:
-            at = ScaledPosition(None, **structure.unflatten([*u]))
-            bnn = self.make(**self.scales(at)).bnn
-            process = gaussian_process(nngp_kernel(bnn), x, y, bnn.noise_std)
-            return -process.log_marginal_likelihood()
-
-        value_and_gradient = one_program(jax.value_and_grad(minus_log_evidence))
-
         def loss(u: np.ndarray) -> tuple[float, Any]:
-            value, gradient = value_and_gradient(jnp.asarray(u, dtype))
+            value, gradient = _evidence(structure.unflatten([*np.asarray(u, dtype)]), self, x, y)
+            gradient = np.array(jax.tree.leaves(gradient))
             return float(value) + float(u @ u) / 2, np.asarray(gradient, np.float64) + u
 
         mode = scipy.optimize.minimize(loss, np.zeros(len(numbers)), jac=True, method="L-BFGS-B").x
@@ -276,7 +269,7 @@ class Scaled(Target):
         mean = structure.unflatten([jnp.asarray(u, dtype) for u in mode])
         return Gaussian(mean, jnp.asarray(np.linalg.cholesky(covariance), dtype))
 
-    @one_program_method
+    @jitted
     def draw_start(self, rng_key: Key[Array, ""], limit: Gaussian | None = None) -> ScaledPosition:
         """A position to start from: the network from its prior, the scales from the limit.
 
@@ -293,6 +286,22 @@ class Scaled(Target):
             return start._replace(**limit.draw(scales_key))
         near = jax.tree.map(lambda u: SPREAD * u, (start.scales, start.readout_scales))
         return ScaledPosition(start.network, *near)
+
+
+@jax.jit
+@jax.value_and_grad
+def _evidence(u: dict[str, Any], target: Scaled, x: Array, y: Array) -> Float[Array, ""]:
+    """Minus the log evidence of the infinitely wide network at the coordinates of its scales."""
+    bnn = target.at(ScaledPosition(None, **u)).bnn
+    return -gaussian_process(nngp_kernel(bnn), x, y, bnn.noise_std).log_marginal_likelihood()
+
+
+def _answer(target: Scaled, inputs: Array, question: Static, position: ScaledPosition, rng_key: Any) -> Any:
+    return getattr(target.at(position), question.value)(inputs, position.network, rng_key)
+
+
+def _scale(target: Scaled, name: Static, position: ScaledPosition, rng_key: Any) -> Float[Array, ""]:
+    return target.scales(position)[name.value]
 
 
 def scaled(make: Callable[..., NetworkPosterior | NonGaussian], **priors: LogNormal) -> Scaled:
@@ -313,7 +322,9 @@ def scaled(make: Callable[..., NetworkPosterior | NonGaussian], **priors: LogNor
     Parameters
     ----------
     make
-        Function from the scales, by keyword, to a target; the scales are traced.
+        Function from the scales, by keyword, to a target; the scales are traced. Data that it closes over are
+        constants of its programs; those of a ``jax.tree_util.Partial(make, x, y)`` are arguments, so that
+        other data of the same shapes are no new program.
     priors
         By name, the `LogNormal` prior of each scale.
 
@@ -338,7 +349,7 @@ def scaled(make: Callable[..., NetworkPosterior | NonGaussian], **priors: LogNor
             raise TypeError(f"{name} must be a LogNormal(median, spread); got {prior!r}")
         positive(**{f"{name}.median": prior.median})
         positive(**{f"{name}.spread": prior.spread})
-    target = Scaled(make, dict(priors))
+    target = Scaled(as_partial(make), dict(priors))
     if not isinstance(median := target.median, NetworkPosterior | NonGaussian):
         raise TypeError(f"make must return a target of a network's posterior; got {type(median).__name__}")
     _check_readout_scales(target)
@@ -359,21 +370,22 @@ def _check_readout_scales(target: Scaled) -> None:
                 )
     if not _is_marginal(median := target.median) or not _is_marginal(twice):
         return
-    factor = 2 if "readout_std" in named else 1
-
-    def same(rng_key):
-        network = normal_like(rng_key, median.template)
-        before, after = median.embedding(network), twice.embedding(network)
-        if before.shape != after.shape:
-            return jnp.zeros((), bool)
-        return jnp.allclose(after, factor * before, rtol=1e-4, atol=1e-6)
-
-    is_same = one_program(same)(jax.random.key(0))
+    is_same = _multiplies(2.0 if "readout_std" in named else 1.0, median, twice)
     if not isinstance(is_same, jax.core.Tracer) and not is_same:  # where data are traced nothing can be seen
         raise ValueError(
             "readout_std must multiply Ψ, and noise_std leave it alone: pass it as weight_std of the BNN and "
             "a multiple of it as bias_std; the embedding changed otherwise"
         )
+
+
+@jax.jit
+def _multiplies(factor: Number, target: NetworkTarget, other: NetworkTarget) -> Array:
+    """Whether the embedding of the other is so many times this one's, at a draw from the prior."""
+    network = normal_like(jax.random.key(0), target.template)
+    one, two = target.embedding(network), other.embedding(network)
+    if one.shape != two.shape:
+        return jnp.zeros((), bool)
+    return jnp.allclose(two, factor * one, rtol=1e-4, atol=1e-6)
 
 
 def _is_marginal(target: Target) -> TypeGuard[NetworkTarget]:

@@ -3,7 +3,7 @@
 from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs, Observations, Tabular
-from widebnn._compile import one_program_method
+from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.targets._blocks import Rows, misfit, sum_over_blocks
 from widebnn.targets._network import NetworkTarget, checked
@@ -14,7 +14,7 @@ __all__ = ["standard"]
 class Standard(NetworkTarget):
     """θ itself; U(θ) = ‖y − f_θ(x)‖² / (2σ²), minus the log likelihood without `log_normaliser`."""
 
-    @one_program_method
+    @jitted
     def potential(self, position: Parameters) -> Float[Array, ""]:
         if self.block_size is None:
             square = misfit(self.embedding(position), self.y, position.readout)

@@ -1,13 +1,10 @@
 """Which parameters belong to the units of the top hidden layer, found by asking the network."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from widebnn._arrays import Inputs, Observations
-from widebnn._compile import one_program
+from widebnn._arrays import Inputs
 from widebnn.models import BNN
 from widebnn.samplers._unitwise import Units
 from widebnn.tree import normal_like
@@ -19,8 +16,8 @@ class UnitsError(ValueError):
     """No parameters belong to the units."""
 
 
-def units_of(bnn: BNN, x: Inputs, y: Observations) -> Units:
-    """The posterior of the inner parameters as a sum over the units of the top hidden layer.
+def units_of(bnn: BNN, x: Inputs) -> Units:
+    """The inner parameters that feed one unit of the top hidden layer each.
 
     A leaf belongs to the units if its last axis counts them and a change of entry k of that axis changes
     column k of Ψ and no other: kernel and bias of the last dense layer, or of the last convolution before a
@@ -50,7 +47,7 @@ def units_of(bnn: BNN, x: Inputs, y: Observations) -> Units:
         # By the same code each time: what does not change has the same bits.
         return jax.lax.map(at, jnp.eye(len(tried) + 1, len(tried), -1, dtype=bool))
 
-    before, *after = np.asarray(one_program(embeddings)(jax.random.key(0), x))
+    before, *after = np.asarray(jax.jit(embeddings)(jax.random.key(0), x))
     belongs = [leaf.shape[-1:] == (num_units,) for leaf in leaves]
     for (i, k), psi in zip(tried, after, strict=True):
         belongs[i] &= np.array_equal(np.flatnonzero((psi != before).any(axis=0)), [k])
@@ -60,4 +57,4 @@ def units_of(bnn: BNN, x: Inputs, y: Observations) -> Units:
             f"target must have parameters that feed one unit of the top hidden layer each, {num_units} along "
             "their last axis; found none"
         )
-    return Units(functools.partial(bnn.embedding, x=x), is_unit, num_units, jnp.asarray(y), bnn.noise_std)
+    return Units(is_unit, num_units)

@@ -19,7 +19,7 @@ from flax import nnx
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float, Key
 
-from widebnn._compile import one_program, one_program_method
+from widebnn._compile import jitted
 from widebnn._pytree import STATIC
 from widebnn.models import BNN, Dense, Parameters
 from widebnn.models._whitened_dense import WhitenedDense
@@ -72,7 +72,7 @@ class Whitened(NetworkTarget):
     def readout(self, position: Position, rng_key=None) -> Float[Array, "p d_out"]:
         return self.base.readout(position, rng_key)
 
-    @one_program_method
+    @jitted
     def restored(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Position:
         """The position of `weights`: V_ℓ = Q_ℓᵀε_ℓ + (I − Q_ℓᵀQ_ℓ)Z, Z ~ N(0, I) drawn with `rng_key`."""
         keys = jax.random.split(required(rng_key, OUTSIDE), len(self.layers))
@@ -83,13 +83,13 @@ class Whitened(NetworkTarget):
             inner |= {(*path, name): leaf for name, leaf in layer.restore(h, key).items()}
         return _with_inner(position, unflatten_dict(inner))
 
-    @one_program_method
+    @jitted
     def to_parameters(self, position: Position, rng_key=None) -> Parameters:
         """θ, whole; what the data do not see of it is drawn with `rng_key`."""
         weights_key, rest_key = jax.random.split(required(rng_key, OUTSIDE))
         return self.weights.to_parameters(self.restored(position, weights_key), rest_key)
 
-    @one_program_method
+    @jitted
     def from_parameters(self, parameters: Parameters) -> Position:
         position = self.weights.from_parameters(parameters)
         inner = _whiten(_on_data(self.weights), self.bnn, self.weights.inner(position), self.layers)
@@ -275,19 +275,20 @@ def _with_inner(position: Position, inner: Inner) -> Position:
 
 
 def _check_same(below: NetworkTarget, made: Whitened) -> None:
-    """Whether the network on ε computes what the one on weights does."""
+    """Refuse a network on ε that does not compute what the one on weights does."""
     if not made.layers:
         return
-
-    def same(rng_key):
-        inner = normal_like(rng_key, below.bnn.features.template)
-        reduced = _whiten(below, made.bnn, inner, made.layers)
-        before, after = below.bnn.embedding(inner, below.x), made.bnn.embedding(reduced, below.x)
-        return jnp.abs(after - before).max() <= 1e-3 * jnp.abs(before).max()
-
-    is_same = one_program(same)(jax.random.key(0))
+    is_same = _is_same(below, made)
     if not isinstance(is_same, jax.core.Tracer) and not is_same:  # under a traced scale nothing can be seen
         raise _seen_elsewhere(made.layers)
+
+
+@jax.jit
+def _is_same(below: NetworkTarget, made: Whitened) -> Array:
+    inner = normal_like(jax.random.key(0), below.bnn.features.template)
+    reduced = _whiten(below, made.bnn, inner, made.layers)
+    before, after = below.bnn.embedding(inner, below.x), made.bnn.embedding(reduced, below.x)
+    return jnp.abs(after - before).max() <= 1e-3 * jnp.abs(before).max()
 
 
 def _seen_elsewhere(layers: tuple[Path, ...]) -> IrreducibleError:

@@ -14,14 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
-from jaxtyping import Array, Float, Key, PyTree, Shaped
+from jaxtyping import Array, Bool, Float, Key, PyTree, Shaped
 from tqdm.auto import tqdm
 
 from widebnn._arrays import Inputs, floating, labels, real
 from widebnn._check import Number, at_least, finite, non_negative, one_of, positive
-from widebnn._compile import Program
 from widebnn._failures import warn
 from widebnn._interrupts import Interrupts
+from widebnn._pytree import Static
 from widebnn.checkpoint import Checkpoint, Kept, Store, identity
 from widebnn.models import BNN, Embedding
 from widebnn.vi.elbo import KL_WEIGHTS, Elbo, expectation, kl_weights
@@ -89,8 +89,29 @@ class Minibatch(NamedTuple):
 Terms = tuple[Array, Array]
 """The expected log likelihood and the weighted KL divergence."""
 
-Step = Callable[[Array, Carry, Minibatch], tuple[Carry, Terms]]
-"""A step of (η, carry, minibatch)."""
+
+class Plan(NamedTuple):
+    """What the program of an epoch knows."""
+
+    apply: Callable[..., Any]
+    loss: Loss
+    optimiser: optax.GradientTransformation
+    batch_size: int
+    augment: Callable[[Key[Array, ""], Array], Array] | None
+    num_samples: int
+    antithetic: bool
+    local: bool
+
+
+class Data(NamedTuple):
+    """What the program of an epoch is given, the same in every epoch."""
+
+    x: Array
+    y: Array
+    rng_key: Array
+    weights_of_kl: Array
+    prior_variance: Variances
+    temperature: Array
 
 
 def fit(
@@ -211,9 +232,9 @@ def fit(
     draws = {"num_samples": num_samples, "antithetic": antithetic, "local": local}
     _check_layers(taken, carry.posterior, batch, jnp.asarray(np.asarray(y)[:batch_size]), loss, draws)
 
-    step = _step(taken, x, y, loss, optimiser, num_batches, prior_variance, draws, augment)
-    epoch = _epoch(step, run_key, len(x), batch_size, jnp.asarray(kl_weights(num_batches, weighting), float))
-    program = Program(epoch, carry, jnp.asarray(temperature, float), donate=0)
+    plan = Plan(taken.apply, loss, optimiser, batch_size, augment, **draws)
+    weights_of_kl = jnp.asarray(kl_weights(num_batches, weighting), float)
+    data = Data(x, y, run_key, weights_of_kl, prior_variance, jnp.asarray(temperature, float))
 
     kept, store = Kept(carry, [], 0.0), None
     if checkpoint is not None:
@@ -223,10 +244,13 @@ def fit(
             "temperature": float(temperature),
             "weights": str(jax.tree.map(jnp.shape, taken.weights)),
         }
-        store = Store(checkpoint, identity(configuration, program.text, program.constants))
+        program = _epoch.lower(Static(plan), data, carry, np.False_).as_text()
+        constants = [np.asarray(leaf) for leaf in jax.tree.leaves(data._replace(rng_key=None))]
+        store = Store(checkpoint, identity(configuration, program, constants))
         kept = store.restore(carry, (0, 0))
+    epoch = functools.partial(_epoch, Static(plan), data)
     (posterior, point, state, *_), terms, seconds = _run(
-        program, kept, store, num_epochs, len(x), temperature, progress
+        epoch, kept, store, num_epochs, len(x), temperature, progress
     )
     log_likelihood, kl = (np.concatenate(term) for term in zip(*terms))
     return Fit(
@@ -234,68 +258,60 @@ def fit(
     )
 
 
-def _step(
-    taken: Network,
-    x: Array,
-    y: Array,
-    loss: Loss,
-    optimiser: optax.GradientTransformation,
-    num_batches: int,
-    prior_variance: Variances,
-    draws: dict[str, Any],
-    augment: Callable[[Key[Array, ""], Array], Array] | None,
-) -> Step:
+def _step(plan: Plan, data: Data, carry: Carry, minibatch: Minibatch) -> tuple[Carry, Terms]:
     """A descent step on the objective of a minibatch, which also returns the two terms of its ELBO."""
+    augment_key, draw_key = jax.random.split(minibatch.rng_key)
+    inputs, targets = data.x[minibatch.rows], data.y[minibatch.rows]
+    inputs = inputs if plan.augment is None else plan.augment(augment_key, inputs)
+    draws = {"num_samples": plan.num_samples, "antithetic": plan.antithetic, "local": plan.local}
 
-    def step(temperature: Array, carry: Carry, minibatch: Minibatch) -> tuple[Carry, Terms]:
-        augment_key, draw_key = jax.random.split(minibatch.rng_key)
-        inputs, targets = x[minibatch.rows], y[minibatch.rows]
-        inputs = inputs if augment is None else augment(augment_key, inputs)
+    def objective(trained):
+        posterior, point = trained
 
-        def objective(trained):
-            posterior, point = trained
+        def log_likelihoods(weights):
+            outputs, state = plan.apply(weights, point, carry.state, inputs, True)
+            return -plan.loss(outputs, targets), state
 
-            def log_likelihoods(weights):
-                outputs, state = taken.apply(weights, point, carry.state, inputs, True)
-                return -loss(outputs, targets), state
+        expected, state = expectation(draw_key, posterior, log_likelihoods, **draws)
+        log_likelihood = jnp.sum(jnp.where(minibatch.counts, expected, 0))
+        kl = kl_divergence(posterior, data.prior_variance)
+        kl = minibatch.kl_weight.astype(kl.dtype) * kl
+        share = len(data.weights_of_kl) / len(data.x)
+        negative = -share * (log_likelihood - data.temperature.astype(kl.dtype) * kl)
+        return negative, (state, (log_likelihood, kl))
 
-            expected, state = expectation(draw_key, posterior, log_likelihoods, **draws)
-            log_likelihood = jnp.sum(jnp.where(minibatch.counts, expected, 0))
-            kl = kl_divergence(posterior, prior_variance)
-            kl = minibatch.kl_weight.astype(kl.dtype) * kl
-            negative = -num_batches / len(x) * (log_likelihood - temperature.astype(kl.dtype) * kl)
-            return negative, (state, (log_likelihood, kl))
-
-        trained = carry.posterior, carry.point
-        gradient, (state, terms) = jax.grad(objective, has_aux=True)(trained)
-        with jax.numpy_dtype_promotion("standard"):  # Optax raises floats to integer powers
-            updates, optimiser_state = optimiser.update(gradient, carry.optimiser, trained)
-        posterior, point = jax.tree.map(jnp.add, trained, updates)
-        return Carry(posterior, point, state, optimiser_state, carry.epoch), terms
-
-    return step
+    trained = carry.posterior, carry.point
+    gradient, (state, terms) = jax.grad(objective, has_aux=True)(trained)
+    with jax.numpy_dtype_promotion("standard"):  # Optax raises floats to integer powers
+        updates, optimiser_state = plan.optimiser.update(gradient, carry.optimiser, trained)
+    posterior, point = jax.tree.map(jnp.add, trained, updates)
+    return Carry(posterior, point, state, optimiser_state, carry.epoch), terms
 
 
-def _epoch(
-    step: Step, run_key: Key[Array, ""], n: int, batch_size: int, weights_of_kl: Float[Array, "num_batches"]
-) -> Callable[[Carry, Array], tuple[Carry, Terms]]:
-    """A pass over n observations in a new order, which also returns the sums of both terms."""
-    num_batches = len(weights_of_kl)
+@functools.partial(jax.jit, donate_argnums=2)
+def _epoch(plan: Static, data: Data, carry: Carry, is_made: Bool[Array, ""]) -> tuple[Carry, Terms]:
+    """A pass over n observations in a new order, which also returns the sums of both terms.
 
-    def epoch(carry: Carry, temperature: Array) -> tuple[Carry, Terms]:
-        order_key, step_key = jax.random.split(jax.random.fold_in(run_key, carry.epoch))
+    Where `is_made` is false the carry stays as it is: such a call compiles.
+    """
+    n, num_batches, batch_size = len(data.x), len(data.weights_of_kl), plan.value.batch_size
+    step = functools.partial(_step, plan.value, data)
+
+    def made(carry):
+        order_key, step_key = jax.random.split(jax.random.fold_in(data.rng_key, carry.epoch))
         order = jnp.resize(jax.random.permutation(order_key, n), (num_batches, batch_size))
         counts = jnp.arange(num_batches * batch_size).reshape(order.shape) < n
         keys = jax.random.split(step_key, num_batches)
-        minibatches = Minibatch(order, counts, weights_of_kl, keys)
-        carry, terms = jax.lax.scan(functools.partial(step, temperature), carry, minibatches)
+        minibatches = Minibatch(order, counts, data.weights_of_kl, keys)
+        carry, terms = jax.lax.scan(step, carry, minibatches)
         return carry._replace(epoch=carry.epoch + 1), jax.tree.map(lambda term: term.sum()[None], terms)
 
-    return epoch
+    terms = jax.tree.map(lambda term: jnp.zeros(1, term.dtype), jax.eval_shape(made, carry)[1])
+    return jax.lax.cond(is_made, made, lambda carry: (carry, terms), carry)
 
 
 def _run(
-    program: Program,
+    epoch: Callable[[Carry, Any], tuple[Carry, Terms]],
     kept: Kept,
     store: Store | None,
     num_epochs: int,
@@ -310,14 +326,14 @@ def _run(
             f"num_epochs must be at least the {done} that the checkpoint holds; got {num_epochs}"
         )
     if done < num_epochs:
-        program.compile()
+        carry, _ = epoch(carry, np.False_)  # compiles
 
     start = time.perf_counter()
     is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"  # which tqdm forgets in notebooks
     bar = tqdm(total=num_epochs, initial=done, unit="epoch", disable=is_silent)
     with Interrupts() as interrupts, bar:
         for number in range(done + 1, num_epochs + 1):
-            carry, of_epoch = program(carry, temperature)
+            carry, of_epoch = epoch(carry, np.True_)
             terms.append(jax.tree.map(np.asarray, of_epoch))
             log_likelihood, kl = terms[-1]
             value = Elbo(log_likelihood, kl, temperature).value.item()

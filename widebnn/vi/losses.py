@@ -34,7 +34,7 @@ def cross_entropy(outputs: Outputs, labels: Labels) -> Float[Array, " n"]:
 
 def is_of_classes(loss: Loss) -> bool:
     """Whether it is `cross_entropy`, compiled or not."""
-    return inspect.unwrap(loss) is cross_entropy
+    return inspect.unwrap(loss) is inspect.unwrap(cross_entropy)
 
 
 def square(outputs: Outputs, y: Float[Array, "n d_out"]) -> Float[Array, " n"]:

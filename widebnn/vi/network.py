@@ -8,9 +8,11 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key, PyTree
 
 from widebnn._arrays import Inputs
+from widebnn._pytree import Static, as_partial
 from widebnn.models import BNN, Embedding, from_linen
 from widebnn.tree import normal_like
 from widebnn.vi.losses import Loss
@@ -112,23 +114,32 @@ def _drawn(rng_key: Key[Array, ""], template: PyTree[jax.ShapeDtypeStruct]) -> W
 
 def _pure(apply: Callable[..., Any], weights: Weights) -> Network:
     """The network of a function of weights and inputs alone."""
-    return Network(lambda weights, point, state, x, training: (apply(weights, x), state), weights, {}, {})
+    return Network(Partial(_apply_pure, as_partial(apply)), weights, {}, {})
+
+
+def _apply_pure(apply, weights, point, state, x, training):
+    return apply(weights, x), state
 
 
 def _from_nnx(module: nnx.Module) -> Network:
+    graph, *parts = nnx.split(module, _is_point(module), nnx.Param, ...)
+    point, weights, state = map(nnx.to_pure_dict, parts)
+    return Network(Partial(_apply_nnx, Static(graph)), weights, point, state)
+
+
+def _apply_nnx(graph: Static, weights, point, state, x, training):
+    module = nnx.merge(graph.value, point, weights, state)
+    module.train() if training else module.eval()
+    outputs = module(x)
+    after = nnx.split(module, _is_point(module), nnx.Param, ...)[-1]
+    return outputs, nnx.to_pure_dict(after)
+
+
+def _is_point(module: nnx.Module) -> Callable[[Any, Any], bool]:
+    """Whether a variable is a parameter of a BatchNorm."""
     norms = [path for path, part in nnx.iter_modules(module) if isinstance(part, nnx.BatchNorm)]
 
     def is_point(path, variable):
         return isinstance(variable, nnx.Param) and any(path[: len(norm)] == norm for norm in norms)
 
-    graph, *parts = nnx.split(module, is_point, nnx.Param, ...)
-    point, weights, state = map(nnx.to_pure_dict, parts)
-
-    def apply(weights, point, state, x, training):
-        merged = nnx.merge(graph, point, weights, state)
-        merged.train() if training else merged.eval()
-        outputs = merged(x)
-        after = nnx.split(merged, is_point, nnx.Param, ...)[-1]
-        return outputs, nnx.to_pure_dict(after)
-
-    return Network(apply, weights, point, state)
+    return is_point
