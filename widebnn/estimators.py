@@ -284,6 +284,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     -----
     Rows have no weights: `fit` takes no `sample_weight`. A row that counts k times can be given k times.
     Predictions are arrays of NumPy; `set_output` is for transformers alone.
+    Inputs further than 10¹² standard deviations from the training data are refused: float32 could not hold
+    what a network makes of them.
     """
 
     @property

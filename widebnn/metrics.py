@@ -235,10 +235,10 @@ def crps(draws: Predictions, y: Numbers, *, axis: int | None = None) -> float:
     Raises
     ------
     TypeError
-        If either holds other things than real numbers.
+        If either holds other things than real numbers, or `axis` is no integer.
     ValueError
         If either is not finite, there are fewer than two draws, they do not have the shape of `y`, or `axis`
-        is needed and not given.
+        is out of bounds, or needed and not given.
 
     References
     ----------
@@ -323,10 +323,10 @@ def gaussian_mixture_nll(
     Raises
     ------
     TypeError
-        If an argument holds other things than real numbers.
+        If an argument holds other things than real numbers, or `axis` is no integer.
     ValueError
-        If an argument is not finite, `stds` are not above 0, the shapes do not fit, or `axis` is needed and
-        not given.
+        If an argument is not finite, `stds` are not above 0, the shapes do not fit, or `axis` is out of
+        bounds, or needed and not given.
 
     References
     ----------
@@ -364,7 +364,7 @@ def _of_observations(
             f"axis must say where the draws are, such as axis=0, since {name} hold as many draws as "
             f"observations; got shape {given.shape}"
         )
-    values = given if axis is None else np.moveaxis(given, axis, 0)
+    values = given if axis is None else np.moveaxis(given, at_least(-given.ndim, axis=axis), 0)
     if values.size == 0 or values.shape[1:] != y.shape:
         raise ValueError(
             f"{name} must have shape (draw, *y.shape) = (draw, {str(y.shape)[1:]}; got {given.shape}"

@@ -115,7 +115,10 @@ ROWS = [
         (HALVES, np.array([0.0, np.nan, 0.0]), TypeError, "labels…integers or booleans…float64"),
         (HALVES, ["a", "b", "a"], TypeError, "labels…integers or booleans…'a'"),
         (HALVES, [0, None, 1], "labels…no missing entries…1 of 3, such as None"),
-        (HALVES, pd.array([0, pd.NA, 1]), "labels…no missing entries…1 of 3, such as <NA>"),
+        *[
+            (HALVES, nullable([0, pd.NA, 1], dtype="Int64"), "labels…no missing entries…1 of 3, such as <NA>")
+            for nullable in (pd.array, pd.Series)
+        ],
         (HALVES, np.ma.masked_equal([0, 1, 1], 0), "labels…no masked entries…1"),
         (HALVES[:0], np.zeros(0, int), "probabilities…n ≥ 1…(0, 2)"),
         (2 * HALVES, np.array([0, 1, 1]), "probabilities…sum to 1"),
@@ -152,6 +155,8 @@ ROWS = [
         (np.ones((3, 3)), np.ones(3), "axis…draws…as many…(3, 3)"),
         (np.ones((3, 3, 1)), np.ones((3, 1)), "axis…draws…as many…(3, 3, 1)"),
         (np.ones((3, 2)), np.ones(3), kw(axis=2), "axis 2…2"),
+        (np.ones((3, 2)), np.ones(3), kw(axis=-3), "axis…-2…-3"),
+        (np.ones((3, 2)), np.ones(3), kw(axis=1.0), TypeError, "axis…an integer…1.0"),
     ),
     *refused(
         "metrics.coverage",
