@@ -100,7 +100,7 @@ bench: $(installed) ## Time the package against its peers, into _build/bench.jso
 	$(bin)/python -m benchmarks
 
 times: $(installed) ## Measure chapters at WIDEBNN_SCALE and write their run times (one: CHAPTER=05)
-	$(bin)/python book/measure_run_times.py $(or $(CHAPTER:%=book/%-*.ipynb),$(chapters))
+	$(bin)/python book/measure_run_times.py $(or $(CHAPTER:%=book/%-*.ipynb),$(wildcard book/[0-9]*.ipynb))
 
 dist: $(installed) ## Build the wheel and the sdist into dist, and try the wheel in an empty environment
 	rm -rf dist

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.ext.autodoc import FunctionDocumenter
 from sphinx.util import inspect
 
 import widebnn
@@ -146,6 +147,8 @@ def undescribed(
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
+    # A page begins with what users call: `sample` before `Draws`, `whitened` before the class it returns.
+    FunctionDocumenter.member_order = 0
     app.connect("autodoc-skip-member", undescribed)
     # Before napoleon (500), whose own markup must survive.
     for change in (escape, results):
