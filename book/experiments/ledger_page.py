@@ -162,7 +162,7 @@ def _details(entry: Entry) -> str:
         lines += [f"- **Rule changed after these results:** {claim.mended}"]
     if claim.would_change:
         lines += [f"- **Would change it:** {claim.would_change}"]
-    if claim.id in BLOCKS:
+    if claim.id in BLOCKS and not any(run.scale == "paper" for run in entry.runs):
         lines += [f"- **Waits for a card:** block {BLOCKS[claim.id]} of `python -m book.experiments card`"]
     if claim.page:
         lines += [f"- **Shown in:** {_link(claim)}"]

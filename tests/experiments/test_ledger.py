@@ -8,10 +8,10 @@ import nbformat
 import pytest
 
 from book.experiments.claims import CLAIMS, MEASURES, made
-from book.experiments.ledger import text
+from book.experiments.ledger import ledger, report, text
 from book.experiments.ledger_page import pages
 from book.experiments.papers import of_run, said
-from book.experiments.registry import EXPERIMENTS, ledger, report
+from book.experiments.registry import EXPERIMENTS
 from widebnn.scale import SCALES
 from widebnn.tables import Results, Rows
 from widebnn.tables._results import digest
