@@ -54,7 +54,7 @@ def learned_scales(num_sets, num_train, width, num_draws, thin, burn_in, seed) -
         f = psi @ jax.random.normal(readout_key, (psi.shape[1], 1))
         noise = prior.scales(truth)["noise_std"] * jax.random.normal(noise_key, (num_train, 1))
         target = of_data(f[:-1] + noise)
-        rotation = samplers.function_space_hmc(0.25, num_steps=4)
+        rotation = samplers.function_space_hmc(0.1, num_steps=4)
         kernel = samplers.with_scales(rotation, multiplies={"weight_std": "kernel"}).bind(target)
 
         def step(state, key):
@@ -66,7 +66,9 @@ def learned_scales(num_sets, num_train, width, num_draws, thin, burn_in, seed) -
             scales = jnp.stack(list(target.scales(state.position).values()))
             return state, jnp.append(scales, target.output(x_new)(state.position, draw_key))
 
-        state, _ = jax.lax.scan(step, kernel.init(prior.draw_prior(start_key)), jax.random.split(burn_key, burn_in))
+        state, _ = jax.lax.scan(
+            step, kernel.init(prior.draw_prior(start_key)), jax.random.split(burn_key, burn_in)
+        )
         _, found = jax.lax.scan(draw, state, jax.random.split(run_key, num_draws))
         wanted = jnp.append(jnp.stack(list(prior.scales(truth).values())), f[-1])
         return jnp.sum(found < wanted[None, :], axis=0)
@@ -95,5 +97,7 @@ def over_the_limit() -> dict[str, Measure]:
     found = {}
     for data in dict.fromkeys(data for data, _ in scores):
         ours, limit = scores[data, "BNNRegressor"], scores[data, "NNGP"]
-        found[data] = Measure.mean([ours[split] - limit[split] for split in sorted(ours.keys() & limit.keys())])
+        found[data] = Measure.mean(
+            [ours[split] - limit[split] for split in sorted(ours.keys() & limit.keys())]
+        )
     return found

@@ -13,10 +13,10 @@ from widebnn.scale import SCALES
 __all__ = ["EXPERIMENTS", "find", "stored"]
 
 MODULES = """
-theorems identities misprints counterexample algorithms unitwise whitening rivals learned_scales efficiency over_width
-gradient_gain convergence langevin_gain architectures step_cost published_pcnl landscape over_reg
-iterated_maps softmax_maps collapse mean_field_gap suprema concentration elbo_ratio resnet
-tempering approximations
+theorems identities misprints counterexample algorithms unitwise whitening rivals learned_scales
+efficiency over_width gradient_gain convergence langevin_gain architectures step_cost published_pcnl
+landscape over_reg iterated_maps softmax_maps collapse mean_field_gap suprema concentration elbo_ratio
+resnet tempering approximations
 """
 
 
