@@ -1,7 +1,7 @@
 """The algorithms of the published repositories, written down anew, against the package on one small cell each.
 
-google/wide_bnn_sampling (commit c8e24b3): pCN is `gauss_mh`, whose `mcmc_beta` is β², and LMC is `hmc` with one
-step, both on the density of a flat φ with the readout mapped through a factor of size d_L + 1.
+google/wide_bnn_sampling (commit c8e24b3): pCN is `gauss_mh`, whose `mcmc_beta` is β², and LMC is `hmc` with
+one step, both on the density of a flat φ with the readout mapped through a factor of size d_L + 1.
 lucia-pezzetti/Function-Space-MCMC-for-Wide-BNNs (b6400a7) has the same two with β in place of β².
 THuix/bnn_mfvi (817324a): the loss of a minibatch, whose KL term is one draw of log q − log P₀, and whose
 temperature has the number of weights where the paper has that of neurons.
