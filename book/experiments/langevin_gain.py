@@ -223,8 +223,8 @@ def damping_makes_fifty(results: Results) -> Iterator[Finding]:
         damping: worth_where_flat(phi["step_size"], damping) / worth_where_flat(theta["step_size"], damping)
         for damping in (0.01, 0.1, 1.0)
     }
-    own = (worth_where_flat(row["step_size"], row["damping"]) for row in (phi, theta))
-    yield Finding("gain of the two tuned steps where U is constant, γ = 2ε", np.divide(*own).item(), below=25)
+    phi_worth, theta_worth = (worth_where_flat(row["step_size"], row["damping"]) for row in (phi, theta))
+    yield Finding("gain of the two tuned steps where U is constant, γ = 2ε", phi_worth / theta_worth, below=25)
     for damping, gain in gains.items():
         what = f"the same two steps, γ = {damping:g} for both"
         yield Finding(what, gain, above=50, decides=gain == max(gains.values()))
@@ -238,7 +238,7 @@ def worth_where_flat(step_size: float, damping: float) -> float:
     mean, total = step @ (1.0, 0.0), 0.0
     while mean[0] > 1e-6:
         mean, total = step @ mean, total + mean[0]
-    return 1 / (1 + 2 * total)
+    return float(1 / (1 + 2 * total))
 
 
 @gain_over_width.claim("H-F7c")

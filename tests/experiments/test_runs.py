@@ -63,6 +63,12 @@ def test_a_small_run_has_the_rows_that_it_should(name, monkeypatch):
     check(SimpleNamespace(**settings), rows)
 
 
+@small()
+def learned_scales(at, rows):
+    assert [row["quantity"] for row in rows] == ["noise_std", "readout_std", "weight_std", "f"]
+    assert all(sum(row["ranks"]) == at.num_sets and len(row["ranks"]) == at.num_draws + 1 for row in rows)
+
+
 @small(cases=("pCN", "pCNL, U = 0"))
 def algorithms(at, rows):
     assert len(rows) == 4

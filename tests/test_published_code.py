@@ -1,4 +1,4 @@
-"""The algorithms of the published repositories, written down anew, against the package on one small cell each.
+"""The algorithms of the published repositories, written down anew, against the package on one small cell.
 
 google/wide_bnn_sampling (commit c8e24b3): pCN is `gauss_mh`, whose `mcmc_beta` is β², and LMC is `hmc` with
 one step, both on the density of a flat φ with the readout mapped through a factor of size d_L + 1.
