@@ -224,7 +224,9 @@ def damping_makes_fifty(results: Results) -> Iterator[Finding]:
         for damping in (0.01, 0.1, 1.0)
     }
     phi_worth, theta_worth = (worth_where_flat(row["step_size"], row["damping"]) for row in (phi, theta))
-    yield Finding("gain of the two tuned steps where U is constant, γ = 2ε", phi_worth / theta_worth, below=25)
+    yield Finding(
+        "gain of the two tuned steps where U is constant, γ = 2ε", phi_worth / theta_worth, below=25
+    )
     for damping, gain in gains.items():
         what = f"the same two steps, γ = {damping:g} for both"
         yield Finding(what, gain, above=50, decides=gain == max(gains.values()))

@@ -1,4 +1,4 @@
-"""Misprints of the papers, and a slip of their code: what is right against what is printed (chapter 24).
+"""Misprints of the papers, and a slip of their code: what is right against what is printed.
 
 Each is an identity of `book.experiments.identities`, on the same random problems in float64.
 """
