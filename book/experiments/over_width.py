@@ -155,9 +155,7 @@ def mixing(results: Results, beside: Sequence[Results]) -> Iterator[Finding]:
             at = f"{quantity}, β = {beta:g}"
             for name in ("pCN", "pCNL"):
                 known = [one for one in ess[name] if one.is_known] or ess[name][-1:]
-                what = (
-                    f"{name}, {at}: {ess[name][-1].width:,} ÷ {known[0].width:,}, narrowest that is resolved"
-                )
+                what = f"{name}, {at}: {ess[name][-1].width:,} ÷ {known[0].width:,}, the narrowest resolved"
                 rise = ess[name][-1].per_step / known[0].per_step if len(known) > 1 else Measure(math.nan)
                 yield Finding(what, rise, above=1, chains=behind((known[0].least, ess[name][-1].least)))
             for lmc, name in LMC.items():
