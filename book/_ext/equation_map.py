@@ -1,13 +1,14 @@
-"""Where each labelled equation is computed, and which equations a function computes, from `equations.yml`."""
+"""The labelled equations, where each is computed, and which a function computes, from `equations.yml`."""
 
 import inspect
 import json
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import yaml
-from docutils.nodes import Node
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -64,46 +65,79 @@ def line(name: str) -> tuple[str, int]:
     )[1]
 
 
-def _title(number: str) -> str:
-    (chapter,) = _BOOK.glob(f"{number}-*.ipynb")
-    header = json.loads(chapter.read_text())["cells"][0]["source"]
-    return header[0].removeprefix("# ").strip()
+def page(key: str) -> Path:
+    """The notebook of a chapter's number, or of a page's name."""
+    (found,) = _BOOK.glob(
+        f"{key}-*.ipynb" if key.isdigit() else f"{key}.ipynb"
+    )
+    return found
+
+
+def _cells(notebook: Path) -> list[dict[str, Any]]:
+    return json.loads(notebook.read_text())["cells"]
+
+
+def formulas(notebook: Path) -> dict[str, str]:
+    """By label, the equations of a notebook in LaTeX."""
+    markdown = (
+        "".join(cell["source"])
+        for cell in _cells(notebook)
+        if cell["cell_type"] == "markdown"
+    )
+    found = re.findall(
+        r"\$\$((?:(?!\$\$).)+)\$\$ \((eq-[\w-]+)\)",
+        "\n\n".join(markdown),
+        re.DOTALL,
+    )
+    return {label: formula.strip() for formula, label in found}
 
 
 class EquationMap(SphinxDirective):
-    """`{equation-map}`: a table for each chapter, then one of functions."""
+    """`{equation-map}`: the equations of each chapter, then a table of functions."""
 
-    def run(self) -> list[Node]:
+    def run(self) -> list[nodes.Node]:
         back: dict[str, list[str]] = {}
         text = ""
-        for number, labels in read().items():
-            text += f"## {int(number)}. {_title(number)}\n\n"
-            text += "| Equation | Computed or checked |\n|:--|:--|\n"
+        for key, labels in read().items():
+            notebook = page(key)
+            found = formulas(notebook)
+            text += f"## {{doc}}`{notebook.stem}`\n\n"
             for label, places in labels.items():
-                shown = "; ".join(self._place(one) for one in places)
-                text += f"| {{eq}}`{label}` | {shown} |\n"
+                shown = "; ".join(self._place(key, one) for one in places)
+                text += f"{{eq}}`{label}` {shown}\n\n"
+                text += f"$$\n{found[label]}\n$$\n\n"
                 for one in filter(
                     lambda place: place.startswith("widebnn."), places
                 ):
                     back.setdefault(one, []).append(f"{{eq}}`{label}`")
-            text += "\n"
         text += "## From the code to the equations\n\n| Code | Equations |\n|:--|:--|\n"
         for name, equations in sorted(back.items()):
-            text += f"| {self._place(name)} | {', '.join(equations)} |\n"
+            text += f"| {self._place('', name)} | {', '.join(equations)} |\n"
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 
-    def _place(self, place: str) -> str:
+    def _place(self, key: str, place: str) -> str:
         if place.startswith("proof: "):
             return f"by proof only: {place.removeprefix('proof: ')}"
         if place.startswith("cell "):
-            *chapter, cell = place.removeprefix("cell ").split()
-            of = f" of chapter {int(chapter[0])}" if chapter else ""
-            return f"cell `{cell}`{of}"
+            *other, cell = place.removeprefix("cell ").split()
+            address = f"{page(*other or [key]).stem}.html#cell-{cell}"
+            return f'<a href="{address}"><code>{cell}</code></a>'
         file, number = line(place)
         repository = self.config.html_theme_options["repository_url"]
         return f"[`{place.removeprefix('widebnn.')}`]({repository}/blob/main/{file}#L{number})"
 
 
+def name_cells(app: Sphinx, doctree: nodes.document) -> None:
+    """Give each code cell the id `cell-NAME`, NAME its id in the notebook, so that links lead to it."""
+    notebook = Path(app.env.doc2path(app.env.docname))
+    if notebook.suffix == ".ipynb":
+        cells = _cells(notebook)
+        for node in doctree.findall(nodes.container):
+            if node.get("nb_element") == "cell_code":
+                node["ids"].append(f"cell-{cells[node['cell_index']]['id']}")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("equation-map", EquationMap)
+    app.connect("doctree-read", name_cells)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

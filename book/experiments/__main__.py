@@ -11,10 +11,10 @@ import yaml
 
 from book.experiments import card
 from book.experiments.claims import CLAIMS
-from book.experiments.ledger import PAPERS, text
+from book.experiments.ledger import PAPERS, ledger, report, text
 from book.experiments.ledger_page import pages
 from book.experiments.papers import STATED
-from book.experiments.registry import EXPERIMENTS, find, ledger, report, stored
+from book.experiments.registry import EXPERIMENTS, find, stored
 from widebnn.scale import SCALES, current_scale
 from widebnn.tables import Row
 from widebnn.tables._results import duration

@@ -135,7 +135,7 @@ def left_open(results: Results) -> Iterator[Finding]:
             gains.append(pcnl / pcn)
             counted += pair
     widens = gains[-1] / gains[0] if len(gains) > 1 else math.nan
-    what = "ESS of U, pCNL ÷ pCN, over most widths: widest ÷ narrowest that is resolved"
+    what = "ESS of U, pCNL ÷ pCN, over most widths: widest ÷ narrowest resolved"
     ends = counted[:2] + counted[-2:]
     ess = (row["ess_bulk_potential"] * row["num_steps"] * num_chains for row in ends)
     chains = behind(ess, (row["rhat_potential"] for row in ends)) if len(gains) > 1 else None

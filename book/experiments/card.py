@@ -13,12 +13,12 @@ import jax
 import yaml
 
 import widebnn as wb
-from book.experiments.experiment import Settings, circumstances, tuples
+from book.experiments.experiment import Settings, circumstances, joined, tuples
 from book.experiments.registry import EXPERIMENTS
 from widebnn._interrupts import raised_at_once
 from widebnn.tables import Results, Rows
 
-__all__ = ["Part", "finished", "left", "queue", "run", "table"]
+__all__ = ["Part", "finished", "left", "queue", "run", "settling", "table"]
 
 PRECISION = "highest"
 """Of matrix products, which cards round to three digits else."""
@@ -34,7 +34,7 @@ class Part(NamedTuple):
     comparison
         Block and number: parts that are compared with one another, and so are of one device.
     rows
-        Ids of rows of the ledger that the block settles.
+        Ids of rows of the ledger that it helps to settle.
     experiment, settings
         What is run.
     seconds, tflop, gib
@@ -62,7 +62,8 @@ def queue(scale: str = "paper") -> list[Part]:
                 settings = settings | one.get("always", {}) | (one["settings"] if scale == "paper" else {})
                 estimates = (one[name] for name in ("seconds", "tflop", "gib"))
                 name = f"{block}{i}"
-                parts.append(Part(f"{name}-{j}", name, of["rows"], one["experiment"], settings, *estimates))
+                rows = one.get("rows", of["rows"])
+                parts.append(Part(f"{name}-{j}", name, [*rows], one["experiment"], settings, *estimates))
     return parts
 
 
@@ -98,6 +99,36 @@ def left(parts: Iterable[Part], held: dict[str, dict[str, Results]], device: str
         if not any(names.keys() <= of.keys() for of in held.values()):
             found += [part for name, part in names.items() if name not in held.get(device, {})]
     return found
+
+
+def settling(folder: str | os.PathLike) -> dict[str, list[Results]]:
+    """By row of the ledger, results of each comparison that one device has finished, by experiment.
+
+    Raises what `finished` raises.
+    """
+    parts = queue()
+    held, found = finished(folder, parts), {}
+    for _, comparison in groupby(parts, key=attrgetter("comparison")):
+        names = {part.name: part for part in comparison}
+        done = next((of for of in held.values() if names.keys() <= of.keys()), {})
+        together: dict[tuple[str, str], list[Results]] = {}
+        for name in names if done else ():
+            for row in names[name].rows:
+                together.setdefault((row, names[name].experiment), []).append(done[name])
+        for (row, _), runs in together.items():
+            found.setdefault(row, []).append(_as_one(runs))
+    return found
+
+
+def _as_one(runs: list[Results]) -> Results:
+    """Settings that differ become lists."""
+    settings: dict[str, Any] = {}
+    for name in dict.fromkeys(name for run in runs for name in run.settings):
+        values = [run.settings[name] for run in runs if name in run.settings]
+        each = [one for value in values for one in (value if isinstance(value, list) else [value])]
+        settings[name] = values[0] if values.count(values[0]) == len(values) else each
+    rows = Rows(row for run in runs for row in run.rows)
+    return Results(rows, settings, joined([run.provenance for run in runs]), runs[0].name, "paper")
 
 
 def run(

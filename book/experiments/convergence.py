@@ -98,7 +98,7 @@ def _flat(position):
     return ravel_pytree(position)[0]
 
 
-BETWEEN = "share of variance between chains over that at U = 0"
+BETWEEN = "share of variance between chains, less the share at U = 0"
 
 
 @convergence.claim("P-F3")

@@ -127,6 +127,16 @@ def pcn_suffices(results: Results, beside: Sequence[Results]) -> Iterator[Findin
             resolved=is_resolved(pcn["ess"], pcnl["ess"]),
             chains=behind((pcn["ess"], pcnl["ess"])),
         )
+    for run in sorted((one for one in (*beside, results) if one.name == results.name), key=_width):
+        yield from _timed(run)
+
+
+def _width(run: Results) -> int:
+    return run.settings["width"]
+
+
+def _timed(results: Results) -> Iterator[Finding]:
+    """Effective samples per second, pCNL ÷ pCN, of one run of `gradient_gain`."""
     degrees = min(results.settings["num_chains"], results.settings["num_rounds"]) - 1
     width, num_train = (results.settings[name] for name in ("width", "num_train"))
     for is_tuned, rows in results.rows.by("is_tuned"):
@@ -135,7 +145,7 @@ def pcn_suffices(results: Results, beside: Sequence[Results]) -> Iterator[Findin
             rows.where(sampler=name).measure("ess_per_step", "ess_per_step_error") for name in COMPARED
         )
         sizes = [row[kind] for row in (pcn, pcnl) for kind in ("ess_bulk", "ess_tail")]
-        how = "each β tuned" if is_tuned else f"β = {beta:g}"
+        how = "each β tuned" if is_tuned else f"β = {results.settings['step_size']:g}"
         yield Finding(
             f"ESS of weights per second, pCNL ÷ pCN, n = {num_train:,}, width {width:,}, {how}",
             of_pcnl / of_pcn / Measure.of(pcnl, "relative_time"),

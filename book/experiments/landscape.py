@@ -42,8 +42,8 @@ def landscape(
     ------
     Rows with repeat, width, num_train, parametrisation; steps of training, and of the trained networks the
     mean squared error over σ² and ‖θ‖/√d; in nats and (mean, least, largest) over three edges the barriers of
-    U and of the energy; (mean, least, largest) over three corners the curvature, and the largest of its
-    residuals; standard deviations of U and of the energy over the slice; and U over the slice less its least
+    U; (mean, least, largest) over three corners the curvature, and the largest of its
+    residuals; the standard deviation of U over the slice; and U over the slice less its least
     value, on the points of `widebnn.landscape.simplex_grid`.
     """
     most = max(num_train for _, num_train in problems)
@@ -102,17 +102,15 @@ def _slices(rng_key, bnn, x, y, training_time, momentum, resolution, num_product
         positions = jax.lax.map(target.from_parameters, thetas)
         corners = [jax.tree.map(lambda leaf, i=i: leaf[i], positions) for i in range(3)]
         seen = slice_through(target, corners, resolution)
-        barriers = [seen.barrier(*edge) for edge in EDGES]
+        barriers = jnp.stack([seen.barrier(*edge).potential for edge in EDGES])
         bend = curvatures(target, positions)
         yield {
             "parametrisation": name,
             **trained,
-            **_summary("barrier_potential", jnp.stack([b.potential for b in barriers])),
-            **_summary("barrier_energy", jnp.stack([b.energy for b in barriers])),
+            **_summary("barrier_potential", barriers),
             **_summary("curvature", bend.largest),
             "curvature_residual": rounded(bend.residual.max()),
             "spread_potential": rounded(seen.potential.std()),
-            "spread_energy": rounded(seen.energy.std()),
             "potential": [round(float(u), 2) for u in seen.potential - seen.potential.min()],
         }
 

@@ -1,19 +1,24 @@
 """The ledger: every claim with what was found and the verdict, and all of them as text."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
+from book.experiments import card
 from book.experiments.chain_summaries import behind
-from book.experiments.claims import Claim
-from book.experiments.experiment import Experiment
+from book.experiments.claims import CLAIMS, Claim
+from book.experiments.experiment import Experiment, checked
 from book.experiments.findings import Chains, Finding, verdict
 from book.experiments.papers import Setting, meets, of_paper, of_run
+from book.experiments.registry import EXPERIMENTS, stored
 from book.experiments.words import WORDS, called
+from widebnn._check import one_of
 from widebnn.scale import SCALES
 from widebnn.tables import Results
 
-__all__ = ["PAPERS", "Entry", "counts", "text"]
+__all__ = ["PAPERS", "Entry", "counts", "ledger", "report", "text"]
 
 PAPERS = {
     "H": ("Repriorisation", "hron2022", "Hron et al. (2022)"),
@@ -109,6 +114,57 @@ class Entry:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def report(row: str, results: Results) -> Entry:
+    """The row of the ledger with this id, by the results of one run.
+
+    Raises
+    ------
+    ValueError
+        If there is no such row, or the results are of another experiment.
+    """
+    claim = CLAIMS[one_of(CLAIMS, row=row)]
+    if results.name != claim.experiment:
+        raise ValueError(
+            f"results must be those of {claim.experiment}, on which {row} rests; got {results.name!r}"
+        )
+    return Entry(claim, EXPERIMENTS[claim.experiment], results)
+
+
+def ledger(folder: str | os.PathLike) -> list[Entry]:
+    """Every row of the ledger by the results in a folder.
+
+    The largest scale that has results counts, or what a card has finished of the block that settles the row;
+    beside it stands what else the claim names. Smoke scale, which tests code and not claims, never counts.
+
+    Raises
+    ------
+    FileNotFoundError, NotADirectoryError
+        If there is no such folder.
+    ValueError, FileExistsError
+        If the folder holds other things and no results, or they are damaged or of other settings.
+    """
+    if not Path(folder).exists():
+        raise FileNotFoundError(f"results must be a folder of results; there is no {str(folder)!r}")
+    checked(folder)
+    found = {
+        name: [one.load(at, one.settings(s)) for s, at in stored(one, folder).items() if s != "smoke"]
+        for name, one in EXPERIMENTS.items()
+    }
+
+    on_card = card.settling(Path(folder) / "card")
+
+    def entry(claim: Claim) -> Entry:
+        of_row = on_card.get(claim.id, [])
+        own = [*found[claim.experiment], *(run for run in of_row if run.name == claim.experiment)]
+        others = [*(run for name in claim.beside for run in found[name]), *of_row]
+        results = own[-1] if own else None
+        return Entry(
+            claim, EXPERIMENTS[claim.experiment], results, [run for run in others if run is not results]
+        )
+
+    return [entry(claim) for claim in CLAIMS.values()]
 
 
 def text(entries: Sequence[Entry]) -> str:

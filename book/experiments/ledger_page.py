@@ -70,21 +70,22 @@ than the margin: no. Within the margin: open. Where one number decides, the verd
 others are shown.
 
 Below each claim stands the paper's setting above ours. Off the paper's setting, in data, n, width, depth or
-steps, a sign is judged and a size is not (since 2026-11-28; before, two rows were called not reproduced by
-networks of 32 units per layer, where the paper has 1,024). What a paper does not state is not met. Rows that
-no setting binds, such as theorems, and rows at the paper's own come first.
+steps, we judge a sign and not a size. (Before 2026-11-28, two rows were called not reproduced by networks of
+32 units per layer, where the paper has 1,024.) A setting that a paper does not state counts as not met. Rows
+without a setting, such as theorems, and rows at the paper's own setting come first.
 
 Chains have converged where R̂ is below 1.01 and there are 400 effective samples. R̂ is not known where a chain
-is alone or the run did not keep it; a row that names no chains rests on none. What no paper claims cannot be
-reproduced: what they left open is answered or open, and what this book claims holds or fails.
+is alone or the run did not keep it. A row that names no chains rests on none. Questions that the papers left
+open are answered or open, and claims of this book hold or fail.
 
 {meanings}
 
-Words that rules share:
+Terms that rules share:
 
 {measures}
 
-Numbers are those of the largest scale that has results, and of the other runs that a row names. Images of
+Numbers come from the largest run that ships, or from a card that has finished the row's block, and from the
+other runs that a row names. Images of
 CIFAR-10 that a shipped run observes are the first of the official files; those that it predicts were decoded
 from JPEG copies. In a terminal `python -m book.experiments ledger` prints the same, and `show H-F7a` a row.
 """
@@ -162,7 +163,7 @@ def _details(entry: Entry) -> str:
         lines += [f"- **Rule changed after these results:** {claim.mended}"]
     if claim.would_change:
         lines += [f"- **Would change it:** {claim.would_change}"]
-    if claim.id in BLOCKS:
+    if claim.id in BLOCKS and not any(run.scale == "paper" for run in entry.runs):
         lines += [f"- **Waits for a card:** block {BLOCKS[claim.id]} of `python -m book.experiments card`"]
     if claim.page:
         lines += [f"- **Shown in:** {_link(claim)}"]

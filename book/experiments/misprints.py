@@ -1,4 +1,4 @@
-"""Misprints of the papers, and a slip of their code: what is right against what is printed (chapter 24).
+"""Misprints of the papers, and a slip of their code: what is right against what is printed.
 
 Each is an identity of `book.experiments.identities`, on the same random problems in float64.
 """
@@ -73,7 +73,7 @@ def _jacobian(rng_key, n, width, d_out, noise_std):
     return difference(found, -d_out / 2 * log_det), difference(found, d_out * log_det)
 
 
-@identity("bracket", "acceptance ratio of pCNL with 1 added to U against that without", "P-E9")
+@identity("bracket", "acceptance ratio of pCNL with 1 added to U against the ratio without", "P-E9")
 def _bracket(rng_key, *problem):
     bnn, x, y = network(rng_key, *problem)
     target, step = targets.marginal(bnn(), x, y), problem[-1] ** 2 / 10

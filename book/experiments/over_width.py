@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from book.experiments.chain_summaries import behind, ess_with_error, is_resolved
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Chains, Finding
 from book.experiments.images import images
+from book.experiments.langevin_gain import worth_where_flat
 from book.experiments.posterior import LMC, Posterior, one_layer, size
 from book.experiments.posterior import SAMPLERS as ON_INFORMED
 from widebnn import samplers
@@ -28,6 +30,7 @@ SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {
 }
 """By name; `step_size` is the coefficient of the noise for each, and the leapfrog step where γ is not 1."""
 PAPERS = ("pCN", "pCNL", *LMC.values())
+REACHED = 0.9  # of the effective samples of another sampler
 
 
 @experiment(SETTINGS["over_width"], parts="widths")
@@ -152,9 +155,7 @@ def mixing(results: Results, beside: Sequence[Results]) -> Iterator[Finding]:
             at = f"{quantity}, β = {beta:g}"
             for name in ("pCN", "pCNL"):
                 known = [one for one in ess[name] if one.is_known] or ess[name][-1:]
-                what = (
-                    f"{name}, {at}: {ess[name][-1].width:,} ÷ {known[0].width:,}, narrowest that is resolved"
-                )
+                what = f"{name}, {at}: {ess[name][-1].width:,} ÷ {known[0].width:,}, the narrowest resolved"
                 rise = ess[name][-1].per_step / known[0].per_step if len(known) > 1 else Measure(math.nan)
                 yield Finding(what, rise, above=1, chains=behind((known[0].least, ess[name][-1].least)))
             for lmc, name in LMC.items():
@@ -163,6 +164,52 @@ def mixing(results: Results, beside: Sequence[Results]) -> Iterator[Finding]:
                 most = few.per_step if few.is_known else few.moves
                 chains = behind([many.least, few.least] if few.is_known else [many.least])
                 yield Finding(what, most / many.per_step, below=1, chains=chains)
+
+
+@mixing_over_width.claim("P-V1")
+def pcn_reaches_pcnl(results: Results, beside: Sequence[Results]) -> Iterator[Finding]:
+    for beta in results.rows.values("step_size"):
+        of_pcn, of_pcnl = (over_widths([*beside, results], beta, name, "weights") for name in ("pCN", "pCNL"))
+        pairs = [(a, b) for a, b in zip(of_pcn, of_pcnl, strict=True) if a.is_known]
+        *narrower, widest = (
+            Finding(
+                f"pCN ÷ pCNL, weights, β = {beta:g}, width {pcn.width:,}",
+                pcn.per_step / pcnl.per_step,
+                below=1,
+                chains=behind((pcn.least, pcnl.least)),
+            )
+            for pcn, pcnl in pairs
+        )
+        yield from narrower
+        at_first = narrower[0].value if narrower else 0
+        yield replace(widest, above=REACHED, below=math.inf, null=at_first, decides=True)
+
+
+@over_width.claim("P-V2")
+def langevin_at_a_small_step(results: Results) -> Iterator[Finding]:
+    beta = min(results.rows.values("step_size"))
+    for damping in (0.01, 1.0):
+        gain = worth_where_flat(beta, damping) / worth_of_pcn(beta)
+        what = f"Langevin, γ = {damping:g}, ÷ pCN where U is constant, β = {beta:g}"
+        yield Finding(what, gain, **({"above": 10, "decides": True} if damping < 1 else {"below": 10}))
+    rates = results.rows.where(sampler=LMC["LMC with γ = 0.01"], step_size=beta).column("acceptance")
+    yield Finding(f"acceptance of Langevin, γ = 0.01, β = {beta:g}, least", min(rates), above=0.99)
+
+
+def worth_of_pcn(beta: float) -> float:
+    """Effective samples per step of pCN where U is constant."""
+    a = math.sqrt(1 - beta**2)
+    return (1 - a) / (1 + a)
+
+
+@over_width.claim("P-V3")
+def pcnl_declines(results: Results) -> Iterator[Finding]:
+    ess = over_widths([results], 0.1, "pCNL", "weights")
+    known = [one for one in ess if one.is_known] or ess
+    best = max(known, key=lambda one: one.per_step.value)
+    chains = behind((best.least, ess[-1].least))
+    what = "pCNL, weights, β = 0.1: widest ÷ best"
+    yield Finding(what, ess[-1].per_step / best.per_step, below=1, decides=True, chains=chains)
 
 
 class Mixing(NamedTuple):

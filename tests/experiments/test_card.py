@@ -1,12 +1,22 @@
 """The queue for a card: order, limits of time and memory, what is stored, resumed and kept apart."""
 
+import json
+import shutil
+from pathlib import Path
+
 import jax
 import pytest
 
 import widebnn as wb
 from book.experiments import __main__, card
 from book.experiments.claims import CLAIMS
+from book.experiments.experiment import circumstances
+from book.experiments.ledger import ledger
+from book.experiments.ledger_page import pages
 from book.experiments.registry import EXPERIMENTS
+from widebnn.tables import Rows
+
+RESULTS = Path(__file__).parents[2] / "book" / "results"
 
 
 class Device:
@@ -142,6 +152,101 @@ def test_without_a_card_there_is_only_the_dry_run(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(card.queue()) + 2 and lines[-1] == "stored: nothing"
     assert not list(tmp_path.iterdir())
+
+
+def stand_in(folder, names, device="H200", **changes):
+    """Stores what a laptop found as if this card had found it, at the sizes of these parts."""
+    for part in (part for part in card.queue() if part.name in names):
+        rows = json.loads((RESULTS / f"{part.experiment}_laptop.json").read_text())["rows"]
+        at = {
+            name: part.settings[name][0]
+            for name in ("num_train",)
+            if isinstance(part.settings.get(name), tuple)
+        }
+        if part.experiment.startswith("gain_"):
+            (name,) = part.settings["parametrisations"]
+            last = max((row for row in rows if row["parametrisation"] == name), key=lambda row: row["step"])
+            at |= {"width": part.settings["widths"][0], "step": part.settings["num_steps"]}
+            rows = [last | at | changes.get(name, {})]
+        elif part.experiment == "mixing_over_width":
+            rows = [row for row in rows if "Langevin" in row["sampler"] and row["width"] == 1_024]
+            rows = [row | {"width": part.settings["widths"][0]} for row in rows]
+        elif part.experiment == "step_cost":
+            ((architecture, _, _, num_train, width),) = part.settings["networks"]
+            rows = {row["target"]: row for row in rows if row["architecture"] == architecture}.values()
+            rows = [row | {"num_train": num_train, "width": width} for row in rows]
+        elif part.experiment == "resnet":
+            of_batch = [row for row in rows if row["norm"] == "batch"]
+            nearest = min(of_batch, key=lambda row: abs(row["tau"] - part.settings["taus"][0]))
+            rows = [
+                row | {"tau": part.settings["taus"][0]} for row in of_batch if row["tau"] == nearest["tau"]
+            ]
+        made = {"seconds": 1.0} | circumstances() | {"device": device}
+        path = folder / "card" / card._slug(device) / f"{part.name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        EXPERIMENTS[part.experiment].store(path, "paper", part.settings, Rows(rows), made)
+
+
+@pytest.fixture
+def shipped(tmp_path):
+    """A folder with the results that the rows of the queue have without a card."""
+    for name in {part.experiment for part in card.queue()} | {"efficiency"}:
+        for path in RESULTS.glob(f"{name}_*.json"):
+            shutil.copy(path, tmp_path)
+    return tmp_path
+
+
+def rows_of(folder):
+    return {entry.claim.id: entry for entry in ledger(folder)}
+
+
+def test_rows_judge_by_a_comparison_that_a_card_has_finished(shipped):
+    far = {"θ": {"pooled_projections": 1e-4, "pooled_error_projections": 1e-6}}
+    far |= {"φ": {"pooled_projections": 4e-3, "pooled_error_projections": 1e-6}}
+    before = rows_of(shipped)["H-F7a"]
+    stand_in(shipped, ["A1-1"], **far)
+    half = rows_of(shipped)["H-F7a"]
+    assert half.results.scale == "laptop" and half.verdict == before.verdict != "reproduced"
+    stand_in(shipped, ["A1-2", "A1-3"], **far)
+    found = rows_of(shipped)
+    by_card = found["H-F7a"]
+    assert by_card.verdict == "reproduced" and by_card.results.provenance["device"] == "H200"
+    assert [finding.what for finding in by_card.deciding] == ["ESS of projections, φ ÷ θ, width 1,024"]
+    assert by_card.deciding[0].value == pytest.approx(40)
+    assert found["H-F7d"].results.scale == found["H-F8a"].results.scale == "laptop"
+    page = pages([by_card, found["H-F8a"]])["-hron2022"]
+    section, other = page.split("\n## ")[1:]
+    assert "on H200" in section and "Waits for a card" not in section and "Waits for a card" in other
+
+
+def test_a_comparison_of_two_devices_settles_nothing(shipped):
+    stand_in(shipped, ["A1-1"], "H200")
+    stand_in(shipped, ["A1-2", "A1-3"], "H100")
+    assert rows_of(shipped)["H-F7a"].results.scale == "laptop"
+
+
+def test_short_runs_on_a_card_are_judged_by_their_steps(shipped):
+    steps = {"θ": {"step_size": 0.01}, "φ": {"step_size": 0.08}}
+    stand_in(shipped, ["B1-1", "B1-2", "B2-1", "B2-2"], **steps)
+    entry = rows_of(shipped)["H-F8a"]
+    assert [finding.value for finding in entry.findings] == pytest.approx([8, 8])
+    assert entry.verdict == "reproduced"
+    assert {*entry.results.settings["num_train"]} == {10_240}
+
+
+def test_every_row_of_the_queue_can_be_judged_by_a_card(shipped):
+    parts = card.queue()
+    stand_in(shipped, [part.name for part in parts])
+    found = rows_of(shipped)
+    for id in {id for part in parts for id in part.rows}:
+        assert found[id].results.scale == "paper", id
+        assert found[id].findings and found[id].word, id
+    timed = [
+        finding for finding in found["P-C"].findings if "n = 256" in finding.what and "tuned" in finding.what
+    ]
+    assert len(timed) == 5  # widths of block C
+    assert found["H-F6"].deciding[0].resolved and found["V-F2"].deciding[0].resolved
+    assert "Waits for a card" not in "".join(pages([found[id] for id in ("H-F6", "V-F2", "P-F2")]).values())
 
 
 @pytest.mark.slow

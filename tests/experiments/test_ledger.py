@@ -8,10 +8,10 @@ import nbformat
 import pytest
 
 from book.experiments.claims import CLAIMS, MEASURES, made
-from book.experiments.ledger import text
+from book.experiments.ledger import ledger, report, text
 from book.experiments.ledger_page import pages
 from book.experiments.papers import of_run, said
-from book.experiments.registry import EXPERIMENTS, ledger, report
+from book.experiments.registry import EXPERIMENTS
 from widebnn.scale import SCALES
 from widebnn.tables import Results, Rows
 from widebnn.tables._results import digest
@@ -24,9 +24,10 @@ PAGE = ROOT / "book" / "ledger.md"
 REPRIORISATION = "H-F1 H-F2 H-F3 H-T2.1 H-P2.2 H-P2.3 H-P3.1 H-F4 H-F5 H-F6 H-F7a H-F7b H-F7c H-F7d H-F7e"
 REPRIORISATION += " H-F8a H-F8b H-F8c H-F9 H-F10 H-F11a H-F11b"
 APPENDICES = "H-AB H-AC H-AD H-AD2 H-AE1 H-AE2 H-E5 H-ES H-EJ"
-PCN = "P-T2.1 P-T2.2 P-T3.1 P-A1 P-A2 P-F1 P-F2 P-F3 P-F4 P-F5 P-F6 P-C P-C2 P-X P-E9 P-ER P-ES P-EC"
+PCN = "P-T2.1 P-T2.2 P-T3.1 P-A1 P-A2 P-F1 P-F2 P-F3 P-F4 P-F5 P-F6 P-C P-C2 P-V1 P-V2 P-V3"
+PCN += " P-X P-E9 P-ER P-ES P-EC"
 VARIATIONAL = "V-P2 V-T1 V-T2 V-C V-F1 V-F2 V-F3 V-F4 V-F5 V-F6a V-F6b V-A1 V-EW"
-BEYOND = "X-1 X-2 X-3 X-4 X-5 X-6 X-7"
+BEYOND = "X-1 X-2 X-3 X-4 X-5 X-6 X-7 X-8 X-9"
 ROWS = " ".join((REPRIORISATION, APPENDICES, PCN, VARIATIONAL, BEYOND)).split()
 
 

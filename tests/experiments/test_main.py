@@ -6,9 +6,9 @@ import pytest
 
 from book.experiments import __main__, experiment
 from book.experiments.claims import CLAIMS
-from book.experiments.ledger import text
+from book.experiments.ledger import ledger, text
 from book.experiments.ledger_page import pages
-from book.experiments.registry import EXPERIMENTS, ledger, registered
+from book.experiments.registry import EXPERIMENTS, registered
 
 RESULTS = Path(__file__).parents[2] / "book" / "results"
 

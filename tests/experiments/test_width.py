@@ -76,7 +76,7 @@ def test_the_widest_network_is_compared_with_the_narrowest_that_is_resolved(narr
 def test_widths_of_all_runs_count_and_of_one_width_the_last():
     findings, word = found(made(w16=0.4, w32=0.8), made(w8=0.1, w16=0.2))
     assert word == "reproduced"
-    assert findings[0].what == "pCN, weights, β = 0.2: 32 ÷ 8, narrowest that is resolved"
+    assert findings[0].what == "pCN, weights, β = 0.2: 32 ÷ 8, the narrowest resolved"
     assert [findings[0].value, findings[1].value] == pytest.approx([8, 8])
 
 
