@@ -23,7 +23,9 @@ def test_quickstart(float32, capsys):
     std = space["std"][:, 0]
     assert min(std[0], std[-1]) > 3 * std[24:38].max()  # beyond the data, and among them
     stored = (README.parent / "book/figures/quickstart.txt").read_text()  # which the front page shows
-    printed, stored = (re.sub(r"[\d.]+", "0", re.sub(r" +", " ", text)) for text in (capsys.readouterr().out, stored))
+    printed, stored = (
+        re.sub(r"[\d.]+", "0", re.sub(r" +", " ", text)) for text in (capsys.readouterr().out, stored)
+    )
     assert printed == stored
 
 

@@ -1,4 +1,4 @@
-"""Run the README's program; write what it prints and draw its band: `python book/figures/draw_quickstart.py`."""
+"""Keep what the program of the README prints, and draw what it predicts."""
 
 import contextlib
 import io
