@@ -1,10 +1,19 @@
-// What the theme, docutils and printed output leave out: names and roles for screen readers, spaces that do not break.
+// What the theme, docutils and printed output leave out: names and roles for screen readers, places to break or not.
 document.addEventListener("DOMContentLoaded", () => {
   // A number stays with its error where printed output wraps.
   for (const printed of document.querySelectorAll(".cell_output pre")) {
     for (const node of printed.childNodes) {
       if (node.nodeType === Node.TEXT_NODE) node.data = node.data.replace(/ ± /g, "\u00a0±\u00a0");
     }
+  }
+  // A long line of code breaks after its punctuation.
+  for (const mark of document.querySelectorAll(".highlight pre .p, .highlight pre .o")) {
+    mark.after(document.createElement("wbr"));
+  }
+  // Pictures of several panels are too wide for a phone (book.css).
+  for (const picture of document.querySelectorAll(".bd-article figure > img, .bd-article .cell_output img")) {
+    const mark = () => picture.parentElement.classList.toggle("wide", picture.naturalWidth > 880);
+    if (!picture.closest(".slider")) picture.complete ? mark() : picture.addEventListener("load", mark);
   }
   // An arrow in the list of pages says whose sections it folds out.
   for (const arrow of document.querySelectorAll(".has-children > details > summary")) {

@@ -205,6 +205,14 @@ def binary(
     TypeError, ValueError
         If x is empty, not finite or does not fit the network, y is not of that shape or holds other numbers
         than 0 and 1, or an option is one that `categorical` refuses.
+
+    Examples
+    --------
+    >>> from flax import nnx
+    >>> import numpy as np
+    >>> import widebnn as wb
+    >>> bnn = wb.BNN(wb.models.FCN(1, 8, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
+    >>> target = wb.targets.binary(bnn, np.array([[0.0], [1.0]]), np.array([0, 1]))
     """
     x = check_inputs(bnn, x)
     y = _observations(bnn, x, y)
@@ -249,6 +257,14 @@ def student_t(
     TypeError, ValueError
         If x or y is empty, not finite or of the wrong shape, `degrees` is not positive, or an option is one
         that `categorical` refuses.
+
+    Examples
+    --------
+    >>> from flax import nnx
+    >>> import numpy as np
+    >>> import widebnn as wb
+    >>> bnn = wb.BNN(wb.models.FCN(1, 8, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
+    >>> target = wb.targets.student_t(bnn, np.array([[0.0], [1.0]]), np.array([0.2, 0.9]))
     """
     x = check_inputs(bnn, x)
     likelihood = StudentT(_observations(bnn, x, y), positive(degrees=degrees), bnn.noise_std)
