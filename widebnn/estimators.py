@@ -213,9 +213,10 @@ class _BNNEstimator(_Fitted, BaseEstimator):
         predicts = np.isfinite(draws["predictions"]).all(axis=tuple(range(2, draws["predictions"].ndim)))
         positions = draws["positions"][predicts]
         if len(positions) < predicts.size:
-            warn(
-                f"{predicts.size - len(positions):,} of {predicts.size:,} draws do not predict, and are left out"
-            )
+            lost = predicts.size - len(positions)
+            warn(f"{lost:,} of {predicts.size:,} draws do not predict and are left out")
+        if not len(positions):
+            raise FloatingPointError("no draw predicts: hold the scales in a narrower range by `scales`")
         self._keep_positions(positions)
         self.acceptance_rate_, self.seconds_, self.stopped_ = (
             draws.acceptance_rate,
@@ -321,8 +322,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     positions_
         The positions over which predictions are averaged, (draw, coordinate): at most 1,000, evenly spaced.
 
-    Without chains, at ``width=math.inf``, `scales_` are the most probable scales, `seconds_` those of the whole
-    fit, and the other attributes are absent.
+    Without chains, at ``width=math.inf``, `scales_` are the most probable scales, `seconds_` those of the
+    whole fit, and the other attributes are absent.
 
     Warns
     -----
@@ -333,13 +334,13 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
 
     Notes
     -----
-    Noise has a floor: σ² counts as no less than 4ε tr ΨΨᵀ, with ε the rounding error, since float32 loses smaller
-    noise beside the eigenvalues of ΨΨᵀ. With outputs of about the size of the targets, σ is then at least
-    5·10⁻⁴ √n in their units; tables with more noise than that do not meet it.
-    `fit` keeps of each draw what predictions need, the mean of the readout and a root of its covariance: up to
-    256 MiB in all. Where 1,000 draws take more, fewer are kept, and 16 at least.
-    The seconds of `until` are those of burn-in and draws. Compilation, some ten seconds for the first fit of a
-    shape, and the scales of the limit, about a second, come on top.
+    Noise has a floor: σ² counts as no less than 4ε tr ΨΨᵀ, with ε the rounding error, since float32 loses
+    smaller noise beside the eigenvalues of ΨΨᵀ. With outputs of about the size of the targets, σ is then at
+    least 7·10⁻⁴ √n in their units; tables with more noise than that do not meet it.
+    `fit` keeps of each draw what predictions need, the mean of the readout and a root of its covariance: up
+    to 256 MiB in all. Where 1,000 draws take more, fewer are kept, and 16 at least.
+    The seconds of `until` are those of burn-in and draws. Compilation, some ten seconds for the first fit of
+    a shape, and the scales of the limit, about a second, come on top.
     Rows have no weights: `fit` takes no `sample_weight`. A row that counts k times can be given k times.
     Predictions are arrays of NumPy; `set_output` is for transformers alone.
     Inputs further than 10¹² standard deviations from the training data are refused: float32 could not hold
@@ -522,7 +523,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         return logsumexp(log_p, axis=0) - math.log(len(means))
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
-        """Draws of observations, each jointly at all inputs, by one draw of the posterior where there are some.
+        """Draws of observations; each is made by one draw of the posterior, jointly at all inputs.
 
         Parameters
         ----------
@@ -725,7 +726,7 @@ def _block_size(bnn: BNN, x: np.ndarray, num_chains: int) -> int | None:
 
 
 def _tell_if_long(estimator: _BNNEstimator, posterior: targets.Scaled) -> None:
-    """Warn before a fit that will take long, by the operations of its first draws and the speed of a product."""
+    """Warn before a fit that will take long: the operations of its first draws by the speed of a product."""
     template, n = posterior.template, len(estimator._x)
     if jax.default_backend() != "cpu":
         return
@@ -749,8 +750,8 @@ def _tell_if_long(estimator: _BNNEstimator, posterior: targets.Scaled) -> None:
     if seconds > LONG and (limit is None or float(limit) > LONG):
         warnings.warn(
             f"{num_steps:,} steps of {estimator.num_chains} chains, the least that tell of convergence, are "
-            f"estimated to take {seconds / 60:,.0f} minutes here, with {n:,} rows at width {p:,}: take a smaller "
-            f"width, width=math.inf (up to {MAX_LIMIT_ROWS:,} rows, regression), fewer rows, or "
+            f"estimated to take {seconds / 60:,.0f} minutes here, with {n:,} rows at width {p:,}: take a "
+            f"smaller width, width=math.inf (up to {MAX_LIMIT_ROWS:,} rows, regression), fewer rows, or "
             "until=widebnn.Until(seconds=...)",
             skip_file_prefixes=(str(Path(__file__).parent),),
         )
@@ -835,8 +836,8 @@ def _refuse_words(name: str, array: np.ndarray, is_number: bool) -> None:
             )
         if isinstance(entry, str | bytes) and not _is_number(entry):
             raise ValueError(
-                f"{name} must hold real numbers; got the text {entry!r}: encode categories, and pass dates as "
-                "numbers, such as days since the first"
+                f"{name} must hold real numbers; got the text {entry!r}: encode categories, and pass dates "
+                "as numbers, such as days since the first"
             )
 
 
@@ -859,8 +860,8 @@ def _refuse_fill_values(**named: np.ndarray) -> None:
     if len(wrong):
         j = wrong[0]
         raise ValueError(
-            f"{name} must lie within {FARTHEST:g} times the reach of most of its column; in column {j} all but "
-            f"{is_far[:, j].sum()} entries lie within {others[j]:g} of the median, and one is "
+            f"{name} must lie within {FARTHEST:g} times the reach of most of its column; in column {j} all "
+            f"but {is_far[:, j].sum()} entries lie within {others[j]:g} of the median, and one is "
             f"{values[distance[:, j].argmax(), j]:g}: is it a fill value?"
         )
 

@@ -8,8 +8,8 @@ same φ_W gives different readouts of the same distribution.
 
 K̂_λ stands for ΨΨᵀ + λI throughout; p is the number of columns of Ψ.
 
-A Cholesky factor of K̂_λ ends where λ is lost beside the largest eigenvalue: in float32 at λ ≈ ε tr ΨΨᵀ, with ε
-the rounding error. Networks therefore take for σ² no less than `least_noise`.
+A Cholesky factor of K̂_λ ends where λ is lost beside the largest eigenvalue, at λ ≈ ε tr ΨΨᵀ with ε the
+rounding error. Networks therefore take for σ² no less than `least_noise`.
 """
 
 from dataclasses import dataclass, field
