@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -175,7 +176,7 @@ def test_what_is_kept_predicts_as_the_posterior_does(regressor):
     """Also where there are fewer rows than units, and Σ is kept as I less what the data explain."""
     x = curve(5, seed=2)[0]
     for model in (regressor, BNNRegressor(**SHORT | {"width": 32}).fit(*curve(12))):
-        mean, variance = model._over_rows(lambda rows: model._over_draws(_moments, rows), x)
+        mean, variance = model._over_rows(partial(model._over_draws, _moments), x)
         position = jax.tree.map(lambda leaf: leaf[3], model._kept[0])
         wanted = model._posterior.predictive_moments(model._inputs(x))(position)
         np.testing.assert_allclose(mean[3], wanted[0], rtol=1e-3, atol=1e-4)

@@ -219,10 +219,8 @@ def test_noise_has_a_floor(width, float32):
         for name in ("noise", "potential"):
             np.testing.assert_allclose(*at[name], rtol=1e-4)
         assert (at["variance"][0] >= at["noise"][1]).all()
-    change = [other[name] - one[name] for name in ("conditional",)] + [
-        other["potential"][0] - one["potential"][0]
-    ]
-    np.testing.assert_allclose(*change, rtol=0.05)
+    change = other["conditional"] - one["conditional"]
+    np.testing.assert_allclose(change, other["potential"][0] - one["potential"][0], rtol=0.05)
     above = found(jnp.float32(3), jnp.float32(0))  # σ is then 8 · 10⁻³
     np.testing.assert_allclose(above["noise"][0], (1e-6 * np.exp(9)) ** 2, rtol=1e-5)
 
