@@ -161,6 +161,19 @@ def test_a_copy_predicts_the_same_and_in_batches(regressor, monkeypatch):
     np.testing.assert_allclose(regressor.predict(x), whole, rtol=1e-5)
 
 
+def test_many_rows_are_predicted_a_few_at_a_time(regressor, monkeypatch):
+    """So that Ctrl-C, which Python hears between programs, ends a long prediction."""
+    sizes = []
+
+    def seen(function, posterior, kept, key, inputs):
+        sizes.append(len(inputs))
+        return np.zeros((2, len(inputs), 1)), np.ones((2, len(inputs)))
+
+    monkeypatch.setattr("widebnn.estimators._at_draws", seen)
+    assert regressor.predict(np.zeros((1_000, 1))).shape == (1_000,)
+    assert sizes == 4 * [256]
+
+
 def test_what_is_kept_of_draws_is_bounded(regressor, monkeypatch):
     kept = copy.deepcopy(regressor)
     monkeypatch.setattr("widebnn.estimators.MAX_BYTES", 1_000_000)
