@@ -1,21 +1,35 @@
 """Estimators behind scikit-learn's interface: what their users expect."""
 
 import copy
+import math
+import pickle
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from flax import nnx
 from scipy import stats
 from sklearn.base import clone
+from sklearn.datasets import make_friedman1, make_regression
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import ShuffleSplit, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 import widebnn as wb
-from widebnn.estimators import FARTHEST, BNNClassifier, BNNRegressor, _largest, _quantile
+from widebnn.estimators import (
+    FARTHEST,
+    BNNClassifier,
+    BNNRegressor,
+    _block_size,
+    _largest,
+    _moments,
+    _quantile,
+    _starts,
+)
 from widebnn.models import FCN
 from widebnn.sampling import Draws
 from widebnn.targets import LogNormal
@@ -86,14 +100,18 @@ def test_draws_that_do_not_predict_are_left_out(regressor):
     """As when σ is held so low that float32 cannot tell K̂ from singular; the fit is not called converged."""
     watched = ("noise_std", "predictions")
     found = {name: np.random.default_rng(0).normal(size=(2, 8, 1)) for name in watched}
-    found |= {"positions": np.arange(16.0).reshape(2, 8, 1)}
+    found |= {"positions": regressor.positions_[:16].reshape(2, 8, -1)}
     found["predictions"][1, 3] = np.nan
     stats = {"acceptance_rate": np.full((2, 8), 0.5)}
     draws = Draws(found, stats, {}, None, 0.1, thin=1, burn_in=0, seconds=1.0)
     kept = copy.deepcopy(regressor)
     kept._scales = {}, {}
-    kept._keep(draws, dict.fromkeys(watched))
-    assert 11.0 not in kept.positions_ and len(kept.positions_) == 15
+    with pytest.warns(wb.ChainWarning, match="1 of 16 draws do not predict and are left out"):
+        kept._keep(draws, dict.fromkeys(watched))
+    np.testing.assert_array_equal(kept.positions_, np.delete(regressor.positions_[:16], 11, axis=0))
+    found["predictions"][:] = np.nan
+    with pytest.warns(wb.ChainWarning), pytest.raises(FloatingPointError, match="no draw predicts"):
+        kept._keep(draws, dict.fromkeys(watched))
     assert kept.ess_["predictions"] == 0 and kept.rhat_["predictions"] == np.inf
     assert kept.ess_["noise_std"] > 0
 
@@ -141,6 +159,230 @@ def test_a_copy_predicts_the_same_and_in_batches(regressor, monkeypatch):
     np.testing.assert_array_equal(copy.deepcopy(regressor).predict(x), whole)
     monkeypatch.setattr("widebnn.estimators.MAX_ROWS", 4)
     np.testing.assert_allclose(regressor.predict(x), whole, rtol=1e-5)
+
+
+def test_many_rows_are_predicted_a_few_at_a_time(regressor, monkeypatch):
+    """So that Ctrl-C, which Python hears between programs, ends a long prediction."""
+    sizes = []
+
+    def seen(function, posterior, kept, key, inputs):
+        sizes.append(len(inputs))
+        return np.zeros((2, len(inputs), 1)), np.ones((2, len(inputs)))
+
+    monkeypatch.setattr("widebnn.estimators._at_draws", seen)
+    assert regressor.predict(np.zeros((1_000, 1))).shape == (1_000,)
+    assert sizes == 4 * [256]
+
+
+def test_what_is_kept_of_draws_is_bounded(regressor, monkeypatch):
+    kept = copy.deepcopy(regressor)
+    monkeypatch.setattr("widebnn.estimators.MAX_BYTES", 1_000_000)
+    kept._keep_positions(regressor.positions_)
+    leaves = jax.tree.leaves(kept._kept)
+    assert 16 <= len(kept.positions_) < len(regressor.positions_)
+    assert sum(leaf.nbytes for leaf in leaves) <= 1_000_000
+    assert all(len(leaf) == len(kept.positions_) for leaf in leaves)
+
+
+@pytest.mark.slow
+def test_what_is_kept_predicts_as_the_posterior_does(regressor):
+    """Also where there are fewer rows than units, and Σ is kept as I less what the data explain."""
+    x = curve(5, seed=2)[0]
+    for model in (regressor, BNNRegressor(**SHORT | {"width": 32}).fit(*curve(12))):
+        mean, variance = model._over_rows(partial(model._over_draws, _moments), x)
+        position = jax.tree.map(lambda leaf: leaf[3], model._kept[0])
+        wanted = model._posterior.predictive_moments(model._inputs(x))(position)
+        np.testing.assert_allclose(mean[3], wanted[0], rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(variance[3], wanted[1], rtol=1e-3)
+
+
+PROGRAMS: list[str] = []
+
+
+def _count(name, *_, **__):
+    if name == "/jax/core/compile/backend_compile_duration":
+        PROGRAMS.append(name)
+
+
+jax.monitoring.register_event_duration_secs_listener(_count)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [8, math.inf])
+def test_a_second_fit_of_a_shape_compiles_nothing(width):
+    options = SHORT | {"width": width} if width < math.inf else {"width": width}
+    for seed in (0, 1):
+        before = len(PROGRAMS)
+        x, y = curve(30, seed)
+        model = BNNRegressor(**options | {"random_state": seed}).fit(x, 3 * y)
+        model.predict_interval(x[: 11 + seed])
+    assert len(PROGRAMS) == before
+
+
+NOISELESS = {
+    "linear": lambda x: x @ np.arange(1.0, 1 + x.shape[1]),
+    "quadratic": lambda x: x[:, 0] ** 2,
+    "sine": lambda x: np.sin(3 * x[:, 0]),
+    "constant": lambda x: np.ones(len(x)),
+}
+
+
+def noiseless(n, seed):
+    """Tables without noise, by name."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 5))
+    made = {name: (x, function(x)) for name, function in NOISELESS.items()}
+    made |= {f"{name}, one column": (x[:, :1], NOISELESS[name](x[:, :1])) for name in ("linear", "sine")}
+    half = np.concatenate([x[: n - n // 2], x[: n // 2]])
+    return made | {
+        "equal rows": (half, half[:, 0]),
+        "constant column": (x * [1, 1, 1, 1, 0], x[:, 0]),
+        "friedman": make_friedman1(n, n_features=5, noise=0, random_state=seed),
+        "make_regression": make_regression(n, 5, random_state=seed),
+    }
+
+
+def assert_answers(n, width, depth, seeds):
+    """Every draw of every table predicts."""
+    for seed in seeds:
+        for name, (x, y) in noiseless(n, seed).items():
+            model = BNNRegressor(
+                **SHORT | {"width": width, "depth": depth, "burn_in": 12, "random_state": seed}
+            )
+            mean, std = model.fit(x, y).predict(x[:4], return_std=True)
+            assert np.isfinite(mean).all() and (std > 0).all(), (name, seed)
+            assert len(model.positions_) == 16, (name, seed)
+
+
+@pytest.mark.slow
+def test_tables_without_noise_end_in_an_answer():
+    assert_answers(40, 32, 2, range(2))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("n", "width"), [(12, 16), (100, 64), (100, 512), (300, 128), (1_000, 16), (1_000, 128)]
+)
+def test_many_tables_without_noise_end_in_an_answer(n, width, depth):
+    assert_answers(n, width, depth, range(10))
+
+
+def test_starts_are_drawn_again_until_they_are_finite(regressor):
+    """By a posterior of which two thirds of all starts are not."""
+    posterior = regressor._posterior
+
+    class Failing(type(posterior)):
+        def potential(self, position):
+            sigma = self.scale("noise_std")(position)
+            return jnp.where(sigma < 0.33, jnp.nan, super().potential(position))
+
+    failing = Failing(posterior.make, posterior.priors)
+    _, starts = _starts(failing, jax.random.key(0), None, 50)
+    found = jax.vmap(failing.potential)(starts)
+    assert jnp.isfinite(found).all()
+    keys = jax.random.split(jax.random.key(0), 50)
+    assert not jnp.isfinite(jax.vmap(lambda key: failing.potential(failing.draw_start(key)))(keys)).all()
+
+
+@pytest.mark.slow
+def test_infinite_width_is_the_process_at_its_scales():
+    x, y = curve()
+    model = BNNRegressor(width=math.inf, depth=2, random_state=0).fit(x, y)
+    new = curve(300, seed=1)[0]
+    names = {"weight_std": "weight_std", "bias_std": "bias_std"}
+    with jax.enable_x64(True):
+        scales = model.scales_
+        features = FCN(1, 3, 2, activation="gelu", rngs=nnx.Rngs(0), **{name: scales[name] for name in names})
+        readout = {"weight_std": scales["readout_std"], "bias_std": 0.1 * scales["readout_std"]}
+        bnn = wb.BNN(features, 1, scales["noise_std"], **readout)
+        units = model._y[:, 0], model._x
+        process = wb.nngp.gaussian_process(wb.nngp.nngp_kernel(bnn), units[1], units[0], scales["noise_std"])
+        wanted, covariance = process.mean(model._inputs(new)), process.covariance(model._inputs(new))
+    mean, found = model.predict(new, return_cov=True)
+    unit = y.std()
+    np.testing.assert_allclose(mean, y.mean() + unit * np.asarray(wanted)[:, 0], rtol=1e-5)
+    noise = scales["noise_std"] ** 2 * np.eye(len(new))
+    np.testing.assert_allclose(found, unit**2 * (np.asarray(covariance) + noise), rtol=1e-4, atol=1e-5)
+    same, std = model.predict(new, return_std=True)
+    np.testing.assert_allclose(same, mean)
+    np.testing.assert_allclose(std, np.sqrt(np.diag(found)))
+    lower, upper = model.predict_interval(new, 0.9)
+    np.testing.assert_allclose((upper - lower) / 2, stats.norm.isf(0.05) * std, rtol=1e-6)
+    draws = model.sample_y(new[:5], 4_000, random_state=1)
+    error = np.linalg.norm(np.cov(draws) - found[:5, :5]) / np.linalg.norm(found[:5, :5])
+    assert draws.shape == (5, 4_000) and error < 0.1
+    assert model.score(*curve(400, seed=1)) > 0.85
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(new), mean)
+
+
+def test_infinite_width_with_scales_held_and_several_outputs():
+    x, y = curve(30)
+    held = {"noise_std": 0.2, "readout_std": 1.0, "weight_std": 1.4, "bias_std": 0.5}
+    model = BNNRegressor(width=math.inf, scales=held).fit(x, np.stack([y, -y], axis=1))
+    assert model.scales_ == held
+    mean = model.predict(x[:4])
+    assert mean.shape == (4, 2) and model.sample_y(x[:4], 3).shape == (4, 2, 3)
+    np.testing.assert_allclose(mean[:, 0], -mean[:, 1])
+
+
+def test_what_has_no_meaning_at_infinite_width_is_refused(monkeypatch):
+    x, y = curve(12)
+    for option in ({"num_chains": 2}, {"until": wb.Until(ess=100)}, {"thin": 1}):
+        with pytest.raises(ValueError, match=f"width must be finite where {next(iter(option))} is given"):
+            BNNRegressor(width=math.inf, **option).fit(x, y)
+    with pytest.raises(ValueError, match="width must be finite where features is given"):
+        BNNRegressor(width=math.inf, features=lambda d_in: FCN(d_in, 6, rngs=nnx.Rngs(0))).fit(x, y)
+    with pytest.raises(ValueError, match="width must be finite: BNNClassifier has no limit"):
+        BNNClassifier(width=math.inf).fit(x, y > 10)
+    monkeypatch.setattr("widebnn.estimators.MAX_LIMIT_ROWS", 11)
+    with pytest.raises(ValueError, match="width must be finite for more than 11 rows"):
+        BNNRegressor(width=math.inf).fit(x, y)
+
+
+WRONG = {
+    "periods": (
+        pd.DataFrame({"a": pd.period_range("2020-01", periods=4, freq="M")}),
+        TypeError,
+        "periods such",
+    ),
+    "dates as text": ([["2020-01-01"]] * 4, ValueError, "text '2020-01-01'"),
+    "categories": (pd.DataFrame({"a": ["red", "blue", "red", "blue"]}), ValueError, "text 'red'"),
+    "a fill value": ([[1.0], [1e20], [2.0], [3.0]], ValueError, "is it a fill value"),
+    "several": ([[1.0], [9.97e36], [2.0], [9.97e36], [3.0]], ValueError, "all but 2 entries .* fill value"),
+}
+
+
+@pytest.mark.parametrize("which", WRONG)
+@pytest.mark.parametrize("estimator", [BNNRegressor(**SHORT), BNNClassifier(**SHORT)])
+def test_columns_that_are_no_numbers_and_fill_values_are_refused(which, estimator):
+    x, error, match = WRONG[which]
+    with pytest.raises(error, match=match):
+        estimator.fit(x, [0, 1, 0, 1, 0][: len(x)])
+
+
+def test_values_far_out_that_are_no_fill_values_are_taken():
+    """A rare category, and columns of one scale each."""
+    x = np.zeros((40, 3))
+    x[3, 0], x[:, 1], x[:, 2] = 1, 1e20 * np.arange(40), np.exp(np.linspace(-9, 9, 40))
+    assert np.isfinite(BNNRegressor(width=math.inf).fit(x, x[:, 2]).predict(x)).all()
+    with pytest.raises(ValueError, match="y must lie within .* fill value"):
+        BNNRegressor(width=math.inf).fit(x, np.where(np.arange(40) == 7, 1e20, np.arange(40)))
+
+
+def test_a_long_fit_is_announced(monkeypatch):
+    monkeypatch.setattr("widebnn.estimators.LONG", 1e-6)
+    with pytest.warns(
+        UserWarning, match=r"28 steps of 2 chains, .* minutes here, with 60 rows at width 8: take"
+    ):
+        BNNRegressor(**SHORT).fit(*curve())
+
+
+def test_many_rows_go_through_the_network_in_blocks(monkeypatch):
+    bnn = wb.BNN(FCN(1, 8, rngs=nnx.Rngs(0)), 1, 0.1)
+    assert _block_size(bnn, curve()[0].astype(np.float32), 4) is None
+    monkeypatch.setattr("widebnn.estimators.BLOCK_BYTES", 1_000)
+    assert _block_size(bnn, curve()[0].astype(np.float32), 4) == 4_096
 
 
 def test_quantiles_of_a_mixture():

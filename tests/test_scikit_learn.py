@@ -4,6 +4,8 @@ In float64: predictions of the same rows in another order must agree to 1e-7, an
 matrices by the place of a row.
 """
 
+import math
+
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -20,6 +22,7 @@ pytestmark = [
 @parametrize_with_checks(
     [
         wb.BNNRegressor(**SHORT),
+        wb.BNNRegressor(width=math.inf),
         wb.BNNClassifier(**SHORT),
         wb.BNNClassifier(likelihood="gaussian", **SHORT),
     ]

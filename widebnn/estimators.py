@@ -2,14 +2,19 @@
 
 All that these classes do is a few lines of the package: standardise the data, put a network and the priors of
 its scales into `widebnn.targets.scaled`, start at the scales of the infinitely wide network where these are
-known, run `widebnn.sample` with `widebnn.samplers.with_scales`, and average predictions over the draws.
+known, run `widebnn.sample` with `widebnn.samplers.with_scales`, and average predictions over the draws. Of an
+infinitely wide network the Gaussian process at the most probable scales takes the place of the draws.
 """
 
+import contextlib
 import math
+import time
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -29,7 +34,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from widebnn import samplers, targets
 from widebnn._arrays import present, real, undated
 from widebnn._check import at_least, finite, one_of, positive
-from widebnn._end import MIN_DRAWS
+from widebnn._end import FIRST_LOOK, MIN_DRAWS
+from widebnn._estimators_limit import Process
 from widebnn._failures import warn
 from widebnn._pytree import Static
 from widebnn.diagnostics import convergence
@@ -61,17 +67,33 @@ MULTIPLIES = {"weight_std": "kernel", "bias_std": "bias"}
 TARGET_ACCEPTANCE = 0.8
 NUM_WATCHED = 16
 """Training rows at which predictions are watched for convergence."""
-MAX_POSITIONS = 1_000
+MIN_POSITIONS, MAX_POSITIONS = 16, 1_000
 """Draws that are kept for predictions, evenly spaced."""
-MAX_ROWS = 1_024
-"""Rows that are predicted at a time."""
+MAX_BYTES = 2**28
+"""What is kept of all draws, unless that were fewer than `MIN_POSITIONS` of them."""
+MIN_ROWS, MAX_ROWS = 16, 256
+"""Rows that are predicted at a time: a power of two, so that few programs serve all."""
+MAX_TRIES = 100
+"""Draws of a start whose potential is not finite."""
+MAX_LIMIT_ROWS = 10_000
+"""Rows of an infinitely wide network, whose kernel takes memory for their square."""
+BLOCK_ROWS, BLOCK_BYTES = 4_096, 2**30
+"""Rows that go through the network at a time where Ψ of all of them, in all chains, takes more."""
+NUM_COPIES = 8
+"""Arrays as large as Ψ that a gradient holds."""
+KICKS = 12
+"""Gradients of a step, of which a look at the seconds of a fit before it starts must guess."""
+LONG = 600.0
+"""Seconds from which a fit is announced."""
 FARTHEST = 1e12
 """Standard deviations from the training data, whose squares float32 holds in sums over any layer."""
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 """Of Gauss–Hermite quadrature."""
 
-Function = Callable[[Any, Any, jax.Array, jax.Array], Any]
-"""Function of a posterior, a position, inputs and a key."""
+CHAIN_OPTIONS = "num_chains", "num_samples", "thin", "burn_in", "until"
+
+Function = Callable[[Any, Any, Any, jax.Array, jax.Array], Any]
+"""Function of a posterior, a position, what is kept of it, inputs and a key."""
 
 
 class _Fitted:
@@ -82,6 +104,8 @@ class _Fitted:
     _target_scaler: Any
     _labels: Any
     _num_outputs: int
+    _process: "Process | None" = None
+    _kept: Any
     _x: np.ndarray
     _y: np.ndarray
     _posterior: targets.Scaled
@@ -92,7 +116,7 @@ class _Fitted:
 class _BNNEstimator(_Fitted, BaseEstimator):
     """What regression and classification share: the network, its chains, and what is said of them."""
 
-    width: int | Sequence[int] = 128
+    width: int | float | Sequence[int] = 128
     depth: int = 1
     _: KW_ONLY
     activation: str = "gelu"
@@ -125,11 +149,16 @@ class _BNNEstimator(_Fitted, BaseEstimator):
     def _built(self) -> targets.Scaled:
         """The posterior of weights and scales."""
         learned, known = self._scales
-        network = _Network(self.features, self.width, self.depth, self.activation, self._num_outputs)
+        width: Any = 1 if self._is_limit else self.width
+        network = _Network(self.features, width, self.depth, self.activation, self._num_outputs)
         medians = {name: scale.median for name, scale in learned.items()}
         target = self._target(network.bnn(self.n_features_in_, **known | medians))
         make = Partial(_at_scales, Static((network, self.n_features_in_)), target, known)
         return targets.Scaled(make, learned)
+
+    @property
+    def _is_limit(self) -> bool:
+        return np.ndim(self.width) == 0 and self.width == math.inf
 
     def _check_options(self) -> None:
         at_least(2, num_chains=self.num_chains)
@@ -155,7 +184,9 @@ class _BNNEstimator(_Fitted, BaseEstimator):
         limit = None
         multiplies = {name: leaf for name, leaf in MULTIPLIES.items() if name in posterior.priors}
         if posterior.priors and self.features is None and posterior.has_exact_scales:
-            limit = posterior.limiting_scales()
+            with contextlib.suppress(np.linalg.LinAlgError):  # without it, scales start at their medians
+                limit = posterior.limiting_scales()
+        _tell_if_long(self, posterior)
         run_key, initial = _starts(posterior, jax.random.key(seed), limit, self.num_chains)
         move = samplers.function_space_hmc(0.1, jitter=0.2)
         sampler = samplers.with_scales(move, limit, multiplies)
@@ -181,7 +212,12 @@ class _BNNEstimator(_Fitted, BaseEstimator):
         # Where a scale is held so low that float32 cannot tell K̂ from singular, a draw may not predict.
         predicts = np.isfinite(draws["predictions"]).all(axis=tuple(range(2, draws["predictions"].ndim)))
         positions = draws["positions"][predicts]
-        self.positions_ = positions[:: -(-len(positions) // MAX_POSITIONS)]
+        if len(positions) < predicts.size:
+            lost = predicts.size - len(positions)
+            warn(f"{lost:,} of {predicts.size:,} draws do not predict and are left out")
+        if not len(positions):
+            raise FloatingPointError("no draw predicts: hold the scales in a narrower range by `scales`")
+        self._keep_positions(positions)
         self.acceptance_rate_, self.seconds_, self.stopped_ = (
             draws.acceptance_rate,
             draws.seconds,
@@ -198,17 +234,25 @@ class _BNNEstimator(_Fitted, BaseEstimator):
         learned, known = self._scales
         self.scales_ = known | {name: float(draws[name].mean()) for name in learned}
 
-    def _over_draws(self, function: Function, *batches: np.ndarray, seed: int = 0) -> list[Any]:
-        """`function` of the posterior, a position, inputs and a key at every draw, leaves (draw, ...)."""
-        args = self._posterior, jnp.asarray(self.positions_), jax.random.key(seed)
-        return [jax.device_get(_at_draws(function, *args, inputs)) for inputs in batches]
+    def _keep_positions(self, positions: np.ndarray) -> None:
+        """Of as many draws as memory is meant for, what predictions need."""
+        one = jax.eval_shape(_kept, self._posterior, positions[:1])
+        size = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(one))
+        number = min(max(MAX_BYTES // size, MIN_POSITIONS), MAX_POSITIONS, len(positions))
+        chosen = np.linspace(0, len(positions) - 1, number).astype(int)
+        self.positions_ = positions[chosen]
+        self._kept = _kept(self._posterior, self.positions_)
 
-    def _over_rows(self, function: Function, X: Any) -> Any:
-        """The same where rows know nothing of one another, in batches of them, leaves (draw, m, ...)."""
+    def _over_draws(self, function: Function, inputs: np.ndarray, seed: int = 0) -> Any:
+        """`function` of the posterior, what is kept of a draw, inputs and a key, leaves (draw, ...)."""
+        return jax.device_get(_at_draws(function, self._posterior, self._kept, jax.random.key(seed), inputs))
+
+    def _over_rows(self, of_batch: Callable[[np.ndarray], Any], X: Any) -> Any:
+        """Where rows know nothing of one another, in batches of them, leaves (draw, m, ...)."""
         inputs = self._inputs(X)
-        size = min(len(inputs), MAX_ROWS)
+        size = min(max(MIN_ROWS, 2 ** (len(inputs) - 1).bit_length()), MAX_ROWS)
         padded = np.concatenate([inputs, np.repeat(inputs[-1:], -len(inputs) % size, axis=0)])
-        parts = self._over_draws(function, *np.split(padded, len(padded) // size))
+        parts = [of_batch(batch) for batch in np.split(padded, len(padded) // size)]
         return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1)[:, : len(inputs)], *parts)
 
     def _inputs(self, X: Any) -> np.ndarray:
@@ -228,7 +272,10 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     Parameters
     ----------
     width
-        d_ℓ of a dense network: one number, or one per hidden layer.
+        d_ℓ of a dense network: one number, or one per hidden layer. ``math.inf`` is the limit of infinite
+        width, a Gaussian process with the network's kernel at the most probable scales, in float64: no chains
+        are run, a fit takes about a second up to 500 rows, and options of chains are refused. It takes up to
+        10,000 rows.
     depth
         L, the number of hidden layers; not used where `width` gives one number per layer.
     activation
@@ -275,13 +322,25 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     positions_
         The positions over which predictions are averaged, (draw, coordinate): at most 1,000, evenly spaced.
 
+    Without chains, at ``width=math.inf``, `scales_` are the most probable scales, `seconds_` those of the
+    whole fit, and the other attributes are absent.
+
     Warns
     -----
     ChainWarning
-        If the run ended before the chains had converged.
+        If the run ended before the chains had converged, or draws do not predict.
+    UserWarning
+        If the fit is estimated to take more than ten minutes, before it starts.
 
     Notes
     -----
+    Noise has a floor: σ² counts as no less than 4ε tr ΨΨᵀ, with ε the rounding error, since float32 loses
+    smaller noise beside the eigenvalues of ΨΨᵀ. With outputs of about the size of the targets, σ is then at
+    least 7·10⁻⁴ √n in their units; tables with more noise than that do not meet it.
+    `fit` keeps of each draw what predictions need, the mean of the readout and a root of its covariance: up
+    to 256 MiB in all. Where 1,000 draws take more, fewer are kept, and 16 at least.
+    The seconds of `until` are those of burn-in and draws. Compilation, some ten seconds for the first fit of
+    a shape, and the scales of the limit, about a second, come on top.
     Rows have no weights: `fit` takes no `sample_weight`. A row that counts k times can be given k times.
     Predictions are arrays of NumPy; `set_output` is for transformers alone.
     Inputs further than 10¹² standard deviations from the training data are refused: float32 could not hold
@@ -316,21 +375,52 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         self._check_options()
         self._is_flat = y.ndim == 1
         y = y.reshape(len(y), -1).astype(np.float64)
+        _refuse_fill_values(X=X)
+        _refuse_fill_values(y=y)
         self._scaler, self._target_scaler = _scaler(X), _scaler(y)
         self._x, self._y = _standardised(self._scaler, X=X), _standardised(self._target_scaler, y=y)
         self._num_outputs = y.shape[1]
-        self._sample()
+        self._process = None
+        if self._is_limit:
+            self._fit_limit()
+        else:
+            self._sample()
         return self
 
+    def _check_options(self):
+        super()._check_options()
+        if not self._is_limit:
+            return
+        given = [name for name in CHAIN_OPTIONS if getattr(self, name) != getattr(type(self), name)]
+        if given or self.features is not None:
+            raise ValueError(
+                f"width must be finite where {given[0] if given else 'features'} is given: at width=math.inf "
+                "there is a Gaussian process, without chains, of a dense network"
+            )
+
+    def _fit_limit(self) -> None:
+        """The Gaussian process at the most probable scales."""
+        start = time.perf_counter()
+        if len(self._x) > MAX_LIMIT_ROWS:
+            raise ValueError(
+                f"width must be finite for more than {MAX_LIMIT_ROWS:,} rows, whose kernel takes memory for "
+                f"their square; got {len(self._x):,} rows"
+            )
+        self._posterior = self._built()
+        self._process, found = Process.of(self._posterior)
+        self.scales_ = self._scales[1] | found
+        self.seconds_ = time.perf_counter() - start
+
     def _target(self, bnn):
-        return targets.marginal(bnn, self._x, self._y)
+        return targets.marginal(bnn, self._x, self._y, block_size=_block_size(bnn, self._x, self.num_chains))
 
     def _watched(self, posterior, rows):
         return posterior.predictive_mean(rows)
 
     def _mixture(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Means and deviations of y* per draw, (draw, m, d_out), in the units of y."""
-        mean, variance = self._over_rows(_moments, X)
+        moments = partial(self._over_draws, _moments) if self._process is None else self._process.moments
+        mean, variance = self._over_rows(moments, X)
         centre, unit = self._target_scaler.mean_, self._target_scaler.scale_
         std = np.sqrt(variance.astype(np.float64))[:, :, None]
         return centre + unit * mean.astype(np.float64), unit * std
@@ -371,7 +461,12 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         return mean
 
     def _covariance(self, X: Any, means: np.ndarray) -> np.ndarray:
-        (within,) = self._over_draws(_covariance, self._inputs(X))
+        inputs = self._inputs(X)
+        within = (
+            self._over_draws(_covariance, inputs)
+            if self._process is None
+            else self._process.covariance(inputs)[None]
+        )
         within = within.mean(axis=0)[:, :, None] * self._target_scaler.scale_**2
         centred = means - means.mean(axis=0)
         between = np.einsum("sij,skj->ikj", centred, centred) / len(means)
@@ -452,10 +547,13 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         at_least(1, n_samples=n_samples)
         inputs, random = self._inputs(X), _random(random_state)
 
-        num_rounds = -(-n_samples // len(self.positions_))
-        rounds = [self._over_draws(_draw, inputs, seed=random.randint(2**31))[0] for _ in range(num_rounds)]
-        chosen = random.permutation(num_rounds * len(self.positions_))[:n_samples]
-        draws = np.concatenate(rounds)[chosen]
+        if self._process is not None:
+            draws = self._process.draws(inputs, n_samples, random)
+        else:
+            num_rounds = -(-n_samples // len(self.positions_))
+            rounds = [self._over_draws(_draw, inputs, seed=random.randint(2**31)) for _ in range(num_rounds)]
+            chosen = random.permutation(num_rounds * len(self.positions_))[:n_samples]
+            draws = np.concatenate(rounds)[chosen]
         draws = self._target_scaler.mean_ + self._target_scaler.scale_ * draws.astype(np.float64)
         return draws[:, :, 0].T if self._is_flat else np.moveaxis(draws, 0, -1)
 
@@ -474,7 +572,7 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         one-hot targets minus 1/k, k the number of classes, as in the papers' experiments, with the readout
         integrated out; the probability of a class is that of its observation being the largest.
     width, depth, activation, features, num_chains, num_samples, thin, burn_in, until
-        As in `BNNRegressor`.
+        As in `BNNRegressor`, but `width` is finite.
     scales
         As in `BNNRegressor`, but `priors` unless given; "noise_std" belongs to "gaussian" alone.
     random_state, progress
@@ -523,6 +621,10 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
             As for `BNNRegressor.fit`.
         """
         one_of(("softmax", "gaussian"), likelihood=self.likelihood)
+        if self._is_limit:
+            raise ValueError(
+                "width must be finite: BNNClassifier has no limit of infinite width; BNNRegressor does"
+            )
         X, y = _checked(self, X, y)
         check_classification_targets(y)
         self._check_options()
@@ -531,6 +633,7 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         self._num_outputs = len(self.classes_)
         if self._num_outputs < 2:
             raise ValueError(f"y must hold at least two classes; got one class, {self.classes_[0]}")
+        _refuse_fill_values(X=X)
         self._scaler = _scaler(X)
         self._x, self._y = _standardised(self._scaler, X=X), self._labels.transform(y)
         self._sample()
@@ -540,7 +643,8 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         if self.likelihood == "softmax":
             return targets.categorical(bnn, self._x, self._y, map="identity")
         onehot = np.eye(self._num_outputs)[self._y]
-        return targets.marginal(bnn, self._x, onehot - 1 / self._num_outputs)
+        block_size = _block_size(bnn, self._x, self.num_chains)
+        return targets.marginal(bnn, self._x, onehot - 1 / self._num_outputs, block_size=block_size)
 
     def _watched(self, posterior, rows):
         if self.likelihood == "softmax":
@@ -550,7 +654,7 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, (m, number of classes), in the order of `classes_`."""
         probabilities = _softmax_probabilities if self.likelihood == "softmax" else _largest_probabilities
-        p = self._over_rows(probabilities, X).astype(np.float64).mean(axis=0)
+        p = self._over_rows(partial(self._over_draws, probabilities), X).astype(np.float64).mean(axis=0)
         return p / p.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -598,48 +702,110 @@ def _at_scales(network: Static, target: Any, known: dict[str, Any], **scales: An
 def _starts(posterior: targets.Scaled, rng_key: Any, limit: Any, num_chains: int) -> Any:
     """The key of a run, and where its chains start."""
     start_key, run_key = jax.random.split(rng_key)
-    keys = jax.random.split(start_key, num_chains)
-    return run_key, jax.vmap(lambda key: posterior.draw_start(key, limit))(keys)
+
+    def draw(key):
+        start = posterior.draw_start(key, limit)
+        return start, jnp.isfinite(posterior.potential(start))
+
+    def is_open(found):
+        return ~found[1] & (found[2] < MAX_TRIES)
+
+    def again(found):
+        return *draw(jax.random.fold_in(found[3], found[2])), found[2] + 1, found[3]
+
+    def of_chain(key):
+        return jax.lax.while_loop(is_open, again, (*draw(key), jnp.asarray(1), key))[0]
+
+    return run_key, jax.vmap(of_chain)(jax.random.split(start_key, num_chains))
+
+
+def _block_size(bnn: BNN, x: np.ndarray, num_chains: int) -> int | None:
+    """Rows that go through the network at a time; None for all."""
+    num_bytes = 4 * bnn.template(x).readout.shape[0] * len(x) * num_chains * NUM_COPIES
+    return BLOCK_ROWS if num_bytes > BLOCK_BYTES else None
+
+
+def _tell_if_long(estimator: _BNNEstimator, posterior: targets.Scaled) -> None:
+    """Warn before a fit that will take long: the operations of its first draws by the speed of a product."""
+    template, n = posterior.template, len(estimator._x)
+    if jax.default_backend() != "cpu":
+        return
+    sizes = [leaf.shape for leaf in jax.tree.leaves(template.network) if len(leaf.shape) == 2]
+    if estimator.features is not None or not sizes:
+        return
+    p = sizes[-1][-1]
+    of_network = sum(math.prod(shape) for shape in sizes)
+    of_gradient = 6 * n * of_network + (6 * n * p * min(n, p) if posterior.has_exact_scales else 0)
+    of_scales = 12 * n * of_network + (20 * min(n, p) ** 3 if posterior.has_exact_scales else 0)
+    num_steps = estimator.burn_in + estimator.thin * min(FIRST_LOOK, estimator.num_samples)
+    operations = num_steps * estimator.num_chains * (KICKS * of_gradient + of_scales)
+    if operations < LONG * 1e9:  # any machine is faster
+        return
+    one = np.ones((512, 512), np.float32)
+    start = time.perf_counter()
+    for _ in range(10):
+        one @ one
+    seconds = operations / (10 * 2 * 512**3) * (time.perf_counter() - start)
+    limit = estimator.until.seconds if estimator.until is not None else None
+    if seconds > LONG and (limit is None or float(limit) > LONG):
+        warnings.warn(
+            f"{num_steps:,} steps of {estimator.num_chains} chains, the least that tell of convergence, are "
+            f"estimated to take {seconds / 60:,.0f} minutes here, with {n:,} rows at width {p:,}: take a "
+            f"smaller width, width=math.inf (up to {MAX_LIMIT_ROWS:,} rows, regression), fewer rows, or "
+            "until=widebnn.Until(seconds=...)",
+            skip_file_prefixes=(str(Path(__file__).parent),),
+        )
+
+
+@jax.jit
+def _kept(posterior: targets.Scaled, positions: Any) -> tuple[Any, Any]:
+    """Of each draw its position, and where the readout is integrated out, what predictions need of it."""
+    template = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), posterior.template)
+    unravel = ravel_pytree(template)[1]
+
+    def of_draw(flat):
+        position = unravel(flat)
+        if not posterior.has_exact_scales:
+            return position, None
+        return position, posterior.at(position).readout_posterior(position.network).predictor()
+
+    return jax.lax.map(of_draw, positions)
 
 
 @partial(jax.jit, static_argnames="function")
-def _at_draws(
-    function: Function, posterior: targets.Scaled, positions: Any, rng_key: Any, inputs: Any
-) -> Any:
-    template = posterior.template
-    unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), template))[1]
-
-    def of_draw(draw):
-        position, key = draw
-        return function(posterior, unravel(position), inputs, key)
-
-    return jax.lax.map(of_draw, (positions, jax.random.split(rng_key, len(positions))))
+def _at_draws(function: Function, posterior: targets.Scaled, kept: Any, rng_key: Any, inputs: Any) -> Any:
+    keys = jax.random.split(rng_key, len(jax.tree.leaves(kept)[0]))
+    dtype = jax.tree.leaves(posterior.template)[0].dtype
+    inputs = inputs.astype(dtype)
+    return jax.lax.map(lambda draw: function(posterior, *draw[0], inputs, draw[1]), (kept, keys))
 
 
 def _flat(position: Any) -> Any:
     return ravel_pytree(position)[0]
 
 
-def _moments(posterior: Any, position: Any, inputs: Any, key: Any) -> Any:
-    return posterior.predictive_moments(inputs)(position, key)
+def _moments(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
+    psi = posterior.at(position).embedding_at(inputs)(position.network, key)
+    return predictor.moments(psi)
 
 
-def _covariance(posterior: Any, position: Any, inputs: Any, key: Any) -> Any:
-    target = posterior.at(position)
-    given = target.predictive_covariance(inputs)(position.network, key)
-    return given + target.bnn.noise_std**2 * jnp.eye(len(inputs), dtype=given.dtype)
+def _covariance(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
+    given = posterior.at(position).predictive_covariance(inputs)(position.network, key)
+    return given + predictor.noise * jnp.eye(len(inputs), dtype=given.dtype)
 
 
-def _draw(posterior: Any, position: Any, inputs: Any, key: Any) -> Any:
-    return posterior.at(position).predictive_draw(inputs)(position.network, key)
+def _draw(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
+    output_key, noise_key = jax.random.split(key)
+    f = posterior.at(position).output(inputs)(position.network, output_key)
+    return f + jnp.sqrt(predictor.noise) * jax.random.normal(noise_key, f.shape, f.dtype)
 
 
-def _softmax_probabilities(posterior: Any, position: Any, inputs: Any, key: Any) -> Any:
+def _softmax_probabilities(posterior: Any, position: Any, predictor: None, inputs: Any, key: Any) -> Any:
     return posterior.at(position).predictive_probabilities(inputs)(position.network, key)
 
 
-def _largest_probabilities(posterior: Any, position: Any, inputs: Any, key: Any) -> Any:
-    mean, variance = _moments(posterior, position, inputs, key)
+def _largest_probabilities(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
+    mean, variance = _moments(posterior, position, predictor, inputs, key)
     return _largest(mean / jnp.sqrt(variance)[:, None])
 
 
@@ -654,8 +820,50 @@ def _checked(estimator: Any, *arrays: Any, **options: Any) -> Any:
     """Finite numbers in float64, by scikit-learn's rules, which take dates for numbers."""
     check_y = undated if options.get("y_numeric") else present
     for name, check, array in zip("Xy", (undated, check_y), arrays):
-        check(**{name: array})
+        _refuse_words(name, check(**{name: array}), is_number=check is undated)
     return validate_data(estimator, *arrays, dtype=np.float64, **options)
+
+
+def _refuse_words(name: str, array: np.ndarray, is_number: bool) -> None:
+    """Periods, and strings that are no numbers."""
+    if not is_number or array.dtype.kind not in "OSU":
+        return
+    for entry in array.flat:
+        if hasattr(entry, "asfreq"):
+            raise TypeError(
+                f"{name} must hold real numbers; got periods such as {entry!r}: pass numbers, such as months "
+                "since the first"
+            )
+        if isinstance(entry, str | bytes) and not _is_number(entry):
+            raise ValueError(
+                f"{name} must hold real numbers; got the text {entry!r}: encode categories, and pass dates "
+                "as numbers, such as days since the first"
+            )
+
+
+def _is_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_fill_values(**named: np.ndarray) -> None:
+    """Values so far from all others of their column that these would be one number beside them."""
+    ((name, values),) = named.items()
+    with np.errstate(over="ignore", invalid="ignore"):
+        distance = np.abs(values - np.median(values, axis=0))
+        is_far = distance > distance.max(axis=0) / 2
+        others = np.where(is_far, 0, distance).max(axis=0)
+        (wrong,) = np.nonzero((others > 0) & (distance.max(axis=0) > FARTHEST * others))
+    if len(wrong):
+        j = wrong[0]
+        raise ValueError(
+            f"{name} must lie within {FARTHEST:g} times the reach of most of its column; in column {j} all "
+            f"but {is_far[:, j].sum()} entries lie within {others[j]:g} of the median, and one is "
+            f"{values[distance[:, j].argmax(), j]:g}: is it a fill value?"
+        )
 
 
 def _scaler(values: np.ndarray) -> Any:

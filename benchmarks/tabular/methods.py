@@ -1,15 +1,13 @@
 """The methods: each fits a table and returns how it predicts."""
 
+import math
 import subprocess
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from flax import nnx
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
@@ -18,9 +16,6 @@ from benchmarks.tabular.data_sets import Table
 from benchmarks.tabular.ensemble import DeepEnsemble
 from benchmarks.tabular.scores import Mixture
 from benchmarks.tabular.units import Units
-from widebnn.estimators import READOUT_BIAS, SCALES
-from widebnn.nngp import gaussian_process, nngp_kernel
-from widebnn.targets import ScaledPosition
 
 __all__ = ["METHODS", "OURS", "UNTIL", "Fitted", "Method", "ard_process"]
 
@@ -94,27 +89,11 @@ def gpr(table: Table, seed: int) -> Fitted:
 
 def nngp(table: Table, seed: int) -> Fitted:
     """The limit of our network: scales at the maximum of evidence times prior. In float64."""
-    units = Units.of(table)
+    model = wb.BNNRegressor(width=math.inf).fit(*table)
 
-    def make(noise_std, readout_std, **scales):
-        features = wb.models.FCN(table.x.shape[1], 128, 1, activation="gelu", rngs=nnx.Rngs(0), **scales)
-        network = wb.BNN(features, 1, noise_std, weight_std=readout_std, bias_std=READOUT_BIAS * readout_std)
-        return wb.targets.marginal(network, x, y[:, None])
-
-    with jax.enable_x64(True):
-        x, y = (jnp.asarray(part) for part in units.table(table))
-        posterior = wb.targets.scaled(make, **SCALES)
-        mode = posterior.limiting_scales().mean
-        found = posterior.scales(ScaledPosition(None, **mode))
-        scales = {name: float(value) for name, value in found.items()}
-        process = gaussian_process(nngp_kernel(make(**scales).bnn), x, y[:, None], scales["noise_std"])
-
-    def predict(new: np.ndarray) -> Mixture:
-        with jax.enable_x64(True):
-            inputs = jnp.asarray(units.inputs(new))
-            mean, covariance = process.mean(inputs)[:, 0], process.covariance(inputs)
-            std = jnp.sqrt(jnp.diag(covariance) + scales["noise_std"] ** 2)
-        return units.mixture(mean[None], std[None])
+    def predict(x: np.ndarray) -> Mixture:
+        means, stds = model._mixture(x)
+        return Mixture(means[:, :, 0], stds[:, :, 0])
 
     return Fitted(predict)
 

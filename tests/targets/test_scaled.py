@@ -178,6 +178,54 @@ def test_limit_has_the_curvature_of_the_evidence(observed):
 
 
 @pytest.mark.slow
+def test_the_limit_is_found_in_float64_whatever_the_target_computes_in(observed, float32):
+    """Where some rows are equal and the noise is small, so that float32 would have no factor."""
+    x, y = (np.concatenate([part, part]).astype(np.float32) for part in (observed.x, observed.y))
+    priors = {"noise_std": targets.LogNormal(1e-3, 0.1), "readout_std": targets.LogNormal(3.0, 0.1)}
+    found = scales.target_of(x, y, priors).limiting_scales()
+    assert all(np.isfinite(leaf).all() and leaf.dtype == np.float32 for leaf in jax.tree.leaves(found))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [3, 40], ids=["feature space", "data space"])
+def test_noise_has_a_floor(width, float32):
+    """Below 4ε tr ΨΨᵀ the noise counts as that: in potential, conditional and predictions alike."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=(20, k)).astype(np.float32) for k in (2, 1))
+
+    def make(noise_std, readout_std):
+        features = wb.models.FCN(2, width, rngs=nnx.Rngs(0))
+        return targets.marginal(wb.BNN(features, 1, noise_std, weight_std=readout_std, bias_std=0.0), x, y)
+
+    priors = {"noise_std": targets.LogNormal(1e-6, 3.0), "readout_std": targets.LogNormal(1.0, 1.0)}
+    target = targets.scaled(make, **priors)
+    start = target.draw_start(jax.random.key(1))
+
+    @jax.jit
+    def found(noise, readout):
+        here = start._replace(readout_scales={"noise_std": noise, "readout_std": readout})
+        at = target.at(here)
+        least = 4 * jnp.finfo(jnp.float32).eps * jnp.sum(at.embedding(here.network) ** 2)
+        floored = target.make(noise_std=jnp.sqrt(least), readout_std=target.scale("readout_std")(here))
+        return {
+            "noise": (at.readout_posterior(here.network).reg, least),
+            "potential": (target.potential(here), floored.potential(here.network) + floored.log_normaliser()),
+            "variance": (at.predictive_moments(x[:3])(here.network)[1], jnp.zeros(3)),
+            "conditional": target.readout_conditional(start)(here.readout_scales),
+        }
+
+    one, other = found(jnp.float32(-1), jnp.float32(0)), found(jnp.float32(-3), jnp.float32(1))
+    for at in (one, other):
+        for name in ("noise", "potential"):
+            np.testing.assert_allclose(*at[name], rtol=1e-4)
+        assert (at["variance"][0] >= at["noise"][1]).all()
+    change = other["conditional"] - one["conditional"]
+    np.testing.assert_allclose(change, other["potential"][0] - one["potential"][0], rtol=0.05)
+    above = found(jnp.float32(3), jnp.float32(0))  # σ is then 8 · 10⁻³
+    np.testing.assert_allclose(above["noise"][0], (1e-6 * np.exp(9)) ** 2, rtol=1e-5)
+
+
+@pytest.mark.slow
 def test_scales_at_which_the_potential_fails_are_left_alone(observed):
     """Eigenvalues hold where a Cholesky factor does not: predictions there would not be numbers."""
 
@@ -206,7 +254,8 @@ def test_scales_at_which_the_potential_fails_are_left_alone(observed):
 
 @pytest.mark.slow
 def test_evidence_of_many_rows_takes_some_of_them(observed, monkeypatch):
-    monkeypatch.setattr("widebnn.targets._scaled.MAX_ROWS", 3)
+    monkeypatch.setattr("widebnn.targets._scaled.FIRST_ROWS", 3)
+    monkeypatch.setattr("widebnn.targets._scaled.MAX_ROWS", 4)
     found = scales.target_of(observed.x, observed.y).limiting_scales().mean
     assert {*found["scales"], *found["readout_scales"]} == set(scales.PRIORS)
 

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PyTree
 
 from widebnn._check import Number
 from widebnn.models.embedding import Inner
-from widebnn.targets._readout import FeatureSpace, Readout
+from widebnn.targets._readout import FeatureSpace, Readout, least_noise
 
 __all__ = ["BlockedFeatureSpace", "Rows", "misfit", "sum_over_blocks"]
 
@@ -113,10 +113,19 @@ def _moments(psi, y, _):
 class BlockedFeatureSpace(FeatureSpace):
     """`FeatureSpace` by sums over blocks: one pass over the data for ΨᵀΨ and Ψᵀy, one for the misfit."""
 
-    def __init__(self, embedding: Embedding, inner: Inner, data: Rows, reg: Number):
+    def __init__(
+        self,
+        embedding: Embedding,
+        inner: Inner,
+        data: Rows,
+        reg: Number | None,
+        noise_std: Number | None = None,
+    ):
         embedding, inner = _with_scales(embedding, inner, data)
         self.embedding, self.inner, self.data, self.y = embedding, inner, data, data.y
         gram, cross = sum_over_blocks(_moments, embedding, inner, None, data)
+        if reg is None:  # a derivative of the least noise would take another pass over the data
+            reg = jnp.maximum(noise_std**2, least_noise(jax.lax.stop_gradient(jnp.trace(gram))))
         self._factorise(gram, cross, reg)
 
     def _misfit(self, readout):

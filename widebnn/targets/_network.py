@@ -21,7 +21,7 @@ from widebnn.models._one_by_one import check_features
 from widebnn.models.embedding import FeaturesError, Inner
 from widebnn.targets._base import Target
 from widebnn.targets._blocks import BlockedFeatureSpace, Rows
-from widebnn.targets._readout import ReadoutPosterior, readout_posterior, smaller_space
+from widebnn.targets._readout import ReadoutPosterior, least_noise, readout_posterior, smaller_space
 from widebnn.tree import Position
 
 __all__ = ["NetworkPosterior", "NetworkTarget"]
@@ -89,9 +89,18 @@ class NetworkPosterior(Target):
         return self.bnn.embedding(self.inner(position), self.x)
 
     def readout_posterior(self, position: Position, reg: Number | None = None) -> ReadoutPosterior:
-        """The readout's posterior given the other parameters, at λ = `reg`; σ² unless given."""
-        reg = self.bnn.noise_std**2 if reg is None else reg
-        return readout_posterior(self.embedding(position), self.y, reg)
+        """The readout's posterior given the other parameters, at λ = `reg`.
+
+        Unless `reg` is given, λ = max(σ², 4ε tr ΨΨᵀ), with ε the rounding error: in float32 smaller noise is
+        lost beside the eigenvalues of ΨΨᵀ. Where it is, σ² counts as that in predictions too.
+        """
+        psi = self.embedding(position)
+        return readout_posterior(psi, self.y, self._noise(psi) if reg is None else reg)
+
+    def _noise(self, psi: Float[Array, "n p"]) -> Float[Array, ""]:
+        """σ², or the least that rounding leaves."""
+        noise_std = jnp.asarray(self.bnn.noise_std, psi.dtype)
+        return jnp.maximum(noise_std**2, least_noise(jnp.sum(psi**2)))
 
     def embedding_at(self, x: NewInputs | Tabular) -> Function:
         """Ψ* of new inputs, (m, p), as a function of `(position, rng_key=None)`."""
@@ -158,8 +167,9 @@ class NetworkPosterior(Target):
         return self.readout_posterior(position).variance(self._embedding(inputs, position, rng_key))
 
     def _moments(self, inputs, position, rng_key):
-        noise = self.bnn.noise_std**2
-        return self._mean(inputs, position, rng_key), self._variance(inputs, position, rng_key) + noise
+        given = self.readout_posterior(position)
+        psi = self._embedding(inputs, position, rng_key)
+        return psi @ given.mean(), given.variance(psi) + given.reg
 
     def _draw(self, inputs, position, rng_key):
         output_key, noise_key = jax.random.split(required(rng_key, "the noise of an observation"))
@@ -226,13 +236,14 @@ class NetworkTarget(NetworkPosterior):
 
     def readout_posterior(self, position: Position, reg: Number | None = None) -> ReadoutPosterior:
         """The readout's posterior given the other parameters, at λ = `reg`; σ² unless given."""
-        reg = self.bnn.noise_std**2 if reg is None else reg
         if self.block_size is not None:
             p = self._theta.readout.shape[0]
             if smaller_space((len(self.x), p), self.space) == "feature":
                 rows = Rows(self.x, self.y, self.block_size)
-                return BlockedFeatureSpace(self.bnn.embedding, self.inner(position), rows, reg)
-        return readout_posterior(self.embedding(position), self.y, reg, self.space)
+                noise = self.bnn.noise_std if reg is None else None
+                return BlockedFeatureSpace(self.bnn.embedding, self.inner(position), rows, reg, noise)
+        psi = self.embedding(position)
+        return readout_posterior(psi, self.y, self._noise(psi) if reg is None else reg, self.space)
 
 
 def checked(

@@ -7,8 +7,12 @@ N(μ_j, Σ), Σ = (I + λ⁻¹ΨᵀΨ)⁻¹, μ = λ⁻¹ΣΨᵀy, at λ = σ².
 same φ_W gives different readouts of the same distribution.
 
 K̂_λ stands for ΨΨᵀ + λI throughout; p is the number of columns of Ψ.
+
+A Cholesky factor of K̂_λ ends where λ is lost beside the largest eigenvalue, at λ ≈ ε tr ΨΨᵀ with ε the
+rounding error. Networks therefore take for σ² no less than `least_noise`.
 """
 
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import jax
@@ -17,13 +21,52 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 from widebnn._check import Number, one_of, positive
+from widebnn._pytree import STATIC, pytree
 
-__all__ = ["DataSpace", "FeatureSpace", "ReadoutPosterior", "readout_posterior"]
+__all__ = [
+    "DataSpace",
+    "FeatureSpace",
+    "Predictor",
+    "ReadoutPosterior",
+    "least_noise",
+    "readout_posterior",
+]
 
 Readout = Float[Array, "p d_out"]
 
+ROUNDING = 4
+"""Least σ² in units of ε tr ΨΨᵀ, with ε the rounding error."""
+
 ROWS_AT_ONCE = 256
 """Rows that are left out side by side in feature space, which takes memory for as many times n numbers."""
+
+
+@pytree
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """What predictions need of a readout's posterior at λ = σ², and no factorisation.
+
+    Attributes
+    ----------
+    mean
+        μ.
+    root
+        R, with Σ = RRᵀ, or Σ = I − RRᵀ where `is_rest`: of the two, the one with fewer columns.
+    noise
+        σ².
+    """
+
+    mean: Readout
+    root: Float[Array, "p k"]
+    noise: Number
+    is_rest: bool = field(metadata=STATIC)
+
+    def moments(self, psi: Float[Array, "m p"]) -> tuple[Float[Array, "m d_out"], Float[Array, " m"]]:
+        """Mean and variance of observations where the embedding is Ψ*."""
+        variance = jnp.sum((psi @ self.root) ** 2, axis=1)
+        if self.is_rest:  # where the data leave less than rounding error, 0 and never below
+            variance = jnp.maximum(jnp.sum(psi**2, axis=1) - variance, 0)
+        return psi @ self.mean, variance + self.noise
 
 
 @runtime_checkable
@@ -34,6 +77,7 @@ class ReadoutPosterior(Protocol):
     """
 
     y: Float[Array, "n d_out"]
+    reg: Number
 
     def quadratic(self) -> Float[Array, ""]:
         """Σ_j y_:jᵀ K̂_λ⁻¹ y_:j."""
@@ -67,6 +111,10 @@ class ReadoutPosterior(Protocol):
         """The diagonal of Ψ* Σ Ψ*ᵀ."""
         ...
 
+    def predictor(self) -> Predictor:
+        """What predictions need, without the data."""
+        ...
+
     def left_out(self, psi: Float[Array, "n p"]) -> tuple[Float[Array, "n d_out"], Float[Array, " n"]]:
         """y_i − E[y_i | y_−i] and Var[y_ij | y_−i], given Ψ and λ = σ²: row i predicted from the others.
 
@@ -80,6 +128,11 @@ class ReadoutPosterior(Protocol):
         At ρ = 1 it is minus the log evidence of Ψ, up to a constant.
         """
         return (ratio * self.quadratic() + self.y.shape[1] * self.log_det()) / 2
+
+
+def least_noise(trace: Float[Array, ""]) -> Float[Array, ""]:
+    """The least σ² at which ΨΨᵀ + σ²I, of which `trace` is tr ΨΨᵀ, has a Cholesky factor to be relied on."""
+    return ROUNDING * jnp.finfo(trace.dtype).eps * trace
 
 
 def readout_posterior(
@@ -162,6 +215,10 @@ class FeatureSpace(ReadoutPosterior):
     def variance(self, psi: Float[Array, "m p"]) -> Float[Array, " m"]:
         return self.reg * jnp.sum(self._forward(psi.T) ** 2, axis=0)
 
+    def predictor(self) -> Predictor:
+        eye = jnp.eye(len(self.factor), dtype=self.factor.dtype)
+        return Predictor(self.mean(), jnp.sqrt(self.reg) * self._backward(eye), self.reg, is_rest=False)
+
     def left_out(self, psi: Float[Array, "n p"]) -> tuple[Float[Array, "n d_out"], Float[Array, " n"]]:
         # λ[K̂_λ⁻¹]_ii = min_w ‖e_i − Ψw‖² + λ‖w‖², a sum of squares at its least, as in `quadratic`; so is
         # λ[K̂_λ⁻¹y]_i a scalar product of two residuals. 1 − ψ_iᵀw would cancel where it is small.
@@ -229,6 +286,9 @@ class DataSpace(ReadoutPosterior):
         # where the data leave less than rounding error, 0 and never below
         cross = self._forward(self.psi @ psi.T)
         return jnp.maximum(jnp.sum(psi**2, axis=1) - jnp.sum(cross**2, axis=0), 0)
+
+    def predictor(self) -> Predictor:
+        return Predictor(self.mean(), self._forward(self.psi).T, self.reg, is_rest=True)
 
     def left_out(self, psi: Float[Array, "n p"]) -> tuple[Float[Array, "n d_out"], Float[Array, " n"]]:
         precision = jnp.sum(self._forward(jnp.eye(len(psi), dtype=psi.dtype)) ** 2, axis=0)

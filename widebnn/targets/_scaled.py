@@ -20,13 +20,14 @@ from widebnn._check import Number, positive
 from widebnn._compile import asked, jitted
 from widebnn._pytree import Static, as_partial
 from widebnn.models import Parameters
-from widebnn.nngp import gaussian_process, nngp_kernel
 from widebnn.samplers._base import Potential
 from widebnn.samplers._preconditioned import Gaussian
 from widebnn.targets._base import Target
+from widebnn.targets._limit import Evidence
 from widebnn.targets._marginal import Marginal
 from widebnn.targets._network import Function, NetworkPosterior, NetworkTarget
 from widebnn.targets._non_gaussian import NonGaussian
+from widebnn.targets._readout import ROUNDING, least_noise
 from widebnn.targets._rotated import Rotated
 from widebnn.targets._spectrum import spectrum
 from widebnn.targets._whitened import Whitened
@@ -37,8 +38,8 @@ __all__ = ["READOUT_SCALES", "LogNormal", "Scaled", "ScaledPosition", "scaled"]
 READOUT_SCALES = ("noise_std", "readout_std")
 """The scales whose conditional is exact where the readout is integrated out."""
 
-MAX_ROWS = 1_000
-"""Observations from which the evidence of the limit is computed: its cost grows with their cube."""
+FIRST_ROWS, MAX_ROWS = 256, 512
+"""Observations whose evidence in the limit finds the scales, and then those that make them precise."""
 
 REACH = 3.0
 """Largest |u|: a scale stays within m exp(±3τ), so that noiseless data do not drive σ to 0."""
@@ -176,7 +177,9 @@ class Scaled(Target):
         def potential(u: dict[str, Float[Array, ""]]) -> Float[Array, ""]:
             there = here | {name: self.priors[name].at(value) for name, value in u.items()}
             ratio = there["readout_std"] / here["readout_std"] if "readout_std" in here else 1.0
-            return eigen.potential(ratio, there.get("noise_std", target.bnn.noise_std))
+            noise_std = there.get("noise_std", target.bnn.noise_std)
+            least = least_noise(ratio**2 * jnp.sum(eigen.values))  # as in the target's potential
+            return eigen.potential(ratio, jnp.sqrt(jnp.maximum(noise_std**2, least)))
 
         return potential
 
@@ -228,8 +231,8 @@ class Scaled(Target):
         """Gaussian approximation, about its mode, to the posterior of the coordinates u at infinite width.
 
         The mode maximises the evidence of the network's Gaussian process times the prior of the scales, on at
-        most 1,000 observations, evenly spaced. The covariance is the inverse of the curvature there, scaled
-        to all observations, and in no direction wider than the prior.
+        most 512 observations, evenly spaced. The covariance is the inverse of the curvature on at most 256,
+        scaled to all observations, and in no direction wider than the prior. Both are found in float64.
 
         Returns
         -------
@@ -242,32 +245,52 @@ class Scaled(Target):
         TypeError, ValueError
             If the likelihood is not Gaussian, or the network has no known limit; see
             `widebnn.nngp.nngp_kernel`.
+        numpy.linalg.LinAlgError
+            If the kernel is singular even in float64.
         """
         import scipy.optimize
 
-        if isinstance(self.median, NonGaussian):
-            raise TypeError("make must return a target with Gaussian noise, whose evidence is known")
-        template = self.template
-        numbers, structure = jax.tree.flatten(
-            {"scales": template.scales, "readout_scales": template.readout_scales}
-        )
-        dtype, num_data = numbers[0].dtype, len(self.median.x)
-        rows = np.linspace(0, num_data - 1, min(num_data, MAX_ROWS)).astype(int)
-        x, y = (jnp.asarray(np.asarray(a)[rows]) for a in (self.median.x, self.median.y))
+        evidence, num_data = self._evidence(FIRST_ROWS), len(self.median.x)
 
-        def loss(u: np.ndarray) -> tuple[float, Any]:
-            value, gradient = _evidence(structure.unflatten([*np.asarray(u, dtype)]), self, x, y)
-            gradient = np.array(jax.tree.leaves(gradient))
-            return float(value) + float(u @ u) / 2, np.asarray(gradient, np.float64) + u
+        def loss(u: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = evidence(u)
+            return value + u @ u / 2, gradient + u
 
-        mode = scipy.optimize.minimize(loss, np.zeros(len(numbers)), jac=True, method="L-BFGS-B").x
+        mode = scipy.optimize.minimize(loss, np.zeros(len(self.priors)), jac=True, method="L-BFGS-B").x
         steps = CURVATURE_STEP * np.eye(mode.size)
         slopes = [(loss(mode + step)[1] - loss(mode - step)[1]) / (2 * CURVATURE_STEP) for step in steps]
-        curvature = np.eye(mode.size) + (np.array(slopes) - np.eye(mode.size)) * num_data / len(rows)
+        prior = np.eye(mode.size)
+        curvature = prior + (np.array(slopes) - prior) * num_data / len(evidence.x)
         values, vectors = np.linalg.eigh((curvature + curvature.T) / 2)
-        covariance = vectors / np.maximum(values, 1.0) @ vectors.T
-        mean = structure.unflatten([jnp.asarray(u, dtype) for u in mode])
-        return Gaussian(mean, jnp.asarray(np.linalg.cholesky(covariance), dtype))
+        root = vectors / np.sqrt(np.maximum(values, 1.0))
+        if num_data > FIRST_ROWS:  # from there it is a few steps, in coordinates of about one deviation
+            evidence = self._evidence(MAX_ROWS)
+
+            def closer(v: np.ndarray) -> tuple[float, np.ndarray]:
+                value, gradient = loss(mode + root @ v)
+                return value, root.T @ gradient
+
+            found = scipy.optimize.minimize(closer, np.zeros(mode.size), jac=True, method="L-BFGS-B")
+            mode = mode + root @ found.x
+        dtype = jax.tree.leaves(self.template)[0].dtype
+        factor = np.linalg.cholesky(root @ root.T)
+        return Gaussian(self._unflatten(np.asarray(mode, dtype)), jnp.asarray(factor, dtype))
+
+    def _evidence(self, max_rows: int | None = None) -> Evidence:
+        """Minus the log evidence of the limit, on so many rows, evenly spaced; on all unless given."""
+        if isinstance(self.median, NonGaussian):
+            raise TypeError("make must return a target with Gaussian noise, whose evidence is known")
+        num_data = len(self.median.x)
+        rows = np.linspace(0, num_data - 1, min(num_data, max_rows or num_data)).astype(int)
+        x, y = (np.asarray(a)[rows] for a in (self.median.x, self.median.y))
+        least_noise = ROUNDING * float(jnp.finfo(self.median.x.dtype).eps)
+        return Evidence((self, Static(_network_at)), x, y, least_noise)
+
+    def _unflatten(self, u: Any) -> dict[str, Any]:
+        """The coordinates of all scales from a vector, in the order of their names."""
+        template = self.template
+        parts = {"scales": template.scales, "readout_scales": template.readout_scales}
+        return jax.tree.structure(parts).unflatten([*jnp.asarray(u)])
 
     @jitted
     def draw_start(self, rng_key: Key[Array, ""], limit: Gaussian | None = None) -> ScaledPosition:
@@ -288,12 +311,8 @@ class Scaled(Target):
         return ScaledPosition(start.network, *near)
 
 
-@jax.jit
-@jax.value_and_grad
-def _evidence(u: dict[str, Any], target: Scaled, x: Array, y: Array) -> Float[Array, ""]:
-    """Minus the log evidence of the infinitely wide network at the coordinates of its scales."""
-    bnn = target.at(ScaledPosition(None, **u)).bnn
-    return -gaussian_process(nngp_kernel(bnn), x, y, bnn.noise_std).log_marginal_likelihood()
+def _network_at(target: Scaled, u: Array) -> Any:
+    return target.at(ScaledPosition(None, **target._unflatten(u))).bnn
 
 
 def _answer(target: Scaled, inputs: Array, question: Static, position: ScaledPosition, rng_key: Any) -> Any:

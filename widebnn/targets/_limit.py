@@ -1,0 +1,119 @@
+"""The evidence of an infinitely wide network as a function of its scales, in float64 on the host.
+
+JAX computes the kernel and its derivatives in the scales, entry by entry; LAPACK factorises.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+from jaxtyping import Array, Float, Float64
+from threadpoolctl import threadpool_limits
+
+from widebnn.nngp import nngp_kernel
+
+__all__ = ["Evidence", "Posterior"]
+
+Vector = Float64[np.ndarray, " scale"]
+
+
+class Posterior(NamedTuple):
+    """The process given data: (K + σ²I)⁻¹y and L, LLᵀ = K + σ²I.
+
+    Attributes
+    ----------
+    factor
+        L, lower triangular.
+    weights
+        (K + σ²I)⁻¹y.
+    noise
+        σ².
+    """
+
+    factor: Float64[np.ndarray, "n n"]
+    weights: Float64[np.ndarray, "n d_out"]
+    noise: float
+
+
+class Evidence:
+    """Minus the log evidence of some rows, up to a constant.
+
+    Parameters
+    ----------
+    network_at
+        A pytree, and a function of it and of the coordinates u of the scales that returns the network.
+    x, y
+        Rows.
+    least_noise
+        The least σ², in units of tr K.
+    """
+
+    def __init__(self, network_at: Any, x: np.ndarray, y: np.ndarray, least_noise: float):
+        self.network_at, self.least_noise = network_at, least_noise
+        self.x, self.y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+
+    def __call__(self, u: Vector) -> tuple[float, Vector]:
+        """The value at u, and its gradient.
+
+        ∂/∂u_i is ½ Σ_j [tr K_σ²⁻¹ ∂_iK_σ² − αᵀ∂_iK_σ² α], with α = K_σ²⁻¹ y_:j.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If K_σ² has no Cholesky factor even in float64.
+        """
+        with jax.enable_x64(True), threadpool_limits(1, user_api="blas"):
+            found = jax.device_get(_with_derivatives(self.network_at, jnp.asarray(u), jnp.asarray(self.x)))
+            (kernel, noise), (slopes, noise_slopes) = found
+            n, d_out = self.y.shape
+            if (least := self.least_noise * np.trace(kernel)) > noise:
+                noise, noise_slopes = least, self.least_noise * np.trace(slopes, axis1=1, axis2=2)
+            factor = scipy.linalg.cholesky(kernel + noise * np.eye(n), lower=True)
+            alpha = scipy.linalg.cho_solve((factor, True), self.y)
+            inverse = scipy.linalg.cho_solve((factor, True), np.eye(n))
+            value = np.sum(self.y * alpha) / 2 + d_out * np.sum(np.log(np.diag(factor)))
+            outer = (d_out * inverse - alpha @ alpha.T) / 2
+            gradient = np.tensordot(slopes, outer, axes=2) + noise_slopes * np.trace(outer)
+        return float(value), gradient
+
+    def posterior(self, u: Vector) -> Posterior:
+        """The process at u, given the rows."""
+        with jax.enable_x64(True):
+            kernel, noise = jax.device_get(_kernel(self.network_at, jnp.asarray(u), jnp.asarray(self.x)))
+        noise = max(float(noise), float(self.least_noise * np.trace(kernel)))
+        factor = scipy.linalg.cholesky(kernel + noise * np.eye(len(kernel)), lower=True)
+        return Posterior(factor, scipy.linalg.cho_solve((factor, True), self.y), noise)
+
+    def between(self, u: Vector, new: np.ndarray) -> tuple[Any, Any]:
+        """K of rows and new inputs, and of new inputs, at u."""
+        with jax.enable_x64(True):
+            at = self.network_at, jnp.asarray(u)
+            return jax.device_get(_between(*at, jnp.asarray(self.x), jnp.asarray(new, jnp.float64)))
+
+
+def _network(network_at: Any, u: Array) -> Any:
+    target, at = network_at
+    return at.value(target, u)
+
+
+@jax.jit
+def _kernel(network_at: Any, u: Array, x: Array) -> tuple[Float[Array, "n n"], Float[Array, ""]]:
+    """K and σ²."""
+    bnn = _network(network_at, u)
+    return nngp_kernel(bnn)(x), jnp.asarray(bnn.noise_std, u.dtype) ** 2
+
+
+@jax.jit
+def _with_derivatives(network_at: Any, u: Array, x: Array) -> Any:
+    """K and σ², and their derivatives in u, of which the coordinate comes first."""
+    value, tangent = jax.linearize(functools.partial(_kernel, network_at, x=x), u)
+    return value, jax.vmap(tangent)(jnp.eye(len(u), dtype=u.dtype))
+
+
+@jax.jit
+def _between(network_at: Any, u: Array, x: Array, new: Array) -> Any:
+    kernel = nngp_kernel(_network(network_at, u))
+    return kernel(x, new), kernel(new)
