@@ -410,7 +410,7 @@ def test_each_public_constant_is_documented(monkeypatch):
 
 def test_pages_that_are_gone_lead_to_pages_that_are_there():
     redirects = CONFIG["sphinx"]["config"]["redirects"]
-    pages = {f"book/{path.stem}" for path in [*CHAPTERS, *(ROOT / "book").glob("*.md")]}
+    pages = {f"book/{path.stem}" for path in [*NOTEBOOKS, *(ROOT / "book").glob("*.md")]}
     pages |= {f"book/api/{path.stem}" for path in (ROOT / "book/api").glob("*.md")}
     assert set(redirects.values()) <= pages
     assert not set(redirects) & pages
