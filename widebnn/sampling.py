@@ -359,6 +359,11 @@ def sample(
     `collect={}` it does not grow at all. The same key gives the same draws, however the chunks fall and
     wherever the run was interrupted. While it runs, BLAS and LAPACK use one thread in the whole process.
 
+    A run of the same shapes compiles nothing: data, noise and step size are arguments of its programs. Functions
+    are known by identity: a lambda in `collect`, or a network's function, that is defined anew compiles anew, so
+    define it once, outside of loops. Methods such as ``target.predictive_mean(x)`` are the same function for
+    every target and x.
+
     Ctrl-C, or the stop button of a notebook, ends the run after the current chunk: a checkpoint is saved, and
     the draws so far are returned, with a warning. A second Ctrl-C does not wait. During burn-in, when there
     are no draws yet, KeyboardInterrupt is raised.
