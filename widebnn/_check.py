@@ -74,7 +74,7 @@ def _is_number(value: object) -> bool:
 
 
 def is_known_to_be(number: Number, value: Number | Bool[Array, ""]) -> bool:
-    """Whether `value` equals `number`, where True is 1. A traced value may be any number, and none is known."""
+    """Whether `value`, of which True is 1, equals `number`; a traced value is not known."""
     return not isinstance(value, jax.core.Tracer) and float(value) == number
 
 

@@ -59,7 +59,10 @@ ROWS = [
     ),
     *refused(
         "diagnostics.band",
-        *[(np.zeros((2, 3)), (low, high), "probs…[0, 1]…") for low, high in ((0.9, 0.1), (0, 1.1), (np.nan, 1))],
+        *[
+            (np.zeros((2, 3)), (low, high), "probs…[0, 1]…")
+            for low, high in ((0.9, 0.1), (0, 1.1), (np.nan, 1))
+        ],
         (np.zeros((2, 0)), "values…(2, 0)"),
         (DAYS, TypeError, "values…real numbers…dates"),
     ),

@@ -1,4 +1,4 @@
-"""Settings, scales, seeds and data are leaves: a grid of them is one program, with the draws of each alone."""
+"""Settings, scales, seeds and data are leaves: a grid of them is one program with the draws of each."""
 
 import jax
 import jax.numpy as jnp

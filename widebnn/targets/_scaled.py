@@ -17,14 +17,14 @@ from jaxtyping import Array, Float, Key
 from widebnn._arrays import NewInputs
 from widebnn._check import Number, is_known_to_be, positive
 from widebnn._compile import asked, jitted
-from widebnn._pytree import Static, as_partial
+from widebnn._pytree import Static, as_pytree
 from widebnn.models import Parameters
 from widebnn.nngp import gaussian_process, nngp_kernel
 from widebnn.samplers._base import Potential
 from widebnn.samplers._preconditioned import Gaussian
 from widebnn.targets._base import Target
 from widebnn.targets._marginal import Marginal
-from widebnn.targets._network import Function, NetworkPosterior, NetworkTarget
+from widebnn.targets._network import BNNTarget, Function, NetworkTarget
 from widebnn.targets._non_gaussian import NonGaussian
 from widebnn.targets._reduced import Reduced
 from widebnn.targets._spectrum import spectrum
@@ -100,7 +100,7 @@ class Scaled(Target):
         By name, the prior of each scale.
     """
 
-    make: Callable[..., NetworkPosterior | NonGaussian]
+    make: Callable[..., BNNTarget | NonGaussian]
     priors: Mapping[str, LogNormal]
 
     @functools.cached_property
@@ -139,7 +139,7 @@ class Scaled(Target):
             raise ValueError(f"name must be one of {', '.join(map(repr, self.priors))}; got {name!r}")
         return asked(_scale, (self, Static(name)))
 
-    def at(self, position: ScaledPosition) -> NetworkPosterior | NonGaussian:
+    def at(self, position: ScaledPosition) -> BNNTarget | NonGaussian:
         """The network's target at the scales of a position; `position.network` is a position of it."""
         return self.make(**self.scales(position))
 
@@ -301,7 +301,7 @@ def _scale(target: Scaled, name: Static, position: ScaledPosition, rng_key: Any)
     return target.scales(position)[name.value]
 
 
-def scaled(make: Callable[..., NetworkPosterior | NonGaussian], **priors: LogNormal) -> Scaled:
+def scaled(make: Callable[..., BNNTarget | NonGaussian], **priors: LogNormal) -> Scaled:
     """A network's posterior together with that of its scales.
 
     Two names have a meaning. "noise_std" is σ. "readout_std" multiplies Ψ, the weights and the bias of the
@@ -346,8 +346,8 @@ def scaled(make: Callable[..., NetworkPosterior | NonGaussian], **priors: LogNor
             raise TypeError(f"{name} must be a LogNormal(median, spread); got {prior!r}")
         positive(**{f"{name}.median": prior.median})
         positive(**{f"{name}.spread": prior.spread})
-    target = Scaled(as_partial(make), dict(priors))
-    if not isinstance(median := target.median, NetworkPosterior | NonGaussian):
+    target = Scaled(as_pytree(make), dict(priors))
+    if not isinstance(median := target.median, BNNTarget | NonGaussian):
         raise TypeError(f"make must return a target of a network's posterior; got {type(median).__name__}")
     _check_readout_scales(target)
     return target
