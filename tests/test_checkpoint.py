@@ -16,7 +16,7 @@ import pytest
 from jax.tree_util import Partial
 
 import widebnn as wb
-from widebnn import checkpoint
+from widebnn import checkpoints
 from widebnn._chains import Chains
 from widebnn.samplers import from_blackjax, langevin, mala, pcn, tuned
 
@@ -110,7 +110,7 @@ def test_every_setting_tells_runs_apart(stopped, tmp_path):
     for name in {"rng_key", *changed} - {"key"}:
         one = ours["configuration"] | {name: other["configuration"][name]}
         words = f"configuration: {name} was {ours['configuration'][name]} and is now"
-        assert checkpoint._difference(ours, ours | {"configuration": one}).startswith(words)
+        assert checkpoints._difference(ours, ours | {"configuration": one}).startswith(words)
 
 
 @pytest.mark.slow
@@ -145,7 +145,7 @@ def test_changed_data_and_versions_are_told_apart(tmp_path, monkeypatch):
     assert_same_bits(go(data), go(data + 0))
     with pytest.raises(ValueError, match="the data, or other arrays"):
         go(data.at[17, 2].add(1e-6))
-    monkeypatch.setattr(checkpoint, "version", lambda name: "0.0")
+    monkeypatch.setattr(checkpoints, "version", lambda name: "0.0")
     with pytest.raises(ValueError, match=r"versions: widebnn was \d.* and is now 0.0"):
         go(data)
 
@@ -166,9 +166,9 @@ CARRY = {"u": jnp.arange(6.0).reshape(2, 3), "key": jax.random.key(3), "step": j
 DRAWS = [np.full((4, 2), 0.5), np.full((3, 2), 1.5)]
 
 
-def opened(path: Path, **configuration) -> checkpoint.Store:
-    return checkpoint.Store(
-        wb.Checkpoint(path), checkpoint.identity(configuration, "program", [np.arange(3)])
+def opened(path: Path, **configuration) -> checkpoints.Store:
+    return checkpoints.Store(
+        wb.Checkpoint(path), checkpoints.identity(configuration, "program", [np.arange(3)])
     )
 
 
@@ -179,7 +179,7 @@ def stored(tmp_path_factory) -> Path:
     store = opened(path)
     for number in (1, 2):
         carry = CARRY | {"step": jnp.asarray(10 * number)}
-        store.save_if_due(10 * number, checkpoint.Kept(carry, DRAWS[:number], 0.0), is_last=True)
+        store.save_if_due(10 * number, checkpoints.Kept(carry, DRAWS[:number], 0.0), is_last=True)
     return path
 
 
@@ -204,12 +204,12 @@ def test_a_second_process_stops_and_the_first_goes_on(tmp_path):
     first, second = opened(tmp_path), opened(tmp_path)
     for store in (first, second):
         store.restore(CARRY, DRAWS[0])
-    first.save_if_due(10, checkpoint.Kept(CARRY, DRAWS[:1], 0.0), is_last=True)
+    first.save_if_due(10, checkpoints.Kept(CARRY, DRAWS[:1], 0.0), is_last=True)
     before = contents(tmp_path)
     with pytest.raises(RuntimeError, match=r"another one has written state/10 .* stops after step 20"):
-        second.save_if_due(20, checkpoint.Kept(CARRY, DRAWS, 0.0), is_last=True)
+        second.save_if_due(20, checkpoints.Kept(CARRY, DRAWS, 0.0), is_last=True)
     assert contents(tmp_path) == before
-    first.save_if_due(20, checkpoint.Kept(CARRY | {"step": jnp.asarray(20)}, DRAWS, 0.0), is_last=True)
+    first.save_if_due(20, checkpoints.Kept(CARRY | {"step": jnp.asarray(20)}, DRAWS, 0.0), is_last=True)
     assert restored(tmp_path) == (20, [draws.tobytes() for draws in DRAWS])
 
 
@@ -254,7 +254,7 @@ def test_damage_is_told_or_harmless_and_nothing_is_deleted(stored, tmp_path):
 
 def test_a_checkpoint_of_another_run_is_told(copy, tmp_path):
     other = opened(tmp_path / "other", thin=2)
-    other.save_if_due(30, checkpoint.Kept(CARRY, [], 0.0), is_last=True)
+    other.save_if_due(30, checkpoints.Kept(CARRY, [], 0.0), is_last=True)
     shutil.copytree(tmp_path / "other" / "state" / "30", copy / "state" / "30")
     with pytest.raises(ValueError, match=r"30 is damaged: it is of another run.* one before, .*20, is whole"):
         restored(copy)
@@ -294,12 +294,12 @@ def test_a_run_killed_while_it_wrote_goes_on(copy, stored):
     assert restored(copy) == restored(stored)
     store = opened(copy)
     store.restore(CARRY, DRAWS[0])
-    store.save_if_due(30, checkpoint.Kept(CARRY, DRAWS, 0.0), is_last=True)
+    store.save_if_due(30, checkpoints.Kept(CARRY, DRAWS, 0.0), is_last=True)
     assert steps(copy) == [20, 30] and not list(copy.rglob("*tmp*"))
 
 
 def test_a_run_killed_before_its_first_checkpoint_was_whole_begins_anew(tmp_path):
-    opened(tmp_path).save_if_due(10, checkpoint.Kept(CARRY, DRAWS[:1], 0.0), is_last=True)
+    opened(tmp_path).save_if_due(10, checkpoints.Kept(CARRY, DRAWS[:1], 0.0), is_last=True)
     shutil.rmtree(tmp_path / "state" / "10")
     assert contents(tmp_path / "draws")
     assert opened(tmp_path).restore(CARRY, DRAWS[0]).draws == []
@@ -354,13 +354,13 @@ def test_what_is_foreign_among_the_draws_is_refused_and_kept(copy, stored, make)
 def test_checkpoints_come_early_and_at_intervals_and_at_the_end(tmp_path, monkeypatch, every, wanted):
     """After five seconds, then after twice as long each time, up to what is asked for; a second per step."""
     now, saved = 100.0, []
-    monkeypatch.setattr(checkpoint.time, "perf_counter", lambda: now)
-    store = checkpoint.Store(wb.Checkpoint(tmp_path, **every), checkpoint.identity({}, "", []))
-    monkeypatch.setattr(checkpoint, "_write", lambda *args, **options: saved.append(now - 100))
-    monkeypatch.setattr(checkpoint, "_numbers", lambda path: {store._saved_step})
+    monkeypatch.setattr(checkpoints.time, "perf_counter", lambda: now)
+    store = checkpoints.Store(wb.Checkpoint(tmp_path, **every), checkpoints.identity({}, "", []))
+    monkeypatch.setattr(checkpoints, "_write", lambda *args, **options: saved.append(now - 100))
+    monkeypatch.setattr(checkpoints, "_numbers", lambda path: {store._saved_step})
     for step in range(130):
         now = 100.0 + step
-        store.save_if_due(step, checkpoint.Kept(CARRY, [], 0.0), is_last=step == 129)
+        store.save_if_due(step, checkpoints.Kept(CARRY, [], 0.0), is_last=step == 129)
     assert saved == wanted
 
 

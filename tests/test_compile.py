@@ -61,7 +61,11 @@ def network_run(noise_std=0.1, seed=0, step_size=0.1, num_samples=3):
     x, y = rng.normal(size=(6, 2)).astype(np.float32), rng.normal(size=(6, 1)).astype(np.float32)
     bnn = wb.BNN(wb.models.FCN(2, 5, rngs=nnx.Rngs(seed)), 1, noise_std)
     posterior = wb.targets.marginal(bnn, x, y)
-    collect = {"mean": posterior.predictive_mean(x[:2]), "draw": posterior.predictive_draw(x[2:])}
+    collect = {
+        "mean": posterior.predictive_mean(x[:2]),
+        "draw": posterior.predictive_draw(x[2:]),
+        "weights": wb.posterior.weights(posterior),
+    }
     return run(posterior, pcn(step_size), seed, collect=collect, num_samples=num_samples)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import optax
 import pytest
 from flax import nnx
+from jax.tree_util import Partial
 
 import widebnn as wb
 from widebnn import landscape
@@ -241,3 +242,32 @@ def test_training_of_linear_regression_finds_the_posterior_mean():
     trained = landscape.train(target, start, optax.sgd(step_size, momentum=0.9), 1_000)
     assert jnp.allclose(trained.position, target.posterior.mean(), atol=1e-8)
     assert trained.potential[-1] < trained.potential[0] / 2
+
+
+# Programs.
+
+
+@pytest.mark.slow
+def test_another_target_of_the_same_shape_is_no_new_program():
+    """Nor is its potential at draws from the prior; noise and data are others."""
+    optimiser, traces = optax.sgd(1e-3), []
+
+    def potential(data, u):
+        traces.append(data)
+        return jnp.sum((data @ u) ** 2)
+
+    def look(data):
+        target = wb.targets.from_potential(Partial(potential, data), jnp.zeros(3))
+        corners = jnp.eye(3)
+        return [
+            landscape.curvature(KEY, target, corners[0], 3).largest,
+            landscape.slice_through(target, corners[:2], 2).potential,
+            landscape.train(target, corners[0], optimiser, 2).potential,
+            wb.estimates.prior_draws(KEY, target, {"U": target.potential}, 5)["U"],
+        ]
+
+    data = jnp.arange(6.0).reshape(2, 3)
+    first, num_traces = look(data), len(traces)
+    other = look(data[:, ::-1])
+    assert num_traces < len(traces) <= num_traces + 1  # from_potential asks for the shape of its value
+    assert all(not np.allclose(*both) for both in zip(first, other, strict=True))

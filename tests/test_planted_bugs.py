@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import widebnn as wb
-from widebnn import checkpoint, estimates, landscape, streaming
+from widebnn import checkpoints, estimates, landscape, streaming
 from widebnn.tree import normal_like
 
 from .exact.estimates import (
@@ -186,8 +186,8 @@ def resumed_with(forget):
             kept = restore(self, carry, draw)
             return kept._replace(carry=forget(kept.carry, carry))
 
-        restore = checkpoint.Store.restore
-        with mock.patch.object(checkpoint.Store, "restore", wrong), tempfile.TemporaryDirectory() as folder:
+        restore = checkpoints.Store.restore
+        with mock.patch.object(checkpoints.Store, "restore", wrong), tempfile.TemporaryDirectory() as folder:
             assert_resumes(Path(folder))
 
     return run

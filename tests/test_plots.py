@@ -16,6 +16,8 @@ from matplotlib.colors import to_rgb
 
 from widebnn import plots
 
+from .bad_inputs.plots import ROWS
+
 WIDTH = [128, 512, 1_024, 4_096]
 CURVE = ([0.1, 0.3, 0.5, 0.9], [0.0, 0.2, 0.4, 0.8], [0.2, 0.4, 0.6, 1.0])
 X = np.linspace(-1, 1, 20)
@@ -224,79 +226,11 @@ def test_simplex_map_draws_on_the_given_axes_in_its_style():
     assert dict(mpl.rcParams) == before
 
 
-NAN_DRAWS = np.where(DRAWS > 3, DRAWS, np.nan)
-BAD = {
-    "widths in two axes": (
-        lambda: plots.width_curves([WIDTH], {"a": CURVE}, ylabel="a"),
-        r"width .*\(1, 4\)",
-    ),
-    "no width": (lambda: plots.width_curves([], {"a": CURVE}, ylabel="a"), "width must have .* one entry"),
-    "width 0": (
-        lambda: plots.width_curves([0, 1, 2, 3], {"a": CURVE}, ylabel="a"),
-        "width must be .*above 0",
-    ),
-    "no curve": (lambda: plots.width_curves(WIDTH, {}, ylabel="a"), "curves must name"),
-    "no band": (lambda: plots.width_curves(WIDTH, {"pCN": CURVE[:2]}, ylabel="a"), r"curves\['pCN'\].*got 2"),
-    "short curve": (
-        lambda: plots.width_curves(WIDTH, {"pCN": ([1.0], *CURVE[1:])}, ylabel="a"),
-        r"curves\['pCN'\] must have shape \(4\).*\(1,\)",
-    ),
-    "0 on a log axis": (
-        lambda: plots.width_curves(WIDTH, {"pCN": CURVE}, ylabel="a", log_y=True),
-        r"curves\['pCN'\] must be above 0",
-    ),
-    "one axis of draws": (lambda: plots.traces(DRAWS[0], ylabel="a"), r"draws must have shape.*\(400,\)"),
-    "NaN draws": (lambda: plots.traces(NAN_DRAWS, ylabel="a"), "draws must be finite"),
-    "thin 0": (lambda: plots.traces(DRAWS, ylabel="a", thin=0), "thin must be at least 1; got 0"),
-    "one chain": (lambda: plots.rank_plot(DRAWS[:1]), "draws must hold two chains"),
-    "NaN ranks": (lambda: plots.rank_plot(NAN_DRAWS), "draws must be finite"),
-    "one bin": (lambda: plots.rank_plot(DRAWS, bins=1), "bins must lie between 2 and the 400 .*got 1"),
-    "many bins": (lambda: plots.rank_plot(DRAWS, bins=401), "bins must lie .*got 401"),
-    "short mean": (lambda: plots.function_bands(X, X[1:], BANDS), r"mean must have shape \(20\).*\(19,\)"),
-    "short band": (
-        lambda: plots.function_bands(X, X, {"95 %": (X, X[1:])}),
-        r"bands\['95 %'\] must have shape",
-    ),
-    "upside down": (
-        lambda: plots.function_bands(X, X, {"95 %": (X + 1, X)}),
-        r"bands\['95 %'\] must be \(low",
-    ),
-    "two corners": (
-        lambda: plots.simplex_map(CORNERS[:, :2], [0, 1, 2], levels=[0, 1]),
-        r"weights must have shape \(any, 3\).*\(3, 2\)",
-    ),
-    "weights of sum 2": (
-        lambda: plots.simplex_map(2 * CORNERS, [0, 1, 2], levels=[0, 1]),
-        "weights must be .* sum to 1",
-    ),
-    "points on an edge": (
-        lambda: plots.simplex_map([[1, 0, 0], [0.5, 0.5, 0], [0, 1, 0]], [0, 1, 2], levels=[0, 1]),
-        "weights must hold .* not on one line",
-    ),
-    "short values": (
-        lambda: plots.simplex_map(CORNERS, [0, 1], levels=[0, 1]),
-        r"values must have shape \(3\).*\(2,\)",
-    ),
-    "NaN values": (
-        lambda: plots.simplex_map(CORNERS, [0, 1, np.nan], levels=[0, 1]),
-        "values must be finite",
-    ),
-    "levels that fall": (
-        lambda: plots.simplex_map(CORNERS, [0, 1, 2], levels=[1, 0]),
-        r"levels must be .* grow; got \[1\. 0\.\]",
-    ),
-    "ragged data": (
-        lambda: plots.function_bands(X, X, BANDS, data=([1.0], [1.0, 2.0])),
-        r"data\[1\] must have",
-    ),
-}
-
-
-@pytest.mark.parametrize("call, message", BAD.values(), ids=BAD.keys())
-def test_bad_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-    assert not plt.get_fignums()  # refused before anything is drawn
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.of)
+def test_bad_input_is_refused_before_anything_is_drawn(row):
+    with pytest.raises(row.error):
+        row.call()
+    assert not plt.get_fignums()
 
 
 def lines(figure, power):

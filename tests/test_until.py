@@ -16,7 +16,7 @@ from widebnn import _end, sampling
 from widebnn._interrupts import Interrupts, raised_at_once
 from widebnn.diagnostics import convergence
 from widebnn.samplers import pcn
-from widebnn.until import Reached
+from widebnn.stopping import Reached
 
 from .exact import resume
 from .exact.resume import assert_same_bits, interrupted

@@ -8,28 +8,28 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from widebnn import (
-    checkpoint,
+    checkpoints,
     diagnostics,
     models,
     nngp,
     posterior,
     samplers,
+    stopping,
     streaming,
     targets,
     tree,
-    until,
 )
 from widebnn._failures import ChainWarning
 from widebnn._kept import keep_compiled
 from widebnn.automatic import Auto, auto
-from widebnn.checkpoint import Checkpoint
+from widebnn.checkpoints import Checkpoint
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
 from widebnn.models import BNN
 from widebnn.posterior import Posterior
 from widebnn.sampling import Draws, sample
 from widebnn.scale import at_scale, current_scale
+from widebnn.stopping import Until
 from widebnn.streaming import Stream, Streamed
-from widebnn.until import Until
 from widebnn.versions import device, print_versions
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ __all__ = [
     "Until",
     "at_scale",
     "auto",
-    "checkpoint",
+    "checkpoints",
     "current_scale",
     "data",
     "device",
@@ -90,11 +90,11 @@ __all__ = [
     "rhat_squared",
     "sample",
     "samplers",
+    "stopping",
     "streaming",
     "tables",
     "targets",
     "tree",
-    "until",
     "vi",
 ]
 

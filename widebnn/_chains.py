@@ -4,12 +4,10 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import MethodType
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from widebnn import _thinned, streaming
@@ -19,7 +17,7 @@ from widebnn._thinned import Thinned
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import StepSize, tuned
 from widebnn.streaming import Stream, Summary
-from widebnn.targets._base import Target
+from widebnn.targets._base import Target, as_argument
 
 __all__ = ["Carry", "Chains", "Keys", "as_argument"]
 
@@ -187,30 +185,12 @@ def _kept(devices: Devices, carry: Carry) -> Carry:
     return Carry(devices.keep_chains(carry.states), *map(devices.keep_whole, carry[1:]))
 
 
-def as_argument(function: Callable[..., Any]) -> Any:
-    """A function of a position as a pytree: a method of a target holds its data as leaves.
-
-    Any other function is known by itself, and what it closes over is part of the program.
-    """
-    if isinstance(function, Partial) or not _is_plain(function):
-        return function
-    if isinstance(function, MethodType) and isinstance(function.__self__, Target):
-        return Partial(function.__func__, function.__self__)
-    return Static(function)
-
-
-def _is_plain(function: Any) -> bool:
-    """Whether JAX takes it for one leaf."""
-    return jax.tree_util.all_leaves([function])
-
-
 def _values(argument, functions, keys, carry):
     draw_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys)
 
     def of_chain(position, rng_key):
         values = {}
         for i, (name, function) in enumerate(functions.items()):
-            function = function.value if isinstance(function, Static) else function
             key = {"rng_key": jax.random.fold_in(rng_key, i)} if _takes_key(function) else {}
             value = function(position, **key)
             if not jnp.isscalar(value) and not hasattr(value, "dtype"):
@@ -222,6 +202,7 @@ def _values(argument, functions, keys, carry):
 
 
 def _takes_key(function: Callable[..., Any]) -> bool:
+    function = function.value if isinstance(function, Static) else function
     return "rng_key" in inspect.signature(function).parameters
 
 

@@ -14,7 +14,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Real
+from jaxtyping import Array, Bool, Real
 
 __all__ = [
     "Number",
@@ -73,8 +73,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def is_known_to_be(number: Number, value: Number) -> bool:
-    """Whether `value` equals `number`. A traced value may be any number, and none is known."""
+def is_known_to_be(number: Number, value: Number | Bool[Array, ""]) -> bool:
+    """Whether `value`, of which True is 1, equals `number`; a traced value is not known."""
     return not isinstance(value, jax.core.Tracer) and float(value) == number
 
 

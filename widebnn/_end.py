@@ -12,10 +12,10 @@ from jaxtyping import Shaped
 from widebnn._chains import Carry
 from widebnn._devices import Devices
 from widebnn._failures import warn
-from widebnn.checkpoint import Kept
+from widebnn.checkpoints import Kept
 from widebnn.diagnostics import convergence
+from widebnn.stopping import Reached, Until
 from widebnn.streaming import Streamed
-from widebnn.until import Reached, Until
 
 __all__ = ["End", "Stopped", "on_host"]
 

@@ -5,19 +5,25 @@ from dataclasses import fields
 from typing import Any
 
 import jax
-from jax.tree_util import Partial
+import numpy as np
 
-__all__ = ["STATIC", "Static", "as_partial", "pytree"]
+__all__ = ["STATIC", "Static", "as_pytree", "pytree"]
 
 STATIC = {"static": True}
 """Metadata of a field of a `pytree` that programs know, and that is no array."""
 
 
 class Static:
-    """A value that a program knows: two are the same where they compare equal, or are one object."""
+    """A value that a program knows: two are the same where they compare equal, or are one object.
+
+    A function may be called as it is.
+    """
 
     def __init__(self, value: Any):
         self.value = value
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.value(*args, **kwargs)
 
     def _key(self) -> Any:
         leaves, structure = jax.tree.flatten(self.value)
@@ -38,13 +44,12 @@ class Static:
 jax.tree_util.register_static(Static)
 
 
-def as_partial(function: Callable[..., Any]) -> Partial:
-    """A function as a pytree: the arrays of a `jax.tree_util.Partial` are leaves; others are static."""
-    return function if isinstance(function, Partial) else Partial(_call, Static(function))
-
-
-def _call(function: Static, *args: Any, **kwargs: Any) -> Any:
-    return function.value(*args, **kwargs)
+def as_pytree(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as a pytree: a `jax.tree_util.Partial`, or one whose leaves are arrays; others are static."""
+    is_pytree = isinstance(function, jax.tree_util.Partial) or all(
+        isinstance(leaf, jax.Array | np.ndarray | float | int) for leaf in jax.tree.leaves(function)
+    )
+    return function if is_pytree else Static(function)
 
 
 def pytree[T: type](cls: T) -> T:

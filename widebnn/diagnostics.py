@@ -225,7 +225,7 @@ class Convergence(NamedTuple):
 def convergence(draws: KeptDraws) -> Convergence:
     """Rank-normalised effective sample sizes and R̂ by ArviZ, which need no finite variance.
 
-    They are what `widebnn.until.Until` looks at. Unlike `effective_sample_size` they see chains that
+    They are what `widebnn.stopping.Until` looks at. Unlike `effective_sample_size` they see chains that
     disagree.
 
     Parameters

@@ -3,6 +3,7 @@
 Sums run in float64 on the host, whatever the precision of the draws.
 """
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from scipy.special import ndtr
 from widebnn._arrays import real
 from widebnn._check import at_least
 from widebnn.diagnostics import kept_draws
-from widebnn.targets._base import Target
+from widebnn.targets._base import Target, as_argument
 from widebnn.tree import Position
 
 __all__ = [
@@ -131,18 +132,24 @@ def prior_draws(
         if not callable(function):
             raise TypeError(f"collect[{name!r}] must be a function of a position; got {function!r}")
 
-    @jax.jit
-    @jax.vmap
-    def draw(rng_key):
-        position = target.draw_prior(rng_key)
-        return {name: function(position) for name, function in collect.items()}
-
+    functions = {name: as_argument(function) for name, function in collect.items()}
     num_batches = -(-num_draws // batch_size)
     batches = [
-        jax.tree.map(np.asarray, draw(jax.random.split(key, batch_size)))
+        jax.device_get(_at_prior_draws(key, target, functions, batch_size))
         for key in jax.random.split(rng_key, num_batches)
     ]
     return {name: np.concatenate([batch[name] for batch in batches])[:num_draws] for name in collect}
+
+
+@functools.partial(jax.jit, static_argnames="batch_size")
+def _at_prior_draws(
+    rng_key: Key[Array, ""], target: Target, functions: dict[str, Any], batch_size: int
+) -> dict[str, Array]:
+    def draw(rng_key):
+        position = target.draw_prior(rng_key)
+        return {name: function(position) for name, function in functions.items()}
+
+    return jax.vmap(draw)(jax.random.split(rng_key, batch_size))
 
 
 def kl_from_prior(potential: Reals, conditional: Reals | float = 0.0) -> Divergence:

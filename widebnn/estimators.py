@@ -41,8 +41,8 @@ from widebnn._pytree import Static
 from widebnn.diagnostics import convergence
 from widebnn.models import BNN, FCN
 from widebnn.sampling import Draws, sample
+from widebnn.stopping import Until
 from widebnn.targets import LogNormal
-from widebnn.until import Until
 
 __all__ = ["SCALES", "BNNClassifier", "BNNRegressor"]
 
@@ -296,7 +296,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     burn_in
         First steps, which tune the step size and are left out.
     until
-        When sampling may end before `num_samples` draws, a `widebnn.until.Until`; unless given, at 400
+        When sampling may end before `num_samples` draws, a `widebnn.stopping.Until`; unless given, at 400
         effective samples and an R̂ of at most 1.01, of every scale and of the predictions. Its `names` are not
         used.
     random_state

@@ -77,7 +77,7 @@ def train(
     return _train(target, optimiser, num_steps, position)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@functools.partial(jax.jit, static_argnums=(1, 2))
 def _train(
     target: Target, optimiser: optax.GradientTransformation, num_steps: int, position: Position
 ) -> Trained:
@@ -239,7 +239,7 @@ def slice_through(target: Target, corners: Sequence[Position], resolution: int) 
     return Slice(weights, *_seen(target, tuple(corners), weights))
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@jax.jit
 def _seen(
     target: Target, corners: tuple[Position, ...], weights: Float[Array, "point corner"]
 ) -> tuple[Float[Array, " point"], Float[Array, " point"]]:
@@ -303,7 +303,7 @@ def curvature(rng_key: Key[Array, ""], target: Target, position: Position, num_s
     return _curvature(target, num_steps, rng_key, position)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=1)
 def _curvature(target: Target, num_steps: int, rng_key: Key[Array, ""], position: Position) -> Curvature:
     def step(carry, _):
         before, beta, v = carry

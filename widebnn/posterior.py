@@ -42,6 +42,7 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 
 from widebnn._arrays import NewInputs, Tabular, floating
 from widebnn._check import Number, at_least
+from widebnn._compile import asked
 from widebnn._folder import Folder
 from widebnn.models._architecture import build, described, numbers
 from widebnn.models.bnn import BNN, Parameters
@@ -91,11 +92,11 @@ def weights(target: HasParameters) -> Callable[..., Float[Array, " weight"]]:
     if not isinstance(target, HasParameters):
         name = type(target).__name__
         raise TypeError(f"target must be a network's, with to_parameters; got {name}")
+    return asked(_weights, (target,))
 
-    def collect(position: Position, rng_key: Key[Array, ""]) -> Float[Array, " weight"]:
-        return ravel_pytree(target.to_parameters(position, rng_key))[0]
 
-    return collect
+def _weights(target: HasParameters, position: Position, rng_key: Any) -> Float[Array, " weight"]:
+    return ravel_pytree(target.to_parameters(position, rng_key))[0]
 
 
 class Moments(NamedTuple):

@@ -27,14 +27,14 @@ from widebnn._failures import warn_of_failures
 from widebnn._folder import Folder
 from widebnn._interrupts import Interrupts
 from widebnn.automatic import auto
-from widebnn.checkpoint import Checkpoint, Kept, Store, digest, identity
+from widebnn.checkpoints import Checkpoint, Kept, Store, digest, identity
 from widebnn.diagnostics import convergence
 from widebnn.posterior import Moments
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import tuned
+from widebnn.stopping import Until
 from widebnn.streaming import MOMENTS, Stream, Streamed, start
 from widebnn.targets._base import Target
-from widebnn.until import Until
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -358,6 +358,11 @@ def sample(
     the progress bar moves. Memory grows with what is collected and never with the parameters; with
     `collect={}` it does not grow at all. The same key gives the same draws, however the chunks fall and
     wherever the run was interrupted. While it runs, BLAS and LAPACK use one thread in the whole process.
+
+    A second run of the same shapes compiles nothing: data, noise and step size are arguments of its programs.
+    Functions are known by identity. A lambda in `collect`, or a network's function, that is defined anew
+    compiles anew: define it once, outside of loops. Methods such as ``target.predictive_mean(x)`` are one
+    function for all targets and inputs.
 
     Ctrl-C, or the stop button of a notebook, ends the run after the current chunk: a checkpoint is saved, and
     the draws so far are returned, with a warning. A second Ctrl-C does not wait. During burn-in, when there

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Key
 from book.experiments.networks import network
 from widebnn import data, samplers, targets
 from widebnn._chains import as_argument
-from widebnn._pytree import as_partial
+from widebnn._pytree import as_pytree
 from widebnn.models import BNN, Parameters
 from widebnn.sampling import Collector, Draws, sample
 
@@ -116,7 +116,7 @@ def of_parameters(target: Any, functions: Mapping[str, Collector]) -> dict[str, 
 
 def after(function: Callable[..., Any], first: Partial) -> Partial:
     """A function of what `first` makes of a position, whose arrays are arguments of programs."""
-    return Partial(_after, as_partial(function), first)
+    return Partial(_after, as_pytree(function), first)
 
 
 def _after(function, first, position):

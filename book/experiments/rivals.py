@@ -19,8 +19,8 @@ from book.experiments.posterior import dense, size, watched
 from widebnn import targets
 from widebnn.diagnostics import convergence, resolved_sample_size
 from widebnn.sampling import Draws, sample
+from widebnn.stopping import Until
 from widebnn.tables import Measure, Results, Row
-from widebnn.until import Until
 
 WIDEST = 128
 """Of the one-layer network that is sampled on its weights: chains do not burn in within the time there, and

@@ -28,6 +28,8 @@ ROWS = [
         (np.zeros((2, 1)), "draws…two draws…(2, 1)"),
         (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
         (np.full((2, 5), np.nan), "draws…finite"),
+        (np.full((2, 5), np.inf), "draws…finite"),
+        (np.ones((0, 5)), "draws must have shape…(0, 5)"),
         (Draws({"f": np.zeros((2, 5))}), TypeError, "draws…an array…a whole run"),
         ([["a", "b"]], TypeError, "draws…real numbers…'a'"),
         (np.zeros((2, 5), "m8[s]"), TypeError, "draws…real numbers…dates or durations…timedelta64"),
@@ -46,12 +48,21 @@ ROWS = [
         "diagnostics.random_projections",
         (KEY, X, 0, "num…1…0"),
         (KEY, {}, "template…empty"),
+        (lambda: wb.random_projections(KEY, [X])((X,)), "position must have"),
         (lambda: wb.random_projections(KEY, X)(X[:2]), "position…(4, 3)…(2, 3)"),
     ),
-    *refused("diagnostics.principal_components", (np.zeros((2, 5, 3)), kw(num=4), "num…at most 3…4")),
+    *refused(
+        "diagnostics.principal_components",
+        (np.zeros((2, 5, 3)), kw(num=4), "num…at most 3…4"),
+        (np.zeros((2, 5, 3)), kw(num=0), "num…at least 1…0"),
+        (np.full((2, 5, 3), np.nan), "draws must be finite"),
+    ),
     *refused(
         "diagnostics.band",
-        (np.zeros((2, 3)), (0.9, 0.1), "probs…[0, 1]…0.9"),
+        *[
+            (np.zeros((2, 3)), (low, high), "probs…[0, 1]…")
+            for low, high in ((0.9, 0.1), (0, 1.1), (np.nan, 1))
+        ],
         (np.zeros((2, 0)), "values…(2, 0)"),
         (DAYS, TypeError, "values…real numbers…dates"),
     ),

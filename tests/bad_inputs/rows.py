@@ -13,7 +13,7 @@ from flax import nnx
 import widebnn as wb
 from widebnn import (
     automatic,
-    checkpoint,
+    checkpoints,
     estimates,
     landscape,
     metrics,
@@ -27,7 +27,7 @@ from widebnn import (
 MODULES = {
     "widebnn": wb,
     "automatic": automatic,
-    "checkpoint": checkpoint,
+    "checkpoints": checkpoints,
     "data": wb.data,
     "diagnostics": wb.diagnostics,
     "landscape": landscape,
@@ -44,7 +44,7 @@ MODULES = {
     "streaming": streaming,
     "tables": wb.tables,
     "targets": wb.targets,
-    "until": wb.until,
+    "stopping": wb.stopping,
     "versions": versions,
     "vi": wb.vi,
 }

@@ -113,7 +113,7 @@ ROWS = [
         (lambda: sample()["prediction"], KeyError, "'prediction'…not collected…['potential']"),
     ),
     *refused(
-        "until.Until",
+        "stopping.Until",
         *[(v, "ess…above 0") for v in SCALES],
         *[(400, v, "rhat…above") for v in (1, 0.5, -1.0, math.nan)],
         *[(400, 1.01, v, "seconds…above 0") for v in SCALES],
@@ -122,7 +122,7 @@ ROWS = [
         (kw(names="potential"), TypeError, "names…['potential']…'potential'"),
     ),
     *refused(
-        "checkpoint.Checkpoint",
+        "checkpoints.Checkpoint",
         *[("a", v, "every_seconds…above 0") for v in SCALES],
         ("a", kw(every_steps=0), "every_steps…at least 1…0"),
     ),

@@ -13,7 +13,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from widebnn._arrays import Inputs
-from widebnn._pytree import STATIC, Static, as_partial, pytree
+from widebnn._pytree import STATIC, Static, as_pytree, pytree
 
 __all__ = ["Embedding", "FeaturesError", "from_function", "from_linen", "from_nnx", "refuse"]
 
@@ -49,7 +49,7 @@ class Embedding:
     def __post_init__(self):
         if not callable(self.apply):
             raise TypeError(f"apply must be a function of inner parameters and inputs; got {self.apply!r}")
-        object.__setattr__(self, "apply", as_partial(self.apply))
+        object.__setattr__(self, "apply", as_pytree(self.apply))
 
     @property
     def module(self) -> nnx.Module | None:
@@ -63,7 +63,7 @@ class Embedding:
     def graph(self) -> nnx.GraphDef | None:
         """The graph of that module."""
         apply: Any = self.apply
-        return apply.args[0].value if apply.func is _apply_nnx else None
+        return apply.args[0].value if getattr(apply, "func", None) is _apply_nnx else None
 
     def merged(self, inner: PyTree) -> Any:
         """The module with these parameters."""

@@ -22,7 +22,7 @@ from widebnn.samplers._rescaled import rescaled
 from widebnn.samplers._rwm import rwm
 from widebnn.samplers._states import GradientState, MomentumState, PotentialState
 from widebnn.samplers._tuned import tuned
-from widebnn.samplers._unitwise import Units, unitwise
+from widebnn.samplers._unitwise import unitwise
 from widebnn.samplers._with_scales import with_scales
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "PotentialState",
     "Sampler",
     "State",
-    "Units",
     "accept",
     "alternate",
     "conditional",

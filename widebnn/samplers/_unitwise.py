@@ -11,7 +11,7 @@ Zdeborová 2024).
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,40 +23,11 @@ from widebnn._pytree import STATIC
 from widebnn.samplers._base import Info, Sampler
 from widebnn.tree import Position, normal_like
 
-__all__ = ["Units", "unitwise"]
+__all__ = ["unitwise"]
 
 GROUP = 32
 """Units whose turns come before the inverse is updated: matrices large enough to be fast and small enough for
 a cache."""
-
-
-class Units(NamedTuple):
-    """Which numbers of a position belong to the units of the top hidden layer.
-
-    Attributes
-    ----------
-    is_unit
-        A pytree of booleans with the structure of a position: whether the last axis of a leaf counts the
-        units, so that column k of Ψ alone depends on entry k of it.
-    num_units
-        Number of units, d_L; their columns come first in Ψ.
-    """
-
-    is_unit: Any
-    num_units: int
-
-
-@runtime_checkable
-class HasUnits(Protocol):
-    """A target that is a sum over its units: Ψ, (n, p), of n observations y, (n, d_out), with noise σ."""
-
-    y: Any
-    bnn: Any
-
-    @property
-    def units(self) -> Units: ...
-
-    def embedding(self, position: Any, /) -> Float[Array, "n p"]: ...
 
 
 class UnitwiseState(NamedTuple):
@@ -84,7 +55,8 @@ class unitwise(Sampler):
         m, the number of units that are accepted or rejected together. Larger blocks make fewer, larger
         updates and are accepted less often.
     units
-        Which numbers of a position belong to units; found when the sampler meets its target unless given.
+        Which numbers of a position belong to units, as ``target.units`` says; taken from the target unless
+        given.
 
     Raises
     ------
@@ -95,7 +67,7 @@ class unitwise(Sampler):
     """
 
     block_size: int = field(default=1, metadata=STATIC)
-    units: Units | None = field(default=None, metadata=STATIC)
+    units: Any = field(default=None, metadata=STATIC)
 
     def __post_init__(self):
         at_least(1, block_size=self.block_size)

@@ -5,18 +5,20 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key, PyTree
 
 from widebnn._compile import jitted
-from widebnn._pytree import STATIC, Static, as_partial, pytree
+from widebnn._pytree import STATIC, Static, as_pytree, pytree
 from widebnn.tree import Position, normal_like
 
-__all__ = ["Target", "from_potential"]
+__all__ = ["Target", "as_argument", "from_potential"]
 
 
 class Target(ABC):
@@ -67,9 +69,19 @@ class Target(ABC):
 def _brief(value: Any) -> str:
     if isinstance(value, jax.Array | np.ndarray) and value.ndim > 0:
         return f"{value.dtype}{list(value.shape)}"
-    if isinstance(value, functools.partial):
-        value = value.args[0].value if value.args and isinstance(value.args[0], Static) else value.func
+    value = value.value if isinstance(value, Static) else value
+    value = value.func if isinstance(value, functools.partial) else value
     return value.__name__ if inspect.isroutine(value) or inspect.isclass(value) else repr(value)
+
+
+def as_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a position as a pytree: a method of a target holds its data as leaves.
+
+    Any other function is known by itself, and what it closes over is part of the program.
+    """
+    if isinstance(function, MethodType) and isinstance(function.__self__, Target):
+        return Partial(function.__func__, function.__self__)
+    return as_pytree(function)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -110,4 +122,4 @@ def from_potential(potential: Callable[[Position], Float[Array, ""]], template: 
     value = jax.eval_shape(potential, template)
     if getattr(value, "shape", None) != () or not jnp.issubdtype(value.dtype, jnp.floating):
         raise ValueError(f"potential must return a real scalar; got {value}")
-    return _FromPotential(as_partial(potential), template)
+    return _FromPotential(as_argument(potential), template)

@@ -15,7 +15,7 @@ from widebnn._check import Number, at_least, positive
 from widebnn._compile import jitted
 from widebnn._pytree import STATIC
 from widebnn.models import BNN, Parameters
-from widebnn.targets._network import NetworkPosterior, checked, required
+from widebnn.targets._network import BNNTarget, checked, required
 
 __all__ = ["jacobian"]
 
@@ -34,7 +34,7 @@ class _Step(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Jacobian(NetworkPosterior):
+class Jacobian(BNNTarget):
     """φ with θ = R(φ) = φ + Jᵀr̃, r̃ = Θ̂_λ⁻¹(y − f_φ(X)), Θ̂_λ = JJᵀ + λI.
 
     U(φ) = −log p(y | R(φ)) + ½‖R(φ)‖² − ½‖φ‖² − log |det ∂R/∂φ|. With H the Hessian of φ ↦ ⟨r̃, f_φ(X)⟩ at

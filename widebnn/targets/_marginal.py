@@ -11,9 +11,8 @@ from widebnn._arrays import Inputs, Observations, Tabular
 from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.models.embedding import Inner
-from widebnn.samplers._unitwise import Units
 from widebnn.targets._network import NetworkTarget, checked, required
-from widebnn.targets._units import units_of
+from widebnn.targets._units import Units, units_of
 from widebnn.tree import normal_like
 
 __all__ = ["marginal"]

@@ -24,14 +24,14 @@ from widebnn.targets._blocks import BlockedFeatureSpace, Rows
 from widebnn.targets._readout import ReadoutPosterior, least_noise, readout_posterior, smaller_space
 from widebnn.tree import Position
 
-__all__ = ["NetworkPosterior", "NetworkTarget"]
+__all__ = ["BNNTarget", "NetworkTarget"]
 
 Function = Callable[..., Float[Array, "..."]]
 """A function of `(position, rng_key=None)`; the key is needed where part of θ is not in the position."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NetworkPosterior(Target):
+class BNNTarget(Target):
     """A posterior of a Bayesian neural network: what is known of every parametrisation.
 
     Attributes
@@ -206,7 +206,7 @@ class NetworkPosterior(Target):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NetworkTarget(NetworkPosterior):
+class NetworkTarget(BNNTarget):
     """A parametrisation of a network's posterior that has an inverse.
 
     Attributes

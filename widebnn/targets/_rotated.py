@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64, Key
 
 from widebnn._arrays import NewInputs, Tabular
+from widebnn._check import is_known_to_be
 from widebnn._compile import jitted
 from widebnn._pytree import STATIC
 from widebnn.models import BNN, Parameters
-from widebnn.samplers._unitwise import HasUnits, Units
 from widebnn.targets._network import NetworkTarget, required
+from widebnn.targets._reduced import IrreducibleError, Reduced
 from widebnn.tree import Position, normal_like
 
 __all__ = ["rotated"]
@@ -40,34 +40,12 @@ def _rounding(x: Array) -> float:
     return 10 * float(jnp.finfo(x.dtype).eps * np.abs(np.asarray(x)).max() * np.sqrt(x.shape[1]))
 
 
-class IrreducibleError(ValueError):
-    """The network, or its data, are none whose layers can be reduced to what the data see of them."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Rotated(NetworkTarget):
+class Rotated(Reduced):
     """A target on QᵀW¹ in place of W¹, everything else as in `base`, which is applied to R."""
 
-    base: NetworkTarget = field(kw_only=True)
     basis: Float64[np.ndarray, "d_in r"] = field(kw_only=True)
     kernel: tuple = field(metadata=STATIC, kw_only=True)
-
-    @property
-    def template(self):
-        return self.base.template
-
-    def potential(self, position: Position) -> Float[Array, ""]:
-        return self.base.potential(position)
-
-    def log_normaliser(self) -> Float[Array, ""]:
-        return self.base.log_normaliser()
-
-    def inner(self, position: Position):
-        """The inner parameters with the rotated kernel QᵀW¹, which goes with the inputs R."""
-        return self.base.inner(position)
-
-    def readout(self, position: Position, rng_key=None) -> Float[Array, "p d_out"]:
-        return self.base.readout(position, rng_key)
 
     @jitted
     def to_parameters(self, position: Position, rng_key=None) -> Parameters:
@@ -111,13 +89,6 @@ class Rotated(NetworkTarget):
     def _complement(self, rng_key: Key[Array, ""], rotated: Array) -> Float[Array, "d_in d_1"]:
         """Z, of which (I − QQᵀ)Z is what W¹ has outside the data."""
         return jax.random.normal(rng_key, (len(self.basis), rotated.shape[1]), rotated.dtype)
-
-    @property
-    def units(self) -> Units:
-        """The units of the target that was rotated, where it offers them."""
-        if not isinstance(self.base, HasUnits):
-            raise AttributeError(f"{type(self.base).__name__} offers no units")
-        return self.base.units
 
     @property
     def _input_shape(self):
@@ -185,7 +156,7 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
         is_same = _is_same(bnn, rotated_bnn, target.x, r, q, kernel)
     except (TypeError, ValueError):  # shapes no longer fit
         is_same = False
-    if not isinstance(is_same, jax.core.Tracer) and not is_same:  # under a traced scale nothing can be seen
+    if is_known_to_be(0, is_same):
         raise IrreducibleError(
             f"kernel {kernel} must enter as scale · x @ kernel alone, with a scale that does not change with "
             "its number of rows; the network's embedding changed under the rotation"

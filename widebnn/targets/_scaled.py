@@ -10,27 +10,25 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeGuard
 
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import NewInputs
-from widebnn._check import Number, positive
+from widebnn._check import Number, is_known_to_be, positive
 from widebnn._compile import asked, jitted
-from widebnn._pytree import Static, as_partial
+from widebnn._pytree import Static, as_pytree
 from widebnn.models import Parameters
 from widebnn.samplers._base import Potential
 from widebnn.samplers._preconditioned import Gaussian
 from widebnn.targets._base import Target
 from widebnn.targets._limit import Evidence
 from widebnn.targets._marginal import Marginal
-from widebnn.targets._network import Function, NetworkPosterior, NetworkTarget
+from widebnn.targets._network import BNNTarget, Function, NetworkTarget
 from widebnn.targets._non_gaussian import NonGaussian
 from widebnn.targets._readout import ROUNDING, least_noise
-from widebnn.targets._rotated import Rotated
+from widebnn.targets._reduced import Reduced
 from widebnn.targets._spectrum import spectrum
-from widebnn.targets._whitened import Whitened
 from widebnn.tree import Position, normal_like
 
 __all__ = ["READOUT_SCALES", "LogNormal", "Scaled", "ScaledPosition", "scaled"]
@@ -103,11 +101,11 @@ class Scaled(Target):
         By name, the prior of each scale.
     """
 
-    make: Callable[..., NetworkPosterior | NonGaussian]
+    make: Callable[..., BNNTarget | NonGaussian]
     priors: Mapping[str, LogNormal]
 
     @functools.cached_property
-    def median(self) -> NetworkPosterior | NonGaussian:
+    def median(self) -> Any:
         """The target at the medians of the scales."""
         return self.make(**{name: prior.median for name, prior in self.priors.items()})
 
@@ -142,7 +140,7 @@ class Scaled(Target):
             raise ValueError(f"name must be one of {', '.join(map(repr, self.priors))}; got {name!r}")
         return asked(_scale, (self, Static(name)))
 
-    def at(self, position: ScaledPosition) -> NetworkPosterior | NonGaussian:
+    def at(self, position: ScaledPosition) -> BNNTarget | NonGaussian:
         """The network's target at the scales of a position; `position.network` is a position of it."""
         return self.make(**self.scales(position))
 
@@ -190,23 +188,23 @@ class Scaled(Target):
 
     def output(self, x: NewInputs) -> Function:
         """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`."""
-        return self._at("output", "_output", x)
+        return self._at(self.median.output(x))
 
     def predictive_mean(self, x: NewInputs) -> Function:
         """E[f(x) | θ^≤L, s, D], (m, d_out), as a function of `(position, rng_key=None)`."""
-        return self._at("predictive_mean", "_mean", x)
+        return self._at(self.median.predictive_mean(x))
 
     def predictive_covariance(self, x: NewInputs) -> Function:
         """Cov[f_j(x) | θ^≤L, s, D], (m, m), as a function of `(position, rng_key=None)`."""
-        return self._at("predictive_covariance", "_covariance", x)
+        return self._at(self.median.predictive_covariance(x))
 
     def predictive_variance(self, x: NewInputs) -> Function:
         """Var[f_j(x) | θ^≤L, s, D], (m,), as a function of `(position, rng_key=None)`."""
-        return self._at("predictive_variance", "_variance", x)
+        return self._at(self.median.predictive_variance(x))
 
     def predictive_moments(self, x: NewInputs) -> Function:
         """Mean (m, d_out) and variance (m,) of y* given θ^≤L, s and D, as `predictive_mean`."""
-        return self._at("predictive_moments", "_moments", x)
+        return self._at(self.median.predictive_moments(x))
 
     @jitted
     def log_likelihood(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Array:
@@ -215,17 +213,16 @@ class Scaled(Target):
 
     def predictive_draw(self, x: NewInputs) -> Function:
         """y* = f_θ(x) + σ ε, (m, d_out), as a function of `(position, rng_key)`."""
-        return self._at("predictive_draw", "_draw", x)
+        return self._at(self.median.predictive_draw(x))
 
     def predictive_probabilities(self, x: NewInputs) -> Function:
         """Probabilities of a classifier, (m, d_out), as a function of `(position, rng_key=None)`."""
-        return self._at("predictive_probabilities", "_mean", x)
+        return self._at(self.median.predictive_probabilities(x))
 
-    def _at(self, name: str, question: str, x: NewInputs) -> Function:
-        """What the network's target answers at the scales of a position."""
-        median: Any = self.median
-        getattr(median, name)  # or the error that it cannot answer
-        return asked(_answer, (self, median._prepared(x), Static(question)))
+    def _at(self, of_median: asked) -> Function:
+        """What is asked of the target at the medians, asked of the one at the scales of a position."""
+        _, inputs = of_median.of
+        return asked(_answer, (self, inputs, Static(of_median.question)))
 
     def limiting_scales(self) -> Gaussian:
         """Gaussian approximation, about its mode, to the posterior of the coordinates u at infinite width.
@@ -316,14 +313,14 @@ def _network_at(target: Scaled, u: Array) -> Any:
 
 
 def _answer(target: Scaled, inputs: Array, question: Static, position: ScaledPosition, rng_key: Any) -> Any:
-    return getattr(target.at(position), question.value)(inputs, position.network, rng_key)
+    return question.value(target.at(position), inputs, position.network, rng_key)
 
 
 def _scale(target: Scaled, name: Static, position: ScaledPosition, rng_key: Any) -> Float[Array, ""]:
     return target.scales(position)[name.value]
 
 
-def scaled(make: Callable[..., NetworkPosterior | NonGaussian], **priors: LogNormal) -> Scaled:
+def scaled(make: Callable[..., BNNTarget | NonGaussian], **priors: LogNormal) -> Scaled:
     """A network's posterior together with that of its scales.
 
     Two names have a meaning. "noise_std" is σ. "readout_std" multiplies Ψ, the weights and the bias of the
@@ -368,8 +365,8 @@ def scaled(make: Callable[..., NetworkPosterior | NonGaussian], **priors: LogNor
             raise TypeError(f"{name} must be a LogNormal(median, spread); got {prior!r}")
         positive(**{f"{name}.median": prior.median})
         positive(**{f"{name}.spread": prior.spread})
-    target = Scaled(as_partial(make), dict(priors))
-    if not isinstance(median := target.median, NetworkPosterior | NonGaussian):
+    target = Scaled(as_pytree(make), dict(priors))
+    if not isinstance(median := target.median, BNNTarget | NonGaussian):
         raise TypeError(f"make must return a target of a network's posterior; got {type(median).__name__}")
     _check_readout_scales(target)
     return target
@@ -390,7 +387,7 @@ def _check_readout_scales(target: Scaled) -> None:
     if not _is_marginal(median := target.median) or not _is_marginal(twice):
         return
     is_same = _multiplies(2.0 if "readout_std" in named else 1.0, median, twice)
-    if not isinstance(is_same, jax.core.Tracer) and not is_same:  # where data are traced nothing can be seen
+    if is_known_to_be(0, is_same):
         raise ValueError(
             "readout_std must multiply Ψ, and noise_std leave it alone: pass it as weight_std of the BNN and "
             "a multiple of it as bias_std; the embedding changed otherwise"
@@ -408,4 +405,4 @@ def _multiplies(factor: Number, target: NetworkTarget, other: NetworkTarget) -> 
 
 
 def _is_marginal(target: Target) -> TypeGuard[NetworkTarget]:
-    return isinstance(target.base if isinstance(target, Rotated | Whitened) else target, Marginal)
+    return isinstance(target.base if isinstance(target, Reduced) else target, Marginal)

@@ -1,15 +1,32 @@
 """Which parameters belong to the units of the top hidden layer, found by asking the network."""
 
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from widebnn._arrays import Inputs
 from widebnn.models import BNN
-from widebnn.samplers._unitwise import Units
 from widebnn.tree import normal_like
 
-__all__ = ["UnitsError", "units_of"]
+__all__ = ["Units", "UnitsError", "units_of"]
+
+
+class Units(NamedTuple):
+    """Which numbers of a position belong to the units of the top hidden layer.
+
+    Attributes
+    ----------
+    is_unit
+        A pytree of booleans with the structure of a position: whether the last axis of a leaf counts the
+        units, so that column k of Ψ alone depends on entry k of it.
+    num_units
+        Number of units, d_L; their columns come first in Ψ.
+    """
+
+    is_unit: Any
+    num_units: int
 
 
 class UnitsError(ValueError):

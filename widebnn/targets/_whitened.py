@@ -13,20 +13,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
-import jax.core
 import jax.numpy as jnp
 from flax import nnx
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float, Key
 
+from widebnn._check import is_known_to_be
 from widebnn._compile import jitted
 from widebnn._pytree import STATIC
 from widebnn.models import BNN, Dense, Parameters
 from widebnn.models._whitened_dense import WhitenedDense
 from widebnn.models.embedding import Embedding, Inner, from_nnx
-from widebnn.samplers._unitwise import HasUnits, Units
 from widebnn.targets._network import NetworkTarget, required
-from widebnn.targets._rotated import IrreducibleError, Rotated, rotated
+from widebnn.targets._reduced import IrreducibleError, Reduced
+from widebnn.targets._rotated import Rotated, rotated
 from widebnn.tree import Position, normal_like
 
 __all__ = ["Whitened", "whitened"]
@@ -38,39 +38,19 @@ OUTSIDE = "the part of the weights outside the data"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Whitened(NetworkTarget):
+class Whitened(Reduced):
     """A target on ε_ℓ in place of the weights of dense layers above the first.
 
     Attributes
     ----------
-    base
-        The target on ε, whose network knows the observed inputs alone.
     weights
         The target on weights, rotated.
     layers
         Paths of the layers that were whitened.
     """
 
-    base: NetworkTarget = field(kw_only=True)
     weights: NetworkTarget = field(kw_only=True)
     layers: tuple[Path, ...] = field(metadata=STATIC, kw_only=True)
-
-    @property
-    def template(self):
-        return self.base.template
-
-    def potential(self, position: Position) -> Float[Array, ""]:
-        return self.base.potential(position)
-
-    def log_normaliser(self) -> Float[Array, ""]:
-        return self.base.log_normaliser()
-
-    def inner(self, position: Position) -> Inner:
-        """The inner parameters with ε in place of weights, which go with the observed inputs."""
-        return self.base.inner(position)
-
-    def readout(self, position: Position, rng_key=None) -> Float[Array, "p d_out"]:
-        return self.base.readout(position, rng_key)
 
     @jitted
     def restored(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Position:
@@ -98,13 +78,6 @@ class Whitened(NetworkTarget):
     def _embedding(self, inputs: Array, position: Position, rng_key: Any) -> Float[Array, "m p"]:
         """With one key, of one draw of the weights."""
         return self.weights.bnn.embedding(self.to_parameters(position, rng_key).inner, inputs)
-
-    @property
-    def units(self) -> Units:
-        """The units of the target that was whitened, where it offers them."""
-        if not isinstance(self.base, HasUnits):
-            raise AttributeError(f"{type(self.base).__name__} offers no units")
-        return self.base.units
 
     @property
     def _input_shape(self):
@@ -278,8 +251,7 @@ def _check_same(below: NetworkTarget, made: Whitened) -> None:
     """Refuse a network on ε that does not compute what the one on weights does."""
     if not made.layers:
         return
-    is_same = _is_same(below, made)
-    if not isinstance(is_same, jax.core.Tracer) and not is_same:  # under a traced scale nothing can be seen
+    if is_known_to_be(0, _is_same(below, made)):
         raise _seen_elsewhere(made.layers)
 
 

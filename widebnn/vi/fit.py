@@ -22,7 +22,7 @@ from widebnn._check import Number, at_least, finite, non_negative, one_of, posit
 from widebnn._failures import warn
 from widebnn._interrupts import Interrupts
 from widebnn._pytree import Static
-from widebnn.checkpoint import Checkpoint, Kept, Store, identity
+from widebnn.checkpoints import Checkpoint, Kept, Store, identity
 from widebnn.models import BNN, Embedding
 from widebnn.vi.elbo import KL_WEIGHTS, Elbo, expectation, kl_weights
 from widebnn.vi.losses import Loss, is_of_classes

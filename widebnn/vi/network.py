@@ -12,7 +12,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key, PyTree
 
 from widebnn._arrays import Inputs
-from widebnn._pytree import Static, as_partial
+from widebnn._pytree import Static, as_pytree
 from widebnn.models import BNN, Embedding, from_linen
 from widebnn.tree import normal_like
 from widebnn.vi.losses import Loss
@@ -114,7 +114,7 @@ def _drawn(rng_key: Key[Array, ""], template: PyTree[jax.ShapeDtypeStruct]) -> W
 
 def _pure(apply: Callable[..., Any], weights: Weights) -> Network:
     """The network of a function of weights and inputs alone."""
-    return Network(Partial(_apply_pure, as_partial(apply)), weights, {}, {})
+    return Network(Partial(_apply_pure, as_pytree(apply)), weights, {}, {})
 
 
 def _apply_pure(apply, weights, point, state, x, training):

@@ -1,0 +1,76 @@
+"""Settings, scales, seeds and data are leaves: a grid of them is one program with the draws of each."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import widebnn as wb
+from widebnn.samplers import function_space_hmc, hmc, langevin, mala, pcn, pcnl, rwm
+
+from ..exact.networks import problem
+
+MAKE = {
+    "rwm": rwm,
+    "mala": mala,
+    "pcn": pcn,
+    "pcnl": pcnl,
+    "hmc": lambda step_size: hmc(step_size, num_steps=3),
+    "langevin": lambda step_size: langevin(step_size, damping=step_size),
+    "function-space HMC": lambda step_size: function_space_hmc(step_size, num_steps=3, damping=step_size),
+    "function-space HMC, one radian": lambda step_size: function_space_hmc(step_size, jitter=step_size),
+}
+TINY = problem()
+
+
+def posterior(noise_std=0.4, seed=0):
+    bnn = wb.BNN(TINY.bnn.features, 1, noise_std)
+    return wb.targets.marginal(bnn, TINY.x, np.random.default_rng(seed).normal(size=TINY.y.shape))
+
+
+def chain(rng_key, target, sampler):
+    """Ten steps of a chain: outputs at new inputs, and acceptance rates."""
+    init, step = sampler.bind(target)
+    start_key, init_key, *keys = jax.random.split(rng_key, 12)
+    mean = target.predictive_mean(TINY.x_new)
+
+    def draw(state, key):
+        state, info = step(key, state)
+        return state, (mean(state.position), info.acceptance_rate)
+
+    start = init(target.draw_prior(start_key), rng_key=init_key)
+    return jax.lax.scan(draw, start, jnp.stack(keys))[1]
+
+
+def stacked(trees):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+KEY, POSTERIOR = jax.random.key(0), posterior()
+GRIDS = {
+    "noise": [(KEY, posterior(noise_std), pcn(0.3)) for noise_std in (0.2, 0.4)],
+    "data": [(KEY, posterior(seed=seed), pcn(0.3)) for seed in (0, 1)],
+    "seed": [(jax.random.key(seed), POSTERIOR, pcn(0.3)) for seed in (0, 1)],
+    **{name: [(KEY, POSTERIOR, make(step)) for step in (0.1, 0.4)] for name, make in MAKE.items()},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GRIDS)
+def test_a_grid_is_one_program_with_the_draws_of_each_alone(name):
+    traces = 0
+
+    @jax.jit
+    def program(grid):
+        nonlocal traces
+        traces += 1
+        return jax.vmap(chain)(*grid)
+
+    grid = GRIDS[name]
+    together = program(stacked(grid))
+    program(stacked(grid[::-1]))
+    assert traces == 1
+    assert not np.allclose(*together[0])
+    alone = stacked([jax.jit(chain)(*one) for one in grid])
+    for found, wanted in zip(together, alone, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10)
