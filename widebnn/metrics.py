@@ -207,6 +207,12 @@ def fpr95(inside: Scores, outside: Scores) -> float:
 
     The threshold is the smallest such score of the inside, and a score equal to it passes (Liang, Li &
     Srikant 2018, where inputs in distribution are the positives). Parameters and errors are those of `auroc`.
+
+    Examples
+    --------
+    >>> import widebnn as wb
+    >>> wb.metrics.fpr95([0.1, 0.2, 0.3], [0.25, 0.8])
+    0.5
     """
     x, y = _scores(inside=inside), _scores(outside=outside)
     threshold = np.sort(x)[-(-95 * len(x) // 100) - 1]
