@@ -126,7 +126,7 @@ class EquationMap(SphinxDirective):
         if place.startswith("cell "):
             *other, cell = place.removeprefix("cell ").split()
             address = f"{page(*other or [key]).stem}.html#cell-{cell}"
-            return f'<a href="{address}"><code>{cell}</code></a>'
+            return f'cell <a href="{address}"><code>{cell}</code></a>'
         file, number = line(place)
         repository = self.config.html_theme_options["repository_url"]
         return f"[`{place.removeprefix('widebnn.')}`]({repository}/blob/main/{file}#L{number})"
