@@ -77,6 +77,11 @@ def _cells(notebook: Path) -> list[dict[str, Any]]:
     return json.loads(notebook.read_text())["cells"]
 
 
+def _title(key: str, notebook: Path) -> str:
+    title = _cells(notebook)[0]["source"][0].removeprefix("# ").strip()
+    return f"{int(key)}. {title}" if key.isdigit() else title
+
+
 def formulas(notebook: Path) -> dict[str, str]:
     """By label, the equations of a notebook in LaTeX."""
     markdown = (
@@ -101,7 +106,7 @@ class EquationMap(SphinxDirective):
         for key, labels in read().items():
             notebook = page(key)
             found = formulas(notebook)
-            text += f"## {{doc}}`{notebook.stem}`\n\n"
+            text += f"## {_title(key, notebook)}\n\n"
             for label, places in labels.items():
                 shown = "; ".join(self._place(key, one) for one in places)
                 text += f"{{eq}}`{label}` {shown}\n\n"
@@ -121,7 +126,7 @@ class EquationMap(SphinxDirective):
         if place.startswith("cell "):
             *other, cell = place.removeprefix("cell ").split()
             address = f"{page(*other or [key]).stem}.html#cell-{cell}"
-            return f'<a href="{address}"><code>{cell}</code></a>'
+            return f'cell <a href="{address}"><code>{cell}</code></a>'
         file, number = line(place)
         repository = self.config.html_theme_options["repository_url"]
         return f"[`{place.removeprefix('widebnn.')}`]({repository}/blob/main/{file}#L{number})"

@@ -284,8 +284,9 @@ def stays(results: Results, beside: Sequence[Results]) -> Iterator[Finding]:
         pairs = sorted(pair for run in (*beside, results) for pair in _pairs(run.rows, "num_train"))
         for num_train, theta, phi in pairs:
             gain = _tuned(phi) / _tuned(theta)
-            decides = {"above": 5, "decides": True} if num_train == pairs[-1][0] else {"above": 1}
-            yield Finding(f"step at equal acceptance, φ ÷ θ, {num_train:,} images", gain, null=1, **decides)
+            is_last = num_train == pairs[-1][0]
+            what = f"step at equal acceptance, φ ÷ θ, {num_train:,} images"
+            yield Finding(what, gain, above=5 if is_last else 1, null=1, decides=is_last)
         return
     *fewer, most = _gains(results, "num_train")
     yield from fewer

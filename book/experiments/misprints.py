@@ -6,12 +6,13 @@ Each is an identity of `book.experiments.identities`, on the same random problem
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
 from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import multivariate_normal
 from scipy.stats import norm
 
 from book.experiments.identities import at_draws, difference, identity, network
-from widebnn import targets
+from widebnn import targets, vi
 
 
 def _kernel(target, position, noise_std):
@@ -142,3 +143,32 @@ def _warm(rng_key, n, width, d_out, noise_std):
 
     derivative = jax.jit(jax.grad(elbo))
     return [abs(derivative(-np.log1p(precision / of) / 2)) / eta for of in (eta, 1 / eta)]
+
+
+@identity("trace", "derivative of log det(K̂ + σ²I) against the trace of A", "H-ET")
+def _trace(rng_key, n, width, d_out, noise_std):
+    psi, change = np.asarray(jax.random.normal(rng_key, (2, n + 1, width)), float)
+
+    def log_det(t):
+        moved = psi + t * change
+        return jnp.linalg.slogdet(moved @ moved.T + noise_std**2 * jnp.eye(n + 1))[1]
+
+    derivative = jax.jit(jax.grad(log_det))(0.0)
+    kernel = psi @ psi.T + noise_std**2 * np.eye(n + 1)
+    a = np.linalg.solve(kernel, change @ psi.T + psi @ change.T)
+    return abs(np.trace(a) / derivative - 1), abs(a.sum() / derivative - 1)
+
+
+@identity("pairs of means", "mean of ⟨μ_j, μ_k⟩ for equal means against its bound", "V-EN")
+def _pairs_of_means(rng_key, n, width, d_out, noise_std):
+    mean = np.full((width, d_out), noise_std)
+    pairs, twice_kl = np.sum(mean @ mean.T) / width**2, np.sum(mean**2)
+    return abs(pairs / (twice_kl / width) - 1), abs(pairs / (twice_kl / width**2) - 1)
+
+
+@identity("division", "temperature against τp/N", "V-EC")
+def _division(rng_key, n, width, d_out, noise_std):
+    network = vi.TwoLayer(3, width, d_out, rngs=nnx.Rngs(0))
+    num_weights = sum(leaf.size for leaf in jax.tree.leaves(nnx.state(network, nnx.Param)))
+    eta = n / width
+    return abs(vi.temperature(1.0, n, width) / eta - 1), abs(n / num_weights / eta - 1)

@@ -10,7 +10,7 @@ from .judging import judged
 UNIFORM = np.random.default_rng(0).multinomial(1_000, np.full(20, 1 / 20), size=4)
 
 
-@pytest.mark.parametrize(("change", "verdict"), [(0, "reproduced"), (60, "not reproduced")])
+@pytest.mark.parametrize(("change", "verdict"), [(0, "reproduced"), (60, "contradicted")])
 def test_ranks_must_be_uniform(change, verdict):
     ranks = UNIFORM.copy()
     ranks[2, [0, 10]] += change, -min(change, ranks[2, 10])
