@@ -25,7 +25,7 @@ def examples() -> dict[Callable, tuple[str, str]]:
     The imports that the statement needs stand before it.
     """
     found: dict[Callable, tuple[str, str]] = {}
-    for path in sorted(_BOOK.glob("[0-9]*.ipynb")):
+    for path in sorted(_BOOK.glob("*.ipynb")):
         names: dict[str, Any] = {}
         imports: dict[str, str] = {}
         for cell in json.loads(path.read_text())["cells"]:
