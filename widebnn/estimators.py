@@ -836,8 +836,8 @@ def _refuse_words(name: str, array: np.ndarray, is_number: bool) -> None:
             )
         if isinstance(entry, str | bytes) and not _is_number(entry):
             raise ValueError(
-                f"{name} must hold real numbers; got the text {str(entry)!r}: encode categories, and pass dates "
-                "as numbers, such as days since the first"
+                f"{name} must hold real numbers; got the text {str(entry)!r}: encode categories, and pass "
+                "dates as numbers, such as days since the first"
             )
 
 
