@@ -127,7 +127,7 @@ class _BNNEstimator(_Fitted, BaseEstimator):
     num_chains: int = 4
     num_samples: int = 1_000
     thin: int = 2
-    burn_in: int = 300
+    burn_in: int = 100
     until: Until | None = None
     random_state: Any = None
     progress: bool = False
