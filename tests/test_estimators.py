@@ -263,9 +263,7 @@ def test_tables_without_noise_end_in_an_answer():
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("depth", [1, 2, 3])
-@pytest.mark.parametrize(
-    ("n", "width"), [(12, 16), (100, 64), (100, 512), (300, 128), (1_000, 16), (1_000, 128)]
-)
+@pytest.mark.parametrize(("n", "width"), [(12, 16), (100, 512), (300, 64), (1_000, 128)])
 def test_many_tables_without_noise_end_in_an_answer(n, width, depth):
     assert_answers(n, width, depth, range(10))
 
