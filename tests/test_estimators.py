@@ -165,13 +165,13 @@ def test_many_rows_are_predicted_a_few_at_a_time(regressor, monkeypatch):
     """So that Ctrl-C, which Python hears between programs, ends a long prediction."""
     sizes = []
 
-    def seen(function, posterior, kept, key, inputs):
+    def seen(function, posterior, kept, key, part, inputs):
         sizes.append(len(inputs))
-        return np.zeros((2, len(inputs), 1)), np.ones((2, len(inputs)))
+        return np.zeros((16, len(inputs), 1)), np.ones((16, len(inputs)))
 
     monkeypatch.setattr("widebnn.estimators._at_draws", seen)
     assert regressor.predict(np.zeros((1_000, 1))).shape == (1_000,)
-    assert sizes == 4 * [256]
+    assert sizes == 4 * -(-len(regressor.positions_) // 16) * [256]
 
 
 def test_what_is_kept_of_draws_is_bounded(regressor, monkeypatch):
@@ -181,7 +181,7 @@ def test_what_is_kept_of_draws_is_bounded(regressor, monkeypatch):
     leaves = jax.tree.leaves(kept._kept)
     assert 16 <= len(kept.positions_) < len(regressor.positions_)
     assert sum(leaf.nbytes for leaf in leaves) <= 1_000_000
-    assert all(len(leaf) == len(kept.positions_) for leaf in leaves)
+    assert len(kept._kept) == len(kept.positions_) / 16
 
 
 @pytest.mark.slow
@@ -190,7 +190,7 @@ def test_what_is_kept_predicts_as_the_posterior_does(regressor):
     x = curve(5, seed=2)[0]
     for model in (regressor, BNNRegressor(**SHORT | {"width": 32}).fit(*curve(12))):
         mean, variance = model._over_rows(partial(model._over_draws, _moments), x)
-        position = jax.tree.map(lambda leaf: leaf[3], model._kept[0])
+        position = jax.tree.map(lambda leaf: leaf[3], model._kept[0][0])
         wanted = model._posterior.predictive_moments(model._inputs(x))(position)
         np.testing.assert_allclose(mean[3], wanted[0], rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(variance[3], wanted[1], rtol=1e-3)
@@ -214,6 +214,8 @@ def test_a_second_fit_of_a_shape_compiles_nothing(width):
     for seed in (0, 1):
         before = len(PROGRAMS)
         x, y = curve(30, seed)
+        if width < math.inf:
+            options["num_samples"] = 8 + seed  # other numbers of draws too
         model = BNNRegressor(**options | {"random_state": seed}).fit(x, 3 * y)
         model.predict_interval(x[: 11 + seed])
     assert len(PROGRAMS) == before
@@ -261,9 +263,7 @@ def test_tables_without_noise_end_in_an_answer():
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("depth", [1, 2, 3])
-@pytest.mark.parametrize(
-    ("n", "width"), [(12, 16), (100, 64), (100, 512), (300, 128), (1_000, 16), (1_000, 128)]
-)
+@pytest.mark.parametrize(("n", "width"), [(12, 16), (100, 512), (300, 64), (1_000, 128)])
 def test_many_tables_without_noise_end_in_an_answer(n, width, depth):
     assert_answers(n, width, depth, range(10))
 

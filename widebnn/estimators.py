@@ -67,10 +67,12 @@ MULTIPLIES = {"weight_std": "kernel", "bias_std": "bias"}
 TARGET_ACCEPTANCE = 0.8
 NUM_WATCHED = 16
 """Training rows at which predictions are watched for convergence."""
-MIN_POSITIONS, MAX_POSITIONS = 16, 1_000
+MAX_POSITIONS = 1_000
 """Draws that are kept for predictions, evenly spaced."""
+DRAWS_AT_ONCE = 16
+"""By which one program serves any number of them."""
 MAX_BYTES = 2**28
-"""What is kept of all draws, unless that were fewer than `MIN_POSITIONS` of them."""
+"""What is kept of all draws, unless that were fewer than `DRAWS_AT_ONCE` of them."""
 MIN_ROWS, MAX_ROWS = 16, 256
 """Rows that are predicted at a time: a power of two, so that few programs serve all."""
 MAX_TRIES = 100
@@ -125,7 +127,7 @@ class _BNNEstimator(_Fitted, BaseEstimator):
     num_chains: int = 4
     num_samples: int = 1_000
     thin: int = 2
-    burn_in: int = 300
+    burn_in: int = 100
     until: Until | None = None
     random_state: Any = None
     progress: bool = False
@@ -238,14 +240,22 @@ class _BNNEstimator(_Fitted, BaseEstimator):
         """Of as many draws as memory is meant for, what predictions need."""
         one = jax.eval_shape(_kept, self._posterior, positions[:1])
         size = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(one))
-        number = min(max(MAX_BYTES // size, MIN_POSITIONS), MAX_POSITIONS, len(positions))
+        most = max(MAX_BYTES // size // DRAWS_AT_ONCE, 1) * DRAWS_AT_ONCE
+        number = min(most, MAX_POSITIONS, len(positions))
         chosen = np.linspace(0, len(positions) - 1, number).astype(int)
         self.positions_ = positions[chosen]
-        self._kept = _kept(self._posterior, self.positions_)
+        padded = np.concatenate([self.positions_, np.repeat(positions[-1:], -number % DRAWS_AT_ONCE, axis=0)])
+        self._kept = [_kept(self._posterior, part) for part in np.split(padded, len(padded) // DRAWS_AT_ONCE)]
 
     def _over_draws(self, function: Function, inputs: np.ndarray, seed: int = 0) -> Any:
         """`function` of the posterior, what is kept of a draw, inputs and a key, leaves (draw, ...)."""
-        return jax.device_get(_at_draws(function, self._posterior, self._kept, jax.random.key(seed), inputs))
+        key = jax.random.key(seed)
+        parts = [
+            jax.device_get(_at_draws(function, self._posterior, kept, key, np.int32(i), inputs))
+            for i, kept in enumerate(self._kept)
+        ]
+        number = len(self.positions_)
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:number], *parts)
 
     def _over_rows(self, of_batch: Callable[[np.ndarray], Any], X: Any) -> Any:
         """Where rows know nothing of one another, in batches of them, leaves (draw, m, ...)."""
@@ -773,8 +783,10 @@ def _kept(posterior: targets.Scaled, positions: Any) -> tuple[Any, Any]:
 
 
 @partial(jax.jit, static_argnames="function")
-def _at_draws(function: Function, posterior: targets.Scaled, kept: Any, rng_key: Any, inputs: Any) -> Any:
-    keys = jax.random.split(rng_key, len(jax.tree.leaves(kept)[0]))
+def _at_draws(
+    function: Function, posterior: targets.Scaled, kept: Any, rng_key: Any, part: Any, inputs: Any
+) -> Any:
+    keys = jax.random.split(jax.random.fold_in(rng_key, part), len(jax.tree.leaves(kept)[0]))
     dtype = jax.tree.leaves(posterior.template)[0].dtype
     inputs = inputs.astype(dtype)
     return jax.lax.map(lambda draw: function(posterior, *draw[0], inputs, draw[1]), (kept, keys))
@@ -836,8 +848,8 @@ def _refuse_words(name: str, array: np.ndarray, is_number: bool) -> None:
             )
         if isinstance(entry, str | bytes) and not _is_number(entry):
             raise ValueError(
-                f"{name} must hold real numbers; got the text {entry!r}: encode categories, and pass dates "
-                "as numbers, such as days since the first"
+                f"{name} must hold real numbers; got the text {str(entry)!r}: encode categories, and pass "
+                "dates as numbers, such as days since the first"
             )
 
 

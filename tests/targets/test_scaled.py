@@ -182,6 +182,7 @@ def test_the_limit_is_found_in_float64_whatever_the_target_computes_in(observed,
     """Where some rows are equal and the noise is small, so that float32 would have no factor."""
     x, y = (np.concatenate([part, part]).astype(np.float32) for part in (observed.x, observed.y))
     priors = {"noise_std": targets.LogNormal(1e-3, 0.1), "readout_std": targets.LogNormal(3.0, 0.1)}
+    priors |= {"weight_std": targets.LogNormal(1.0, 0.1)}
     found = scales.target_of(x, y, priors).limiting_scales()
     assert all(np.isfinite(leaf).all() and leaf.dtype == np.float32 for leaf in jax.tree.leaves(found))
 

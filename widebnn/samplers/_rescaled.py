@@ -122,15 +122,7 @@ class rescaled(Sampler):
         return self._at(target, position, name, last.position)[0], info
 
     def _check_network_stays(self, target):
-        def potentials(target, rng_key):
-            position = normal_like(rng_key, target.template)
-            moved = [
-                self._at(target, position, name, jnp.zeros_like(position.scales[name]))[0]
-                for name in self.multiplies
-            ]
-            return jnp.stack([target.potential(there) for there in (position, *moved)])
-
-        found = jax.jit(potentials)(target, jax.random.key(0))
+        found = _potentials(self, target, jax.random.key(0))
         if isinstance(found, jax.core.Tracer):  # data that are traced, where nothing can be seen
             return
         first, *others = np.asarray(found)
@@ -140,6 +132,17 @@ class rescaled(Sampler):
                     f"multiplies must name the leaves that {name} multiplies; with their product held the "
                     f"potential went from {first:.6g} to {potential:.6g}"
                 )
+
+
+@jax.jit
+def _potentials(sampler: rescaled, target: Any, rng_key: Any) -> Any:
+    """At a draw from the prior, and with each scale at its median and the product held."""
+    position = normal_like(rng_key, target.template)
+    moved = [
+        sampler._at(target, position, name, jnp.zeros_like(position.scales[name]))[0]
+        for name in sampler.multiplies
+    ]
+    return jnp.stack([target.potential(there) for there in (position, *moved)])
 
 
 def _has_key(network: PyTree, key: str) -> PyTree:

@@ -35,7 +35,12 @@ __all__ = [
 Readout = Float[Array, "p d_out"]
 
 ROUNDING = 4
-"""Least σ² in units of ε tr ΨΨᵀ, with ε the rounding error."""
+"""Least σ² in units of ε tr ΨΨᵀ, with ε the rounding error.
+
+Cholesky factors in float32 of networks with one to three layers, 12 to 4,000 rows and scales from their
+priors end at .03 to .6 of that unit; at 3 to 6 where weights are so small that Ψ is nearly constant, and sums
+over many rows round one way. There the potential is not a number, and samplers reject.
+"""
 
 ROWS_AT_ONCE = 256
 """Rows that are left out side by side in feature space, which takes memory for as many times n numbers."""
