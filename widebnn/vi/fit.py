@@ -221,13 +221,7 @@ def fit(
         num_classes = jax.eval_shape(taken, taken.weights, batch).shape[1]
         y = jnp.asarray(labels(len(y), num_classes, y=y))
 
-    @jax.jit
-    def start(weights, point, state):
-        posterior = mean_field(weights, initial_std)
-        carry = Carry(posterior, point, state, optimiser.init((posterior, point)), jnp.asarray(0))
-        return jax.tree.map(jnp.copy, carry)  # an epoch uses up what it is given
-
-    carry = start(taken.weights, taken.point, taken.state)
+    carry = _start(Static(optimiser), initial_std, taken.weights, taken.point, taken.state)
     prior_variances(carry.posterior, prior_variance)
     draws = {"num_samples": num_samples, "antithetic": antithetic, "local": local}
     _check_layers(taken, carry.posterior, batch, jnp.asarray(np.asarray(y)[:batch_size]), loss, draws)
@@ -256,6 +250,13 @@ def fit(
     return Fit(
         taken, posterior, point, state, Elbo(log_likelihood, kl, temperature), seconds, loss, x.shape[1:]
     )
+
+
+@jax.jit
+def _start(optimiser: Static, initial_std: Number, weights: Any, point: Any, state: Any) -> Carry:
+    posterior = mean_field(weights, initial_std)
+    carry = Carry(posterior, point, state, optimiser.value.init((posterior, point)), jnp.asarray(0))
+    return jax.tree.map(jnp.copy, carry)  # an epoch uses up what it is given
 
 
 def _step(plan: Plan, data: Data, carry: Carry, minibatch: Minibatch) -> tuple[Carry, Terms]:
