@@ -121,16 +121,18 @@ class rescaled(Sampler):
         )
         return self._at(target, position, name, last.position)[0], info
 
-    def _check_network_stays(self, target):
-        def potentials(target, rng_key):
-            position = normal_like(rng_key, target.template)
-            moved = [
-                self._at(target, position, name, jnp.zeros_like(position.scales[name]))[0]
-                for name in self.multiplies
-            ]
-            return jnp.stack([target.potential(there) for there in (position, *moved)])
+    @jax.jit
+    def _potentials(self, target):
+        """At a draw from the prior, and where each scale is moved from there."""
+        position = normal_like(jax.random.key(0), target.template)
+        moved = [
+            self._at(target, position, name, jnp.zeros_like(position.scales[name]))[0]
+            for name in self.multiplies
+        ]
+        return jnp.stack([target.potential(there) for there in (position, *moved)])
 
-        found = jax.jit(potentials)(target, jax.random.key(0))
+    def _check_network_stays(self, target):
+        found = self._potentials(target)
         if isinstance(found, jax.core.Tracer):  # data that are traced, where nothing can be seen
             return
         first, *others = np.asarray(found)
