@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree, Shaped
 from tqdm.auto import tqdm
 
 from widebnn._arrays import Inputs, floating, labels, real
-from widebnn._check import Number, at_least, finite, non_negative, one_of, positive
+from widebnn._check import Number, at_least, finite, non_negative, one_key, one_of, positive
 from widebnn._failures import warn
 from widebnn._interrupts import Interrupts
 from widebnn._pytree import Static
@@ -360,8 +360,7 @@ def _check_types(rng_key: Any, optimiser: Any, checkpoint: Any) -> None:
     """What is of the wrong type is named before anything is computed."""
     if not isinstance(optimiser, optax.GradientTransformation):
         raise TypeError(f"optimiser must be one of optax, such as optax.adam(1e-3); got {optimiser!r}")
-    if not isinstance(rng_key, jax.Array) or not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
-        raise TypeError(f"rng_key must be a key such as jax.random.key(0); got {rng_key!r}")
+    one_key(rng_key=rng_key)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {checkpoint!r}")
 
