@@ -114,13 +114,24 @@ def test_functions_that_close_over_other_data_are_told_apart(kind, constants_sta
         jax.config.update(name, before)
 
 
+def layer(kernel, x):
+    """A user's own network."""
+    return jnp.tanh(x @ kernel)
+
+
 def everything(noise_std, seed):
-    """What methods of a target say of other data, of another network of the same shape."""
+    """What methods of a target, and `auto`, say of other data, of another network of the same shape."""
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(5, 3)).astype(np.float32), rng.normal(size=(5, 1)).astype(np.float32)
     bnn = wb.BNN(wb.models.FCN(3, 7, rngs=nnx.Rngs(seed)), 1, noise_std)
+    users_own = wb.BNN(
+        wb.models.from_function(layer, rng.normal(size=(3, 7)).astype(np.float32)), 1, noise_std
+    )
     key = jax.random.key(0)
     found = []
+    for network in (bnn, users_own):
+        target = wb.auto(wb.targets.marginal(network, x, y)).target
+        found.append(target.potential(target.draw_prior(key)))
     for target in (wb.targets.marginal(bnn, x, y), wb.targets.rotated(wb.targets.repriorised(bnn, x, y))):
         position = target.draw_prior(key)
         found += [target.potential(position), target.logdensity(position)]

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from widebnn import diagnostics
 from widebnn.diagnostics import (
     LEAST_RESOLVED,
     band,
@@ -266,10 +265,6 @@ def test_band_is_mean_and_quantiles():
     np.testing.assert_allclose(band(values, (0.25, 0.75)), [[3, 3], [1.5, 3], [4, 3]])
     values[0, 0] = np.nan
     assert np.isnan(band(values)).tolist() == 3 * [[True, False]]
-
-
-def test_every_public_name_exists():
-    assert all(hasattr(diagnostics, name) for name in diagnostics.__all__)
 
 
 LENGTHS = [(1, 320), (3, 200), (3, 300), (4, 500), (4, 2_000)]

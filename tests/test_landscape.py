@@ -258,7 +258,7 @@ def test_another_target_of_the_same_shape_is_no_new_program():
 
     def look(data):
         target = wb.targets.from_potential(Partial(potential, data), jnp.zeros(3))
-        corners = jnp.eye(3)
+        corners = list(jnp.eye(3))
         return [
             landscape.curvature(KEY, target, corners[0], 3).largest,
             landscape.slice_through(target, corners[:2], 2).potential,

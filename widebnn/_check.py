@@ -8,13 +8,13 @@ import math
 import numbers
 import operator
 from collections.abc import Iterable
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Real
+from jaxtyping import Array, Bool, Key, Real
 
 __all__ = [
     "Number",
@@ -24,6 +24,7 @@ __all__ = [
     "is_known_to_be",
     "is_tracing",
     "non_negative",
+    "one_key",
     "one_of",
     "positive",
     "proper_fraction",
@@ -118,6 +119,16 @@ def one_of(known: Iterable[str], **named: str) -> str:
     name, value = _only(named)
     if value not in (names := sorted(known)):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}; got {value!r}")
+    return value
+
+
+def one_key(**named: Any) -> Key[Array, ""]:
+    """A key of `jax.random`, and not an array of them."""
+    name, value = _only(named)
+    if not isinstance(value, jax.Array) or not jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+        raise TypeError(f"{name} must be a key such as jax.random.key(0); got {value!r}")
+    if value.shape != ():
+        raise ValueError(f"{name} must be one key; got an array of them, of shape {value.shape}")
     return value
 
 

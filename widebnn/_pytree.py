@@ -45,7 +45,7 @@ jax.tree_util.register_static(Static)
 
 
 def as_pytree(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function as a pytree: a `jax.tree_util.Partial`, or one whose leaves are arrays; others are static."""
+    """A function as a pytree: itself if it is a `Partial` or holds arrays alone, else it is static."""
     is_pytree = isinstance(function, jax.tree_util.Partial) or all(
         isinstance(leaf, jax.Array | np.ndarray | float | int) for leaf in jax.tree.leaves(function)
     )

@@ -44,6 +44,7 @@ from widebnn._arrays import NewInputs, Tabular, floating
 from widebnn._check import Number, at_least
 from widebnn._compile import asked
 from widebnn._folder import Folder
+from widebnn._pytree import Static
 from widebnn.models._architecture import build, described, numbers
 from widebnn.models.bnn import BNN, Parameters
 from widebnn.models.embedding import FeaturesError
@@ -179,11 +180,7 @@ class Posterior:
     @property
     def parameters(self) -> PyTree[Float[np.ndarray, "chain draw ..."]]:
         """All draws as `widebnn.models.Parameters`, whose leaves are arrays (chain, draw, ...)."""
-        leaves, treedef = jax.tree.flatten(self.template)
-        parts = np.split(self.weights, self._cuts, axis=2)
-        return treedef.unflatten(
-            [part.reshape(*part.shape[:2], *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
-        )
+        return _unravelled(self.weights, self.template)
 
     def outputs(
         self, x: NewInputs | Tabular, batch_size: int = 256
@@ -391,10 +388,6 @@ class Posterior:
         scales = "".join(f", {name}" for name in self.scales)
         return f"Posterior({chains} chains of {draws} draws: {size:,} weights{scales})"
 
-    @property
-    def _cuts(self) -> list[int]:
-        return list(accumulate(math.prod(leaf.shape) for leaf in jax.tree.leaves(self.template)))[:-1]
-
     @functools.cached_property
     def _first_network(self) -> BNN:
         return _at(self.network, {name: float(x[0, 0]) for name, x in self.scales.items()})
@@ -414,23 +407,6 @@ class Posterior:
             raise ValueError(f"x must have shape (m, {str(self.input_shape)[1:]} with m ≥ 1; got {x.shape}")
         return x
 
-    @functools.cached_property
-    def _program(self) -> Callable[..., Float[Array, "draw b d_out"]]:
-        leaves, treedef = jax.tree.flatten(self.template)
-
-        def output(theta, scales, x):
-            parts = jnp.split(theta, self._cuts)
-            parameters = [
-                part.reshape(leaf.shape).astype(leaf.dtype) for part, leaf in zip(parts, leaves, strict=True)
-            ]
-            return _at(self.network, scales)(treedef.unflatten(parameters), x)
-
-        def outputs(weights, scales, x):
-            draws = weights, scales
-            return jax.lax.map(lambda draw: output(draw[0], draw[1], x), draws, batch_size=DRAWS_AT_ONCE)
-
-        return jax.jit(outputs)
-
     def _blocks(
         self, x: np.ndarray, batch_size: int, function: Callable[[Array], Array] = lambda f: f
     ) -> Iterator[tuple[slice, slice, np.ndarray]]:
@@ -440,13 +416,15 @@ class Posterior:
         num_draws = self.num_chains * self.num_draws
         num_chunks = -(-num_draws // max(1, MAX_DRAWS_BYTES // self.weights[0, 0].nbytes))
         chunk = -(-num_draws // num_chunks)
+        known = Static(self.network), Static(self.template)
         for first in range(0, num_draws, chunk):
             draws = slice(first, min(first + chunk, num_draws))
             at = np.unravel_index(_indices(first, chunk, num_draws), self.weights.shape[:2])
             weights, scales = jnp.asarray(self.weights[at]), {name: s[at] for name, s in self.scales.items()}
             for row in range(0, len(x), size):
                 rows = slice(row, min(row + size, len(x)))
-                values = np.asarray(function(self._program(weights, scales, x[_indices(row, size, len(x))])))
+                values = _outputs(*known, weights, scales, x[_indices(row, size, len(x))])
+                values = np.asarray(function(values))
                 yield draws, rows, values[: draws.stop - first, : rows.stop - row]
 
     def _inputs_to_check(self) -> Float[np.ndarray, "2 ..."]:
@@ -460,6 +438,29 @@ class Posterior:
         first = Posterior(self.network, self.weights[:1, :1], self.input_shape, scales)
         with jax.default_matmul_precision("highest"):
             return first.outputs(self._inputs_to_check())[0, 0]
+
+
+@jax.jit
+def _outputs(
+    network: Static, template: Static, weights: Array, scales: dict[str, Array], x: Float[Array, "b ..."]
+) -> Float[Array, "draw b d_out"]:
+    def output(draw):
+        theta, scales = draw
+        parts = _unravelled(theta, template.value)
+        parameters = jax.tree.map(lambda part, leaf: part.astype(leaf.dtype), parts, template.value)
+        return _at(network.value, scales)(parameters, x)
+
+    return jax.lax.map(output, (weights, scales), batch_size=DRAWS_AT_ONCE)
+
+
+def _unravelled(weights: Any, template: PyTree[jax.ShapeDtypeStruct]) -> Any:
+    """Parameters with leaves (*batch, ...), of weights (*batch, weight)."""
+    leaves, treedef = jax.tree.flatten(template)
+    ends = accumulate(math.prod(leaf.shape) for leaf in leaves)
+    parts = [weights[..., end - math.prod(leaf.shape) : end] for leaf, end in zip(leaves, ends, strict=True)]
+    return treedef.unflatten(
+        [part.reshape(*part.shape[:-1], *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
+    )
 
 
 def _at(network: Network, scales: Mapping[str, Number]) -> BNN:

@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 from widebnn import _thinned
 from widebnn._arrays import NewInputs, Tabular
 from widebnn._chains import Chains, as_argument
-from widebnn._check import at_least, one_of
+from widebnn._check import at_least, one_key, one_of
 from widebnn._compile import make_room
 from widebnn._devices import Devices
 from widebnn._end import MIN_DRAWS, End, Stopped, on_host
@@ -475,10 +475,7 @@ def sample(
         raise ValueError(f"num_positions must be even; got {num_positions}")
     if (num_steps := burn_in + num_samples * thin) > MAX_STEPS:
         raise ValueError(f"burn_in + num_samples * thin must be at most {MAX_STEPS}; got {num_steps}")
-    if not isinstance(rng_key, jax.Array) or not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
-        raise TypeError(f"rng_key must be a key such as jax.random.key(0); got {rng_key!r}")
-    if rng_key.shape != ():
-        raise ValueError(f"rng_key must be one key; got an array of them, of shape {rng_key.shape}")
+    one_key(rng_key=rng_key)
     if not isinstance(sampler, Sampler | tuned):
         raise TypeError(
             "sampler must be one of widebnn.samplers, such as pcn(0.1), or one of BlackJAX by "

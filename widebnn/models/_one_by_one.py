@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Key
 from widebnn._check import is_tracing
 from widebnn.models._architecture import described
 from widebnn.models.bnn import BNN
-from widebnn.models.embedding import FeaturesError, refuse
+from widebnn.models.embedding import Embedding, FeaturesError, refuse
 from widebnn.tree import normal_like
 
 __all__ = ["check_features"]
@@ -49,15 +49,10 @@ def check_features(bnn: BNN, x: Float[Array, "n ..."]) -> None:
     differs = (rows != rows[:1]).reshape(len(rows), -1).any(axis=1)
     pair = rows[np.array([0, differs.argmax()])]
 
-    @jax.jit
-    def features(rng_key, pair):
-        inner, apply = normal_like(rng_key, bnn.features.template), bnn.features.apply
-        return apply(inner, pair), jnp.concatenate([apply(inner, pair[:1]), apply(inner, pair[1:])])
-
     rng_key = jax.random.key(0)
     if bnn.features.module is not None:
         _check_state(bnn.features.module, rng_key, pair)
-    together, alone = map(np.asarray, features(rng_key, pair))
+    together, alone = map(np.asarray, _features(bnn.features, rng_key, pair))
     largest = np.abs(together).max()
     if np.isfinite(largest) and np.abs(together - alone).max() > TOLERANCE * largest:
         raise FeaturesError(
@@ -72,6 +67,15 @@ def check_features(bnn: BNN, x: Float[Array, "n ..."]) -> None:
             stacklevel=1,
             skip_file_prefixes=(str(Path(__file__).parents[1]),),
         )
+
+
+@jax.jit
+def _features(
+    features: Embedding, rng_key: Key[Array, ""], pair: Float[Array, "2 ..."]
+) -> tuple[Array, Array]:
+    """Those of two inputs together, and of each alone, at a draw from the prior."""
+    inner, apply = normal_like(rng_key, features.template), features.apply
+    return apply(inner, pair), jnp.concatenate([apply(inner, pair[:1]), apply(inner, pair[1:])])
 
 
 def _check_state(module: nnx.Module, rng_key: Key[Array, ""], x: Float[np.ndarray, "2 ..."]) -> None:

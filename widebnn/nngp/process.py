@@ -5,13 +5,12 @@ import math
 from dataclasses import dataclass
 
 import jax
-import jax.core
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float, Key
 
 from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column, floating
-from widebnn._check import Number, at_least, finite, non_negative, positive
+from widebnn._check import Number, at_least, finite, is_known_to_be, non_negative, positive
 from widebnn.nngp.kernels import Kernel
 
 __all__ = ["GaussianProcess", "gaussian_process"]
@@ -129,7 +128,7 @@ def gaussian_process(
     if prior.shape != (len(x), len(x)):
         raise ValueError(f"kernel must map x to shape (n, n) = ({len(x)}, {len(x)}); got {prior.shape}")
     factor, is_regular = _factorised(prior, noise_std)
-    if not isinstance(is_regular, jax.core.Tracer) and not is_regular:
+    if is_known_to_be(0, is_regular):
         raise ValueError(
             f"noise_std must be larger, or the inputs more distinct: K + σ²I with noise_std = {noise_std} "
             f"is singular in {prior.dtype}"

@@ -121,8 +121,18 @@ class rescaled(Sampler):
         )
         return self._at(target, position, name, last.position)[0], info
 
+    @jax.jit
+    def _potentials(self, target):
+        """At a draw from the prior, and where each scale is moved from there."""
+        position = normal_like(jax.random.key(0), target.template)
+        moved = [
+            self._at(target, position, name, jnp.zeros_like(position.scales[name]))[0]
+            for name in self.multiplies
+        ]
+        return jnp.stack([target.potential(there) for there in (position, *moved)])
+
     def _check_network_stays(self, target):
-        found = _potentials(self, target, jax.random.key(0))
+        found = self._potentials(target)
         if isinstance(found, jax.core.Tracer):  # data that are traced, where nothing can be seen
             return
         first, *others = np.asarray(found)
@@ -132,17 +142,6 @@ class rescaled(Sampler):
                     f"multiplies must name the leaves that {name} multiplies; with their product held the "
                     f"potential went from {first:.6g} to {potential:.6g}"
                 )
-
-
-@jax.jit
-def _potentials(sampler: rescaled, target: Any, rng_key: Any) -> Any:
-    """At a draw from the prior, and with each scale at its median and the product held."""
-    position = normal_like(rng_key, target.template)
-    moved = [
-        sampler._at(target, position, name, jnp.zeros_like(position.scales[name]))[0]
-        for name in sampler.multiplies
-    ]
-    return jnp.stack([target.potential(there) for there in (position, *moved)])
 
 
 def _has_key(network: PyTree, key: str) -> PyTree:

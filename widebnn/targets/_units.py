@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs
 from widebnn.models import BNN
@@ -45,26 +46,9 @@ def units_of(bnn: BNN, x: Inputs) -> Units:
     UnitsError
         If no leaf does.
     """
-    template = bnn.features.template
-    num_units = jax.eval_shape(bnn.embedding, template, x).shape[1] - int(bnn.has_bias)
-    leaves, treedef = jax.tree.flatten(template)
-    ends = {0, num_units - 1}
-    tried = [(i, k) for i, leaf in enumerate(leaves) if leaf.shape[-1:] == (num_units,) for k in ends]
-
-    def embeddings(rng_key, x):
-        """Ψ at a draw of the prior, first with no parameter changed, then with each tried."""
-        inner = jax.tree.leaves(normal_like(rng_key, template))
-
-        def at(is_changed):
-            changed = list(inner)
-            for (i, k), term in zip(tried, is_changed, strict=True):
-                changed[i] = changed[i].at[..., k].add(term.astype(changed[i].dtype))
-            return bnn.embedding(treedef.unflatten(changed), x)
-
-        # By the same code each time: what does not change has the same bits.
-        return jax.lax.map(at, jnp.eye(len(tried) + 1, len(tried), -1, dtype=bool))
-
-    before, *after = np.asarray(jax.jit(embeddings)(jax.random.key(0), x))
+    num_units, tried = _tried(bnn, x)
+    leaves, treedef = jax.tree.flatten(bnn.features.template)
+    before, *after = np.asarray(_embeddings(bnn, x))
     belongs = [leaf.shape[-1:] == (num_units,) for leaf in leaves]
     for (i, k), psi in zip(tried, after, strict=True):
         belongs[i] &= np.array_equal(np.flatnonzero((psi != before).any(axis=0)), [k])
@@ -75,3 +59,27 @@ def units_of(bnn: BNN, x: Inputs) -> Units:
             "their last axis; found none"
         )
     return Units(is_unit, num_units)
+
+
+def _tried(bnn: BNN, x: Inputs) -> tuple[int, list[tuple[int, int]]]:
+    """The number of units, and leaf and entry of its last axis for each that may belong to one."""
+    template = bnn.features.template
+    num_units = jax.eval_shape(bnn.embedding, template, x).shape[1] - int(bnn.has_bias)
+    fitting = [i for i, leaf in enumerate(jax.tree.leaves(template)) if leaf.shape[-1:] == (num_units,)]
+    return num_units, [(i, k) for i in fitting for k in {0, num_units - 1}]
+
+
+@jax.jit
+def _embeddings(bnn: BNN, x: Inputs) -> Float[Array, "tried n p"]:
+    """Ψ at a draw of the prior, first with no parameter changed, then with each tried."""
+    _, tried = _tried(bnn, x)
+    inner, treedef = jax.tree.flatten(normal_like(jax.random.key(0), bnn.features.template))
+
+    def at(is_changed):
+        changed = list(inner)
+        for (i, k), term in zip(tried, is_changed, strict=True):
+            changed[i] = changed[i].at[..., k].add(term.astype(changed[i].dtype))
+        return bnn.embedding(treedef.unflatten(changed), x)
+
+    # By the same code each time: what does not change has the same bits.
+    return jax.lax.map(at, jnp.eye(len(tried) + 1, len(tried), -1, dtype=bool))

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree, Shaped
 from tqdm.auto import tqdm
 
 from widebnn._arrays import Inputs, floating, labels, real
-from widebnn._check import Number, at_least, finite, non_negative, one_of, positive
+from widebnn._check import Number, at_least, finite, non_negative, one_key, one_of, positive
 from widebnn._failures import warn
 from widebnn._interrupts import Interrupts
 from widebnn._pytree import Static
@@ -221,13 +221,7 @@ def fit(
         num_classes = jax.eval_shape(taken, taken.weights, batch).shape[1]
         y = jnp.asarray(labels(len(y), num_classes, y=y))
 
-    @jax.jit
-    def start(weights, point, state):
-        posterior = mean_field(weights, initial_std)
-        carry = Carry(posterior, point, state, optimiser.init((posterior, point)), jnp.asarray(0))
-        return jax.tree.map(jnp.copy, carry)  # an epoch uses up what it is given
-
-    carry = start(taken.weights, taken.point, taken.state)
+    carry = _start(Static(optimiser), initial_std, taken.weights, taken.point, taken.state)
     prior_variances(carry.posterior, prior_variance)
     draws = {"num_samples": num_samples, "antithetic": antithetic, "local": local}
     _check_layers(taken, carry.posterior, batch, jnp.asarray(np.asarray(y)[:batch_size]), loss, draws)
@@ -256,6 +250,13 @@ def fit(
     return Fit(
         taken, posterior, point, state, Elbo(log_likelihood, kl, temperature), seconds, loss, x.shape[1:]
     )
+
+
+@jax.jit
+def _start(optimiser: Static, initial_std: Number, weights: Any, point: Any, state: Any) -> Carry:
+    posterior = mean_field(weights, initial_std)
+    carry = Carry(posterior, point, state, optimiser.value.init((posterior, point)), jnp.asarray(0))
+    return jax.tree.map(jnp.copy, carry)  # an epoch uses up what it is given
 
 
 def _step(plan: Plan, data: Data, carry: Carry, minibatch: Minibatch) -> tuple[Carry, Terms]:
@@ -359,8 +360,7 @@ def _check_types(rng_key: Any, optimiser: Any, checkpoint: Any) -> None:
     """What is of the wrong type is named before anything is computed."""
     if not isinstance(optimiser, optax.GradientTransformation):
         raise TypeError(f"optimiser must be one of optax, such as optax.adam(1e-3); got {optimiser!r}")
-    if not isinstance(rng_key, jax.Array) or not jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
-        raise TypeError(f"rng_key must be a key such as jax.random.key(0); got {rng_key!r}")
+    one_key(rng_key=rng_key)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {checkpoint!r}")
 

@@ -87,9 +87,9 @@ def network(
             weights = jax.jit(lambda key: model.init(key, jnp.zeros(x.shape, x.dtype))["params"])(rng_key)
             taken = _pure(apply, weights)
         case BNN():
-            taken = _pure(model, _drawn(rng_key, model.template(x)))
+            taken = _pure(model, _drawn(rng_key, Static(model.template(x))))
         case Embedding():
-            taken = _pure(model.apply, _drawn(rng_key, model.template))
+            taken = _pure(model.apply, _drawn(rng_key, Static(model.template)))
         case Network():
             taken = model
         case _:
@@ -108,8 +108,9 @@ def network(
     return taken
 
 
-def _drawn(rng_key: Key[Array, ""], template: PyTree[jax.ShapeDtypeStruct]) -> Weights:
-    return jax.jit(lambda key: normal_like(key, template))(rng_key)
+@jax.jit
+def _drawn(rng_key: Key[Array, ""], template: Static) -> Weights:
+    return normal_like(rng_key, template.value)
 
 
 def _pure(apply: Callable[..., Any], weights: Weights) -> Network:
