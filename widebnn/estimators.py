@@ -94,7 +94,7 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 
 CHAIN_OPTIONS = "num_chains", "num_samples", "thin", "burn_in", "until"
 
-Function = Callable[[Any, Any, Any, jax.Array, jax.Array], Any]
+Function = Callable[..., Any]
 """Function of a posterior, a position, what is kept of it, inputs and a key."""
 
 
@@ -754,7 +754,7 @@ def _tell_if_long(estimator: _BNNEstimator, posterior: targets.Scaled) -> None:
     one = np.ones((512, 512), np.float32)
     start = time.perf_counter()
     for _ in range(10):
-        one @ one
+        _ = one @ one
     seconds = operations / (10 * 2 * 512**3) * (time.perf_counter() - start)
     limit = estimator.until.seconds if estimator.until is not None else None
     if seconds > LONG and (limit is None or float(limit) > LONG):
@@ -775,9 +775,10 @@ def _kept(posterior: targets.Scaled, positions: Any) -> tuple[Any, Any]:
 
     def of_draw(flat):
         position = unravel(flat)
+        target: Any = posterior.at(position)
         if not posterior.has_exact_scales:
             return position, None
-        return position, posterior.at(position).readout_posterior(position.network).predictor()
+        return position, target.readout_posterior(position.network).predictor()
 
     return jax.lax.map(of_draw, positions)
 
