@@ -83,8 +83,8 @@ BLOCK_ROWS, BLOCK_BYTES = 4_096, 2**30
 """Rows that go through the network at a time where Ψ of all of them, in all chains, takes more."""
 NUM_COPIES = 8
 """Arrays as large as Ψ that a gradient holds."""
-KICKS = 12
-"""Gradients of a step, of which a look at the seconds of a fit before it starts must guess."""
+KICKS, SLICES = 12, 10
+"""Gradients and potentials of a step, as a guess of the seconds of a fit before it starts takes them."""
 LONG = 600.0
 """Seconds from which a fit is announced."""
 FARTHEST = 1e12
@@ -745,10 +745,11 @@ def _tell_if_long(estimator: _BNNEstimator, posterior: targets.Scaled) -> None:
         return
     p = sizes[-1][-1]
     of_network = sum(math.prod(shape) for shape in sizes)
-    of_gradient = 6 * n * of_network + (6 * n * p * min(n, p) if posterior.has_exact_scales else 0)
-    of_scales = 12 * n * of_network + (20 * min(n, p) ** 3 if posterior.has_exact_scales else 0)
+    of_potential = 2 * n * (of_network + (p * min(n, p) if posterior.has_exact_scales else 0))
+    of_eigenvalues = 20 * min(n, p) ** 3 if posterior.has_exact_scales else 0
     num_steps = estimator.burn_in + estimator.thin * min(FIRST_LOOK, estimator.num_samples)
-    operations = num_steps * estimator.num_chains * (KICKS * of_gradient + of_scales)
+    of_step = (3 * KICKS + SLICES) * of_potential + of_eigenvalues
+    operations = num_steps * estimator.num_chains * of_step
     if operations < LONG * 1e9:  # any machine is faster
         return
     one = np.ones((512, 512), np.float32)
