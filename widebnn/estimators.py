@@ -83,8 +83,8 @@ BLOCK_ROWS, BLOCK_BYTES = 4_096, 2**30
 """Rows that go through the network at a time where Ψ of all of them, in all chains, takes more."""
 NUM_COPIES = 8
 """Arrays as large as Ψ that a gradient holds."""
-KICKS = 12
-"""Gradients of a step, of which a look at the seconds of a fit before it starts must guess."""
+KICKS, SLICES = 12, 10
+"""Gradients and potentials of a step, as a guess of the seconds of a fit before it starts takes them."""
 LONG = 600.0
 """Seconds from which a fit is announced."""
 FARTHEST = 1e12
@@ -94,7 +94,7 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 
 CHAIN_OPTIONS = "num_chains", "num_samples", "thin", "burn_in", "until"
 
-Function = Callable[[Any, Any, Any, jax.Array, jax.Array], Any]
+Function = Callable[..., Any]
 """Function of a posterior, a position, what is kept of it, inputs and a key."""
 
 
@@ -745,16 +745,17 @@ def _tell_if_long(estimator: _BNNEstimator, posterior: targets.Scaled) -> None:
         return
     p = sizes[-1][-1]
     of_network = sum(math.prod(shape) for shape in sizes)
-    of_gradient = 6 * n * of_network + (6 * n * p * min(n, p) if posterior.has_exact_scales else 0)
-    of_scales = 12 * n * of_network + (20 * min(n, p) ** 3 if posterior.has_exact_scales else 0)
+    of_potential = 2 * n * (of_network + (p * min(n, p) if posterior.has_exact_scales else 0))
+    of_eigenvalues = 20 * min(n, p) ** 3 if posterior.has_exact_scales else 0
     num_steps = estimator.burn_in + estimator.thin * min(FIRST_LOOK, estimator.num_samples)
-    operations = num_steps * estimator.num_chains * (KICKS * of_gradient + of_scales)
+    of_step = (3 * KICKS + SLICES) * of_potential + of_eigenvalues
+    operations = num_steps * estimator.num_chains * of_step
     if operations < LONG * 1e9:  # any machine is faster
         return
     one = np.ones((512, 512), np.float32)
     start = time.perf_counter()
     for _ in range(10):
-        one @ one
+        _ = one @ one
     seconds = operations / (10 * 2 * 512**3) * (time.perf_counter() - start)
     limit = estimator.until.seconds if estimator.until is not None else None
     if seconds > LONG and (limit is None or float(limit) > LONG):
@@ -775,9 +776,10 @@ def _kept(posterior: targets.Scaled, positions: Any) -> tuple[Any, Any]:
 
     def of_draw(flat):
         position = unravel(flat)
+        target: Any = posterior.at(position)
         if not posterior.has_exact_scales:
             return position, None
-        return position, posterior.at(position).readout_posterior(position.network).predictor()
+        return position, target.readout_posterior(position.network).predictor()
 
     return jax.lax.map(of_draw, positions)
 

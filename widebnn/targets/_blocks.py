@@ -119,7 +119,7 @@ class BlockedFeatureSpace(FeatureSpace):
         inner: Inner,
         data: Rows,
         reg: Number | None,
-        noise_std: Number | None = None,
+        noise_std: Number = 0,
     ):
         embedding, inner = _with_scales(embedding, inner, data)
         self.embedding, self.inner, self.data, self.y = embedding, inner, data, data.y

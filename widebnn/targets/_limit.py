@@ -3,7 +3,9 @@
 JAX computes the kernel and its derivatives in the scales, entry by entry; LAPACK factorises.
 """
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -65,7 +67,7 @@ class Evidence:
         numpy.linalg.LinAlgError
             If K_σ² has no Cholesky factor even in float64.
         """
-        with jax.enable_x64(True), threadpool_limits(1, user_api="blas"):
+        with _in_float64(), threadpool_limits(1, user_api="blas"):
             found = jax.device_get(_with_derivatives(self.network_at, jnp.asarray(u), jnp.asarray(self.x)))
             (kernel, noise), (slopes, noise_slopes) = found
             n, d_out = self.y.shape
@@ -81,7 +83,7 @@ class Evidence:
 
     def posterior(self, u: Vector) -> Posterior:
         """The process at u, given the rows."""
-        with jax.enable_x64(True):
+        with _in_float64():
             kernel, noise = jax.device_get(_kernel(self.network_at, jnp.asarray(u), jnp.asarray(self.x)))
         noise = max(float(noise), float(self.least_noise * np.trace(kernel)))
         factor = scipy.linalg.cholesky(kernel + noise * np.eye(len(kernel)), lower=True)
@@ -89,9 +91,16 @@ class Evidence:
 
     def between(self, u: Vector, new: np.ndarray) -> tuple[Any, Any]:
         """K of rows and new inputs, and of new inputs, at u."""
-        with jax.enable_x64(True):
+        with _in_float64():
             at = self.network_at, jnp.asarray(u)
             return jax.device_get(_between(*at, jnp.asarray(self.x), jnp.asarray(new, jnp.float64)))
+
+
+@contextlib.contextmanager
+def _in_float64() -> Iterator[None]:
+    """Data of the target that are in float32 may meet scales in float64."""
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
+        yield
 
 
 def _network(network_at: Any, u: Array) -> Any:

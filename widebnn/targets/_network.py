@@ -240,8 +240,8 @@ class NetworkTarget(BNNTarget):
             p = self._theta.readout.shape[0]
             if smaller_space((len(self.x), p), self.space) == "feature":
                 rows = Rows(self.x, self.y, self.block_size)
-                noise = self.bnn.noise_std if reg is None else None
-                return BlockedFeatureSpace(self.bnn.embedding, self.inner(position), rows, reg, noise)
+                at = self.inner(position), rows, reg, self.bnn.noise_std
+                return BlockedFeatureSpace(self.bnn.embedding, *at)
         psi = self.embedding(position)
         return readout_posterior(psi, self.y, self._noise(psi) if reg is None else reg, self.space)
 

@@ -251,7 +251,7 @@ class Scaled(Target):
 
         def loss(u: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = evidence(u)
-            return value + u @ u / 2, gradient + u
+            return value + float(u @ u) / 2, gradient + u
 
         mode = scipy.optimize.minimize(loss, np.zeros(len(self.priors)), jac=True, method="L-BFGS-B").x
         steps = CURVATURE_STEP * np.eye(mode.size)
