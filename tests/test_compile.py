@@ -125,7 +125,7 @@ def everything(noise_std, seed):
     x, y = rng.normal(size=(5, 3)).astype(np.float32), rng.normal(size=(5, 1)).astype(np.float32)
     bnn = wb.BNN(wb.models.FCN(3, 7, rngs=nnx.Rngs(seed)), 1, noise_std)
     users_own = wb.BNN(
-        wb.models.from_function(layer, rng.normal(size=(3, 7)).astype(np.float32)), 1, noise_std
+        wb.models.from_function(layer, jnp.asarray(rng.normal(size=(3, 7)), jnp.float32)), 1, noise_std
     )
     key = jax.random.key(0)
     found = []

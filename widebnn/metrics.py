@@ -210,8 +210,9 @@ def fpr95(inside: Scores, outside: Scores) -> float:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import widebnn as wb
-    >>> wb.metrics.fpr95([0.1, 0.2, 0.3], [0.25, 0.8])
+    >>> wb.metrics.fpr95(np.array([0.1, 0.2, 0.3]), np.array([0.25, 0.8]))
     0.5
     """
     x, y = _scores(inside=inside), _scores(outside=outside)

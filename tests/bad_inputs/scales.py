@@ -153,7 +153,7 @@ ROWS = [
         (kw(x=np.where(XS > 0, XS, None)), "X…no missing entries…6 of 12, such as None"),
         (kw(y=[None, pd.NA, *YS[2:]]), "y…no missing entries…2 of 12, such as None"),
         (kw(x=np.where(XS > 0, XS, 1e300)), "X…standard deviations…1e+300"),
-        (kw(y=np.where(YS > 0, YS, 1e300)), "y…standard deviations…1e+300"),
+        (kw(y=np.where(YS > 0, YS, 1e300)), "y…the reach of most of its column…1e+300"),
         (kw(x=[[np.nan], [1.0]], y=[0.0, 1.0]), "NaN"),
         (kw(x=[[0.0]], y=[0.0]), "minimum of 2"),
         (kw(x=[[0.0], [1.0]], y=[0.0, 1.0, 2.0]), "inconsistent numbers of samples"),
