@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 from jaxtyping import Array, Float, Float64
 from threadpoolctl import threadpool_limits
 
@@ -67,6 +66,8 @@ class Evidence:
         numpy.linalg.LinAlgError
             If K_σ² has no Cholesky factor even in float64.
         """
+        import scipy.linalg  # a fifth of a second at import, and a chain does without
+
         with _in_float64(), threadpool_limits(1, user_api="blas"):
             found = jax.device_get(_with_derivatives(self.network_at, jnp.asarray(u), jnp.asarray(self.x)))
             (kernel, noise), (slopes, noise_slopes) = found
@@ -83,6 +84,8 @@ class Evidence:
 
     def posterior(self, u: Vector) -> Posterior:
         """The process at u, given the rows."""
+        import scipy.linalg
+
         with _in_float64():
             kernel, noise = jax.device_get(_kernel(self.network_at, jnp.asarray(u), jnp.asarray(self.x)))
         noise = max(float(noise), float(self.least_noise * np.trace(kernel)))
