@@ -25,6 +25,7 @@ CHAPTERS = [path for path in NOTEBOOKS if path.stem[0].isdigit()]  # the others 
 MAX_LINES = 25
 MAX_COLUMNS = 78  # what a page shows
 MAX_WORDS = 3_200
+MAX_WORDS_IN_ALL = 46_000
 MAX_SECONDS = 90  # at smoke scale
 GREEK = (
     r"\\((?:alpha|beta|gamma|delta|(?:var)?epsilon|zeta|eta|(?:var)?theta|iota|kappa|lambda|mu|nu|xi|pi|rho"
@@ -191,8 +192,16 @@ def test_exercises_are_graded(chapter):
     assert not [line for line in exercises if not re.search(r"\*\((easy|medium|hard)\)\*", line)]
 
 
+def num_words(chapter: nbformat.NotebookNode) -> int:
+    return len(re.sub(r"\$\$.+?\$\$|\$[^$]+\$", "M", markdown(chapter), flags=re.DOTALL).split())
+
+
+def test_book_is_short_enough():
+    assert sum(num_words(nbformat.read(path, as_version=4)) for path in NOTEBOOKS) <= MAX_WORDS_IN_ALL
+
+
 def test_chapter_is_short_enough(chapter):
-    assert len(re.sub(r"\$\$.+?\$\$|\$[^$]+\$", "M", markdown(chapter), flags=re.DOTALL).split()) <= MAX_WORDS
+    assert num_words(chapter) <= MAX_WORDS
     (seconds,) = re.findall(r"smoke: (?:\d+ to )?(\d+) s on", chapter.cells[0].source)
     assert int(seconds) <= MAX_SECONDS
 
