@@ -11,6 +11,7 @@ import typing
 
 import jax.numpy as jnp
 import jaxtyping
+import matplotlib.pyplot as plt
 import pytest
 
 import widebnn as wb
@@ -28,6 +29,7 @@ def test_error_is_clear(row, monkeypatch, tmp_path):
     pattern = ".*".join(map(re.escape, row.words))
     assert re.search(pattern, str(caught.value), re.DOTALL), f"{caught.value!r} is no …{'…'.join(row.words)}…"
     assert not list(tmp_path.iterdir()), "something was written before the error"
+    assert not plt.get_fignums(), "something was drawn before the error"
 
 
 def test_activation_without_a_closed_form_is_refused(monkeypatch):

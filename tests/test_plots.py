@@ -16,8 +16,6 @@ from matplotlib.colors import to_rgb
 
 from widebnn import plots
 
-from .bad_inputs.plots import ROWS
-
 WIDTH = [128, 512, 1_024, 4_096]
 CURVE = ([0.1, 0.3, 0.5, 0.9], [0.0, 0.2, 0.4, 0.8], [0.2, 0.4, 0.6, 1.0])
 X = np.linspace(-1, 1, 20)
@@ -224,13 +222,6 @@ def test_simplex_map_draws_on_the_given_axes_in_its_style():
     assert plots.simplex_map(CORNERS, [0, 1, 2], levels=[0, 1], ax=axes[1]) is axes[1]
     assert not axes[0].has_data() and len(plt.get_fignums()) == 1
     assert dict(mpl.rcParams) == before
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.of)
-def test_bad_input_is_refused_before_anything_is_drawn(row):
-    with pytest.raises(row.error):
-        row.call()
-    assert not plt.get_fignums()
 
 
 def lines(figure, power):
