@@ -15,6 +15,15 @@ document.addEventListener("DOMContentLoaded", () => {
     const mark = () => picture.parentElement.classList.toggle("wide", picture.naturalWidth > 880);
     if (!picture.closest(".slider")) picture.complete ? mark() : picture.addEventListener("load", mark);
   }
+  // What scrolls can be scrolled by keyboard; at another size other things do.
+  const scrolled = document.querySelectorAll(".bd-article :is(figure, .cell_output, .text_html, .pst-scrollable-table-container)");
+  const sizes = new ResizeObserver(() => {
+    for (const box of scrolled) {
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
+    }
+  });
+  scrolled.forEach((box) => sizes.observe(box));
   // An arrow in the list of pages says whose sections it folds out.
   for (const arrow of document.querySelectorAll(".has-children > details > summary")) {
     const page = arrow.closest("li").querySelector("a").textContent.trim();
