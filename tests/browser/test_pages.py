@@ -177,7 +177,7 @@ def test_page_renders(desktop: Visit, name: str):
         assert page.locator("article figure img").count() >= 1
         assert page.locator("article mjx-container").count() >= 1
         check_launch(page, name)
-        first = page.locator("article :is(figure, .slider) img").first
+        first = page.locator("article figure img:visible").first
         assert first.evaluate("e => e.getBoundingClientRect().top + window.scrollY") < FIRST_SCREEN
     assert len(page.locator("meta[name=description]").get_attribute("content") or "") >= 20
     card = page.locator("meta[property='og:image']").get_attribute("content") or ""
