@@ -44,7 +44,8 @@ WIDER = """() => {
   const wide = [];
   for (const e of article.querySelectorAll("pre, table, img, mjx-container")) {
     if (!e.checkVisibility() || e.closest(".ledger-index")) continue;  // which has a test of its own
-    if (e.matches("table, img") && getComputedStyle(e.parentElement).overflowX === "auto") continue;
+    const box = e.closest("table") ?? e;  // which may scroll
+    if (box.matches("table, img") && getComputedStyle(box.parentElement).overflowX === "auto") continue;
     const ink = e.matches("mjx-container") ? e.querySelector("mjx-math, svg") : e;
     const hidden = e.matches("img, mjx-container") ? 0 : e.scrollWidth - e.clientWidth;
     let room = right;  // what a frame or an equation's number leaves of the column
