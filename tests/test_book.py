@@ -328,6 +328,15 @@ def test_folded_code_draws_a_figure(chapter):
             assert draws_figure(cell.source), f"cell {cell.id} folds code away that is no drawing"
 
 
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_statements_and_exercises_have_the_number_of_their_chapter(path: Path):
+    text = markdown(nbformat.read(path, as_version=4))
+    numbers = re.findall(
+        r"^(?:\*\*Exercise|:+\{admonition\} (?:Theorem|Proposition)) (\d+)\.", text, re.MULTILINE
+    )
+    assert set(numbers) == {str(int(path.stem[:2]))}
+
+
 def test_every_exercise_has_a_solution(chapter):
     exercises = {
         number: index
