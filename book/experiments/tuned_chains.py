@@ -23,7 +23,7 @@ __all__ = ["best_damped", "best_damping", "effective_samples", "share_folded"]
 
 
 def best_damping(step_size: Number) -> Float[Array, ""]:
-    """γ = 2ε, at most 1: where U is constant, squares have the most effective samples by it (Theorem 10.1)."""
+    """γ = 2ε, at most 1: the best for squares where U is constant (Theorem 10.1)."""
     return jnp.minimum(1.0, 2 * step_size)
 
 
