@@ -11,16 +11,15 @@ from flax import nnx
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 
-from book.experiments.chain_summaries import behind, is_resolved
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
-from book.experiments.tuned_chains import effective_samples, share_folded
+from book.experiments.tuned_chains import effective_samples, gain, share_folded
 from widebnn import data, targets
 from widebnn._chains import as_argument
 from widebnn._pytree import STATIC
 from widebnn.diagnostics import random_projections
 from widebnn.models import BNN, FCN
-from widebnn.tables import Measure, Results, Row
+from widebnn.tables import Results, Row
 
 BODY_MASS, TRIGLYCERIDES = 2, 8
 MOST_REVERSED = 0.01  # of prior draws, by a map that is taken for a bijection
@@ -119,18 +118,8 @@ def _finding(results: Results, rows: Iterable[Row], name: str, which: str = "") 
     def best(name: str) -> Row:
         return max((row for row in rows if _called(row) == name), key=itemgetter("ess_projections"))
 
-    total = results.settings["num_chains"] * results.settings["num_steps"]
-    pair = best(name), best("one step of R")
-    gain, single = (Measure.of(row, "ess_projections") for row in pair)
-    ess = [row["ess_projections"] * total for row in pair]
-    return Finding(
-        f"ESS of projections, best of {name} ÷ best single step of R{which}",
-        gain / single,
-        below=1.5,
-        degrees=results.settings["num_chains"] - 1,
-        resolved=is_resolved(*ess),
-        chains=behind(ess, (row["rhat_projections"] for row in pair)),
-    )
+    what = f"ESS of projections, best of {name} ÷ best single step of R{which}"
+    return gain(results, what, best(name), best("one step of R"), below=1.5)
 
 
 def _called(row: Row) -> str:

@@ -6,14 +6,13 @@ from operator import itemgetter
 
 import jax
 
-from book.experiments.chain_summaries import behind, is_resolved
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.networks import in_span, network, observed
-from book.experiments.tuned_chains import effective_samples, share_folded
+from book.experiments.tuned_chains import effective_samples, gain, share_folded
 from widebnn import targets
 from widebnn.diagnostics import random_projections
-from widebnn.tables import Measure, Results, Row
+from widebnn.tables import Results, Row
 from widebnn.tree import inner_product
 
 __all__ = ["over_reg"]
@@ -56,41 +55,21 @@ def over_reg(
 
 @over_reg.claim("H-F10")
 def readout_map_is_best(results: Results) -> Iterator[Finding]:
-    total = results.settings["num_chains"] * results.settings["num_steps"]
     for quantity, name in (("projections", "projections"), ("norm", "‖θ‖²")):
-        column = f"ess_{quantity}"
-        rows = {of: max(found, key=itemgetter(column)) for of, found in results.rows.by("map")}
-        best = {of: Measure.of(row, column) for of, row in rows.items()}
+        column = itemgetter(f"ess_{quantity}")
+        best = {of: max(found, key=column) for of, found in results.rows.by("map")}
         for other, its_name in (("R", "best R"), ("identity", "identity")):
-            ess = [best[of].value * total for of in ("T", other)]
-            yield Finding(
-                f"ESS of {name}, best T ÷ {its_name}",
-                best["T"] / best[other],
-                above=1,
-                degrees=results.settings["num_chains"] - 1,
-                decides=(name, other) == ("projections", "R"),
-                resolved=is_resolved(*ess),
-                chains=behind(ess, (rows[of][f"rhat_{quantity}"] for of in ("T", other))),
-            )
+            what = f"ESS of {name}, best T ÷ {its_name}"
+            decides = (name, other) == ("projections", "R")
+            yield gain(results, what, best["T"], best[other], quantity, above=1, decides=decides)
 
 
 @over_reg.claim("H-F7e")
 def exact_regulariser_is_best(results: Results) -> Iterator[Finding]:
-    total = results.settings["num_chains"] * results.settings["num_steps"]
     exact = results.settings["noise_std"] ** 2
     first, *rest = sorted(results.rows.where(map="T"), key=lambda row: abs(math.log(row["reg"] / exact)))
     others = {"best other λ": max(rest, key=itemgetter("ess_projections"))}
     others["identity"] = results.rows.one(map="identity")
     for name, other in others.items():
-        pair = first, other
-        gain, less = (Measure.of(row, "ess_projections") for row in pair)
-        ess = [row["ess_projections"] * total for row in pair]
-        yield Finding(
-            f"ESS of projections, T with λ = {first['reg']:g} ÷ {name}",
-            gain / less,
-            above=1,
-            degrees=results.settings["num_chains"] - 1,
-            decides=name != "identity",
-            resolved=is_resolved(*ess),
-            chains=behind(ess, (row["rhat_projections"] for row in pair)),
-        )
+        what = f"ESS of projections, T with λ = {first['reg']:g} ÷ {name}"
+        yield gain(results, what, first, other, above=1, decides=name != "identity")

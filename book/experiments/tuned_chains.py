@@ -9,17 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from book.experiments.chain_summaries import ess_per_step, finite
+from book.experiments.chain_summaries import behind, ess_per_step, finite, is_resolved
+from book.experiments.findings import Finding
 from book.experiments.posterior import of_parameters
 from widebnn._check import Number
 from widebnn._pytree import STATIC
 from widebnn.diagnostics import rhat
 from widebnn.samplers import Sampler, langevin, tuned
 from widebnn.sampling import Collector, sample
-from widebnn.tables import Row
+from widebnn.tables import Measure, Results, Row
 from widebnn.targets import Target
 
-__all__ = ["best_damped", "best_damping", "effective_samples", "share_folded"]
+__all__ = ["best_damped", "best_damping", "effective_samples", "gain", "share_folded"]
 
 
 def best_damping(step_size: Number) -> Float[Array, ""]:
@@ -91,3 +92,21 @@ def effective_samples(
         row |= ess_per_step(draws[name], num_steps).columns(f"ess_{name}")
         row[f"rhat_{name}"] = finite(np.mean(rhat(draws[name])))
     return row
+
+
+def gain(
+    results: Results, what: str, row: Row, other: Row, quantity: str = "projections", **judged: Any
+) -> Finding:
+    """Effective samples per step of one row over those of another, judged as a `Finding` is."""
+    pair = row, other
+    total = results.settings["num_chains"] * results.settings["num_steps"]
+    more, less = (Measure.of(one, f"ess_{quantity}") for one in pair)
+    ess = [one[f"ess_{quantity}"] * total for one in pair]
+    return Finding(
+        what,
+        more / less,
+        degrees=results.settings["num_chains"] - 1,
+        resolved=is_resolved(*ess),
+        chains=behind(ess, (one[f"rhat_{quantity}"] for one in pair)),
+        **judged,
+    )
