@@ -342,11 +342,6 @@ def test_what_has_no_meaning_at_infinite_width_is_refused(monkeypatch):
 
 
 WRONG = {
-    "periods": (
-        pd.DataFrame({"a": pd.period_range("2020-01", periods=4, freq="M")}),
-        TypeError,
-        "periods such",
-    ),
     "dates as text": ([["2020-01-01"]] * 4, ValueError, "text '2020-01-01'"),
     "categories": (pd.DataFrame({"a": ["red", "blue", "red", "blue"]}), ValueError, "text 'red'"),
     "a fill value": ([[1.0], [1e20], [2.0], [3.0]], ValueError, "is it a fill value"),

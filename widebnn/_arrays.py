@@ -205,9 +205,10 @@ def _refuse_dates(name: str, value: Any) -> None:
     # polars makes numbers of dates that stand beside numbers
     for column in value.get_columns() if hasattr(value, "get_columns") else [value]:
         array = _array(name, column)
-        dates = (x for x in array.flat if isinstance(x, DATES))
+        # a period of pandas, which need not be installed, has `asfreq`
+        dates = (x for x in array.flat if isinstance(x, DATES) or hasattr(x, "asfreq"))
         if array.dtype.kind in "OMm" and (date := next(dates, None)) is not None:
             raise TypeError(
-                f"{name} must hold real numbers; got dates or durations such as {date!r}: "
+                f"{name} must hold real numbers; got dates, durations or periods such as {date!r}: "
                 "pass numbers, such as days since the first"
             )

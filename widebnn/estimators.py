@@ -834,25 +834,20 @@ def _checked(estimator: Any, *arrays: Any, **options: Any) -> Any:
     """Finite numbers in float64, by scikit-learn's rules, which take dates for numbers."""
     check_y = undated if options.get("y_numeric") else present
     for name, check, array in zip("Xy", (undated, check_y), arrays):
-        _refuse_words(name, check(**{name: array}), is_number=check is undated)
+        checked = check(**{name: array})
+        if check is undated:
+            _refuse_text(name, checked)
     return validate_data(estimator, *arrays, dtype=np.float64, **options)
 
 
-def _refuse_words(name: str, array: np.ndarray, is_number: bool) -> None:
-    """Periods, and strings that are no numbers."""
-    if not is_number or array.dtype.kind not in "OSU":
-        return
-    for entry in array.flat:
-        if hasattr(entry, "asfreq"):
-            raise TypeError(
-                f"{name} must hold real numbers; got periods such as {entry!r}: pass numbers, such as months "
-                "since the first"
-            )
-        if isinstance(entry, str | bytes) and not _is_number(entry):
-            raise ValueError(
-                f"{name} must hold real numbers; got the text {str(entry)!r}: encode categories, and pass "
-                "dates as numbers, such as days since the first"
-            )
+def _refuse_text(name: str, array: np.ndarray) -> None:
+    """Strings that are no numbers; scikit-learn takes those that are."""
+    texts = (entry for entry in array.flat if isinstance(entry, str | bytes) and not _is_number(entry))
+    if array.dtype.kind in "OSU" and (text := next(texts, None)) is not None:
+        raise ValueError(
+            f"{name} must hold real numbers; got the text {str(text)!r}: encode categories, and pass "
+            "dates as numbers, such as days since the first"
+        )
 
 
 def _is_number(text: str | bytes) -> bool:

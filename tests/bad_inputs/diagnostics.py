@@ -32,7 +32,7 @@ ROWS = [
         (np.ones((0, 5)), "draws must have shape…(0, 5)"),
         (Draws({"f": np.zeros((2, 5))}), TypeError, "draws…an array…a whole run"),
         ([["a", "b"]], TypeError, "draws…real numbers…'a'"),
-        (np.zeros((2, 5), "m8[s]"), TypeError, "draws…real numbers…dates or durations…timedelta64"),
+        (np.zeros((2, 5), "m8[s]"), TypeError, "draws…real numbers…dates, durations or periods…timedelta64"),
         (np.zeros((2, 5), complex), TypeError, "draws…real numbers…complex"),
     ),
     *alike(

@@ -55,6 +55,7 @@ DATES = [
     DAYS,
     DAYS - DAYS[0],
     pd.DataFrame({"a": YS, "day": DAYS[:, 0]}),
+    pd.DataFrame({"a": YS, "month": pd.period_range("2020-01", periods=12, freq="M")}),
     polars.DataFrame({"a": YS, "day": [datetime.date(2026, 11, 28)] * 12}),
 ]
 
@@ -148,8 +149,8 @@ ROWS = [
         (kw(scales={"noise_std": "0.1"}), TypeError, "scales['noise_std']…above 0…'0.1'"),
         (kw(features=3), TypeError, "features…3"),
         *[(kw(until=v), TypeError, f"until…widebnn.Until…{v}") for v in (True, 400)],
-        *[(kw(x=v), TypeError, "X…real numbers…dates or durations") for v in DATES],
-        (kw(y=DATES[0][:, 0]), TypeError, "y…real numbers…dates or durations"),
+        *[(kw(x=v), TypeError, "X…real numbers…dates, durations or periods") for v in DATES],
+        (kw(y=DATES[0][:, 0]), TypeError, "y…real numbers…dates, durations or periods"),
         (kw(x=np.where(XS > 0, XS, None)), "X…no missing entries…6 of 12, such as None"),
         (kw(y=[None, pd.NA, *YS[2:]]), "y…no missing entries…2 of 12, such as None"),
         (kw(x=np.where(XS > 0, XS, 1e300)), "X…standard deviations…1e+300"),
@@ -168,7 +169,7 @@ ROWS = [
         (kw(y=["a", None] * 6), "y…no missing entries…6 of 12, such as None"),
         (kw(y=pd.array([True, False, pd.NA] * 4)), "y…no missing entries…4 of 12, such as <NA>"),
         (kw(y=[0.0, 1.0, np.nan] * 4), "NaN"),
-        (kw(x=DATES[0]), TypeError, "X…real numbers…dates or durations"),
+        (kw(x=DATES[0]), TypeError, "X…real numbers…dates, durations or periods"),
         call=classified,
     ),
 ]
