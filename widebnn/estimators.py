@@ -276,7 +276,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     """Regression with a wide Bayesian neural network whose scales the data choose.
 
     The model is y = Ψ W + σε, with inputs and targets that the estimator standardises. The readout W is
-    integrated out. The layers below are sampled by `widebnn.samplers.function_space_hmc`, all scales by
+    integrated out. The layers below are sampled by `widebnn.samplers.function_space_hmc`, all scales also by
     elliptical slices (`widebnn.samplers.with_scales`). A prediction is a mixture of Gaussians, one per draw.
 
     Parameters

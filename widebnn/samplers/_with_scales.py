@@ -1,4 +1,4 @@
-"""A network's sampler on a posterior whose scales are learned: what moves the network, then every scale."""
+"""A network's sampler on a posterior whose scales are learned: network and scales together, then scales."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,14 +18,15 @@ __all__ = ["with_scales"]
 
 @dataclass(frozen=True, eq=False)
 class with_scales(Sampler):
-    """A step on the network at its scales, then updates of all scales at that network.
+    """A step on the network together with the scales of its layers, then updates of all scales.
 
-    Where the readout is integrated out, σ and the readout's scale are updated by their exact conditional
-    (`readout_scales`). All other scales are updated by an elliptical slice. Given the `limit`, one elliptical
-    slice about it comes first and moves all scales together: readout and layers compensate for one another,
-    so that each alone mixes slowly. In a wide network that slice is nearly an independent draw. Given what
-    each scale `multiplies`, scales also move with the weights themselves held fixed (`rescaled`), which helps
-    where the data say much about them.
+    At fixed scales a network that the data determine holds its scales where they are, so that one step moves
+    both. Where the readout is integrated out, σ and the readout's scale are updated by their exact conditional
+    (`readout_scales`), otherwise by an elliptical slice. Given the `limit`, an elliptical slice about it moves
+    all scales together: readout and layers compensate for one another, so that each alone mixes slowly. In a
+    wide network that slice is nearly an independent draw. Without it, an elliptical slice about the prior
+    moves the scales of the layers. Given what each scale `multiplies`, scales also move with the weights
+    themselves held fixed (`rescaled`), which helps where the data say much about them.
 
     The target is `widebnn.targets.scaled`. The report is that of the network's step, so that its step size
     can be tuned::
@@ -36,7 +37,7 @@ class with_scales(Sampler):
     Parameters
     ----------
     sampler
-        Sampler of the network's position, by its potential.
+        Sampler of the network's position, or of a dict of it and the scales of its layers, by their potential.
     limit
         The posterior of the scales at infinite width, what ``target.limiting_scales()`` returns.
     multiplies
@@ -69,16 +70,18 @@ class with_scales(Sampler):
 
     def _on(self, target) -> Sampler:
         """One after another, those that the target's scales need."""
-        both = conditional("network", self.sampler)
+        below = bool(target.template.scales)
+        both = conditional(("network", "scales") if below else "network", self.sampler)
         if self.limit is not None:
             about_limit = preconditioned(self.limit, elliptical_slice())
             both = alternate(both, conditional(tuple(self.limit.mean), about_limit))
+        elif below:
+            both = alternate(both, conditional("scales", elliptical_slice()))
         if self.multiplies:
             both = alternate(both, rescaled(self.multiplies))
-        for part in ("scales", "readout_scales"):
-            if getattr(target.template, part):
-                is_exact = part == "readout_scales" and target.has_exact_scales
-                both = alternate(
-                    both, readout_scales() if is_exact else conditional(part, elliptical_slice())
-                )
+        if target.template.readout_scales:
+            exact = target.has_exact_scales
+            both = alternate(
+                both, readout_scales() if exact else conditional("readout_scales", elliptical_slice())
+            )
         return both
