@@ -12,7 +12,7 @@ __all__ = ["Spectrum", "spectrum"]
 
 
 class Spectrum(NamedTuple):
-    """Eigenvalues of $ΨΨᵀ$ and $y$ along its eigenvectors, on which the evidence of $σ$ and readout scale rests.
+    """Eigenvalues of $ΨΨᵀ$ and $y$ along its eigenvectors; the evidence of scale and $σ$ needs no more.
 
     Attributes
     ----------
