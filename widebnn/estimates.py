@@ -51,7 +51,7 @@ class Divergence(NamedTuple):
     Attributes
     ----------
     value
-        The estimate, its bias of order 1/N removed.
+        The estimate, its bias of order $1/N$ removed.
     error
         Its standard error.
     bias

@@ -483,7 +483,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         return (within + between)[:, :, 0] if self._is_flat else within + between
 
     def predict_interval(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Central interval of an observation: the (1 ∓ level)/2 quantiles of the mixture.
+        """Central interval of an observation: the $(1 ∓ level)/2$ quantiles of the mixture.
 
         Parameters
         ----------
@@ -547,7 +547,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         Returns
         -------
         samples
-            (m, n_samples), or (m, d_out, n_samples) where $y$ had columns.
+            ``(m, n_samples)``, or ``(m, d_out, n_samples)`` where $y$ had columns.
 
         Raises
         ------
@@ -662,7 +662,7 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         return posterior.predictive_mean(rows)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, ($m$, number of classes), in the order of `classes_`."""
+        """Probabilities of the $k$ classes, $(m, k)$, in the order of `classes_`."""
         probabilities = _softmax_probabilities if self.likelihood == "softmax" else _largest_probabilities
         p = self._over_rows(partial(self._over_draws, probabilities), X).astype(np.float64).mean(axis=0)
         return p / p.sum(axis=1, keepdims=True)

@@ -19,7 +19,7 @@ def flip_and_crop(rng_key: Key[Array, ""], images: Images, padding: int = 4, fil
     rng_key
         Key of both steps; each image is mirrored and cropped independently.
     images
-        Images ($n$, height, width, channel).
+        Images $(n, height, width, channel)$.
     padding
         Pixels added on each of the four sides; 4 for CIFAR-10 (He et al. 2016, §4.2).
     fill

@@ -15,7 +15,7 @@ __all__ = ["CNN"]
 class CNN(nnx.Module):
     """$h^ℓ = ψ(f^ℓ)$, $f^ℓ$ a $3 × 3$ convolution of $h^(ℓ−1)$, for $ℓ = 1, …, L$; then the mean over pixels.
 
-    It maps images ($n$, height, width, in_channels) to $(n, d_L)$.
+    It maps images $(n, height, width, channels)$ to $(n, d_L)$.
 
     Parameters
     ----------

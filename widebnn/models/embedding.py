@@ -29,8 +29,8 @@ class Embedding:
     ----------
     apply
         From inner parameters and $x$ of shape $(n, ...)$ to $h^L$ of shape $(n, d_L)$. Of a
-        `jax.tree_util.Partial` the arguments are arrays that programs take; another function is known by itself
-        alone.
+        `jax.tree_util.Partial` the arguments are arrays that programs take; any other function is known
+        by itself alone.
     template
         Shapes and dtypes of the inner parameters, a pytree of `jax.ShapeDtypeStruct`.
     num_rows

@@ -26,7 +26,7 @@ def residual_scales(k: int, offset: Number = 1) -> tuple[Number, Number]:
 class WideResNet20(nnx.Module):
     """The normaliser-free Wide ResNet-20 of Hron et al. (2022, §4.2.2), up to its readout.
 
-    It maps images ($n$, height, width, in_channels) to $(n, d_L)$: a stem of one convolution, three groups of
+    It maps images $(n, height, width, channels)$ to $(n, d_L)$: a stem of one convolution, three groups of
     three residual blocks, GELU, the mean over pixels. A block is GELU, convolution, GELU, convolution
     (Zagoruyko & Komodakis 2016), with $3 × 3$ kernels; the first block of the second and of the third group
     has stride 2. In place of normalisation the $k$-th block is

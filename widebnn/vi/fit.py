@@ -52,7 +52,7 @@ class Fit:
     seconds
         Wall time of all epochs, without compilation.
     loss
-        The loss ℓ, which says what outputs are outputs of.
+        The loss $ℓ$, which says what outputs are outputs of.
     input_shape
         Shape of one input.
     """
@@ -154,7 +154,7 @@ def fit(
     loss
         From outputs and $y$ to the loss $ℓ$ of each observation, such as `widebnn.vi.cross_entropy`.
     optimiser
-        An Optax gradient transformation; schedules count steps, of which an epoch has ⌈n/batch_size⌉.
+        An Optax gradient transformation; schedules count steps, $⌈n/b⌉$ an epoch with batches of $b$.
     num_epochs, batch_size
         Number of passes over the data, and of observations in a step.
     temperature
