@@ -12,8 +12,8 @@ from sphinx.util import inspect
 
 import widebnn
 
-# Code in backticks and doctest lines stay, and so do literal blocks; formulas stand between dollars. Elsewhere
-# `*`, `|` and a name's last `_` are no markup.
+# Formulas stand between dollars. Code in backticks, doctest lines and literal blocks stay as they are;
+# elsewhere `*`, `|` and a name's last `_` are no markup.
 _CODE = re.compile(
     r"(\$\$?[^$]+\$\$?|``.*?``|`.*?`|^\s*(?:>>>|\.\.\.).*?$"
     r"|::\n\n(?:(?: +[^\n]*)?(?:\n|\Z))+)",
