@@ -10,14 +10,14 @@ __all__ = ["GradientState", "MomentumState", "PotentialState"]
 
 
 class PotentialState(NamedTuple):
-    """A position u and U(u)."""
+    """A position $u$ and $U(u)$."""
 
     position: Position
     potential: Float[Array, ""]
 
 
 class GradientState(NamedTuple):
-    """A position u, U(u) and ∇U(u)."""
+    """A position $u$, $U(u)$ and $∇U(u)$."""
 
     position: Position
     potential: Float[Array, ""]
@@ -25,7 +25,7 @@ class GradientState(NamedTuple):
 
 
 class MomentumState(NamedTuple):
-    """A position u, U(u), ∇U(u) and a momentum."""
+    """A position $u$, $U(u)$, $∇U(u)$ and a momentum."""
 
     position: Position
     potential: Float[Array, ""]

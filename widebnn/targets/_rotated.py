@@ -98,16 +98,16 @@ class Rotated(Reduced):
 def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     """The same posterior with the first dense layer reduced to the rank of the data.
 
-    With 256 images of CIFAR-10, chains run on 256 × d_1 numbers in place of 3,072 × d_1. The rest of the
+    With 256 images of CIFAR-10, chains run on $256 × d_1$ numbers in place of $3072 × d_1$. The rest of the
     layer is drawn from its exact posterior, which is its prior, where new inputs see it. Effective sample
     sizes of it say nothing about a chain: report those of what the data inform.
 
     Parameters
     ----------
     target
-        A `NetworkTarget` on inputs of shape (n, d_in).
+        A `NetworkTarget` on inputs of shape $(n, d_in)$.
     kernel
-        Path of the first layer's kernel (d_in, d_1) in the pytree of inner parameters, such as
+        Path of the first layer's kernel $(d_in, d_1)$ in the pytree of inner parameters, such as
         ``("layers", 0, "kernel")``, or ``(0, 0)`` in a list of lists. It may be left out where only one leaf
         of that shape is named "kernel".
 
