@@ -6,14 +6,18 @@ document.addEventListener("DOMContentLoaded", () => {
       if (node.nodeType === Node.TEXT_NODE) node.data = node.data.replace(/ ± /g, "\u00a0±\u00a0");
     }
   }
-  // A long line of code breaks after its punctuation.
-  for (const mark of document.querySelectorAll(".highlight pre .p, .highlight pre .o")) {
-    mark.after(document.createElement("wbr"));
+  // A long line of code breaks after a comma or an opening bracket.
+  for (const mark of document.querySelectorAll(".highlight pre .p")) {
+    if (/[,(]$/.test(mark.textContent)) mark.after(document.createElement("wbr"));
   }
-  // Pictures of several panels are too wide for a phone (book.css).
-  for (const picture of document.querySelectorAll(".bd-article figure > img, .bd-article .cell_output img")) {
-    const mark = () => picture.parentElement.classList.toggle("wide", picture.naturalWidth > 880);
-    if (!picture.closest(".slider")) picture.complete ? mark() : picture.addEventListener("load", mark);
+  // A picture has the size in which it was drawn, at 144 dots per inch, so that its text is no larger than the
+  // page's. Pictures of several panels are too wide for a phone (book.css).
+  for (const picture of document.querySelectorAll(".bd-article .cell_output img")) {
+    const fit = () => {
+      picture.style.width = `${picture.naturalWidth / 1.5}px`;
+      picture.parentElement.classList.toggle("wide", picture.naturalWidth > 880);
+    };
+    if (!picture.closest(".slider")) picture.complete ? fit() : picture.addEventListener("load", fit);
   }
   // What scrolls can be scrolled by keyboard; at another size other things do.
   const scrolled = document.querySelectorAll(".bd-article :is(figure, .cell_output, .text_html, .pst-scrollable-table-container)");
