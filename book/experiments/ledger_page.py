@@ -65,8 +65,8 @@ _READING = """\
 ## How to read it
 
 Each number has an interval. It holds if it lies inside by more than a margin of three standard errors (with
-few chains or repeats, by the same level of Student's t; without an error, by any amount). Outside by more than
-the margin: no. Within the margin: open. Where one number decides, the verdict depends on it alone.
+few chains or repeats, by the same level of Student's t; without an error, by any amount). Outside by more
+than the margin: no. Within the margin: open. Where one number decides, the verdict depends on it alone.
 
 Below each claim stands the paper's setting above ours. Off the paper's setting, in data, n, width, depth or
 steps, we judge a sign and not a size. (Before 2026-11-28, two rows were called not reproduced by networks of
@@ -85,7 +85,8 @@ Terms that rules share:
 
 Numbers come from the largest run that ships, or from a card that has finished the row's block, and from the
 other runs that a row names. The observed images of CIFAR-10 are the first of the official files, and the
-predicted images were decoded from JPEG copies. In a terminal `python -m book.experiments ledger` prints the same, and `show H-F7a` a row.
+predicted images were decoded from JPEG copies. In a terminal `python -m book.experiments ledger` prints the
+same, and `show H-F7a` a row.
 """
 
 
