@@ -190,7 +190,8 @@ def _chains(entry: Entry) -> list[str]:
     if entry.chains is None:
         return []
     state = "converged" if entry.chains.have_converged else "not shown to have converged"
-    return [f"- **Chains {state}:** at worst {entry.chains}"]
+    worst = str(entry.chains).replace("R̂ ", "R̂\N{NO-BREAK SPACE}")
+    return [f"- **Chains {state}:** at worst {worst}"]
 
 
 def _link(claim: Claim) -> str:
