@@ -55,8 +55,8 @@ _HEAD = f"""\
 {_WRITTEN}
 # The ledger
 
-Every theorem, figure and algorithm of the three papers, what this book found, and the verdict. Nobody types a
-verdict: each follows by a rule from the results that ship with the book. A row's name leads to its page.
+Every theorem, figure and algorithm of the three papers, with the finding of this book and the verdict. Each
+verdict follows by a rule from the results that ship with the book. The name of a row leads to its details.
 
 ## At a glance
 """
@@ -64,10 +64,9 @@ verdict: each follows by a rule from the results that ship with the book. A row'
 _READING = """\
 ## How to read it
 
-Each number has an interval, and holds if it lies inside by more than three standard errors (with few chains
-or repeats, by the quantile of Student's t that is as rare; without an error, by anything). Outside by more
-than the margin: no. Within the margin: open. Where one number decides, the verdict follows it alone; the
-others are shown.
+Each number has an interval. It holds if it lies inside by more than a margin of three standard errors (with
+few chains or repeats, by the same level of Student's t; without an error, by any amount). Outside by more
+than the margin: no. Within the margin: open. Where one number decides, the verdict depends on it alone.
 
 Below each claim stands the paper's setting above ours. Off the paper's setting, in data, n, width, depth or
 steps, we judge a sign and not a size. (Before 2026-11-28, two rows were called not reproduced by networks of
@@ -85,9 +84,9 @@ Terms that rules share:
 {measures}
 
 Numbers come from the largest run that ships, or from a card that has finished the row's block, and from the
-other runs that a row names. Images of
-CIFAR-10 that a shipped run observes are the first of the official files; those that it predicts were decoded
-from JPEG copies. In a terminal `python -m book.experiments ledger` prints the same, and `show H-F7a` a row.
+other runs that a row names. The observed images of CIFAR-10 are the first of the official files, and the
+predicted images were decoded from JPEG copies. In a terminal `python -m book.experiments ledger` prints the
+same, and `show H-F7a` a row.
 """
 
 
@@ -191,7 +190,8 @@ def _chains(entry: Entry) -> list[str]:
     if entry.chains is None:
         return []
     state = "converged" if entry.chains.have_converged else "not shown to have converged"
-    return [f"- **Chains {state}:** at worst {entry.chains}"]
+    worst = str(entry.chains).replace("R̂ ", "R̂\N{NO-BREAK SPACE}")
+    return [f"- **Chains {state}:** at worst {worst}"]
 
 
 def _link(claim: Claim) -> str:

@@ -51,10 +51,10 @@ WORDS = {
     ),
     "corrected": Word("✎", "mended", "The claim is that the paper or its code errs, and what decides holds."),
     "not testable at this scale": Word(
-        "⊘", "open", "The run is too small to decide; the row says what would."
+        "⊘", "open", "The run is too small to decide; the row names a run that would."
     ),
     "not yet run": Word(
-        "○", "open", "No results beyond smoke scale are stored, or none of what the claim names."
+        "○", "open", "No results beyond smoke scale are stored, or none on the subject of the claim."
     ),
     "answered": Word("✓", "good", "A question that a paper left open, and all numbers go one way."),
     "answered" + UNSURE: Word("✓", "unsure", "The same, by chains that were not shown to converge."),
