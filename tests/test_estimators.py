@@ -19,16 +19,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 import widebnn as wb
-from widebnn.estimators import (
-    FARTHEST,
-    BNNClassifier,
-    BNNRegressor,
-    _block_size,
-    _largest,
-    _moments,
-    _quantile,
-    _starts,
-)
+from widebnn.estimators import BNNClassifier, BNNRegressor
+from widebnn.estimators._base import block_size, starts
+from widebnn.estimators._columns import FARTHEST
+from widebnn.estimators._draws import largest, moments, quantile
 from widebnn.models import FCN
 from widebnn.sampling import Draws
 from widebnn.targets import LogNormal
@@ -156,7 +150,7 @@ def test_a_copy_predicts_the_same_and_in_batches(regressor, monkeypatch):
     x = curve(7, seed=2)[0]
     whole = regressor.predict(x)
     np.testing.assert_array_equal(copy.deepcopy(regressor).predict(x), whole)
-    monkeypatch.setattr("widebnn.estimators.MAX_ROWS", 4)
+    monkeypatch.setattr("widebnn.estimators._base.MAX_ROWS", 4)
     np.testing.assert_allclose(regressor.predict(x), whole, rtol=1e-5)
 
 
@@ -168,14 +162,14 @@ def test_many_rows_are_predicted_a_few_at_a_time(regressor, monkeypatch):
         sizes.append(len(inputs))
         return np.zeros((16, len(inputs), 1)), np.ones((16, len(inputs)))
 
-    monkeypatch.setattr("widebnn.estimators._at_draws", seen)
+    monkeypatch.setattr("widebnn.estimators._base.at_draws", seen)
     assert regressor.predict(np.zeros((1_000, 1))).shape == (1_000,)
     assert sizes == 4 * -(-len(regressor.positions_) // 16) * [256]
 
 
 def test_what_is_kept_of_draws_is_bounded(regressor, monkeypatch):
     kept = copy.deepcopy(regressor)
-    monkeypatch.setattr("widebnn.estimators.MAX_BYTES", 1_000_000)
+    monkeypatch.setattr("widebnn.estimators._base.MAX_BYTES", 1_000_000)
     kept._keep_positions(regressor.positions_)
     leaves = jax.tree.leaves(kept._kept)
     assert 16 <= len(kept.positions_) < len(regressor.positions_)
@@ -188,7 +182,7 @@ def test_what_is_kept_predicts_as_the_posterior_does(regressor):
     """Also where there are fewer rows than units, and Σ is kept as I less what the data explain."""
     x = curve(5, seed=2)[0]
     for model in (regressor, BNNRegressor(**SHORT | {"width": 32}).fit(*curve(12))):
-        mean, variance = model._over_rows(partial(model._over_draws, _moments), x)
+        mean, variance = model._over_rows(partial(model._over_draws, moments), x)
         position = jax.tree.map(lambda leaf: leaf[3], model._kept[0][0])
         wanted = model._posterior.predictive_moments(model._inputs(x))(position)
         np.testing.assert_allclose(mean[3], wanted[0], rtol=1e-3, atol=1e-4)
@@ -279,8 +273,8 @@ def test_starts_are_drawn_again_until_they_are_finite(regressor):
             return jnp.where(sigma < 0.33, jnp.nan, super().potential(position))
 
     failing = Failing(posterior.make, posterior.priors)
-    _, starts = _starts(failing, jax.random.key(0), None, 50)
-    found = jax.vmap(failing.potential)(starts)
+    _, found = starts(failing, jax.random.key(0), None, 50)
+    found = jax.vmap(failing.potential)(found)
     assert jnp.isfinite(found).all()
     keys = jax.random.split(jax.random.key(0), 50)
     assert not jnp.isfinite(jax.vmap(lambda key: failing.potential(failing.draw_start(key)))(keys)).all()
@@ -336,7 +330,7 @@ def test_what_has_no_meaning_at_infinite_width_is_refused(monkeypatch):
         BNNRegressor(width=math.inf, features=lambda d_in: FCN(d_in, 6, rngs=nnx.Rngs(0))).fit(x, y)
     with pytest.raises(ValueError, match="width must be finite: BNNClassifier has no limit"):
         BNNClassifier(width=math.inf).fit(x, y > 10)
-    monkeypatch.setattr("widebnn.estimators.MAX_LIMIT_ROWS", 11)
+    monkeypatch.setattr("widebnn.estimators._regressor.MAX_LIMIT_ROWS", 11)
     with pytest.raises(ValueError, match="width must be finite for more than 11 rows"):
         BNNRegressor(width=math.inf).fit(x, y)
 
@@ -367,7 +361,7 @@ def test_values_far_out_that_are_no_fill_values_are_taken():
 
 
 def test_a_long_fit_is_announced(monkeypatch):
-    monkeypatch.setattr("widebnn.estimators.LONG", 1e-6)
+    monkeypatch.setattr("widebnn.estimators._long.LONG", 1e-6)
     with pytest.warns(
         UserWarning, match=r"28 steps of 2 chains, .* minutes here, with 60 rows at width 8: take"
     ):
@@ -376,15 +370,15 @@ def test_a_long_fit_is_announced(monkeypatch):
 
 def test_many_rows_go_through_the_network_in_blocks(monkeypatch):
     bnn = wb.BNN(FCN(1, 8, rngs=nnx.Rngs(0)), 1, 0.1)
-    assert _block_size(bnn, curve()[0].astype(np.float32), 4) is None
-    monkeypatch.setattr("widebnn.estimators.BLOCK_BYTES", 1_000)
-    assert _block_size(bnn, curve()[0].astype(np.float32), 4) == 4_096
+    assert block_size(bnn, curve()[0].astype(np.float32), 4) is None
+    monkeypatch.setattr("widebnn.estimators._base.BLOCK_BYTES", 1_000)
+    assert block_size(bnn, curve()[0].astype(np.float32), 4) == 4_096
 
 
 def test_quantiles_of_a_mixture():
     means, stds = np.array([[-2.0, 0.0], [2.0, 0.0]]), np.array([[1.0, 1.0], [0.5, 1.0]])
     for q in (0.05, 0.3, 0.9):
-        found = _quantile(q, means, stds)
+        found = quantile(q, means, stds)
         np.testing.assert_allclose(stats.norm.cdf(found, means, stds).mean(axis=0), q, atol=1e-9)
 
 
@@ -426,9 +420,9 @@ def test_classes(likelihood):
 
 
 @pytest.mark.slow
-def test_chance_of_the_largest():
+def test_chance_of_thelargest():
     means = np.array([[0.0, 0.0, 0.0], [0.3, -1.0, 0.8]], np.float32)
-    found = np.asarray(_largest(jnp.asarray(means)))
+    found = np.asarray(largest(jnp.asarray(means)))
     draws = np.random.default_rng(0).normal(size=(400_000, 1, 3)) + means
     counted = np.stack([(draws.argmax(axis=2) == c).mean(axis=0) for c in range(3)], axis=1)
     np.testing.assert_allclose(found[0], 1 / 3, rtol=1e-5)

@@ -80,7 +80,8 @@ def auto(target: Target) -> Auto:
         return Auto(
             target,
             _tuned(with_scales(function_space_hmc(START, jitter=JITTER))),
-            f"{HMC} on the network as it is, then updates of {', '.join(target.priors)}",
+            f"{HMC} on the network as it is and the scales of its layers, "
+            f"then updates of {', '.join(target.priors)}",
         )
     target, parametrisation = _parametrised(target)
     if (shallow := _shallow(target)) is not None:

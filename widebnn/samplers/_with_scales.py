@@ -20,14 +20,13 @@ __all__ = ["with_scales"]
 class with_scales(Sampler):
     """A step on the network together with the scales of its layers, then updates of all scales.
 
-    At fixed scales a network that the data determine holds its scales where they are, so that one step
-    moves both. Where the readout is integrated out, $σ$ and the readout's scale are updated by their exact
-    conditional (`readout_scales`), otherwise by an elliptical slice. Given the `limit`, an elliptical slice
-    about it moves all scales together: readout and layers compensate for one another, so that each alone
-    mixes slowly. In a wide network that slice is nearly an independent draw. Without it, an elliptical
-    slice about the prior moves the scales of the layers. Given what each scale `multiplies`, scales also
-    move with the weights themselves held fixed (`rescaled`), which helps where the data say much about
-    them.
+    A network that the data determine leaves its scales little room, so that one step moves both. Where the
+    readout is integrated out, $σ$ and the readout's scale are updated by their exact conditional
+    (`readout_scales`), otherwise by an elliptical slice. Given the `limit`, an elliptical slice about it
+    moves all scales together: readout and layers compensate for one another, so that each alone mixes
+    slowly. In a wide network that slice is nearly an independent draw. Without it, an elliptical slice
+    about the prior moves the scales of the layers. Given what each scale `multiplies`, scales also move
+    with the weights themselves held fixed (`rescaled`), which helps where the data say much about them.
 
     The target is `widebnn.targets.scaled`. The report is that of the network's step, so that its step size
     can be tuned::

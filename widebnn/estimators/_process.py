@@ -10,7 +10,10 @@ from jaxtyping import Float64
 from widebnn import targets
 from widebnn.targets._limit import Evidence, Posterior
 
-__all__ = ["Process"]
+__all__ = ["MAX_LIMIT_ROWS", "Process"]
+
+MAX_LIMIT_ROWS = 10_000
+"""Rows of an infinitely wide network, whose kernel takes memory for their square."""
 
 
 @dataclass(frozen=True, eq=False)

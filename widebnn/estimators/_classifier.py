@@ -1,0 +1,123 @@
+"""Classification: probabilities of classes, by a softmax or by the largest of Gaussian observations."""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils.multiclass import check_classification_targets
+
+from widebnn import targets
+from widebnn._check import one_of
+from widebnn.estimators import _draws
+from widebnn.estimators._base import BNNEstimator, block_size
+from widebnn.estimators._columns import checked, refuse_fill_values, scaler_of, standardised
+from widebnn.estimators._network import LABEL_NOISE, SCALES
+
+__all__ = ["BNNClassifier"]
+
+
+@dataclass(eq=False, repr=False)
+class BNNClassifier(ClassifierMixin, BNNEstimator):
+    """Classification with a wide Bayesian neural network whose scales the data choose.
+
+    Parameters
+    ----------
+    likelihood
+        "softmax": $p(c | x) ∝ exp f_c(x)$, where the weights themselves are sampled. "gaussian": regression
+        on one-hot targets minus $1/k$, $k$ the number of classes, as in the papers' experiments, with the
+        readout integrated out; the probability of a class is that of its observation being the largest.
+    width, depth, activation, features, num_chains, num_samples, thin, burn_in, until
+        As in `BNNRegressor`, but `width` is finite.
+    scales
+        As in `BNNRegressor`, but `priors` unless given; "noise_std" belongs to "gaussian" alone.
+    random_state, progress
+        As in `BNNRegressor`.
+
+    Attributes
+    ----------
+    classes_
+        Labels, sorted.
+    scales_, ess_, rhat_, acceptance_rate_, seconds_, stopped_, positions_
+        As in `BNNRegressor`.
+
+    Warns
+    -----
+    ChainWarning
+        If the run ended before the chains had converged.
+    """
+
+    likelihood: str = field(default="softmax", kw_only=True)
+
+    priors = SCALES | {"noise_std": LABEL_NOISE}
+
+    @property
+    def _names(self):
+        return tuple(name for name in SCALES if name != "noise_std" or self.likelihood == "gaussian")
+
+    def fit(self, X: Any, y: Any) -> "BNNClassifier":
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X
+            Inputs $(n, d_in)$: an array, a list or a data frame of numbers.
+        y
+            Labels $(n,)$, of at least two classes.
+
+        Raises
+        ------
+        TypeError
+            If `features` is neither a module nor a function, an option is of another type, or there are dates
+            among the inputs.
+        ValueError
+            If the inputs are not finite numbers of these shapes, labels are missing, there is only one class,
+            or an option is out of range.
+        TimeoutError, KeyboardInterrupt
+            As for `BNNRegressor.fit`.
+        """
+        one_of(("softmax", "gaussian"), likelihood=self.likelihood)
+        if self._is_limit:
+            raise ValueError(
+                "width must be finite: BNNClassifier has no limit of infinite width; BNNRegressor does"
+            )
+        X, y = checked(self, X, y)
+        check_classification_targets(y)
+        self._check_options()
+        self._labels = LabelEncoder().fit(y)
+        self.classes_ = self._labels.classes_
+        self._num_outputs = len(self.classes_)
+        if self._num_outputs < 2:
+            raise ValueError(f"y must hold at least two classes; got one class, {self.classes_[0]}")
+        refuse_fill_values(X=X)
+        self._scaler = scaler_of(X)
+        self._x, self._y = standardised(self._scaler, X=X), self._labels.transform(y)
+        self._sample()
+        return self
+
+    def _target(self, bnn):
+        if self.likelihood == "softmax":
+            return targets.categorical(bnn, self._x, self._y, map="identity")
+        onehot = np.eye(self._num_outputs)[self._y]
+        centred = onehot - 1 / self._num_outputs
+        rows = block_size(bnn, self._x, self.num_chains)
+        return targets.marginal(bnn, self._x, centred, block_size=rows)
+
+    def _watched(self, posterior, rows):
+        if self.likelihood == "softmax":
+            return posterior.predictive_probabilities(rows)
+        return posterior.predictive_mean(rows)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the $k$ classes, $(m, k)$, in the order of `classes_`."""
+        is_softmax = self.likelihood == "softmax"
+        probabilities = _draws.softmax_probabilities if is_softmax else _draws.largest_probabilities
+        p = self._over_rows(partial(self._over_draws, probabilities), X).astype(np.float64).mean(axis=0)
+        return p / p.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each input, $(m,)$."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
