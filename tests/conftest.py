@@ -1,5 +1,6 @@
 """Tests compute in float64, where comparisons are sharp; promotion of ranks and of dtypes is forbidden."""
 
+import signal
 from collections.abc import Iterator
 
 import jax
@@ -23,6 +24,15 @@ def float32() -> Iterator[None]:
     """The test computes in float32, as users do by default: data sets and layers of Flax have no other."""
     with jax.enable_x64(False):
         yield
+
+
+@pytest.fixture
+def sigint() -> Iterator[None]:
+    """Python hears Ctrl-C itself, which what a shell runs in the background does not, before and after."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "it was not put back"
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

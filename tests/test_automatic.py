@@ -110,25 +110,6 @@ def test_what_is_taken_is_said(name):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("mixed_dtypes")
-@pytest.mark.parametrize("name", ["two hidden layers", "block by block", "scales", "labels"])
-def test_what_is_taken_runs(name):
-    """As the unit-wise sampler does below."""
-    target, sampler, _ = wb.auto(TARGETS[name][0]())
-    draws = wb.sample(
-        jax.random.key(0),
-        target,
-        sampler,
-        num_samples=10,
-        burn_in=20,
-        num_chains=2,
-        collect={"potential": target.potential},
-        progress=False,
-    )
-    assert np.isfinite(draws["potential"]).all() and draws["potential"].std() > 0
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one hidden layer, wide", "two hidden layers", "scales", "labels"])
 def test_a_posterior_and_a_key_are_enough(name, capsys, tmp_path):
     """Predictions after the run, from some positions, are near those that were streamed at every draw."""

@@ -1,7 +1,6 @@
 """Draws that are put away come back bit for bit."""
 
 import functools
-import json
 from dataclasses import replace
 
 import jax
@@ -72,18 +71,6 @@ def test_all_of_a_run_comes_back(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["deep"]
 
 
-def test_chains_go_on_from_what_was_put_away(tmp_path):
-    run().save(tmp_path / "draws")
-    sampler = wb.samplers.pcn(0.5)
-    more = [
-        wb.sample(
-            jax.random.key(1), TARGET, sampler, num_samples=2, num_chains=3, initial=start, progress=False
-        )
-        for start in (run().position, Draws.load(tmp_path / "draws", TARGET).position)
-    ]
-    assert_same_bits(more[0].collected, more[1].collected)
-
-
 def test_without_a_target_positions_go_by_their_paths(tmp_path):
     run().save(tmp_path / "draws")
     position = Draws.load(tmp_path / "draws").position
@@ -107,18 +94,6 @@ def test_arrays_of_any_kind_come_back(tmp_path, array):
     assert_same_bits((back["x"], back.position), (array, array))
     assert (back.seconds, back.stopped, back.reason) == (0.1 + 0.2, "interrupted", "half of it")
     assert (back.step_size, back.streamed) == (None, {})
-
-
-def test_files_are_open(tmp_path):
-    """NumPy and JSON read them; nothing is pickled."""
-    run().save(tmp_path)
-    record = json.loads((tmp_path / "run.json").read_text())
-    assert (record["format"], record["version"], record["thin"]) == ("widebnn run", 1, 2)
-    names = record["names"]["collected"]
-    assert sorted(names) == ["../b", "U", "sign"]
-    u = np.load(tmp_path / f"collected.{names.index('U')}.npy", allow_pickle=False)
-    assert np.array_equal(u, run()["U"])
-    assert isinstance(Draws.load(tmp_path)["U"], np.memmap)
 
 
 def test_positions_of_another_target_are_refused(tmp_path):

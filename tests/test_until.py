@@ -13,27 +13,27 @@ import pytest
 import widebnn as wb
 from book.experiments.experiment import experiment
 from widebnn import _end, sampling
+from widebnn._chains import Carry
+from widebnn._devices import Devices
+from widebnn._end import End
 from widebnn._interrupts import Interrupts, raised_at_once
+from widebnn.checkpoints import Kept
 from widebnn.diagnostics import convergence
 from widebnn.samplers import pcn
 from widebnn.stopping import Reached
 
 from .exact import resume
 from .exact.resume import assert_same_bits, interrupted
-from .exact.streams import autoregressive
+from .exact.streams import autoregressive, summarised
 
 TARGET = wb.targets.from_potential(lambda u: jnp.sum(jnp.cosh(u)), jnp.zeros(3))
+COLLECT = {"u": lambda u: u, "U": TARGET.potential}  # another function is another program
 SLOW, EASY = wb.Until(ess=150, rhat=1.1), wb.Until(ess=2, rhat=3)
 
 
 def run(**options):
-    options = {
-        "num_samples": 2_000,
-        "num_chains": 4,
-        "until": SLOW,
-        "collect": {"u": lambda u: u, "U": TARGET.potential},
-        "progress": False,
-    } | options
+    options = {"num_samples": 2_000, "num_chains": 4, "until": SLOW, "collect": COLLECT} | options
+    options = {"progress": False} | options
     return wb.sample(jax.random.key(0), TARGET, pcn(0.5), **options)
 
 
@@ -46,7 +46,7 @@ def looks(until=10_000):
 
 
 def reaches(draws, num, until):
-    found = [convergence(values[:, :num]) for values in draws.collected.values()]
+    found = [convergence(np.moveaxis(values[:num], 0, 1)) for values in draws.values()]
     return min(f.ess.min() for f in found) >= until.ess and max(f.rhat.max() for f in found) <= until.rhat
 
 
@@ -56,9 +56,25 @@ def whole():
     return run(until=None)
 
 
-@pytest.fixture(scope="module")
-def converged():
-    return run()
+MIXED = autoregressive(np.random.default_rng(0), 0.7, (2_000, 4, 3))
+
+
+def ended(collected, until=SLOW, streamed=(), chunk=50):
+    """Where draws (draw, chain, *entry), a hundred in a second, end their run, and with which words.
+
+    They come in chunks as those of `sample` do; `streamed` has functions from a number of draws to a summary.
+    """
+    num_samples = len(next(iter(collected.values()), MIXED))
+    end, num, chunks, stopped = End(until, num_samples, Devices(None, 4, None)), 0, [], None
+    while stopped is None:
+        more = min(chunk, end.next_look(num) - num)
+        if collected:
+            chunks.append(({name: values[num : num + more] for name, values in collected.items()}, {}))
+        num += more
+        summaries = {name: summary(num) for name, summary in dict(streamed).items()}
+        carry = Carry(None, None, None, summaries, {}, None)
+        stopped = end.reached_by(num, Kept(carry, chunks, num / 100), is_interrupted=False)
+    return stopped, num, end.told(stopped, num)
 
 
 def test_looks_are_at_a_hundred_draws_and_when_they_grew_by_a_quarter():
@@ -67,32 +83,31 @@ def test_looks_are_at_a_hundred_draws_and_when_they_grew_by_a_quarter():
     ]
 
 
+@pytest.mark.parametrize("chunk", [7, 100])
+def test_a_run_ends_at_the_first_look_at_which_everything_is_reached(chunk):
+    draws = {"u": MIXED, "square": np.sum(MIXED**2, axis=2)}
+    stopped, num, reason = ended(draws, chunk=chunk)
+    assert stopped == "converged" and num == next(num for num in looks() if reaches(draws, num, SLOW))
+    assert 100 < num < 2_000, "nothing is tested where the first or the last look decides"
+    found = [convergence(np.moveaxis(values[:num], 0, 1)) for values in draws.values()]
+    least, worst = min(of.ess.min() for of in found), max(of.rhat.max() for of in found)
+    words = f"converged: {num} of 2,000 draws of each chain; least ESS {least:.0f} ("
+    assert reason.startswith(words) and f"worst R̂ {worst:.3f} (" in reason
+
+
 @pytest.mark.slow
-def test_run_ends_at_the_first_look_at_which_everything_is_reached(whole, converged):
-    draws = converged
-    first = next(num for num in looks() if reaches(whole, num, SLOW))
-    assert 100 < first < 2_000, "nothing is tested where the first or the last look decides"
+def test_a_converged_run_has_its_draws_until_then(monkeypatch, whole):
+    """Chunks would be longer than it is to the next look."""
+    monkeypatch.setattr(sampling, "CHUNK_SECONDS", 100.0)
+    draws = run()
+    by_draw = {name: np.moveaxis(values, 1, 0) for name, values in whole.collected.items()}
+    first = next(num for num in looks() if reaches(by_draw, num, SLOW))
     assert draws["u"].shape == (4, first, 3) and draws.stats["acceptance_rate"].shape == (4, first)
     assert all(np.array_equal(draws[name], whole[name][:, :first]) for name in whole.collected)
-    assert draws.stopped == "converged" and (whole.stopped, whole.reason) == (
-        "num_samples",
-        "num_samples: 2,000 of 2,000 draws of each chain",
-    )
-    found = {name: convergence(values) for name, values in draws.collected.items()}
-    least = min(of.ess.min() for of in found.values())
-    worst = max(of.rhat.max() for of in found.values())
-    words = f"converged: {first} of 2,000 draws of each chain; least ESS {least:.0f} ("
-    assert draws.reason.startswith(words) and f"worst R̂ {worst:.3f} (" in draws.reason
+    assert draws.stopped == "converged" and draws.reason.startswith(f"converged: {first} of 2,000 draws")
+    assert (whole.stopped, whole.reason) == ("num_samples", "num_samples: 2,000 of 2,000 draws of each chain")
     attributes = draws.to_datatree()["posterior"].attrs
     assert attributes["stopped"] == "converged" and attributes["reason"] == draws.reason
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("draws, seconds", [(7, 100.0), (100, 1e-9)])
-def test_end_does_not_know_the_chunks(monkeypatch, converged, draws, seconds):
-    monkeypatch.setattr(sampling, "MAX_CHUNK_DRAWS", draws)
-    monkeypatch.setattr(sampling, "CHUNK_SECONDS", seconds)
-    assert_same_bits(run(), converged)
 
 
 def test_either_demand_alone():
@@ -107,37 +122,34 @@ def test_end_of_the_draws_before_what_is_wanted_is_a_warning():
         r"; least ESS \d+ \(.*\), worst R̂ 1\.\d+ \(.*\): give it more draws or seconds, or take a sampler"
     )
     with pytest.warns(wb.ChainWarning, match=words):
-        draws = run(num_samples=130, until=wb.Until())
-    assert draws.stopped == "num_samples" and draws["u"].shape == (4, 130, 3)
+        assert ended({"u": MIXED[:130]}, wb.Until())[:2] == ("num_samples", 130)
 
 
-@pytest.mark.slow
 def test_end_of_the_draws_with_what_is_wanted_is_none():
-    """130 is no look, but the last draws are looked at in any case."""
-    draws = run(num_samples=130, until=EASY)
-    assert draws.stopped == "converged" and draws["u"].shape[1] == 100
-    assert run(num_samples=60, until=EASY).stopped == "converged"
+    """The last draws are looked at whatever their number."""
+    assert ended({"u": MIXED[:130]}, EASY)[:2] == ("converged", 100)
+    assert ended({"u": MIXED[:60]}, EASY)[:2] == ("converged", 60)
+
+
+def of_stream(values):
+    return lambda num: summarised(values[:num]).summary
 
 
 @pytest.mark.slow
 def test_what_is_streamed_is_looked_at_too():
-    until = wb.Until(ess=600, rhat=1.1)
-    stream = {"u": lambda u: u, "moments": wb.Stream(lambda u: u**2, batches=False)}
-    draws = run(until=until, collect={}, stream=stream)
-    summary = draws.streamed["u"]
-    assert draws.stopped == "converged" and summary.count in looks()
-    assert summary.effective_sample_size.min() >= 600 and summary.rhat.max() <= 1.1
-    before = [num for num in looks() if num < summary.count][-1]
-    with pytest.warns(wb.ChainWarning):
-        earlier = run(until=until, collect={}, stream=stream, num_samples=before)
-    assert earlier.streamed["u"].effective_sample_size.min() < 600
+    streamed = {"u": of_stream(MIXED), "moments": lambda num: of_stream(MIXED)(num)._replace(batches=None)}
+    stopped, num, _ = ended({}, wb.Until(ess=600, rhat=1.1), streamed)
+    earlier = [look for look in looks() if look < num][-1]
+    assert stopped == "converged" and num in looks()
+    before, at = (summarised(MIXED[:look]).effective_sample_size.min() for look in (earlier, num))
+    assert before < 600 <= at
 
 
 @pytest.mark.slow
-def test_entries_that_never_change_are_left_out(converged):
-    collect = {"u": lambda u: jnp.append(u, 3.0), "U": TARGET.potential, "one": lambda u: 1}
-    assert run(collect=collect)["u"].shape[1] == converged["u"].shape[1]
-    assert run(collect={"U": TARGET.potential}, stream={"one": lambda u: 1}).stopped == "converged"
+def test_entries_that_never_change_are_left_out():
+    varied, ones = ended({"u": MIXED}), np.ones((2_000, 4, 1))
+    assert ended({"u": np.append(MIXED, ones, axis=2), "one": ones}) == varied
+    assert ended({"u": MIXED}, SLOW, {"one": of_stream(ones)}) == varied
 
 
 def seen(values, until=SLOW):
@@ -189,43 +201,35 @@ def test_entries_that_stood_worst_are_looked_at_first(monkeypatch):
 @pytest.mark.slow
 def test_chains_that_end_when_they_look_well_have_nearly_what_they_claim():
     """AR(1) series, whose effective samples are known: their mean over 60 runs is no more than 15 % short."""
-    rho, until, watch = 0.9, wb.Until(400, 1.01), _end.Watch()
-    rng = np.random.default_rng(1)
-    true = []
+    rho, rng, true = 0.9, np.random.default_rng(1), []
     for _ in range(60):
-        x = autoregressive(rng, rho, (6_000, 4))
-        found = (
-            num
-            for num in looks(6_000)
-            if until.is_met(watch.look(until, [{"x": x[:num]}], {}, everywhere=False))
-        )
-        true.append(4 * next(found) * (1 - rho) / (1 + rho))
+        _, num, _ = ended({"x": autoregressive(rng, rho, (6_000, 4))}, wb.Until(400, 1.01), chunk=6_000)
+        true.append(4 * num * (1 - rho) / (1 + rho))
     print(f"true effective samples at the end: mean {np.mean(true):.0f}, least {np.min(true):.0f}")
     assert 0.85 * 400 < np.mean(true) < 1.6 * 400
     assert np.min(true) > 0.5 * 400
 
 
 @pytest.mark.slow
-def test_bar_shows_where_the_chains_stand(capsys, monkeypatch):
+def test_bar_shows_acceptance_and_where_the_chains_stand(capsys, monkeypatch):
     monkeypatch.delenv("TQDM_DISABLE", raising=False)  # which make sets
     monkeypatch.setattr(sampling, "CHUNK_SECONDS", 1e-9)
     run(progress=True)
     shown = capsys.readouterr().err
-    assert "acceptance 0." in shown and ", ESS " in shown and ", R̂ 1." in shown
+    assert "sampling, acceptance 0." in shown and ", ESS " in shown and ", R̂ 1." in shown
+    assert "/2000" in shown
+    run(progress=False)
+    assert capsys.readouterr().err == ""
 
 
 # Seconds.
 
 
-@pytest.mark.slow
-def test_seconds_end_a_run(monkeypatch):
-    monkeypatch.setattr(sampling, "CHUNK_SECONDS", 1e-9)
-    draws = run(until=wb.Until(None, None, seconds=1e-9))
-    assert draws["u"].shape[1] == 1 and draws.stopped == "seconds" and draws.seconds > 0
-    with pytest.warns(
-        wb.ChainWarning, match="after 1 of 2,000 .* without an ESS of 400 and .* too few draws"
-    ):
-        assert run(until=wb.Until(seconds=1e-9)).stopped == "seconds"
+def test_seconds_end_a_run():
+    assert ended({"u": MIXED}, wb.Until(None, None, seconds=1.5), chunk=40)[:2] == ("seconds", 160)
+    words = "after 5 of 2,000 .* without an ESS of 400 and .* too few draws"
+    with pytest.warns(wb.ChainWarning, match=words):
+        assert ended({"u": MIXED}, wb.Until(seconds=0.01), chunk=5)[:2] == ("seconds", 5)
 
 
 @pytest.mark.slow
@@ -246,12 +250,12 @@ def test_seconds_that_are_spent_before_the_first_draw_are_an_error(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunks", [4 + 8, 4 + 9])
-def test_resumed_run_ends_at_the_same_draw(tmp_path, monkeypatch, chunks):
+def test_resumed_run_ends_at_the_same_draw(tmp_path, monkeypatch):
     """Killed just before the first look, here after eight draws, and just after."""
     monkeypatch.setattr(_end, "FIRST_LOOK", 8)
     options = {"num_samples": 60, "until": wb.Until(ess=25, rhat=1.5)}
-    interrupted(tmp_path / "run", chunks, **options)
+    for chunks in (4 + 8, 2):
+        interrupted(tmp_path / "run", chunks, **options)
     expected = resume.run(**options)
     assert 8 < expected["noise"].shape[1] < 60 and expected.stopped == "converged"
     for _ in range(2):
@@ -272,9 +276,8 @@ def test_a_run_that_has_converged_is_extended_by_wanting_more(tmp_path):
 
 
 @pytest.fixture
-def control_c(monkeypatch):
+def control_c(monkeypatch, sigint):
     """Press Ctrl-C after so many chunks of one step or draw, so many times."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # others may have theirs here
     monkeypatch.setattr(sampling, "CHUNK_SECONDS", 1e-9)
     update = sampling._Pace.update
 
@@ -290,10 +293,7 @@ def control_c(monkeypatch):
 
         monkeypatch.setattr(sampling._Pace, "update", pressing)
 
-    yield after
-    monkeypatch.setattr(sampling._Pace, "update", update)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "it was not put back"
-    signal.signal(signal.SIGINT, before)
+    return after
 
 
 @pytest.mark.slow

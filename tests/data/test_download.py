@@ -103,15 +103,10 @@ def test_failures_name_every_source_and_change_nothing(
     assert is_untouched(folder)
 
 
-def test_an_interrupted_download_leaves_nothing_behind(server: Server, folder: Path):
+def test_an_interrupted_download_leaves_nothing_behind(server: Server, folder: Path, sigint: None):
     press_ctrl_c = cut_short(GOOD, meanwhile=lambda: os.kill(os.getpid(), signal.SIGINT))
-    # A shell starts what it runs in the background with SIGINT ignored.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            download_archive([server.offer("/x.tar.gz", press_ctrl_c)], SHA256, MEMBERS, folder)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(KeyboardInterrupt):
+        download_archive([server.offer("/x.tar.gz", press_ctrl_c)], SHA256, MEMBERS, folder)
     assert is_untouched(folder)
 
 

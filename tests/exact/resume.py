@@ -1,13 +1,11 @@
 """A run that is interrupted and called again leaves the same bits as one that is not."""
 
-import contextlib
 from pathlib import Path
 from unittest import mock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental.compilation_cache import compilation_cache
 
 import widebnn as wb
 from widebnn import sampling
@@ -64,25 +62,6 @@ def interrupted(path: Path, chunks: int, **options) -> None:
     raise AssertionError("the run ended before it was interrupted")
 
 
-@contextlib.contextmanager
-def compiled_once(folder: Path):
-    """Runs are called again and again here: let the compiler remember them, if it does not already."""
-    if jax.config.jax_compilation_cache_dir:
-        yield
-        return
-    options = {"jax_compilation_cache_dir": str(folder), "jax_persistent_cache_min_compile_time_secs": 0.0}
-    before = {name: getattr(jax.config, name) for name in options}
-    for name, value in options.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            jax.config.update(name, value)
-        compilation_cache.reset_cache()
-
-
 def assert_same_bits(first: wb.Draws, second: wb.Draws) -> None:
     def parts(draws):
         summaries = {name: streamed.summary for name, streamed in draws.streamed.items()}
@@ -97,9 +76,8 @@ def assert_same_bits(first: wb.Draws, second: wb.Draws) -> None:
 def assert_resumes(folder: Path, **options) -> None:
     """Killed in burn-in and later, and called once more when it is finished."""
     path = folder / "run"
-    with compiled_once(folder / "compiled"):
-        for chunks in (3, 4):
-            interrupted(path, chunks, **options)
-        expected = run(**options)
-        assert_same_bits(run(path, **options), expected)
-        assert_same_bits(run(path, **options), expected)
+    for chunks in (3, 4):
+        interrupted(path, chunks, **options)
+    expected = run(**options)
+    assert_same_bits(run(path, **options), expected)
+    assert_same_bits(run(path, **options), expected)

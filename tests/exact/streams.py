@@ -26,11 +26,11 @@ def fold(values, num):
     return jax.lax.fori_loop(0, num, body, streaming.start(values[0], wb.Stream(jnp.sum)))
 
 
-def autoregressive(rng, rho, shape):
-    """AR(1) with unit variance along the first axis, started in its law."""
-    noise = rng.normal(size=shape) * np.sqrt(1 - rho**2)
-    noise[0] /= np.sqrt(1 - rho**2)
-    return signal.lfilter([1.0], [1.0, -rho], noise, axis=0)
+def autoregressive(rng, rho, shape, axis=0):
+    """AR(1) with unit variance along an axis, started in its law."""
+    noise = rng.normal(size=shape)
+    np.moveaxis(noise, axis, 0)[1:] *= np.sqrt(1 - rho**2)
+    return signal.lfilter([1.0], [1.0, -rho], noise, axis=axis)
 
 
 def assert_moments_of_long_float32_stream(num=2**25):

@@ -56,13 +56,6 @@ def test_images_and_kernel_of_two_precisions_meet_in_the_finer():
     assert [g.dtype for g in pullback(value)] == [jnp.float64, jnp.float32]
 
 
-def test_draws_of_the_kernel_lie_side_by_side():
-    x, kernels = jnp.ones((2, 4, 4, 1)), jnp.arange(18.0).reshape(2, 3, 3, 1, 1)
-    gradient = jax.grad(lambda kernel: jnp.sum(convolve(x, kernel) ** 2))
-    alone = [jax.jit(gradient)(kernel) for kernel in kernels]
-    np.testing.assert_allclose(jax.jit(jax.vmap(gradient))(kernels), alone, rtol=1e-5)
-
-
 @pytest.mark.parametrize("axes, stride", [((0, 0), 2), ((None, 0), 1), ((0, None), 2)])
 def test_chains_have_the_convolutions_that_they_have_alone(axes, stride):
     """With images, kernels or both of their own, and with more chains in each."""

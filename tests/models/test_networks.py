@@ -43,18 +43,6 @@ def test_layer_may_have_another_scale_and_start_elsewhere():
     assert jnp.allclose(layer(h) - 2 * h @ kernel, 0.5, atol=1e-4)
 
 
-@pytest.mark.slow
-def test_variance_of_pre_activations_does_not_know_the_width():
-    """E f² = σ_W² ‖x‖²/d_in + σ_b² at any width, over the prior."""
-    for width in (4, 64):
-        layer = Dense(3, width, weight_std=1.3, bias_std=0.4, rngs=nnx.Rngs(0))
-        graph, state = nnx.split(layer)
-        keys = jax.random.split(jax.random.key(0), 40_000 // width)
-        f = jax.vmap(lambda key: nnx.merge(graph, normal_like(key, state))(X))(keys)  # noqa: B023
-        exact = 1.69 * jnp.sum(X**2, axis=1) / 3 + 0.16
-        assert jnp.allclose(jnp.mean(f**2, axis=(0, 2)) / exact, 1, atol=5 * math.sqrt(2 / 40_000))
-
-
 @pytest.mark.parametrize("depth, width, widths", [(None, 5, [5]), (2, 5, [5, 5]), (None, (4, 6), [4, 6])])
 def test_fcn_shapes(depth, width, widths):
     net = FCN(3, width, depth, rngs=nnx.Rngs(0))
