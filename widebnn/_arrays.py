@@ -49,7 +49,6 @@ class Frame(Protocol):
 
     def to_numpy(self) -> np.ndarray:
         """Its entries."""
-        ...
 
 
 Tabular = Frame | Sequence[Any]

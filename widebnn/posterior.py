@@ -70,7 +70,6 @@ class HasParameters(Protocol):
 
     def to_parameters(self, position: Any, rng_key: Key[Array, ""] | None = None) -> Parameters:
         """θ."""
-        ...
 
 
 def weights(target: HasParameters) -> Callable[..., Float[Array, " weight"]]:

@@ -52,7 +52,6 @@ def leapfrog(
         return m - step_size / 2 * (u + g)
 
     def integrate(state, m):
-
         def one_step(_, carry):
             state, m = carry
             m = jax.tree.map(kick, m, state.position, state.gradient)
@@ -62,16 +61,8 @@ def leapfrog(
 
         new, new_m = jax.lax.fori_loop(0, num_steps, one_step, (state, m))
         kinetic = half_square_difference(new_m, m)
-        return (
-            new,
-            new_m,
-            (
-                new.potential
-                - state.potential
-                + half_square_difference(new.position, state.position)
-                + kinetic
-            ),
-        )
+        prior = half_square_difference(new.position, state.position)
+        return new, new_m, new.potential - state.potential + prior + kinetic
 
     return integrate
 

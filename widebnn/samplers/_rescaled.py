@@ -7,7 +7,6 @@ little, it hardly moves at fixed sφ.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 import jax
 import jax.core
@@ -20,13 +19,10 @@ from widebnn._pytree import STATIC
 from widebnn.samplers._base import Density, Sampler
 from widebnn.samplers._elliptical_slice import elliptical_slice
 from widebnn.samplers._readout_scales import check_scales
+from widebnn.samplers._states import PositionState
 from widebnn.tree import normal_like
 
 __all__ = ["rescaled"]
-
-
-class _Rescaled(NamedTuple):
-    position: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,13 +80,13 @@ class rescaled(Sampler):
         return self
 
     def init(self, target, position, rng_key=None):
-        return _Rescaled(position)
+        return PositionState(position)
 
     def step(self, target, rng_key, state):
         position, info = state.position, None
         for name, key in zip(self.multiplies, jax.random.split(rng_key, len(self.multiplies)), strict=True):
             position, info = self._update(target, position, name, key)
-        return _Rescaled(position), jax.tree.map(lambda leaf: leaf[-1], info)
+        return PositionState(position), jax.tree.map(lambda leaf: leaf[-1], info)
 
     def _at(self, target, position, name, u):
         """The position with sφ as it is and u as the scale's coordinate."""

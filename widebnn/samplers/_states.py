@@ -6,7 +6,13 @@ from jaxtyping import Array, Float
 
 from widebnn.tree import Position
 
-__all__ = ["GradientState", "MomentumState", "PotentialState"]
+__all__ = ["GradientState", "MomentumState", "PositionState", "PotentialState"]
+
+
+class PositionState(NamedTuple):
+    """A position, from which every step computes what it needs."""
+
+    position: Position
 
 
 class PotentialState(NamedTuple):

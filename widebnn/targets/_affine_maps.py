@@ -21,15 +21,12 @@ class AffineMap(Protocol):
 
     def transform(self, phi: Readout) -> Readout:
         """W."""
-        ...
 
     def inverse(self, readout: Readout) -> Readout:
         """φ_W."""
-        ...
 
     def log_jacobian(self) -> Float[Array, ""]:
         """log |∂W/∂φ_W|."""
-        ...
 
 
 class Identity:

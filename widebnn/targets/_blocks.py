@@ -114,12 +114,7 @@ class BlockedFeatureSpace(FeatureSpace):
     """`FeatureSpace` by sums over blocks: one pass over the data for ΨᵀΨ and Ψᵀy, one for the misfit."""
 
     def __init__(
-        self,
-        embedding: Embedding,
-        inner: Inner,
-        data: Rows,
-        reg: Number | None,
-        noise_std: Number = 0,
+        self, embedding: Embedding, inner: Inner, data: Rows, reg: Number | None, noise_std: Number = 0
     ):
         embedding, inner = _with_scales(embedding, inner, data)
         self.embedding, self.inner, self.data, self.y = embedding, inner, data, data.y

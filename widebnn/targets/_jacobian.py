@@ -219,12 +219,4 @@ def jacobian(
     if num_probes is not None:
         at_least(1, num_probes=num_probes)
         required(rng_key, "the probes")
-    return Jacobian(
-        bnn,
-        x,
-        y,
-        reg=reg,
-        num_probes=num_probes,
-        order=order,
-        rng_key=rng_key,
-    )
+    return Jacobian(bnn, x, y, reg=reg, num_probes=num_probes, order=order, rng_key=rng_key)

@@ -34,23 +34,18 @@ class Likelihood(Protocol):
     @property
     def centred(self) -> Outputs:
         """y as regression with Gaussian noise would take it."""
-        ...
 
     def log_prob(self, f: Outputs) -> Float[Array, " n"]:
         """log p(y_i | F_i)."""
-        ...
 
     def regression(self, f: Outputs) -> Regression:
         """The Gaussian that stands for it near F."""
-        ...
 
     def mean(self, f: Float[Array, "m d_out"]) -> Float[Array, "m d_out"]:
         """E[y | F], that of one-hot rows where y is a class."""
-        ...
 
     def draw(self, rng_key: Key[Array, ""], f: Float[Array, "m d_out"]) -> Shaped[Array, "m ..."]:
         """Observations at outputs F."""
-        ...
 
 
 @pytree

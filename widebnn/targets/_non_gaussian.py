@@ -1,6 +1,5 @@
 """Posteriors of networks whose likelihood is not Gaussian, under three affine maps of the readout."""
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +10,11 @@ from jaxtyping import Array, Float, Key, Real
 
 from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column
 from widebnn._check import Number, positive
-from widebnn._compile import asked, jitted
+from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.targets._affine_maps import AffineMap, affine_map
-from widebnn.targets._base import Target
 from widebnn.targets._likelihoods import Bernoulli, Likelihood, Softmax, StudentT
-from widebnn.targets._network import Function, check_inputs, check_new_inputs, required
+from widebnn.targets._network import Function, ModelTarget, check_inputs, required
 from widebnn.tree import half_square_difference
 
 __all__ = ["Classifier", "NonGaussian", "binary", "categorical", "student_t"]
@@ -25,30 +23,15 @@ Labels = Real[Array | np.ndarray, " n"] | Real[Array | np.ndarray, "n d_out"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NonGaussian(Target):
+class NonGaussian(ModelTarget):
     """p(y | θ) = p(y | F) at F = ΨW, with the readout written as W = μ + Σ^½φ_W.
 
     U(φ) = −log p(y | ΨW) + ½‖W‖² − ½‖φ_W‖² − log |∂W/∂φ_W|.
     """
 
-    bnn: BNN
-    x: Float[Array, "n ..."]
     likelihood: Likelihood
     affine: Callable[[Float[Array, "n p"]], AffineMap]
     """Ψ ↦ the map of the readout."""
-
-    @functools.cached_property
-    def _theta(self) -> Any:
-        """Shapes and dtypes of θ."""
-        return self.bnn.template(self.x)
-
-    @property
-    def template(self):
-        return self._theta
-
-    @property
-    def num_observations(self) -> int:
-        return len(self.x)
 
     @jitted
     def potential(self, position: Parameters) -> Float[Array, ""]:
@@ -88,12 +71,6 @@ class NonGaussian(Target):
         (m, d_out); class numbers (m,) under a softmax.
         """
         return self._asked(type(self)._draw, x)
-
-    def _asked(self, question: Callable[..., Any], x: NewInputs | Tabular) -> Callable[..., Any]:
-        return asked(question, (self, self._prepared(x)))
-
-    def _prepared(self, x: NewInputs | Tabular) -> Array:
-        return check_new_inputs(x, self.x.shape[1:], self.x.dtype)
 
     def _output(self, inputs, position, rng_key):
         return self.bnn(self.to_parameters(position), inputs)

@@ -52,9 +52,6 @@ class Repriorised(NetworkTarget):
         """log |∂θ/∂φ|, which depends on the inner parameters alone."""
         return self.readout_posterior(position, self.reg).log_jacobian()
 
-    def inner(self, position: Parameters):
-        return position.inner
-
     @jitted
     def readout(self, position: Parameters, rng_key=None) -> Float[Array, "p d_out"]:
         return self.readout_posterior(position, self.reg).transform(position.readout)

@@ -23,12 +23,6 @@ class Standard(NetworkTarget):
             square = sum_over_blocks(misfit, self.bnn.embedding, position.inner, position.readout, rows)
         return square / (2 * self.bnn.noise_std**2)
 
-    def inner(self, position: Parameters):
-        return position.inner
-
-    def readout(self, position: Parameters, rng_key=None):
-        return position.readout
-
     def from_parameters(self, parameters: Parameters) -> Parameters:
         return parameters
 
