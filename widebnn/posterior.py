@@ -73,11 +73,11 @@ class HasParameters(Protocol):
 
 
 def weights(target: HasParameters) -> Callable[..., Float[Array, " weight"]]:
-    """All weights θ in one vector, as a function of `(position, rng_key)` to be collected.
+    """All weights $θ$ in one vector, as a function of `(position, rng_key)` to be collected.
 
     What the position does not hold is drawn from its exact posterior: the readout of
     `widebnn.targets.marginal`, and the part of the weights that `widebnn.targets.rotated` and
-    `widebnn.targets.whitened` leave out. Memory grows with every draw by all of θ.
+    `widebnn.targets.whitened` leave out. Memory grows with every draw by all of $θ$.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def _weights(target: HasParameters, position: Position, rng_key: Any) -> Float[A
 
 
 class Moments(NamedTuple):
-    """Mean and standard deviation over all draws, each (m, d_out)."""
+    """Mean and standard deviation over all draws, each $(m, d_out)$."""
 
     mean: Float[np.ndarray, "m d_out"]
     std: Float[np.ndarray, "m d_out"]
@@ -184,12 +184,12 @@ class Posterior:
     def outputs(
         self, x: NewInputs | Tabular, batch_size: int = 256
     ) -> Float[np.ndarray, "chain draw m d_out"]:
-        """f_θ(x) of every draw, without noise; logits where the network classifies.
+        """$f_θ(x)$ of every draw, without noise; logits where the network classifies.
 
         Parameters
         ----------
         x
-            New inputs (m, ...).
+            New inputs $(m, ...)$.
         batch_size
             Inputs that go through the network at a time. Besides the result, memory holds the activations of
             8 draws at these, and at most 256 MiB of draws, but at least one.
@@ -197,7 +197,7 @@ class Posterior:
         Raises
         ------
         TypeError, ValueError
-            If x is empty, not finite or does not fit the network, or `batch_size` is not an integer of at
+            If $x$ is empty, not finite or does not fit the network, or `batch_size` is not an integer of at
             least 1.
         """
         x = self._new_inputs(x)
@@ -210,16 +210,17 @@ class Posterior:
     def mean_and_std(
         self, x: NewInputs | Tabular, batch_size: int = 256, function: Callable[[Array], Array] = lambda f: f
     ) -> Moments:
-        """Mean and standard deviation of f_θ(x) over all draws, whose outputs are not kept.
+        """Mean and standard deviation of $f_θ(x)$ over all draws, whose outputs are not kept.
 
-        The standard deviation of an observation is √(std² + σ²), with the mean of σ² where σ was drawn too.
+        The standard deviation of an observation is $√(std² + σ²)$, with the mean of $σ²$ where $σ$ was drawn
+        too.
 
         Parameters
         ----------
         x, batch_size
             As in `outputs`; memory does not grow with the number of draws.
         function
-            Function from outputs to an array of the same shape (..., m, d_out), whose moments are returned,
+            Function from outputs to an array of the same shape $(..., m, d_out)$, whose moments are returned,
             such as `jax.nn.softmax` for the probabilities of classes. It must treat each input alone.
 
         Raises
@@ -243,7 +244,7 @@ class Posterior:
     def predictive_draws(
         self, rng_key: Key[Array, ""], x: NewInputs | Tabular, batch_size: int = 256
     ) -> Float[np.ndarray, "chain draw m d_out"]:
-        """y* = f_θ(x) + σ ε of every draw, with the σ that goes with it.
+        """$y* = f_θ(x) + σ ε$ of every draw, with the $σ$ that goes with it.
 
         Parameters
         ----------

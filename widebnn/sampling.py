@@ -118,7 +118,7 @@ class Draws:
         return float(self.stats["acceptance_rate"].mean())
 
     def summary(self) -> "DataFrame":
-        """A table of what was collected and streamed: entries, smallest ESS and largest R̂ of each.
+        """A table of what was collected and streamed: entries, smallest ESS and largest $R̂$ of each.
 
         Its corner holds the number of chains, acceptance and seconds. Of what was collected they are those of
         `widebnn.diagnostics.convergence`, of what was streamed those of `widebnn.streaming.Streamed`; NaN
@@ -145,15 +145,15 @@ class Draws:
         return pandas.DataFrame(told, index=list(rows), columns=columns).round({"ESS": 0, "R̂": 3})
 
     def predict(self, x: NewInputs | Tabular, rng_key: Key[Array, ""] | None = None) -> Moments:
-        """Mean and standard deviation of observations y* at new inputs, from the positions that were kept.
+        """Mean and standard deviation of observations $y*$ at new inputs, from the positions that were kept.
 
-        Under Gaussian noise the readout is integrated out at each position, and the deviation contains σ. Of
-        a classifier they are mean and standard deviation of the probabilities over the posterior.
+        Under Gaussian noise the readout is integrated out at each position, and the deviation contains $σ$.
+        Of a classifier they are mean and standard deviation of the probabilities over the posterior.
 
         Parameters
         ----------
         x
-            New inputs (m, ...).
+            New inputs $(m, ...)$.
         rng_key
             Key for the weights that new inputs alone look at, in `widebnn.targets.rotated` and
             `widebnn.targets.whitened`.
@@ -161,7 +161,7 @@ class Draws:
         Returns
         -------
         Moments
-            Mean and standard deviation, each (m, d_out).
+            Mean and standard deviation, each $(m, d_out)$.
 
         Raises
         ------
@@ -194,7 +194,7 @@ class Draws:
         Parameters
         ----------
         observed
-            y, which becomes the variable `y` of the group `observed_data`; there is no such group unless it
+            $y$, which becomes the variable `y` of the group `observed_data`; there is no such group unless it
             is given.
 
         Raises
@@ -404,7 +404,7 @@ def sample(
     initial
         Positions to start from, leaves (num_chains, ...); prior draws unless given.
     until
-        Effective sample size, R̂ and time limit at which the run ends before all its draws are made.
+        Effective sample size, $R̂$ and time limit at which the run ends before all its draws are made.
     checkpoint
         Folder where the run is saved as it proceeds, and from which the next call resumes it; a larger
         `num_samples` then extends it.

@@ -15,12 +15,12 @@ class Until:
     """When a run of `widebnn.sample` may end before all its `num_samples` draws are made.
 
     It ends when every entry of all that is collected or streamed has reached both the effective sample size
-    and R̂, or when the seconds are spent. Of what is collected, that is the smaller of bulk and tail effective
-    sample size and the rank-normalised split R̂ (`widebnn.diagnostics.convergence`); of what is streamed, the
-    effective sample size by batch means and the split R̂ of `widebnn.streaming.Streamed`. Entries that never
-    change are left out. A run that ends when its estimates look good favours estimates that happen to be too
-    high: in 60 runs of autoregressive chains that asked for 400 effective samples, there were 490 on average,
-    because looks are some draws apart, and at least 300.
+    and $R̂$, or when the seconds are spent. Of what is collected, that is the smaller of bulk and tail
+    effective sample size and the rank-normalised split $R̂$ (`widebnn.diagnostics.convergence`); of what is
+    streamed, the effective sample size by batch means and the split $R̂$ of `widebnn.streaming.Streamed`.
+    Entries that never change are left out. A run that ends when its estimates look good favours estimates
+    that happen to be too high: in 60 runs of autoregressive chains that asked for 400 effective samples,
+    there were 490 on average, because looks are some draws apart, and at least 300.
 
     The draws are looked at when there are 100 of each chain and whenever their number has grown by a quarter.
     A look begins with the entries that were worst at the last one and ends with the first that fall short, so
@@ -32,8 +32,8 @@ class Until:
     ess
         Least effective sample size of all chains together; None for no such criterion.
     rhat
-        Largest R̂; None for no such criterion. R̂ is about √(1 + 1/e), with e the effective sample size of
-        half a chain: 1.01 asks for e = 50, which many short chains do not have.
+        Largest $R̂$; None for no such criterion. $R̂$ is about $√(1 + 1/e)$, with $e$ the effective sample
+        size of half a chain: 1.01 asks for $e = 50$, which many short chains do not have.
     seconds
         Wall time of burn-in and sampling, without compilation, of all calls together where there is a
         checkpoint; None for no limit. The clock is read between chunks, of about half a second.

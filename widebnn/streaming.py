@@ -1,12 +1,12 @@
 """Functions of the state summarised while chains run, in memory that does not grow with their length.
 
 ``wb.sample(..., stream={"potential": target.potential})`` folds each value into a summary inside the compiled
-loop, so that a chain of 10⁷ steps is never stored. A summary holds
+loop, so that a chain of $10⁷$ steps is never stored. A summary holds
 
-- moments by Welford's recursion, in compensated sums, so that float32 does not stall after 2²⁴ steps;
+- moments by Welford's recursion, in compensated sums, so that float32 does not stall after $2²⁴$ steps;
 - the means of 32 to 64 equally long batches: when there are 64, neighbours are merged and batches are from
-  then on twice as long. They give the effective sample size, and R̂ of the two halves of each chain;
-- a quantile sketch, a binary counter of sorted blocks of 64 points: two blocks of weight w are merged into
+  then on twice as long. They give the effective sample size, and $R̂$ of the two halves of each chain;
+- a quantile sketch, a binary counter of sorted blocks of 64 points: two blocks of weight $w$ are merged into
   one of weight 2w by keeping every other point of the two, from the first or the second at random.
 
 Welford 1962; Chan, Golub & LeVeque 1983; Knuth, TAOCP vol. 2, §4.2.2 (exact error of a sum); Glynn & Whitt
@@ -40,7 +40,7 @@ class Stream(NamedTuple):
     function
         Function from a position to an array; with an argument `rng_key` it gets a fresh key each time.
     batches
-        Whether to keep batch means, for the effective sample size, its error and R̂.
+        Whether to keep batch means, for the effective sample size, its error and $R̂$.
     quantiles
         Whether to keep a quantile sketch.
     """
@@ -73,7 +73,7 @@ class Batches(NamedTuple):
 class Sketch(NamedTuple):
     """The values of the block under way, and sorted blocks by level.
 
-    Level h is in use where bit h of the number of blocks is set.
+    Level $h$ is in use where bit $h$ of the number of blocks is set.
     """
 
     recent: Float[Array, "point chain *event"]
@@ -196,7 +196,7 @@ def _into_sketch(
 
 @dataclass(frozen=True, eq=False)
 class Streamed:
-    """Estimates from the summary of a streamed function, over C chains of n values each.
+    """Estimates from the summary of a streamed function, over $C$ chains of $n$ values each.
 
     They are in float64 and have the shape of one value, `chain_mean` and `quantile` with further axes first.
 
@@ -210,7 +210,7 @@ class Streamed:
 
     @property
     def count(self) -> int:
-        """n, the number of values of each chain."""
+        """$n$, the number of values of each chain."""
         return int(self.summary.num)
 
     @property
@@ -239,13 +239,13 @@ class Streamed:
 
     @property
     def effective_sample_size(self) -> Float[np.ndarray, "*event"]:
-        """The effective sample size of all chains by batch means, C n W / (b V).
+        """The effective sample size of all chains by batch means, $C n W / (b V)$.
 
-        W is the mean variance within a chain, V the mean over chains of the variance of batch means. A batch
-        has b values, and a is the number of whole batches of a chain. The relative standard error is
-        √(2/(C(a − 1))), at most 0.26/√C from n = 32 on; where the integrated autocorrelation time τ is no
-        longer small against b ≥ n/64, the estimate is too large by a share of about τ/(2b). It sees each
-        chain alone: only `rhat` shows that chains are stuck in different places. NaN where no chain moves.
+        $W$ is the mean variance within a chain, $V$ the mean over chains of the variance of batch means. A
+        batch has $b$ values, and $a$ is the number of whole batches of a chain. The relative standard error
+        is $√(2/(C(a − 1)))$, at most $0.26/√C$ from $n = 32$ on; where the integrated autocorrelation time
+        $τ$ is no longer small against $b ≥ n/64$, the estimate is too large by a share of about $τ/(2b)$. It sees
+        each chain alone: only `rhat` shows that chains are stuck in different places. NaN where none moves.
 
         Raises
         ------
@@ -260,7 +260,7 @@ class Streamed:
 
     @property
     def mcse(self) -> Float[np.ndarray, "*event"]:
-        """The Monte Carlo standard error of `mean`, √(b V/(C n)) in the terms of `effective_sample_size`.
+        """The Monte Carlo standard error of `mean`, $√(b V/(C n))$ in the terms of `effective_sample_size`.
 
         Raises
         ------
@@ -273,10 +273,10 @@ class Streamed:
 
     @property
     def rhat(self) -> Float[np.ndarray, "*event"]:
-        """Split R̂, `widebnn.diagnostics.rhat` of the halves of all chains; the first half ends with a batch.
+        """Split $R̂$, the `widebnn.diagnostics.rhat` of half chains, of which the first ends with a batch.
 
         The variance within halves is that within chains less the part that lies between the halves, which is
-        exact: Σ(x − m)² = Σ₁ + Σ₂ + (n₁n₂/n)(m₁ − m₂)².
+        exact: $∑(x − m)² = ∑₁ + ∑₂ + (n₁n₂/n)(m₁ − m₂)²$.
 
         Raises
         ------

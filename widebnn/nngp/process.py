@@ -70,13 +70,13 @@ class GaussianProcess:
         return _sample(rng_key, self.prior, self.factor, self.y, self.noise_std, cross, new, num_samples)
 
     def log_marginal_likelihood(self) -> Float[Array, ""]:
-        """log p(y) = −½ Σ_j y_:jᵀ K_σ²⁻¹ y_:j − (d_out/2) (log det K_σ² + n log 2π)."""
+        """log p(y) = −½ ∑_j y_:jᵀ K_σ²⁻¹ y_:j − (d_out/2) (log det K_σ² + n log 2π)."""
         return _log_marginal_likelihood(self.factor, self.y)
 
     def kl_from_prior(self) -> Float[Array, ""]:
         """KL from the prior process to the posterior one, KL(GP ‖ GP | D), in nats.
 
-        ½ Σ_j [σ⁻² Tr K + y_:jᵀ(σ⁻²I − K_σ²⁻¹)y_:j − log det(σ⁻²K_σ²)]: also the limit of
+        ½ ∑_j [σ⁻² Tr K + y_:jᵀ(σ⁻²I − K_σ²⁻¹)y_:j − log det(σ⁻²K_σ²)]: also the limit of
         KL(N(0, I) ‖ P(θ | D)) for a network (Hron et al. 2022, Proposition 2.3).
 
         Raises

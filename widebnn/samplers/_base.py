@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 Potential = Callable[[Position], Float[Array, ""]]
-"""U, minus the log density relative to N(0, I): takes a position, returns a scalar."""
+"""$U$, minus the log density relative to $N(0, I)$: takes a position, returns a scalar."""
 
 
 class Density(NamedTuple):

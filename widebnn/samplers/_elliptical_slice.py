@@ -37,10 +37,10 @@ class _Search(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class elliptical_slice(Sampler):
-    """The slice sampler on v(α) = u cos α + ξ sin α for a density proportional to exp(−½‖u‖² − U(u)).
+    """The slice sampler on $v(α) = u cos α + ξ sin α$ for a density proportional to $exp(−½‖u‖² − U(u))$.
 
-    A level U(u) + Exp(1) is drawn, then angles from a bracket that shrinks towards the state until
-    U(v(α)) is below the level: every step moves. There is nothing to tune.
+    A level $U(u) + Exp(1)$ is drawn, then angles from a bracket that shrinks towards the state until
+    $U(v(α))$ is below the level: every step moves. There is nothing to tune.
 
     Examples
     --------

@@ -58,30 +58,30 @@ def rotations(potential: Potential, step_size: Number):
 
 @dataclass(frozen=True, eq=False)
 class function_space_hmc(Sampler):
-    """HMC for a density proportional to exp(−½‖u‖² − U(u)) whose moves are exact at U = 0.
+    """HMC for a density proportional to $exp(−½‖u‖² − U(u))$ whose moves are exact at $U = 0$.
 
-    m ← √(1 − γ) m + √γ ξ, then `num_steps` times half a kick −(h/2)∇U, a rotation of (u, m) by the angle h
-    and half a kick. The proposal is accepted with probability min(1, exp(−ΔH)), H = U + ½‖u‖² + ½‖m‖²; on
-    rejection the momentum changes sign.
+    $m ← √(1 − γ) m + √γ ξ$, then `num_steps` times half a kick $−(h/2)∇U$, a rotation of $(u, m)$ by the
+    angle $h$ and half a kick. The proposal is accepted with probability $min(1, exp(−ΔH))$,
+    $H = U + ½‖u‖² + ½‖m‖²$; on rejection the momentum changes sign.
 
     Parameters
     ----------
     step_size
-        h in (0, π/2], the angle of a rotation, in radians: π/2 in all exchanges position and momentum.
+        $h$ in $(0, π/2]$, the angle of a rotation, in radians: $π/2$ in all exchanges position and momentum.
     num_steps
         Kicks of a proposal, one gradient each; by default round(1/h), but at least 1 and at most 32: one
         radian in all.
     damping
-        γ in (0, 1], the share of the momentum's variance that is refreshed; all of it by default.
+        $γ$ in (0, 1], the share of the momentum's variance that is refreshed; all of it by default.
     jitter
-        In [0, 1]: the angle of each proposal is uniform on (1 ± jitter) h, at most π/2, so that no trajectory
-        resonates with a period of the target. All chains make the same number of kicks, since chains that run
-        side by side wait for one another.
+        In [0, 1]: the angle of each proposal is uniform on $(1 ± jitter) h$, at most $π/2$, so that no
+        trajectory resonates with a period of the target. All chains make the same number of kicks, since
+        chains that run side by side wait for one another.
 
     Raises
     ------
     ValueError
-        If `step_size` lies outside (0, π/2], `num_steps` is below 1, `damping` outside (0, 1] or `jitter`
+        If `step_size` lies outside $(0, π/2]$, `num_steps` is below 1, `damping` outside (0, 1] or `jitter`
         outside [0, 1].
     """
 

@@ -21,22 +21,22 @@ __all__ = ["hmc", "leapfrog"]
 def leapfrog(
     potential: Potential, step_size: Number, num_steps: int | Int[Array, ""]
 ) -> Callable[[GradientState, Position], tuple[GradientState, Position, Float[Array, ""]]]:
-    """Half a kick −ε/2 (u + ∇U), a drift ε m, half a kick; `num_steps` times.
+    """Half a kick $−(ε/2)(u + ∇U)$, a drift $ε m$, half a kick; `num_steps` times.
 
     Parameters
     ----------
     potential
-        U, minus the log density relative to N(0, I); takes a pytree of arrays, returns a scalar.
+        $U$, minus the log density relative to $N(0, I)$; takes a pytree of arrays, returns a scalar.
     step_size
-        ε > 0.
+        $ε > 0$.
     num_steps
         Number of steps.
 
     Returns
     -------
     Callable
-        (state, m) ↦ (state′, m′, ΔH) with H = U + ½‖u‖² + ½‖m‖². It is reversible: from (state′, −m′) it
-        leads back to (state, −m).
+        $(state, m) ↦ (state′, m′, ΔH)$ with $H = U + ½‖u‖² + ½‖m‖²$. It is reversible: from
+        $(state′, −m′)$ it leads back to $(state, −m)$.
 
     Raises
     ------
@@ -69,15 +69,15 @@ def leapfrog(
 
 @dataclass(frozen=True, eq=False)
 class hmc(Sampler):
-    """HMC for a density proportional to exp(−½‖u‖² − U(u)).
+    """HMC for a density proportional to $exp(−½‖u‖² − U(u))$.
 
-    The momentum is drawn afresh for each proposal, which is accepted with probability min(1, exp(−ΔH)),
-    H = U + ½‖u‖² + ½‖m‖².
+    The momentum is drawn afresh for each proposal, which is accepted with probability $min(1, exp(−ΔH))$,
+    $H = U + ½‖u‖² + ½‖m‖²$.
 
     Parameters
     ----------
     step_size
-        ε > 0 of the leapfrog; at U = 0 it is stable below 2.
+        $ε > 0$ of the leapfrog; at $U = 0$ it is stable below 2.
     num_steps
         Leapfrog steps of a proposal, one gradient each.
 

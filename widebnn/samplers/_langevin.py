@@ -44,26 +44,26 @@ class FlatLangevinState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class langevin(Sampler):
-    """Underdamped Langevin dynamics for a density proportional to exp(−½‖u‖² − U(u)).
+    """Underdamped Langevin dynamics for a density proportional to $exp(−½‖u‖² − U(u))$.
 
-    m ← √(1 − γ) m + √γ ξ, then one leapfrog step, accepted with probability min(1, exp(−ΔH)),
-    H = U + ½‖u‖² + ½‖m‖². On rejection the momentum changes sign, without which the target would not be
+    $m ← √(1 − γ) m + √γ ξ$, then one leapfrog step, accepted with probability $min(1, exp(−ΔH))$,
+    $H = U + ½‖u‖² + ½‖m‖²$. On rejection the momentum changes sign, without which the target would not be
     invariant.
 
     Parameters
     ----------
     step_size
-        ε > 0 of the leapfrog; at U = 0 it is stable below 2.
+        $ε > 0$ of the leapfrog; at $U = 0$ it is stable below 2.
     damping
-        γ in (0, 1], the share of the momentum's variance that is refreshed; 1 gives MALA.
+        $γ$ in (0, 1], the share of the momentum's variance that is refreshed; 1 gives MALA.
     metropolis
-        Whether to accept or reject. Without it every move is made and the chain is biased by O(ε²);
+        Whether to accept or reject. Without it every move is made and the chain is biased by $O(ε²)$;
         "acceptance_rate" still reports what the acceptance probability would have been.
     num_flat
-        D, the number of further coordinates x ~ N(0, I) on which U does not depend, 0 or at least 2. They
-        enter the acceptance through their part (ε²/8)(‖x′‖² − ‖x‖²) of ΔH alone, so that ‖x‖ and two numbers
-        of their momentum are carried in their place: the coordinates that U depends on have exactly the law
-        that they have when the sampler runs on all coordinates, at the cost of those alone.
+        $D$, the number of further coordinates $x ~ N(0, I)$ on which $U$ does not depend, 0 or at least 2.
+        They enter the acceptance through their part $(ε²/8)(‖x′‖² − ‖x‖²)$ of $ΔH$ alone, so that $‖x‖$ and
+        two numbers of their momentum are carried in their place: the coordinates that $U$ depends on have
+        exactly the law that they have when the sampler runs on all coordinates, at the cost of those alone.
 
     Raises
     ------

@@ -18,12 +18,12 @@ __all__ = ["mala"]
 
 @dataclass(frozen=True, eq=False)
 class mala(Sampler):
-    """MALA for a density proportional to exp(−½‖u‖² − U(u)): it proposes v = u − (ε²/2)(u + ∇U(u)) + εξ.
+    """MALA for a density proportional to $exp(−½‖u‖² − U(u))$: it proposes $v = u − (ε²/2)(u + ∇U(u)) + εξ$.
 
     Parameters
     ----------
     step_size
-        ε > 0, the coefficient of the noise.
+        $ε > 0$, the coefficient of the noise.
 
     Raises
     ------

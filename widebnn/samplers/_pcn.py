@@ -21,14 +21,14 @@ __all__ = ["pcn"]
 
 @dataclass(frozen=True, eq=False)
 class pcn(Sampler):
-    """The pCN sampler for a density proportional to exp(−½‖u‖² − U(u)).
+    """The pCN sampler for a density proportional to $exp(−½‖u‖² − U(u))$.
 
-    It proposes v = √(1 − β²) u + βξ, accepted with probability min(1, exp(U(u) − U(v))).
+    It proposes $v = √(1 − β²) u + βξ$, accepted with probability $min(1, exp(U(u) − U(v)))$.
 
     Parameters
     ----------
     step_size
-        β in (0, 1], the coefficient of the noise; 1 proposes independent draws from the prior.
+        $β$ in (0, 1], the coefficient of the noise; 1 proposes independent draws from the prior.
 
     Raises
     ------

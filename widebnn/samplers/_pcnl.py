@@ -21,17 +21,17 @@ __all__ = ["pcnl"]
 
 @dataclass(frozen=True, eq=False)
 class pcnl(Sampler):
-    """The pCNL sampler for a density proportional to exp(−½‖u‖² − U(u)).
+    """The pCNL sampler for a density proportional to $exp(−½‖u‖² − U(u))$.
 
-    It proposes v = [(2 − δ)u − 2δ∇U(u) + √(8δ) ξ]/(2 + δ), accepted with probability
-    min(1, exp(ρ(u, v) − ρ(v, u))) where
-    ρ(u, v) = U(u) + ½⟨v − u, ∇U(u)⟩ + (δ/4)⟨u + v, ∇U(u)⟩ + (δ/4)‖∇U(u)‖².
+    It proposes $v = [(2 − δ)u − 2δ∇U(u) + √(8δ) ξ]/(2 + δ)$, accepted with probability
+    $min(1, exp(ρ(u, v) − ρ(v, u)))$ where
+    $ρ(u, v) = U(u) + ½⟨v − u, ∇U(u)⟩ + (δ/4)⟨u + v, ∇U(u)⟩ + (δ/4)‖∇U(u)‖²$.
 
     Parameters
     ----------
     step_size
-        β in (0, 1], the coefficient √(8δ)/(2 + δ) of the noise, as for pCN:
-        δ = 2(1 − √(1 − β²))/(1 + √(1 − β²)).
+        $β$ in (0, 1], the coefficient $√(8δ)/(2 + δ)$ of the noise, as for pCN:
+        $δ = 2(1 − √(1 − β²))/(1 + √(1 − β²))$.
 
     Raises
     ------

@@ -15,31 +15,31 @@ __all__ = ["Gaussian", "preconditioned"]
 
 
 class Gaussian(NamedTuple):
-    """N(m, LLᵀ) over positions.
+    """$N(m, LLᵀ)$ over positions.
 
     Attributes
     ----------
     mean
-        m, a position of k coordinates.
+        $m$, a position of $k$ coordinates.
     factor
-        L, lower triangular, in the order of ``jax.flatten_util.ravel_pytree(mean)``.
+        $L$, lower triangular, in the order of ``jax.flatten_util.ravel_pytree(mean)``.
     """
 
     mean: Position
     factor: Float[Array, "k k"]
 
     def at(self, v: Float[Array, " k"]) -> Position:
-        """u = m + Lv."""
+        """$u = m + Lv$."""
         mean, unravel = ravel_pytree(self.mean)
         return unravel(mean + self.factor @ v)
 
     def coordinates(self, position: Position) -> Float[Array, " k"]:
-        """v = L⁻¹(u − m)."""
+        """$v = L⁻¹(u − m)$."""
         centred = ravel_pytree(position)[0] - ravel_pytree(self.mean)[0]
         return jax.scipy.linalg.solve_triangular(self.factor, centred, lower=True)
 
     def draw(self, rng_key: Key[Array, ""]) -> Position:
-        """A position from N(m, LLᵀ)."""
+        """A position from $N(m, LLᵀ)$."""
         return self.at(jax.random.normal(rng_key, (len(self.factor),), self.factor.dtype))
 
 
@@ -50,18 +50,18 @@ class PreconditionedState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class preconditioned(Sampler):
-    """A sampler that moves v in place of u = m + Lv.
+    """A sampler that moves $v$ in place of $u = m + Lv$.
 
-    A density that is nearly N(m, LLᵀ) in u is nearly N(0, I) in v, where samplers make long moves: its
-    potential is U(m + Lv) + ½‖m + Lv‖² − ½‖v‖². The density that is sampled is the same, whatever the
+    A density that is nearly $N(m, LLᵀ)$ in $u$ is nearly $N(0, I)$ in $v$, where samplers make long moves:
+    its potential is $U(m + Lv) + ½‖m + Lv‖² − ½‖v‖²$. The density that is sampled is the same, whatever the
     Gaussian.
 
     Parameters
     ----------
     gaussian
-        m and L.
+        $m$ and $L$.
     sampler
-        Sampler of v, (k,), by its potential, such as `elliptical_slice`.
+        Sampler of $v$, $(k,)$, by its potential, such as `elliptical_slice`.
 
     Raises
     ------

@@ -22,7 +22,7 @@ __all__ = ["readout_scales"]
 
 @dataclass(frozen=True, eq=False)
 class readout_scales(Sampler):
-    """A step is several updates of σ and of the readout's scale by elliptical slices, all else held fixed.
+    """A step is several updates of $σ$ and of the readout's scale by elliptical slices, all else held fixed.
 
     The target is `widebnn.targets.scaled`, of a target whose readout is integrated out.
 

@@ -27,12 +27,12 @@ __all__ = ["rescaled"]
 
 @dataclass(frozen=True, eq=False)
 class rescaled(Sampler):
-    """A step updates each scale s named in `multiplies` several times, by elliptical slices at fixed sφ.
+    """A step updates each scale $s$ named in `multiplies` several times, by elliptical slices at fixed $sφ$.
 
-    With D entries of φ, the density of the scale's coordinate u given sφ is proportional to
-    exp(−½u²) s(u)^(−D) exp(−‖sφ‖²/(2s(u)²)). An update costs no more than ‖φ‖², since the network's outputs
-    do not change. Where the data say much about the weights sφ, s hardly moves at fixed φ; where they say
-    little, it hardly moves at fixed sφ. The target is `widebnn.targets.scaled`.
+    With $D$ entries of $φ$, the density of the scale's coordinate $u$ given $sφ$ is proportional to
+    $exp(−½u²) s(u)^(−D) exp(−‖sφ‖²/(2s(u)²))$. An update costs no more than $‖φ‖²$, since the network's
+    outputs do not change. Where the data say much about the weights $sφ$, $s$ hardly moves at fixed $φ$;
+    where they say little, it hardly moves at fixed $sφ$. The target is `widebnn.targets.scaled`.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class rescaled(Sampler):
         When it meets the target, if that has no scales.
     ValueError
         If there is no name or `num_updates` is below 1. When it meets the target, if a name is not one of its
-        scales, no leaf has such a key, or the potential changes although sφ does not.
+        scales, no leaf has such a key, or the potential changes although $sφ$ does not.
 
     Examples
     --------

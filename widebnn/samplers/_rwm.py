@@ -18,12 +18,12 @@ __all__ = ["rwm"]
 
 @dataclass(frozen=True, eq=False)
 class rwm(Sampler):
-    """Random-walk Metropolis for a density proportional to exp(−½‖u‖² − U(u)): it proposes v = u + βξ.
+    """Random-walk Metropolis for a density proportional to $exp(−½‖u‖² − U(u))$: it proposes $v = u + βξ$.
 
     Parameters
     ----------
     step_size
-        β > 0, the coefficient of the noise.
+        $β > 0$, the coefficient of the noise.
 
     Raises
     ------

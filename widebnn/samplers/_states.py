@@ -16,14 +16,14 @@ class PositionState(NamedTuple):
 
 
 class PotentialState(NamedTuple):
-    """A position u and U(u)."""
+    """A position $u$ and $U(u)$."""
 
     position: Position
     potential: Float[Array, ""]
 
 
 class GradientState(NamedTuple):
-    """A position u, U(u) and ∇U(u)."""
+    """A position $u$, $U(u)$ and $∇U(u)$."""
 
     position: Position
     potential: Float[Array, ""]
@@ -31,7 +31,7 @@ class GradientState(NamedTuple):
 
 
 class MomentumState(NamedTuple):
-    """A position u, U(u), ∇U(u) and a momentum."""
+    """A position $u$, $U(u)$, $∇U(u)$ and a momentum."""
 
     position: Position
     potential: Float[Array, ""]

@@ -21,14 +21,14 @@ __all__ = ["StepSize", "tuned"]
 @pytree
 @dataclass(frozen=True, eq=False)
 class tuned:
-    """A sampler whose step size ε is tuned during burn-in to a mean acceptance rate a*.
+    """A sampler whose step size $ε$ is tuned during burn-in to a mean acceptance rate $a*$.
 
-    After step t = 1, 2, …, where a is the acceptance rate averaged over the chains,
+    After step $t = 1, 2, …$, where $a$ is the acceptance rate averaged over the chains,
 
-        log ε ← min(log ε + c, log ε_max),  c = t^(−0.6) (a − a*)/(a*(1 − a*)), clipped to [−1, 1].
+    $$log ε ← min(log ε + c, log ε_max), c = t^(−0.6) (a − a*)/(a*(1 − a*)) clipped to [−1, 1].$$
 
-    After burn-in ε no longer changes: its logarithm is the average of log ε over burn-in in which step t
-    enters with weight t^(−0.75), and what came before with the rest. It is ``step_size`` of the
+    After burn-in $ε$ no longer changes: its logarithm is the average of $log ε$ over burn-in in which step
+    $t$ enters with weight $t^(−0.75)$, and what came before with the rest. It is ``step_size`` of the
     `widebnn.Draws`.
 
     Parameters
@@ -36,9 +36,10 @@ class tuned:
     sampler
         A sampler with a step size, at which tuning starts, or one that holds such a sampler.
     target_acceptance
-        a* in (0, 1).
+        $a*$ in (0, 1).
     max_step_size
-        ε_max, the largest step size that tuning may reach: 1 for pCN and pCNL, π/2 for function-space HMC.
+        $ε_max$, the largest step size that tuning may reach: 1 for pCN and pCNL, $π/2$ for function-space
+        HMC.
 
     Raises
     ------

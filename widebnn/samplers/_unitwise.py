@@ -39,11 +39,12 @@ class UnitwiseState(NamedTuple):
 class unitwise(Sampler):
     """A step is a sweep: one block of units after another is offered fresh weights from the prior.
 
-    A block is accepted with probability min(1, exp(−ΔU)). In data space, K̂_σ² = ΨΨᵀ + σ²I changes by VSVᵀ,
-    where V holds the new and the old columns of the block in Ψ, and S = diag(+1, …, −1, …). With P = K̂_σ²⁻¹,
-    G = PV, M = S + VᵀG and b = Gᵀy, ΔU = −½ Σ_j b_:jᵀM⁻¹b_:j + (d_out/2) log |det M|, and an acceptance makes
-    P ← P − GM⁻¹Gᵀ: 8n²d_L operations per sweep, besides the product that makes all proposals. P is computed
-    anew for each sweep. Where n > p, the inverse of σ²I + ΨᵀΨ takes its place.
+    A block is accepted with probability $min(1, exp(−ΔU))$. In data space, $K̂_σ² = ΨΨᵀ + σ²I$ changes by
+    $VSVᵀ$, where $V$ holds the new and the old columns of the block in $Ψ$, and $S = diag(+1, …, −1, …)$.
+    With $P = K̂_σ²⁻¹$, $G = PV$, $M = S + VᵀG$ and $b = Gᵀy$,
+    $ΔU = −½ ∑_j b_:jᵀM⁻¹b_:j + (d_out/2) log |det M|$, and an acceptance makes $P ← P − GM⁻¹Gᵀ$: $8n²d_L$
+    operations per sweep, besides the product that makes all proposals. $P$ is computed anew for each sweep.
+    Where $n > p$, the inverse of $σ²I + ΨᵀΨ$ takes its place.
 
     The target is `widebnn.targets.marginal`, or that target rotated or whitened. The weights into the top
     hidden layer move and nothing else: with several hidden layers, `alternate` it with a sampler that moves
@@ -52,7 +53,7 @@ class unitwise(Sampler):
     Parameters
     ----------
     block_size
-        m, the number of units that are accepted or rejected together. Larger blocks make fewer, larger
+        $m$, the number of units that are accepted or rejected together. Larger blocks make fewer, larger
         updates and are accepted less often.
     units
         Which numbers of a position belong to units, as ``target.units`` says; taken from the target unless

@@ -20,7 +20,7 @@ __all__ = ["with_scales"]
 class with_scales(Sampler):
     """A step on the network at its scales, then updates of all scales at that network.
 
-    Where the readout is integrated out, σ and the readout's scale are updated by their exact conditional
+    Where the readout is integrated out, $σ$ and the readout's scale are updated by their exact conditional
     (`readout_scales`). All other scales are updated by an elliptical slice. Given the `limit`, one elliptical
     slice about it comes first and moves all scales together: readout and layers compensate for one another,
     so that each alone mixes slowly. In a wide network that slice is nearly an independent draw. Given what

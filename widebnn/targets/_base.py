@@ -22,7 +22,7 @@ __all__ = ["Target", "as_argument", "from_potential"]
 
 
 class Target(ABC):
-    """A density proportional to exp(−½‖u‖² − U(u)) on a pytree of arrays u.
+    """A density proportional to $exp(−½‖u‖² − U(u))$ on a pytree of arrays $u$.
 
     Every parametrisation of every model of this package is a target; most samplers know nothing else of it.
     It is a dataclass and a pytree: data and scales are its leaves, the network's graph its structure.
@@ -43,20 +43,20 @@ class Target(ABC):
 
     @abstractmethod
     def potential(self, position: Position) -> Float[Array, ""]:
-        """U, minus the log density relative to N(0, I), up to a constant."""
+        """$U$, minus the log density relative to $N(0, I)$, up to a constant."""
 
     @jitted
     def logdensity(self, position: Position) -> Float[Array, ""]:
-        """−½‖u‖² − U(u), up to a constant: what samplers of other libraries take.
+        """$−½‖u‖² − U(u)$, up to a constant: what samplers of other libraries take.
 
-        In float32, ½‖u‖² of a wide network is so large that differences of this sum are lost to rounding; the
-        samplers of this package never form it.
+        In float32, $½‖u‖²$ of a wide network is so large that differences of this sum are lost to rounding;
+        the samplers of this package never form it.
         """
         return -sum(jnp.sum(u**2) for u in jax.tree.leaves(position)) / 2 - self.potential(position)
 
     @jitted
     def draw_prior(self, rng_key: Key[Array, ""]) -> Position:
-        """A draw from N(0, I), where chains start unless they are given other positions."""
+        """A draw from $N(0, I)$, where chains start unless they are given other positions."""
         return normal_like(rng_key, self.template)
 
     def __repr__(self) -> str:
@@ -104,7 +104,7 @@ def from_potential(potential: Callable[[Position], Float[Array, ""]], template: 
     Parameters
     ----------
     potential
-        U: takes a pytree shaped like `template`, returns a scalar. Arrays that it closes over are constants
+        $U$: takes a pytree shaped like `template`, returns a scalar. Arrays that it closes over are constants
         of its programs; those of a `jax.tree_util.Partial` are arguments, which others can replace.
     template
         Arrays or `jax.ShapeDtypeStruct`s with the shapes and dtypes of a position.

@@ -177,28 +177,29 @@ def jacobian(
     order: int = 2,
     rng_key: Key[Array, ""] | None = None,
 ) -> Jacobian:
-    """The posterior of φ with θ = R(φ) = φ + Jᵀ(JJᵀ + λI)⁻¹(y − f_φ(X)), J the Jacobian of f_φ(X).
+    """The posterior of $φ$ with $θ = R(φ) = φ + Jᵀ(JJᵀ + λI)⁻¹(y − f_φ(X))$, $J$ the Jacobian of $f_φ(X)$.
 
-    The target's method ``to_parameters`` is R (Hron et al. 2022, App. E.2). R is a bijection for large λ
-    only: where det ∂R/∂φ changes sign, the density of φ counts every θ as often as it is reached, and θ =
-    R(φ) does not follow the posterior. The method ``orientation`` gives that sign.
+    The target's method ``to_parameters`` is $R$ (Hron et al. 2022, App. E.2). $R$ is a bijection for large
+    $λ$ only: where $det ∂R/∂φ$ changes sign, the density of $φ$ counts every $θ$ as often as it is reached,
+    and $θ = R(φ)$ does not follow the posterior. The method ``orientation`` gives that sign.
 
     Parameters
     ----------
     bnn
         The network.
     x, y
-        Inputs (n, ...) and observations (n, d_out), as in `NetworkTarget`. J has n d_out rows, and one column
-        per parameter.
+        Inputs $(n, ...)$ and observations $(n, d_out)$, as in `NetworkTarget`. $J$ has $n d_out$ rows, and
+        one column per parameter.
     reg
-        λ > 0; σ² unless given. λ → ∞ gives back the standard parametrisation.
+        $λ > 0$; $σ²$ unless given. $λ → ∞$ gives back the standard parametrisation.
     num_probes
-        None takes the exact determinant of a d × d matrix, d the number of parameters: for small networks. A
-        number S takes the approximation of Hron et al. 2022, eqs. (11) and (13), with S probes: the chain
-        then samples another density, near the right one where ‖H‖ and ‖JᵀB‖/λ are small. H is the Hessian of
-        ⟨r̃, f_φ(X)⟩ at fixed r̃ = (JJᵀ + λI)⁻¹(y − f_φ(X)), and B the derivative of J in the direction Jᵀr̃.
+        None takes the exact determinant of a $d × d$ matrix, $d$ the number of parameters: for small
+        networks. A number $S$ takes the approximation of Hron et al. 2022, eqs. (11) and (13), with $S$
+        probes: the chain then samples another density, near the right one where $‖H‖$ and $‖JᵀB‖/λ$ are
+        small. $H$ is the Hessian of $⟨r̃, f_φ(X)⟩$ at fixed $r̃ = (JJᵀ + λI)⁻¹(y − f_φ(X))$, and $B$ the
+        derivative of $J$ in the direction $Jᵀr̃$.
     order
-        M ≥ 1, the order of the Taylor series of the approximation.
+        $M ≥ 1$, the order of the Taylor series of the approximation.
     rng_key
         Key of the probes.
 
@@ -210,8 +211,8 @@ def jacobian(
     Raises
     ------
     TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape, `reg` is not positive, `num_probes` or `order`
-        is not an integer of at least 1, or there are probes and no `rng_key`.
+        If $x$ or $y$ is empty, not finite or of the wrong shape, `reg` is not positive, `num_probes` or
+        `order` is not an integer of at least 1, or there are probes and no `rng_key`.
     """
     bnn, x, y, *_ = checked(bnn, x, y)
     reg = bnn.noise_std**2 if reg is None else positive(reg=reg)

@@ -59,7 +59,7 @@ class Evidence:
     def __call__(self, u: Vector) -> tuple[float, Vector]:
         """The value at u, and its gradient.
 
-        ∂/∂u_i is ½ Σ_j [tr K_σ²⁻¹ ∂_iK_σ² − αᵀ∂_iK_σ² α], with α = K_σ²⁻¹ y_:j.
+        ∂/∂u_i is ½ ∑_j [tr K_σ²⁻¹ ∂_iK_σ² − αᵀ∂_iK_σ² α], with α = K_σ²⁻¹ y_:j.
 
         Raises
         ------

@@ -69,24 +69,24 @@ class Linear(Target):
 
 
 def linear(x: Inputs | Tabular, y: Observations | Tabular, noise_std: Number) -> Linear:
-    """Bayesian linear regression with prior N(0, I) and noise N(0, σ²).
+    """Bayesian linear regression with prior $N(0, I)$ and noise $N(0, σ²)$.
 
     Parameters
     ----------
     x, y
-        Inputs (n, d_in) and observations (n, d_out), or (n,) where there is one output.
+        Inputs $(n, d_in)$ and observations $(n, d_out)$, or $(n,)$ where there is one output.
     noise_std
-        σ > 0.
+        $σ > 0$.
 
     Returns
     -------
     A `Target` whose property ``posterior`` is the exact posterior, a `ReadoutPosterior`, and whose method
-    ``repriorised(reg)`` returns the target of φ = T⁻¹(θ).
+    ``repriorised(reg)`` returns the target of $φ = T⁻¹(θ)$.
 
     Raises
     ------
     TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape, or `noise_std` is not a positive number.
+        If $x$ or $y$ is empty, not finite or of the wrong shape, or `noise_std` is not a positive number.
     """
     x, y = floating(x=x), column(y=y)
     if x.ndim != 2 or x.size == 0:

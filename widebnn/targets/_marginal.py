@@ -19,7 +19,7 @@ __all__ = ["marginal"]
 
 
 class Marginal(NetworkTarget):
-    """θ^≤L; U = ½ Σ_j y_:jᵀ K̂_σ²⁻¹ y_:j + (d_out/2) log det K̂_σ²."""
+    """θ^≤L; U = ½ ∑_j y_:jᵀ K̂_σ²⁻¹ y_:j + (d_out/2) log det K̂_σ²."""
 
     @property
     def template(self):
@@ -57,23 +57,24 @@ def marginal(
     space: str = "auto",
     block_size: int | None = None,
 ) -> Marginal:
-    """The posterior of the inner parameters θ^≤L, with the readout integrated out.
+    """The posterior of the inner parameters $θ^≤L$, with the readout integrated out.
 
-    Under repriorisation the readout's φ_W is exactly N(0, I) and independent of the other parameters, so that
-    nothing is lost: sample θ^≤L, and draw the readout where it is needed (Pezzetti et al. 2025, §3, who call
-    this marginal–conditional).
+    Under repriorisation the readout's $φ_W$ is exactly $N(0, I)$ and independent of the other parameters, so
+    that nothing is lost: sample $θ^≤L$, and draw the readout where it is needed (Pezzetti et al. 2025, §3,
+    who call this marginal–conditional).
 
     Parameters
     ----------
     bnn, x, y, block_size
         As in `NetworkTarget`.
     space
-        "data" factorises K̂_σ² (n × n), "feature" σ²I + ΨᵀΨ (p × p), "auto" the smaller of the two.
+        "data" factorises $K̂_σ²$ $(n × n)$, "feature" $σ²I + ΨᵀΨ$ $(p × p)$, "auto" the smaller of the two.
 
     Returns
     -------
-    A `NetworkTarget`. Its σ² counts as no less than 4ε tr ΨΨᵀ, with ε the rounding error: in float32, where
-    Ψ has rows of about unit length, σ as no less than 7·10⁻⁴ √n. Where noise is smaller, compute in float64.
+    A `NetworkTarget`. Its $σ²$ counts as no less than $4ε tr ΨΨᵀ$, with $ε$ the rounding error: in float32,
+    where $Ψ$ has rows of about unit length, $σ$ as no less than $7·10⁻⁴ √n$. Where noise is smaller, compute
+    in float64.
 
     Raises
     ------

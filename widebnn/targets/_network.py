@@ -43,7 +43,7 @@ class ModelTarget(Target):
 
     @property
     def template(self) -> Any:
-        """Shapes and dtypes of a position: those of θ, where a parametrisation has no others."""
+        """Shapes and dtypes of a position: those of $θ$, where a parametrisation has no others."""
         return self._theta
 
     @property
@@ -75,37 +75,37 @@ class BNNTarget(ModelTarget):
     block_size: int | None = field(metadata=STATIC, default=None)
 
     def inner(self, position: Any) -> Inner:
-        """θ^≤L, the parameters below the readout."""
+        """$θ^≤L$, the parameters below the readout."""
         return position.inner
 
     def readout(self, position: Any, rng_key: Key[Array, ""] | None = None) -> Float[Array, "p d_out"]:
-        """W; drawn from its exact posterior with `rng_key` where the position does not hold it."""
+        """$W$; drawn from its exact posterior with `rng_key` where the position does not hold it."""
         return position.readout
 
     @jitted
     def to_parameters(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Parameters:
-        """θ; what the position does not hold is drawn from its exact posterior with `rng_key`."""
+        """$θ$; what the position does not hold is drawn from its exact posterior with `rng_key`."""
         return Parameters(self.inner(position), self.readout(position, rng_key))
 
     def log_normaliser(self) -> Float[Array, ""]:
-        """c, such that U(u) + c is minus the log likelihood of the position u, normalised.
+        """$c$, such that $U(u) + c$ is minus the log likelihood of the position $u$, normalised.
 
-        U leaves out what is the same at every position: n d_out log(σ√(2π)) where the potential is
-        ‖y − f‖²/(2σ²). It depends on σ, and on λ where λ ≠ σ². Add it before you take a derivative in a scale
-        or compare scales: the evidence is the mean of exp(−U − c) over N(0, I).
+        $U$ leaves out what is the same at every position: $n d_out log(σ√(2π))$ where the potential is
+        $‖y − f‖²/(2σ²)$. It depends on $σ$, and on $λ$ where $λ ≠ σ²$. Add it before you take a derivative
+        in a scale or compare scales: the evidence is the mean of $exp(−U − c)$ over $N(0, I)$.
         """
         return self.y.size * (jnp.log(self.bnn.noise_std) + math.log(2 * math.pi) / 2)
 
     @jitted
     def embedding(self, position: Position) -> Float[Array, "n p"]:
-        """Ψ of the observed inputs."""
+        """$Ψ$ of the observed inputs."""
         return self.bnn.embedding(self.inner(position), self.x)
 
     def readout_posterior(self, position: Position, reg: Number | None = None) -> ReadoutPosterior:
-        """The readout's posterior given the other parameters, at λ = `reg`.
+        """The readout's posterior given the other parameters, at $λ$ = `reg`.
 
-        Unless `reg` is given, λ = max(σ², 4ε tr ΨΨᵀ), with ε the rounding error: in float32 smaller noise is
-        lost beside the eigenvalues of ΨΨᵀ. Where it is, σ² counts as that in predictions too.
+        Unless `reg` is given, $λ = max(σ², 4ε tr ΨΨᵀ)$, with $ε$ the rounding error: in float32 smaller noise
+        is lost beside the eigenvalues of $ΨΨᵀ$. Where it is, $σ²$ counts as that in predictions too.
         """
         if self.block_size is not None:
             shape = len(self.x), self._theta.readout.shape[0]
@@ -120,15 +120,15 @@ class BNNTarget(ModelTarget):
         return readout_posterior(psi, self.y, reg, self.space)
 
     def embedding_at(self, x: NewInputs | Tabular) -> Function:
-        """Ψ* of new inputs, (m, p), as a function of `(position, rng_key=None)`."""
+        """$Ψ*$ of new inputs, $(m, p)$, as a function of `(position, rng_key=None)`."""
         return self._asked(type(self)._embedding, x)
 
     def output(self, x: NewInputs | Tabular) -> Function:
-        """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`."""
+        """$f_θ(x)$, $(m, d_out)$, as a function of `(position, rng_key=None)`."""
         return self._asked(type(self)._output, x)
 
     def predictive_mean(self, x: NewInputs | Tabular) -> Function:
-        """E[f(x) | θ^≤L, D] = Ψ*μ, (m, d_out), as a function of `(position, rng_key=None)`.
+        """$E[f(x) | θ^≤L, D] = Ψ*μ$, $(m, d_out)$, as a function of `(position, rng_key=None)`.
 
         The readout is integrated out exactly (Rao–Blackwell), in every parametrisation. The mean varies no
         more over the posterior than `output`, nor does its average over a chain that holds no readout.
@@ -136,28 +136,28 @@ class BNNTarget(ModelTarget):
         return self._asked(type(self)._mean, x)
 
     def predictive_covariance(self, x: NewInputs | Tabular) -> Function:
-        """Cov[f_j(x) | θ^≤L, D] = Ψ*ΣΨ*ᵀ, (m, m), the same for each output j.
+        """$Cov[f_j(x) | θ^≤L, D] = Ψ*ΣΨ*ᵀ$, $(m, m)$, the same for each output $j$.
 
-        A function of `(position, rng_key=None)`; the observation noise σ² I is not in it.
+        A function of `(position, rng_key=None)`; the observation noise $σ² I$ is not in it.
         """
         return self._asked(type(self)._covariance, x)
 
     def predictive_variance(self, x: NewInputs | Tabular) -> Function:
-        """Var[f_j(x) | θ^≤L, D], (m,), as a function of `(position, rng_key=None)`.
+        """$Var[f_j(x) | θ^≤L, D]$, $(m,)$, as a function of `(position, rng_key=None)`.
 
         It is the diagonal of `predictive_covariance`.
         """
         return self._asked(type(self)._variance, x)
 
     def predictive_moments(self, x: NewInputs | Tabular) -> Function:
-        """Mean (m, d_out) and variance (m,) of y* = f(x) + σ ε given θ^≤L and D.
+        """Mean $(m, d_out)$ and variance $(m,)$ of $y* = f(x) + σ ε$ given $θ^≤L$ and $D$.
 
         A function of `(position, rng_key=None)`.
         """
         return self._asked(type(self)._moments, x)
 
     def predictive_draw(self, x: NewInputs | Tabular) -> Function:
-        """Posterior-predictive draw y* = f_θ(x) + σ ε, (m, d_out), as a function of `(position, rng_key)`."""
+        """Predictive draw $y* = f_θ(x) + σ ε$, $(m, d_out)$, as a function of `(position, rng_key)`."""
         return self._asked(type(self)._draw, x)
 
     def _embedding(self, inputs: Array, position: Position, rng_key: Any) -> Float[Array, "m p"]:
@@ -188,10 +188,10 @@ class BNNTarget(ModelTarget):
 
     @jitted
     def log_likelihood(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Float[Array, " n"]:
-        """log p(y_i | θ) of each observation i, over all its outputs.
+        """$log p(y_i | θ)$ of each observation $i$, over all its outputs.
 
-        A readout that the position does not hold is drawn from its exact posterior with `rng_key`, so that θ
-        follows the posterior. Collected as "log_likelihood" it is what `arviz.loo` takes. Where a wide
+        A readout that the position does not hold is drawn from its exact posterior with `rng_key`, so that
+        $θ$ follows the posterior. Collected as "log_likelihood" it is what `arviz.loo` takes. Where a wide
         network fits the data closely, the importance weights of `arviz.loo` vary too much, and
         `left_out_log_likelihood` is the better choice.
         """
@@ -200,12 +200,12 @@ class BNNTarget(ModelTarget):
 
     @jitted
     def left_out_log_likelihood(self, position: Position) -> Float[Array, " n"]:
-        """log p(y_i | θ^≤L, y_−i) of each observation i, given all others, with the readout integrated out.
+        """$log p(y_i | θ^≤L, y_−i)$ of observation $i$ given all others, with the readout integrated out.
 
-        Up to a constant, 1/p(y_i | θ^≤L, y_−i) is the density of θ^≤L without observation i relative to the
-        posterior. From it `arviz.loo` therefore estimates the same expected log predictive density as from
-        `log_likelihood`, with weights that depend on θ^≤L alone; its `p_loo` then has no meaning (integrated
-        importance sampling, Vehtari et al. 2016).
+        Up to a constant, $1/p(y_i | θ^≤L, y_−i)$ is the density of $θ^≤L$ without observation $i$ relative to
+        the posterior. From it `arviz.loo` therefore estimates the same expected log predictive density as
+        from `log_likelihood`, with weights that depend on $θ^≤L$ alone; its `p_loo` then has no meaning
+        (integrated importance sampling, Vehtari et al. 2016).
         """
         residual, variance = self.readout_posterior(position).left_out(self.embedding(position))
         return jnp.sum(_log_normal(residual, jnp.sqrt(variance)[:, None]), axis=1)
@@ -220,22 +220,23 @@ class NetworkTarget(BNNTarget):
     bnn
         The network.
     x
-        Inputs (n, ...).
+        Inputs $(n, ...)$.
     y
-        Observations (n, d_out). The functions that make targets take (n,) too where there is one output, and
-        for x and y arrays, lists or tables of pandas or polars.
+        Observations $(n, d_out)$. The functions that make targets take $(n,)$ too where there is one output,
+        and for $x$ and $y$ arrays, lists or tables of pandas or polars.
     space
-        Where the readout's posterior is factorised: "data" (n × n), "feature" (p × p) or "auto", the smaller.
+        Where the readout's posterior is factorised: "data" $(n × n)$, "feature" $(p × p)$ or "auto", the
+        smaller.
     block_size
         Observations that go through the network at a time where feature space is taken: besides the data, the
-        potential and its gradient then need memory for one block and for p × p numbers, whatever n is. A
+        potential and its gradient then need memory for one block and for $p × p$ numbers, whatever $n$ is. A
         gradient passes over the data twice instead of once and takes about 1.3 times as long; a potential
-        alone takes about twice as long. None takes all n at once, which is the fastest where it fits.
+        alone takes about twice as long. None takes all $n$ at once, which is the fastest where it fits.
     """
 
     @abstractmethod
     def from_parameters(self, parameters: Parameters) -> Position:
-        """The position of θ."""
+        """The position of $θ$."""
 
 
 def checked(

@@ -118,32 +118,32 @@ def categorical(
     bnn
         The network, with one output per class. Its `noise_std` is not part of this likelihood.
     x
-        Inputs (n, ...).
+        Inputs $(n, ...)$.
     labels
-        Class numbers (n,) from 0 to d_out − 1, or one-hot rows (n, d_out).
+        Class numbers $(n,)$ from 0 to $d_out − 1$, or one-hot rows $(n, d_out)$.
     map
-        "laplace": W = μ + Σ^½φ_W, with N(μ, Σ) the Gaussian approximation of the readout's posterior under
-        the softmax likelihood, by Newton's method. It is the only one whose potential varies less as the
-        network grows wider; each step factorises a matrix of min(n, p) d_out rows, p the columns of Ψ.
-        "identity": φ = θ, which costs nothing. "gaussian": the T of regression on one-hot targets minus
-        1/d_out, as in the paper; it takes labels for outputs with noise of variance λ, and chains mix badly
-        where λ is small.
+        "laplace": $W = μ + Σ^½φ_W$, with $N(μ, Σ)$ the Gaussian approximation of the readout's posterior
+        under the softmax likelihood, by Newton's method. It is the only one whose potential varies less as
+        the network grows wider; each step factorises a matrix of $min(n, p) d_out$ rows, $p$ the columns of
+        $Ψ$. "identity": $φ = θ$, which costs nothing. "gaussian": the $T$ of regression on one-hot targets
+        minus $1/d_out$, as in the paper; it takes labels for outputs with noise of variance $λ$, and chains
+        mix badly where $λ$ is small.
     reg
-        λ > 0 of the map "gaussian", and of no other; σ² of the network unless given.
+        $λ > 0$ of the map "gaussian", and of no other; $σ²$ of the network unless given.
     num_steps
         Steps of the map "laplace", at least 1.
 
     Returns
     -------
     A `Target` with these methods, called as in `NetworkTarget`: ``to_parameters`` and ``from_parameters``,
-    ``output`` for logits, ``predictive_mean`` and ``predictive_probabilities`` for E[y | θ],
+    ``output`` for logits, ``predictive_mean`` and ``predictive_probabilities`` for $E[y | θ]$,
     ``predictive_draw`` for classes, and ``log_likelihood``.
 
     Raises
     ------
     TypeError, ValueError
-        If x is empty, not finite or does not fit the network, `labels` are neither class numbers nor one-hot
-        rows, `map` is unknown, `reg` is not positive or is given with another map than "gaussian", or
+        If $x$ is empty, not finite or does not fit the network, `labels` are neither class numbers nor
+        one-hot rows, `map` is unknown, `reg` is not positive or is given with another map than "gaussian", or
         `num_steps` is below 1.
     """
     x = check_inputs(bnn, x)
@@ -160,18 +160,18 @@ def binary(
     reg: Number | None = None,
     num_steps: int = 3,
 ) -> Classifier:
-    """The posterior of a network that answers yes or no: y_ij is 1 with probability 1/(1 + exp(−f_j(x_i))).
+    """The posterior of a network that says yes or no: $y_ij$ is 1 with probability $1/(1 + exp(−f_j(x_i)))$.
 
     Parameters
     ----------
     bnn
         The network, with one output per question. Its `noise_std` is not part of this likelihood.
     x
-        Inputs (n, ...).
+        Inputs $(n, ...)$.
     y
-        Zeros and ones (n, d_out), or (n,) where there is one output.
+        Zeros and ones $(n, d_out)$, or $(n,)$ where there is one output.
     map, reg, num_steps
-        As in `categorical`; the map "gaussian" regresses on y − ½.
+        As in `categorical`; the map "gaussian" regresses on $y − ½$.
 
     Returns
     -------
@@ -180,8 +180,8 @@ def binary(
     Raises
     ------
     TypeError, ValueError
-        If x is empty, not finite or does not fit the network, y is not of that shape or holds other numbers
-        than 0 and 1, or an option is one that `categorical` refuses.
+        If $x$ is empty, not finite or does not fit the network, $y$ is not of that shape or holds other
+        numbers than 0 and 1, or an option is one that `categorical` refuses.
 
     Examples
     --------
@@ -208,22 +208,22 @@ def student_t(
     reg: Number | None = None,
     num_steps: int = 3,
 ) -> NonGaussian:
-    """The posterior of a network for data with outliers: y_ij = f_j(x_i) + σ t, with t Student-distributed.
+    """The posterior of a network for data with outliers: $y_ij = f_j(x_i) + σt$, $t$ Student-distributed.
 
-    σ is the `noise_std` of the network. In the limit of many degrees of freedom the noise is Gaussian.
+    $σ$ is the `noise_std` of the network. In the limit of many degrees of freedom the noise is Gaussian.
 
     Parameters
     ----------
     bnn
         The network.
     x
-        Inputs (n, ...).
+        Inputs $(n, ...)$.
     y
-        Observations (n, d_out), or (n,) where there is one output.
+        Observations $(n, d_out)$, or $(n,)$ where there is one output.
     degrees
-        Degrees of freedom, ν > 0; the variance of the noise is σ²ν/(ν − 2) for ν > 2.
+        Degrees of freedom, $ν > 0$; the variance of the noise is $σ²ν/(ν − 2)$ for $ν > 2$.
     map, reg, num_steps
-        As in `categorical`; "laplace" takes steps of EM, and "gaussian" is the T of regression on y.
+        As in `categorical`; "laplace" takes steps of EM, and "gaussian" is the $T$ of regression on $y$.
 
     Returns
     -------
@@ -232,8 +232,8 @@ def student_t(
     Raises
     ------
     TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape, `degrees` is not positive, or an option is one
-        that `categorical` refuses.
+        If $x$ or $y$ is empty, not finite or of the wrong shape, `degrees` is not positive, or an option is
+        one that `categorical` refuses.
 
     Examples
     --------

@@ -76,51 +76,51 @@ class Predictor:
 
 @runtime_checkable
 class ReadoutPosterior(Protocol):
-    """The posterior N(μ, Σ) of the readout given Ψ, y and λ: Σ = (I + λ⁻¹ΨᵀΨ)⁻¹ and μ = λ⁻¹ΣΨᵀy.
+    """The posterior $N(μ, Σ)$ of the readout given $Ψ$, $y$ and $λ$: $Σ = (I + λ⁻¹ΨᵀΨ)⁻¹$ and $μ = λ⁻¹ΣΨᵀy$.
 
-    K̂_λ stands for ΨΨᵀ + λI.
+    $K̂_λ$ stands for $ΨΨᵀ + λI$.
     """
 
     y: Float[Array, "n d_out"]
     reg: Number
 
     def quadratic(self) -> Float[Array, ""]:
-        """Σ_j y_:jᵀ K̂_λ⁻¹ y_:j."""
+        """$∑_j y_:jᵀ K̂_λ⁻¹ y_:j$."""
 
     def log_det(self) -> Float[Array, ""]:
-        """log det K̂_λ."""
+        """$log det K̂_λ$."""
 
     def mean(self) -> Readout:
-        """μ."""
+        """$μ$."""
 
     def transform(self, phi: Readout) -> Readout:
-        """W = μ + Σ^½ φ_W."""
+        """$W = μ + Σ^½ φ_W$."""
 
     def inverse(self, readout: Readout) -> Readout:
-        """φ_W = Σ^−½ (W − μ)."""
+        """$φ_W = Σ^−½ (W − μ)$."""
 
     def log_jacobian(self) -> Float[Array, ""]:
-        """log |∂W/∂φ_W| = (d_out/2) log det Σ."""
+        """$log |∂W/∂φ_W| = (d_out/2) log det Σ$."""
 
     def covariance(self, psi: Float[Array, "m p"]) -> Float[Array, "m m"]:
-        """Ψ* Σ Ψ*ᵀ, the covariance of one column of Ψ* W."""
+        """$Ψ* Σ Ψ*ᵀ$, the covariance of one column of $Ψ* W$."""
 
     def variance(self, psi: Float[Array, "m p"]) -> Float[Array, " m"]:
-        """The diagonal of Ψ* Σ Ψ*ᵀ."""
+        """The diagonal of $Ψ* Σ Ψ*ᵀ$."""
 
     def predictor(self) -> Predictor:
         """What predictions need, without the data."""
 
     def left_out(self, psi: Float[Array, "n p"]) -> tuple[Float[Array, "n d_out"], Float[Array, " n"]]:
-        """y_i − E[y_i | y_−i] and Var[y_ij | y_−i], given Ψ and λ = σ²: row i predicted from the others.
+        """$y_i − E[y_i | y_−i]$ and $Var[y_ij | y_−i]$, given $Ψ$ and $λ = σ²$: row $i$ from the others.
 
-        They are [K̂_λ⁻¹y]_i/[K̂_λ⁻¹]_ii and 1/[K̂_λ⁻¹]_ii.
+        They are $[K̂_λ⁻¹y]_i/[K̂_λ⁻¹]_ii$ and $1/[K̂_λ⁻¹]_ii$.
         """
 
     def potential(self, ratio: Number = 1) -> Float[Array, ""]:
-        """½ ρ Σ_j y_:jᵀ K̂_λ⁻¹ y_:j + (d_out/2) log det K̂_λ, with ρ = `ratio`.
+        """$½ ρ ∑_j y_:jᵀ K̂_λ⁻¹ y_:j + (d_out/2) log det K̂_λ$, with $ρ$ = `ratio`.
 
-        At ρ = 1 it is minus the log evidence of Ψ, up to a constant.
+        At $ρ = 1$ it is minus the log evidence of $Ψ$, up to a constant.
         """
         return (ratio * self.quadratic() + self.y.shape[1] * self.log_det()) / 2
 
@@ -133,16 +133,16 @@ def least_noise(trace: Float[Array, ""]) -> Float[Array, ""]:
 def readout_posterior(
     psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number, space: str = "auto"
 ) -> ReadoutPosterior:
-    """The readout's posterior given Ψ, from one factorisation.
+    """The readout's posterior given $Ψ$, from one factorisation.
 
     Parameters
     ----------
     psi, y
-        Ψ, (n, p), and observations (n, d_out).
+        $Ψ$, $(n, p)$, and observations $(n, d_out)$.
     reg
-        λ > 0.
+        $λ > 0$.
     space
-        Where to factorise: "feature" for p × p, "data" for n × n, "auto" for the smaller matrix.
+        Where to factorise: "feature" for $p × p$, "data" for $n × n$, "auto" for the smaller matrix.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def smaller_space(shape: tuple[int, ...], space: str = "auto") -> str:
 
 
 class FeatureSpace(ReadoutPosterior):
-    """The readout's posterior by U, upper triangular with UᵀU = ΨᵀΨ + λI (Hron et al. 2022, §3.2)."""
+    """The readout's posterior by $U$, upper triangular with $UᵀU = ΨᵀΨ + λI$ (Hron et al. 2022, §3.2)."""
 
     def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number):
         self.psi, self.y = psi, y
@@ -232,10 +232,10 @@ class FeatureSpace(ReadoutPosterior):
 
 
 class DataSpace(ReadoutPosterior):
-    """The readout's posterior by L, lower triangular with LLᵀ = K̂_λ = ΨΨᵀ + λI, and C = L + √λ I.
+    """The readout's posterior by $L$, lower triangular with $LLᵀ = K̂_λ = ΨΨᵀ + λI$, and $C = L + √λ I$.
 
-    Σ^½ = I − ΨᵀL⁻ᵀC⁻¹Ψ has the inverse I + ΨᵀC⁻ᵀΨ/√λ: it is the square root of the Kalman update (Andrews
-    1968). Hron et al. 2022, App. B, take an eigendecomposition of K̂_λ for the symmetric root, which costs
+    $Σ^½ = I − ΨᵀL⁻ᵀC⁻¹Ψ$ has the inverse $I + ΨᵀC⁻ᵀΨ/√λ$: it is the square root of the Kalman update (Andrews
+    1968). Hron et al. 2022, App. B, take an eigendecomposition of $K̂_λ$ for the symmetric root, which costs
     more and whose derivative fails where eigenvalues coincide.
     """
 

@@ -70,21 +70,21 @@ def repriorised(
     space: str = "auto",
     block_size: int | None = None,
 ) -> Repriorised:
-    """The posterior of φ = T⁻¹(θ), which tends to N(0, I) as the network grows wide.
+    """The posterior of $φ = T⁻¹(θ)$, which tends to $N(0, I)$ as the network grows wide.
 
-    T leaves the inner parameters as they are and maps the readout by W = μ + Σ^½φ_W, with N(μ, Σ) its
-    posterior given the inner parameters. The target's method ``to_parameters`` is T, and ``from_parameters``
-    its inverse.
+    $T$ leaves the inner parameters as they are and maps the readout by $W = μ + Σ^½φ_W$, with $N(μ, Σ)$ its
+    posterior given the inner parameters. The target's method ``to_parameters`` is $T$, and
+    ``from_parameters`` its inverse.
 
     Parameters
     ----------
     bnn, x, y, block_size
         As in `NetworkTarget`.
     reg
-        λ > 0, the regulariser of T; σ² unless given. λ → ∞ gives back the standard parametrisation.
+        $λ > 0$, the regulariser of $T$; $σ²$ unless given. $λ → ∞$ gives back the standard parametrisation.
     space
-        "data" factorises K̂_λ (n × n), "feature" λI + ΨᵀΨ (p × p), "auto" the smaller. The two take
-        different roots Σ^½: the same φ_W stands for different readouts, of the same distribution.
+        "data" factorises $K̂_λ$ $(n × n)$, "feature" $λI + ΨᵀΨ$ $(p × p)$, "auto" the smaller. The two take
+        different roots $Σ^½$: the same $φ_W$ stands for different readouts, of the same distribution.
 
     Returns
     -------

@@ -105,9 +105,9 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     Parameters
     ----------
     target
-        A `NetworkTarget` on inputs of shape (n, d_in).
+        A `NetworkTarget` on inputs of shape $(n, d_in)$.
     kernel
-        Path of the first layer's kernel (d_in, d_1) in the pytree of inner parameters, such as
+        Path of the first layer's kernel $(d_in, d_1)$ in the pytree of inner parameters, such as
         ``("layers", 0, "kernel")``, or ``(0, 0)`` in a list of lists. It may be left out where only one leaf
         of that shape is named "kernel".
 

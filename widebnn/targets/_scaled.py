@@ -50,35 +50,35 @@ CURVATURE_STEP = 0.1
 
 
 class LogNormal(NamedTuple):
-    """The prior of a scale: log s ~ N(log m, τ²), clipped at three τ to either side.
+    """The prior of a scale: $log s ~ N(log m, τ²)$, clipped at three $τ$ to either side.
 
     Attributes
     ----------
     median
-        m > 0.
+        $m > 0$.
     spread
-        τ > 0: two thirds of the prior lie between m exp(−τ) and m exp(τ).
+        $τ > 0$: two thirds of the prior lie between $m exp(−τ)$ and $m exp(τ)$.
     """
 
     median: Number
     spread: Number
 
     def at(self, u: Float[Array, ""]) -> Float[Array, ""]:
-        """s = m exp(τu); beyond ±3, where one draw in 370 falls, u counts as ±3."""
+        """$s = m exp(τu)$; beyond $±3$, where one draw in 370 falls, $u$ counts as $±3$."""
         return self.median * jnp.exp(self.spread * jnp.clip(u, -REACH, REACH))
 
 
 class ScaledPosition(NamedTuple):
-    """A position of the network's target, and the coordinates u of the scales.
+    """A position of the network's target, and the coordinates $u$ of the scales.
 
     Attributes
     ----------
     network
         Position of the target at these scales.
     scales
-        By name, u of each scale below the readout.
+        By name, $u$ of each scale below the readout.
     readout_scales
-        By name, u of "noise_std" and "readout_std".
+        By name, $u$ of "noise_std" and "readout_std".
     """
 
     network: Position
@@ -90,7 +90,7 @@ class ScaledPosition(NamedTuple):
 class Scaled(Target):
     """The posterior of a network and of its scales; see `scaled`.
 
-    U(u, φ) = U_s(φ) + c_s: the potential of the target at the scales s(u), plus its
+    $U(u, φ) = U_s(φ) + c_s$: the potential of the target at the scales $s(u)$, plus its
     `NetworkTarget.log_normaliser`.
 
     Attributes
@@ -155,9 +155,9 @@ class Scaled(Target):
         return _is_marginal(self.median)
 
     def readout_conditional(self, position: ScaledPosition) -> Potential:
-        """U as a function of `position.readout_scales` alone, up to a constant.
+        """$U$ as a function of `position.readout_scales` alone, up to a constant.
 
-        One eigendecomposition of ΨΨᵀ, or of ΨᵀΨ where that is smaller, serves all values of them.
+        One eigendecomposition of $ΨΨᵀ$, or of $ΨᵀΨ$ where that is smaller, serves all values of them.
 
         Raises
         ------
@@ -183,40 +183,40 @@ class Scaled(Target):
 
     @jitted
     def to_parameters(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Parameters:
-        """θ of the network at the scales of the position, which is ``at(position).bnn``."""
+        """$θ$ of the network at the scales of the position, which is ``at(position).bnn``."""
         return self.at(position).to_parameters(position.network, rng_key)
 
     def output(self, x: NewInputs) -> Function:
-        """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`."""
+        """$f_θ(x)$, $(m, d_out)$, as a function of `(position, rng_key=None)`."""
         return self._at(self.median.output(x))
 
     def predictive_mean(self, x: NewInputs) -> Function:
-        """E[f(x) | θ^≤L, s, D], (m, d_out), as a function of `(position, rng_key=None)`."""
+        """$E[f(x) | θ^≤L, s, D]$, $(m, d_out)$, as a function of `(position, rng_key=None)`."""
         return self._at(self.median.predictive_mean(x))
 
     def predictive_covariance(self, x: NewInputs) -> Function:
-        """Cov[f_j(x) | θ^≤L, s, D], (m, m), as a function of `(position, rng_key=None)`."""
+        """$Cov[f_j(x) | θ^≤L, s, D]$, $(m, m)$, as a function of `(position, rng_key=None)`."""
         return self._at(self.median.predictive_covariance(x))
 
     def predictive_variance(self, x: NewInputs) -> Function:
-        """Var[f_j(x) | θ^≤L, s, D], (m,), as a function of `(position, rng_key=None)`."""
+        """$Var[f_j(x) | θ^≤L, s, D]$, $(m,)$, as a function of `(position, rng_key=None)`."""
         return self._at(self.median.predictive_variance(x))
 
     def predictive_moments(self, x: NewInputs) -> Function:
-        """Mean (m, d_out) and variance (m,) of y* given θ^≤L, s and D, as `predictive_mean`."""
+        """Mean $(m, d_out)$ and variance $(m,)$ of $y*$ given $θ^≤L$, $s$ and $D$, as `predictive_mean`."""
         return self._at(self.median.predictive_moments(x))
 
     @jitted
     def log_likelihood(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Array:
-        """log p(y_i | θ, s), (n,), of the network at the scales of the position, for ArviZ."""
+        """$log p(y_i | θ, s)$, $(n,)$, of the network at the scales of the position, for ArviZ."""
         return self.at(position).log_likelihood(position.network, rng_key)
 
     def predictive_draw(self, x: NewInputs) -> Function:
-        """y* = f_θ(x) + σ ε, (m, d_out), as a function of `(position, rng_key)`."""
+        """$y* = f_θ(x) + σ ε$, $(m, d_out)$, as a function of `(position, rng_key)`."""
         return self._at(self.median.predictive_draw(x))
 
     def predictive_probabilities(self, x: NewInputs) -> Function:
-        """Probabilities of a classifier, (m, d_out), as a function of `(position, rng_key=None)`."""
+        """Probabilities of a classifier, $(m, d_out)$, as a function of `(position, rng_key=None)`."""
         return self._at(self.median.predictive_probabilities(x))
 
     def _at(self, of_median: asked) -> Function:
@@ -225,7 +225,7 @@ class Scaled(Target):
         return asked(_answer, (self, inputs, Static(of_median.question)))
 
     def limiting_scales(self) -> Gaussian:
-        """Gaussian approximation, about its mode, to the posterior of the coordinates u at infinite width.
+        """Gaussian approximation, about its mode, to the posterior of the coordinates $u$ at infinite width.
 
         The mode maximises the evidence of the network's Gaussian process times the prior of the scales, on at
         most 512 observations, evenly spaced. The covariance is the inverse of the curvature on at most 256,
@@ -323,9 +323,9 @@ def _scale(target: Scaled, name: Static, position: ScaledPosition, rng_key: Any)
 def scaled(make: Callable[..., BNNTarget | NonGaussian], **priors: LogNormal) -> Scaled:
     """A network's posterior together with that of its scales.
 
-    Two names have a meaning. "noise_std" is σ. "readout_std" multiplies Ψ, the weights and the bias of the
-    readout alike. Given the layers below, the exact conditional of these two costs one eigendecomposition;
-    `widebnn.samplers.readout_scales` uses it.
+    Two names have a meaning. "noise_std" is $σ$. "readout_std" multiplies $Ψ$, the weights and the bias of
+    the readout alike. Given the layers below, the exact conditional of these two costs one
+    eigendecomposition; `widebnn.samplers.readout_scales` uses it.
 
     `make` builds the network anew::
 
@@ -353,8 +353,8 @@ def scaled(make: Callable[..., BNNTarget | NonGaussian], **priors: LogNormal) ->
     TypeError
         If `make` does not return a network's target, or a prior is not a `LogNormal`.
     ValueError
-        If there is no prior, a median or spread is not positive, σ of the target is not `noise_std`, or Ψ is
-        not proportional to `readout_std`.
+        If there is no prior, a median or spread is not positive, $σ$ of the target is not `noise_std`, or $Ψ$
+        is not proportional to `readout_std`.
     """
     if not priors:
         raise ValueError(

@@ -12,18 +12,18 @@ __all__ = ["Spectrum", "spectrum"]
 
 
 class Spectrum(NamedTuple):
-    """Eigenvalues of ΨΨᵀ and y along its eigenvectors, on which the evidence of readout scale and σ depends.
+    """Eigenvalues of $ΨΨᵀ$ and $y$ along its eigenvectors, on which the evidence of $σ$ and readout scale rests.
 
     Attributes
     ----------
     values
-        Eigenvalues λ_i of ΨΨᵀ, those that may differ from 0.
+        Eigenvalues $λ_i$ of $ΨΨᵀ$, those that may differ from 0.
     squares
-        (q_iᵀ y_:j)², with q_i the eigenvectors.
+        $(q_iᵀ y_:j)²$, with $q_i$ the eigenvectors.
     rest
-        The part of ‖y_:j‖² outside the span of the q_i.
+        The part of $‖y_:j‖²$ outside the span of the $q_i$.
     num_observations
-        Number of observations, n.
+        Number of observations, $n$.
     """
 
     values: Float[Array, " k"]
@@ -32,12 +32,12 @@ class Spectrum(NamedTuple):
     num_observations: int
 
     def potential(self, scale: Number, noise_std: Number) -> Float[Array, ""]:
-        """½ Σ_j y_:jᵀ K⁻¹ y_:j + (d_out/2) log det K with K = s²ΨΨᵀ + σ²I.
+        """$½ ∑_j y_:jᵀ K⁻¹ y_:j + (d_out/2) log det K$ with $K = s²ΨΨᵀ + σ²I$.
 
         Parameters
         ----------
         scale, noise_std
-            s and σ.
+            $s$ and $σ$.
         """
         noise = jnp.asarray(noise_std, self.values.dtype) ** 2
         values = jnp.asarray(scale, self.values.dtype) ** 2 * self.values + noise
@@ -47,14 +47,14 @@ class Spectrum(NamedTuple):
 
 
 def spectrum(psi: Float[Array, "n p"], y: Float[Array, "n d_out"], space: str = "auto") -> Spectrum:
-    """The spectrum of ΨΨᵀ, from one eigendecomposition.
+    """The spectrum of $ΨΨᵀ$, from one eigendecomposition.
 
     Parameters
     ----------
     psi, y
-        Ψ, (n, p), and observations (n, d_out).
+        $Ψ$, $(n, p)$, and observations $(n, d_out)$.
     space
-        What to decompose: "data" for ΨΨᵀ, "feature" for ΨᵀΨ, "auto" for the smaller matrix.
+        What to decompose: "data" for $ΨΨᵀ$, "feature" for $ΨᵀΨ$, "auto" for the smaller matrix.
 
     Raises
     ------

@@ -34,7 +34,7 @@ def standard(
     space: str = "auto",
     block_size: int | None = None,
 ) -> Standard:
-    """The posterior of a Bayesian neural network over θ, its weights as they are.
+    """The posterior of a Bayesian neural network over $θ$, its weights as they are.
 
     Parameters
     ----------

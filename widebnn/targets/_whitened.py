@@ -86,18 +86,18 @@ class Whitened(Reduced):
 
 
 def whitened(target: NetworkTarget) -> Whitened:
-    """The same posterior with every dense layer reduced to what the n observed inputs see of it.
+    """The same posterior with every dense layer reduced to what the $n$ observed inputs see of it.
 
     The first layer is rotated (`rotated`), unless it is already. Every layer above it that has more weights
-    per unit than there are inputs holds ε_ℓ, (n, d_ℓ), in place of its weights: its outputs are f^ℓ = L_ℓε_ℓ,
-    with L_ℓL_ℓᵀ their covariance K_(ℓ−1) given the layers below. At fixed n, a step then costs time linear in
-    the width, whatever the depth. The rest of the weights is drawn from its exact posterior, which is its
-    prior, where new inputs see it. Effective sample sizes of it say nothing about a chain: report those of
-    what the data inform.
+    per unit than there are inputs holds $ε_ℓ$, $(n, d_ℓ)$, in place of its weights: its outputs are
+    $f^ℓ = L_ℓε_ℓ$, with $L_ℓL_ℓᵀ$ their covariance $K_(ℓ−1)$ given the layers below. At fixed $n$, a step
+    then costs time linear in the width, whatever the depth. The rest of the weights is drawn from its exact
+    posterior, which is its prior, where new inputs see it. Effective sample sizes of it say nothing about a
+    chain: report those of what the data inform.
 
-    Equal inputs make K_(ℓ−1) singular. K_(ℓ−1) + δI takes its place, as if f^ℓ had independent noise of
-    variance δ: δ is n times the rounding error of the mean of the diagonal, 3·10⁻⁵ of that mean at n = 256 in
-    float32 and 6·10⁻¹⁴ in float64. What the data say of eigenvalues below δ is lost.
+    Equal inputs make $K_(ℓ−1)$ singular. $K_(ℓ−1) + δI$ takes its place, as if $f^ℓ$ had independent noise of
+    variance $δ$: $δ$ is $n$ times the rounding error of the mean of the diagonal, $3·10⁻⁵$ of that mean at
+    $n = 256$ in float32 and $6·10⁻¹⁴$ in float64. What the data say of eigenvalues below $δ$ is lost.
 
     Parameters
     ----------

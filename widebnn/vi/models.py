@@ -1,6 +1,6 @@
 """Networks for mean-field variational inference, whose weights have a prior N(0, v) as they are.
 
-The scaling stands in the readout: f = N⁻¹ Σ_j a_j h_j in the mean-field limit, (1/√N) Σ_j a_j h_j in that
+The scaling stands in the readout: f = N⁻¹ ∑_j a_j h_j in the mean-field limit, (1/√N) ∑_j a_j h_j in that
 of the tangent kernel. Means start at N(0, 0.01²), as in the published code of Huix et al. (2022).
 """
 
@@ -32,7 +32,7 @@ _conv = functools.partial(Conv, scale=1, bias_std=0, initial_std=INITIAL_STD)
 
 
 class TwoLayer(nnx.Module):
-    """f(x) = N⁻¹ Σ_j a_j relu(⟨b_j, x⟩), or 1/√N in place of N⁻¹ (Huix et al. 2022, equation 3).
+    """f(x) = N⁻¹ ∑_j a_j relu(⟨b_j, x⟩), or 1/√N in place of N⁻¹ (Huix et al. 2022, equation 3).
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ def output_moments(
     """E_q f(x) and Var_q f(x) of a `TwoLayer` network, exact.
 
     With r₁ and r₂ the moments of relu(⟨b_j, x⟩), α_j and τ_j the mean and the standard deviation of a_j, and
-    c = 1/N or 1/√N: E f = c Σ_j α_j r₁ and Var f = c² Σ_j [(α_j² + τ_j²) r₂ − α_j² r₁²].
+    c = 1/N or 1/√N: E f = c ∑_j α_j r₁ and Var f = c² ∑_j [(α_j² + τ_j²) r₂ − α_j² r₁²].
 
     Parameters
     ----------
