@@ -320,11 +320,7 @@ class Posterior:
             "weights": _layout(self.template),
             "scales": sorted(posterior.scales),
         }
-        arrays = {
-            "weights": self.weights,
-            "check_inputs": self._inputs_to_check(),
-            "check_outputs": outputs,
-        }
+        arrays = {"weights": self.weights, "check_inputs": self._inputs_to_check(), "check_outputs": outputs}
         arrays |= {f"scale.{name}": x for name, x in posterior.scales.items()}
         FOLDER.write(Path(folder), record, arrays, overwrite)
 
