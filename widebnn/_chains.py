@@ -57,24 +57,14 @@ class Start(NamedTuple):
 @pytree
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """A target, its sampler, and what is kept of the draws: the argument of the programs of a run.
-
-    Attributes
-    ----------
-    collect, stream
-        Dicts of functions of a position, by `as_argument`.
-    kinds
-        A dict of what is kept of each streamed function.
-    num_positions
-        Places for positions; none where it is 0.
-    """
+    """A target, its sampler, and what is kept of the draws: the argument of the programs of a run."""
 
     target: Target
     sampler: Sampler | tuned
-    collect: dict[str, Any]
+    collect: dict[str, Any]  # functions of a position, by `as_argument`
     stream: dict[str, Any]
-    kinds: dict[str, Stream] = field(metadata=STATIC)
-    num_positions: int = field(default=0, metadata=STATIC)
+    kinds: dict[str, Stream] = field(metadata=STATIC)  # what is kept of each streamed function
+    num_positions: int = field(default=0, metadata=STATIC)  # places for positions, if any
 
     @functools.partial(jax.jit, static_argnames="devices")
     def start(self, rng_key: Key[Array, ""], initial: PyTree, devices: Devices) -> Start:

@@ -35,18 +35,12 @@ def jitted[T: Callable[..., Any]](method: T) -> T:
 @pytree
 @dataclass(frozen=True, eq=False)
 class asked:
-    """`question(*of, position, rng_key)` as a function of `(position, rng_key=None)`.
+    """`question(*of, position, rng_key)` as a function of `(position, rng_key=None)`."""
 
-    Attributes
-    ----------
-    question
-        A function that stays the same object, such as a method of a class.
-    of
-        Pytrees, whose leaves are arguments of its program: a target, and new inputs.
-    """
-
-    question: Callable[..., Any] = field(metadata=STATIC)
-    of: tuple[Any, ...]
+    question: Callable[..., Any] = field(
+        metadata=STATIC
+    )  # the same object each time, such as a class's method
+    of: tuple[Any, ...]  # pytrees, whose leaves are arguments of its program: a target, and new inputs
 
     def __call__(self, position: Any, rng_key: Any = None) -> Any:
         return _in_one(self.question, *self.of, position, rng_key)

@@ -17,26 +17,11 @@ CHAIN, DATA = "chain", "data"
 
 @dataclass(frozen=True)
 class Devices:
-    """Shardings of the arguments of a program, by which the compiler splits the program itself.
+    """Shardings of the arguments of a program, by which the compiler splits the program itself."""
 
-    Parameters
-    ----------
-    mesh
-        With an axis "chain", an axis "data" or both; None for the default device.
-    num_chains, num_observations
-        What the axes divide; `num_observations` is None for a target without observations.
-
-    Raises
-    ------
-    TypeError
-        If `mesh` is not a `jax.sharding.Mesh`.
-    ValueError
-        If it has another axis, or one that does not divide the number of chains or of observations.
-    """
-
-    mesh: Mesh | None
+    mesh: Mesh | None  # with an axis "chain", an axis "data" or both; None for the default device
     num_chains: int
-    num_observations: int | None
+    num_observations: int | None  # None for a target without observations
 
     def __post_init__(self):
         if self.mesh is None:
@@ -56,7 +41,7 @@ class Devices:
                 )
 
     def put(self, tree: PyTree, *axes: str | None) -> PyTree:
-        """Split the first axes of each leaf along these axes of the mesh, and copy the rest to each device."""
+        """Split the first axes of each leaf along these axes of the mesh; devices have all of the others."""
         if self.mesh is None:
             return tree
         return jax.tree.map(lambda leaf: _put(leaf, self._sharding(*axes)), tree)

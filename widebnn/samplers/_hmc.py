@@ -11,7 +11,7 @@ import jax.core
 from jaxtyping import Array, Float, Int
 
 from widebnn._check import Number, at_least, positive
-from widebnn.samplers._base import Potential, Sampler, accept, check_potential
+from widebnn.samplers._base import Potential, Sampler, accept
 from widebnn.samplers._states import GradientState
 from widebnn.tree import Position, half_square_difference, normal_like
 
@@ -45,7 +45,9 @@ def leapfrog(
     ValueError
         If `step_size` is not positive or `num_steps` is below 1.
     """
-    check_potential(potential)
+    if not callable(potential):
+        hint = ": give target.potential" if hasattr(potential, "potential") else ""
+        raise TypeError(f"potential must be a function of a position; got {type(potential).__name__}{hint}")
     _check(step_size, num_steps)
 
     def kick(m, u, g):

@@ -127,24 +127,22 @@ def hessian_log_det(
     from the key wherever they are needed, and are the same at every φ.
     """
 
-    def of_one_probe(f, phi, r, key):
-        def h(v):
-            return jax.jvp(lambda u: jax.vjp(f, u)[1](r)[0], (phi,), (v,))[1]
-
-        powers = [jax.random.rademacher(key, phi.shape, phi.dtype)]
-        for _ in range((order + 1) // 2):
-            powers.append(h(powers[-1]))
-        # H is symmetric: sᵀH^j s from two vectors with half the power each
-        terms = [(-1) ** (j + 1) / j * powers[j // 2] @ powers[(j + 1) // 2] for j in range(1, order + 1)]
-        return sum(terms[1:], terms[0])
-
     def estimate(phi, r):
         # a custom derivative knows arguments alone: traced scales of the network have to be among them
         pure, scales = jax.closure_convert(f, phi)
 
         def of_probe(variables, key):
             phi, r, scales = variables
-            return of_one_probe(lambda u: pure(u, *scales), phi, r, key)
+
+            def slope(u):
+                return jax.vjp(lambda u: pure(u, *scales), u)[1](r)[0]
+
+            powers = [jax.random.rademacher(key, phi.shape, phi.dtype)]
+            for _ in range((order + 1) // 2):
+                powers.append(jax.jvp(slope, (phi,), (powers[-1],))[1])  # H times the last one
+            # H is symmetric: sᵀH^j s from two vectors with half the power each
+            terms = [(-1) ** (j + 1) / j * powers[j // 2] @ powers[(j + 1) // 2] for j in range(1, order + 1)]
+            return sum(terms[1:], terms[0])
 
         def value_and_gradient(variables, rng_key):
             def add(i, total):

@@ -49,21 +49,11 @@ ROWS_AT_ONCE = 256
 @pytree
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """What predictions need of a readout's posterior at λ = σ², and no factorisation.
+    """What predictions need of a readout's posterior at λ = σ², and no factorisation."""
 
-    Attributes
-    ----------
-    mean
-        μ.
-    root
-        R, with Σ = RRᵀ, or Σ = I − RRᵀ where `is_rest`: of the two, the one with fewer columns.
-    noise
-        σ².
-    """
-
-    mean: Readout
-    root: Float[Array, "p k"]
-    noise: Number
+    mean: Readout  # μ
+    root: Float[Array, "p k"]  # R, Σ = RRᵀ, or Σ = I − RRᵀ where `is_rest`: the one with fewer columns
+    noise: Number  # σ²
     is_rest: bool = field(metadata=STATIC)
 
     def moments(self, psi: Float[Array, "m p"]) -> tuple[Float[Array, "m d_out"], Float[Array, " m"]]:

@@ -16,15 +16,9 @@ __all__ = ["repriorised"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Repriorised(NetworkTarget):
-    """φ = T⁻¹(θ): the inner parameters as they are, and φ_W in place of the readout W = μ + Σ^½φ_W.
+    """φ = T⁻¹(θ): the inner parameters as they are, and φ_W in place of the readout W = μ + Σ^½φ_W."""
 
-    Attributes
-    ----------
-    reg
-        λ; None for σ².
-    """
-
-    reg: Number | None = field(kw_only=True, default=None)
+    reg: Number | None = field(kw_only=True, default=None)  # λ; None for σ²
 
     @jitted
     def potential(self, position: Parameters) -> Float[Array, ""]:
@@ -73,8 +67,8 @@ def repriorised(
     """The posterior of $φ = T⁻¹(θ)$, which tends to $N(0, I)$ as the network grows wide.
 
     $T$ leaves the inner parameters as they are and maps the readout by $W = μ + Σ^½φ_W$, with $N(μ, Σ)$ its
-    posterior given the inner parameters. The target's method ``to_parameters`` is $T$, and
-    ``from_parameters`` its inverse.
+    posterior given the inner parameters. The target is a `NetworkTarget`, whose method ``to_parameters`` is
+    $T$, and ``from_parameters`` its inverse.
 
     Parameters
     ----------
@@ -85,10 +79,6 @@ def repriorised(
     space
         "data" factorises $K̂_λ$ $(n × n)$, "feature" $λI + ΨᵀΨ$ $(p × p)$, "auto" the smaller. The two take
         different roots $Σ^½$: the same $φ_W$ stands for different readouts, of the same distribution.
-
-    Returns
-    -------
-    A `NetworkTarget`.
 
     Raises
     ------

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeGuard
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import NewInputs
@@ -281,7 +282,7 @@ class Scaled(Target):
         rows = np.linspace(0, num_data - 1, min(num_data, max_rows or num_data)).astype(int)
         x, y = (np.asarray(a)[rows] for a in (self.median.x, self.median.y))
         least_noise = ROUNDING * float(jnp.finfo(self.median.x.dtype).eps)
-        return Evidence((self, Static(_network_at)), x, y, least_noise)
+        return Evidence(Partial(_network_at, self), x, y, least_noise)
 
     def _unflatten(self, u: Any) -> dict[str, Any]:
         """The coordinates of all scales from a vector, in the order of their names."""
@@ -343,10 +344,6 @@ def scaled(make: Callable[..., BNNTarget | NonGaussian], **priors: LogNormal) ->
         other data of the same shapes are no new program.
     priors
         By name, the `LogNormal` prior of each scale.
-
-    Returns
-    -------
-    A `Scaled`.
 
     Raises
     ------

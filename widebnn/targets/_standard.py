@@ -34,7 +34,7 @@ def standard(
     space: str = "auto",
     block_size: int | None = None,
 ) -> Standard:
-    """The posterior of a Bayesian neural network over $θ$, its weights as they are.
+    """The posterior of a Bayesian neural network over $θ$, its weights as they are, a `NetworkTarget`.
 
     Parameters
     ----------
@@ -44,10 +44,6 @@ def standard(
         As in `NetworkTarget`; the readout's posterior is factorised for predictions only.
     block_size
         As in `NetworkTarget`; the potential takes blocks of observations whatever `space` is.
-
-    Returns
-    -------
-    A `NetworkTarget`.
 
     Raises
     ------

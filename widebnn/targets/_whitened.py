@@ -39,17 +39,9 @@ OUTSIDE = "the part of the weights outside the data"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Whitened(Reduced):
-    """A target on ε_ℓ in place of the weights of dense layers above the first.
+    """A target on ε_ℓ in place of the weights of the dense layers above the first that `layers` names."""
 
-    Attributes
-    ----------
-    weights
-        The target on weights, rotated.
-    layers
-        Paths of the layers that were whitened.
-    """
-
-    weights: NetworkTarget = field(kw_only=True)
+    weights: NetworkTarget = field(kw_only=True)  # the target on weights, rotated
     layers: tuple[Path, ...] = field(metadata=STATIC, kw_only=True)
 
     @jitted
@@ -86,7 +78,7 @@ class Whitened(Reduced):
 
 
 def whitened(target: NetworkTarget) -> Whitened:
-    """The same posterior with every dense layer reduced to what the $n$ observed inputs see of it.
+    """The same posterior, a `NetworkTarget`, with dense layers reduced to what the $n$ observed inputs see.
 
     The first layer is rotated (`rotated`), unless it is already. Every layer above it that has more weights
     per unit than there are inputs holds $ε_ℓ$, $(n, d_ℓ)$, in place of its weights: its outputs are
@@ -104,10 +96,6 @@ def whitened(target: NetworkTarget) -> Whitened:
     target
         `standard`, `repriorised` or `marginal`, rotated or not, without `block_size`. Its network must be an
         NNX module, of which the layers that are `widebnn.models.Dense` are whitened.
-
-    Returns
-    -------
-    A `NetworkTarget`.
 
     Raises
     ------
