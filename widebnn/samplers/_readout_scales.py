@@ -13,8 +13,8 @@ import jax.numpy as jnp
 
 from widebnn._check import at_least
 from widebnn._pytree import STATIC
-from widebnn.samplers._base import Density, Sampler
-from widebnn.samplers._elliptical_slice import elliptical_slice
+from widebnn.samplers._base import Sampler
+from widebnn.samplers._elliptical_slice import slices
 from widebnn.samplers._states import PositionState
 
 __all__ = ["readout_scales"]
@@ -52,19 +52,14 @@ class readout_scales(Sampler):
         return PositionState(position)
 
     def step(self, target, rng_key, state):
-        density, slices = Density(target.readout_conditional(state.position)), elliptical_slice()
-
-        def update(inside, key):
-            return slices.step(density, key, inside)
-
-        first = slices.init(density, state.position.readout_scales)
-        last, info = jax.lax.scan(update, first, jax.random.split(rng_key, self.num_updates))
-        moved = state.position._replace(readout_scales=last.position)
+        conditional = target.readout_conditional(state.position)
+        u, info = slices(conditional, state.position.readout_scales, rng_key, self.num_updates)
+        moved = state.position._replace(readout_scales=u)
         # Eigenvalues stand rounding that a Cholesky factor does not: where the potential is not a number,
         # every other move and every prediction would fail, so that such an outcome is rejected.
         holds = jnp.isfinite(target.potential(moved))
         kept = jax.tree.map(lambda new, old: jnp.where(holds, new, old), moved, state.position)
-        return PositionState(kept), jax.tree.map(lambda leaf: leaf[-1], info)
+        return PositionState(kept), info
 
 
 def check_scales(target: Any) -> None:

@@ -248,28 +248,23 @@ class Scaled(Target):
         """
         import scipy.optimize
 
-        evidence, num_data = self._evidence(FIRST_ROWS), len(self.median.x)
+        def minimised(evidence: Evidence, start: np.ndarray, root: np.ndarray) -> np.ndarray:
+            def loss(v: np.ndarray) -> tuple[float, np.ndarray]:
+                u = start + root @ v
+                value, gradient = evidence(u)
+                return value + float(u @ u) / 2, root.T @ (gradient + u)
 
-        def loss(u: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = evidence(u)
-            return value + float(u @ u) / 2, gradient + u
+            found = scipy.optimize.minimize(loss, np.zeros(len(start)), jac=True, method="L-BFGS-B")
+            return start + root @ found.x
 
-        mode = scipy.optimize.minimize(loss, np.zeros(len(self.priors)), jac=True, method="L-BFGS-B").x
-        steps = CURVATURE_STEP * np.eye(mode.size)
-        slopes = [(loss(mode + step)[1] - loss(mode - step)[1]) / (2 * CURVATURE_STEP) for step in steps]
-        prior = np.eye(mode.size)
-        curvature = prior + (np.array(slopes) - prior) * num_data / len(evidence.x)
+        evidence, num_data, prior = self._evidence(FIRST_ROWS), len(self.median.x), np.eye(len(self.priors))
+        mode = minimised(evidence, np.zeros(len(prior)), prior)
+        slopes = [(evidence(mode + h)[1] - evidence(mode - h)[1]) / 2 for h in CURVATURE_STEP * prior]
+        curvature = prior + np.array(slopes) / CURVATURE_STEP * num_data / len(evidence.x)
         values, vectors = np.linalg.eigh((curvature + curvature.T) / 2)
         root = vectors / np.sqrt(np.maximum(values, 1.0))
         if num_data > FIRST_ROWS:  # from there it is a few steps, in coordinates of about one deviation
-            evidence = self._evidence(MAX_ROWS)
-
-            def closer(v: np.ndarray) -> tuple[float, np.ndarray]:
-                value, gradient = loss(mode + root @ v)
-                return value, root.T @ gradient
-
-            found = scipy.optimize.minimize(closer, np.zeros(mode.size), jac=True, method="L-BFGS-B")
-            mode = mode + root @ found.x
+            mode = minimised(self._evidence(MAX_ROWS), mode, root)
         dtype = jax.tree.leaves(self.template)[0].dtype
         factor = np.linalg.cholesky(root @ root.T)
         return Gaussian(self._unflatten(np.asarray(mode, dtype)), jnp.asarray(factor, dtype))
