@@ -13,20 +13,6 @@ from jaxtyping import Array, Bool, Float, Int, Real
 
 from widebnn._check import finite
 
-__all__ = [
-    "Inputs",
-    "Labels",
-    "NewInputs",
-    "Observations",
-    "Tabular",
-    "column",
-    "floating",
-    "labels",
-    "present",
-    "real",
-    "undated",
-]
-
 Inputs = Real[Array | np.ndarray, "n ..."] | Bool[Array | np.ndarray, "n ..."]
 """x, one row per observation."""
 

@@ -12,8 +12,6 @@ import jax.core
 from widebnn._check import is_tracing
 from widebnn._pytree import STATIC, pytree
 
-__all__ = ["asked", "jitted", "make_room"]
-
 MAX_MAPS = 40_000
 """Memory maps of a process, of which Linux allows 65,530. A fit of a new shape takes some 1,500."""
 

@@ -10,8 +10,6 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
-__all__ = ["CHAIN", "Devices"]
-
 CHAIN, DATA = "chain", "data"
 
 

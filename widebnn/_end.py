@@ -17,8 +17,6 @@ from widebnn.diagnostics import convergence
 from widebnn.stopping import Reached, Until
 from widebnn.streaming import Streamed
 
-__all__ = ["End", "Stopped", "on_host"]
-
 Stopped = Literal["num_samples", "converged", "seconds", "interrupted"]
 
 FIRST_LOOK = 100

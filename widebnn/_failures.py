@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Shaped
 
-__all__ = ["ChainWarning", "warn", "warn_of_failures"]
-
 MIN_PROPOSALS = 100
 """Fewer say too little of an acceptance rate."""
 MIN_ACCEPTANCE = 1e-3

@@ -5,8 +5,6 @@ import signal
 import threading
 from collections.abc import Iterator
 
-__all__ = ["Interrupts", "raised_at_once"]
-
 
 class Interrupts:
     """Within it, the first Ctrl-C is noted as `heard`, and the second one raises KeyboardInterrupt.

@@ -8,8 +8,6 @@ import jax
 from widebnn.samplers._base import Sampler, check_sampler
 from widebnn.samplers._states import PositionState
 
-__all__ = ["alternate"]
-
 
 @dataclass(frozen=True, eq=False)
 class alternate(Sampler):

@@ -12,18 +12,6 @@ from jaxtyping import Array, Bool, Float, Key
 from widebnn._pytree import pytree
 from widebnn.tree import Position
 
-__all__ = [
-    "Density",
-    "Info",
-    "Kernel",
-    "Potential",
-    "Sampler",
-    "State",
-    "accept",
-    "check_sampler",
-    "required_key",
-]
-
 Potential = Callable[[Position], Float[Array, ""]]
 """$U$, minus the log density relative to $N(0, I)$: takes a position, returns a scalar."""
 

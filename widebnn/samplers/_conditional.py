@@ -9,8 +9,6 @@ from widebnn._pytree import STATIC
 from widebnn.samplers._base import Density, Sampler, check_sampler
 from widebnn.samplers._states import PositionState
 
-__all__ = ["conditional"]
-
 
 @dataclass(frozen=True, eq=False)
 class conditional(Sampler):

@@ -14,8 +14,6 @@ from widebnn.samplers._base import Density, Potential, Sampler
 from widebnn.samplers._states import PotentialState
 from widebnn.tree import Position, normal_like
 
-__all__ = ["elliptical_slice", "slices"]
-
 MAX_EVALUATIONS = 100
 """The bracket then is narrower than rounding; the chain stays where it is, which leaves the target alone."""
 

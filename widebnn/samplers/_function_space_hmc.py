@@ -16,8 +16,6 @@ from widebnn.samplers._base import Potential, Sampler, accept, required_key
 from widebnn.samplers._states import MomentumState
 from widebnn.tree import inner_product, normal_like
 
-__all__ = ["function_space_hmc", "rotations"]
-
 MAX_STEPS = 32
 """Kicks of a proposal, unless more are asked for: where steps must be shorter still, a walk it is."""
 

@@ -15,8 +15,6 @@ from widebnn.samplers._base import Potential, Sampler, accept
 from widebnn.samplers._states import GradientState
 from widebnn.tree import Position, half_square_difference, normal_like
 
-__all__ = ["hmc", "leapfrog"]
-
 
 def leapfrog(
     potential: Potential, step_size: Number, num_steps: int | Int[Array, ""]

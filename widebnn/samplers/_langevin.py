@@ -18,8 +18,6 @@ from widebnn.samplers._hmc import leapfrog
 from widebnn.samplers._states import GradientState
 from widebnn.tree import Position, normal_like
 
-__all__ = ["langevin"]
-
 
 class Flat(NamedTuple):
     """D coordinates x along which U is constant, and their momenta along · x/‖x‖ + across · e, e ⊥ x.

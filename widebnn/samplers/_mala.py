@@ -13,8 +13,6 @@ from widebnn.samplers._base import Sampler, accept
 from widebnn.samplers._states import GradientState
 from widebnn.tree import half_square_difference, normal_like
 
-__all__ = ["mala"]
-
 
 @dataclass(frozen=True, eq=False)
 class mala(Sampler):

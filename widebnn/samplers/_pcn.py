@@ -16,8 +16,6 @@ from widebnn.samplers._base import Sampler, accept
 from widebnn.samplers._states import PotentialState
 from widebnn.tree import normal_like
 
-__all__ = ["pcn"]
-
 
 @dataclass(frozen=True, eq=False)
 class pcn(Sampler):

@@ -16,8 +16,6 @@ from widebnn.samplers._base import Sampler, accept
 from widebnn.samplers._states import GradientState
 from widebnn.tree import inner_product, normal_like
 
-__all__ = ["pcnl"]
-
 
 @dataclass(frozen=True, eq=False)
 class pcnl(Sampler):

@@ -17,8 +17,6 @@ from widebnn.samplers._base import Sampler
 from widebnn.samplers._elliptical_slice import slices
 from widebnn.samplers._states import PositionState
 
-__all__ = ["readout_scales"]
-
 
 @dataclass(frozen=True, eq=False)
 class readout_scales(Sampler):

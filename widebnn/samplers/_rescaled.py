@@ -22,8 +22,6 @@ from widebnn.samplers._readout_scales import check_scales
 from widebnn.samplers._states import PositionState
 from widebnn.tree import normal_like
 
-__all__ = ["rescaled"]
-
 
 @dataclass(frozen=True, eq=False)
 class rescaled(Sampler):

@@ -6,8 +6,6 @@ from jaxtyping import Array, Float
 
 from widebnn.tree import Position
 
-__all__ = ["GradientState", "MomentumState", "PositionState", "PotentialState"]
-
 
 class PositionState(NamedTuple):
     """A position, from which every step computes what it needs."""

@@ -23,8 +23,6 @@ from widebnn._pytree import STATIC
 from widebnn.samplers._base import Info, Sampler
 from widebnn.tree import Position, normal_like
 
-__all__ = ["unitwise"]
-
 GROUP = 32
 """Units whose turns come before the inverse is updated: matrices large enough to be fast and small enough for
 a cache."""

@@ -12,8 +12,6 @@ from widebnn._pytree import Static
 from widebnn.targets._likelihoods import Likelihood
 from widebnn.targets._readout import Readout, ReadoutPosterior, readout_posterior
 
-__all__ = ["AffineMap", "Identity", "Laplace", "affine_map"]
-
 
 @runtime_checkable
 class AffineMap(Protocol):

@@ -19,8 +19,6 @@ from widebnn._check import Number
 from widebnn.models.embedding import Inner
 from widebnn.targets._readout import FeatureSpace, Readout, least_noise
 
-__all__ = ["BlockedFeatureSpace", "Rows", "misfit", "sum_over_blocks"]
-
 Embedding = Callable[[Inner, Float[Array, "b ..."]], Float[Array, "b p"]]
 
 Term = Callable[[Float[Array, "b p"], Float[Array, "b d_out"], Any], PyTree]

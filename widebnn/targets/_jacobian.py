@@ -17,8 +17,6 @@ from widebnn._pytree import STATIC
 from widebnn.models import BNN, Parameters
 from widebnn.targets._network import BNNTarget, checked, required
 
-__all__ = ["jacobian"]
-
 Flat = Float[Array, " d"]
 Outputs = Callable[[Flat], Float[Array, " n"]]
 """f_φ(X), all observations and outputs in one vector, as a function of all parameters in one."""

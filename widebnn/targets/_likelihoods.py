@@ -15,8 +15,6 @@ from jaxtyping import Array, Float, Key, Shaped
 from widebnn._check import Number
 from widebnn._pytree import pytree
 
-__all__ = ["Bernoulli", "Likelihood", "Regression", "Softmax", "StudentT"]
-
 Outputs = Float[Array, "n d_out"]
 
 

@@ -16,8 +16,6 @@ from threadpoolctl import threadpool_limits
 
 from widebnn.nngp import nngp_kernel
 
-__all__ = ["Evidence", "Posterior"]
-
 Vector = Float64[np.ndarray, " scale"]
 
 

@@ -23,8 +23,6 @@ from widebnn.targets._blocks import BlockedFeatureSpace, Rows
 from widebnn.targets._readout import ReadoutPosterior, least_noise, readout_posterior, smaller_space
 from widebnn.tree import Position
 
-__all__ = ["BNNTarget", "ModelTarget", "NetworkTarget"]
-
 Function = Callable[..., Float[Array, "..."]]
 """A function of `(position, rng_key=None)`; the key is needed where part of θ is not in the position."""
 

@@ -17,8 +17,6 @@ from widebnn.targets._likelihoods import Bernoulli, Likelihood, Softmax, Student
 from widebnn.targets._network import Function, ModelTarget, check_inputs, required
 from widebnn.tree import half_square_difference
 
-__all__ = ["Classifier", "NonGaussian", "binary", "categorical", "student_t"]
-
 Labels = Real[Array | np.ndarray, " n"] | Real[Array | np.ndarray, "n d_out"]
 
 

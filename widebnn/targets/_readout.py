@@ -23,15 +23,6 @@ from jaxtyping import Array, Float
 from widebnn._check import Number, one_of, positive
 from widebnn._pytree import STATIC, pytree
 
-__all__ = [
-    "DataSpace",
-    "FeatureSpace",
-    "Predictor",
-    "ReadoutPosterior",
-    "least_noise",
-    "readout_posterior",
-]
-
 Readout = Float[Array, "p d_out"]
 
 ROUNDING = 4

@@ -10,8 +10,6 @@ from widebnn.targets._network import NetworkTarget
 from widebnn.targets._units import Units
 from widebnn.tree import Position
 
-__all__ = ["IrreducibleError", "Reduced"]
-
 
 class IrreducibleError(ValueError):
     """The network, or its data, are none whose layers can be reduced to what the data see of them."""

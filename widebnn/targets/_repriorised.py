@@ -11,8 +11,6 @@ from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.targets._network import NetworkTarget, checked
 
-__all__ = ["repriorised"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Repriorised(NetworkTarget):

@@ -23,8 +23,6 @@ from widebnn.targets._network import NetworkTarget, required
 from widebnn.targets._reduced import IrreducibleError, Reduced
 from widebnn.tree import Position, normal_like
 
-__all__ = ["rotated"]
-
 
 def _rounding(x: Array) -> float:
     """Length of a row that is no more than the rounding of the rows of x."""

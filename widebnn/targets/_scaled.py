@@ -32,8 +32,6 @@ from widebnn.targets._reduced import Reduced
 from widebnn.targets._spectrum import spectrum
 from widebnn.tree import Position, normal_like
 
-__all__ = ["READOUT_SCALES", "LogNormal", "Scaled", "ScaledPosition", "scaled"]
-
 READOUT_SCALES = ("noise_std", "readout_std")
 """The scales whose conditional is exact where the readout is integrated out."""
 

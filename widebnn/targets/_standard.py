@@ -8,8 +8,6 @@ from widebnn.models import BNN, Parameters
 from widebnn.targets._blocks import Rows, misfit, sum_over_blocks
 from widebnn.targets._network import NetworkTarget, checked
 
-__all__ = ["standard"]
-
 
 class Standard(NetworkTarget):
     """θ itself; U(θ) = ‖y − f_θ(x)‖² / (2σ²), minus the log likelihood without `log_normaliser`."""

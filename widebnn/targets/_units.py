@@ -12,8 +12,6 @@ from widebnn._arrays import Inputs
 from widebnn.models import BNN
 from widebnn.tree import normal_like
 
-__all__ = ["Units", "UnitsError", "units_of"]
-
 
 class Units(NamedTuple):
     """Which numbers of a position belong to the units of the top hidden layer."""

@@ -29,8 +29,6 @@ from widebnn.targets._reduced import IrreducibleError, Reduced
 from widebnn.targets._rotated import Rotated, rotated
 from widebnn.tree import Position, normal_like
 
-__all__ = ["Whitened", "whitened"]
-
 Path = tuple[Any, ...]
 """Names and numbers that lead to a layer of a module."""
 
