@@ -5,8 +5,7 @@ from typing import ClassVar
 
 import jax
 
-from widebnn.samplers._base import Sampler, check_sampler
-from widebnn.samplers._states import PositionState
+from widebnn.samplers._base import PositionState, Sampler, check_sampler
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,36 @@ class State(Protocol):
     def position(self) -> Position: ...
 
 
+class PositionState(NamedTuple):
+    """A position, from which every step computes what it needs."""
+
+    position: Position
+
+
+class PotentialState(NamedTuple):
+    """A position $u$ and $U(u)$."""
+
+    position: Position
+    potential: Float[Array, ""]
+
+
+class GradientState(NamedTuple):
+    """A position $u$, $U(u)$ and $∇U(u)$."""
+
+    position: Position
+    potential: Float[Array, ""]
+    gradient: Position
+
+
+class MomentumState(NamedTuple):
+    """A position $u$, $U(u)$, $∇U(u)$ and a momentum."""
+
+    position: Position
+    potential: Float[Array, ""]
+    gradient: Position
+    momentum: Position
+
+
 class Info(NamedTuple):
     """What a step reports: the acceptance probability and whether the proposal was accepted."""
 

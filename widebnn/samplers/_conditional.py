@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 import jax
 
 from widebnn._pytree import STATIC
-from widebnn.samplers._base import Density, Sampler, check_sampler
-from widebnn.samplers._states import PositionState
+from widebnn.samplers._base import Density, PositionState, Sampler, check_sampler
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from widebnn.samplers._base import Density, Potential, Sampler
-from widebnn.samplers._states import PotentialState
+from widebnn.samplers._base import Density, Potential, PotentialState, Sampler
 from widebnn.tree import Position, normal_like
 
 MAX_EVALUATIONS = 100

@@ -11,8 +11,7 @@ import jax.core
 from jaxtyping import Array, Float, Int
 
 from widebnn._check import Number, at_least, positive
-from widebnn.samplers._base import Potential, Sampler, accept
-from widebnn.samplers._states import GradientState
+from widebnn.samplers._base import GradientState, Potential, Sampler, accept
 from widebnn.tree import Position, half_square_difference, normal_like
 
 

@@ -13,9 +13,8 @@ from jaxtyping import Array, Float
 
 from widebnn._check import Number, at_least, fraction, positive
 from widebnn._pytree import STATIC
-from widebnn.samplers._base import Info, Sampler, accept, required_key
+from widebnn.samplers._base import GradientState, Info, Sampler, accept, required_key
 from widebnn.samplers._hmc import leapfrog
-from widebnn.samplers._states import GradientState
 from widebnn.tree import Position, normal_like
 
 

@@ -13,9 +13,8 @@ import jax.numpy as jnp
 
 from widebnn._check import at_least
 from widebnn._pytree import STATIC
-from widebnn.samplers._base import Sampler
+from widebnn.samplers._base import PositionState, Sampler
 from widebnn.samplers._elliptical_slice import slices
-from widebnn.samplers._states import PositionState
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,10 +16,9 @@ from jaxtyping import PyTree
 
 from widebnn._check import at_least
 from widebnn._pytree import STATIC
-from widebnn.samplers._base import Sampler
+from widebnn.samplers._base import PositionState, Sampler
 from widebnn.samplers._elliptical_slice import slices
 from widebnn.samplers._readout_scales import check_scales
-from widebnn.samplers._states import PositionState
 from widebnn.tree import normal_like
 
 

@@ -19,14 +19,43 @@ from widebnn._check import is_known_to_be
 from widebnn._compile import jitted
 from widebnn._pytree import STATIC
 from widebnn.models import BNN, Parameters
+from widebnn.models.embedding import Inner
 from widebnn.targets._network import NetworkTarget, required
-from widebnn.targets._reduced import IrreducibleError, Reduced
+from widebnn.targets._units import Units
 from widebnn.tree import Position, normal_like
 
 
-def _rounding(x: Array) -> float:
-    """Length of a row that is no more than the rounding of the rows of x."""
-    return 10 * float(jnp.finfo(x.dtype).eps * np.abs(np.asarray(x)).max() * np.sqrt(x.shape[1]))
+class IrreducibleError(ValueError):
+    """The network, or its data, are none whose layers can be reduced to what the data see of them."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reduced(NetworkTarget):
+    """A target on the position of `base`, whose network is that of the observed inputs alone."""
+
+    base: NetworkTarget = field(kw_only=True)
+
+    @property
+    def template(self) -> Any:
+        return self.base.template
+
+    def potential(self, position: Position) -> Float[Array, ""]:
+        return self.base.potential(position)
+
+    def log_normaliser(self) -> Float[Array, ""]:
+        return self.base.log_normaliser()
+
+    def inner(self, position: Position) -> Inner:
+        """The inner parameters as `base` has them, which go with the observed inputs."""
+        return self.base.inner(position)
+
+    def readout(self, position: Position, rng_key=None) -> Float[Array, "p d_out"]:
+        return self.base.readout(position, rng_key)
+
+    @property
+    def units(self) -> Units:
+        """The units of `base`, where it has them."""
+        return self.base.units  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,7 +77,7 @@ class Rotated(Reduced):
 
     @jitted
     def from_parameters(self, parameters: Parameters) -> Position:
-        whole = _leaf(parameters.inner, self.kernel)
+        whole = _by_path(parameters.inner)[self.kernel]
         rotated = jnp.asarray(self.basis, whole.dtype).T @ whole
         return self.base.from_parameters(
             Parameters(_with(parameters.inner, self.kernel, rotated), parameters.readout)
@@ -161,6 +190,11 @@ def _is_same(bnn: BNN, rotated: BNN, x: Array, r: Array, basis: Array, kernel: t
     before = bnn.embedding(inner, x)
     after = rotated.embedding(_with(inner, kernel, basis.T @ _by_path(inner)[kernel]), r)
     return jnp.abs(after - before).max() <= 1e-3 * jnp.abs(before).max()
+
+
+def _rounding(x: Array) -> float:
+    """Length of a row that is no more than the rounding of the rows of x."""
+    return 10 * float(jnp.finfo(x.dtype).eps * np.abs(np.asarray(x)).max() * np.sqrt(x.shape[1]))
 
 
 def _by_path(tree: Any) -> dict[tuple, Any]:

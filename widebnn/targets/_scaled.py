@@ -28,7 +28,7 @@ from widebnn.targets._marginal import Marginal
 from widebnn.targets._network import BNNTarget, Function, NetworkTarget
 from widebnn.targets._non_gaussian import NonGaussian
 from widebnn.targets._readout import ROUNDING, least_noise
-from widebnn.targets._reduced import Reduced
+from widebnn.targets._rotated import Reduced
 from widebnn.targets._spectrum import spectrum
 from widebnn.tree import Position, normal_like
 

@@ -25,8 +25,7 @@ from widebnn.models import BNN, Dense, Parameters
 from widebnn.models._whitened_dense import WhitenedDense
 from widebnn.models.embedding import Embedding, Inner, from_nnx
 from widebnn.targets._network import NetworkTarget, required
-from widebnn.targets._reduced import IrreducibleError, Reduced
-from widebnn.targets._rotated import Rotated, rotated
+from widebnn.targets._rotated import IrreducibleError, Reduced, Rotated, rotated
 from widebnn.tree import Position, normal_like
 
 Path = tuple[Any, ...]
