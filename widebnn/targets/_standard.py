@@ -5,7 +5,7 @@ from jaxtyping import Array, Float
 from widebnn._arrays import Inputs, Observations, Tabular
 from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
-from widebnn.targets._blocks import Rows, misfit, sum_over_blocks
+from widebnn.targets._blocks import Rows, misfit
 from widebnn.targets._network import NetworkTarget, checked
 
 
@@ -18,7 +18,8 @@ class Standard(NetworkTarget):
             square = misfit(self.embedding(position), self.y, position.readout)
         else:
             rows = Rows(self.x, self.y, self.block_size)
-            square = sum_over_blocks(misfit, self.bnn.embedding, position.inner, position.readout, rows)
+            at = self.bnn.embedding, position.inner
+            square = rows.sum(lambda rows: misfit(*rows(*at), position.readout))
         return square / (2 * self.bnn.noise_std**2)
 
     def from_parameters(self, parameters: Parameters) -> Parameters:
