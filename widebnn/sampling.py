@@ -456,8 +456,8 @@ def sample(
     at_least(0, num_positions=num_positions)
     if num_positions % 2:
         raise ValueError(f"num_positions must be even; got {num_positions}")
-    if (num_steps := burn_in + num_samples * thin) > MAX_STEPS:
-        raise ValueError(f"burn_in + num_samples * thin must be at most {MAX_STEPS}; got {num_steps}")
+    if (total := burn_in + num_samples * thin) > MAX_STEPS:
+        raise ValueError(f"burn_in + num_samples * thin must be at most {MAX_STEPS}; got {total}")
     one_key(rng_key=rng_key)
     if not isinstance(sampler, Sampler | tuned):
         raise TypeError(
@@ -534,19 +534,14 @@ def sample(
             "mesh": None if mesh is None else dict(mesh.shape),
             "collect": {name: f"{value.dtype}{value.shape}" for name, value in draw[0].items()},
             "stream": {
-                name: [
-                    f"{summary.origin.dtype}{summary.origin.shape}",
-                    summary.batches is not None,
-                    summary.sketch is not None,
-                ]
-                for name, summary in carry.streamed.items()
+                name: [f"{s.origin.dtype}{s.origin.shape}", s.batches is not None, s.sketch is not None]
+                for name, s in carry.streamed.items()
             },
         }
         program = Chains.chunk.lower(chains, keys, carry, draw, *NO_STEPS, **sizes).as_text()
         constants = [np.asarray(leaf) for leaf in jax.tree.leaves(chains)]
         store = Store(checkpoint, identity(configuration, program, constants))
         carry, kept, before = store.restore(carry, draw)
-    total = burn_in + num_samples * thin
     if (done := int(carry.step)) > total:
         raise ValueError(
             f"num_samples must be at least the {(done - burn_in) // thin} that the checkpoint holds; "
