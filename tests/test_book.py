@@ -7,7 +7,9 @@ import json
 import pkgutil
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import nbformat
 import pytest
@@ -403,6 +405,67 @@ def test_reference_documents_everything_public():
 def test_reference_lists_every_module_it_documents():
     summaries = re.findall(r"\.\. summary:: (\S+)", (ROOT / "book/api.md").read_text())
     assert sorted(["widebnn", *summaries]) == sorted(documented_modules())
+
+
+@pytest.fixture
+def formulas(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    return importlib.import_module("formulas")
+
+
+@pytest.mark.parametrize(
+    ("formula", "latex"),
+    [
+        ("v = √(1 − β²) u + βξ", r"v = \sqrt{1 - \beta^{2}} u + \beta\xi"),
+        (
+            "½ ∑_j y_:jᵀ K̂_σ²⁻¹ y_:j + (d_out/2) log det K̂_σ²",
+            r"\tfrac12 \sum_{j} y_{:j}^{\top} \hat{K}_{\sigma^{2}}^{-1} y_{:j}"
+            r" + (d_{\mathrm{out}}/2) \log \det \hat{K}_{\sigma^{2}}",
+        ),
+        ("θ^≤L, y_−i, s(u)^(−D)", r"\theta^{\le L}, y_{-i}, s(u)^{-D}"),
+        ("φ_W = Σ^−½ (W − μ)", r"\varphi_{W} = \Sigma^{-1/2} (W - \mu)"),
+        ("f^ℓ = (σ_W/√d_(ℓ−1)) h^(ℓ−1)", r"f^{\ell} = (\sigma_{W}/\sqrt{d_{\ell-1}}) h^{\ell-1}"),
+        ("KL(N(0, I) ‖ P(θ | D))", r"\operatorname{KL}(\mathcal{N}(0, I) \,\|\, P(\theta \mid D))"),
+        ("Ψ*ΣΨ*ᵀ, ‖r̃‖²", r"\Psi^{\ast}\Sigma\Psi^{\ast\top}, \|\tilde{r}\|^{2}"),
+        ("c² ∑_j [(α_j² + τ_j²) r₂]", r"c^{2} \sum_{j} [(\alpha_{j}^{2} + \tau_{j}^{2}) r_{2}]"),
+    ],
+)
+def test_formula_of_a_docstring_is_latex_on_the_page(formulas, formula, latex):
+    assert formulas.latex(formula) == latex
+
+
+def test_long_formula_may_break_outside_brackets(formulas):
+    energy = "H(u, m) = U(u) + ½‖u + m‖² + ½⟨u, m⟩"
+    assert formulas.pieces(energy) == ["H(u, m) =", "U(u) +", "½‖u + m‖² +", "½⟨u, m⟩"]
+    assert formulas.typeset("$(n, d_in)$") == r":math:`(n, d_{\mathrm{in}})`"
+    assert formulas.typeset("$$R̂ = 1,$$") == r".. math:: \hat{R} = 1,"
+
+
+def shown_docstrings() -> Iterator[tuple[str, str]]:
+    """What the package reference shows, by name."""
+    for module in map(importlib.import_module, documented_modules()):
+        yield module.__name__, module.__doc__ or ""
+        for name in module.__all__:
+            value = getattr(module, name)
+            if callable(value):
+                members = vars(value).items() if inspect.isclass(value) else ()
+                for key, member in [(name, value), *members]:
+                    if not key.startswith("_"):
+                        yield f"{module.__name__}.{name}: {key}", inspect.getdoc(member) or ""
+
+
+def test_mathematics_of_docstrings_stands_between_dollars(formulas):
+    text_or_code = importlib.import_module("docstrings")._CODE
+    sign = re.compile(r"[Α-Ωα-ω∑∏√∇∂‖⟨½²³⁻ᵀ≤≥∝∈ℓ\u0302\u0303]|\b[a-z]_(?:in|out|[a-z:])\b")
+    marked = 0
+    for name, docstring in shown_docstrings():
+        parts = text_or_code.split(docstring)
+        assert not [text for text in parts[::2] if sign.search(text)], name
+        for part in parts[1::2]:
+            if part.startswith("$"):
+                marked += 1
+                assert formulas.typeset(part).isascii(), part
+    assert marked > 500
 
 
 def test_each_public_function_has_an_example(monkeypatch):

@@ -1,4 +1,4 @@
-"""MCMC diagnostics: effective sample size, R̂, and the projections on which both papers report them.
+"""MCMC diagnostics: effective sample size, $R̂$, and the projections on which both papers report them.
 
 Statistics take draws as an array (chain, draw, *event) and return one number for each entry of the event.
 They compute on the host in float64, and results are arrays of NumPy. `convergence` gives ArviZ's
@@ -93,14 +93,14 @@ def _lag_products(x: Float[np.ndarray, "... draw"]) -> Float[np.ndarray, "... dr
 def effective_sample_size(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     """Effective sample size (ESS) as both papers define it, summed over chains.
 
-    For each chain of N draws, with ρ̂_k the autocorrelation at lag k (estimated from N − k products),
+    For each chain of $N$ draws, with $ρ̂_k$ the autocorrelation at lag $k$ (estimated from $N − k$ products),
 
-        ESS = N / (1 + 2 Σ_k (1 − k/N) ρ̂_k),  k = 1, …, N − 1,
+    $$ESS = N / (1 + 2 ∑_k (1 − k/N) ρ̂_k),$$
 
-    where the first negative ρ̂_k and all later ones are dropped. This is the default of TensorFlow
-    Probability's `tfp.mcmc.effective_sample_size`, chain by chain, which both papers call. It never
-    exceeds N, so that antithetic chains are worth more than it says. It sees each chain alone: that
-    chains are stuck in different places is seen by R̂ and by `convergence`.
+    summed over $k = 1, …, N − 1$, where the first negative $ρ̂_k$ and all later ones are dropped. This is the
+    default of TensorFlow Probability's `tfp.mcmc.effective_sample_size`, chain by chain, which both papers
+    call. It never exceeds $N$, so that antithetic chains are worth more than it says. It sees each chain
+    alone: that chains are stuck in different places is seen by $R̂$ and by `convergence`.
 
     Parameters
     ----------
@@ -124,8 +124,8 @@ def effective_sample_size(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     -----
     Per kept draw: `ess / (num_chains * num_samples)`. Per step of the sampler, which is what a method
     is paid for: `ess / (num_chains * num_samples * thin)`. The papers' "per-step ESS" is the first:
-    Hron et al. divide by S, the number of samples, all computed "based on the thinned sample"; Pezzetti
-    et al. (§4.2) by the N of the formula, keeping every 25th step. For a slowly mixing chain their
+    Hron et al. divide by $S$, the number of samples, all computed "based on the thinned sample"; Pezzetti
+    et al. (§4.2) by the $N$ of the formula, keeping every 25th step. For a slowly mixing chain their
     number is thus `thin` times ours.
 
     References
@@ -145,17 +145,17 @@ def _effective_sample_size(draws: Float[np.ndarray, "chain draw series"]) -> Flo
 
 
 def rhat_squared(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
-    """R̂², the variance over all chains relative to the variance within them; 1 when chains agree.
+    """$R̂²$, the variance over all chains relative to the variance within them; 1 when chains agree.
 
-    With N draws in each of M chains, W the mean of the chains' variances and B/N the variance of their
-    means (both unbiased),
+    With $N$ draws in each of $M$ chains, $W$ the mean of the chains' variances and $B/N$ the variance of
+    their means (both unbiased),
 
-        R̂² = (N − 1)/N + (1 + 1/M) (B/N) / W,
+    $$R̂² = (N − 1)/N + (1 + 1/M) (B/N) / W,$$
 
     which is the number that `tfp.mcmc.potential_scale_reduction` returns with its defaults (chains not
-    split), rearranged. It is a ratio of variances, no root taken: what Hron et al. define and plot as R̂²
-    is what Pezzetti et al. print, compute by that function and call R̂, so that their threshold of 1.2 is one
-    on R̂². Thresholds such as the 1.01 of Vehtari et al. 2021 are meant for the root, `rhat`.
+    split), rearranged. It is a ratio of variances, no root taken: what Hron et al. define and plot as $R̂²$
+    is what Pezzetti et al. print, compute by that function and call $R̂$, so that their threshold of 1.2 is
+    one on $R̂²$. Thresholds such as the 1.01 of Vehtari et al. 2021 are meant for the root, `rhat`.
 
     Parameters
     ----------
@@ -165,8 +165,8 @@ def rhat_squared(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     Returns
     -------
     Array
-        R̂² of each entry of the event. NaN where no chain moves and all agree, infinite where no chain moves
-        and they differ.
+        $R̂²$ of each entry of the event. NaN where no chain moves and all agree, infinite where no chain
+        moves and they differ.
 
     Raises
     ------
@@ -178,9 +178,10 @@ def rhat_squared(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     Notes
     -----
     The papers' formulas weigh the variance of the means differently: Pezzetti et al. print
-    (N − 1)/N + (B/N)/W; eq. (6) of Hron et al., taken with its 1/(MS) weights, is 1 + (1 − 1/M)(B/N)/W with
-    a biased W. At three chains the excess over 1 is then 3/4 and 1/2 of what is computed here.
-    Chains that drift together have a good R̂; ArviZ's version splits each chain in two to see that.
+    $(N − 1)/N + (B/N)/W$; eq. (6) of Hron et al., taken with its $1/(MS)$ weights, is
+    $1 + (1 − 1/M)(B/N)/W$ with a biased $W$. At three chains the excess over 1 is then 3/4 and 1/2 of what
+    is computed here.
+    Chains that drift together have a good $R̂$; ArviZ's version splits each chain in two to see that.
 
     References
     ----------
@@ -200,7 +201,7 @@ def _rhat_squared(draws: Float[np.ndarray, "chain draw series"]) -> Float[np.nda
 
 
 def rhat(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
-    """R̂, the root of `rhat_squared`: a ratio of standard deviations, on the scale that ArviZ reports.
+    """$R̂$, the root of `rhat_squared`: a ratio of standard deviations, on the scale that ArviZ reports.
 
     Parameters, errors and references are those of `rhat_squared`, of whose result it is the root.
     """
@@ -215,7 +216,7 @@ class Convergence(NamedTuple):
     ess
         The smaller of bulk and tail effective sample size, of all chains together.
     rhat
-        The larger of R̂ of ranks and of folded ranks, of the two halves of each chain.
+        The larger of $R̂$ of ranks and of folded ranks, of the two halves of each chain.
     """
 
     ess: Float[np.ndarray, "*event"]
@@ -223,7 +224,7 @@ class Convergence(NamedTuple):
 
 
 def convergence(draws: KeptDraws) -> Convergence:
-    """Rank-normalised effective sample sizes and R̂ by ArviZ, which need no finite variance.
+    """Rank-normalised effective sample sizes and $R̂$ by ArviZ, which need no finite variance.
 
     They are what `widebnn.stopping.Until` looks at. Unlike `effective_sample_size` they see chains that
     disagree.
@@ -236,7 +237,7 @@ def convergence(draws: KeptDraws) -> Convergence:
     Returns
     -------
     Convergence
-        NaN where all draws of all chains are the same number. For a single chain, R̂ compares its quarters.
+        NaN where all draws of all chains are the same number. For a single chain, $R̂$ compares its quarters.
 
     Raises
     ------
@@ -276,8 +277,8 @@ def convergence_summary(draws: KeptDraws) -> dict[str, float | None]:
 
     Returns
     -------
-    - `rhat_squared`, which Pezzetti et al. call R̂: mean over the entries, and `_std`, `_median` and `_high`,
-      their deviation, median and largest; `share_below`, the share of entries below 1.2;
+    - `rhat_squared`, which Pezzetti et al. call $R̂$: mean over the entries, and `_std`, `_median` and
+      `_high`, their deviation, median and largest; `share_below`, the share of entries below 1.2;
     - `rhat`, rank-normalised, of split chains and the larger of bulk and folded draws (Vehtari et al. 2021),
       mean and `_high`; `rhat_late`, the same of the later half of the draws alone;
     - `ess_bulk` and `ess_tail`, of all chains together, mean over the entries.
@@ -415,8 +416,8 @@ def random_projections(
 ) -> Callable[[PyTree], Float[Array, " num"]]:
     """Inner products of a position with random unit vectors: a high-dimensional chain seen on `num` lines.
 
-    Directions are uniform on the sphere of the flattened position, so that under N(0, I) each projection is
-    N(0, 1). They are held leaf by leaf, (num, *leaf.shape): `num` times the memory of a position.
+    Directions are uniform on the sphere of the flattened position, so that under $N(0, I)$ each projection is
+    $N(0, 1)$. They are held leaf by leaf, (num, *leaf.shape): `num` times the memory of a position.
 
     Parameters
     ----------
@@ -561,8 +562,8 @@ def band(
     Raises
     ------
     ValueError
-        Unless 0 ≤ probs[0] ≤ probs[1] ≤ 1 and there is a last axis with entries. NaN is not an error: the
-        band of an ESS that is undefined somewhere is undefined.
+        Unless ``0 <= probs[0] <= probs[1] <= 1`` and there is a last axis with entries. NaN is not an error:
+        the band of an ESS that is undefined somewhere is undefined.
 
     References
     ----------

@@ -51,13 +51,13 @@ class Divergence(NamedTuple):
     Attributes
     ----------
     value
-        The estimate, its bias of order 1/N removed.
+        The estimate, its bias of order $1/N$ removed.
     error
         Its standard error.
     bias
-        What was removed, −Var(w)/(2N E[w]²) to first order, w = exp(−U).
+        What was removed, $−Var(w)/(2N E[w]²)$ to first order, $w = exp(−U)$.
     effective_draws
-        (Σw)²/Σw².
+        $(∑w)²/∑w²$.
     """
 
     value: Float[np.ndarray, "*batch"] | float
@@ -67,7 +67,7 @@ class Divergence(NamedTuple):
 
 
 class PowerLaw(NamedTuple):
-    """value = amplitude · width^exponent · exp(correction/width); see `power_law`.
+    """$value = amplitude · width^exponent · exp(correction/width)$; see `power_law`.
 
     Attributes
     ----------
@@ -76,9 +76,9 @@ class PowerLaw(NamedTuple):
     amplitude, correction
         Of the formula; the correction is 0 where none was fitted.
     chi2
-        Σ of the squared residuals in units of their errors.
+        Sum of the squared residuals in units of their errors.
     degrees
-        Number of widths minus number of fitted parameters: the mean of χ² where the law holds.
+        Number of widths minus number of fitted parameters: the mean of $χ²$ where the law holds.
     """
 
     exponent: Estimate
@@ -100,7 +100,7 @@ def prior_draws(
     num_draws: int,
     batch_size: int = 64,
 ) -> dict[str, np.ndarray]:
-    """Functions of independent draws from N(0, I), the prior of every target.
+    """Functions of independent draws from $N(0, I)$, the prior of every target.
 
     Parameters
     ----------
@@ -153,16 +153,16 @@ def _at_prior_draws(
 
 
 def kl_from_prior(potential: Reals, conditional: Reals | float = 0.0) -> Divergence:
-    """KL(N(0, I) ‖ P) = log E[exp(−U)] + E[U] of p(u) ∝ exp(−½‖u‖² − U(u)), from independent prior draws.
+    """$KL(N(0, I) ‖ P) = log E[exp(−U)] + E[U]$ of $p(u) ∝ exp(−½‖u‖² − U(u))$, from independent prior draws.
 
-    The log of a mean is biased down by Var(w)/(2N E[w]²), w = exp(−U); the jackknife estimates this bias and
-    the standard error at once. Noise of first order in U cancels between the two terms, so that a small
-    divergence is found to a small relative error, near √(2/N).
+    The log of a mean is biased down by $Var(w)/(2N E[w]²)$, $w = exp(−U)$; the jackknife estimates this bias
+    and the standard error at once. Noise of first order in $U$ cancels between the two terms, so that a small
+    divergence is found to a small relative error, near $√(2/N)$.
 
     Parameters
     ----------
     potential
-        U at draws from N(0, I), (..., draw).
+        $U$ at draws from $N(0, I)$, (..., draw).
     conditional
         Where `potential` is that of a part of the parameters, the KL divergence of the others given that
         part, for each draw: by the chain rule its mean is added.
@@ -171,7 +171,7 @@ def kl_from_prior(potential: Reals, conditional: Reals | float = 0.0) -> Diverge
     -------
     Divergence
         Estimate and error are NaN where there are fewer than `MIN_EFFECTIVE_DRAWS` effective draws: the mean
-        of exp(−U) is then that of a few draws, and its error cannot be trusted either.
+        of $exp(−U)$ is then that of a few draws, and its error cannot be trusted either.
 
     Raises
     ------
@@ -209,21 +209,21 @@ def kl_from_prior(potential: Reals, conditional: Reals | float = 0.0) -> Diverge
 def kolmogorov_distance(
     mean: Reals, variance: Reals, limit_mean: Reals, limit_variance: Reals, num_points: int = 161
 ) -> Estimate:
-    """sup_t |E[Φ((t − m)/s)] − Φ((t − m_∞)/s_∞)|: how far a mixture of normals is from one normal.
+    """$sup_t |E[Φ((t − m)/s)] − Φ((t − m_∞)/s_∞)|$: how far a mixture of normals is from one normal.
 
     Given its inner weights a network's output is normal, so that no outputs are drawn and nothing is counted.
-    The largest of many noisy differences is biased up; so t is chosen on one half of the draws and the
+    The largest of many noisy differences is biased up; so $t$ is chosen on one half of the draws and the
     difference there is measured on the other, and vice versa: on average, the mean of both never exceeds the
     supremum.
 
     Parameters
     ----------
     mean, variance
-        m and s² of each draw, (draw, *batch).
+        $m$ and $s²$ of each draw, (draw, *batch).
     limit_mean, limit_variance
-        m_∞ and s_∞², (*batch).
+        $m_∞$ and $s_∞²$, (*batch).
     num_points
-        Values of t, evenly from 4 s_∞ below to 4 s_∞ above m_∞.
+        Values of $t$, evenly from $4s_∞$ below to $4s_∞$ above $m_∞$.
 
     Returns
     -------
@@ -268,7 +268,7 @@ def by_groups(statistic: Callable[..., Any], *draws: Reals, num_groups: int = 20
     *draws
         Arrays (draw, ...) of one length.
     num_groups
-        Number of groups; the error is itself known to about 1/√(2 · num_groups) of its size.
+        Number of groups; of $k$ groups the error is itself known to about $1/√(2k)$ of its size.
 
     Raises
     ------
@@ -320,7 +320,7 @@ def mean_and_mcse(draws: Reals) -> Estimate:
 def power_law(width: Reals, value: Reals, error: Reals, correction: bool = False) -> PowerLaw:
     """Weighted least squares of log value on log width, where the error of log value is error/value.
 
-    The exponent's error assumes that the law holds: look at χ², which exceeds its degrees of freedom by far
+    The exponent's error assumes that the law holds: look at $χ²$, which exceeds its degrees of freedom by far
     where the law does not hold, or not yet.
 
     Parameters
@@ -329,7 +329,7 @@ def power_law(width: Reals, value: Reals, error: Reals, correction: bool = False
         Widths, estimates there and their independent standard errors, each (width,); at least three different
         widths, and four with a correction.
     correction
-        Whether log value has a third term c/width, the first correction to the law at finite width.
+        Whether log value has a third term $c/width$, the first correction to the law at finite width.
 
     Raises
     ------

@@ -275,24 +275,24 @@ class _BNNEstimator(_Fitted, BaseEstimator):
 class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     """Regression with a wide Bayesian neural network whose scales the data choose.
 
-    The model is y = Ψ W + σε, with inputs and targets that the estimator standardises. The readout W is
+    The model is $y = Ψ W + σε$, with inputs and targets that the estimator standardises. The readout $W$ is
     integrated out. The layers below are sampled by `widebnn.samplers.function_space_hmc`, all scales by
     elliptical slices (`widebnn.samplers.with_scales`). A prediction is a mixture of Gaussians, one per draw.
 
     Parameters
     ----------
     width
-        d_ℓ of a dense network: one number, or one per hidden layer. ``math.inf`` is the limit of infinite
+        $d_ℓ$ of a dense network: one number, or one per hidden layer. ``math.inf`` is the limit of infinite
         width, a Gaussian process with the network's kernel at the most probable scales, in float64: no chains
         are run, a fit takes about a second up to 500 rows, and options of chains are refused. It takes up to
         10,000 rows.
     depth
-        L, the number of hidden layers; not used where `width` gives one number per layer.
+        $L$, the number of hidden layers; not used where `width` gives one number per layer.
     activation
-        ψ: "gelu", "erf" or "relu".
+        $ψ$: "gelu", "erf" or "relu".
     features
-        In place of those three, a Flax NNX module that maps (n, d_in) to (n, d_L), or a function from d_in to
-        such a module. Its scales stay as they are; σ and the readout's scale are learned.
+        In place of those three, a Flax NNX module that maps $(n, d_in)$ to $(n, d_L)$, or a function from
+        $d_in$ to such a module. Its scales stay as they are; $σ$ and the readout's scale are learned.
     scales
         By name ("noise_std", "readout_std", "weight_std", "bias_std"), a number to hold a scale there, or a
         `widebnn.targets.LogNormal` as its prior; `SCALES` unless given. They refer to standardised inputs
@@ -307,8 +307,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         First steps, which tune the step size and are left out.
     until
         When sampling may end before `num_samples` draws, a `widebnn.stopping.Until`; unless given, at 400
-        effective samples and an R̂ of at most 1.01, of every scale and of the predictions. Its `names` are not
-        used.
+        effective samples and an $R̂$ of at most 1.01, of every scale and of the predictions. Its `names` are
+        not used.
     random_state
         Seed, a `numpy.random.Generator`, or anything else that scikit-learn takes for one.
     progress
@@ -322,7 +322,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         By name, the least effective sample size of each scale and of "predictions", at up to 16 rows of the
         training inputs: what `until` looks at, by `widebnn.diagnostics.convergence`.
     rhat_
-        By name, the largest R̂ of the same.
+        By name, the largest $R̂$ of the same.
     acceptance_rate_
         Mean acceptance rate over all chains and steps after burn-in.
     seconds_
@@ -344,16 +344,16 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
 
     Notes
     -----
-    Noise has a floor: σ² counts as no less than 4ε tr ΨΨᵀ, with ε the rounding error, since float32 loses
-    smaller noise beside the eigenvalues of ΨΨᵀ. With outputs of about the size of the targets, σ is then at
-    least 7·10⁻⁴ √n in their units; tables with more noise than that do not meet it.
+    Noise has a floor: $σ²$ counts as no less than $4ε tr ΨΨᵀ$, with $ε$ the rounding error, since float32
+    loses smaller noise beside the eigenvalues of $ΨΨᵀ$. With outputs of about the size of the targets, $σ$ is
+    then at least $7·10⁻⁴ √n$ in their units; tables with more noise than that do not meet it.
     `fit` keeps of each draw what predictions need, the mean of the readout and a root of its covariance: up
     to 256 MiB in all. Where 1,000 draws take more, fewer are kept, and 16 at least.
     The seconds of `until` are those of burn-in and draws. Compilation, some ten seconds for the first fit of
     a shape, and the scales of the limit, about a second, come on top.
-    Rows have no weights: `fit` takes no `sample_weight`. A row that counts k times can be given k times.
+    Rows have no weights: `fit` takes no `sample_weight`. A row that counts $k$ times can be given $k$ times.
     Predictions are arrays of NumPy; `set_output` is for transformers alone.
-    Inputs further than 10¹² standard deviations from the training data are refused: float32 could not hold
+    Inputs further than $10¹²$ standard deviations from the training data are refused: float32 could not hold
     what a network makes of them.
     """
 
@@ -367,9 +367,9 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         Parameters
         ----------
         X
-            Inputs (n, d_in), n ≥ 2: an array, a list or a data frame of numbers.
+            Inputs $(n, d_in)$, $n ≥ 2$: an array, a list or a data frame of numbers.
         y
-            Targets (n,) or (n, d_out).
+            Targets $(n,)$ or $(n, d_out)$.
 
         Raises
         ------
@@ -438,22 +438,22 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """The mean of an observation at new inputs, and its standard deviation or covariance.
 
-        Both include the noise σ, as those of `GaussianProcessRegressor` with a `WhiteKernel` do.
+        Both include the noise $σ$, as those of `GaussianProcessRegressor` with a `WhiteKernel` do.
 
         Parameters
         ----------
         X
-            New inputs (m, d_in).
+            New inputs $(m, d_in)$.
         return_std
             Whether to return the standard deviation too, shaped like the mean.
         return_cov
-            Whether to return the covariance over the new inputs instead, (m, m) or (m, m, d_out).
+            Whether to return the covariance over the new inputs instead, $(m, m)$ or $(m, m, d_out)$.
 
         Returns
         -------
         mean
-            (m,), or (m, d_out) where y had columns; with `return_std` or `return_cov`, a tuple of the mean
-            and what was asked for.
+            $(m,)$, or $(m, d_out)$ where $y$ had columns; with `return_std` or `return_cov`, a tuple of the
+            mean and what was asked for.
 
         Raises
         ------
@@ -483,12 +483,12 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         return (within + between)[:, :, 0] if self._is_flat else within + between
 
     def predict_interval(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Central interval of an observation: the (1 ∓ level)/2 quantiles of the mixture.
+        """Central interval of an observation: the $(1 ∓ level)/2$ quantiles of the mixture.
 
         Parameters
         ----------
         X
-            New inputs (m, d_in).
+            New inputs $(m, d_in)$.
         level
             Probability in (0, 1).
 
@@ -509,14 +509,14 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         return self._shaped(lower), self._shaped(upper)
 
     def log_predictive_density(self, X: Any, y: Any) -> np.ndarray:
-        """log p(y* | D) of observations at new inputs, (m,), in nats; minus their mean is the NLL.
+        """$log p(y* | D)$ of observations at new inputs, $(m,)$, in nats; minus their mean is the NLL.
 
         Parameters
         ----------
         X
-            New inputs (m, d_in).
+            New inputs $(m, d_in)$.
         y
-            Observations there, (m,) or (m, d_out); log densities are summed over the outputs.
+            Observations there, $(m,)$ or $(m, d_out)$; log densities are summed over the outputs.
 
         Raises
         ------
@@ -538,7 +538,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         Parameters
         ----------
         X
-            New inputs (m, d_in).
+            New inputs $(m, d_in)$.
         n_samples
             Number of draws.
         random_state
@@ -547,7 +547,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
         Returns
         -------
         samples
-            (m, n_samples), or (m, d_out, n_samples) where y had columns.
+            ``(m, n_samples)``, or ``(m, d_out, n_samples)`` where $y$ had columns.
 
         Raises
         ------
@@ -578,9 +578,9 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
     Parameters
     ----------
     likelihood
-        "softmax": p(c | x) ∝ exp f_c(x), where the weights themselves are sampled. "gaussian": regression on
-        one-hot targets minus 1/k, k the number of classes, as in the papers' experiments, with the readout
-        integrated out; the probability of a class is that of its observation being the largest.
+        "softmax": $p(c | x) ∝ exp f_c(x)$, where the weights themselves are sampled. "gaussian": regression
+        on one-hot targets minus $1/k$, $k$ the number of classes, as in the papers' experiments, with the
+        readout integrated out; the probability of a class is that of its observation being the largest.
     width, depth, activation, features, num_chains, num_samples, thin, burn_in, until
         As in `BNNRegressor`, but `width` is finite.
     scales
@@ -615,9 +615,9 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         Parameters
         ----------
         X
-            Inputs (n, d_in): an array, a list or a data frame of numbers.
+            Inputs $(n, d_in)$: an array, a list or a data frame of numbers.
         y
-            Labels (n,), of at least two classes.
+            Labels $(n,)$, of at least two classes.
 
         Raises
         ------
@@ -662,13 +662,13 @@ class BNNClassifier(ClassifierMixin, _BNNEstimator):
         return posterior.predictive_mean(rows)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, (m, number of classes), in the order of `classes_`."""
+        """Probabilities of the $k$ classes, $(m, k)$, in the order of `classes_`."""
         probabilities = _softmax_probabilities if self.likelihood == "softmax" else _largest_probabilities
         p = self._over_rows(partial(self._over_draws, probabilities), X).astype(np.float64).mean(axis=0)
         return p / p.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each input, (m,)."""
+        """The most probable class of each input, $(m,)$."""
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]
 

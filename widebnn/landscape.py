@@ -1,8 +1,8 @@
 """The shape of a posterior between points: training, spherical paths and slices, barriers, curvature.
 
-The energy of a position u is minus its log density, ½‖u‖² + U(u) up to a constant. Draws from N(0, I) in many
-dimensions lie near a sphere: a straight line between two of them cuts through its inside, where the prior
-has next to no mass, and a spherical path does not (Hron et al. 2022, Figure 5).
+The energy of a position $u$ is minus its log density, $½‖u‖² + U(u)$ up to a constant. Draws from $N(0, I)$
+in many dimensions lie near a sphere: a straight line between two of them cuts through its inside, where the
+prior has next to no mass, and a spherical path does not (Hron et al. 2022, Figure 5).
 """
 
 import functools
@@ -39,7 +39,7 @@ Weights = Float[Array | np.ndarray, "point corner"]
 
 
 class Trained(NamedTuple):
-    """Where training ended, and U before each of its steps."""
+    """Where training ended, and $U$ before each of its steps."""
 
     position: Position
     potential: Float[Array, " step"]
@@ -48,13 +48,13 @@ class Trained(NamedTuple):
 def train(
     target: Target, position: Position, optimiser: optax.GradientTransformation, num_steps: int
 ) -> Trained:
-    """Descend the energy ½‖u‖² + U(u) from `position`, on all observations at each step.
+    """Descend the energy $½‖u‖² + U(u)$ from `position`, on all observations at each step.
 
     Parameters
     ----------
     target
         Target whose energy is descended; for `widebnn.targets.standard` it is the squared error of the
-        network over 2σ², with weight decay.
+        network over $2σ²$, with weight decay.
     position
         Where to start, for instance `target.draw_prior(rng_key)`.
     optimiser
@@ -64,8 +64,8 @@ def train(
 
     Returns
     -------
-    The last position, and U before each step. The trace leaves out ½‖u‖², which grows with the number of
-    parameters: in float32 the sum would lose U.
+    The last position, and $U$ before each step. The trace leaves out $½‖u‖²$, which grows with the number of
+    parameters: in float32 the sum would lose $U$.
 
     Raises
     ------
@@ -93,16 +93,16 @@ def _train(
 
 
 def slerp(a: Position, b: Position, t: Number) -> Position:
-    """The point at t ∈ [0, 1] of the spherical path from a to b.
+    """The point at $t ∈ [0, 1]$ of the spherical path from $a$ to $b$.
 
-    The direction moves along the great circle at constant speed; the norm is linear in t. All leaves together
-    are one vector.
+    The direction moves along the great circle at constant speed; the norm is linear in $t$. All leaves
+    together are one vector.
 
     Raises
     ------
     ValueError
-        If a and b differ in their shapes, one of them is zero, or they are opposite, so that no great circle
-        is singled out. Traced values are not checked.
+        If $a$ and $b$ differ in their shapes, one of them is zero, or they are opposite, so that no great
+        circle is singled out. Traced values are not checked.
     """
     shapes_a, shapes_b = (jax.tree.map(jnp.shape, u) for u in (a, b))
     if shapes_a != shapes_b:
@@ -152,7 +152,7 @@ def simplex_grid(num_corners: int, resolution: int) -> Weights:
 
 
 class Barrier(NamedTuple):
-    """How far a path rises above the higher of its ends, in nats: in ½‖u‖² + U, and in U alone."""
+    """How far a path rises above the higher of its ends, in nats: in $½‖u‖² + U$, and in $U$ alone."""
 
     energy: float
     potential: float
@@ -166,9 +166,9 @@ class Slice(NamedTuple):
     weights
         Barycentric weights, those of `simplex_grid`.
     potential
-        U, minus the log density relative to N(0, I).
+        $U$, minus the log density relative to $N(0, I)$.
     half_square
-        ½‖u‖² minus its value at the first corner.
+        $½‖u‖²$ minus its value at the first corner.
     """
 
     weights: Weights
@@ -177,7 +177,7 @@ class Slice(NamedTuple):
 
     @property
     def energy(self) -> Float[Array | np.ndarray, " point"]:
-        """½‖u‖² + U, minus the log density up to a constant."""
+        """$½‖u‖² + U$, minus the log density up to a constant."""
         return self.half_square + self.potential
 
     def barrier(self, first: int = 0, second: int = 1) -> Barrier:
@@ -185,8 +185,8 @@ class Slice(NamedTuple):
 
         It is an upper bound on the least climb over all paths, up to what the grid misses.
 
-        ½‖u‖² of two draws from N(0, I) in d dimensions differs by about √d, and this slope of the prior can
-        hide a bump of U in the energy. Samplers that leave the prior invariant see U alone.
+        $½‖u‖²$ of two draws from $N(0, I)$ in $d$ dimensions differs by about $√d$, and this slope of the
+        prior can hide a bump of $U$ in the energy. Samplers that leave the prior invariant see $U$ alone.
 
         Raises
         ------
@@ -211,8 +211,9 @@ class Slice(NamedTuple):
 def slice_through(target: Target, corners: Sequence[Position], resolution: int) -> Slice:
     """Look at a posterior on the spherical path between two points, or the triangle between three.
 
-    The point of weights (α, β, γ) is slerp(slerp(a, b, β/(α + β)), c, γ). One point is in memory at a time.
-    Its norm is α‖a‖ + β‖b‖ + γ‖c‖, which gives ½‖u‖² without the rounding of a sum over all parameters.
+    The point of weights $(α, β, γ)$ is $slerp(slerp(a, b, β/(α + β)), c, γ)$. One point is in memory at
+    a time. Its norm is $α‖a‖ + β‖b‖ + γ‖c‖$, which gives $½‖u‖²$ without the rounding of a sum over all
+    parameters.
 
     Parameters
     ----------
@@ -265,17 +266,17 @@ def _blend(corners: Sequence[Position], weights: Float[Array, " corner"]) -> Pos
 
 
 class Curvature(NamedTuple):
-    """The largest eigenvalue of I + ∇²U, and an upper bound on its distance from an exact eigenvalue."""
+    """The largest eigenvalue of $I + ∇²U$, and an upper bound on its distance from an exact eigenvalue."""
 
     largest: Float[Array, ""]
     residual: Float[Array, ""]
 
 
 def curvature(rng_key: Key[Array, ""], target: Target, position: Position, num_steps: int = 30) -> Curvature:
-    """The largest eigenvalue Λ of the Hessian of the energy, I + ∇²U, by Lanczos iteration.
+    """The largest eigenvalue $Λ$ of the Hessian of the energy, $I + ∇²U$, by Lanczos iteration.
 
-    It bounds step sizes: gradient descent is stable for steps below 2/Λ, and leapfrog for steps below 2/√Λ.
-    Where U is flat, Λ is 1.
+    It bounds step sizes: gradient descent is stable for steps below $2/Λ$, and leapfrog for steps below
+    $2/√Λ$. Where $U$ is flat, $Λ$ is 1.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ def nll(probabilities: Probabilities, labels: Labels) -> float:
 
 
 def confidence(probabilities: Probabilities) -> Float[np.ndarray, " n"]:
-    """conf(x), the probability of the most probable class (Huix et al. 2022, Appendix C.2).
+    """$conf(x)$, the probability of the most probable class (Huix et al. 2022, Appendix C.2).
 
     Raises
     ------
@@ -102,7 +102,7 @@ def confidence(probabilities: Probabilities) -> Float[np.ndarray, " n"]:
 
 
 def predictive_entropy(probabilities: Probabilities) -> Float[np.ndarray, " n"]:
-    """−Σ_c p_c log p_c of each input, in nats: between 0 and log k.
+    """$−∑_c p_c log p_c$ of each input, in nats: between 0 and $log k$.
 
     Raises
     ------
@@ -120,14 +120,14 @@ def reliability(
     Parameters
     ----------
     probabilities
-        Predictive probabilities (n, k).
+        Predictive probabilities $(n, k)$.
     labels
-        Class numbers (n,), 0 to k − 1; booleans are 0 and 1.
+        Class numbers $(n,)$, 0 to $k − 1$; booleans are 0 and 1.
     num_bins
-        Number of bins, B; the published code of Huix et al. has 15.
+        Number of bins, $B$; the published code of Huix et al. has 15.
     adaptive
-        False for bins [b/B, (b + 1)/B) of confidence, b = 0, …, B − 1, the last of which holds 1 as well;
-        True for bins whose counts differ by at most one (Nguyen & O'Connor 2015).
+        False for bins $[b/B, (b + 1)/B)$ of confidence, $b = 0, …, B − 1$, the last of which holds 1 as
+        well; True for bins whose counts differ by at most one (Nguyen & O'Connor 2015).
 
     Raises
     ------
@@ -139,8 +139,8 @@ def reliability(
 
     Notes
     -----
-    In Huix et al. (2022), Appendix C.2, b runs from 1 to B: taken literally, confidences below 1/B are in no
-    bin, and 1 is in a bin of its own.
+    In Huix et al. (2022), Appendix C.2, $b$ runs from 1 to $B$: taken literally, confidences below $1/B$ are
+    in no bin, and 1 is in a bin of its own.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def reliability(
 
 
 def ece(probabilities: Probabilities, labels: Labels, num_bins: int = 15, *, adaptive: bool = False) -> float:
-    """Expected calibration error, Σ_b |S_b|/n |acc(S_b) − conf(S_b)| (Huix et al. 2022, equation 81).
+    """Expected calibration error, $∑_b |S_b|/n |acc(S_b) − conf(S_b)|$ (Huix et al. 2022, equation 81).
 
     Parameters and errors are those of `reliability`.
     """
@@ -182,7 +182,7 @@ def ece(probabilities: Probabilities, labels: Labels, num_bins: int = 15, *, ada
 
 
 def auroc(inside: Scores, outside: Scores) -> float:
-    """Area under the ROC curve: the chance that an input from outside has the larger score; a tie counts ½.
+    """Area under the ROC curve: the chance that an input from outside has the larger score; a tie counts $½$.
 
     Parameters
     ----------
@@ -221,20 +221,20 @@ def fpr95(inside: Scores, outside: Scores) -> float:
 
 
 def crps(draws: Predictions, y: Numbers, *, axis: int | None = None) -> float:
-    """Continuous ranked probability score E|Y − y| − ½ E|Y − Y′|, mean over observations, in units of y.
+    """Continuous ranked probability score $E|Y − y| − ½ E|Y − Y′|$, mean over observations, in units of $y$.
 
     The expectations are means over draws, and over pairs of two different ones. That is the fair form: with
     independent draws it is unbiased for the score of the distribution that they come from, however few they
     are. It may be below 0 for single observations. The score of the draws' empirical distribution, whose
-    pairs may be one draw twice, is larger by ½ E|Y − Y′| over the number of draws.
+    pairs may be one draw twice, is larger by $½ E|Y − Y′|$ over the number of draws.
 
     Parameters
     ----------
     draws
-        Two or more predictive draws Y of each observation, noise included, (draw, *y.shape); with several
+        Two or more predictive draws $Y$ of each observation, noise included, (draw, *y.shape); with several
         chains, ``draws.reshape(-1, *y.shape)``.
     y
-        Observations (n, ...).
+        Observations $(n, ...)$.
     axis
         The axis of `draws` that they are on: the first unless given, the last for those of
         `BNNRegressor.sample_y`. It must be given where there are as many draws as observations.
@@ -279,7 +279,7 @@ def coverage(lower: Numbers, upper: Numbers, y: Numbers) -> float:
         Ends of the interval of each observation, shaped like `y`, such as
         ``np.quantile(draws, [0.05, 0.95], axis=0)``.
     y
-        Observations (n, ...).
+        Observations $(n, ...)$.
 
     Raises
     ------
@@ -314,7 +314,7 @@ def gaussian_mixture_nll(
 ) -> float:
     """Minus the log predictive density of equally weighted Gaussians, in nats, mean over observations.
 
-    The predictive density of a regression is such a mixture, of N(f(x), σ²) for every draw.
+    The predictive density of a regression is such a mixture, of $N(f(x), σ²)$ for every draw.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def gaussian_mixture_nll(
         Means and standard deviations of the Gaussians at each observation, (draw, *y.shape); `stds` may be
         one number.
     y
-        Observations (n, ...).
+        Observations $(n, ...)$.
     axis
         The axis of `means` and `stds` that the draws are on: the first unless given. It must be given where
         there are as many draws as observations.

@@ -336,7 +336,7 @@ def sample(
         draws = wb.sample(jax.random.key(0), posterior, predict_at=x_new)
 
     Without a sampler the coordinates and the sampler are those of `widebnn.automatic.auto`, four chains run
-    until 400 effective samples and an R̂ of 1.01 are reached, and 64 positions of each chain are kept for
+    until 400 effective samples and an $R̂$ of 1.01 are reached, and 64 positions of each chain are kept for
     `Draws.predict`.
 
     The steps are compiled in chunks; between chunks, and only there, what was collected goes to the host and

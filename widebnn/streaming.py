@@ -244,8 +244,9 @@ class Streamed:
         $W$ is the mean variance within a chain, $V$ the mean over chains of the variance of batch means. A
         batch has $b$ values, and $a$ is the number of whole batches of a chain. The relative standard error
         is $√(2/(C(a − 1)))$, at most $0.26/√C$ from $n = 32$ on; where the integrated autocorrelation time
-        $τ$ is no longer small against $b ≥ n/64$, the estimate is too large by a share of about $τ/(2b)$. It sees
-        each chain alone: only `rhat` shows that chains are stuck in different places. NaN where none moves.
+        $τ$ is no longer small against $b ≥ n/64$, the estimate is too large by a share of about $τ/(2b)$. It
+        sees each chain alone: only `rhat` shows that chains are stuck in different places. NaN where no chain
+        moves.
 
         Raises
         ------

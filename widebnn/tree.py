@@ -15,7 +15,7 @@ Position = PyTree[Float[Array, "..."]]
 
 
 def normal_like(rng_key: Key[Array, ""], position: PyTree) -> Position:
-    """Draw N(0, I) in the shapes and dtypes of `position`, whose leaves may be `jax.ShapeDtypeStruct`s."""
+    """Draw $N(0, I)$ in the shapes and dtypes of `position`, whose leaves may be `jax.ShapeDtypeStruct`s."""
     leaves, treedef = jax.tree.flatten(position)
     if not leaves:
         return position
@@ -29,7 +29,7 @@ def normal_like(rng_key: Key[Array, ""], position: PyTree) -> Position:
 
 
 def inner_product(u: Position, v: Position) -> Float[Array, ""]:
-    """⟨u, v⟩ over all leaves.
+    """$⟨u, v⟩$ over all leaves.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def inner_product(u: Position, v: Position) -> Float[Array, ""]:
 
 
 def half_square_difference(v: Position, u: Position) -> Float[Array, ""]:
-    """½‖v‖² − ½‖u‖², formed as ½⟨v − u, v + u⟩.
+    """$½‖v‖² − ½‖u‖²$, formed as $½⟨v − u, v + u⟩$.
 
     Each square is about as large as the number of parameters, and float32 would lose their difference.
 

@@ -5,6 +5,7 @@ import inspect
 from importlib import import_module
 from typing import get_origin
 
+from docstrings import escape
 from docutils.nodes import Node
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
@@ -28,7 +29,8 @@ def constants(name: str) -> dict[str, list[str]]:
         is_constant = not callable(it) or get_origin(it)
         if one in places and is_constant and not inspect.ismodule(it):
             docs = ModuleAnalyzer.for_module(places[one]).find_attr_docs()
-            found[one] = docs.get(("", one), [])
+            docstring = "\n".join(docs.get(("", one), []))
+            found[one] = escape(docstring).splitlines()
     return found
 
 

@@ -1,20 +1,21 @@
-"""What Sphinx shows of the package: mathematics in plain Unicode, results in words, short signatures."""
+"""What Sphinx shows of the package: formulas as formulas, results in words, short signatures."""
 
 import pkgutil
 import re
 from collections.abc import Callable
 from typing import Any
 
+from formulas import typeset
 from sphinx.application import Sphinx
 from sphinx.ext.autodoc import FunctionDocumenter
 from sphinx.util import inspect
 
 import widebnn
 
-# Code in backticks and doctest lines stay; elsewhere `*`, `|` and a name's last `_` are mathematics.
-# So do literal blocks.
+# Formulas stand between dollars. Code in backticks, doctest lines and literal blocks stay as they are;
+# elsewhere `*`, `|` and a name's last `_` are no markup.
 _CODE = re.compile(
-    r"(``.*?``|`.*?`|^\s*(?:>>>|\.\.\.).*?$"
+    r"(\$\$?[^$]+\$\$?|``.*?``|`.*?`|^\s*(?:>>>|\.\.\.).*?$"
     r"|::\n\n(?:(?: +[^\n]*)?(?:\n|\Z))+)",
     re.DOTALL | re.MULTILINE,
 )
@@ -40,10 +41,13 @@ _WITHIN = re.compile(r"(?<![~\w.])jaxtyping\.")
 
 
 def escape(text: str) -> str:
-    """Escape a docstring; odd parts of the split are code."""
+    """Escape a docstring and set its formulas; odd parts of the split are formulas or code."""
     parts = _CODE.split(text)
     parts[::2] = [_MARKUP.sub(r"\\\g<0>", text) for text in parts[::2]]
-    parts[1::2] = [_NAME.sub(_argument, text) for text in parts[1::2]]
+    parts[1::2] = [
+        typeset(text) if text.startswith("$") else _NAME.sub(_argument, text)
+        for text in parts[1::2]
+    ]
     # A plural's s right behind a closing backtick needs an escaped space, which leaves no trace.
     for i in range(2, len(parts), 2):
         if parts[i - 1].endswith("`"):

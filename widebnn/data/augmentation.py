@@ -12,14 +12,14 @@ Images = Float[Array, "n height width channel"]
 
 
 def flip_and_crop(rng_key: Key[Array, ""], images: Images, padding: int = 4, fill: Number = 0.0) -> Images:
-    """Mirror each image left to right with probability ½, then pad it and crop it at random to its size.
+    """Mirror each image left to right with probability $½$, then pad it and crop it at random to its size.
 
     Parameters
     ----------
     rng_key
         Key of both steps; each image is mirrored and cropped independently.
     images
-        Images (n, height, width, channel).
+        Images $(n, height, width, channel)$.
     padding
         Pixels added on each of the four sides; 4 for CIFAR-10 (He et al. 2016, §4.2).
     fill

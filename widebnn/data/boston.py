@@ -36,9 +36,9 @@ def boston(num_train: int = 400, num_test: int = 106) -> Dataset:
     """Median house prices of 506 census tracts of Boston in 1970, in 1,000 dollars, given 13 features.
 
     It serves for comparison with published results alone: scikit-learn withdrew this data set because one of
-    its features, B, encodes the share of Black inhabitants, on the assumption that segregation raises prices.
-    The file ``boston.csv`` is looked for in ``$WIDEBNN_DATA/boston``; where there is no such folder a copy is
-    downloaded once (35 kB) to ``$WIDEBNN_CACHE``, or the user's cache where that is unset.
+    its features, B, encodes the share of Black inhabitants, on the assumption that segregation raises
+    prices. The file ``boston.csv`` is looked for in ``$WIDEBNN_DATA/boston``; where there is no such folder a
+    copy is downloaded once (35 kB) to ``$WIDEBNN_CACHE``, or the user's cache where that is unset.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def boston(num_train: int = 400, num_test: int = 106) -> Dataset:
     Returns
     -------
     Dataset
-        Inputs (n, 13) and targets (n, 1), each column standardised by its training rows.
+        Inputs $(n, 13)$ and targets $(n, 1)$, each column standardised by its training rows.
 
     Raises
     ------

@@ -33,14 +33,14 @@ def split(
 
 
 def digits(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> Dataset:
-    """Handwritten digits: 1,797 grey images of 8 × 8 pixels in ten classes; from scikit-learn.
+    """Handwritten digits: 1,797 grey images of $8 × 8$ pixels in ten classes; from scikit-learn.
 
     Parameters
     ----------
     num_train, num_test
         Numbers of images, at most 1,797 together; first and last of a fixed random order.
     flatten
-        Whether inputs are rows of pixels, (n, 64); otherwise they are images (n, 8, 8, 1).
+        Whether inputs are rows of pixels, $(n, 64)$; otherwise they are images $(n, 8, 8, 1)$.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def diabetes(num_train: int = 256, num_test: int = 186) -> Dataset:
     Returns
     -------
     Dataset
-        Inputs (n, 10) and targets (n, 1), each column standardised by its training rows.
+        Inputs $(n, 10)$ and targets $(n, 1)$, each column standardised by its training rows.
 
     Raises
     ------

@@ -38,7 +38,7 @@ LOCAL_FOLDERS = ("cifar10", ARCHIVE_FOLDER)
 
 
 def cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> Dataset:
-    """CIFAR-10: colour images of 32 × 32 pixels in ten classes, 50,000 to train and 10,000 to test.
+    """CIFAR-10: colour images of $32 × 32$ pixels in ten classes, 50,000 to train and 10,000 to test.
 
     The binary files are looked for in `$WIDEBNN_DATA/cifar10`, then `$WIDEBNN_DATA/cifar-10-batches-bin`;
     where neither folder exists they are downloaded once (170 MB) to `$WIDEBNN_CACHE`, or the user's cache
@@ -52,8 +52,8 @@ def cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True
     num_test
         Number of test images: the first of `test_batch.bin`.
     flatten
-        Whether inputs are rows of pixels, (n, 3072), in the order of the file: the red plane, the green, the
-        blue, each row by row. Otherwise they are images (n, 32, 32, 3).
+        Whether inputs are rows of pixels, $(n, 3072)$, in the order of the file: the red plane, the green,
+        the blue, each row by row. Otherwise they are images $(n, 32, 32, 3)$.
 
     Returns
     -------

@@ -13,7 +13,7 @@ __all__ = ["Dataset", "Standardisation", "check_count", "classification", "regre
 
 
 class Standardisation(NamedTuple):
-    """The affine map (raw − mean)/std that was applied.
+    """The affine map $(raw − mean)/std$ that was applied.
 
     `mean` and `std` are in raw units, and 0-d arrays where one pair serves all columns.
     """
@@ -38,12 +38,12 @@ class Dataset:
     ----------
     x_train, x_test
         Inputs, standardised by statistics of the training inputs alone; images are rows of pixels, or arrays
-        (n, height, width, channel) with ``flatten=False``.
+        $(n, height, width, channel)$ with ``flatten=False``.
     y_train, y_test
         Targets: one-hot minus 1/(number of classes) for classification, as in Hron et al. (2022);
         standardised for regression.
     labels_train, labels_test
-        Class numbers (n,), or None for regression.
+        Class numbers $(n,)$, or None for regression.
     classes
         Class names in the order of their numbers; empty for regression.
     x_scale

@@ -61,7 +61,7 @@ GARMENTS = (
 
 
 def mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> Dataset:
-    """MNIST: grey images of handwritten digits, 28 × 28 pixels, 60,000 to train and 10,000 to test.
+    """MNIST: grey images of handwritten digits, $28 × 28$ pixels, 60,000 to train and 10,000 to test.
 
     The four files are looked for in `$WIDEBNN_DATA/mnist`, gzipped or not; where there is no such folder they
     are downloaded once (12 MB) to `$WIDEBNN_CACHE`, or the user's cache where that is unset.
@@ -72,7 +72,7 @@ def mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) 
         Numbers of images, the first of each part. `num_train` may be 0, for a data set that only serves
         out of distribution: then no training file is needed.
     flatten
-        Whether inputs are rows of pixels, (n, 784); otherwise they are images (n, 28, 28, 1).
+        Whether inputs are rows of pixels, $(n, 784)$; otherwise they are images $(n, 28, 28, 1)$.
 
     Returns
     -------

@@ -66,7 +66,7 @@ def ood_split(inside: str, outside: str, num_train: int, num_test: int, *, colou
     num_train, num_test
         Images to fit; and images to test, as many outside. Digits may be fewer than asked for to test.
     colour
-        False for flat inputs; True for images (n, 32, 32, 3), for which grey ones are enlarged by a whole
+        False for flat inputs; True for images $(n, 32, 32, 3)$, for which grey ones are enlarged by a whole
         factor, padded with black and given three equal channels.
 
     Raises

@@ -25,7 +25,7 @@ SHA256 = {
 
 
 def svhn(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -> Dataset:
-    """SVHN: colour images of digits of house numbers, 32 × 32 pixels, 73,257 to train and 26,032 to test.
+    """SVHN: colour images of digits of house numbers, $32 × 32$ pixels, 73,257 to train and 26,032 to test.
 
     The files `train_32x32.mat` and `test_32x32.mat` are looked for in `$WIDEBNN_DATA/svhn`; where there is no
     such folder they are downloaded once (182 MB and 64 MB) to `$WIDEBNN_CACHE`, or the user's cache where
@@ -37,8 +37,8 @@ def svhn(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -
         Numbers of images, the first of each part. `num_train` may be 0, for a data set that only serves out
         of distribution: then no training file is needed.
     flatten
-        Whether inputs are rows of pixels, (n, 3072), in the order of CIFAR-10: the red plane, the green, the
-        blue, each row by row. Otherwise they are images (n, 32, 32, 3).
+        Whether inputs are rows of pixels, $(n, 3072)$, in the order of CIFAR-10: the red plane, the green,
+        the blue, each row by row. Otherwise they are images $(n, 32, 32, 3)$.
 
     Returns
     -------

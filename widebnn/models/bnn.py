@@ -19,9 +19,9 @@ __all__ = ["BNN", "Parameters"]
 
 
 class Parameters(NamedTuple):
-    """θ, with the prior N(0, 1) for every entry: the inner parameters θ^≤L and the readout W, (p, d_out).
+    """$θ$: inner parameters $θ^≤L$ and readout $W$, $(p, d_out)$; the prior of every entry is $N(0, 1)$.
 
-    p = d_L + 1, where the last row of W is the bias; p = d_L where the network has no bias.
+    $p = d_L + 1$, where the last row of $W$ is the bias; $p = d_L$ where the network has no bias.
     """
 
     inner: Inner
@@ -31,24 +31,24 @@ class Parameters(NamedTuple):
 @pytree
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class BNN:
-    """y = Ψ W + σ ε with Ψ = [σ_W h^L(x)/√d_L, σ_b], theory as in Hron et al. 2022, §1.1 and §2.
+    """$y = Ψ W + σ ε$ with $Ψ = [σ_W h^L(x)/√d_L, σ_b]$, theory as in Hron et al. 2022, §1.1 and §2.
 
     It describes the network and holds no parameters: these are passed in.
 
-    σ, σ_W and σ_b may be traced: build the network inside the function that is to be differentiated.
+    $σ$, $σ_W$ and $σ_b$ may be traced: build the network inside the function that is to be differentiated.
 
     Parameters
     ----------
     features
-        The layers below the readout: an NNX module that maps (n, ...) to h^L of shape (n, d_L), or an
+        The layers below the readout: an NNX module that maps $(n, ...)$ to $h^L$ of shape $(n, d_L)$, or an
         `Embedding` (see `from_linen` and `from_function`).
     out_features
-        Number of outputs, d_out.
+        Number of outputs, $d_out$.
     noise_std
-        σ > 0, the standard deviation of the observation noise.
+        $σ > 0$, the standard deviation of the observation noise.
     weight_std, bias_std
-        σ_W and σ_b of the readout; the papers' 1 and 0.1 by default. With σ_b = 0 there is no bias, unless
-        the 0 is traced.
+        $σ_W$ and $σ_b$ of the readout; the papers' 1 and 0.1 by default. With $σ_b = 0$ there is no bias,
+        unless the 0 is traced.
 
     Raises
     ------
@@ -93,7 +93,7 @@ class BNN:
         return f"BNN({type(below).__name__}, out_features={self.out_features}, {scales})"
 
     def embedding(self, inner: Inner, x: Inputs) -> Float[Array, "n p"]:
-        """Ψ, the scaled top-layer embedding with its bias column; p = d_L + 1, or d_L where σ_b = 0."""
+        """$Ψ$, the scaled top-layer embedding with a bias column; $p = d_L + 1$, $d_L$ where $σ_b = 0$."""
         h = self.features.apply(inner, x)
         if not isinstance(h, jax.Array | np.ndarray):
             raise FeaturesError(f"features must return one array (n, d_L); got a {type(h).__name__}")
@@ -112,7 +112,7 @@ class BNN:
         return self.embedding(parameters.inner, x) @ parameters.readout
 
     def template(self, x: Inputs) -> PyTree:
-        """Shapes and dtypes of θ as `Parameters`, for inputs like `x`."""
+        """Shapes and dtypes of $θ$ as `Parameters`, for inputs like `x`."""
         psi = jax.eval_shape(self.embedding, self.features.template, x)
         readout: Any = jax.ShapeDtypeStruct((psi.shape[1], self.out_features), psi.dtype)
         return Parameters(self.features.template, readout)

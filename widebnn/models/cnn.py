@@ -13,22 +13,22 @@ __all__ = ["CNN"]
 
 
 class CNN(nnx.Module):
-    """h^ℓ = ψ(f^ℓ), f^ℓ a 3 × 3 convolution of h^(ℓ−1), for ℓ = 1, …, L; then the mean over pixels.
+    """$h^ℓ = ψ(f^ℓ)$, $f^ℓ$ a $3 × 3$ convolution of $h^(ℓ−1)$, for $ℓ = 1, …, L$; then the mean over pixels.
 
-    It maps images (n, height, width, in_channels) to (n, d_L).
+    It maps images $(n, height, width, channels)$ to $(n, d_L)$.
 
     Parameters
     ----------
     in_channels
         Channels of an input.
     width
-        Channels of every hidden layer, and d_L.
+        Channels of every hidden layer, and $d_L$.
     depth
-        Number of convolutions, L ≥ 1.
+        Number of convolutions, $L ≥ 1$.
     activation
-        ψ: "gelu", "erf" or "relu".
+        $ψ$: "gelu", "erf" or "relu".
     weight_std, bias_std
-        σ_W and σ_b of the convolutions, as in `Conv`.
+        $σ_W$ and $σ_b$ of the convolutions, as in `Conv`.
     rngs
         Generator of the initial parameters.
 

@@ -13,28 +13,28 @@ Images = Float[Array, "n _height _width _channel"]
 
 
 class Conv(Affine):
-    """f = (σ_W/√(k² c_in)) h ∗ W + σ_b b, every entry of W and b ~ N(0, 1) (Novak et al. 2019).
+    """$f = (σ_W/√(k² c_in)) h ∗ W + σ_b b$, every entry of $W$ and $b ~ N(0$, 1) (Novak et al. 2019).
 
-    It maps images (n, height, width, in_channels) to images of out_channels. Borders are padded with zeros; a
-    side of s pixels has ⌈s/stride⌉ afterwards, where k is odd or `padding` is "same".
+    It maps images $(n, height, width, channels)$ to images of `out_channels`. Borders are padded with zeros;
+    a side of $s$ pixels has $⌈s/stride⌉$ afterwards, where $k$ is odd or `padding` is "same".
 
     Parameters
     ----------
     in_channels
-        Channels of an input, c_in.
+        Channels of an input, $c_in$.
     out_channels
-        Channels of an output, c_out.
+        Channels of an output, $c_out$.
     kernel_size
-        k, height and width of the kernel.
+        $k$, height and width of the kernel.
     stride
         Pixels from one output to the next.
     padding
-        "centred" for ⌊(k − 1)/2⌋ pixels on every side, as in PyTorch; "same" for as many as ⌈s/stride⌉
-        outputs need, as in TensorFlow and Flax. They can differ at strides above 1, and do where k is even.
+        "centred" for $⌊(k − 1)/2⌋$ pixels on every side, as in PyTorch; "same" for as many as $⌈s/stride⌉$
+        outputs need, as in TensorFlow and Flax. They can differ at strides above 1, and do where $k$ is even.
     weight_std, bias_std
-        σ_W > 0 and σ_b ≥ 0. With σ_b = 0 the layer has no bias.
+        $σ_W > 0$ and $σ_b ≥ 0$. With $σ_b = 0$ the layer has no bias.
     scale, initial_std
-        As in `Dense`, with k² c_in in place of d_in.
+        As in `Dense`, with $k² c_in$ in place of $d_in$.
     rngs
         Generator of the initial parameters.
 

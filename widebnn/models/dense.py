@@ -12,25 +12,25 @@ __all__ = ["Dense"]
 
 
 class Dense(Affine):
-    """f = (σ_W/√d_in) h W + σ_b b, every entry of W and b ~ N(0, 1) (Jacot et al. 2018).
+    """$f = (σ_W/√d_in) h W + σ_b b$, every entry of $W$ and $b ~ N(0$, 1) (Jacot et al. 2018).
 
-    It maps h of shape (n, d_in) to (n, d_out). The scaling is in the layer and not in the prior, so that all
-    parameters of all layers have the same prior N(0, 1) whatever the width.
+    It maps $h$ of shape $(n, d_in)$ to $(n, d_out)$. The scaling is in the layer and not in the prior, so
+    that all parameters of all layers have the same prior $N(0, 1)$ whatever the width.
 
     Parameters
     ----------
     in_features
-        Number of inputs, d_in. The scaling 1/√d_in keeps this d_in even when the layer is applied with a
-        kernel of fewer rows, as `widebnn.targets.rotated` does.
+        Number of inputs, $d_in$. The scaling $1/√d_in$ keeps this $d_in$ even when the layer is applied with
+        a kernel of fewer rows, as `widebnn.targets.rotated` does.
     out_features
-        Number of outputs, d_out.
+        Number of outputs, $d_out$.
     weight_std, bias_std
-        σ_W > 0 and σ_b ≥ 0. With σ_b = 0 the layer has no bias.
+        $σ_W > 0$ and $σ_b ≥ 0$. With $σ_b = 0$ the layer has no bias.
     scale
-        c > 0 in f = c h W + σ_b b, in place of σ_W/√d_in: σ_W is then c √d_in.
+        $c > 0$ in $f = c h W + σ_b b$, in place of $σ_W/√d_in$: $σ_W$ is then $c √d_in$.
     initial_std
         Standard deviation of the initial kernel; the initial bias is then 0. By default both are draws from
-        N(0, 1).
+        $N(0, 1)$.
     rngs
         Generator of the initial parameters.
 

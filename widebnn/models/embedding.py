@@ -28,8 +28,9 @@ class Embedding:
     Attributes
     ----------
     apply
-        (inner parameters, x of shape (n, ...)) ↦ h^L of shape (n, d_L). Of a `jax.tree_util.Partial` the
-        arguments are arrays that programs take; another function is known by itself alone.
+        From inner parameters and $x$ of shape $(n, ...)$ to $h^L$ of shape $(n, d_L)$. Of a
+        `jax.tree_util.Partial` the arguments are arrays that programs take; any other function is known
+        by itself alone.
     template
         Shapes and dtypes of the inner parameters, a pytree of `jax.ShapeDtypeStruct`.
     num_rows
@@ -78,7 +79,7 @@ class FeaturesError(ValueError):
 def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], parameters: Inner) -> Embedding:
     """A function of parameters and inputs, of whatever library, as an embedding.
 
-    Every entry of the parameters gets the prior N(0, 1). A network of Equinox, which takes one input at a
+    Every entry of the parameters gets the prior $N(0, 1)$. A network of Equinox, which takes one input at a
     time, is split into its arrays and the rest::
 
         import equinox as eqx
@@ -93,7 +94,7 @@ def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], param
     Parameters
     ----------
     apply
-        (parameters, x of shape (n, ...)) ↦ h^L of shape (n, d_L), each row from one input.
+        From parameters and $x$ of shape $(n, ...)$ to $h^L$ of shape $(n, d_L)$, each row from one input.
     parameters
         A pytree of floating-point arrays, or of `jax.ShapeDtypeStruct`; only shapes and dtypes are used.
 
@@ -122,13 +123,13 @@ def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], param
 def from_nnx(module: nnx.Module) -> Embedding:
     """Split an NNX module once into its graph and its parameters.
 
-    Every `nnx.Param` of the module gets the prior N(0, 1), whatever the module's own initialiser is: scale
+    Every `nnx.Param` of the module gets the prior $N(0, 1)$, whatever the module's own initialiser is: scale
     inside the layers, as `Dense` does. All other arrays and variables are constants.
 
     Parameters
     ----------
     module
-        Maps (n, ...) to (n, d_L).
+        Maps $(n, ...)$ to $(n, d_L)$.
 
     Raises
     ------
@@ -169,12 +170,12 @@ def _apply_nnx(graph: Static, constants: PyTree, inner: Inner, x: Inputs) -> Any
 
 
 def from_linen(module: nn.Module, x: Inputs) -> Embedding:
-    """Wrap a Linen module, whose parameters get the prior N(0, 1).
+    """Wrap a Linen module, whose parameters get the prior $N(0, 1)$.
 
     Parameters
     ----------
     module
-        Maps (n, ...) to (n, d_L).
+        Maps $(n, ...)$ to $(n, d_L)$.
     x
         Inputs, of which only the shape and dtype are used.
 

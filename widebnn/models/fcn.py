@@ -20,26 +20,26 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "gelu": lambda f: f * (1 + jax.lax.erf(f / math.sqrt(2))) / 2,  # jax.nn has erfc, 3 times as slow
     "relu": jax.nn.relu,
 }
-"""Nonlinearities ψ by name; GELU is the exact one, f Φ(f)."""
+"""Nonlinearities $ψ$ by name; GELU is the exact one, $f Φ(f)$."""
 
 
 class FCN(nnx.Module):
-    """h^ℓ = ψ(f^ℓ), f^ℓ = (σ_W/√d_(ℓ−1)) h^(ℓ−1) W^ℓ + σ_b b^ℓ, for ℓ = 1, …, L (Hron et al. 2022, §1.1).
+    """$h^ℓ = ψ(f^ℓ)$, $f^ℓ = (σ_W/√d_(ℓ−1)) h^(ℓ−1) W^ℓ + σ_b b^ℓ$ for $1 ≤ ℓ ≤ L$ (Hron et al. 2022, §1.1).
 
-    It maps x = h⁰ of shape (n, d_in) to h^L of shape (n, d_L).
+    It maps $x = h⁰$ of shape $(n, d_in)$ to $h^L$ of shape $(n, d_L)$.
 
     Parameters
     ----------
     in_features
-        Number of inputs, d_in.
+        Number of inputs, $d_in$.
     width
-        d_ℓ: one number for all hidden layers, or one for each.
+        $d_ℓ$: one number for all hidden layers, or one for each.
     depth
-        L, the number of hidden layers; unless given, 1, or one for each entry of `width`. 0 gives h = x.
+        $L$, the number of hidden layers; unless given, 1, or one for each entry of `width`. 0 gives $h = x$.
     activation
-        ψ: "gelu", "erf" or "relu".
+        $ψ$: "gelu", "erf" or "relu".
     weight_std, bias_std
-        σ_W and σ_b of the hidden layers; the papers' √2 and 0.1 by default.
+        $σ_W$ and $σ_b$ of the hidden layers; the papers' $√2$ and 0.1 by default.
     rngs
         Generator of the initial parameters.
 

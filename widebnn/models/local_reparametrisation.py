@@ -17,11 +17,11 @@ Linear = Callable[[Array, Array], Array]
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class LocalReparametrisation:
-    """A kernel W ~ N(μ, σ²) that is drawn after inputs have been multiplied with it.
+    """A kernel $W ~ N(μ, σ²)$ that is drawn after inputs have been multiplied with it.
 
-    Each row of xW is Gaussian with mean xμ and variances x²σ². Drawing that in place of W gives every row a
-    kernel of its own: an expected log likelihood, a sum over rows, stays what it was, and its estimate varies
-    less (Kingma, Salimans & Welling 2015). Layers that read a parameter as ``kernel[...]`` and compute
+    Each row of $xW$ is Gaussian with mean $xμ$ and variances $x²σ²$. Drawing that in place of $W$ gives every
+    row a kernel of its own: an expected log likelihood, a sum over rows, stays what it was, and its estimate
+    varies less (Kingma, Salimans & Welling 2015). Layers that read a parameter as ``kernel[...]`` and compute
     ``x @ kernel`` need no change; others call `through`.
     """
 
@@ -32,15 +32,15 @@ class LocalReparametrisation:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of W."""
+        """Shape of $W$."""
         return self.mean.shape
 
     def through(self, linear: Linear, x: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
         """A draw of ``linear(x, W)``, for a map that is linear in either argument.
 
-        Outputs are drawn independently. That is exact where each entry of W reaches one output per row, as in
-        a product with a matrix. In a convolution the pixels of an image share W: each output then has the
-        right law, but the correlation between pixels is left out.
+        Outputs are drawn independently. That is exact where each entry of $W$ reaches one output per row, as
+        in a product with a matrix. In a convolution the pixels of an image share $W$: each output then has
+        the right law, but the correlation between pixels is left out.
         """
         mean, variance = linear(x, self.mean), linear(x**2, self.std**2)
         # at x = 0 the root has no derivative

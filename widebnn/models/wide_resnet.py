@@ -26,23 +26,24 @@ def residual_scales(k: int, offset: Number = 1) -> tuple[Number, Number]:
 class WideResNet20(nnx.Module):
     """The normaliser-free Wide ResNet-20 of Hron et al. (2022, §4.2.2), up to its readout.
 
-    It maps images (n, height, width, in_channels) to (n, d_L): a stem of one convolution, three groups of
+    It maps images $(n, height, width, channels)$ to $(n, d_L)$: a stem of one convolution, three groups of
     three residual blocks, GELU, the mean over pixels. A block is GELU, convolution, GELU, convolution
-    (Zagoruyko & Komodakis 2016), with 3 × 3 kernels; the first block of the second and of the third group has
-    stride 2. In place of normalisation the k-th block is √((k − 1 + c)/(k + c)) skip + √(1/(k + c)) residual
-    (Shao et al. 2020). Where a block changes the shape, its skip is a 1 × 1 convolution of the GELU with
-    which its residual begins: the paper leaves this open, and in this way every kernel sees activations.
+    (Zagoruyko & Komodakis 2016), with $3 × 3$ kernels; the first block of the second and of the third group
+    has stride 2. In place of normalisation the $k$-th block is
+    $√((k − 1 + c)/(k + c)) skip + √(1/(k + c)) residual$ (Shao et al. 2020). Where a block changes
+    the shape, its skip is a $1 × 1$ convolution of the GELU with which its residual begins: the paper leaves
+    this open, and in this way every kernel sees activations.
 
     Parameters
     ----------
     in_channels
         Channels of an input.
     channels
-        Channels of the three groups from bottom to top; the last is d_L. 128, 256 and 512 in the paper.
+        Channels of the three groups from bottom to top; the last is $d_L$. 128, 256 and 512 in the paper.
     weight_std
-        σ_W of all convolutions, which have no biases; √2.2 in the paper.
+        $σ_W$ of all convolutions, which have no biases; $√2.2$ in the paper.
     offset
-        c ≥ 0; 1 in the paper. At 0 the first block has no skip.
+        $c ≥ 0$; 1 in the paper. At 0 the first block has no skip.
     rngs
         Generator of the initial parameters.
 

@@ -59,4 +59,4 @@ EXPECTATIONS: dict[str, Callable[[Entries, Entries, Entries], tuple[Entries, Ent
     "gelu": gelu,
     "relu": relu,
 }
-"""(E[ψ(u)ψ(v)], E[ψ′(u)ψ′(v)]) of the nonlinearities of `widebnn.models.ACTIVATIONS`, by name."""
+"""$(E[ψ(u)ψ(v)], E[ψ′(u)ψ′(v)])$ of the nonlinearities of `widebnn.models.ACTIVATIONS`, by name."""

@@ -18,7 +18,7 @@ from widebnn.nngp.stax import NETWORKS, stax_kernel_fn
 __all__ = ["Kernel", "nngp_kernel", "ntk_kernel", "stax_kernel"]
 
 Kernel = Callable[..., Float[Array, "n m"]]
-"""A function ``(x1, x2=None)``, (n, ...) and (m, ...) ↦ (n, m); x2 is x1 unless given."""
+"""A function ``(x1, x2=None)``, $(n, ...)$ and $(m, ...) ↦ (n, m)$; x2 is x1 unless given."""
 
 
 class Layer(NamedTuple):
@@ -31,11 +31,11 @@ class Layer(NamedTuple):
 
 
 def nngp_kernel(bnn: BNN) -> Kernel:
-    """K, the limit of K̂ = ΨΨᵀ as all widths go to infinity (Lee et al. 2018; Matthews et al. 2018).
+    """$K$, the limit of $K̂ = ΨΨᵀ$ as all widths go to infinity (Lee et al. 2018; Matthews et al. 2018).
 
-    K^1 = σ_W² x xᵀ/d_in + σ_b², and K^ℓ = σ_W² E[ψ(f) ψ(f)ᵀ] + σ_b² with f ~ N(0, K^(ℓ−1)) for each further
-    layer, of which the readout is the last, with scales of its own. K is the covariance of each of the
-    network's outputs, which are independent of one another.
+    $K^1 = σ_W² x xᵀ/d_in + σ_b²$, and $K^ℓ = σ_W² E[ψ(f) ψ(f)ᵀ] + σ_b²$ with $f ~ N(0, K^(ℓ−1))$ for each
+    further layer, of which the readout is the last, with scales of its own. $K$ is the covariance of each of
+    the network's outputs, which are independent of one another.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def nngp_kernel(bnn: BNN) -> Kernel:
 
     Returns
     -------
-    A `Kernel`: a function ``(x1, x2=None)``, (n, ...) and (m, ...) ↦ (n, m).
+    A `Kernel`: a function ``(x1, x2=None)``, $(n, ...)$ and $(m, ...) ↦ (n, m)$.
 
     Raises
     ------
@@ -65,11 +65,11 @@ def nngp_kernel(bnn: BNN) -> Kernel:
 
 
 def ntk_kernel(bnn: BNN) -> Kernel:
-    """Θ, the limit of JJᵀ with J the Jacobian of an output in all parameters (Jacot et al. 2018).
+    """$Θ$, the limit of $JJᵀ$ with $J$ the Jacobian of an output in all parameters (Jacot et al. 2018).
 
-    Θ^1 = K^1 and Θ^ℓ = K^ℓ + σ_W² Θ^(ℓ−1) ⊙ E[ψ′(f) ψ′(f)ᵀ], as in `nngp_kernel`. With ReLU, Θ has a cusp
-    where inputs are equal: between nearly equal inputs, and equal ones of x1 and x2, it is known to about √ε,
-    on the diagonal of one x to ε, with ε the rounding error.
+    $Θ^1 = K^1$ and $Θ^ℓ = K^ℓ + σ_W² Θ^(ℓ−1) ⊙ E[ψ′(f) ψ′(f)ᵀ]$, as in `nngp_kernel`. With ReLU, $Θ$ has a
+    cusp where inputs are equal: between nearly equal inputs, and equal ones of x1 and x2, it is known to
+    about $√ε$, on the diagonal of one $x$ to $ε$, with $ε$ the rounding error.
 
     Parameters, returns and errors are those of `nngp_kernel`.
     """
@@ -85,8 +85,8 @@ def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
     It is meant for networks of your own, which have no closed form here; see `neural_tangents`. Where
     branches are summed, all but one must end in a layer with weights of its own: this is not checked.
 
-    The kernel is compiled once per shape. With ReLU its Θ is then known to about √ε where inputs are equal,
-    and elsewhere to ε, with ε the rounding error.
+    The kernel is compiled once per shape. With ReLU its $Θ$ is then known to about $√ε$ where inputs are
+    equal, and elsewhere to $ε$, with $ε$ the rounding error.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
         The kernel function, third of the three functions that a layer of ``neural_tangents().stax`` consists
         of.
     kind
-        "nngp" for K, "ntk" for Θ.
+        "nngp" for $K$, "ntk" for $Θ$.
 
     Returns
     -------

@@ -20,16 +20,16 @@ _product = functools.partial(jnp.matmul, precision="highest")  # differences of 
 
 @dataclass(frozen=True, eq=False)
 class GaussianProcess:
-    """f_j ~ GP(0, K) for each output j, observed as y = f(x) + σε; see `gaussian_process`.
+    """$f_j ~ GP(0, K)$ for each output $j$, observed as $y = f(x) + σε$; see `gaussian_process`.
 
     Attributes
     ----------
     kernel, x, y, noise_std
         As given to `gaussian_process`.
     prior
-        K of the observed inputs.
+        $K$ of the observed inputs.
     factor
-        L lower triangular, LLᵀ = K_σ² = K + σ²I.
+        $L$ lower triangular, $LLᵀ = K_σ² = K + σ²I$.
     """
 
     kernel: Kernel
@@ -40,11 +40,11 @@ class GaussianProcess:
     factor: Float[Array, "n n"]
 
     def mean(self, x: NewInputs | Tabular) -> Float[Array, "m d_out"]:
-        """E[f(x) | D] = K*ᵀ K_σ²⁻¹ y, with K* the kernel of observed and new inputs."""
+        """$E[f(x) | D] = K*ᵀ K_σ²⁻¹ y$, with $K*$ the kernel of observed and new inputs."""
         return _mean(self.factor, self.y, self.kernel(self.x, self._new_inputs(x)))
 
     def covariance(self, x: NewInputs | Tabular) -> Float[Array, "m m"]:
-        """Cov[f_j(x) | D] = K** − K*ᵀ K_σ²⁻¹ K*, the same for each output; the noise is not in it.
+        """$Cov[f_j(x) | D] = K** − K*ᵀ K_σ²⁻¹ K*$, the same for each output; the noise is not in it.
 
         Where less than rounding error would remain, variances are 0 and never negative.
         """
@@ -54,7 +54,7 @@ class GaussianProcess:
     def sample(
         self, rng_key: Key[Array, ""], x: NewInputs | Tabular, num_samples: int = 1
     ) -> Float[Array, "sample m d_out"]:
-        """Draws of f(x) | D: f* + K*ᵀ K_σ²⁻¹ (y − f − σε), (f, f*) a draw from the prior (Matheron's rule).
+        """Draws of $f(x) | D$: $f* + K*ᵀ K_σ²⁻¹ (y − f − σε)$, $(f, f*)$ from the prior (Matheron's rule).
 
         The prior is factorised by eigenvalues, so that equal inputs do no harm; the posterior covariance,
         a small difference of large numbers, is never formed.
@@ -70,14 +70,14 @@ class GaussianProcess:
         return _sample(rng_key, self.prior, self.factor, self.y, self.noise_std, cross, new, num_samples)
 
     def log_marginal_likelihood(self) -> Float[Array, ""]:
-        """log p(y) = −½ ∑_j y_:jᵀ K_σ²⁻¹ y_:j − (d_out/2) (log det K_σ² + n log 2π)."""
+        """$log p(y) = −½ ∑_j y_:jᵀ K_σ²⁻¹ y_:j − (d_out/2) (log det K_σ² + n log 2π)$."""
         return _log_marginal_likelihood(self.factor, self.y)
 
     def kl_from_prior(self) -> Float[Array, ""]:
-        """KL from the prior process to the posterior one, KL(GP ‖ GP | D), in nats.
+        """KL from the prior process to the posterior one, $KL(GP ‖ GP | D)$, in nats.
 
-        ½ ∑_j [σ⁻² Tr K + y_:jᵀ(σ⁻²I − K_σ²⁻¹)y_:j − log det(σ⁻²K_σ²)]: also the limit of
-        KL(N(0, I) ‖ P(θ | D)) for a network (Hron et al. 2022, Proposition 2.3).
+        $½ ∑_j [σ⁻² Tr K + y_:jᵀ(σ⁻²I − K_σ²⁻¹)y_:j − log det(σ⁻²K_σ²)]$: also the limit of
+        $KL(N(0, I) ‖ P(θ | D))$ for a network (Hron et al. 2022, Proposition 2.3).
 
         Raises
         ------
@@ -97,24 +97,24 @@ class GaussianProcess:
 def gaussian_process(
     kernel: Kernel, x: Inputs | Tabular, y: Observations | Tabular, noise_std: Number
 ) -> GaussianProcess:
-    """The posterior of Gaussian-process regression with prior GP(0, K) and noise N(0, σ²).
+    """The posterior of Gaussian-process regression with prior $GP(0, K)$ and noise $N(0, σ²)$.
 
     Parameters
     ----------
     kernel
-        K, a `Kernel`, such as what `nngp_kernel` returns.
+        $K$, a `Kernel`, such as what `nngp_kernel` returns.
     x, y
-        Inputs (n, ...) and observations (n, d_out), or (n,) where there is one output.
+        Inputs $(n, ...)$ and observations $(n, d_out)$, or $(n,)$ where there is one output.
     noise_std
-        σ ≥ 0.
+        $σ ≥ 0$.
 
     Raises
     ------
     TypeError
-        If `kernel` is not a function, x or y does not hold real numbers, or `noise_std` is not a number.
+        If `kernel` is not a function, $x$ or $y$ does not hold real numbers, or `noise_std` is not a number.
     ValueError
-        If x or y is empty, not finite or of the wrong shape, `noise_std` is negative, `kernel` does not map x
-        to a finite (n, n), or K + σ²I is singular to the precision at hand.
+        If $x$ or $y$ is empty, not finite or of the wrong shape, `noise_std` is negative, `kernel` does not
+        map $x$ to a finite $(n, n)$, or $K + σ²I$ is singular to the precision at hand.
     """
     if not callable(kernel):
         raise TypeError(f"kernel must be a function of (x1, x2=None); got {kernel!r}")

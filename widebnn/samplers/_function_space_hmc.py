@@ -66,7 +66,7 @@ class function_space_hmc(Sampler):
     step_size
         $h$ in $(0, π/2]$, the angle of a rotation, in radians: $π/2$ in all exchanges position and momentum.
     num_steps
-        Kicks of a proposal, one gradient each; by default round(1/h), but at least 1 and at most 32: one
+        Kicks of a proposal, one gradient each; by default $round(1/h)$, but at least 1 and at most 32: one
         radian in all.
     damping
         $γ$ in (0, 1], the share of the momentum's variance that is refreshed; all of it by default.

@@ -23,7 +23,9 @@ class tuned:
 
     After step $t = 1, 2, …$, where $a$ is the acceptance rate averaged over the chains,
 
-    $$log ε ← min(log ε + c, log ε_max), c = t^(−0.6) (a − a*)/(a*(1 − a*)) clipped to [−1, 1].$$
+    $$log ε ← min(log ε + c, log ε_max),$$
+
+    with $c = t^(−0.6) (a − a*)/(a*(1 − a*))$, clipped to $[−1, 1]$.
 
     After burn-in $ε$ no longer changes: its logarithm is the average of $log ε$ over burn-in in which step
     $t$ enters with weight $t^(−0.75)$, and what came before with the rest. It is ``step_size`` of the

@@ -116,7 +116,7 @@ class Rotated(Reduced):
 def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     """The same posterior, a `NetworkTarget`, with the first dense layer reduced to the rank of the data.
 
-    With 256 images of CIFAR-10, chains run on 256 × d_1 numbers in place of 3,072 × d_1. The rest of the
+    With 256 images of CIFAR-10, chains run on $256 × d_1$ numbers in place of $3072 × d_1$. The rest of the
     layer is drawn from its exact posterior, which is its prior, where new inputs see it. Effective sample
     sizes of it say nothing about a chain: report those of what the data inform.
 

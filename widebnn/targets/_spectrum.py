@@ -10,7 +10,7 @@ from widebnn.targets._readout import smaller_space
 
 
 class Spectrum(NamedTuple):
-    """Eigenvalues of $ΨΨᵀ$ and $y$ along its eigenvectors, on which the evidence of $σ$ and readout scale rests.
+    """Eigenvalues of $ΨΨᵀ$ and $y$ along its eigenvectors; the evidence of scale and $σ$ needs no more.
 
     Attributes
     ----------

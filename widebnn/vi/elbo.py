@@ -17,16 +17,16 @@ KL_WEIGHTS = ("uniform", "geometric")
 
 
 class Elbo(NamedTuple):
-    """The two terms of the ELBO, and η, which weighs the second.
+    """The two terms of the ELBO, and $η$, which weighs the second.
 
     Attributes
     ----------
     log_likelihood
-        E_q[log L], estimated by draws from q (exact in `square_elbo`), in nats.
+        $E_q[log L]$, estimated by draws from $q$ (exact in `square_elbo`), in nats.
     kl_divergence
-        KL(q ‖ P₀), exact, in nats.
+        $KL(q ‖ P₀)$, exact, in nats.
     temperature
-        η.
+        $η$.
     """
 
     log_likelihood: Float[Array | np.ndarray, "..."]
@@ -35,7 +35,7 @@ class Elbo(NamedTuple):
 
     @property
     def value(self) -> Float[Array | np.ndarray, "..."]:
-        """E_q[log L] − η KL(q ‖ P₀)."""
+        """$E_q[log L] − η KL(q ‖ P₀)$."""
         return self.log_likelihood - self.temperature * self.kl_divergence
 
 
@@ -50,28 +50,28 @@ def elbo(
     antithetic: bool = False,
     local: bool = False,
 ) -> Elbo:
-    """ELBO_η(q) = E_q[log L(w)] − η KL(q ‖ P₀) (Huix et al. 2022, equation 6).
+    """$ELBO_η(q) = E_q[log L(w)] − η KL(q ‖ P₀)$ (Huix et al. 2022, equation 6).
 
-    It can be differentiated in `posterior`: draws are μ + σz (the reparametrisation trick), so that the mean
-    of its gradient is the gradient of its mean.
+    It can be differentiated in `posterior`: draws are $μ + σz$ (the reparametrisation trick), so that the
+    mean of its gradient is the gradient of its mean.
 
     Parameters
     ----------
     rng_key
         Key of the draws.
     posterior
-        The posterior q.
+        The posterior $q$.
     log_likelihood
-        w ↦ log L(w), such as what `widebnn.vi.Network.log_likelihood` returns.
+        $w ↦ log L(w)$, such as what `widebnn.vi.Network.log_likelihood` returns.
     temperature
-        η ≥ 0: 1 for Bayes' rule, above 1 for a warm posterior, below 1 for a cold one.
-        `widebnn.vi.temperature` gives the η of a balance that does not depend on the width.
+        $η ≥ 0$: 1 for Bayes' rule, above 1 for a warm posterior, below 1 for a cold one.
+        `widebnn.vi.temperature` gives the $η$ of a balance that does not depend on the width.
     prior_variance
-        v of the prior N(0, v) of a weight, as in `kl_divergence`.
+        $v$ of the prior $N(0, v)$ of a weight, as in `kl_divergence`.
     num_samples
-        Number of draws from q.
+        Number of draws from $q$.
     antithetic
-        Whether draws come in pairs μ ± σz; `num_samples` must then be even.
+        Whether draws come in pairs $μ ± σz$; `num_samples` must then be even.
     local
         Whether kernels are drawn after they are applied, by `LocalReparametrisation`.
 
@@ -96,9 +96,9 @@ def expectation(
     antithetic: bool = False,
     local: bool = False,
 ) -> PyTree:
-    """E_q[g(w)] by the mean over draws, side by side; parameters and errors are those of `elbo`.
+    """$E_q[g(w)]$ by the mean over draws, side by side; parameters and errors are those of `elbo`.
 
-    Leaves of g that are not floating-point numbers, such as counters or keys, are those of the first draw.
+    Leaves of $g$ that are not floating-point numbers, such as counters or keys, are those of the first draw.
 
     Examples
     --------
@@ -125,16 +125,16 @@ def expectation(
 
 
 def temperature(tau: Number, num_observations: int, num_neurons: int) -> Number:
-    """η = τ p/N, which keeps both terms of the ELBO of one order at any width (Huix et al. 2022, §3).
+    """$η = τ p/N$, which keeps both terms of the ELBO of one order at any width (Huix et al. 2022, §3).
 
     Parameters
     ----------
     tau
-        τ ≥ 0.
+        $τ ≥ 0$.
     num_observations
-        Number of observations, p.
+        Number of observations, $p$.
     num_neurons
-        N, the width of the last hidden layer; the published code takes the number of weights in its place.
+        $N$, the width of the last hidden layer; the published code takes the number of weights in its place.
 
     Raises
     ------
@@ -146,21 +146,21 @@ def temperature(tau: Number, num_observations: int, num_neurons: int) -> Number:
 
 
 def kl_weights(num_batches: int, kind: str = "uniform") -> Float[np.ndarray, "num_batches"]:
-    """π_1, …, π_L, the share of KL(q ‖ P₀) in the objective of each minibatch; they sum to 1.
+    """$π_1, …, π_L$, the share of $KL(q ‖ P₀)$ in the objective of each minibatch; they sum to 1.
 
     Parameters
     ----------
     num_batches
-        Number of minibatches, L.
+        Number of minibatches, $L$.
     kind
-        "uniform" for 1/L (Graves 2011; Huix et al. 2022, eq. 88); "geometric" for 2^(L−l)/(2^L − 1), with
+        "uniform" for $1/L$ (Graves 2011; Huix et al. 2022, eq. 88); "geometric" for $2^(L−l)/(2^L − 1)$, with
         which the prior dominates in the first minibatches and the data in the last (Blundell et al. 2015, eq.
         9).
 
     Raises
     ------
     ValueError
-        If L is below 1 or `kind` is unknown.
+        If $L$ is below 1 or `kind` is unknown.
     """
     at_least(1, num_batches=num_batches)
     if one_of(KL_WEIGHTS, kind=kind) == "uniform":

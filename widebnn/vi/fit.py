@@ -41,18 +41,18 @@ class Fit:
     network
         The network that was fitted.
     posterior
-        The posterior q.
+        The posterior $q$.
     point
         Point estimates at the end of training; see `Network`.
     state
         State of the network at the end of training; see `Network`.
     elbo
         Both terms in every epoch, arrays (epoch,): the log likelihood summed over the minibatches, and the KL
-        divergence summed with their weights π_l, each at the q of its step.
+        divergence summed with their weights $π_l$, each at the $q$ of its step.
     seconds
         Wall time of all epochs, without compilation.
     loss
-        The loss ℓ, which says what outputs are outputs of.
+        The loss $ℓ$, which says what outputs are outputs of.
     input_shape
         Shape of one input.
     """
@@ -137,39 +137,39 @@ def fit(
 ) -> Fit:
     """Fit a mean-field Gaussian to a tempered posterior (Blundell et al. 2015; Huix et al. 2022, Appendix D).
 
-    Each epoch puts the observations into a new order and cuts it into L minibatches. The l-th has the
-    objective Σ_i E_q[log L(y_i | x_i, w)] − η π_l KL(q ‖ P₀), over its own observations i. Since Σ_l π_l = 1,
-    all objectives together are the ELBO. A step descends the negative objective, times L/n. The last
-    minibatch is filled up with observations that do not count.
+    Each epoch puts the observations into a new order and cuts it into $L$ minibatches. The $l$-th has the
+    objective $∑_i E_q[log L(y_i | x_i, w)] − η π_l KL(q ‖ P₀)$, over its own observations $i$. Since
+    $∑_l π_l = 1$, all objectives together are the ELBO. A step descends the negative objective, times $L/n$.
+    The last minibatch is filled up with observations that do not count.
 
     Parameters
     ----------
     rng_key
         Key of all randomness.
     model
-        As in `widebnn.vi.network`; the means of q start at its parameters. Fits of one `Network` share their
-        compiled programs.
+        As in `widebnn.vi.network`; the means of $q$ start at its parameters. Fits of one `Network` share
+        their compiled programs.
     x, y
-        Inputs (n, ...) and what `loss` compares outputs with: labels (n,) or targets (n, d_out).
+        Inputs $(n, ...)$ and what `loss` compares outputs with: labels $(n,)$ or targets $(n, d_out)$.
     loss
-        (outputs, y) ↦ ℓ of each observation, such as `widebnn.vi.cross_entropy`.
+        From outputs and $y$ to the loss $ℓ$ of each observation, such as `widebnn.vi.cross_entropy`.
     optimiser
-        An Optax gradient transformation; schedules count steps, of which an epoch has ⌈n/batch_size⌉.
+        An Optax gradient transformation; schedules count steps, $⌈n/b⌉$ an epoch with batches of $b$.
     num_epochs, batch_size
         Number of passes over the data, and of observations in a step.
     temperature
-        η ≥ 0, such as 1, or what `widebnn.vi.temperature` returns for these observations.
+        $η ≥ 0$, such as 1, or what `widebnn.vi.temperature` returns for these observations.
     prior_variance
-        v of the prior N(0, v) of a weight, one number or one for each leaf: 1/5 as in the text of Huix et
+        $v$ of the prior $N(0, v)$ of a weight, one number or one for each leaf: 1/5 as in the text of Huix et
         al., 1/25 as in their published code.
     initial_std
-        Where every σ starts; 10⁻³ as in their text, 10⁻⁴ in the published code.
+        Where every $σ$ starts; $10⁻³$ as in their text, $10⁻⁴$ in the published code.
     num_samples, antithetic, local
         Draws of the weights in each step, as in `widebnn.vi.elbo`.
     weighting
-        π_1, …, π_L, as in `kl_weights`.
+        $π_1, …, π_L$, as in `kl_weights`.
     augment
-        (key, x of a minibatch) ↦ x, such as `widebnn.data.flip_and_crop`.
+        From a key and $x$ of a minibatch to another $x$, such as `widebnn.data.flip_and_crop`.
     checkpoint
         Where the fit is saved between epochs, and from where the next call resumes it; a larger `num_epochs`
         then extends it. Its `every_steps` counts epochs.

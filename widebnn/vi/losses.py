@@ -19,7 +19,7 @@ Loss = Callable[[Outputs, Array], Float[Array, " n"]]
 
 
 def cross_entropy(outputs: Outputs, labels: Labels) -> Float[Array, " n"]:
-    """−log softmax(f)_y of each observation, in nats; labels are 0 to d_out − 1, and booleans 0 and 1.
+    """$−log softmax(f)_y$ of each observation, in nats; labels are 0 to $d_out − 1$, and booleans 0 and 1.
 
     Raises
     ------
@@ -38,9 +38,9 @@ def is_of_classes(loss: Loss) -> bool:
 
 
 def square(outputs: Outputs, y: Float[Array, "n d_out"]) -> Float[Array, " n"]:
-    """‖f − y‖² of each observation, as in the code of Huix et al. (2022).
+    """$‖f − y‖²$ of each observation, as in the code of Huix et al. (2022).
 
-    It equals `gaussian` at σ² = ½ up to a constant.
+    It equals `gaussian` at $σ² = ½$ up to a constant.
 
     Raises
     ------
@@ -53,21 +53,21 @@ def square(outputs: Outputs, y: Float[Array, "n d_out"]) -> Float[Array, " n"]:
 
 
 def gaussian(noise_std: Number) -> Loss:
-    """A loss ‖f − y‖²/(2σ²) + d_out log(σ√(2π)): minus the log density of y ~ N(f, σ²I).
+    """A loss $‖f − y‖²/(2σ²) + d_out log(σ√(2π))$: minus the log density of $y ~ N(f, σ²I)$.
 
     Parameters
     ----------
     noise_std
-        σ > 0.
+        $σ > 0$.
 
     Returns
     -------
-    Function from outputs and y, both (n, d_out), to the losses, (n,).
+    Function from outputs and $y$, both $(n, d_out)$, to the losses, $(n,)$.
 
     Raises
     ------
     ValueError
-        If σ is not a finite number above 0.
+        If $σ$ is not a finite number above 0.
     """
     positive(noise_std=noise_std)
 

@@ -21,14 +21,14 @@ Sign = int | Int[Array, ""]
 
 
 class MeanField(NamedTuple):
-    """q = ∏ N(μ, σ²), a factor for each weight, with σ = log(1 + exp(ρ)) (Blundell et al. 2015, §3.2).
+    """$q = ∏ N(μ, σ²)$, a factor for each weight, with $σ = log(1 + exp(ρ))$ (Blundell et al. 2015, §3.2).
 
     Attributes
     ----------
     mean
-        μ, a pytree in the shapes of the weights.
+        $μ$, a pytree in the shapes of the weights.
     rho
-        ρ, a pytree in the shapes of the weights.
+        $ρ$, a pytree in the shapes of the weights.
     """
 
     mean: Weights
@@ -36,11 +36,11 @@ class MeanField(NamedTuple):
 
     @property
     def std(self) -> Weights:
-        """σ, a pytree in the shapes of the weights."""
+        """$σ$, a pytree in the shapes of the weights."""
         return _std(self.rho)
 
     def draw(self, rng_key: Key[Array, ""], sign: Sign = 1) -> Weights:
-        """w = μ + σz with z ~ N(0, I); where `sign` is −1, the antithetic w = μ − σz of the same z."""
+        """$w = μ + σz$ with $z ~ N(0, I)$; where `sign` is −1, the antithetic $w = μ − σz$ of this $z$."""
         return _draw_all(self, rng_key, sign)
 
     def local_draw(self, rng_key: Key[Array, ""], sign: Sign = 1) -> PyTree:
@@ -75,7 +75,7 @@ def _draw(rng_key: Key[Array, ""], mean: Array, std: Array, sign: Sign) -> Array
 
 
 def mean_field(weights: Weights, std: Number) -> MeanField:
-    """The q with means `weights` and all standard deviations σ = `std`.
+    """The $q$ with means `weights` and all standard deviations $σ$ = `std`.
 
     Raises
     ------
@@ -93,15 +93,15 @@ def _rho(weights: Weights, std: Number) -> Weights:
 
 
 def kl_per_leaf(posterior: MeanField, prior_variance: Variances = 0.2) -> PyTree[Float[Array, ""]]:
-    """KL(q ‖ N(0, v)) of each leaf, Σ ½ (σ²/v − 1 − log(σ²/v) + μ²/v), in closed form, in nats.
+    """$KL(q ‖ N(0, v))$ of each leaf, $∑ ½ (σ²/v − 1 − log(σ²/v) + μ²/v)$, in closed form, in nats.
 
     Parameters
     ----------
     posterior
-        The posterior q.
+        The posterior $q$.
     prior_variance
-        v of a weight: one number for all, or one for each leaf. Huix et al. (2022) have 1/5 in the text, the
-        default here; their published code has a standard deviation of 1/5, a variance of 1/25.
+        $v$ of a weight: one number for all, or one for each leaf. Huix et al. (2022) have 1/5 in the text,
+        the default here; their published code has a standard deviation of 1/5, a variance of 1/25.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def _kl_per_leaf(posterior: MeanField, prior_variance: PyTree[Number]) -> PyTree
 
 
 def kl_divergence(posterior: MeanField, prior_variance: Variances = 0.2) -> Float[Array, ""]:
-    """KL(q ‖ P₀) = Σ KL over all leaves; parameters and errors are those of `kl_per_leaf`."""
+    """$KL(q ‖ P₀) = ∑ KL$ over all leaves; parameters and errors are those of `kl_per_leaf`."""
     return _kl_divergence(posterior, prior_variances(posterior, prior_variance))
 
 

@@ -32,18 +32,18 @@ _conv = functools.partial(Conv, scale=1, bias_std=0, initial_std=INITIAL_STD)
 
 
 class TwoLayer(nnx.Module):
-    """f(x) = N⁻¹ ∑_j a_j relu(⟨b_j, x⟩), or 1/√N in place of N⁻¹ (Huix et al. 2022, equation 3).
+    """$f(x) = N⁻¹ ∑_j a_j relu(⟨b_j, x⟩)$, or $1/√N$ in place of $N⁻¹$ (Huix et al. 2022, equation 3).
 
     Parameters
     ----------
     in_features
-        Number of inputs, d_in.
+        Number of inputs, $d_in$.
     width
-        Number of neurons, N.
+        Number of neurons, $N$.
     out_features
-        Number of outputs, d_out.
+        Number of outputs, $d_out$.
     scaling
-        "mean-field" for 1/N, "ntk" for 1/√N.
+        "mean-field" for $1/N$, "ntk" for $1/√N$.
     rngs
         Generator of the initial parameters.
 
@@ -100,19 +100,19 @@ class _Block(nnx.Module):
 
 
 class ResNet20(nnx.Module):
-    """ResNet-20 for images of 32 × 32 (He et al. 2016), outputs times 1/N or 1/√N with N = 64 top channels.
+    """ResNet-20 for images of $32 × 32$ (He et al. 2016), outputs times $1/N$ or $1/√N$, $N = 64$ channels.
 
     Parameters
     ----------
     in_channels, out_features
-        Number of channels of an image, and of outputs, d_out.
+        Number of channels of an image, and of outputs, $d_out$.
     norm
         "batch" for BatchNorm, as in Huix et al. (2022): not Bayesian, since an output then depends on the
-        whole batch. "none" for convolutions scaled by √2/√fan-in, and the k-th residual branch weighted by
-        √(1/(k + 1)), its shortcut by √(k/(k + 1)) (Hron et al. 2022, §4.2.2); weights then have the prior
-        N(0, 1), ``prior_variance=1``.
+        whole batch. "none" for convolutions scaled by $√(2/d)$, $d$ the fan-in, and the $k$-th residual
+        branch weighted by $√(1/(k + 1))$, its shortcut by $√(k/(k + 1))$ (Hron et al. 2022, §4.2.2); weights
+        then have the prior $N(0, 1)$, ``prior_variance=1``.
     scaling
-        "mean-field" for 1/N, "ntk" for 1/√N.
+        "mean-field" for $1/N$, "ntk" for $1/√N$.
     rngs
         Generator of the initial parameters.
 

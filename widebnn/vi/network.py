@@ -29,9 +29,9 @@ class Network:
     Attributes
     ----------
     apply
-        (weights, point, state, x, training) ↦ outputs (n, d_out), and the state after.
+        From weights, point, state, $x$ and training to outputs $(n, d_out)$, and the state after.
     weights
-        Weights at which the means of q start.
+        Weights at which the means of $q$ start.
     point
         Scales and shifts of BatchNorm, trained without a prior or a posterior; empty for most networks.
     state
@@ -48,7 +48,7 @@ class Network:
         return self.apply(weights, self.point, self.state, x, False)[0]
 
     def log_likelihood(self, x: Inputs, y: Array, loss: Loss) -> Callable[[Weights], Float[Array, ""]]:
-        """w ↦ Σ_i log L(y_i | x_i, w) = −Σ_i ℓ(f_w(x_i), y_i)."""
+        """$w ↦ ∑_i log L(y_i | x_i, w) = −∑_i ℓ(f_w(x_i), y_i)$."""
         return lambda weights: -jnp.sum(loss(self(weights, x), y))
 
 
@@ -60,14 +60,14 @@ def network(
     Parameters
     ----------
     model
-        An NNX module from (n, ...) to (n, d_out), at whose parameters the means of q start; or a Linen
+        An NNX module from $(n, ...)$ to $(n, d_out)$, at whose parameters the means of $q$ start; or a Linen
         module, a `widebnn.models.BNN` or a `widebnn.models.Embedding`, which are initialised here. An NNX
         module may hold BatchNorm and Dropout, though with them the outputs are not a function of one input
         and the weights: they also depend on the batch or on chance, there is no likelihood, and what is
         maximised is not a lower bound on any evidence. Huix et al. (2022) train in this way.
         `widebnn.targets` refuses such modules. What this function returned is returned as it is.
     x
-        Inputs (n, ...), of which only shape and dtype are used.
+        Inputs $(n, ...)$, of which only shape and dtype are used.
     rng_key
         Key of the initial parameters, where the model does not bring its own.
 
@@ -76,8 +76,8 @@ def network(
     TypeError
         If `model` is not one of these.
     ValueError
-        If `x` does not fit it, it does not map `x` to (n, d_out), or a Linen module holds BatchNorm, Dropout
-        or other state.
+        If `x` does not fit it, it does not map `x` to $(n, d_out)$, or a Linen module holds BatchNorm,
+        Dropout or other state.
     """
     match model:
         case nnx.Module():

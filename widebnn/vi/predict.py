@@ -25,7 +25,7 @@ def predict(
     function: Callable[[Array], Array] | None = None,
     block_size: int = 1_000,
 ) -> Float[np.ndarray, "m ..."]:
-    """E_q[g(f_w(x*))] by the mean over draws, the same for all inputs (Huix et al. 2022, equation 31).
+    """$E_q[g(f_w(x*))]$ by the mean over draws, the same for all inputs (Huix et al. 2022, equation 31).
 
     Memory holds one draw and one block of inputs, however many there are of each.
 
@@ -36,14 +36,14 @@ def predict(
     fitted
         What `fit` returned.
     x
-        New inputs x*, (m, ...).
+        New inputs $x*$, $(m, ...)$.
     num_samples
         Number of draws of the weights.
     function
-        g, from outputs (m, d_out) to (m, ...), such as ``lambda f: jnp.stack([f, f**2], axis=1)`` for the
-        mean and the second moment of a regression. Unless given, it is the mean of an observation by the loss
-        of the fit: the softmax, for probabilities of classes, where that is `cross_entropy`, and the outputs
-        themselves for any other.
+        $g$, from outputs $(m, d_out)$ to $(m, ...)$, such as ``lambda f: jnp.stack([f, f**2], axis=1)`` for
+        the mean and the second moment of a regression. Unless given, it is the mean of an observation by the
+        loss of the fit: the softmax, for probabilities of classes, where that is `cross_entropy`, and the
+        outputs themselves for any other.
     block_size
         Number of inputs that go through the network at a time.
 

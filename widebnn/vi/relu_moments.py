@@ -25,14 +25,14 @@ Reals = Float[Array | np.ndarray, "*shape"]
 
 
 class Moments(NamedTuple):
-    """Moments of the outputs f(x) under q.
+    """Moments of the outputs $f(x)$ under $q$.
 
     Attributes
     ----------
     mean
-        E_q f, (n, d_out).
+        $E_q f$, $(n, d_out)$.
     variance
-        Var_q f, (n, d_out).
+        $Var_q f$, $(n, d_out)$.
     """
 
     mean: Float[Array, "n d_out"]
@@ -40,12 +40,12 @@ class Moments(NamedTuple):
 
 
 def relu_moments(mean: Reals, variance: Reals) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
-    """E relu(u) = mΦ(m/s) + sφ(m/s) and E relu(u)² = (m² + s²)Φ(m/s) + msφ(m/s) for u ~ N(m, s²).
+    """$E relu(u) = mΦ(m/s) + sφ(m/s)$ and $E relu(u)² = (m² + s²)Φ(m/s) + msφ(m/s)$ for $u ~ N(m, s²)$.
 
     Parameters
     ----------
     mean, variance
-        m and s², arrays of the same shape.
+        $m$ and $s²$, arrays of the same shape.
 
     Raises
     ------
@@ -77,17 +77,17 @@ def _relu_moments(mean: Array, variance: Array) -> tuple[Float[Array, "*shape"],
 def output_moments(
     posterior: MeanField, x: Float[Array | np.ndarray, "n d_in"], *, scaling: str = "mean-field"
 ) -> Moments:
-    """E_q f(x) and Var_q f(x) of a `TwoLayer` network, exact.
+    """$E_q f(x)$ and $Var_q f(x)$ of a `TwoLayer` network, exact.
 
-    With r₁ and r₂ the moments of relu(⟨b_j, x⟩), α_j and τ_j the mean and the standard deviation of a_j, and
-    c = 1/N or 1/√N: E f = c ∑_j α_j r₁ and Var f = c² ∑_j [(α_j² + τ_j²) r₂ − α_j² r₁²].
+    With $r₁$ and $r₂$ the moments of $relu(⟨b_j, x⟩)$, $α_j$ and $τ_j$ the mean and the standard deviation of
+    $a_j$, and $c = 1/N$ or $1/√N$: $E f = c ∑_j α_j r₁$ and $Var f = c² ∑_j [(α_j² + τ_j²) r₂ − α_j² r₁²]$.
 
     Parameters
     ----------
     posterior
-        q over the weights of a `TwoLayer`.
+        $q$ over the weights of a `TwoLayer`.
     x
-        Inputs (n, d_in).
+        Inputs $(n, d_in)$.
     scaling
         Scaling of the network, "mean-field" or "ntk".
 
@@ -125,16 +125,16 @@ def square_elbo(
     prior_variance: Variances = 0.2,
     scaling: str = "mean-field",
 ) -> Elbo:
-    """The ELBO of a `TwoLayer` network under the loss `square`, exact: E‖y − f‖² = ‖y − E f‖² + Σ Var f.
+    """The ELBO of a `TwoLayer` network under the loss `square`, exact: $E‖y − f‖² = ‖y − E f‖² + ∑ Var f$.
 
     Parameters
     ----------
     posterior, x, scaling
         As in `output_moments`.
     y
-        Targets (n, d_out).
+        Targets $(n, d_out)$.
     temperature, prior_variance
-        η and v, as in `widebnn.vi.elbo`.
+        $η$ and $v$, as in `widebnn.vi.elbo`.
 
     Raises
     ------
