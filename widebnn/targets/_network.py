@@ -245,9 +245,8 @@ def checked(
     block_size: int | None = None,
 ) -> tuple[BNN, Array, Array, str, int | None]:
     """The fields of a `NetworkTarget`, seen to be right."""
-    x, y = check_inputs(bnn, x), column(y=y)
-    if y.shape != (len(x), bnn.out_features):
-        raise ValueError(f"y must have shape (n, d_out) = ({len(x)}, {bnn.out_features}); got {y.shape}")
+    x = check_inputs(bnn, x)
+    y = check_observations(bnn, x, y)
     one_of(("auto", "data", "feature"), space=space)
     if block_size is not None:
         at_least(1, block_size=block_size)
@@ -273,6 +272,14 @@ def check_inputs(bnn: BNN, x: Inputs | Tabular) -> Float[Array, "n ..."]:
         raise ValueError(f"x of shape {x.shape} does not fit the network: {error}") from error
     check_features(bnn, x)
     return x
+
+
+def check_observations(bnn: BNN, x: Float[Array, "n ..."], y: Observations | Tabular) -> Array:
+    """One row of outputs for each input."""
+    y = column(y=y)
+    if y.shape != (len(x), bnn.out_features):
+        raise ValueError(f"y must have shape (n, d_out) = ({len(x)}, {bnn.out_features}); got {y.shape}")
+    return y
 
 
 def _log_normal(

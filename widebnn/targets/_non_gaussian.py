@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, Real
 
-from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column
+from widebnn._arrays import Inputs, NewInputs, Observations, Tabular
 from widebnn._check import Number, positive
 from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.targets._affine_maps import AffineMap, affine_map
 from widebnn.targets._likelihoods import Bernoulli, Likelihood, Softmax, StudentT
-from widebnn.targets._network import Function, ModelTarget, check_inputs, required
+from widebnn.targets._network import Function, ModelTarget, check_inputs, check_observations, required
 from widebnn.tree import half_square_difference
 
 Labels = Real[Array | np.ndarray, " n"] | Real[Array | np.ndarray, "n d_out"]
@@ -190,7 +190,7 @@ def binary(
     >>> target = wb.targets.binary(bnn, np.array([[0.0], [1.0]]), np.array([0, 1]))
     """
     x = check_inputs(bnn, x)
-    y = _observations(bnn, x, y)
+    y = check_observations(bnn, x, y).astype(bnn.template(x).readout.dtype)
     if len(others := np.setdiff1d(np.asarray(y), (0, 1))):
         raise ValueError(f"y must hold zeros and ones; got {others[0]}")
     likelihood = Bernoulli(y)
@@ -242,15 +242,9 @@ def student_t(
     >>> target = wb.targets.student_t(bnn, np.array([[0.0], [1.0]]), np.array([0.2, 0.9]))
     """
     x = check_inputs(bnn, x)
-    likelihood = StudentT(_observations(bnn, x, y), positive(degrees=degrees), bnn.noise_std)
+    y = check_observations(bnn, x, y).astype(bnn.template(x).readout.dtype)
+    likelihood = StudentT(y, positive(degrees=degrees), bnn.noise_std)
     return NonGaussian(bnn, x, likelihood, affine_map(map, likelihood, reg, bnn.noise_std, num_steps))
-
-
-def _observations(bnn: BNN, x: Float[Array, "n ..."], y: Observations | Tabular) -> Float[Array, "n d_out"]:
-    y = column(y=y).astype(bnn.template(x).readout.dtype)
-    if y.shape != (len(x), bnn.out_features):
-        raise ValueError(f"y must have shape (n, d_out) = ({len(x)}, {bnn.out_features}); got {y.shape}")
-    return y
 
 
 def _one_hot(labels: Labels | Tabular, n: int, num_classes: int) -> np.ndarray:

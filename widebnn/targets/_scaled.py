@@ -16,7 +16,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import NewInputs
-from widebnn._check import Number, is_known_to_be, positive
+from widebnn._check import Number, is_known_to_be, one_of, positive
 from widebnn._compile import asked, jitted
 from widebnn._pytree import Static, as_pytree
 from widebnn.models import Parameters
@@ -135,9 +135,7 @@ class Scaled(Target):
         ValueError
             If there is no scale of this name.
         """
-        if name not in self.priors:
-            raise ValueError(f"name must be one of {', '.join(map(repr, self.priors))}; got {name!r}")
-        return asked(_scale, (self, Static(name)))
+        return asked(_scale, (self, Static(one_of(self.priors, name=name))))
 
     def at(self, position: ScaledPosition) -> BNNTarget | NonGaussian:
         """The network's target at the scales of a position; `position.network` is a position of it."""
