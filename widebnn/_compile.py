@@ -35,9 +35,7 @@ def jitted[T: Callable[..., Any]](method: T) -> T:
 class asked:
     """`question(*of, position, rng_key)` as a function of `(position, rng_key=None)`."""
 
-    question: Callable[..., Any] = field(
-        metadata=STATIC
-    )  # the same object each time, such as a class's method
+    question: Callable[..., Any] = field(metadata=STATIC)  # one object, such as a method of a class
     of: tuple[Any, ...]  # pytrees, whose leaves are arguments of its program: a target, and new inputs
 
     def __call__(self, position: Any, rng_key: Any = None) -> Any:
