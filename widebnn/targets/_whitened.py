@@ -167,7 +167,11 @@ def _observe(features: Embedding, inner: Inner, x: Array, paths: Iterable[Path])
         seen[path] = part, []
         return _Observed(*seen[path])
 
-    nnx.recursive_map(watched, features.merged(inner))(x)
+    try:
+        module = nnx.recursive_map(watched, features.merged(inner))
+    except ValueError as error:
+        raise IrreducibleError(f"target must have a network whose modules make no circle: {error}") from error
+    module(x)
     return seen
 
 
