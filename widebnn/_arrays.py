@@ -35,6 +35,7 @@ class Frame(Protocol):
 
     def to_numpy(self) -> np.ndarray:
         """Its entries."""
+        ...
 
 
 Tabular = Frame | Sequence[Any]

@@ -27,7 +27,7 @@ class Rows(NamedTuple):
     y: Float[Array, "n d_out"]
     block_size: int
 
-    def sum(self, of_block: Callable[[Callable[..., Any]], PyTree]) -> PyTree:
+    def sum(self, of_block: Callable[[Callable[..., tuple[Array, Array]]], PyTree]) -> PyTree:
         """Σ_b of_block(rows), with `rows(embedding, inner)` = Ψ_b, y_b.
 
         Where the blocks do not divide n, the last one reaches back, and its rows that were counted are zero.

@@ -64,36 +64,46 @@ class ReadoutPosterior(Protocol):
 
     def quadratic(self) -> Float[Array, ""]:
         """$∑_j y_:jᵀ K̂_λ⁻¹ y_:j$."""
+        ...
 
     def log_det(self) -> Float[Array, ""]:
         """$log det K̂_λ$."""
+        ...
 
     def mean(self) -> Readout:
         """$μ$."""
+        ...
 
     def transform(self, phi: Readout) -> Readout:
         """$W = μ + Σ^½ φ_W$."""
+        ...
 
     def inverse(self, readout: Readout) -> Readout:
         """$φ_W = Σ^−½ (W − μ)$."""
+        ...
 
     def log_jacobian(self) -> Float[Array, ""]:
         """$log |∂W/∂φ_W| = (d_out/2) log det Σ$."""
+        ...
 
     def covariance(self, psi: Float[Array, "m p"]) -> Float[Array, "m m"]:
         """$Ψ* Σ Ψ*ᵀ$, the covariance of one column of $Ψ* W$."""
+        ...
 
     def variance(self, psi: Float[Array, "m p"]) -> Float[Array, " m"]:
         """The diagonal of $Ψ* Σ Ψ*ᵀ$."""
+        ...
 
     def predictor(self) -> Predictor:
         """What predictions need, without the data."""
+        ...
 
     def left_out(self, psi: Float[Array, "n p"]) -> tuple[Float[Array, "n d_out"], Float[Array, " n"]]:
         """$y_i − E[y_i | y_−i]$ and $Var[y_ij | y_−i]$, given $Ψ$ and $λ = σ²$: row $i$ from the others.
 
         They are $[K̂_λ⁻¹y]_i/[K̂_λ⁻¹]_ii$ and $1/[K̂_λ⁻¹]_ii$.
         """
+        ...
 
     def potential(self, ratio: Number = 1) -> Float[Array, ""]:
         """$½ ρ ∑_j y_:jᵀ K̂_λ⁻¹ y_:j + (d_out/2) log det K̂_λ$, with $ρ$ = `ratio`.

@@ -211,7 +211,7 @@ def _whitened_network(below: NetworkTarget, first: Path | None) -> tuple[BNN, tu
 
 def _whiten(below: NetworkTarget, inner: Inner, layers: tuple[Path, ...]) -> Inner:
     """The inner parameters with ε_ℓ = L_ℓ⁻¹f^ℓ in place of weights."""
-    flat = flatten_dict(inner)
+    flat: Any = flatten_dict(inner)
     for path, (layer, (h,)) in _observe(below.bnn.features, inner, below.x, layers).items():
         for name in ("kernel", "bias"):
             flat.pop((*path, name), None)
