@@ -176,8 +176,8 @@ def _in_feature_space(rng_key, target, num_units: int, old, new, m: int):
     With E the block's columns of the identity, the change is EΔᵀ + ΔEᵀ: rank 2m again, V = [E, Δ] and
     S = [[0, I], [I, 0]]. The quadratic form is ‖y‖² − rᵀw with r = Ψᵀy and w = Qr, over σ².
     """
-    y, noise_std = target.y, target.bnn.noise_std
-    precision = _inverse_of_gram(old, noise_std)
+    y, noise = target.y, target.bnn.noise_std**2
+    precision = _inverse_of_gram(old, target.bnn.noise_std)
     gram_old, gram, gram_new = old.T @ old, old.T @ new, new.T @ new
     difference = (new - old).T @ y
     swap = jnp.roll(jnp.eye(2 * m, dtype=old.dtype), m, axis=0)
@@ -202,7 +202,7 @@ def _in_feature_space(rng_key, target, num_units: int, old, new, m: int):
         s = inverse @ (vw + rows(g, k).T @ dr)
         dw = g[:, :m] @ dr - g @ s
         quadratic = jnp.sum(dr * (rows(w + dw, k) + vw[:m])) - jnp.sum(vw * s)
-        change = (y.shape[1] * log_det - quadratic / noise_std**2) / 2
+        change = (y.shape[1] * log_det - quadratic / noise) / 2
         rate, is_accepted = _metropolis(change, uniform)
         precision = precision - g @ jnp.where(is_accepted, inverse, 0) @ g.T
         is_here = jnp.arange(len(moved)) // m == k
