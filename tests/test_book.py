@@ -426,7 +426,7 @@ def formulas(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         ("φ_W = Σ^−½ (W − μ)", r"\varphi_{W} = \Sigma^{-1/2} (W - \mu)"),
         ("f^ℓ = (σ_W/√d_(ℓ−1)) h^(ℓ−1)", r"f^{\ell} = (\sigma_{W}/\sqrt{d_{\ell-1}}) h^{\ell-1}"),
         ("KL(N(0, I) ‖ P(θ | D))", r"\operatorname{KL}(\mathcal{N}(0, I) \,\|\, P(\theta \mid D))"),
-        ("Ψ*ΣΨ*ᵀ, ‖r̃‖²", r"\Psi^{\ast}\Sigma\Psi^{\ast\top}, \|\tilde{r}\|^{2}"),
+        ("Ψ*ΣΨ*ᵀ, ‖r̃‖², (n,)", r"\Psi^{\ast}\Sigma\Psi^{\ast\top}, \|\tilde{r}\|^{2}, (n{,})"),
         ("c² ∑_j [(α_j² + τ_j²) r₂]", r"c^{2} \sum_{j} [(\alpha_{j}^{2} + \tau_{j}^{2}) r_{2}]"),
     ],
 )

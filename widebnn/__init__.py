@@ -1,4 +1,4 @@
-"""Wide Bayesian neural networks: a target is a potential over $N(0, I)$.
+"""Wide Bayesian neural networks: a target is a potential over the standard normal.
 
 Code on the pages of this reference assumes ``import widebnn as wb``.
 """

@@ -1,4 +1,4 @@
-"""MCMC diagnostics: effective sample size, $R̂$, and the projections on which both papers report them.
+"""MCMC diagnostics: effective sample size, agreement of chains, and the projections that both papers monitor.
 
 Statistics take draws as an array (chain, draw, *event) and return one number for each entry of the event.
 They compute on the host in float64, and results are arrays of NumPy. `convergence` gives ArviZ's

@@ -209,7 +209,9 @@ def kl_from_prior(potential: Reals, conditional: Reals | float = 0.0) -> Diverge
 def kolmogorov_distance(
     mean: Reals, variance: Reals, limit_mean: Reals, limit_variance: Reals, num_points: int = 161
 ) -> Estimate:
-    """$sup_t |E[Φ((t − m)/s)] − Φ((t − m_∞)/s_∞)|$: how far a mixture of normals is from one normal.
+    """How far a mixture of normals is from one normal, by their distribution functions.
+
+    $$sup_t |E[Φ((t − m)/s)] − Φ((t − m_∞)/s_∞)|$$
 
     Given its inner weights a network's output is normal, so that no outputs are drawn and nothing is counted.
     The largest of many noisy differences is biased up; so $t$ is chosen on one half of the draws and the

@@ -274,7 +274,7 @@ class Streamed:
 
     @property
     def rhat(self) -> Float[np.ndarray, "*event"]:
-        """Split $R̂$, the `widebnn.diagnostics.rhat` of half chains, of which the first ends with a batch.
+        """Split $R̂$, `widebnn.diagnostics.rhat` of half chains; the first half ends with a batch.
 
         The variance within halves is that within chains less the part that lies between the halves, which is
         exact: $∑(x − m)² = ∑₁ + ∑₂ + (n₁n₂/n)(m₁ − m₂)²$.

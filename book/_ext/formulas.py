@@ -14,7 +14,7 @@ _PART = re.compile(
     rf"|_(?P<below>{_INDEX})|\^(?P<above>{_INDEX})"
     r"|(?P<lowered>[₀-₉]+)|(?P<raised>[⁰¹²³⁴-⁹⁻ᵀ*]+)"
     "|(?P<hat>\\w)\u0302|(?P<tilde>\\w)\u0303"
-    r"|(?P<sign> [|‖] |N(?=\()|\.{3}|~|[^\x00-\x7f])|(?P<name>[A-Za-z]+)"
+    r"|(?P<sign> [|‖] |N(?=\()|,(?=\))|\.{3}|~|[^\x00-\x7f])|(?P<name>[A-Za-z]+)"
 )
 _FORMS = {"below": "_", "lowered": "_", "above": "^", "raised": "^"}
 _FORMS |= {kind: rf"\{kind}" for kind in ("sqrt", "hat", "tilde")}
@@ -33,10 +33,16 @@ _SIGNS = {
     sign: f"\\{name}\0" for sign, name in re.findall(r"(\S) (\w+)", _COMMANDS)
 }
 _SIGNS |= {"−": "-", "′": "'", "‖": r"\|", "½": r"\tfrac12", "...": r"\dots"}
-_SIGNS |= {" | ": r" \mid ", " ‖ ": r" \,\|\, ", "N": r"\mathcal{N}"}
+_SIGNS |= {
+    " | ": r" \mid ",
+    " ‖ ": r" \,\|\, ",
+    "N": r"\mathcal{N}",
+    ",": "{,}",
+}
 _NAMES = {name: f"\\{name}\0" for name in _FUNCTIONS.split()}
 _NAMES |= {name: rf"\operatorname{{{name}}}" for name in _OPERATORS.split()}
-_NAMES |= {"E": r"\mathbb{E}", "in": r"\mathrm{in}", "ESS": r"\mathrm{ESS}"}
+_NAMES |= {name: rf"\mathrm{{{name}}}" for name in ("ELBO", "ESS", "in")}
+_NAMES["E"] = r"\mathbb{E}"
 
 _CLOSED = re.compile(rf"{_BRACKETS}|\[[^]]*]|⟨[^⟩]*⟩|‖\S[^‖]*‖|\|\S[^|]*\|")
 _BREAK = re.compile(r"(?<= [=<>≤≥~∝←↦+−·]) |(?<=,) ")

@@ -1,4 +1,4 @@
-"""Networks in NTK parametrisation: every parameter has the prior $N(0, 1)$."""
+"""Networks in NTK parametrisation: every parameter is standard normal a priori."""
 
 from widebnn.models.bnn import BNN, Parameters
 from widebnn.models.cnn import CNN

@@ -1,8 +1,9 @@
-"""Samplers of a density proportional to $exp(−½‖u‖² − U(u))$, most of them for any $U$ and any pytree $u$.
+"""Samplers of targets, most of them for any potential and any pytree.
 
 A sampler is a pytree of its settings and meets the target at the call, ``init(target, position, rng_key)``
-and ``step(target, rng_key, state)``: one of `widebnn.targets`, or `Density` where $U$ alone is at hand.
-$ξ ~ N(0, I)$ stands for fresh noise in the shape of $u$, and $m$ for a momentum.
+and ``step(target, rng_key, state)``: one of `widebnn.targets`, or `Density` where the potential alone is at
+hand. The density is proportional to $exp(−½‖u‖² − U(u))$ at the position $u$; $ξ ~ N(0, I)$ stands for fresh
+noise in the shape of $u$, and $m$ for a momentum.
 """
 
 from widebnn.samplers._alternate import alternate

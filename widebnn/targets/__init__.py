@@ -1,4 +1,4 @@
-"""Targets: potentials over $N(0, I)$, one for each parametrisation of a posterior."""
+"""Targets: potentials over the standard normal, one for each parametrisation of a posterior."""
 
 from widebnn.targets._base import Target, from_potential
 from widebnn.targets._jacobian import jacobian
