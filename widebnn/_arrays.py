@@ -13,20 +13,6 @@ from jaxtyping import Array, Bool, Float, Int, Real
 
 from widebnn._check import finite
 
-__all__ = [
-    "Inputs",
-    "Labels",
-    "NewInputs",
-    "Observations",
-    "Tabular",
-    "column",
-    "floating",
-    "labels",
-    "present",
-    "real",
-    "undated",
-]
-
 Inputs = Real[Array | np.ndarray, "n ..."] | Bool[Array | np.ndarray, "n ..."]
 """x, one row per observation."""
 
@@ -60,13 +46,6 @@ def floating(**named: Any) -> Float[Array, "..."]:
     """Finite real numbers in floating point: integers and booleans take JAX's default precision.
 
     Were inputs left as integers, new inputs in their type would lose their fractions.
-
-    Raises
-    ------
-    TypeError
-        If there are entries that are not real numbers, or the array is sparse.
-    ValueError
-        If one of the numbers is NaN, infinite or masked, or rows have different lengths.
     """
     ((name, _),) = named.items()
     array = real(**named)
@@ -80,13 +59,7 @@ def floating(**named: Any) -> Float[Array, "..."]:
 
 
 def column(**named: Any) -> Float[Array, "n ..."]:
-    """`floating`, with (n,) as (n, 1): what a table's column is.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `floating`.
-    """
+    """`floating`, with (n,) as (n, 1): what a table's column is."""
     array = floating(**named)
     if array.ndim != 1:
         return array
@@ -103,15 +76,7 @@ def _at_hand(array: np.ndarray) -> Array:
 
 
 def real(**named: Any) -> Array | np.ndarray:
-    """Real numbers or booleans in an array: one of JAX as it is, anything else as one of NumPy.
-
-    Raises
-    ------
-    TypeError
-        If there are entries that are not real numbers, such as dates, or the array is sparse.
-    ValueError
-        If one of the numbers is masked, or rows have different lengths.
-    """
+    """Real numbers or booleans in an array: one of JAX as it is, anything else as one of NumPy."""
     ((name, value),) = named.items()
     array = value if isinstance(value, jax.Array) else _array(name, value)
     if isinstance(array, np.ndarray):
@@ -126,15 +91,7 @@ def real(**named: Any) -> Array | np.ndarray:
 
 
 def labels(n: int, num_classes: int, **named: Any) -> Int[Array | np.ndarray, " n"]:
-    """Class numbers as integers, one for each row; booleans are 0 and 1. Traced ones cannot be looked at.
-
-    Raises
-    ------
-    TypeError
-        If there are entries that are neither integers nor booleans, or the array is sparse.
-    ValueError
-        If entries are missing, masked or no class numbers, or there is not one for each row.
-    """
+    """Class numbers as integers, one for each row; booleans are 0 and 1. Traced ones cannot be looked at."""
     ((name, value),) = named.items()
     array = value if isinstance(value, jax.core.Tracer) else present(**named)
     wanted = f"{name} must be labels 0 to {num_classes - 1}, integers or booleans"
@@ -152,28 +109,14 @@ def labels(n: int, num_classes: int, **named: Any) -> Int[Array | np.ndarray, " 
 
 
 def undated(**named: Any) -> np.ndarray:
-    """`present`, of which no entry is a date or a duration, whose numbers would depend on their unit.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `present`, or if there are dates or durations.
-    """
+    """`present`, of which no entry is a date or a duration, whose numbers would depend on their unit."""
     ((name, value),) = named.items()
     _refuse_dates(name, value)
     return present(**named)
 
 
 def present(**named: Any) -> np.ndarray:
-    """Numbers or labels of any kind in an array of NumPy; NaN among numbers is left to `finite`.
-
-    Raises
-    ------
-    TypeError
-        If the array is sparse.
-    ValueError
-        If entries are missing, such as None, or masked, or rows have different lengths.
-    """
+    """Numbers or labels in an array of NumPy, none of them missing; NaN among numbers is left to `finite`."""
     ((name, value),) = named.items()
     array = _array(name, value)
     if array.ndim > 0 and array.dtype.kind in "OMm":

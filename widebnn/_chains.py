@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from widebnn import _thinned, streaming
-from widebnn._devices import Devices
+from widebnn._devices import CHAIN, Devices
 from widebnn._pytree import STATIC, Static, pytree
 from widebnn._thinned import Thinned
 from widebnn.samplers._base import Sampler
@@ -57,24 +57,14 @@ class Start(NamedTuple):
 @pytree
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """A target, its sampler, and what is kept of the draws: the argument of the programs of a run.
-
-    Attributes
-    ----------
-    collect, stream
-        Dicts of functions of a position, by `as_argument`.
-    kinds
-        A dict of what is kept of each streamed function.
-    num_positions
-        Places for positions; none where it is 0.
-    """
+    """A target, its sampler, and what is kept of the draws: the argument of the programs of a run."""
 
     target: Target
     sampler: Sampler | tuned
-    collect: dict[str, Any]
+    collect: dict[str, Any]  # functions of a position, by `as_argument`
     stream: dict[str, Any]
-    kinds: dict[str, Stream] = field(metadata=STATIC)
-    num_positions: int = field(default=0, metadata=STATIC)
+    kinds: dict[str, Stream] = field(metadata=STATIC)  # what is kept of each streamed function
+    num_positions: int = field(default=0, metadata=STATIC)  # places for positions, if any
 
     @functools.partial(jax.jit, static_argnames="devices")
     def start(self, rng_key: Key[Array, ""], initial: PyTree, devices: Devices) -> Start:
@@ -82,7 +72,7 @@ class Chains:
         init_keys, start_keys, *keys = (
             jax.random.split(key, devices.num_chains) for key in jax.random.split(rng_key, 5)
         )
-        keys = devices.keep_chains(jnp.stack(keys), axis=1)
+        keys = devices.keep(jnp.stack(keys), None, CHAIN)
         initial = jax.vmap(self.target.draw_prior)(init_keys) if initial is None else initial
         step_size, sampler = None, self.sampler
         if isinstance(sampler, tuned):
@@ -101,8 +91,8 @@ class Chains:
         # A chunk uses up the memory of the carry, which must not be that of `initial`; and its types stay.
         carry = _kept(devices, jax.tree.map(lambda leaf: jnp.copy(leaf).astype(leaf.dtype), carry))
         draw = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), draw)
-        potentials = devices.keep_whole(jax.vmap(self.target.potential)(initial))
-        return Start(keys, carry, devices.keep_whole(draw), potentials)
+        potentials = devices.keep(jax.vmap(self.target.potential)(initial))
+        return Start(keys, carry, devices.keep(draw), potentials)
 
     @functools.partial(jax.jit, static_argnames=("max_draws", "devices"), donate_argnames="carry")
     def chunk(
@@ -126,7 +116,7 @@ class Chains:
 
         kept = jax.tree.map(lambda leaf: jnp.zeros((max_draws, *leaf.shape), leaf.dtype), draw)
         carry, kept = jax.lax.fori_loop(0, num_draws, body, (carry, kept))
-        return _kept(devices, carry), devices.keep_whole(kept)
+        return _kept(devices, carry), devices.keep(kept)
 
     def _draw(self, keys, carry, num_steps, is_burn_in, nothing, totals):
         def body(_, inside):
@@ -182,7 +172,7 @@ class Chains:
 
 def _kept(devices: Devices, carry: Carry) -> Carry:
     """The carry as it lies on the devices: states by chain, and what the host reads on each."""
-    return Carry(devices.keep_chains(carry.states), *map(devices.keep_whole, carry[1:]))
+    return Carry(devices.keep(carry.states, CHAIN), *map(devices.keep, carry[1:]))
 
 
 def _values(argument, functions, keys, carry):

@@ -12,8 +12,6 @@ import jax.core
 from widebnn._check import is_tracing
 from widebnn._pytree import STATIC, pytree
 
-__all__ = ["asked", "jitted", "make_room"]
-
 MAX_MAPS = 40_000
 """Memory maps of a process, of which Linux allows 65,530. A fit of a new shape takes some 1,500."""
 
@@ -35,18 +33,10 @@ def jitted[T: Callable[..., Any]](method: T) -> T:
 @pytree
 @dataclass(frozen=True, eq=False)
 class asked:
-    """`question(*of, position, rng_key)` as a function of `(position, rng_key=None)`.
+    """`question(*of, position, rng_key)` as a function of `(position, rng_key=None)`."""
 
-    Attributes
-    ----------
-    question
-        A function that stays the same object, such as a method of a class.
-    of
-        Pytrees, whose leaves are arguments of its program: a target, and new inputs.
-    """
-
-    question: Callable[..., Any] = field(metadata=STATIC)
-    of: tuple[Any, ...]
+    question: Callable[..., Any] = field(metadata=STATIC)  # one object, such as a method of a class
+    of: tuple[Any, ...]  # pytrees, whose leaves are arguments of its program: a target, and new inputs
 
     def __call__(self, position: Any, rng_key: Any = None) -> Any:
         return _in_one(self.question, *self.of, position, rng_key)

@@ -10,33 +10,16 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
-__all__ = ["Devices"]
-
 CHAIN, DATA = "chain", "data"
 
 
 @dataclass(frozen=True)
 class Devices:
-    """Shardings of the arguments of a program, by which the compiler splits the program itself.
+    """Shardings of the arguments of a program, by which the compiler splits the program itself."""
 
-    Parameters
-    ----------
-    mesh
-        With an axis "chain", an axis "data" or both; None for the default device.
-    num_chains, num_observations
-        What the axes divide; `num_observations` is None for a target without observations.
-
-    Raises
-    ------
-    TypeError
-        If `mesh` is not a `jax.sharding.Mesh`.
-    ValueError
-        If it has another axis, or one that does not divide the number of chains or of observations.
-    """
-
-    mesh: Mesh | None
+    mesh: Mesh | None  # with an axis "chain", an axis "data" or both; None for the default device
     num_chains: int
-    num_observations: int | None
+    num_observations: int | None  # None for a target without observations
 
     def __post_init__(self):
         if self.mesh is None:
@@ -55,46 +38,32 @@ class Devices:
                     f"mesh axis {axis!r} of {parts} devices must divide the number of {what}; got {size}"
                 )
 
-    def shard_chains(self, tree: PyTree, axis: int = 0) -> PyTree:
-        """Split `axis` of each leaf, which counts the chains."""
-        return self._put(tree, *[None] * axis, CHAIN)
+    def put(self, tree: PyTree, *axes: str | None) -> PyTree:
+        """Split the first axes of each leaf along these axes of the mesh; devices have all of the others."""
+        if self.mesh is None:
+            return tree
+        return jax.tree.map(lambda leaf: _put(leaf, self._sharding(*axes)), tree)
+
+    def keep(self, tree: PyTree, *axes: str | None) -> PyTree:
+        """The same within a program: leaves that stay split in this way."""
+        if self.mesh is None:
+            return tree
+        return jax.tree.map(lambda leaf: jax.lax.with_sharding_constraint(leaf, self._sharding(*axes)), tree)
 
     def shard_data(self, tree: PyTree) -> PyTree:
         """Split the arrays that have one row per observation, and replicate the others."""
 
         def put(leaf):
             is_row = np.shape(leaf)[:1] == (self.num_observations,)
-            return self._put(leaf, DATA) if is_row else self._put(leaf)
+            return self.put(leaf, DATA) if is_row else self.put(leaf)
 
         return jax.tree.map(lambda leaf: put(leaf) if hasattr(leaf, "dtype") else leaf, tree)
-
-    def replicate(self, tree: PyTree) -> PyTree:
-        """Copy all leaves to each device."""
-        return self._put(tree)
-
-    def keep_chains(self, tree: PyTree, axis: int = 0) -> PyTree:
-        """Within a program: leaves that stay split along `axis`, which counts the chains."""
-        return self._keep(tree, *[None] * axis, CHAIN)
-
-    def keep_whole(self, tree: PyTree) -> PyTree:
-        """Within a program: leaves of which each device has all."""
-        return self._keep(tree)
 
     def agreed(self, number: int) -> int:
         """The first process's number, where the mesh spans several: all must make the same calls."""
         if self.mesh is None or not self.mesh.is_multi_process:
             return number
         return int(multihost_utils.broadcast_one_to_all(number))
-
-    def _put(self, tree, *axes):
-        if self.mesh is None:
-            return tree
-        return jax.tree.map(lambda leaf: _put(leaf, self._sharding(*axes)), tree)
-
-    def _keep(self, tree, *axes):
-        if self.mesh is None:
-            return tree
-        return jax.tree.map(lambda leaf: jax.lax.with_sharding_constraint(leaf, self._sharding(*axes)), tree)
 
     def _sharding(self, *axes) -> NamedSharding:
         mesh: Any = self.mesh

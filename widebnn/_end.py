@@ -17,8 +17,6 @@ from widebnn.diagnostics import convergence
 from widebnn.stopping import Reached, Until
 from widebnn.streaming import Streamed
 
-__all__ = ["End", "Stopped", "on_host"]
-
 Stopped = Literal["num_samples", "converged", "seconds", "interrupted"]
 
 FIRST_LOOK = 100
@@ -113,24 +111,12 @@ class Watch:
     def look(
         self,
         until: Until,
-        draws: Sequence[Mapping[str, Shaped[np.ndarray, "_ chain ..."]]],
+        draws: Sequence[Mapping[str, Shaped[np.ndarray, "_ chain ..."]]],  # chunk by chunk
         streamed: Mapping[str, Streamed],
         *,
         everywhere: bool,
     ) -> Reached:
-        """What was reached, by all entries or by the first block of them that falls short.
-
-        Parameters
-        ----------
-        until
-            What is wanted.
-        draws
-            What was collected, chunk by chunk.
-        streamed
-            What was streamed.
-        everywhere
-            Whether to look at all entries in any case.
-        """
+        """What was reached, by all entries or, unless `everywhere`, by the first block that falls short."""
         if self._order is None:
             sizes = {name: math.prod(x.shape[2:]) for name, x in until.of(draws[0]).items()} if draws else {}
             self._order = [

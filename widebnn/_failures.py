@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Shaped
 
-__all__ = ["ChainWarning", "warn", "warn_of_failures"]
-
 MIN_PROPOSALS = 100
 """Fewer say too little of an acceptance rate."""
 MIN_ACCEPTANCE = 1e-3
@@ -23,17 +21,7 @@ def warn_of_failures(
     num_steps: int,
     values: Mapping[str, Shaped[np.ndarray, "chain ..."]],
 ) -> None:
-    """Warn of stuck chains and of NaN, and say how many chains are concerned.
-
-    Parameters
-    ----------
-    acceptance
-        Share of the proposals after burn-in that each chain accepted.
-    num_steps
-        Proposals of each chain.
-    values
-        By name, what was collected and the means of what was streamed.
-    """
+    """Warn of NaN and of chains that accepted next to none of their proposals, and say how many there are."""
     is_stuck = acceptance < MIN_ACCEPTANCE
     num_proposals = num_steps * (len(acceptance) if is_stuck.all() else 1)
     if is_stuck.any() and num_proposals >= MIN_PROPOSALS:

@@ -5,19 +5,12 @@ import signal
 import threading
 from collections.abc import Iterator
 
-__all__ = ["Interrupts", "raised_at_once"]
-
 
 class Interrupts:
-    """Within it, the first Ctrl-C is noted, and the second one raises KeyboardInterrupt.
+    """Within it, the first Ctrl-C is noted as `heard`, and the second one raises KeyboardInterrupt.
 
     It stands in for Python's own handler alone: in other threads than the main one, and where the program has
     a handler of its own, Ctrl-C does what it did.
-
-    Attributes
-    ----------
-    heard
-        Whether there was one.
     """
 
     heard = False

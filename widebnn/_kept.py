@@ -8,8 +8,6 @@ import jax
 
 from widebnn._check import at_least
 
-__all__ = ["keep_compiled"]
-
 MAX_MIB = 2_048
 
 

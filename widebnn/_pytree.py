@@ -7,8 +7,6 @@ from typing import Any
 import jax
 import numpy as np
 
-__all__ = ["STATIC", "Static", "as_pytree", "pytree"]
-
 STATIC = {"static": True}
 """Metadata of a field of a `pytree` that programs know, and that is no array."""
 

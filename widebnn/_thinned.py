@@ -11,8 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
-__all__ = ["Thinned", "on_host", "put", "start"]
-
 
 class Thinned(NamedTuple):
     """At least half of the places are taken once that many draws are made."""

@@ -107,20 +107,7 @@ def digest(tree: PyTree) -> str:
 
 
 class Store:
-    """The folder of one run.
-
-    Parameters
-    ----------
-    settings
-        The user's settings.
-    identity
-        Identity of the run, made by `identity`.
-
-    Raises
-    ------
-    ValueError
-        If the folder holds something else, or another run: the message says what differs.
-    """
+    """The folder of one run; it is refused where it holds something else, or another run."""
 
     def __init__(self, settings: Checkpoint, identity: dict[str, Any]):
         self.settings, self.path = settings, Path(settings.path).absolute()
@@ -157,12 +144,8 @@ class Store:
     def restore(self, carry: PyTree, draw: PyTree) -> Kept:
         """The newest checkpoint, in the structures of `carry` and `draw`; `carry` where there is none.
 
-        Raises
-        ------
-        ValueError
-            If it is damaged or belongs to another run; the message names it, and the one before if that is
-            whole. If there are draws without a state, or something in their folder that is not a checkpoint.
-            Nothing is deleted.
+        One that is damaged or belongs to another run is refused, and draws without a state are; the message
+        names the one before if that is whole. Nothing of the run is deleted.
         """
         kept = Kept(carry, [], 0.0)
         if steps := sorted(_numbers(self.path / "state"), reverse=True):
@@ -196,15 +179,7 @@ class Store:
             shutil.rmtree(orphan)
 
     def save_if_due(self, step: int, kept: Kept, is_last: bool) -> None:
-        """Write a checkpoint, if one is due after `step` steps.
-
-        Raises
-        ------
-        OSError
-            If it could not be written; the message names the one that is left.
-        RuntimeError
-            If another process has written one in the meantime.
-        """
+        """Write a checkpoint, if one is due after `step` steps."""
         seconds, steps = self.settings.every_seconds, self.settings.every_steps
         is_due = is_last
         if seconds is not None:  # soon the first time, then after twice as long as the time before

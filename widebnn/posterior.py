@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.core
@@ -46,7 +46,7 @@ from widebnn._compile import asked
 from widebnn._folder import Folder
 from widebnn._pytree import Static
 from widebnn.models._architecture import build, described, numbers
-from widebnn.models.bnn import BNN, Parameters
+from widebnn.models.bnn import BNN
 from widebnn.models.embedding import FeaturesError
 from widebnn.tree import Position
 
@@ -64,16 +64,7 @@ Scales = Mapping[str, Float[np.ndarray, "chain draw"]]
 Network = BNN | Callable[..., BNN]
 
 
-@runtime_checkable
-class HasParameters(Protocol):
-    """A target whose positions stand for weights of a network."""
-
-    def to_parameters(self, position: Any, rng_key: Key[Array, ""] | None = None) -> Parameters:
-        """θ."""
-        ...
-
-
-def weights(target: HasParameters) -> Callable[..., Float[Array, " weight"]]:
+def weights(target: Any) -> Callable[..., Float[Array, " weight"]]:
     """All weights $θ$ in one vector, as a function of `(position, rng_key)` to be collected.
 
     What the position does not hold is drawn from its exact posterior: the readout of
@@ -90,13 +81,13 @@ def weights(target: HasParameters) -> Callable[..., Float[Array, " weight"]]:
     TypeError
         If the positions of `target` do not stand for weights of a network.
     """
-    if not isinstance(target, HasParameters):
+    if not hasattr(target, "to_parameters"):
         name = type(target).__name__
         raise TypeError(f"target must be a network's, with to_parameters; got {name}")
     return asked(_weights, (target,))
 
 
-def _weights(target: HasParameters, position: Position, rng_key: Any) -> Float[Array, " weight"]:
+def _weights(target: Any, position: Position, rng_key: Any) -> Float[Array, " weight"]:
     return ravel_pytree(target.to_parameters(position, rng_key))[0]
 
 
@@ -321,11 +312,7 @@ class Posterior:
             "weights": _layout(self.template),
             "scales": sorted(posterior.scales),
         }
-        arrays = {
-            "weights": self.weights,
-            "check_inputs": self._inputs_to_check(),
-            "check_outputs": outputs,
-        }
+        arrays = {"weights": self.weights, "check_inputs": self._inputs_to_check(), "check_outputs": outputs}
         arrays |= {f"scale.{name}": x for name, x in posterior.scales.items()}
         FOLDER.write(Path(folder), record, arrays, overwrite)
 

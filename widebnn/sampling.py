@@ -21,7 +21,7 @@ from widebnn._arrays import NewInputs, Tabular
 from widebnn._chains import Chains, as_argument
 from widebnn._check import at_least, one_key, one_of
 from widebnn._compile import make_room
-from widebnn._devices import Devices
+from widebnn._devices import CHAIN, Devices
 from widebnn._end import MIN_DRAWS, End, Stopped, on_host
 from widebnn._failures import warn_of_failures
 from widebnn._folder import Folder
@@ -54,6 +54,9 @@ MAX_SAMPLES, BURN_IN, NUM_CHAINS, NUM_POSITIONS = 10_000, 300, 4, 64
 MAX_POSITIONS_BYTES = 2**28
 MAX_STEPS = 2**31 - 1  # what an int32 counts
 NO_STEPS = np.int32(0), np.int32(1), np.True_  # compiles, and leaves the chains where they are
+TOLD = ("step_size", "thin", "burn_in", "seconds", "stopped", "reason")
+SAVED = ("collected", "stats", "position", "streamed", "positions")
+"""What of a run is saved as numbers and words, and what as arrays."""
 GROUPS = ("log_likelihood", "posterior_predictive")
 """Names under which what is collected is a group of its own in ArviZ."""
 
@@ -220,8 +223,7 @@ class Draws:
             if predicted is not None and y.shape != (wanted := predicted.shape[2:]):
                 raise ValueError(f"observed must have the shape {wanted} of predictive draws; got {y.shape}")
         tree = arviz.from_dict({"posterior": posterior, "sample_stats": stats} | groups)
-        told = ("thin", "burn_in", "seconds", "stopped", "reason")
-        tree["posterior"].attrs |= {name: getattr(self, name) for name in told}
+        tree["posterior"].attrs |= {name: getattr(self, name) for name in TOLD[1:]}
         return tree
 
     def save(self, folder: str | os.PathLike, overwrite: bool = False) -> None:
@@ -247,20 +249,9 @@ class Draws:
             If it cannot be written; what was there before is left as it was.
         """
         summaries = {name: streamed.summary for name, streamed in self.streamed.items()}
-        groups = {
-            "collected": self.collected,
-            "stats": self.stats,
-            "position": _by_name(self.position),
-            "streamed": _by_name(summaries),
-            "positions": _by_name(self.positions),
-        }
-        record = {
-            "step_size": None if self.step_size is None else float(self.step_size),
-            "thin": int(self.thin),
-            "burn_in": int(self.burn_in),
-            "seconds": float(self.seconds),
-            "stopped": self.stopped,
-            "reason": self.reason,
+        trees = map(_by_name, (self.position, summaries, self.positions))
+        groups = dict(zip(SAVED, (self.collected, self.stats, *trees)))
+        record = {name: getattr(self, name) for name in TOLD} | {
             "names": {group: list(members) for group, members in groups.items()},
             "streams": [[name, s.batches is not None, s.sketch is not None] for name, s in summaries.items()],
         }
@@ -294,8 +285,9 @@ class Draws:
         record, arrays = FOLDER.read(Path(folder))
         collected, stats, position, summaries, positions = (
             {name: arrays[f"{group}.{i}"] for i, name in enumerate(record["names"].get(group, []))}
-            for group in ("collected", "stats", "position", "streamed", "positions")
+            for group in SAVED
         )
+        positions = positions or None
         if target is not None:
             wanted = {name: leaf.shape for name, leaf in _by_name(target.template).items()}
             if (found := {name: leaf.shape[1:] for name, leaf in position.items()}) != wanted:
@@ -304,7 +296,7 @@ class Draws:
                 )
             structure = jax.tree.structure(target.template)
             position = jax.tree.unflatten(structure, position.values())
-            positions = jax.tree.unflatten(structure, positions.values()) if positions else None
+            positions = positions and jax.tree.unflatten(structure, positions.values())
         kinds = {
             name: MOMENTS._replace(batches=batches, quantiles=quantiles)
             for name, batches, quantiles in record["streams"]
@@ -313,16 +305,9 @@ class Draws:
             lambda: {name: start(jax.ShapeDtypeStruct((), np.float32), kind) for name, kind in kinds.items()}
         )
         built = jax.tree.unflatten(jax.tree.structure(likes), summaries.values())
-        told = ("step_size", "thin", "burn_in", "seconds", "stopped", "reason")
-        return cls(
-            collected=collected,
-            stats=stats,
-            streamed={name: Streamed(built[name]) for name in kinds},
-            position=position,
-            positions=positions or None if target is None else positions,
-            target=target,
-            **{name: record[name] for name in told},
-        )
+        streamed = {name: Streamed(built[name]) for name in kinds}
+        told = {name: record[name] for name in TOLD}
+        return cls(collected, stats, streamed, position, **told, positions=positions, target=target)
 
 
 def sample(
@@ -461,10 +446,8 @@ def sample(
         num_samples, until = MAX_SAMPLES, Until() if until is None else until
     burn_in = burn_in if burn_in is not None else BURN_IN if is_chosen else 0
     num_chains = num_chains if num_chains is not None else NUM_CHAINS if is_chosen else 1
-    at_least(1, num_samples=num_samples)
-    at_least(1, thin=thin)
-    at_least(0, burn_in=burn_in)
-    at_least(1, num_chains=num_chains)
+    num_samples, thin = at_least(1, num_samples=num_samples), at_least(1, thin=thin)
+    burn_in, num_chains = at_least(0, burn_in=burn_in), at_least(1, num_chains=num_chains)
     if num_positions is None:
         of_position = num_chains * sum(
             leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(target.template)
@@ -473,8 +456,8 @@ def sample(
     at_least(0, num_positions=num_positions)
     if num_positions % 2:
         raise ValueError(f"num_positions must be even; got {num_positions}")
-    if (num_steps := burn_in + num_samples * thin) > MAX_STEPS:
-        raise ValueError(f"burn_in + num_samples * thin must be at most {MAX_STEPS}; got {num_steps}")
+    if (total := burn_in + num_samples * thin) > MAX_STEPS:
+        raise ValueError(f"burn_in + num_samples * thin must be at most {MAX_STEPS}; got {total}")
     one_key(rng_key=rng_key)
     if not isinstance(sampler, Sampler | tuned):
         raise TypeError(
@@ -521,7 +504,7 @@ def sample(
     )
     chains = devices.shard_data(chains)
     keys, carry, draw, potentials = chains.start(
-        devices.replicate(rng_key), devices.shard_chains(initial), devices=devices
+        devices.put(rng_key), devices.put(initial, CHAIN), devices=devices
     )
     potentials = jax.device_get(potentials)
     if not np.isfinite(potentials).all():
@@ -551,19 +534,14 @@ def sample(
             "mesh": None if mesh is None else dict(mesh.shape),
             "collect": {name: f"{value.dtype}{value.shape}" for name, value in draw[0].items()},
             "stream": {
-                name: [
-                    f"{summary.origin.dtype}{summary.origin.shape}",
-                    summary.batches is not None,
-                    summary.sketch is not None,
-                ]
-                for name, summary in carry.streamed.items()
+                name: [f"{s.origin.dtype}{s.origin.shape}", s.batches is not None, s.sketch is not None]
+                for name, s in carry.streamed.items()
             },
         }
         program = Chains.chunk.lower(chains, keys, carry, draw, *NO_STEPS, **sizes).as_text()
         constants = [np.asarray(leaf) for leaf in jax.tree.leaves(chains)]
         store = Store(checkpoint, identity(configuration, program, constants))
         carry, kept, before = store.restore(carry, draw)
-    total = burn_in + num_samples * thin
     if (done := int(carry.step)) > total:
         raise ValueError(
             f"num_samples must be at least the {(done - burn_in) // thin} that the checkpoint holds; "
@@ -618,20 +596,10 @@ def sample(
         collected | {f"streamed {name}": summary.chain_mean for name, summary in streamed.items()},
     )
     step_size = state.carry.step_size
-    return Draws(
-        collected=collected,
-        stats=stats,
-        streamed=streamed,
-        position=state.carry.states.position,
-        step_size=None if step_size is None else float(np.exp(np.asarray(step_size.log_average))),
-        thin=thin,
-        burn_in=burn_in,
-        seconds=state.seconds,
-        stopped=stopped,
-        reason=end.told(stopped, num_draws),
-        positions=None if state.carry.thinned is None else _thinned.on_host(state.carry.thinned),
-        target=target,
-    )
+    found = None if step_size is None else float(np.exp(np.asarray(step_size.log_average)))
+    told = found, thin, burn_in, state.seconds, stopped, end.told(stopped, num_draws)
+    positions = None if state.carry.thinned is None else _thinned.on_host(state.carry.thinned)
+    return Draws(collected, stats, streamed, state.carry.states.position, *told, positions, target)
 
 
 def _prediction(target: Target, x: NewInputs | Tabular) -> Callable[..., Any]:

@@ -41,7 +41,8 @@ _SIGNS |= {
 }
 _NAMES = {name: f"\\{name}\0" for name in _FUNCTIONS.split()}
 _NAMES |= {name: rf"\operatorname{{{name}}}" for name in _OPERATORS.split()}
-_NAMES |= {"E": r"\mathbb{E}", "in": r"\mathrm{in}", "ESS": r"\mathrm{ESS}"}
+_NAMES |= {name: rf"\mathrm{{{name}}}" for name in ("ELBO", "ESS", "in")}
+_NAMES["E"] = r"\mathbb{E}"
 
 _CLOSED = re.compile(rf"{_BRACKETS}|\[[^]]*]|⟨[^⟩]*⟩|‖\S[^‖]*‖|\|\S[^|]*\|")
 _BREAK = re.compile(r"(?<= [=<>≤≥~∝←↦+−·]) |(?<=,) ")

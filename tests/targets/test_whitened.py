@@ -144,6 +144,12 @@ class Tied(Skipping):
         return super().__call__(x) + 0.1 * self.ways[0].kernel[...].sum()
 
 
+class Circular(Skipping):
+    def __init__(self):
+        super().__init__()
+        self.first.owner = self
+
+
 @pytest.mark.slow
 def test_modules_of_ones_own():
     tiny = problem()
@@ -164,6 +170,7 @@ def test_modules_of_ones_own():
             ValueError,
             r"layer ways/0 once, .* of its 5 inputs; .*\(5, 8\), \(5, 8\)",
         ),
+        (Circular, ValueError, "a network whose modules make no circle"),
         (Tied, ValueError, "see the weights of the layers ways/0, ways/1 through their outputs alone"),
     ],
 )

@@ -13,7 +13,7 @@ Images = Float[Array, "n _height _width _channel"]
 
 
 class Conv(Affine):
-    """$f = (σ_W/√(k² c_in)) h ∗ W + σ_b b$, every entry of $W$ and $b ~ N(0$, 1) (Novak et al. 2019).
+    """$f = (σ_W/√(k² c_in)) h ∗ W + σ_b b$, every entry of $W$ and $b ~ N(0, 1)$ (Novak et al. 2019).
 
     It maps images $(n, height, width, channels)$ to images of `out_channels`. Borders are padded with zeros;
     a side of $s$ pixels has $⌈s/stride⌉$ afterwards, where $k$ is odd or `padding` is "same".

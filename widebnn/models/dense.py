@@ -12,7 +12,7 @@ __all__ = ["Dense"]
 
 
 class Dense(Affine):
-    """$f = (σ_W/√d_in) h W + σ_b b$, every entry of $W$ and $b ~ N(0$, 1) (Jacot et al. 2018).
+    """$f = (σ_W/√d_in) h W + σ_b b$, every entry of $W$ and $b ~ N(0, 1)$ (Jacot et al. 2018).
 
     It maps $h$ of shape $(n, d_in)$ to $(n, d_out)$. The scaling is in the layer and not in the prior, so
     that all parameters of all layers have the same prior $N(0, 1)$ whatever the width.

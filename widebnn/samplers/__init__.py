@@ -7,7 +7,18 @@ noise in the shape of $u$, and $m$ for a momentum.
 """
 
 from widebnn.samplers._alternate import alternate
-from widebnn.samplers._base import Density, Info, Kernel, Potential, Sampler, State, accept
+from widebnn.samplers._base import (
+    Density,
+    GradientState,
+    Info,
+    Kernel,
+    MomentumState,
+    Potential,
+    PotentialState,
+    Sampler,
+    State,
+    accept,
+)
 from widebnn.samplers._conditional import conditional
 from widebnn.samplers._elliptical_slice import elliptical_slice
 from widebnn.samplers._from_blackjax import from_blackjax
@@ -21,7 +32,6 @@ from widebnn.samplers._preconditioned import Gaussian, preconditioned
 from widebnn.samplers._readout_scales import readout_scales
 from widebnn.samplers._rescaled import rescaled
 from widebnn.samplers._rwm import rwm
-from widebnn.samplers._states import GradientState, MomentumState, PotentialState
 from widebnn.samplers._tuned import tuned
 from widebnn.samplers._unitwise import unitwise
 from widebnn.samplers._with_scales import with_scales

@@ -1,18 +1,11 @@
 """Two kernels in turn: what one of them does not move, the other does."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import jax
 
-from widebnn.samplers._base import Sampler, check_sampler
-from widebnn.tree import Position
-
-__all__ = ["alternate"]
-
-
-class AlternateState(NamedTuple):
-    position: Position
+from widebnn.samplers._base import PositionState, Sampler, check_sampler
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +38,7 @@ class alternate(Sampler):
         return replace(self, first=self.first.prepare(target), second=self.second.prepare(target))
 
     def init(self, target, position, rng_key=None):
-        return AlternateState(position)
+        return PositionState(position)
 
     def step(self, target, rng_key, state):
         reports = []
@@ -53,4 +46,4 @@ class alternate(Sampler):
             init_key, step_key = jax.random.split(key)
             state, info = sampler.step(target, step_key, sampler.init(target, state.position, init_key))
             reports.append(info)
-        return AlternateState(state.position), reports[0]
+        return PositionState(state.position), reports[0]

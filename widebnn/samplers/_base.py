@@ -12,19 +12,6 @@ from jaxtyping import Array, Bool, Float, Key
 from widebnn._pytree import pytree
 from widebnn.tree import Position
 
-__all__ = [
-    "Density",
-    "Info",
-    "Kernel",
-    "Potential",
-    "Sampler",
-    "State",
-    "accept",
-    "check_potential",
-    "check_sampler",
-    "required_key",
-]
-
 Potential = Callable[[Position], Float[Array, ""]]
 """$U$, minus the log density relative to $N(0, I)$: takes a position, returns a scalar."""
 
@@ -41,6 +28,36 @@ class State(Protocol):
 
     @property
     def position(self) -> Position: ...
+
+
+class PositionState(NamedTuple):
+    """A position, from which every step computes what it needs."""
+
+    position: Position
+
+
+class PotentialState(NamedTuple):
+    """A position $u$ and $U(u)$."""
+
+    position: Position
+    potential: Float[Array, ""]
+
+
+class GradientState(NamedTuple):
+    """A position $u$, $U(u)$ and $∇U(u)$."""
+
+    position: Position
+    potential: Float[Array, ""]
+    gradient: Position
+
+
+class MomentumState(NamedTuple):
+    """A position $u$, $U(u)$, $∇U(u)$ and a momentum."""
+
+    position: Position
+    potential: Float[Array, ""]
+    gradient: Position
+    momentum: Position
 
 
 class Info(NamedTuple):
@@ -135,27 +152,8 @@ class Sampler(ABC):
         return Kernel(partial(sampler.init, target), partial(sampler.step, target))
 
 
-def check_potential(potential: Any) -> None:
-    """See that it is a function.
-
-    Raises
-    ------
-    TypeError
-        If it is not a function, such as the target itself.
-    """
-    if not callable(potential):
-        hint = ": give target.potential" if hasattr(potential, "potential") else ""
-        raise TypeError(f"potential must be a function of a position; got {type(potential).__name__}{hint}")
-
-
 def check_sampler(**named: Any) -> None:
-    """See that each is a sampler.
-
-    Raises
-    ------
-    TypeError
-        If one is something else; the message names it.
-    """
+    """See that each is a sampler."""
     for name, sampler in named.items():
         if not isinstance(sampler, Sampler):
             raise TypeError(f"{name} must be one of widebnn.samplers; got {sampler!r}")
@@ -173,7 +171,8 @@ def accept[S: State](
 ) -> tuple[S, Info]:
     """Metropolis–Hastings: move to `proposal` with probability min(1, exp(log_ratio)).
 
-    A ratio that is not a number rejects: a diverged proposal must never be kept.
+    A ratio that is not a number rejects: a diverged proposal must never be kept. The state that is kept is
+    returned with the report.
 
     Parameters
     ----------
@@ -183,10 +182,6 @@ def accept[S: State](
         Log of the acceptance ratio.
     state, proposal
         The state now, and the one proposed.
-
-    Returns
-    -------
-    The state that is kept, and the report.
 
     Raises
     ------

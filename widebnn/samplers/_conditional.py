@@ -1,19 +1,12 @@
 """A kernel on some parts of the position, the rest held: Metropolis within Gibbs."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 
 from widebnn._pytree import STATIC
-from widebnn.samplers._base import Density, Sampler, check_sampler
-from widebnn.tree import Position
-
-__all__ = ["ConditionalState", "conditional"]
-
-
-class ConditionalState(NamedTuple):
-    position: Position
+from widebnn.samplers._base import Density, PositionState, Sampler, check_sampler
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +48,7 @@ class conditional(Sampler):
         for name in (self.part,) if isinstance(self.part, str) else self.part:
             if name not in fields:
                 raise ValueError(f"part must be a field of the position, one of {fields}; got {name!r}")
-        return ConditionalState(position)
+        return PositionState(position)
 
     def step(self, target, rng_key, state):
         def of_part(value):
@@ -65,7 +58,7 @@ class conditional(Sampler):
         density = Density(of_part)
         inside = self.sampler.init(density, self._part_of(state.position), init_key)
         inside, info = self.sampler.step(density, step_key, inside)
-        return ConditionalState(self._with_part(state.position, inside.position)), info
+        return PositionState(self._with_part(state.position, inside.position)), info
 
     def _part_of(self, position: Any) -> Any:
         if isinstance(self.part, str):

@@ -8,13 +8,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Key
 
-from widebnn.samplers._base import Sampler
-from widebnn.samplers._states import PotentialState
-from widebnn.tree import normal_like
-
-__all__ = ["elliptical_slice"]
+from widebnn.samplers._base import Density, Potential, PotentialState, Sampler
+from widebnn.tree import Position, normal_like
 
 MAX_EVALUATIONS = 100
 """The bracket then is narrower than rounding; the chain stays where it is, which leaves the target alone."""
@@ -85,3 +82,14 @@ class elliptical_slice(Sampler):
         moved = search.proposal.potential < level
         kept = jax.tree.map(lambda new, old: jnp.where(moved, new, old), search.proposal, state)
         return kept, EllipticalSliceInfo(moved.astype(dtype), moved, search.num_evaluations)
+
+
+def slices(potential: Potential, position: Position, rng_key: Key[Array, ""], num_updates: int):
+    """The position after so many slices, and the report of the last."""
+    density, sampler = Density(potential), elliptical_slice()
+    last, info = jax.lax.scan(
+        lambda state, key: sampler.step(density, key, state),
+        sampler.init(density, position),
+        jax.random.split(rng_key, num_updates),
+    )
+    return last.position, jax.tree.map(lambda leaf: leaf[-1], info)

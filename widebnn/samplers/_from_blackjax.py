@@ -8,8 +8,6 @@ from widebnn._check import Number
 from widebnn._pytree import STATIC
 from widebnn.samplers._base import Sampler
 
-__all__ = ["from_blackjax"]
-
 
 @dataclass(frozen=True, eq=False)
 class from_blackjax(Sampler):

@@ -12,11 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from widebnn._check import Number, at_least, fraction, quarter_turn, share
-from widebnn.samplers._base import Potential, Sampler, accept, required_key
-from widebnn.samplers._states import MomentumState
+from widebnn.samplers._base import MomentumState, Potential, Sampler, accept, required_key
 from widebnn.tree import inner_product, normal_like
-
-__all__ = ["function_space_hmc", "rotations"]
 
 MAX_STEPS = 32
 """Kicks of a proposal, unless more are asked for: where steps must be shorter still, a walk it is."""

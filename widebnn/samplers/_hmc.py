@@ -11,11 +11,8 @@ import jax.core
 from jaxtyping import Array, Float, Int
 
 from widebnn._check import Number, at_least, positive
-from widebnn.samplers._base import Potential, Sampler, accept, check_potential
-from widebnn.samplers._states import GradientState
+from widebnn.samplers._base import GradientState, Potential, Sampler, accept
 from widebnn.tree import Position, half_square_difference, normal_like
-
-__all__ = ["hmc", "leapfrog"]
 
 
 def leapfrog(
@@ -45,14 +42,15 @@ def leapfrog(
     ValueError
         If `step_size` is not positive or `num_steps` is below 1.
     """
-    check_potential(potential)
+    if not callable(potential):
+        hint = ": give target.potential" if hasattr(potential, "potential") else ""
+        raise TypeError(f"potential must be a function of a position; got {type(potential).__name__}{hint}")
     _check(step_size, num_steps)
 
     def kick(m, u, g):
         return m - step_size / 2 * (u + g)
 
     def integrate(state, m):
-
         def one_step(_, carry):
             state, m = carry
             m = jax.tree.map(kick, m, state.position, state.gradient)
@@ -62,16 +60,8 @@ def leapfrog(
 
         new, new_m = jax.lax.fori_loop(0, num_steps, one_step, (state, m))
         kinetic = half_square_difference(new_m, m)
-        return (
-            new,
-            new_m,
-            (
-                new.potential
-                - state.potential
-                + half_square_difference(new.position, state.position)
-                + kinetic
-            ),
-        )
+        prior = half_square_difference(new.position, state.position)
+        return new, new_m, new.potential - state.potential + prior + kinetic
 
     return integrate
 

@@ -13,12 +13,9 @@ from jaxtyping import Array, Float
 
 from widebnn._check import Number, at_least, fraction, positive
 from widebnn._pytree import STATIC
-from widebnn.samplers._base import Info, Sampler, accept, required_key
+from widebnn.samplers._base import GradientState, Info, Sampler, accept, required_key
 from widebnn.samplers._hmc import leapfrog
-from widebnn.samplers._states import GradientState, MomentumState
 from widebnn.tree import Position, normal_like
-
-__all__ = ["langevin"]
 
 
 class Flat(NamedTuple):
@@ -32,14 +29,14 @@ class Flat(NamedTuple):
     across: Float[Array, ""]
 
 
-class FlatLangevinState(NamedTuple):
-    """A `MomentumState`, and what is carried of the flat directions."""
+class LangevinState(NamedTuple):
+    """A `MomentumState`, and what is carried of the flat directions where there are any."""
 
     position: Position
     potential: Float[Array, ""]
     gradient: Position
     momentum: Position
-    flat: Flat
+    flat: Flat | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,14 +81,13 @@ class langevin(Sampler):
 
     def init(self, target, position, rng_key=None):
         rng_key = required_key(rng_key)
-        momentum = normal_like(rng_key, position)
         value, gradient = jax.value_and_grad(target.potential)(position)
-        state = MomentumState(position, value, gradient, momentum)
+        state = LangevinState(position, value, gradient, normal_like(rng_key, position))
         if self.num_flat == 0:
             return state
         keys = jax.random.split(jax.random.fold_in(rng_key, 1), 3)
         norm, across = (_chi(key, self.num_flat - i, value.dtype) for i, key in enumerate(keys[:2]))
-        return FlatLangevinState(*state, Flat(norm, jax.random.normal(keys[2], dtype=value.dtype), across))
+        return state._replace(flat=Flat(norm, jax.random.normal(keys[2], dtype=value.dtype), across))
 
     def step(self, target, rng_key, state):
         keep, refresh = jnp.sqrt(1 - self.damping), jnp.sqrt(self.damping)

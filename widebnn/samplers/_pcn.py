@@ -12,11 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from widebnn._check import Number, fraction
-from widebnn.samplers._base import Sampler, accept
-from widebnn.samplers._states import PotentialState
+from widebnn.samplers._base import PotentialState, Sampler, accept
 from widebnn.tree import normal_like
-
-__all__ = ["pcn"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from widebnn._check import Number, fraction
-from widebnn.samplers._base import Sampler, accept
-from widebnn.samplers._states import GradientState
+from widebnn.samplers._base import GradientState, Sampler, accept
 from widebnn.tree import inner_product, normal_like
-
-__all__ = ["pcnl"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,6 @@ from jaxtyping import Array, Float, Key
 from widebnn.samplers._base import Density, Sampler, check_sampler
 from widebnn.tree import Position
 
-__all__ = ["Gaussian", "preconditioned"]
-
 
 class Gaussian(NamedTuple):
     """$N(m, LLᵀ)$ over positions.

@@ -6,39 +6,15 @@ network.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from widebnn._check import at_least
 from widebnn._pytree import STATIC
-from widebnn.samplers._base import Density, Potential, Sampler
-from widebnn.samplers._elliptical_slice import elliptical_slice
-
-__all__ = ["readout_scales"]
-
-
-@runtime_checkable
-class HasScales(Protocol):
-    """A target with scales in its position, which knows the conditional of its readout's."""
-
-    @property
-    def template(self) -> Any: ...
-
-    @property
-    def has_exact_scales(self) -> bool: ...
-
-    def scale(self, name: str, /) -> Any: ...
-
-    def readout_conditional(self, position: Any, /) -> Potential: ...
-
-    def potential(self, position: Any, /) -> Float[Array, ""]: ...
-
-
-class _Updates(NamedTuple):
-    position: Any
+from widebnn.samplers._base import PositionState, Sampler
+from widebnn.samplers._elliptical_slice import slices
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,25 +46,20 @@ class readout_scales(Sampler):
         return self
 
     def init(self, target, position, rng_key=None):
-        return _Updates(position)
+        return PositionState(position)
 
     def step(self, target, rng_key, state):
-        density, slices = Density(target.readout_conditional(state.position)), elliptical_slice()
-
-        def update(inside, key):
-            return slices.step(density, key, inside)
-
-        first = slices.init(density, state.position.readout_scales)
-        last, info = jax.lax.scan(update, first, jax.random.split(rng_key, self.num_updates))
-        moved = state.position._replace(readout_scales=last.position)
+        conditional = target.readout_conditional(state.position)
+        u, info = slices(conditional, state.position.readout_scales, rng_key, self.num_updates)
+        moved = state.position._replace(readout_scales=u)
         # Eigenvalues stand rounding that a Cholesky factor does not: where the potential is not a number,
         # every other move and every prediction would fail, so that such an outcome is rejected.
         holds = jnp.isfinite(target.potential(moved))
         kept = jax.tree.map(lambda new, old: jnp.where(holds, new, old), moved, state.position)
-        return _Updates(kept), jax.tree.map(lambda leaf: leaf[-1], info)
+        return PositionState(kept), info
 
 
 def check_scales(target: Any) -> None:
     """See that a target has scales."""
-    if not isinstance(target, HasScales):
+    if not hasattr(target, "readout_conditional"):
         raise TypeError(f"target must be made by targets.scaled; got {type(target).__name__}")

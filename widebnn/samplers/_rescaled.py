@@ -7,7 +7,6 @@ little, it hardly moves at fixed sφ.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 import jax
 import jax.core
@@ -17,16 +16,10 @@ from jaxtyping import PyTree
 
 from widebnn._check import at_least
 from widebnn._pytree import STATIC
-from widebnn.samplers._base import Density, Sampler
-from widebnn.samplers._elliptical_slice import elliptical_slice
+from widebnn.samplers._base import PositionState, Sampler
+from widebnn.samplers._elliptical_slice import slices
 from widebnn.samplers._readout_scales import check_scales
 from widebnn.tree import normal_like
-
-__all__ = ["rescaled"]
-
-
-class _Rescaled(NamedTuple):
-    position: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,13 +77,13 @@ class rescaled(Sampler):
         return self
 
     def init(self, target, position, rng_key=None):
-        return _Rescaled(position)
+        return PositionState(position)
 
     def step(self, target, rng_key, state):
         position, info = state.position, None
         for name, key in zip(self.multiplies, jax.random.split(rng_key, len(self.multiplies)), strict=True):
             position, info = self._update(target, position, name, key)
-        return _Rescaled(position), jax.tree.map(lambda leaf: leaf[-1], info)
+        return PositionState(position), info
 
     def _at(self, target, position, name, u):
         """The position with sφ as it is and u as the scale's coordinate."""
@@ -113,13 +106,8 @@ class rescaled(Sampler):
             ratio = self._at(target, position, name, u)[1]
             return square * (ratio**2 - 1) / 2 - size * jnp.log(ratio)
 
-        density, slices = Density(potential), elliptical_slice()
-        last, info = jax.lax.scan(
-            lambda inside, key: slices.step(density, key, inside),
-            slices.init(density, position.scales[name]),
-            jax.random.split(key, self.num_updates),
-        )
-        return self._at(target, position, name, last.position)[0], info
+        u, info = slices(potential, position.scales[name], key, self.num_updates)
+        return self._at(target, position, name, u)[0], info
 
     @jax.jit
     def _potentials(self, target):

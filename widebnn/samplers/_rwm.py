@@ -9,11 +9,8 @@ from dataclasses import dataclass
 import jax
 
 from widebnn._check import Number, positive
-from widebnn.samplers._base import Sampler, accept
-from widebnn.samplers._states import PotentialState
+from widebnn.samplers._base import PotentialState, Sampler, accept
 from widebnn.tree import half_square_difference, normal_like
-
-__all__ = ["rwm"]
 
 
 @dataclass(frozen=True, eq=False)

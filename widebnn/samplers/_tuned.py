@@ -15,8 +15,6 @@ from widebnn._check import Number, positive, proper_fraction
 from widebnn._pytree import pytree
 from widebnn.samplers._base import Sampler, check_sampler
 
-__all__ = ["StepSize", "tuned"]
-
 
 @pytree
 @dataclass(frozen=True, eq=False)

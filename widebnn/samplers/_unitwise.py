@@ -18,12 +18,10 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_factor, cho_solve, solve_triangular
 from jaxtyping import Array, Float
 
-from widebnn._check import Number, at_least
+from widebnn._check import at_least
 from widebnn._pytree import STATIC
 from widebnn.samplers._base import Info, Sampler
 from widebnn.tree import Position, normal_like
-
-__all__ = ["unitwise"]
 
 GROUP = 32
 """Units whose turns come before the inverse is updated: matrices large enough to be fast and small enough for
@@ -93,10 +91,9 @@ class unitwise(Sampler):
         fresh_key, accept_key = jax.random.split(rng_key)
         noise = normal_like(fresh_key, state.position)
         fresh = jax.tree.map(lambda unit, u, xi: xi if unit else u, is_unit, state.position, noise)
-        problem = _Problem(num_units, target.y, target.bnn.noise_std)
         new = target.embedding(fresh)
         sweep = _in_data_space if len(target.y) <= new.shape[1] else _in_feature_space
-        rates, is_accepted = sweep(accept_key, problem, state.embedding, new, self.block_size)
+        rates, is_accepted = sweep(accept_key, target, num_units, state.embedding, new, self.block_size)
 
         def moved(new, old):
             return jnp.where(is_accepted.reshape((1,) * (new.ndim - 1) + (-1,)), new, old)
@@ -107,27 +104,21 @@ class unitwise(Sampler):
         return UnitwiseState(position, embedding), Info(rates.mean(), is_accepted.any())
 
 
-class _Problem(NamedTuple):
-    num_units: int
-    y: Float[Array, "n d_out"]
-    noise_std: Number
-
-
-def _in_data_space(rng_key, units: _Problem, old, new, block_size: int):
+def _in_data_space(rng_key, target, num_units: int, old, new, m: int):
     """The sweep with P = (σ²I + ΨΨᵀ)⁻¹: chance of each block, and which units moved.
 
     P is needed at the columns V of the blocks alone. So a group of blocks has VᵀPV and VᵀPy made at once,
     its blocks take their turns on that small table, and P itself moves once a group: the same chain as one
     block after another on P, with products of matrices where there were many of matrix and vector.
     """
-    y, m, num_blocks = units.y, block_size, units.num_units // block_size
+    y, num_blocks = target.y, num_units // m
     per_group = min(max(1, GROUP // m), num_blocks)
     num_groups, q = -(-num_blocks // per_group), m * per_group
     sign = jnp.repeat(jnp.asarray([1, -1], old.dtype), m)
 
     def columns(psi):
         """Those of the units; zeros fill the last group: blocks that change nothing."""
-        return jnp.pad(psi[:, : units.num_units], ((0, 0), (0, num_groups * q - units.num_units)))
+        return jnp.pad(psi[:, :num_units], ((0, 0), (0, num_groups * q - num_units)))
 
     new, old_columns = columns(new), columns(old)
     uniforms = jax.random.uniform(rng_key, (num_groups, per_group), old.dtype)
@@ -159,7 +150,7 @@ def _in_data_space(rng_key, units: _Problem, old, new, block_size: int):
         gained, lost = _exchange(jnp.where(is_in[:, None], g.T, 0), among, q)
         return precision - gained.T @ gained + lost.T @ lost, (rates, is_accepted)
 
-    precision = _inverse_of_gram(old.T, units.noise_std)
+    precision = _inverse_of_gram(old.T, target.bnn.noise_std)
     _, offered = jax.lax.scan(visit_group, precision, jnp.arange(num_groups))
     rates, is_accepted = (leaf.reshape(-1)[:num_blocks] for leaf in offered)
     return rates, jnp.repeat(is_accepted, m)
@@ -179,14 +170,14 @@ def _exchange(g: Float[Array, "r n"], among: Float[Array, "r r"], q: int):
     return gained, solve_triangular(root, g[q:] - cross.T @ gained, lower=True)
 
 
-def _in_feature_space(rng_key, units: _Problem, old, new, block_size: int):
+def _in_feature_space(rng_key, target, num_units: int, old, new, m: int):
     """The sweep with Q = (σ²I + ΨᵀΨ)⁻¹, of which a block changes m rows and columns.
 
     With E the block's columns of the identity, the change is EΔᵀ + ΔEᵀ: rank 2m again, V = [E, Δ] and
     S = [[0, I], [I, 0]]. The quadratic form is ‖y‖² − rᵀw with r = Ψᵀy and w = Qr, over σ².
     """
-    y, m, noise = units.y, block_size, units.noise_std**2
-    precision = _inverse_of_gram(old, units.noise_std)
+    y, noise = target.y, target.bnn.noise_std**2
+    precision = _inverse_of_gram(old, target.bnn.noise_std)
     gram_old, gram, gram_new = old.T @ old, old.T @ new, new.T @ new
     difference = (new - old).T @ y
     swap = jnp.roll(jnp.eye(2 * m, dtype=old.dtype), m, axis=0)
@@ -215,12 +206,10 @@ def _in_feature_space(rng_key, units: _Problem, old, new, block_size: int):
         rate, is_accepted = _metropolis(change, uniform)
         precision = precision - g @ jnp.where(is_accepted, inverse, 0) @ g.T
         is_here = jnp.arange(len(moved)) // m == k
-        return (precision, w + jnp.where(is_accepted, dw, 0), moved | (is_here & is_accepted)), (
-            rate,
-            is_accepted,
-        )
+        carry = precision, w + jnp.where(is_accepted, dw, 0), moved | (is_here & is_accepted)
+        return carry, (rate, is_accepted)
 
-    num_blocks = units.num_units // m
+    num_blocks = num_units // m
     uniforms = jax.random.uniform(rng_key, (num_blocks,), old.dtype)
     start = precision, precision @ (old.T @ y), jnp.zeros(old.shape[1], bool)
     _, (rates, is_accepted) = jax.lax.scan(visit, start, (jnp.arange(num_blocks), uniforms))

@@ -13,8 +13,6 @@ from widebnn.samplers._preconditioned import Gaussian, preconditioned
 from widebnn.samplers._readout_scales import check_scales, readout_scales
 from widebnn.samplers._rescaled import rescaled
 
-__all__ = ["with_scales"]
-
 
 @dataclass(frozen=True, eq=False)
 class with_scales(Sampler):

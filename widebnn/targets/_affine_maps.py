@@ -1,7 +1,6 @@
 """Affine maps W = μ + Σ^½φ_W of the readout, for likelihoods that are not Gaussian."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jax.tree_util import Partial
@@ -11,25 +10,6 @@ from widebnn._check import Number, at_least, one_of, positive
 from widebnn._pytree import Static
 from widebnn.targets._likelihoods import Likelihood
 from widebnn.targets._readout import Readout, ReadoutPosterior, readout_posterior
-
-__all__ = ["AffineMap", "Identity", "Laplace", "affine_map"]
-
-
-@runtime_checkable
-class AffineMap(Protocol):
-    """W = μ + Σ^½φ_W, of which a `ReadoutPosterior` is one."""
-
-    def transform(self, phi: Readout) -> Readout:
-        """W."""
-        ...
-
-    def inverse(self, readout: Readout) -> Readout:
-        """φ_W."""
-        ...
-
-    def log_jacobian(self) -> Float[Array, ""]:
-        """log |∂W/∂φ_W|."""
-        ...
 
 
 class Identity:
@@ -72,6 +52,10 @@ class Laplace:
 
     def log_jacobian(self) -> Float[Array, ""]:
         return self.posterior.log_jacobian()
+
+
+AffineMap = ReadoutPosterior | Identity | Laplace
+"""W = μ + Σ^½φ_W, its inverse, and log |∂W/∂φ_W|."""
 
 
 def _laplace(psi: Float[Array, "n p"], likelihood: Likelihood, num_steps: Static) -> Laplace:

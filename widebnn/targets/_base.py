@@ -18,8 +18,6 @@ from widebnn._compile import jitted
 from widebnn._pytree import STATIC, Static, as_pytree, pytree
 from widebnn.tree import Position, normal_like
 
-__all__ = ["Target", "as_argument", "from_potential"]
-
 
 class Target(ABC):
     """A density proportional to $exp(−½‖u‖² − U(u))$ on a pytree of arrays $u$.

@@ -2,8 +2,8 @@
 
 ΨᵀΨ, Ψᵀy and ‖y − ΨW‖² are sums over observations. Formed block after block, and their gradients too, with Ψ
 of a block computed anew, they take memory O(block · width + p²) beside the data, however many rows there are.
-Gradients are in reverse mode and with respect to parameters, λ, and scales of the network that are traced; x
-and y are data and get none.
+The gradient of a potential is in reverse mode, with respect to parameters, λ, and scales of the network that
+are traced; x and y are data and get none.
 """
 
 import functools
@@ -19,13 +19,6 @@ from widebnn._check import Number
 from widebnn.models.embedding import Inner
 from widebnn.targets._readout import FeatureSpace, Readout, least_noise
 
-__all__ = ["BlockedFeatureSpace", "Rows", "misfit", "sum_over_blocks"]
-
-Embedding = Callable[[Inner, Float[Array, "b ..."]], Float[Array, "b p"]]
-
-Term = Callable[[Float[Array, "b p"], Float[Array, "b d_out"], Any], PyTree]
-"""A function of Ψ_b, y_b and arguments of its own; rows of zeros add nothing to it."""
-
 
 class Rows(NamedTuple):
     """Observations, and how many of them make a block."""
@@ -34,7 +27,7 @@ class Rows(NamedTuple):
     y: Float[Array, "n d_out"]
     block_size: int
 
-    def sum(self, of_block: Callable[[Callable[..., Any]], PyTree]) -> PyTree:
+    def sum(self, of_block: Callable[[Callable[..., tuple[Array, Array]]], PyTree]) -> PyTree:
         """Σ_b of_block(rows), with `rows(embedding, inner)` = Ψ_b, y_b.
 
         Where the blocks do not divide n, the last one reaches back, and its rows that were counted are zero.
@@ -51,53 +44,15 @@ class Rows(NamedTuple):
                 jnp.where(is_new, y, 0),
             )
 
-        shapes = jax.eval_shape(lambda: of_block(block(0)))
-        zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-        return jax.lax.fori_loop(
-            0, -(-n // size), lambda i, total: jax.tree.map(jnp.add, total, of_block(block(i))), zero
-        )
+        @functools.partial(jax.checkpoint, prevent_cse=False)  # Ψ is computed anew where a gradient needs it
+        def term(i):
+            return of_block(block(i))
 
+        def add(i, total):
+            return jax.tree.map(jnp.add, total, term(i))
 
-def sum_over_blocks(term: Term, embedding: Embedding, inner: Inner, arguments: PyTree, data: Rows) -> PyTree:
-    """Σ_b term(Ψ_b, y_b, arguments), differentiable in inner parameters, traced scales and the arguments."""
-    embedding, inner = _with_scales(embedding, inner, data)
-    x, y, block_size = data
-    return _sum(term, embedding, block_size, inner, arguments, x, y)
-
-
-def _with_scales(embedding: Embedding, inner: Inner, data: Rows) -> tuple[Embedding, Any]:
-    """The embedding as a function of what it closes over too.
-
-    A custom derivative knows arguments alone; a scale that is traced, as in a derivative in σ_W, is none.
-    """
-    block = jax.ShapeDtypeStruct((min(data.block_size, len(data.x)), *data.x.shape[1:]), data.x.dtype)
-    pure, scales = jax.closure_convert(embedding, inner, block)
-    return lambda both, x: pure(both[0], x, *both[1]), (inner, scales)
-
-
-def _plain_sum(term, embedding, block_size, inner, arguments, x, y):
-    return Rows(x, y, block_size).sum(lambda rows: term(*rows(embedding, inner), arguments))
-
-
-_sum = jax.custom_vjp(_plain_sum, nondiff_argnums=(0, 1, 2))
-
-
-def _sum_forward(term, embedding, block_size, *operands):
-    # not by _sum: a derivative of the gradient goes through here in forward mode
-    return _plain_sum(term, embedding, block_size, *operands), operands
-
-
-def _sum_backward(term, embedding, block_size, operands, cotangent):
-    inner, arguments, x, y = operands
-
-    def gradient(rows):
-        _, pullback = jax.vjp(lambda inner, args: term(*rows(embedding, inner), args), inner, arguments)
-        return pullback(cotangent)
-
-    return *Rows(x, y, block_size).sum(gradient), None, None
-
-
-_sum.defvjp(_sum_forward, _sum_backward)
+        zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(term, 0))
+        return jax.lax.fori_loop(0, -(-n // size), add, zero)
 
 
 def misfit(psi: Float[Array, "b p"], y: Float[Array, "b d_out"], readout: Readout) -> Float[Array, ""]:
@@ -105,7 +60,7 @@ def misfit(psi: Float[Array, "b p"], y: Float[Array, "b d_out"], readout: Readou
     return jnp.sum((y - psi @ readout) ** 2)
 
 
-def _moments(psi, y, _):
+def _moments(psi, y):
     """ΨᵀΨ and Ψᵀy."""
     return psi.T @ psi, psi.T @ y
 
@@ -115,21 +70,20 @@ class BlockedFeatureSpace(FeatureSpace):
 
     def __init__(
         self,
-        embedding: Embedding,
+        embedding: Callable[..., Any],
         inner: Inner,
         data: Rows,
         reg: Number | None,
         noise_std: Number = 0,
     ):
-        embedding, inner = _with_scales(embedding, inner, data)
         self.embedding, self.inner, self.data, self.y = embedding, inner, data, data.y
-        gram, cross = sum_over_blocks(_moments, embedding, inner, None, data)
+        gram, cross = data.sum(lambda rows: _moments(*rows(embedding, inner)))
         if reg is None:  # a derivative of the least noise would take another pass over the data
             reg = jnp.maximum(noise_std**2, least_noise(jax.lax.stop_gradient(jnp.trace(gram))))
         self._factorise(gram, cross, reg)
 
     def _misfit(self, readout):
-        return sum_over_blocks(misfit, self.embedding, self.inner, readout, self.data)
+        return self.data.sum(lambda rows: misfit(*rows(self.embedding, self.inner), readout))
 
     def potential(self, ratio: Number = 1) -> Float[Array, ""]:
         """As in `FeatureSpace`, with the gradient formed in the pass that forms the misfit.
@@ -142,15 +96,23 @@ class BlockedFeatureSpace(FeatureSpace):
         root = solve_triangular(self.factor, jnp.eye(len(self.factor), dtype=self.factor.dtype))
         reg, ratio = (jnp.asarray(number, mean.dtype) for number in (self.reg, ratio))
         x, y, block_size = self.data
+        # A custom derivative knows arguments alone: a scale that is traced has to be among them.
+        block = jax.ShapeDtypeStruct((min(block_size, len(x)), *x.shape[1:]), x.dtype)
+        pure, scales = jax.closure_convert(self.embedding, self.inner, block)
+
+        def embedding(variables, x):
+            inner, scales = variables
+            return pure(inner, x, *scales)
+
         solved = mean, root @ root.T, self.log_det()
-        return _potential(self.embedding, block_size, (self.inner, reg, ratio), solved, x, y)
+        return _potential(embedding, block_size, ((self.inner, scales), reg, ratio), solved, x, y)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def _potential(embedding, block_size, variables, solved, x, y):
     """U of (inner, λ, ρ), given μ, S and log det K̂_λ; its gradient goes through all of them at once."""
     (inner, reg, ratio), (mean, _, log_det) = variables, solved
-    square = _sum(misfit, embedding, block_size, inner, mean, x, y)
+    square = Rows(x, y, block_size).sum(lambda rows: misfit(*rows(embedding, inner), mean))
     return (ratio * (square / reg + jnp.sum(mean**2)) + mean.shape[1] * log_det) / 2
 
 

@@ -17,8 +17,6 @@ from widebnn._pytree import STATIC
 from widebnn.models import BNN, Parameters
 from widebnn.targets._network import BNNTarget, checked, required
 
-__all__ = ["jacobian"]
-
 Flat = Float[Array, " d"]
 Outputs = Callable[[Flat], Float[Array, " n"]]
 """f_φ(X), all observations and outputs in one vector, as a function of all parameters in one."""
@@ -127,24 +125,22 @@ def hessian_log_det(
     from the key wherever they are needed, and are the same at every φ.
     """
 
-    def of_one_probe(f, phi, r, key):
-        def h(v):
-            return jax.jvp(lambda u: jax.vjp(f, u)[1](r)[0], (phi,), (v,))[1]
-
-        powers = [jax.random.rademacher(key, phi.shape, phi.dtype)]
-        for _ in range((order + 1) // 2):
-            powers.append(h(powers[-1]))
-        # H is symmetric: sᵀH^j s from two vectors with half the power each
-        terms = [(-1) ** (j + 1) / j * powers[j // 2] @ powers[(j + 1) // 2] for j in range(1, order + 1)]
-        return sum(terms[1:], terms[0])
-
     def estimate(phi, r):
         # a custom derivative knows arguments alone: traced scales of the network have to be among them
         pure, scales = jax.closure_convert(f, phi)
 
         def of_probe(variables, key):
             phi, r, scales = variables
-            return of_one_probe(lambda u: pure(u, *scales), phi, r, key)
+
+            def slope(u):
+                return jax.vjp(lambda u: pure(u, *scales), u)[1](r)[0]
+
+            powers = [jax.random.rademacher(key, phi.shape, phi.dtype)]
+            for _ in range((order + 1) // 2):
+                powers.append(jax.jvp(slope, (phi,), (powers[-1],))[1])  # H times the last one
+            # H is symmetric: sᵀH^j s from two vectors with half the power each
+            terms = [(-1) ** (j + 1) / j * powers[j // 2] @ powers[(j + 1) // 2] for j in range(1, order + 1)]
+            return sum(terms[1:], terms[0])
 
         def value_and_gradient(variables, rng_key):
             def add(i, total):
@@ -220,12 +216,4 @@ def jacobian(
     if num_probes is not None:
         at_least(1, num_probes=num_probes)
         required(rng_key, "the probes")
-    return Jacobian(
-        bnn,
-        x,
-        y,
-        reg=reg,
-        num_probes=num_probes,
-        order=order,
-        rng_key=rng_key,
-    )
+    return Jacobian(bnn, x, y, reg=reg, num_probes=num_probes, order=order, rng_key=rng_key)

@@ -6,7 +6,7 @@ noise.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,6 @@ from jaxtyping import Array, Float, Key, Shaped
 
 from widebnn._check import Number
 from widebnn._pytree import pytree
-
-__all__ = ["Bernoulli", "Likelihood", "Regression", "Softmax", "StudentT"]
 
 Outputs = Float[Array, "n d_out"]
 
@@ -25,32 +23,6 @@ class Regression(NamedTuple):
 
     root: Float[Array, "n d_out d_out"]
     z: Outputs
-
-
-@runtime_checkable
-class Likelihood(Protocol):
-    """p(y | F), normalised in y."""
-
-    @property
-    def centred(self) -> Outputs:
-        """y as regression with Gaussian noise would take it."""
-        ...
-
-    def log_prob(self, f: Outputs) -> Float[Array, " n"]:
-        """log p(y_i | F_i)."""
-        ...
-
-    def regression(self, f: Outputs) -> Regression:
-        """The Gaussian that stands for it near F."""
-        ...
-
-    def mean(self, f: Float[Array, "m d_out"]) -> Float[Array, "m d_out"]:
-        """E[y | F], that of one-hot rows where y is a class."""
-        ...
-
-    def draw(self, rng_key: Key[Array, ""], f: Float[Array, "m d_out"]) -> Shaped[Array, "m ..."]:
-        """Observations at outputs F."""
-        ...
 
 
 @pytree
@@ -67,6 +39,7 @@ class Softmax:
 
     @property
     def centred(self) -> Outputs:
+        """y as regression with Gaussian noise would take it."""
         return self.onehot - 1 / self.onehot.shape[1]
 
     def log_prob(self, f: Outputs) -> Float[Array, " n"]:
@@ -149,6 +122,10 @@ class StudentT:
 
     def draw(self, rng_key: Key[Array, ""], f: Float[Array, "m d_out"]) -> Shaped[Array, "m ..."]:
         return f + self.scale * jax.random.t(rng_key, self.degrees, f.shape, f.dtype)
+
+
+Likelihood = Softmax | Bernoulli | StudentT
+"""p(y | F), normalised in y; the mean of y is that of one-hot rows where y is a class."""
 
 
 def _independent(root: Outputs, z: Outputs) -> Regression:

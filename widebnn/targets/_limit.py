@@ -16,40 +16,22 @@ from threadpoolctl import threadpool_limits
 
 from widebnn.nngp import nngp_kernel
 
-__all__ = ["Evidence", "Posterior"]
-
 Vector = Float64[np.ndarray, " scale"]
 
 
 class Posterior(NamedTuple):
-    """The process given data: (K + σ²I)⁻¹y and L, LLᵀ = K + σ²I.
+    """The process given data."""
 
-    Attributes
-    ----------
-    factor
-        L, lower triangular.
-    weights
-        (K + σ²I)⁻¹y.
-    noise
-        σ².
-    """
-
-    factor: Float64[np.ndarray, "n n"]
-    weights: Float64[np.ndarray, "n d_out"]
-    noise: float
+    factor: Float64[np.ndarray, "n n"]  # L, lower triangular, with LLᵀ = K + σ²I
+    weights: Float64[np.ndarray, "n d_out"]  # (K + σ²I)⁻¹y
+    noise: float  # σ²
 
 
 class Evidence:
-    """Minus the log evidence of some rows, up to a constant.
+    """Minus the log evidence of rows x and y, up to a constant.
 
-    Parameters
-    ----------
-    network_at
-        A pytree, and a function of it and of the coordinates u of the scales that returns the network.
-    x, y
-        Rows.
-    least_noise
-        The least σ², in units of tr K.
+    `network_at` is a pytree that maps the coordinates u of the scales to the network; the unit of
+    `least_noise`, the least σ², is tr K.
     """
 
     def __init__(self, network_at: Any, x: np.ndarray, y: np.ndarray, least_noise: float):
@@ -60,11 +42,6 @@ class Evidence:
         """The value at u, and its gradient.
 
         ∂/∂u_i is ½ ∑_j [tr K_σ²⁻¹ ∂_iK_σ² − αᵀ∂_iK_σ² α], with α = K_σ²⁻¹ y_:j.
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            If K_σ² has no Cholesky factor even in float64.
         """
         import scipy.linalg  # a fifth of a second at import, and a chain does without
 
@@ -106,15 +83,10 @@ def _in_float64() -> Iterator[None]:
         yield
 
 
-def _network(network_at: Any, u: Array) -> Any:
-    target, at = network_at
-    return at.value(target, u)
-
-
 @jax.jit
 def _kernel(network_at: Any, u: Array, x: Array) -> tuple[Float[Array, "n n"], Float[Array, ""]]:
     """K and σ²."""
-    bnn = _network(network_at, u)
+    bnn = network_at(u)
     return nngp_kernel(bnn)(x), jnp.asarray(bnn.noise_std, u.dtype) ** 2
 
 
@@ -127,5 +99,5 @@ def _with_derivatives(network_at: Any, u: Array, x: Array) -> Any:
 
 @jax.jit
 def _between(network_at: Any, u: Array, x: Array, new: Array) -> Any:
-    kernel = nngp_kernel(_network(network_at, u))
+    kernel = nngp_kernel(network_at(u))
     return kernel(x, new), kernel(new)

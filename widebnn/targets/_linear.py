@@ -14,8 +14,6 @@ from widebnn.targets._base import Target, from_potential
 from widebnn.targets._readout import ReadoutPosterior, readout_posterior
 from widebnn.tree import half_square_difference
 
-__all__ = ["linear"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Linear(Target):

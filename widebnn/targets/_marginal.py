@@ -15,8 +15,6 @@ from widebnn.targets._network import NetworkTarget, checked, required
 from widebnn.targets._units import Units, units_of
 from widebnn.tree import normal_like
 
-__all__ = ["marginal"]
-
 
 class Marginal(NetworkTarget):
     """θ^≤L; U = ½ ∑_j y_:jᵀ K̂_σ²⁻¹ y_:j + (d_out/2) log det K̂_σ²."""

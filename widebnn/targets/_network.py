@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column, floating
@@ -24,27 +23,16 @@ from widebnn.targets._blocks import BlockedFeatureSpace, Rows
 from widebnn.targets._readout import ReadoutPosterior, least_noise, readout_posterior, smaller_space
 from widebnn.tree import Position
 
-__all__ = ["BNNTarget", "NetworkTarget"]
-
 Function = Callable[..., Float[Array, "..."]]
 """A function of `(position, rng_key=None)`; the key is needed where part of θ is not in the position."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BNNTarget(Target):
-    """A posterior of a Bayesian neural network: what is known of every parametrisation.
-
-    Attributes
-    ----------
-    bnn
-        The network.
-    x, y
-        Inputs (n, ...) and observations (n, d_out).
-    """
+class ModelTarget(Target):
+    """A posterior of the parameters of a network, whatever the likelihood is."""
 
     bnn: BNN
     x: Float[Array, "n ..."]
-    y: Float[Array, "n d_out"]
 
     @functools.cached_property
     def _theta(self) -> Any:
@@ -61,13 +49,36 @@ class BNNTarget(Target):
         """Number of observations, which a mesh may split."""
         return len(self.x)
 
-    @abstractmethod
-    def inner(self, position: Position) -> Inner:
-        """$θ^≤L$, the parameters below the readout."""
+    def _asked(self, question: Callable[..., Any], x: NewInputs | Tabular) -> Callable[..., Any]:
+        return asked(question, (self, self._prepared(x)))
 
-    @abstractmethod
-    def readout(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Float[Array, "p d_out"]:
+    def _prepared(self, x: NewInputs | Tabular) -> Array:
+        """New inputs in the shape and dtype of the observed ones."""
+        x = floating(x=x).astype(self.x.dtype)
+        if x.shape[1:] != self._input_shape or x.size == 0:
+            raise ValueError(f"x must have shape (m, {str(self._input_shape)[1:]} with m ≥ 1; got {x.shape}")
+        return x
+
+    @property
+    def _input_shape(self) -> tuple[int, ...]:
+        return self.x.shape[1:]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BNNTarget(ModelTarget):
+    """A posterior under Gaussian noise: what is known of every parametrisation."""
+
+    y: Float[Array, "n d_out"]
+    space: str = field(metadata=STATIC, default="auto")
+    block_size: int | None = field(metadata=STATIC, default=None)
+
+    def inner(self, position: Any) -> Inner:
+        """$θ^≤L$, the parameters below the readout."""
+        return position.inner
+
+    def readout(self, position: Any, rng_key: Key[Array, ""] | None = None) -> Float[Array, "p d_out"]:
         """$W$; drawn from its exact posterior with `rng_key` where the position does not hold it."""
+        return position.readout
 
     @jitted
     def to_parameters(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Parameters:
@@ -94,13 +105,17 @@ class BNNTarget(Target):
         Unless `reg` is given, $λ = max(σ², 4ε tr ΨΨᵀ)$, with $ε$ the rounding error: in float32 smaller noise
         is lost beside the eigenvalues of $ΨΨᵀ$. Where it is, $σ²$ counts as that in predictions too.
         """
+        if self.block_size is not None:
+            shape = len(self.x), self._theta.readout.shape[0]
+            if smaller_space(shape, self.space) == "feature":
+                rows = Rows(self.x, self.y, self.block_size)
+                at = self.inner(position), rows, reg, self.bnn.noise_std
+                return BlockedFeatureSpace(self.bnn.embedding, *at)
         psi = self.embedding(position)
-        return readout_posterior(psi, self.y, self._noise(psi) if reg is None else reg)
-
-    def _noise(self, psi: Float[Array, "n p"]) -> Float[Array, ""]:
-        """σ², or the least that rounding leaves."""
-        noise_std = jnp.asarray(self.bnn.noise_std, psi.dtype)
-        return jnp.maximum(noise_std**2, least_noise(jnp.sum(psi**2)))
+        if reg is None:
+            noise_std = jnp.asarray(self.bnn.noise_std, psi.dtype)
+            reg = jnp.maximum(noise_std**2, least_noise(jnp.sum(psi**2)))
+        return readout_posterior(psi, self.y, reg, self.space)
 
     def embedding_at(self, x: NewInputs | Tabular) -> Function:
         """$Ψ*$ of new inputs, $(m, p)$, as a function of `(position, rng_key=None)`."""
@@ -142,13 +157,6 @@ class BNNTarget(Target):
     def predictive_draw(self, x: NewInputs | Tabular) -> Function:
         """Predictive draw $y* = f_θ(x) + σ ε$, $(m, d_out)$, as a function of `(position, rng_key)`."""
         return self._asked(type(self)._draw, x)
-
-    def _asked(self, question: Callable[..., Any], x: NewInputs | Tabular) -> Function:
-        return asked(question, (self, self._prepared(x)))
-
-    def _prepared(self, x: NewInputs | Tabular) -> Array:
-        """New inputs, checked, as `_embedding` takes them."""
-        return check_new_inputs(x, self._input_shape, self.x.dtype)
 
     def _embedding(self, inputs: Array, position: Position, rng_key: Any) -> Float[Array, "m p"]:
         return self.bnn.embedding(self.inner(position), inputs)
@@ -200,10 +208,6 @@ class BNNTarget(Target):
         residual, variance = self.readout_posterior(position).left_out(self.embedding(position))
         return jnp.sum(_log_normal(residual, jnp.sqrt(variance)[:, None]), axis=1)
 
-    @property
-    def _input_shape(self) -> tuple[int, ...]:
-        return self.x.shape[1:]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NetworkTarget(BNNTarget):
@@ -228,23 +232,9 @@ class NetworkTarget(BNNTarget):
         alone takes about twice as long. None takes all $n$ at once, which is the fastest where it fits.
     """
 
-    space: str = field(metadata=STATIC, default="auto")
-    block_size: int | None = field(metadata=STATIC, default=None)
-
     @abstractmethod
     def from_parameters(self, parameters: Parameters) -> Position:
         """The position of $θ$."""
-
-    def readout_posterior(self, position: Position, reg: Number | None = None) -> ReadoutPosterior:
-        """The readout's posterior given the other parameters, at $λ$ = `reg`; $σ²$ unless given."""
-        if self.block_size is not None:
-            p = self._theta.readout.shape[0]
-            if smaller_space((len(self.x), p), self.space) == "feature":
-                rows = Rows(self.x, self.y, self.block_size)
-                at = self.inner(position), rows, reg, self.bnn.noise_std
-                return BlockedFeatureSpace(self.bnn.embedding, *at)
-        psi = self.embedding(position)
-        return readout_posterior(psi, self.y, self._noise(psi) if reg is None else reg, self.space)
 
 
 def checked(
@@ -254,17 +244,9 @@ def checked(
     space: str = "auto",
     block_size: int | None = None,
 ) -> tuple[BNN, Array, Array, str, int | None]:
-    """The fields of a `NetworkTarget`, seen to be right.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If x or y is empty, not finite or of the wrong shape, the network is not a function of one input,
-        `space` is unknown, or `block_size` is not an integer of at least 1 or does not go with `space`.
-    """
-    x, y = check_inputs(bnn, x), column(y=y)
-    if y.shape != (len(x), bnn.out_features):
-        raise ValueError(f"y must have shape (n, d_out) = ({len(x)}, {bnn.out_features}); got {y.shape}")
+    """The fields of a `NetworkTarget`, seen to be right."""
+    x = check_inputs(bnn, x)
+    y = check_observations(bnn, x, y)
     one_of(("auto", "data", "feature"), space=space)
     if block_size is not None:
         at_least(1, block_size=block_size)
@@ -292,14 +274,12 @@ def check_inputs(bnn: BNN, x: Inputs | Tabular) -> Float[Array, "n ..."]:
     return x
 
 
-def check_new_inputs(
-    x: NewInputs | Tabular, shape: tuple[int, ...], dtype: DTypeLike
-) -> Float[Array, "m ..."]:
-    """New inputs in the shape and dtype of the observed ones."""
-    x = floating(x=x).astype(dtype)
-    if x.shape[1:] != shape or x.size == 0:
-        raise ValueError(f"x must have shape (m, {str(shape)[1:]} with m ≥ 1; got {x.shape}")
-    return x
+def check_observations(bnn: BNN, x: Float[Array, "n ..."], y: Observations | Tabular) -> Array:
+    """One row of outputs for each input."""
+    y = column(y=y)
+    if y.shape != (len(x), bnn.out_features):
+        raise ValueError(f"y must have shape (n, d_out) = ({len(x)}, {bnn.out_features}); got {y.shape}")
+    return y
 
 
 def _log_normal(

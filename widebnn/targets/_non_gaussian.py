@@ -1,6 +1,5 @@
 """Posteriors of networks whose likelihood is not Gaussian, under three affine maps of the readout."""
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,46 +8,28 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, Real
 
-from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column
+from widebnn._arrays import Inputs, NewInputs, Observations, Tabular
 from widebnn._check import Number, positive
-from widebnn._compile import asked, jitted
+from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.targets._affine_maps import AffineMap, affine_map
-from widebnn.targets._base import Target
 from widebnn.targets._likelihoods import Bernoulli, Likelihood, Softmax, StudentT
-from widebnn.targets._network import Function, check_inputs, check_new_inputs, required
+from widebnn.targets._network import Function, ModelTarget, check_inputs, check_observations, required
 from widebnn.tree import half_square_difference
-
-__all__ = ["Classifier", "NonGaussian", "binary", "categorical", "student_t"]
 
 Labels = Real[Array | np.ndarray, " n"] | Real[Array | np.ndarray, "n d_out"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NonGaussian(Target):
+class NonGaussian(ModelTarget):
     """p(y | θ) = p(y | F) at F = ΨW, with the readout written as W = μ + Σ^½φ_W.
 
     U(φ) = −log p(y | ΨW) + ½‖W‖² − ½‖φ_W‖² − log |∂W/∂φ_W|.
     """
 
-    bnn: BNN
-    x: Float[Array, "n ..."]
     likelihood: Likelihood
     affine: Callable[[Float[Array, "n p"]], AffineMap]
     """Ψ ↦ the map of the readout."""
-
-    @functools.cached_property
-    def _theta(self) -> Any:
-        """Shapes and dtypes of θ."""
-        return self.bnn.template(self.x)
-
-    @property
-    def template(self):
-        return self._theta
-
-    @property
-    def num_observations(self) -> int:
-        return len(self.x)
 
     @jitted
     def potential(self, position: Parameters) -> Float[Array, ""]:
@@ -88,12 +69,6 @@ class NonGaussian(Target):
         (m, d_out); class numbers (m,) under a softmax.
         """
         return self._asked(type(self)._draw, x)
-
-    def _asked(self, question: Callable[..., Any], x: NewInputs | Tabular) -> Callable[..., Any]:
-        return asked(question, (self, self._prepared(x)))
-
-    def _prepared(self, x: NewInputs | Tabular) -> Array:
-        return check_new_inputs(x, self.x.shape[1:], self.x.dtype)
 
     def _output(self, inputs, position, rng_key):
         return self.bnn(self.to_parameters(position), inputs)
@@ -215,7 +190,7 @@ def binary(
     >>> target = wb.targets.binary(bnn, np.array([[0.0], [1.0]]), np.array([0, 1]))
     """
     x = check_inputs(bnn, x)
-    y = _observations(bnn, x, y)
+    y = check_observations(bnn, x, y).astype(bnn.template(x).readout.dtype)
     if len(others := np.setdiff1d(np.asarray(y), (0, 1))):
         raise ValueError(f"y must hold zeros and ones; got {others[0]}")
     likelihood = Bernoulli(y)
@@ -267,15 +242,9 @@ def student_t(
     >>> target = wb.targets.student_t(bnn, np.array([[0.0], [1.0]]), np.array([0.2, 0.9]))
     """
     x = check_inputs(bnn, x)
-    likelihood = StudentT(_observations(bnn, x, y), positive(degrees=degrees), bnn.noise_std)
+    y = check_observations(bnn, x, y).astype(bnn.template(x).readout.dtype)
+    likelihood = StudentT(y, positive(degrees=degrees), bnn.noise_std)
     return NonGaussian(bnn, x, likelihood, affine_map(map, likelihood, reg, bnn.noise_std, num_steps))
-
-
-def _observations(bnn: BNN, x: Float[Array, "n ..."], y: Observations | Tabular) -> Float[Array, "n d_out"]:
-    y = column(y=y).astype(bnn.template(x).readout.dtype)
-    if y.shape != (len(x), bnn.out_features):
-        raise ValueError(f"y must have shape (n, d_out) = ({len(x)}, {bnn.out_features}); got {y.shape}")
-    return y
 
 
 def _one_hot(labels: Labels | Tabular, n: int, num_classes: int) -> np.ndarray:

@@ -7,9 +7,6 @@ N(μ_j, Σ), Σ = (I + λ⁻¹ΨᵀΨ)⁻¹, μ = λ⁻¹ΣΨᵀy, at λ = σ².
 same φ_W gives different readouts of the same distribution.
 
 K̂_λ stands for ΨΨᵀ + λI throughout; p is the number of columns of Ψ.
-
-A Cholesky factor of K̂_λ ends where λ is lost beside the largest eigenvalue, at λ ≈ ε tr ΨΨᵀ with ε the
-rounding error. Networks therefore take for σ² no less than `least_noise`.
 """
 
 from dataclasses import dataclass, field
@@ -23,19 +20,10 @@ from jaxtyping import Array, Float
 from widebnn._check import Number, one_of, positive
 from widebnn._pytree import STATIC, pytree
 
-__all__ = [
-    "DataSpace",
-    "FeatureSpace",
-    "Predictor",
-    "ReadoutPosterior",
-    "least_noise",
-    "readout_posterior",
-]
-
 Readout = Float[Array, "p d_out"]
 
 ROUNDING = 4
-"""Least σ² in units of ε tr ΨΨᵀ, with ε the rounding error.
+"""Least σ² of a network in units of ε tr ΨΨᵀ, with ε the rounding error, where K̂_σ² has a Cholesky factor.
 
 Cholesky factors in float32 of networks with one to three layers, 12 to 4,000 rows and scales from their
 priors end at .03 to .6 of that unit; at 3 to 6 where weights are so small that Ψ is nearly constant, and sums
@@ -49,21 +37,11 @@ ROWS_AT_ONCE = 256
 @pytree
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """What predictions need of a readout's posterior at λ = σ², and no factorisation.
+    """What predictions need of a readout's posterior at λ = σ², and no factorisation."""
 
-    Attributes
-    ----------
-    mean
-        μ.
-    root
-        R, with Σ = RRᵀ, or Σ = I − RRᵀ where `is_rest`: of the two, the one with fewer columns.
-    noise
-        σ².
-    """
-
-    mean: Readout
-    root: Float[Array, "p k"]
-    noise: Number
+    mean: Readout  # μ
+    root: Float[Array, "p k"]  # R, Σ = RRᵀ, or Σ = I − RRᵀ where `is_rest`: the one with fewer columns
+    noise: Number  # σ²
     is_rest: bool = field(metadata=STATIC)
 
     def moments(self, psi: Float[Array, "m p"]) -> tuple[Float[Array, "m d_out"], Float[Array, " m"]]:

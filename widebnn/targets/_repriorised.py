@@ -11,20 +11,12 @@ from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.targets._network import NetworkTarget, checked
 
-__all__ = ["repriorised"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Repriorised(NetworkTarget):
-    """φ = T⁻¹(θ): the inner parameters as they are, and φ_W in place of the readout W = μ + Σ^½φ_W.
+    """φ = T⁻¹(θ): the inner parameters as they are, and φ_W in place of the readout W = μ + Σ^½φ_W."""
 
-    Attributes
-    ----------
-    reg
-        λ; None for σ².
-    """
-
-    reg: Number | None = field(kw_only=True, default=None)
+    reg: Number | None = field(kw_only=True, default=None)  # λ; None for σ²
 
     @jitted
     def potential(self, position: Parameters) -> Float[Array, ""]:
@@ -52,9 +44,6 @@ class Repriorised(NetworkTarget):
         """log |∂θ/∂φ|, which depends on the inner parameters alone."""
         return self.readout_posterior(position, self.reg).log_jacobian()
 
-    def inner(self, position: Parameters):
-        return position.inner
-
     @jitted
     def readout(self, position: Parameters, rng_key=None) -> Float[Array, "p d_out"]:
         return self.readout_posterior(position, self.reg).transform(position.readout)
@@ -76,8 +65,8 @@ def repriorised(
     """The posterior of $φ = T⁻¹(θ)$, which tends to $N(0, I)$ as the network grows wide.
 
     $T$ leaves the inner parameters as they are and maps the readout by $W = μ + Σ^½φ_W$, with $N(μ, Σ)$ its
-    posterior given the inner parameters. The target's method ``to_parameters`` is $T$, and
-    ``from_parameters`` its inverse.
+    posterior given the inner parameters. The target is a `NetworkTarget`, whose method ``to_parameters`` is
+    $T$, and ``from_parameters`` its inverse.
 
     Parameters
     ----------
@@ -88,10 +77,6 @@ def repriorised(
     space
         "data" factorises $K̂_λ$ $(n × n)$, "feature" $λI + ΨᵀΨ$ $(p × p)$, "auto" the smaller. The two take
         different roots $Σ^½$: the same $φ_W$ stands for different readouts, of the same distribution.
-
-    Returns
-    -------
-    A `NetworkTarget`.
 
     Raises
     ------

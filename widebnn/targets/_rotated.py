@@ -19,25 +19,43 @@ from widebnn._check import is_known_to_be
 from widebnn._compile import jitted
 from widebnn._pytree import STATIC
 from widebnn.models import BNN, Parameters
+from widebnn.models.embedding import Inner
 from widebnn.targets._network import NetworkTarget, required
-from widebnn.targets._reduced import IrreducibleError, Reduced
+from widebnn.targets._units import Units
 from widebnn.tree import Position, normal_like
 
-__all__ = ["rotated"]
+
+class IrreducibleError(ValueError):
+    """The network, or its data, are none whose layers can be reduced to what the data see of them."""
 
 
-def _row_space(x: Float64[np.ndarray, "n d"], like: Array) -> Float64[np.ndarray, "d r"]:
-    """Orthonormal columns that span the rows of x, up to the rounding of inputs such as `like`."""
-    import scipy.linalg  # a fifth of a second at import, and no other target needs it
+@dataclass(frozen=True, eq=False, repr=False)
+class Reduced(NetworkTarget):
+    """A target on the position of `base`, whose network is that of the observed inputs alone."""
 
-    factors: Any = scipy.linalg.qr(x.T, mode="economic", pivoting=True)
-    q, r, _ = factors
-    return q[:, np.abs(np.diag(r)) > _rounding(like)]
+    base: NetworkTarget = field(kw_only=True)
 
+    @property
+    def template(self) -> Any:
+        return self.base.template
 
-def _rounding(x: Array) -> float:
-    """Length of a row that is no more than the rounding of the rows of x."""
-    return 10 * float(jnp.finfo(x.dtype).eps * np.abs(np.asarray(x)).max() * np.sqrt(x.shape[1]))
+    def potential(self, position: Position) -> Float[Array, ""]:
+        return self.base.potential(position)
+
+    def log_normaliser(self) -> Float[Array, ""]:
+        return self.base.log_normaliser()
+
+    def inner(self, position: Position) -> Inner:
+        """The inner parameters as `base` has them, which go with the observed inputs."""
+        return self.base.inner(position)
+
+    def readout(self, position: Position, rng_key=None) -> Float[Array, "p d_out"]:
+        return self.base.readout(position, rng_key)
+
+    @property
+    def units(self) -> Units:
+        """The units of `base`, where it has them."""
+        return self.base.units  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,14 +70,14 @@ class Rotated(Reduced):
         """θ with the whole W¹ = Q(QᵀW¹) + (I − QQᵀ)Z, Z ~ N(0, I) drawn with `rng_key`."""
         readout_key, kernel_key = jax.random.split(required(rng_key, "the part of W¹ outside the data"))
         inner = self.inner(position)
-        rotated = _leaf(inner, self.kernel)
+        rotated = _by_path(inner)[self.kernel]
         q, z = jnp.asarray(self.basis, rotated.dtype), self._complement(kernel_key, rotated)
         whole = z + q @ (rotated - q.T @ z)
         return Parameters(_with(inner, self.kernel, whole), self.readout(position, readout_key))
 
     @jitted
     def from_parameters(self, parameters: Parameters) -> Position:
-        whole = _leaf(parameters.inner, self.kernel)
+        whole = _by_path(parameters.inner)[self.kernel]
         rotated = jnp.asarray(self.basis, whole.dtype).T @ whole
         return self.base.from_parameters(
             Parameters(_with(parameters.inner, self.kernel, rotated), parameters.readout)
@@ -80,7 +98,7 @@ class Rotated(Reduced):
         With one key, all inputs meet one network; it is needed where they do not lie in the span of the data.
         """
         inner = self.inner(position)
-        rotated = _leaf(inner, self.kernel)
+        rotated = _by_path(inner)[self.kernel]
         if inputs.shape[1] > len(rotated):
             z = self._complement(required(rng_key, "the part of W¹ that x sees and the data do not"), rotated)
             inner = _with(inner, self.kernel, jnp.concatenate([rotated, z]))
@@ -96,7 +114,7 @@ class Rotated(Reduced):
 
 
 def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
-    """The same posterior with the first dense layer reduced to the rank of the data.
+    """The same posterior, a `NetworkTarget`, with the first dense layer reduced to the rank of the data.
 
     With 256 images of CIFAR-10, chains run on $256 × d_1$ numbers in place of $3072 × d_1$. The rest of the
     layer is drawn from its exact posterior, which is its prior, where new inputs see it. Effective sample
@@ -111,10 +129,6 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
         ``("layers", 0, "kernel")``, or ``(0, 0)`` in a list of lists. It may be left out where only one leaf
         of that shape is named "kernel".
 
-    Returns
-    -------
-    A `NetworkTarget`.
-
     Raises
     ------
     TypeError
@@ -123,6 +137,8 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
         If the kernel is not found, or the network computes something else with the reduced layer: the first
         layer must be a `widebnn.models.Dense`, or one that scales likewise, applied to the inputs themselves.
     """
+    import scipy.linalg  # a fifth of a second at import, and no other target needs it
+
     if not isinstance(target, NetworkTarget) or isinstance(target, Rotated):
         raise TypeError(
             f"target must be a network's target with an inverse, not yet rotated; got {type(target).__name__}"
@@ -143,7 +159,8 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
         )
 
     exact = np.asarray(target.x, np.float64)
-    basis = _row_space(exact, target.x)
+    factors: Any = scipy.linalg.qr(exact.T, mode="economic", pivoting=True)
+    basis = factors[0][:, np.abs(np.diag(factors[1])) > _rounding(target.x)]
     if basis.shape[1] == 0:
         raise IrreducibleError("target must have inputs with an entry other than 0; got zeros only")
     leaf = shapes[kernel]
@@ -171,8 +188,13 @@ def _is_same(bnn: BNN, rotated: BNN, x: Array, r: Array, basis: Array, kernel: t
     """Whether the network computes on R what it does on the inputs, at a draw from the prior."""
     inner = normal_like(jax.random.key(0), bnn.features.template)
     before = bnn.embedding(inner, x)
-    after = rotated.embedding(_with(inner, kernel, basis.T @ _leaf(inner, kernel)), r)
+    after = rotated.embedding(_with(inner, kernel, basis.T @ _by_path(inner)[kernel]), r)
     return jnp.abs(after - before).max() <= 1e-3 * jnp.abs(before).max()
+
+
+def _rounding(x: Array) -> float:
+    """Length of a row that is no more than the rounding of the rows of x."""
+    return 10 * float(jnp.finfo(x.dtype).eps * np.abs(np.asarray(x)).max() * np.sqrt(x.shape[1]))
 
 
 def _by_path(tree: Any) -> dict[tuple, Any]:
@@ -181,10 +203,6 @@ def _by_path(tree: Any) -> dict[tuple, Any]:
         tuple(getattr(key, "key", getattr(key, "idx", getattr(key, "name", None))) for key in path): leaf
         for path, leaf in jax.tree.leaves_with_path(tree)
     }
-
-
-def _leaf(tree: Any, path: tuple) -> Any:
-    return _by_path(tree)[path]
 
 
 def _with(tree: Any, path: tuple, leaf: Any) -> Any:

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, TypeGuard
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import NewInputs
-from widebnn._check import Number, is_known_to_be, positive
+from widebnn._check import Number, is_known_to_be, one_of, positive
 from widebnn._compile import asked, jitted
 from widebnn._pytree import Static, as_pytree
 from widebnn.models import Parameters
@@ -27,11 +28,9 @@ from widebnn.targets._marginal import Marginal
 from widebnn.targets._network import BNNTarget, Function, NetworkTarget
 from widebnn.targets._non_gaussian import NonGaussian
 from widebnn.targets._readout import ROUNDING, least_noise
-from widebnn.targets._reduced import Reduced
+from widebnn.targets._rotated import Reduced
 from widebnn.targets._spectrum import spectrum
 from widebnn.tree import Position, normal_like
-
-__all__ = ["READOUT_SCALES", "LogNormal", "Scaled", "ScaledPosition", "scaled"]
 
 READOUT_SCALES = ("noise_std", "readout_std")
 """The scales whose conditional is exact where the readout is integrated out."""
@@ -136,9 +135,7 @@ class Scaled(Target):
         ValueError
             If there is no scale of this name.
         """
-        if name not in self.priors:
-            raise ValueError(f"name must be one of {', '.join(map(repr, self.priors))}; got {name!r}")
-        return asked(_scale, (self, Static(name)))
+        return asked(_scale, (self, Static(one_of(self.priors, name=name))))
 
     def at(self, position: ScaledPosition) -> BNNTarget | NonGaussian:
         """The network's target at the scales of a position; `position.network` is a position of it."""
@@ -247,28 +244,23 @@ class Scaled(Target):
         """
         import scipy.optimize
 
-        evidence, num_data = self._evidence(FIRST_ROWS), len(self.median.x)
+        def minimised(evidence: Evidence, start: np.ndarray, root: np.ndarray) -> np.ndarray:
+            def loss(v: np.ndarray) -> tuple[float, np.ndarray]:
+                u = start + root @ v
+                value, gradient = evidence(u)
+                return value + float(u @ u) / 2, root.T @ (gradient + u)
 
-        def loss(u: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = evidence(u)
-            return value + float(u @ u) / 2, gradient + u
+            found = scipy.optimize.minimize(loss, np.zeros(len(start)), jac=True, method="L-BFGS-B")
+            return start + root @ found.x
 
-        mode = scipy.optimize.minimize(loss, np.zeros(len(self.priors)), jac=True, method="L-BFGS-B").x
-        steps = CURVATURE_STEP * np.eye(mode.size)
-        slopes = [(loss(mode + step)[1] - loss(mode - step)[1]) / (2 * CURVATURE_STEP) for step in steps]
-        prior = np.eye(mode.size)
-        curvature = prior + (np.array(slopes) - prior) * num_data / len(evidence.x)
+        evidence, num_data, prior = self._evidence(FIRST_ROWS), len(self.median.x), np.eye(len(self.priors))
+        mode = minimised(evidence, np.zeros(len(prior)), prior)
+        slopes = [(evidence(mode + h)[1] - evidence(mode - h)[1]) / 2 for h in CURVATURE_STEP * prior]
+        curvature = prior + np.array(slopes) / CURVATURE_STEP * num_data / len(evidence.x)
         values, vectors = np.linalg.eigh((curvature + curvature.T) / 2)
         root = vectors / np.sqrt(np.maximum(values, 1.0))
         if num_data > FIRST_ROWS:  # from there it is a few steps, in coordinates of about one deviation
-            evidence = self._evidence(MAX_ROWS)
-
-            def closer(v: np.ndarray) -> tuple[float, np.ndarray]:
-                value, gradient = loss(mode + root @ v)
-                return value, root.T @ gradient
-
-            found = scipy.optimize.minimize(closer, np.zeros(mode.size), jac=True, method="L-BFGS-B")
-            mode = mode + root @ found.x
+            mode = minimised(self._evidence(MAX_ROWS), mode, root)
         dtype = jax.tree.leaves(self.template)[0].dtype
         factor = np.linalg.cholesky(root @ root.T)
         return Gaussian(self._unflatten(np.asarray(mode, dtype)), jnp.asarray(factor, dtype))
@@ -281,7 +273,7 @@ class Scaled(Target):
         rows = np.linspace(0, num_data - 1, min(num_data, max_rows or num_data)).astype(int)
         x, y = (np.asarray(a)[rows] for a in (self.median.x, self.median.y))
         least_noise = ROUNDING * float(jnp.finfo(self.median.x.dtype).eps)
-        return Evidence((self, Static(_network_at)), x, y, least_noise)
+        return Evidence(Partial(_network_at, self), x, y, least_noise)
 
     def _unflatten(self, u: Any) -> dict[str, Any]:
         """The coordinates of all scales from a vector, in the order of their names."""
@@ -343,10 +335,6 @@ def scaled(make: Callable[..., BNNTarget | NonGaussian], **priors: LogNormal) ->
         other data of the same shapes are no new program.
     priors
         By name, the `LogNormal` prior of each scale.
-
-    Returns
-    -------
-    A `Scaled`.
 
     Raises
     ------

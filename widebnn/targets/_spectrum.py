@@ -8,8 +8,6 @@ from jaxtyping import Array, Float
 from widebnn._check import Number
 from widebnn.targets._readout import smaller_space
 
-__all__ = ["Spectrum", "spectrum"]
-
 
 class Spectrum(NamedTuple):
     """Eigenvalues of $ΨΨᵀ$ and $y$ along its eigenvectors; the evidence of scale and $σ$ needs no more.

@@ -5,10 +5,8 @@ from jaxtyping import Array, Float
 from widebnn._arrays import Inputs, Observations, Tabular
 from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
-from widebnn.targets._blocks import Rows, misfit, sum_over_blocks
+from widebnn.targets._blocks import Rows, misfit
 from widebnn.targets._network import NetworkTarget, checked
-
-__all__ = ["standard"]
 
 
 class Standard(NetworkTarget):
@@ -20,14 +18,9 @@ class Standard(NetworkTarget):
             square = misfit(self.embedding(position), self.y, position.readout)
         else:
             rows = Rows(self.x, self.y, self.block_size)
-            square = sum_over_blocks(misfit, self.bnn.embedding, position.inner, position.readout, rows)
+            at = self.bnn.embedding, position.inner
+            square = rows.sum(lambda rows: misfit(*rows(*at), position.readout))
         return square / (2 * self.bnn.noise_std**2)
-
-    def inner(self, position: Parameters):
-        return position.inner
-
-    def readout(self, position: Parameters, rng_key=None):
-        return position.readout
 
     def from_parameters(self, parameters: Parameters) -> Parameters:
         return parameters
@@ -40,7 +33,7 @@ def standard(
     space: str = "auto",
     block_size: int | None = None,
 ) -> Standard:
-    """The posterior of a Bayesian neural network over $θ$, its weights as they are.
+    """The posterior of a Bayesian neural network over $θ$, its weights as they are, a `NetworkTarget`.
 
     Parameters
     ----------
@@ -50,10 +43,6 @@ def standard(
         As in `NetworkTarget`; the readout's posterior is factorised for predictions only.
     block_size
         As in `NetworkTarget`; the potential takes blocks of observations whatever `space` is.
-
-    Returns
-    -------
-    A `NetworkTarget`.
 
     Raises
     ------

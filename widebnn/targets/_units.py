@@ -1,5 +1,6 @@
 """Which parameters belong to the units of the top hidden layer, found by asking the network."""
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -11,23 +12,14 @@ from widebnn._arrays import Inputs
 from widebnn.models import BNN
 from widebnn.tree import normal_like
 
-__all__ = ["Units", "UnitsError", "units_of"]
-
 
 class Units(NamedTuple):
-    """Which numbers of a position belong to the units of the top hidden layer.
+    """Which numbers of a position belong to the units of the top hidden layer."""
 
-    Attributes
-    ----------
-    is_unit
-        A pytree of booleans with the structure of a position: whether the last axis of a leaf counts the
-        units, so that column k of Ψ alone depends on entry k of it.
-    num_units
-        Number of units, d_L; their columns come first in Ψ.
-    """
-
-    is_unit: Any
-    num_units: int
+    is_unit: (
+        Any  # per leaf, whether its last axis counts the units, of which entry k moves column k of Ψ alone
+    )
+    num_units: int  # d_L; their columns come first in Ψ
 
 
 class UnitsError(ValueError):
@@ -40,16 +32,12 @@ def units_of(bnn: BNN, x: Inputs) -> Units:
     A leaf belongs to the units if its last axis counts them and a change of entry k of that axis changes
     column k of Ψ and no other: kernel and bias of the last dense layer, or of the last convolution before a
     pooling over all pixels.
-
-    Raises
-    ------
-    UnitsError
-        If no leaf does.
     """
-    num_units, tried = _tried(bnn, x)
     leaves, treedef = jax.tree.flatten(bnn.features.template)
-    before, *after = np.asarray(_embeddings(bnn, x))
+    num_units = jax.eval_shape(bnn.embedding, bnn.features.template, x).shape[1] - int(bnn.has_bias)
     belongs = [leaf.shape[-1:] == (num_units,) for leaf in leaves]
+    tried = tuple((i, k) for i, fits in enumerate(belongs) if fits for k in {0, num_units - 1})
+    before, *after = np.asarray(_embeddings(bnn, x, tried))
     for (i, k), psi in zip(tried, after, strict=True):
         belongs[i] &= np.array_equal(np.flatnonzero((psi != before).any(axis=0)), [k])
     is_unit = treedef.unflatten(belongs)
@@ -61,18 +49,9 @@ def units_of(bnn: BNN, x: Inputs) -> Units:
     return Units(is_unit, num_units)
 
 
-def _tried(bnn: BNN, x: Inputs) -> tuple[int, list[tuple[int, int]]]:
-    """The number of units, and leaf and entry of its last axis for each that may belong to one."""
-    template = bnn.features.template
-    num_units = jax.eval_shape(bnn.embedding, template, x).shape[1] - int(bnn.has_bias)
-    fitting = [i for i, leaf in enumerate(jax.tree.leaves(template)) if leaf.shape[-1:] == (num_units,)]
-    return num_units, [(i, k) for i in fitting for k in {0, num_units - 1}]
-
-
-@jax.jit
-def _embeddings(bnn: BNN, x: Inputs) -> Float[Array, "tried n p"]:
-    """Ψ at a draw of the prior, first with no parameter changed, then with each tried."""
-    _, tried = _tried(bnn, x)
+@functools.partial(jax.jit, static_argnames="tried")
+def _embeddings(bnn: BNN, x: Inputs, tried: tuple[tuple[int, int], ...]) -> Float[Array, "tried n p"]:
+    """Ψ at a draw of the prior: as it is, then with entry k of the last axis of leaf i changed, for each."""
     inner, treedef = jax.tree.flatten(normal_like(jax.random.key(0), bnn.features.template))
 
     def at(is_changed):

@@ -25,11 +25,8 @@ from widebnn.models import BNN, Dense, Parameters
 from widebnn.models._whitened_dense import WhitenedDense
 from widebnn.models.embedding import Embedding, Inner, from_nnx
 from widebnn.targets._network import NetworkTarget, required
-from widebnn.targets._reduced import IrreducibleError, Reduced
-from widebnn.targets._rotated import Rotated, rotated
+from widebnn.targets._rotated import IrreducibleError, Reduced, Rotated, rotated
 from widebnn.tree import Position, normal_like
-
-__all__ = ["Whitened", "whitened"]
 
 Path = tuple[Any, ...]
 """Names and numbers that lead to a layer of a module."""
@@ -39,17 +36,9 @@ OUTSIDE = "the part of the weights outside the data"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Whitened(Reduced):
-    """A target on ε_ℓ in place of the weights of dense layers above the first.
+    """A target on ε_ℓ in place of the weights of the dense layers above the first that `layers` names."""
 
-    Attributes
-    ----------
-    weights
-        The target on weights, rotated.
-    layers
-        Paths of the layers that were whitened.
-    """
-
-    weights: NetworkTarget = field(kw_only=True)
+    weights: NetworkTarget = field(kw_only=True)  # the target on weights, rotated
     layers: tuple[Path, ...] = field(metadata=STATIC, kw_only=True)
 
     @jitted
@@ -58,7 +47,8 @@ class Whitened(Reduced):
         keys = jax.random.split(required(rng_key, OUTSIDE), len(self.layers))
         inner = flatten_dict(self.inner(position))
         seen = _observe(self.bnn.features, self.inner(position), self.x, self.layers)
-        for key, (path, (layer, (h,))) in zip(keys, seen.items(), strict=True):
+        for key, path in zip(keys, self.layers, strict=True):
+            layer, (h,) = seen[path]
             del inner[*path, "epsilon"]
             inner |= {(*path, name): leaf for name, leaf in layer.restore(h, key).items()}
         return _with_inner(position, unflatten_dict(inner))
@@ -72,8 +62,8 @@ class Whitened(Reduced):
     @jitted
     def from_parameters(self, parameters: Parameters) -> Position:
         position = self.weights.from_parameters(parameters)
-        inner = _whiten(_on_data(self.weights), self.bnn, self.weights.inner(position), self.layers)
-        return _with_inner(position, inner)
+        below = _on_data(self.weights)
+        return _with_inner(position, _whiten(below, self.weights.inner(position), self.layers))
 
     def _embedding(self, inputs: Array, position: Position, rng_key: Any) -> Float[Array, "m p"]:
         """With one key, of one draw of the weights."""
@@ -85,7 +75,7 @@ class Whitened(Reduced):
 
 
 def whitened(target: NetworkTarget) -> Whitened:
-    """The same posterior with every dense layer reduced to what the $n$ observed inputs see of it.
+    """The same posterior, a `NetworkTarget`, with dense layers reduced to what the $n$ observed inputs see.
 
     The first layer is rotated (`rotated`), unless it is already. Every layer above it that has more weights
     per unit than there are inputs holds $ε_ℓ$, $(n, d_ℓ)$, in place of its weights: its outputs are
@@ -103,10 +93,6 @@ def whitened(target: NetworkTarget) -> Whitened:
     target
         `standard`, `repriorised` or `marginal`, rotated or not, without `block_size`. Its network must be an
         NNX module, of which the layers that are `widebnn.models.Dense` are whitened.
-
-    Returns
-    -------
-    A `NetworkTarget`.
 
     Raises
     ------
@@ -130,17 +116,24 @@ def whitened(target: NetworkTarget) -> Whitened:
         )
     if isinstance(target, Rotated):
         first = target.kernel[:-1]
-    elif (first := _first_layer(target)) is not None and target.x.ndim == 2:
-        target = rotated(target, (*first, "kernel"))
+    else:
+        seen = [path for path, (_, inputs) in _applied(target).items() if any(is_x for is_x, _ in inputs)]
+        first = seen[0] if len(seen) == 1 else None  # the dense layer that the inputs themselves go through
+        if first is not None and target.x.ndim == 2:
+            target = rotated(target, (*first, "kernel"))
     below = _on_data(target)
     bnn, layers = _whitened_network(below, first)
     base = replace(below, bnn=bnn)
-    try:
-        jax.eval_shape(base.embedding, base.template)
-    except AttributeError as error:  # the module asks a layer for its weights
-        raise _seen_elsewhere(layers) from error
     made = Whitened(bnn, below.x, target.y, target.space, base=base, weights=target, layers=layers)
-    _check_same(below, made)
+    try:
+        is_same = not layers or _is_same(below, made)
+    except AttributeError:  # the module asks a layer for its weights
+        is_same = False
+    if is_known_to_be(0, is_same):
+        named = ", ".join("/".join(map(str, path)) for path in layers)
+        raise IrreducibleError(
+            f"target must see the weights of the layers {named} through their outputs alone"
+        )
     return made
 
 
@@ -164,82 +157,65 @@ class _Observed(nnx.Module):
         return getattr(object.__getattribute__(self, "layer"), name)
 
 
-def _observe(
-    features: Embedding, inner: Inner, x: Array, paths: Iterable[Path]
-) -> dict[Path, tuple[Any, list[Array]]]:
+def _observe(features: Embedding, inner: Inner, x: Array, paths: Iterable[Path]) -> dict[Path, Any]:
     """Each of the layers at `paths`, with its parameters, and what it is applied to when the network runs."""
-    module = features.merged(inner)
-    seen = {path: (_at(module, path), []) for path in paths}
-    for path, (layer, inputs) in seen.items():
-        _put(module, path, _Observed(layer, inputs))
+    seen = {}
+
+    def watched(path, part):
+        if path not in paths:
+            return part
+        seen[path] = part, []
+        return _Observed(*seen[path])
+
+    try:
+        module = nnx.recursive_map(watched, features.merged(inner))
+    except ValueError as error:
+        raise IrreducibleError(f"target must have a network whose modules make no circle: {error}") from error
     module(x)
     return seen
 
 
-def _dense_layers(features: Embedding) -> list[Path]:
-    module: Any = features.module
-    return [path for path, part in nnx.iter_modules(module) if isinstance(part, Dense)]
-
-
-def _at(module: Any, path: Path) -> Any:
-    for name in path:
-        module = getattr(module, name) if isinstance(name, str) and hasattr(module, name) else module[name]
-    return module
-
-
-def _put(module: Any, path: Path, layer: nnx.Module) -> None:
-    parent = _at(module, path[:-1])
-    if isinstance(path[-1], str) and hasattr(parent, path[-1]):
-        setattr(parent, path[-1], layer)
-    else:
-        parent[path[-1]] = layer
-
-
-def _first_layer(target: NetworkTarget) -> Path | None:
-    """The dense layer that the inputs themselves go through."""
-    found = []
+def _applied(target: NetworkTarget) -> dict[Path, tuple[Any, list[tuple[bool, tuple[int, ...]]]]]:
+    """Each dense layer, and whether what it is applied to is x itself, and its shape."""
+    features: Any = target.bnn.features
+    paths = [path for path, part in nnx.iter_modules(features.module) if isinstance(part, Dense)]
+    applied = {}
 
     def look(inner, x):
-        seen = _observe(target.bnn.features, inner, x, _dense_layers(target.bnn.features))
-        found.extend(path for path, (_, inputs) in seen.items() if any(h is x for h in inputs))
+        for path, (layer, inputs) in _observe(features, inner, x, paths).items():
+            applied[path] = layer, [(h is x, h.shape) for h in inputs]
 
-    jax.eval_shape(look, target.bnn.features.template, target.x)
-    return found[0] if len(found) == 1 else None
+    jax.eval_shape(look, features.template, target.x)
+    return applied
 
 
 def _whitened_network(below: NetworkTarget, first: Path | None) -> tuple[BNN, tuple[Path, ...]]:
     """The network on ε, and the paths of the layers that have it."""
-    features, n = below.bnn.features, len(below.x)
-    applied: dict[Path, tuple[Any, list[tuple[int, ...]]]] = {}
-
-    def look(inner, x):
-        for path, (layer, inputs) in _observe(features, inner, x, _dense_layers(features)).items():
-            applied[path] = layer, [h.shape for h in inputs]
-
-    jax.eval_shape(look, features.template, below.x)
-    module, layers = features.merged(features.template), []
-    for path, (layer, shapes) in applied.items():
+    features, n, layers = below.bnn.features, len(below.x), []
+    for path, (layer, inputs) in _applied(below).items():
         rows = layer.in_features + (layer.bias is not None)
-        if path == first or rows <= n or not shapes:
+        if path == first or rows <= n or not inputs:
             continue
-        if shapes != [(n, layer.in_features)]:
+        if (shapes := [shape for _, shape in inputs]) != [(n, layer.in_features)]:
             raise IrreducibleError(
                 f"target must apply the layer {'/'.join(map(str, path))} once, to one row for each of its "
                 f"{n} inputs; it is applied to arrays of shape {', '.join(map(str, shapes))}"
             )
-        _put(module, path, WhitenedDense(_at(module, path), n))
         layers.append(path)
-    whitened_features = replace(from_nnx(module), num_rows=n)
-    return replace(below.bnn, features=whitened_features), tuple(layers)
+    module = nnx.recursive_map(
+        lambda path, part: WhitenedDense(part, n) if path in layers else part,
+        features.merged(features.template),
+    )
+    return replace(below.bnn, features=replace(from_nnx(module), num_rows=n)), tuple(layers)
 
 
-def _whiten(below: NetworkTarget, bnn: BNN, inner: Inner, layers: tuple[Path, ...]) -> Inner:
+def _whiten(below: NetworkTarget, inner: Inner, layers: tuple[Path, ...]) -> Inner:
     """The inner parameters with ε_ℓ = L_ℓ⁻¹f^ℓ in place of weights."""
-    flat = flatten_dict(inner)
+    flat: Any = flatten_dict(inner)
     for path, (layer, (h,)) in _observe(below.bnn.features, inner, below.x, layers).items():
         for name in ("kernel", "bias"):
             flat.pop((*path, name), None)
-        flat[*path, "epsilon"] = _at(bnn.features.module, path).whiten(h, layer(h))
+        flat[*path, "epsilon"] = WhitenedDense(layer, len(h)).whiten(h, layer(h))
     return unflatten_dict(flat)
 
 
@@ -247,22 +223,9 @@ def _with_inner(position: Position, inner: Inner) -> Position:
     return position._replace(inner=inner) if isinstance(position, Parameters) else inner
 
 
-def _check_same(below: NetworkTarget, made: Whitened) -> None:
-    """Refuse a network on ε that does not compute what the one on weights does."""
-    if not made.layers:
-        return
-    if is_known_to_be(0, _is_same(below, made)):
-        raise _seen_elsewhere(made.layers)
-
-
 @jax.jit
 def _is_same(below: NetworkTarget, made: Whitened) -> Array:
     inner = normal_like(jax.random.key(0), below.bnn.features.template)
-    reduced = _whiten(below, made.bnn, inner, made.layers)
+    reduced = _whiten(below, inner, made.layers)
     before, after = below.bnn.embedding(inner, below.x), made.bnn.embedding(reduced, below.x)
     return jnp.abs(after - before).max() <= 1e-3 * jnp.abs(before).max()
-
-
-def _seen_elsewhere(layers: tuple[Path, ...]) -> IrreducibleError:
-    named = ", ".join("/".join(map(str, path)) for path in layers)
-    return IrreducibleError(f"target must see the weights of the layers {named} through their outputs alone")
