@@ -63,7 +63,7 @@ class BNN:
     weight_std: Number
     bias_std: Number
     has_bias: bool = field(metadata=STATIC, init=False)
-    """Whether Ψ has a bias column, as it does where σ_b is not 0."""
+    """Whether $Ψ$ has a bias column, as it does where $σ_b ≠ 0$."""
 
     def __init__(
         self,
