@@ -454,7 +454,8 @@ def shown_docstrings() -> Iterator[tuple[str, str]]:
                     if not key.startswith("_"):
                         yield f"{module.__name__}.{name}: {key}", inspect.getdoc(member) or ""
             if inspect.isclass(value):
-                for (owner, key), lines in (
+                attributes = ModuleAnalyzer.for_module(value.__module__).find_attr_docs()
+                for (owner, key), lines in attributes.items():
                     ModuleAnalyzer.for_module(value.__module__).find_attr_docs().items()
                 ):
                     if owner == name:

@@ -55,7 +55,7 @@ MOMENTS = Stream(lambda position: position, batches=False, quantiles=False)
 
 
 class Sum(NamedTuple):
-    """A sum of many small terms, high + low: `low` is what rounding has taken from `high`."""
+    """A sum of many small terms, `high` + `low`; `low` is what rounding has taken from `high`."""
 
     high: Float[Array, "*shape"]
     low: Float[Array, "*shape"]

@@ -231,7 +231,7 @@ def student_t(
     reg: Number | None = None,
     num_steps: int = 3,
 ) -> NonGaussian:
-    """The posterior of a network for data with outliers: $y_ij = f_j(x_i) + σt$, $t$ Student-distributed.
+    """The posterior for data with outliers: $y_ij = f_j(x_i) + σt$, with $t$ Student-distributed.
 
     $σ$ is the `noise_std` of the network. In the limit of many degrees of freedom the noise is Gaussian.
 
