@@ -456,8 +456,6 @@ def shown_docstrings() -> Iterator[tuple[str, str]]:
             if inspect.isclass(value):
                 attributes = ModuleAnalyzer.for_module(value.__module__).find_attr_docs()
                 for (owner, key), lines in attributes.items():
-                    ModuleAnalyzer.for_module(value.__module__).find_attr_docs().items()
-                ):
                     if owner == name:
                         yield f"{module.__name__}.{name}: {key}", "\n".join(lines)
 

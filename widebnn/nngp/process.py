@@ -113,8 +113,8 @@ def gaussian_process(
     TypeError
         If `kernel` is not a function, $x$ or $y$ does not hold real numbers, or `noise_std` is not a number.
     ValueError
-        If $x$ or $y$ is empty, not finite or of the wrong shape, `noise_std` is negative, `kernel` does not
-        map $x$ to a finite $(n, n)$, or $K + σ²I$ is singular to the precision at hand.
+        If `x` or `y` is empty, not finite or of the wrong shape, `noise_std` is negative, `kernel` does not
+        map `x` to a finite $(n, n)$, or $K + σ²I$ is singular to the precision at hand.
     """
     if not callable(kernel):
         raise TypeError(f"kernel must be a function of (x1, x2=None); got {kernel!r}")

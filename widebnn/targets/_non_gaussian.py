@@ -165,7 +165,7 @@ def categorical(
     Raises
     ------
     TypeError, ValueError
-        If $x$ is empty, not finite or does not fit the network, `labels` are neither class numbers nor
+        If `x` is empty, not finite or does not fit the network, `labels` are neither class numbers nor
         one-hot rows, `map` is unknown, `reg` is not positive or is given with another map than "gaussian", or
         `num_steps` is below 1.
     """
@@ -203,7 +203,7 @@ def binary(
     Raises
     ------
     TypeError, ValueError
-        If $x$ is empty, not finite or does not fit the network, $y$ is not of that shape or holds other
+        If `x` is empty, not finite or does not fit the network, `y` is not of that shape or holds other
         numbers than 0 and 1, or an option is one that `categorical` refuses.
 
     Examples
@@ -255,7 +255,7 @@ def student_t(
     Raises
     ------
     TypeError, ValueError
-        If $x$ or $y$ is empty, not finite or of the wrong shape, `degrees` is not positive, or an option is
+        If `x` or `y` is empty, not finite or of the wrong shape, `degrees` is not positive, or an option is
         one that `categorical` refuses.
 
     Examples
