@@ -277,7 +277,7 @@ class Streamed:
         """Split $R̂$, `widebnn.diagnostics.rhat` of half chains; the first half ends with a batch.
 
         The variance within halves is that within chains less the part that lies between the halves, which is
-        exact: $S = S₁ + S₂ + (n₁n₂/n)(m₁ − m₂)²$, each $S$ the sum of squares about the mean of its $n$ values.
+        exact: $S = S₁ + S₂ + (n₁n₂/n)(m₁ − m₂)²$, each $S$ a sum of squares about the mean $m$ of $n$ values.
 
         Raises
         ------
