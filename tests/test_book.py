@@ -16,6 +16,7 @@ import pytest
 import yaml
 from nbstripout import strip_output
 from pybtex.database import parse_file
+from sphinx.pycode import ModuleAnalyzer
 
 import widebnn as wb
 
@@ -452,6 +453,11 @@ def shown_docstrings() -> Iterator[tuple[str, str]]:
                 for key, member in [(name, value), *members]:
                     if not key.startswith("_"):
                         yield f"{module.__name__}.{name}: {key}", inspect.getdoc(member) or ""
+            if inspect.isclass(value):
+                attributes = ModuleAnalyzer.for_module(value.__module__).find_attr_docs()
+                for (owner, key), lines in attributes.items():
+                    if owner == name:
+                        yield f"{module.__name__}.{name}: {key}", "\n".join(lines)
 
 
 def test_mathematics_of_docstrings_stands_between_dollars(formulas):

@@ -332,9 +332,6 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
     positions_
         The positions over which predictions are averaged, (draw, coordinate): at most 1,000, evenly spaced.
 
-    Without chains, at ``width=math.inf``, `scales_` are the most probable scales, `seconds_` those of the
-    whole fit, and the other attributes are absent.
-
     Warns
     -----
     ChainWarning
@@ -344,13 +341,19 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, _BNNEstimator):
 
     Notes
     -----
+    Without chains, at ``width=math.inf``, `scales_` are the most probable scales, `seconds_` those of the
+    whole fit, and the other attributes are absent.
+
     Noise has a floor: $σ²$ counts as no less than $4ε tr ΨΨᵀ$, with $ε$ the rounding error, since float32
     loses smaller noise beside the eigenvalues of $ΨΨᵀ$. With outputs of about the size of the targets, $σ$ is
     then at least $7·10⁻⁴ √n$ in their units; tables with more noise than that do not meet it.
+
     `fit` keeps of each draw what predictions need, the mean of the readout and a root of its covariance: up
     to 256 MiB in all. Where 1,000 draws take more, fewer are kept, and 16 at least.
+
     The seconds of `until` are those of burn-in and draws. Compilation, some ten seconds for the first fit of
     a shape, and the scales of the limit, about a second, come on top.
+
     Rows have no weights: `fit` takes no `sample_weight`. A row that counts $k$ times can be given $k$ times.
     Predictions are arrays of NumPy; `set_output` is for transformers alone.
     Inputs further than $10¹²$ standard deviations from the training data are refused: float32 could not hold

@@ -189,7 +189,7 @@ class Posterior:
         Raises
         ------
         TypeError, ValueError
-            If $x$ is empty, not finite or does not fit the network, or `batch_size` is not an integer of at
+            If `x` is empty, not finite or does not fit the network, or `batch_size` is not an integer of at
             least 1.
         """
         x = self._new_inputs(x)

@@ -55,7 +55,7 @@ MOMENTS = Stream(lambda position: position, batches=False, quantiles=False)
 
 
 class Sum(NamedTuple):
-    """A sum of many small terms, high + low: `low` is what rounding has taken from `high`."""
+    """A sum of many small terms, `high` + `low`; `low` is what rounding has taken from `high`."""
 
     high: Float[Array, "*shape"]
     low: Float[Array, "*shape"]
@@ -277,7 +277,7 @@ class Streamed:
         """Split $R̂$, `widebnn.diagnostics.rhat` of half chains; the first half ends with a batch.
 
         The variance within halves is that within chains less the part that lies between the halves, which is
-        exact: $∑(x − m)² = ∑₁ + ∑₂ + (n₁n₂/n)(m₁ − m₂)²$.
+        exact: $S = S₁ + S₂ + (n₁n₂/n)(m₁ − m₂)²$, each $S$ a sum of squares about the mean $m$ of $n$ values.
 
         Raises
         ------

@@ -5,7 +5,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from docutils import nodes
 from formulas import typeset
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.ext.autodoc import FunctionDocumenter
 from sphinx.util import inspect
@@ -150,10 +152,20 @@ def undescribed(
     return True if is_number else None
 
 
+def by_name(app: Sphinx, doctree: nodes.document) -> None:
+    """Name a type within a property's PyTree as it is named elsewhere."""
+    for signature in doctree.findall(addnodes.desc_signature):
+        for text in list(signature.findall(nodes.Text)):
+            if text.startswith("jaxtyping."):
+                short = text.removeprefix("jaxtyping.")
+                text.parent.replace(text, nodes.Text(short))
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     # A page begins with what users call: `sample` before `Draws`, `whitened` before the class it returns.
     FunctionDocumenter.member_order = 0
     app.connect("autodoc-skip-member", undescribed)
+    app.connect("doctree-read", by_name)
     # Before napoleon (500), whose own markup must survive.
     for change in (escape, results):
         app.connect(

@@ -17,14 +17,16 @@ class Punctuation(SphinxPostTransform):
 
     def run(self, **kwargs: object) -> None:
         for formula in list(self.document.findall(nodes.math)):
+            parent, place = formula.parent, formula.parent.index(formula)
             text = formula.next_node(descend=False, siblings=True)
             if isinstance(text, nodes.Text) and (
                 mark := PUNCTUATION.match(text)
             ):
                 together = nodes.inline(classes=["unbroken"])
-                formula.replace_self(together)
                 together += [formula, nodes.Text(mark[0])]
-                text.parent.replace(text, nodes.Text(text[mark.end() :]))
+                rest = nodes.Text(text[mark.end() :])
+                # by place: another text of the paragraph may equal this one
+                parent[place : place + 2] = [together, rest]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

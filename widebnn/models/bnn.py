@@ -63,7 +63,7 @@ class BNN:
     weight_std: Number
     bias_std: Number
     has_bias: bool = field(metadata=STATIC, init=False)
-    """Whether Ψ has a bias column, as it does where σ_b is not 0."""
+    """Whether $Ψ$ has a bias column, as it does where $σ_b ≠ 0$."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class BNN:
         return f"BNN({type(below).__name__}, out_features={self.out_features}, {scales})"
 
     def embedding(self, inner: Inner, x: Inputs) -> Float[Array, "n p"]:
-        """$Ψ$, the scaled top-layer embedding with a bias column; $p = d_L + 1$, $d_L$ where $σ_b = 0$."""
+        """$Ψ$, the scaled embedding with a bias column; $p = d_L + 1$, or $d_L$ where $σ_b = 0$."""
         h = self.features.apply(inner, x)
         if not isinstance(h, jax.Array | np.ndarray):
             raise FeaturesError(f"features must return one array (n, d_L); got a {type(h).__name__}")

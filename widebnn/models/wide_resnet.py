@@ -30,7 +30,7 @@ class WideResNet20(nnx.Module):
     three residual blocks, GELU, the mean over pixels. A block is GELU, convolution, GELU, convolution
     (Zagoruyko & Komodakis 2016), with $3 × 3$ kernels; the first block of the second and of the third group
     has stride 2. In place of normalisation the $k$-th block is
-    $√((k − 1 + c)/(k + c)) skip + √(1/(k + c)) residual$ (Shao et al. 2020). Where a block changes
+    $√((k − 1 + c)/(k + c)) · skip + √(1/(k + c)) · residual$ (Shao et al. 2020). Where a block changes
     the shape, its skip is a $1 × 1$ convolution of the GELU with which its residual begins: the paper leaves
     this open, and in this way every kernel sees activations.
 

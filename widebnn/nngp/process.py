@@ -76,8 +76,8 @@ class GaussianProcess:
     def kl_from_prior(self) -> Float[Array, ""]:
         """KL from the prior process to the posterior one, $KL(GP ‖ GP | D)$, in nats.
 
-        $½ ∑_j [σ⁻² Tr K + y_:jᵀ(σ⁻²I − K_σ²⁻¹)y_:j − log det(σ⁻²K_σ²)]$: also the limit of
-        $KL(N(0, I) ‖ P(θ | D))$ for a network (Hron et al. 2022, Proposition 2.3).
+        $(d_out/2) Tr(σ⁻²K) − (d_out/2) log det(σ⁻²K_σ²) + ½ ∑_j y_:jᵀ(σ⁻²I − K_σ²⁻¹)y_:j$: it is also
+        the limit of $KL(N(0, I) ‖ P(θ | D))$ for a network (Hron et al. 2022, Proposition 2.3).
 
         Raises
         ------
@@ -113,8 +113,8 @@ def gaussian_process(
     TypeError
         If `kernel` is not a function, $x$ or $y$ does not hold real numbers, or `noise_std` is not a number.
     ValueError
-        If $x$ or $y$ is empty, not finite or of the wrong shape, `noise_std` is negative, `kernel` does not
-        map $x$ to a finite $(n, n)$, or $K + σ²I$ is singular to the precision at hand.
+        If `x` or `y` is empty, not finite or of the wrong shape, `noise_std` is negative, `kernel` does not
+        map `x` to a finite $(n, n)$, or $K + σ²I$ is singular to the precision at hand.
     """
     if not callable(kernel):
         raise TypeError(f"kernel must be a function of (x1, x2=None); got {kernel!r}")

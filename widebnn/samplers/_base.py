@@ -169,7 +169,7 @@ def required_key(rng_key: Key[Array, ""] | None) -> Key[Array, ""]:
 def accept[S: State](
     rng_key: Key[Array, ""], log_ratio: Float[Array, ""], state: S, proposal: S
 ) -> tuple[S, Info]:
-    """Metropolis–Hastings: move to `proposal` with probability min(1, exp(log_ratio)).
+    """Metropolis–Hastings: move to `proposal` with probability $min(1, exp(r))$, $r$ = `log_ratio`.
 
     A ratio that is not a number rejects: a diverged proposal must never be kept. The state that is kept is
     returned with the report.

@@ -27,7 +27,7 @@ class rescaled(Sampler):
     """A step updates each scale $s$ named in `multiplies` several times, by elliptical slices at fixed $sφ$.
 
     With $D$ entries of $φ$, the density of the scale's coordinate $u$ given $sφ$ is proportional to
-    $exp(−½u²) s(u)^(−D) exp(−‖sφ‖²/(2s(u)²))$. An update costs no more than $‖φ‖²$, since the network's
+    $exp(−½u²) · s(u)^(−D) · exp(−‖sφ‖²/(2s(u)²))$. An update costs no more than $‖φ‖²$, since the network's
     outputs do not change. Where the data say much about the weights $sφ$, $s$ hardly moves at fixed $φ$;
     where they say little, it hardly moves at fixed $sφ$. The target is `widebnn.targets.scaled`.
 

@@ -207,7 +207,7 @@ def jacobian(
     Raises
     ------
     TypeError, ValueError
-        If $x$ or $y$ is empty, not finite or of the wrong shape, `reg` is not positive, `num_probes` or
+        If `x` or `y` is empty, not finite or of the wrong shape, `reg` is not positive, `num_probes` or
         `order` is not an integer of at least 1, or there are probes and no `rng_key`.
     """
     bnn, x, y, *_ = checked(bnn, x, y)

@@ -84,7 +84,7 @@ def linear(x: Inputs | Tabular, y: Observations | Tabular, noise_std: Number) ->
     Raises
     ------
     TypeError, ValueError
-        If $x$ or $y$ is empty, not finite or of the wrong shape, or `noise_std` is not a positive number.
+        If `x` or `y` is empty, not finite or of the wrong shape, or `noise_std` is not a positive number.
     """
     x, y = floating(x=x), column(y=y)
     if x.ndim != 2 or x.size == 0:

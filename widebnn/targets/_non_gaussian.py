@@ -140,7 +140,7 @@ def categorical(
     Raises
     ------
     TypeError, ValueError
-        If $x$ is empty, not finite or does not fit the network, `labels` are neither class numbers nor
+        If `x` is empty, not finite or does not fit the network, `labels` are neither class numbers nor
         one-hot rows, `map` is unknown, `reg` is not positive or is given with another map than "gaussian", or
         `num_steps` is below 1.
     """
@@ -178,7 +178,7 @@ def binary(
     Raises
     ------
     TypeError, ValueError
-        If $x$ is empty, not finite or does not fit the network, $y$ is not of that shape or holds other
+        If `x` is empty, not finite or does not fit the network, `y` is not of that shape or holds other
         numbers than 0 and 1, or an option is one that `categorical` refuses.
 
     Examples
@@ -206,7 +206,7 @@ def student_t(
     reg: Number | None = None,
     num_steps: int = 3,
 ) -> NonGaussian:
-    """The posterior of a network for data with outliers: $y_ij = f_j(x_i) + σt$, $t$ Student-distributed.
+    """The posterior for data with outliers: $y_ij = f_j(x_i) + σt$, with $t$ Student-distributed.
 
     $σ$ is the `noise_std` of the network. In the limit of many degrees of freedom the noise is Gaussian.
 
@@ -230,7 +230,7 @@ def student_t(
     Raises
     ------
     TypeError, ValueError
-        If $x$ or $y$ is empty, not finite or of the wrong shape, `degrees` is not positive, or an option is
+        If `x` or `y` is empty, not finite or of the wrong shape, `degrees` is not positive, or an option is
         one that `categorical` refuses.
 
     Examples
