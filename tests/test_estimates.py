@@ -21,6 +21,7 @@ from .exact.estimates import (
     assert_kl_of_quadratic_potential,
 )
 from .exact.networks import problem
+from .exact.streams import autoregressive
 
 
 @pytest.mark.parametrize("a", [0.1, 0.4, 0.7])
@@ -144,11 +145,7 @@ def test_groups_know_the_error_of_a_mean():
 
 def test_chain_mean_knows_autocorrelation():
     """AR(1) with ρ = ½ has variance (1 + ρ)/(1 − ρ) = 3 times that of independent draws."""
-    rng = np.random.default_rng(0)
-    x = np.empty((4, 10_000))
-    x[:, 0] = rng.normal(size=4)
-    for i in range(1, x.shape[1]):
-        x[:, i] = x[:, i - 1] / 2 + math.sqrt(3 / 4) * rng.normal(size=4)
+    x = autoregressive(np.random.default_rng(0), 0.5, (4, 10_000), axis=1)
     found = estimates.mean_and_mcse(x)
     assert found.error == pytest.approx(math.sqrt(3 / x.size), rel=0.1)
     assert abs(found.value) < LIMIT * found.error

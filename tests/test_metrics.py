@@ -95,15 +95,6 @@ def test_adaptive_bins_have_equal_counts_though_confidences_tie():
     np.testing.assert_allclose(metrics.ece(p, np.zeros(11, int), 3, adaptive=True), 1 - p.max(1).mean())
 
 
-def test_calibrated_probabilities_have_small_errors_and_sharpened_ones_large():
-    p, _ = predictions(20_000, sharpness=0.0)
-    labels = (p.cumsum(axis=1) < RNG.uniform(size=(len(p), 1))).sum(axis=1).clip(max=9)  # drawn from p
-    sharp = p**3 / (p**3).sum(axis=1, keepdims=True)
-    for adaptive in (False, True):
-        assert metrics.ece(p, labels, adaptive=adaptive) < 0.02
-        assert metrics.ece(sharp, labels, adaptive=adaptive) > 0.2
-
-
 def scores(ties):
     inside, outside = RNG.normal(size=400), RNG.normal(0.7, size=300)
     return (inside.round(1), outside.round(1)) if ties else (inside, outside)
@@ -133,25 +124,6 @@ def test_crps_is_over_pairs_of_different_draws():
     wanted = np.mean(np.abs(draws - y)) - np.mean(pairs) / 2
     np.testing.assert_allclose(metrics.crps(draws, y), wanted, rtol=1e-12)
     np.testing.assert_allclose(metrics.crps(draws + 1e6, y + 1e6), wanted, rtol=1e-8)
-
-
-def test_crps_and_that_of_the_empirical_distribution_differ_by_the_pairs_of_one_draw_twice():
-    draws, y = np.array([[0.0], [1.0], [4.0]]), np.array([2.0])
-    steps = np.array([0, 1, 2, 4])
-    cdf = np.array([1 / 3, 2 / 3, 2 / 3])  # between them, and the observation's is 0, 0, 1
-    integral = np.sum(np.diff(steps) * (cdf - [0, 0, 1]) ** 2)
-    mean_pair = (1 + 4 + 3) / 3
-    assert metrics.crps(draws, y) == pytest.approx(integral - mean_pair / 2 / 3)
-
-
-@pytest.mark.parametrize("num_draws", [2, 20])
-def test_crps_is_unbiased_however_few_draws_there_are(num_draws):
-    """Of N(0, 1) and y = 0.7, in closed form (Gneiting & Raftery 2007, §4.2)."""
-    y, num = 0.7, 200_000 // num_draws
-    wanted = y * (2 * scipy.stats.norm.cdf(y) - 1) + 2 * scipy.stats.norm.pdf(y) - 1 / np.sqrt(np.pi)
-    draws = np.random.default_rng(1).normal(size=(num_draws, num))
-    found = [metrics.crps(part, np.full(part.shape[1], y)) for part in np.array_split(draws, 50, axis=1)]
-    assert abs(np.mean(found) - wanted) < 4 * np.std(found, ddof=1) / np.sqrt(50)
 
 
 def test_draws_may_be_on_any_axis():

@@ -89,12 +89,17 @@ def test_style_keeps_what_a_notebook_backend_sets_with_its_first_figure(monkeypa
     assert mpl.rcParams["interactive"]
 
 
-@figures
+SIMPLEX = {"simplex map": lambda **kw: plots.simplex_map(np.eye(3), [0, 1, 2], levels=[0, 1], **kw)}
+
+
+@pytest.mark.parametrize("draw", [*FIGURES.values(), *SIMPLEX.values()], ids=[*FIGURES, *SIMPLEX])
 def test_draws_on_the_given_axes(draw):
+    before = dict(mpl.rcParams)
     with plots.style():
         _, axes = plt.subplots(1, 2, figsize=(10, 3.5))
     assert draw(ax=axes[1]) is axes[1]
     assert not axes[0].has_data() and len(plt.get_fignums()) == 1
+    assert dict(mpl.rcParams) == before
 
 
 def test_width_curves_show_their_numbers():
@@ -213,15 +218,6 @@ def test_simplex_map_with_its_bar_is_not_clipped():
     for drawn in (ax.get_tightbbox(), bar.get_tightbbox()):
         assert ax.figure.bbox.x0 <= drawn.x0 and drawn.x1 <= ax.figure.bbox.x1
         assert ax.figure.bbox.y0 <= drawn.y0 and drawn.y1 <= ax.figure.bbox.y1
-
-
-def test_simplex_map_draws_on_the_given_axes_in_its_style():
-    before = dict(mpl.rcParams)
-    with plots.style():
-        _, axes = plt.subplots(1, 2)
-    assert plots.simplex_map(CORNERS, [0, 1, 2], levels=[0, 1], ax=axes[1]) is axes[1]
-    assert not axes[0].has_data() and len(plt.get_fignums()) == 1
-    assert dict(mpl.rcParams) == before
 
 
 def lines(figure, power):

@@ -75,24 +75,11 @@ def test_the_official_folder_name_is_found(two_files: Path):
     assert cifar10(2, 2).source == "binary files in $WIDEBNN_DATA/cifar-10-batches-bin"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (
-            {"num_train": 8},
-            ValueError,
-            "num_train is 8 but there are 7 records: add more of the official files to ",
-        ),
-        ({"num_test": 1_000}, ValueError, "num_test is 1,000 but there are 5 records: .* unset WIDEBNN_DATA"),
-        ({"num_train": 0}, ValueError, "num_train must be at least 1; got 0"),
-        ({"num_test": -3}, ValueError, "num_test must be at least 1; got -3"),
-        ({"num_train": 2.0}, TypeError, "num_train"),
-        ({"num_test": None}, TypeError, "num_test"),
-    ],
-)
-def test_bad_numbers_are_refused(two_files: Path, arguments, error, message):
-    with pytest.raises(error, match=message):
-        cifar10(**{"num_train": 2, "num_test": 2} | arguments)
+def test_more_than_there_are_is_refused(two_files: Path):
+    with pytest.raises(ValueError, match="num_train is 8 but there are 7 records: add more of the official"):
+        cifar10(8, 2)
+    with pytest.raises(ValueError, match="num_test is 1,000 but there are 5 records: .* unset WIDEBNN_DATA"):
+        cifar10(2, 1_000)
 
 
 @pytest.mark.parametrize(
@@ -165,17 +152,11 @@ def test_a_truncated_file_of_the_cache_is_replaced(cache: Path, server: Server):
     assert server.requests == {"/cifar-10-binary.tar.gz": 2}
 
 
-@pytest.mark.parametrize(
-    ("counts", "message"),
-    [
-        ((21, 4), "num_train is 21 but there are 20 records: CIFAR-10 has no more"),
-        ((20, 5), "num_test is 5 but there are 4 records: CIFAR-10 has no more"),
-        ((0, 4), "num_train must be at least 1; got 0"),
-    ],
-)
-def test_bad_numbers_are_refused_before_the_download(cache: Path, server: Server, counts, message):
-    with pytest.raises(ValueError, match=message):
-        cifar10(*counts)
+def test_bad_numbers_are_refused_before_the_download(cache: Path, server: Server):
+    with pytest.raises(ValueError, match="num_train is 21 but there are 20 records: CIFAR-10 has no more"):
+        cifar10(21, 4)
+    with pytest.raises(ValueError, match="num_test is 5 but there are 4 records: CIFAR-10 has no more"):
+        cifar10(20, 5)
     assert not server.requests
 
 

@@ -31,16 +31,15 @@ def labels(num_images: int) -> np.ndarray:
     return (np.arange(num_images) % 10).astype(np.uint8)
 
 
-@pytest.fixture(params=[True, False], ids=["gzipped", "plain"])
-def folder(request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Twelve images to train and five to test, for both data sets."""
     monkeypatch.setenv("WIDEBNN_DATA", str(tmp_path))
     for name in ("mnist", "fashion_mnist"):
         (tmp_path / name).mkdir()
         for part, count in [("train", 12), ("test", 5)]:
             for file, content in zip(NAMES[part], (idx(pixels(count)), idx(labels(count)))):
-                content, file = (gzip.compress(content), file + ".gz") if request.param else (content, file)
-                (tmp_path / name / file).write_bytes(content)
+                (tmp_path / name / f"{file}.gz").write_bytes(gzip.compress(content))
     return tmp_path
 
 
@@ -56,6 +55,14 @@ def test_first_records_are_read(folder: Path, load):
     np.testing.assert_array_equal(images.x_train[:, 3, 5, 0], data.x_train[:, 3 * 28 + 5])
 
 
+def test_files_that_were_unpacked_are_read(folder: Path):
+    packed = mnist(7, 3)
+    for file in (folder / "mnist").iterdir():
+        file.with_suffix("").write_bytes(gzip.decompress(file.read_bytes()))
+        file.unlink()
+    np.testing.assert_array_equal(mnist(7, 3).x_train, packed.x_train)
+
+
 def test_data_set_out_of_distribution_needs_no_training_images(folder: Path):
     for file in (folder / "fashion_mnist").glob("train*"):
         file.unlink()
@@ -69,18 +76,15 @@ def test_data_set_out_of_distribution_needs_no_training_images(folder: Path):
 
 
 @pytest.mark.parametrize(
-    ("counts", "error", "message"),
+    ("counts", "message"),
     [
-        ((13, 2), ValueError, "num_train is 13 but there are 12 records: put the official train-images"),
-        ((2, 6), ValueError, "num_test is 6 but there are 5 records"),
-        ((-1, 2), ValueError, "num_train must be at least 0; got -1"),
-        ((2, 0), ValueError, "num_test must be at least 1; got 0"),
-        ((60_001, 2), ValueError, "num_train is 60,001 but there are 60,000 records: mnist has no more"),
-        ((2.0, 2), TypeError, "num_train"),
+        ((13, 2), "num_train is 13 but there are 12 records: put the official train-images"),
+        ((2, 6), "num_test is 6 but there are 5 records"),
+        ((60_001, 2), "num_train is 60,001 but there are 60,000 records: mnist has no more"),
     ],
 )
-def test_bad_numbers_are_refused(folder: Path, counts, error, message):
-    with pytest.raises(error, match=message):
+def test_more_than_there_are_is_refused(folder: Path, counts, message):
+    with pytest.raises(ValueError, match=message):
         mnist(*counts)
 
 
@@ -100,7 +104,7 @@ def test_bad_numbers_are_refused(folder: Path, counts, error, message):
 )
 def test_malformed_images_are_refused(folder: Path, content, message):
     (file,) = (folder / "mnist").glob("t10k-images*")
-    file.write_bytes(gzip.compress(content) if file.suffix == ".gz" else content)
+    file.write_bytes(gzip.compress(content))
     with pytest.raises(ValueError, match=message):
         mnist(2, 5)
 
@@ -108,14 +112,12 @@ def test_malformed_images_are_refused(folder: Path, content, message):
 def test_damaged_compression_and_labels_beyond_nine_are_refused(folder: Path):
     (images,) = (folder / "mnist").glob("train-images*")
     (of_test,) = (folder / "mnist").glob("t10k-labels*")
-    content = idx(np.full(5, 11, np.uint8))
-    of_test.write_bytes(gzip.compress(content) if of_test.suffix == ".gz" else content)
+    of_test.write_bytes(gzip.compress(idx(np.full(5, 11, np.uint8))))
     with pytest.raises(ValueError, match="labels are 0 to 9; got 11"):
         mnist(2, 5)
-    if images.suffix == ".gz":
-        images.write_bytes(images.read_bytes()[:-400])
-        with pytest.raises(ValueError, match="is damaged"):
-            mnist(12, 5)
+    images.write_bytes(images.read_bytes()[:-400])
+    with pytest.raises(ValueError, match="is damaged"):
+        mnist(12, 5)
 
 
 def test_files_are_downloaded_once_and_training_files_only_where_needed(

@@ -52,18 +52,11 @@ def test_test_images_alone_will_do_out_of_distribution(folder: Path):
         svhn(1, 3)
 
 
-@pytest.mark.parametrize(
-    ("counts", "message"),
-    [
-        ((13, 2), "num_train is 13 but there are 12 records: put the official train_32x32.mat into"),
-        ((2, 26_033), "num_test is 26,033 but there are 26,032 records: SVHN has no more"),
-        ((-1, 2), "num_train must be at least 0; got -1"),
-        ((2, 0), "num_test must be at least 1; got 0"),
-    ],
-)
-def test_bad_numbers_are_refused(folder: Path, counts, message):
-    with pytest.raises(ValueError, match=message):
-        svhn(*counts)
+def test_more_than_there_are_is_refused(folder: Path):
+    with pytest.raises(ValueError, match="num_train is 13 but there are 12 records: put the official train"):
+        svhn(13, 2)
+    with pytest.raises(ValueError, match="num_test is 26,033 but there are 26,032 records: SVHN has no more"):
+        svhn(2, 26_033)
 
 
 @pytest.mark.parametrize(

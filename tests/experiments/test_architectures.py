@@ -49,6 +49,7 @@ def test_bulk_and_tail_see_chains_that_disagree():
     for name in ("ess_bulk", "ess_tail"):
         assert 0.35 < agreeing[f"{name}_potential"] < 0.65
         assert apart[f"{name}_potential"] < 0.05
+    assert agreeing["potential"] == pytest.approx(independent.mean())
     assert apart["ess_potential"] == pytest.approx(agreeing["ess_potential"])  # chain by chain
 
 

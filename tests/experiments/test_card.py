@@ -251,16 +251,16 @@ def test_every_row_of_the_queue_can_be_judged_by_a_card(shipped):
 
 @pytest.mark.slow
 def test_what_no_other_run_has_runs_at_smoke_scale(tmp_path, monkeypatch):
-    """Other parts are those of `test_runs` at this scale."""
+    """A part of each experiment; other parts are those of `test_runs` at this scale."""
     small, kinds = {"widths": (8,), "num_train": (4,)}, {}
     for part in card.queue("smoke"):
         if part.settings != EXPERIMENTS[part.experiment].settings("smoke"):
             of_mixing = part.experiment == "mixing_over_width"
             part = part._replace(settings=part.settings | (small if not of_mixing else {"widths": (16,)}))
-            kinds.setdefault(repr((part.experiment, part.settings)), part)
+            kinds.setdefault(part.experiment, part)
     monkeypatch.setattr(card, "queue", lambda scale: list(kinds.values()))
     said = []
     card.run(tmp_path, 1.0, "smoke", said.append)
-    assert len(said) == len(kinds) == 6 and all(" took " in line for line in said)
+    assert len(said) == len(kinds) > 2 and all(" took " in line for line in said)
     held = card.finished(tmp_path, kinds.values())[wb.device()]
     assert all(results.rows and results.provenance["precision"] == "highest" for results in held.values())

@@ -5,7 +5,6 @@ import math
 import jax
 import numpy as np
 import pytest
-from scipy.signal import lfilter
 
 import widebnn as wb
 from book.experiments.chain_summaries import (
@@ -20,6 +19,7 @@ from book.experiments.posterior import LMC
 from widebnn.diagnostics import convergence_summary
 from widebnn.tables import Measure, Results, Rows
 
+from ..exact.streams import autoregressive
 from .judging import said, verdict_on
 
 TINY = convergence.settings(
@@ -195,9 +195,7 @@ def test_estimates_of_effective_samples_scatter_by_as_much_as_is_said(true):
     a = (1 - ratio) / (1 + ratio)
     rng, alone, least = np.random.default_rng(0), [], []
     for _ in range(repeats):
-        noise = rng.normal(size=(num_chains, num_draws, num))
-        noise[:, 1:] *= math.sqrt(1 - a**2)
-        chains = lfilter([1.0], [1.0, -a], noise, axis=1)
+        chains = autoregressive(rng, a, (num_chains, num_draws, num), axis=1)
         ess = sum(np.asarray(wb.effective_sample_size(chain[None])) for chain in chains)
         alone.append(ess)
         least.append(ess.min())
@@ -218,10 +216,8 @@ def test_the_jackknife_of_a_mean_is_its_standard_error():
 
 def test_the_jackknife_of_effective_samples_is_their_scatter_over_repeats():
     """AR(1) chains as `gradient_gain` has them: twenty effective samples each, ten chains."""
-    num_repeats, num_chains, num_draws, rho = 40, 10, 300, 0.87
-    noise = np.random.default_rng(0).standard_normal((num_repeats, num_chains, num_draws, 4))
-    noise[:, :, 1:] *= np.sqrt(1 - rho**2)
-    every = lfilter([1], [1, -rho], noise, axis=2)
+    num_repeats, rho = 40, 0.87
+    every = autoregressive(np.random.default_rng(0), rho, (num_repeats, 10, 300, 4), axis=2)
     found = [pooled_ess_per_draw(draws) for draws in every]
     values = [one.value for one in found]
     error = np.std(values) / np.sqrt(num_repeats)

@@ -1,5 +1,6 @@
 """The command line: what it prints, and that what is wrong is said in a line."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -54,10 +55,13 @@ def test_a_stopped_run_says_how_it_goes_on(capsys, tmp_path, monkeypatch):
 
 
 def test_ledger_prints_text_or_writes_the_pages(capsys, tmp_path):
-    entries, path = ledger(RESULTS), tmp_path / "ledger.md"
-    assert __main__.main(["ledger", "--results", str(RESULTS)]) == 0
+    results, path = tmp_path / "results", tmp_path / "ledger.md"
+    results.mkdir()
+    shutil.copy(RESULTS / "counterexample_laptop.json", results)
+    entries, command = ledger(results), ["ledger", "--results", str(results)]
+    assert __main__.main(command) == 0
     assert capsys.readouterr().out == text(entries) + "\n"
-    assert __main__.main(["ledger", "--results", str(RESULTS), "--write", str(path)]) == 0
+    assert __main__.main([*command, "--write", str(path)]) == 0
     found = pages(entries)
     assert [path.with_stem(f"ledger{name}").read_text() for name in found] == list(found.values())
 

@@ -12,7 +12,7 @@ import widebnn as wb
 from book.experiments.published_pcnl import _mean, _shifts, published_marginal, published_potential
 
 from ..exact.dkwm import FALSE_FAILURE
-from ..exact.importance import Moments, by_chains
+from ..exact.importance import _weighted, by_chains
 from ..exact.networks import gp_prediction, problem
 from ..exact.published import assert_integrates, log_weight, misfit
 
@@ -52,15 +52,7 @@ def weighted(half, whole, log_weights_of, num_draws=100_000):
         mean, covariance = gp_prediction(half, inner, half.x_new)
         return log_weights_of(inner), mean, mean**2 + jnp.diag(covariance)[:, None]
 
-    keys = jax.random.split(jax.random.key(5), num_draws)
-    log_weights, first, second = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=10_000))(keys)
-    weights = np.asarray(jax.nn.softmax(log_weights))
-    first, second = np.asarray(first), np.asarray(second)
-    mean, square = (np.tensordot(weights, f, axes=1) for f in (first, second))
-    std = np.sqrt(square - mean**2)
-    influence = (second - square - 2 * mean * (first - mean)) / (2 * std)
-    errors = (np.sqrt(np.tensordot(weights**2, z**2, axes=1)) for z in (first - mean, influence))
-    return Moments(mean, std, *errors)
+    return _weighted(one, num_draws).moments
 
 
 def largest_score(found, exact):

@@ -10,15 +10,11 @@ from book.experiments.findings import Finding, verdict
 from book.experiments.over_width import PAPERS, _summary
 from widebnn.tables import Results, Rows
 
+from ..exact.streams import autoregressive
+
 
 def test_standard_error_knows_the_autocorrelation():
-    rng = np.random.default_rng(0)
-    num_chains, n, rho = 400, 2_000, 0.9
-    noise = rng.standard_normal((num_chains, n))
-    x = np.empty_like(noise)
-    x[:, 0] = noise[:, 0]
-    for t in range(1, n):
-        x[:, t] = rho * x[:, t - 1] + np.sqrt(1 - rho**2) * noise[:, t]
+    x = autoregressive(np.random.default_rng(0), 0.9, (400, 2_000), axis=1)
     errors = [mean_of_chains(chain[None]).error for chain in x]
     true = x.mean(axis=1).std()
     assert abs(np.mean(errors) / true - 1) < 0.15  # the deviation of 400 means is known to 3.5 %
