@@ -69,8 +69,8 @@ class BNNTarget(ModelTarget):
     """A posterior under Gaussian noise: what is known of every parametrisation."""
 
     y: Float[Array, "n d_out"]
-    space: str = field(metadata=STATIC, default="auto")
-    block_size: int | None = field(metadata=STATIC, default=None)
+
+    space, block_size = "auto", None  # fields of a `NetworkTarget`
 
     def inner(self, position: Any) -> Inner:
         """$θ^≤L$, the parameters below the readout."""
@@ -231,6 +231,9 @@ class NetworkTarget(BNNTarget):
         gradient passes over the data twice instead of once and takes about 1.3 times as long; a potential
         alone takes about twice as long. None takes all $n$ at once, which is the fastest where it fits.
     """
+
+    space: str = field(metadata=STATIC, default="auto")
+    block_size: int | None = field(metadata=STATIC, default=None)
 
     @abstractmethod
     def from_parameters(self, parameters: Parameters) -> Position:
