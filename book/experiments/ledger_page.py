@@ -190,8 +190,7 @@ def _chains(entry: Entry) -> list[str]:
     if entry.chains is None:
         return []
     state = "converged" if entry.chains.have_converged else "not shown to have converged"
-    worst = str(entry.chains).replace("R̂ ", "R̂\N{NO-BREAK SPACE}")
-    return [f"- **Chains {state}:** at worst {worst}"]
+    return [f"- **Chains {state}:** at worst {entry.chains}"]
 
 
 def _link(claim: Claim) -> str:
