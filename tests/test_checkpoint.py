@@ -247,7 +247,7 @@ def full_disk(num_bytes):
 
 def test_full_disk_keeps_the_last_whole_checkpoint(copy, stored, tmp_path, caplog):
     """Arrays can no longer be written; and on a disk that was full before, nothing can."""
-    store, new = opened(copy), checkpoints.Kept(CARRY, [*DRAWS, DRAWS[0]], 0.0)
+    store, new = opened(copy), checkpoints.Kept(CARRY, DRAWS, 0.0)
     store.restore(CARRY, DRAWS[0])
     with full_disk(300), pytest.raises(OSError, match=r"not be written after step 30.*\(state/20\)"):
         store.save_if_due(30, new, is_last=True)

@@ -30,7 +30,7 @@ def warn_if_long(estimator: Any, posterior: targets.Scaled) -> None:
     sizes = [leaf.shape for leaf in jax.tree.leaves(template.network) if len(leaf.shape) == 2]
     if estimator.features is not None or not sizes:
         return
-    p = sizes[-1][-1]
+    p = sizes[-1][-1] if posterior.has_exact_scales else sizes[-2][-1]  # behind the last layer, the readout
     of_network = sum(math.prod(shape) for shape in sizes)
     of_potential = 2 * n * (of_network + (p * min(n, p) if posterior.has_exact_scales else 0))
     of_eigenvalues = 20 * min(n, p) ** 3 if posterior.has_exact_scales else 0
