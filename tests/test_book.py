@@ -28,7 +28,7 @@ CHAPTERS = [path for path in NOTEBOOKS if path.stem[0].isdigit()]  # the others 
 MAX_LINES = 25
 MAX_COLUMNS = 78  # what a page shows
 MAX_WORDS = 3_200
-MAX_WORDS_IN_ALL = 46_000
+MAX_WORDS_IN_ALL = 45_000
 MAX_SECONDS = 90  # at smoke scale
 GREEK = (
     r"\\((?:alpha|beta|gamma|delta|(?:var)?epsilon|zeta|eta|(?:var)?theta|iota|kappa|lambda|mu|nu|xi|pi|rho"

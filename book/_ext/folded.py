@@ -14,10 +14,11 @@ class FoldedCode(SphinxPostTransform):
     def run(self, **kwargs: object) -> None:
         for cell in self.document.findall(nodes.container):
             if cell.get("hide_mode") == "input":
-                is_imports = "import widebnn as wb" in cell.astext()
-                what = (
-                    "the imports" if is_imports else "the code of the figure"
-                )
+                what = "the code"
+                if "import widebnn as wb" in cell.astext():
+                    what = "the imports"
+                elif next(cell.findall(nodes.image), None):
+                    what = "the code of the figure"
                 cell["prompt_show"] = f"Show {what}"
                 cell["prompt_hide"] = f"Hide {what}"
 
