@@ -48,7 +48,7 @@ def network_run(noise_std=0.1, seed=0, step_size=0.1, num_samples=3):
     collect = {
         "mean": posterior.predictive_mean(x[:2]),
         "draw": posterior.predictive_draw(x[2:]),
-        "weights": wb.posterior.weights(posterior),
+        "weights": wb.weight_draws.weights(posterior),
     }
     return run(posterior, pcn(step_size), seed, collect=collect, num_samples=num_samples)
 

@@ -12,12 +12,12 @@ from widebnn import (
     diagnostics,
     models,
     nngp,
-    posterior,
     samplers,
     stopping,
     streaming,
     targets,
     tree,
+    weight_draws,
 )
 from widebnn._failures import ChainWarning
 from widebnn._kept import keep_compiled
@@ -25,12 +25,12 @@ from widebnn.automatic import Auto, auto
 from widebnn.checkpoints import Checkpoint
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
 from widebnn.models import BNN
-from widebnn.posterior import Posterior
 from widebnn.sampling import Draws, sample
 from widebnn.scale import at_scale, current_scale
 from widebnn.stopping import Until
 from widebnn.streaming import Stream, Streamed
 from widebnn.versions import device, print_versions
+from widebnn.weight_draws import WeightDraws
 
 if TYPE_CHECKING:
     from widebnn import data, estimates, estimators, landscape, metrics, plots, tables, vi
@@ -62,10 +62,10 @@ __all__ = [
     "ChainWarning",
     "Checkpoint",
     "Draws",
-    "Posterior",
     "Stream",
     "Streamed",
     "Until",
+    "WeightDraws",
     "at_scale",
     "auto",
     "checkpoints",
@@ -82,7 +82,6 @@ __all__ = [
     "models",
     "nngp",
     "plots",
-    "posterior",
     "print_versions",
     "random_projections",
     "results",
@@ -96,6 +95,7 @@ __all__ = [
     "targets",
     "tree",
     "vi",
+    "weight_draws",
 ]
 
 

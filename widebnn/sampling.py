@@ -29,12 +29,12 @@ from widebnn._interrupts import Interrupts
 from widebnn.automatic import auto
 from widebnn.checkpoints import Checkpoint, Kept, Store, digest, identity
 from widebnn.diagnostics import convergence
-from widebnn.posterior import Moments
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import tuned
 from widebnn.stopping import Until
 from widebnn.streaming import MOMENTS, Stream, Streamed, start
 from widebnn.targets._base import Target
+from widebnn.weight_draws import Moments
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -7,15 +7,15 @@ from . import (
     models,
     nngp,
     plots,
-    posterior,
     samplers,
     sampling,
     scales,
     tables,
     targets,
     vi,
+    weight_draws,
 )
 
-NETWORKS = [data, models, targets, nngp, samplers, sampling, posterior, vi, scales]
+NETWORKS = [data, models, targets, nngp, samplers, sampling, weight_draws, vi, scales]
 STUDIES = [diagnostics, landscape, plots, tables]
 ROWS = [row for table in NETWORKS + STUDIES for row in table.ROWS]

@@ -17,11 +17,11 @@ from widebnn import (
     estimates,
     landscape,
     metrics,
-    posterior,
     sampling,
     scale,
     streaming,
     versions,
+    weight_draws,
 )
 
 MODULES = {
@@ -37,7 +37,6 @@ MODULES = {
     "models": wb.models,
     "nngp": wb.nngp,
     "plots": wb.plots,
-    "posterior": posterior,
     "samplers": wb.samplers,
     "sampling": sampling,
     "scale": scale,
@@ -47,6 +46,7 @@ MODULES = {
     "stopping": wb.stopping,
     "versions": versions,
     "vi": wb.vi,
+    "weight_draws": weight_draws,
 }
 
 KEY = jax.random.key(0)

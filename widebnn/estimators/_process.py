@@ -8,7 +8,7 @@ import scipy.linalg
 from jaxtyping import Float64
 
 from widebnn import targets
-from widebnn.targets._limit import Evidence, Posterior
+from widebnn.targets._limit import Conditioned, Evidence
 
 __all__ = ["MAX_LIMIT_ROWS", "Process"]
 
@@ -32,7 +32,7 @@ class Process:
 
     evidence: Evidence
     u: Float64[np.ndarray, " scale"]
-    given: Posterior
+    given: Conditioned
 
     @classmethod
     def of(cls, posterior: targets.Scaled) -> tuple["Process", dict[str, float]]:
@@ -44,7 +44,7 @@ class Process:
             scales = posterior.scales(targets.ScaledPosition(None, **mode))
         evidence = posterior._evidence()
         named = {name: float(scale) for name, scale in jax.device_get(scales).items()}
-        return cls(evidence, found, evidence.posterior(found)), named
+        return cls(evidence, found, evidence.given_rows(found)), named
 
     def moments(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means (1, m, d_out) and variances (1, m) of observations."""

@@ -19,7 +19,7 @@ from widebnn.nngp import nngp_kernel
 Vector = Float64[np.ndarray, " scale"]
 
 
-class Posterior(NamedTuple):
+class Conditioned(NamedTuple):
     """The process given data."""
 
     factor: Float64[np.ndarray, "n n"]  # L, lower triangular, with LLᵀ = K + σ²I
@@ -59,7 +59,7 @@ class Evidence:
             gradient = np.tensordot(slopes, outer, axes=2) + noise_slopes * np.trace(outer)
         return float(value), gradient
 
-    def posterior(self, u: Vector) -> Posterior:
+    def given_rows(self, u: Vector) -> Conditioned:
         """The process at u, given the rows."""
         import scipy.linalg
 
@@ -67,7 +67,7 @@ class Evidence:
             kernel, noise = jax.device_get(_kernel(self.network_at, jnp.asarray(u), jnp.asarray(self.x)))
         noise = max(float(noise), float(self.least_noise * np.trace(kernel)))
         factor = scipy.linalg.cholesky(kernel + noise * np.eye(len(kernel)), lower=True)
-        return Posterior(factor, scipy.linalg.cho_solve((factor, True), self.y), noise)
+        return Conditioned(factor, scipy.linalg.cho_solve((factor, True), self.y), noise)
 
     def between(self, u: Vector, new: np.ndarray) -> tuple[Any, Any]:
         """K of rows and new inputs, and of new inputs, at u."""

@@ -4,13 +4,13 @@ A run keeps what it collects and nothing else. Where the new inputs are not know
 
     draws = wb.sample(
         rng_key, target, sampler, num_samples=100, thin=50,
-        collect={"theta": wb.posterior.weights(target)},
+        collect={"theta": wb.weight_draws.weights(target)},
     )
-    posterior = wb.Posterior(bnn, draws["theta"], input_shape=data.x_train.shape[1:])
-    posterior.save("posteriors/cifar")
+    weights = wb.WeightDraws(bnn, draws["theta"], input_shape=data.x_train.shape[1:])
+    weights.save("runs/cifar")
 
-    posterior = wb.Posterior.load("posteriors/cifar")  # another day, without this script or the data
-    mean, std = posterior.mean_and_std(x)
+    weights = wb.WeightDraws.load("runs/cifar")  # another day, without this script or the data
+    mean, std = weights.mean_and_std(x)
 
 Every draw takes the memory of the whole network: a network of a million weights in float32 takes 4 MB per
 draw and chain. Where the new inputs are known beforehand, collect predictions instead.
@@ -21,7 +21,7 @@ The folder holds
 - ``weights.npy``: the draws, (chain, draw, weight), all weights of a draw in one row;
 - ``scale.<name>.npy``: (chain, draw), for each scale of the network that was drawn too;
 - ``check_inputs.npy`` and ``check_outputs.npy``: two inputs, and the outputs of the first draw there, by
-  which `Posterior.load` recognises the network.
+  which `WeightDraws.load` recognises the network.
 """
 
 import functools
@@ -50,9 +50,9 @@ from widebnn.models.bnn import BNN
 from widebnn.models.embedding import FeaturesError
 from widebnn.tree import Position
 
-__all__ = ["Moments", "Posterior", "weights"]
+__all__ = ["Moments", "WeightDraws", "weights"]
 
-FOLDER = Folder("posterior", version=1)
+FOLDER = Folder("posterior", version=1)  # as folders that were saved before say
 
 DRAWS_AT_ONCE = 8
 """Draws that go through the network side by side."""
@@ -99,13 +99,13 @@ class Moments(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior:
+class WeightDraws:
     """A network and draws of its weights: all that a prediction needs.
 
     Chains continue from their last positions, and the new draws are appended::
 
         more = wb.sample(rng_key, target, sampler, num_samples=100, initial=draws.position, collect=...)
-        posterior = posterior.extended(more["theta"])
+        weights = weights.extended(more["theta"])
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Posterior:
         The network that the target was built on. Where scales were drawn too, a function from these, passed
         by keyword, to the network: ``lambda noise_std: wb.BNN(features, 1, noise_std)``.
     weights
-        Draws of the weights, (chain, draw, weight), collected by `widebnn.posterior.weights`. They stay on
+        Draws of the weights, (chain, draw, weight), collected by `widebnn.weight_draws.weights`. They stay on
         the host, and may be memory-mapped.
     input_shape
         Shape of one input, such as `x_train.shape[1:]`.
@@ -255,8 +255,8 @@ class Posterior:
         noise = np.asarray(jax.random.normal(rng_key, f.shape, f.dtype))
         return f + noise_std["noise_std"][:, :, None, None] * noise
 
-    def extended(self, weights: Weights, scales: Scales | None = None) -> "Posterior":
-        """The posterior with further draws of every chain appended.
+    def extended(self, weights: Weights, scales: Scales | None = None) -> "WeightDraws":
+        """These draws with further draws of every chain appended.
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ class Posterior:
         TypeError, ValueError
             As the constructor, or if the number of chains or the names of the scales differ.
         """
-        more = Posterior(self.network, weights, self.input_shape, {} if scales is None else scales)
+        more = WeightDraws(self.network, weights, self.input_shape, {} if scales is None else scales)
         if (more.num_chains, more.scales.keys()) != (self.num_chains, self.scales.keys()):
             raise ValueError(
                 f"weights must be of {self.num_chains} chains with the scales {sorted(self.scales)}; got "
@@ -276,10 +276,10 @@ class Posterior:
             )
         joined = {name: np.concatenate([x, more.scales[name]], axis=1) for name, x in self.scales.items()}
         both = np.concatenate([self.weights, more.weights], axis=1)
-        return Posterior(self.network, both, self.input_shape, joined)
+        return WeightDraws(self.network, both, self.input_shape, joined)
 
     def save(self, folder: str | os.PathLike, overwrite: bool = False) -> None:
-        """Save the posterior in a folder, from which `load` restores it.
+        """Save the draws in a folder, from which `load` restores it.
 
         The folder is written under a temporary name and renamed when it is complete.
 
@@ -288,21 +288,21 @@ class Posterior:
         folder
             A new or empty folder.
         overwrite
-            Whether a posterior that was saved there may be replaced. Anything else never is.
+            Whether draws that were saved there may be replaced. Anything else never is.
 
         Raises
         ------
         FileExistsError
-            If the folder holds anything else, or a posterior and `overwrite` is False.
+            If the folder holds anything else, or draws and `overwrite` is False.
         OSError
             If it cannot be written; what was there before is left as it was.
         """
-        posterior, network, outputs = self, described(self._first_network), self._outputs_to_check()
+        draws, network, outputs = self, described(self._first_network), self._outputs_to_check()
         if network is not None:
             built = functools.partial(build, network)
-            named = Posterior(built, self.weights, self.input_shape, self._per_draw(_drawn_numbers))
+            named = WeightDraws(built, self.weights, self.input_shape, self._per_draw(_drawn_numbers))
             if _is_same(named._outputs_to_check(), outputs):
-                posterior = named
+                draws = named
             else:  # the module was changed after it was built, and is the user's own
                 network = None
         record = {
@@ -310,15 +310,15 @@ class Posterior:
             "noise_std": float(self._first_network.noise_std),
             "input_shape": list(self.input_shape),
             "weights": _layout(self.template),
-            "scales": sorted(posterior.scales),
+            "scales": sorted(draws.scales),
         }
         arrays = {"weights": self.weights, "check_inputs": self._inputs_to_check(), "check_outputs": outputs}
-        arrays |= {f"scale.{name}": x for name, x in posterior.scales.items()}
+        arrays |= {f"scale.{name}": x for name, x in draws.scales.items()}
         FOLDER.write(Path(folder), record, arrays, overwrite)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike, network: Network | None = None) -> "Posterior":
-        """Load a posterior that `save` wrote; the weights are memory-mapped and read when they are used.
+    def load(cls, folder: str | os.PathLike, network: Network | None = None) -> "WeightDraws":
+        """Load what `save` wrote; the weights are memory-mapped and read when they are used.
 
         Parameters
         ----------
@@ -359,8 +359,8 @@ class Posterior:
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"network of {path} cannot be built: {error}") from error
         _check_layout(path, record["weights"], _template(bnn, input_shape, arrays["weights"].dtype))
-        posterior = cls(network, arrays["weights"], input_shape, scales)
-        if not _is_same(posterior._outputs_to_check(), arrays["check_outputs"]):
+        draws = cls(network, arrays["weights"], input_shape, scales)
+        if not _is_same(draws._outputs_to_check(), arrays["check_outputs"]):
             raise ValueError(
                 f"network must be the one that the draws in {path} are of: its weights have the same shapes, "
                 "and with the first draw it has other outputs than when that was saved"
@@ -369,12 +369,12 @@ class Posterior:
             raise ValueError(
                 f"network must have the noise_std {wanted:g} as {path} has; got {bnn.noise_std:g}"
             )
-        return posterior
+        return draws
 
     def __repr__(self) -> str:
         chains, draws, size = self.weights.shape
         scales = "".join(f", {name}" for name in self.scales)
-        return f"Posterior({chains} chains of {draws} draws: {size:,} weights{scales})"
+        return f"WeightDraws({chains} chains of {draws} draws: {size:,} weights{scales})"
 
     @functools.cached_property
     def _first_network(self) -> BNN:
@@ -423,7 +423,7 @@ class Posterior:
     def _outputs_to_check(self) -> Float[np.ndarray, "2 d_out"]:
         """What the first draw predicts at them."""
         scales = {name: x[:1, :1] for name, x in self.scales.items()}
-        first = Posterior(self.network, self.weights[:1, :1], self.input_shape, scales)
+        first = WeightDraws(self.network, self.weights[:1, :1], self.input_shape, scales)
         with jax.default_matmul_precision("highest"):
             return first.outputs(self._inputs_to_check())[0, 0]
 

@@ -14,7 +14,7 @@ from flax import nnx
 import widebnn as wb
 from widebnn import _folder, posterior
 from widebnn.models import Embedding, Parameters
-from widebnn.posterior import Posterior, weights
+from widebnn.weight_draws import WeightDraws, weights
 
 X = np.linspace(-1.0, 1.0, 24, dtype=np.float32).reshape(8, 3)
 Y = np.sin(X[:, :2])
@@ -44,7 +44,7 @@ def rotated():
 
 
 def kept():
-    return Posterior(BNN, drawn()["theta"], X.shape[1:])
+    return WeightDraws(BNN, drawn()["theta"], X.shape[1:])
 
 
 def direct(theta, bnn=BNN, x=X_NEW):
@@ -57,7 +57,7 @@ def direct(theta, bnn=BNN, x=X_NEW):
 @pytest.mark.slow
 def test_predictions_are_those_of_the_run():
     run = drawn("repriorised")
-    f = Posterior(BNN, run["theta"], (3,)).outputs(X_NEW)
+    f = WeightDraws(BNN, run["theta"], (3,)).outputs(X_NEW)
     assert f.shape == (2, 6, 7, 2)
     assert np.allclose(f, run["f"], atol=1e-6)
     assert np.ptp(f, axis=(0, 1)).min() > 1e-3  # draws differ
@@ -66,7 +66,7 @@ def test_predictions_are_those_of_the_run():
 @pytest.mark.slow
 def test_weights_that_no_position_holds_are_drawn():
     target, run = rotated(), drawn("rotated")
-    assert np.allclose(Posterior(BNN, run["theta"], (3,)).outputs(X_NEW), direct(run["theta"]), atol=1e-6)
+    assert np.allclose(WeightDraws(BNN, run["theta"], (3,)).outputs(X_NEW), direct(run["theta"]), atol=1e-6)
     readouts = run["theta"][..., -12:]
     assert len(np.unique(readouts)) == readouts.size  # also where a proposal was rejected
     last = jax.tree.map(lambda leaf: leaf[0], run.position)
@@ -122,14 +122,14 @@ def test_memory_is_that_of_a_batch(monkeypatch):
 
     monkeypatch.setattr(posterior, "_outputs", watched(posterior._outputs))
     for num_inputs, draws in [(7, drawn()["theta"]), (70, many)]:
-        Posterior(BNN, draws, (3,)).mean_and_std(np.tile(X_NEW, (num_inputs // 7, 1)), batch_size=4)
+        WeightDraws(BNN, draws, (3,)).mean_and_std(np.tile(X_NEW, (num_inputs // 7, 1)), batch_size=4)
     assert len(set(shapes)) == 1 and shapes[0][:2] == (4, 4)
 
 
 @pytest.mark.slow
 def test_noise_of_an_observation():
     scales = {"noise_std": np.array([[0.1] * 6, [3.0] * 6], np.float32)}
-    noisy = Posterior(BNN, drawn()["theta"], (3,), scales)
+    noisy = WeightDraws(BNN, drawn()["theta"], (3,), scales)
     x = np.tile(X_NEW, (100, 1))
     f, y = noisy.outputs(x), noisy.predictive_draws(jax.random.key(0), x, batch_size=33)
     for chain, std in enumerate((0.1, 3.0)):
@@ -149,11 +149,11 @@ def test_parameters_are_the_weights_by_name():
 
 def test_more_draws_are_appended():
     first, rest = drawn()["theta"][:, :2], drawn()["theta"][:, 2:]
-    whole = Posterior(BNN, first, (3,)).extended(rest)
+    whole = WeightDraws(BNN, first, (3,)).extended(rest)
     assert np.array_equal(whole.weights, drawn()["theta"])
-    assert repr(whole) == "Posterior(2 chains of 6 draws: 71 weights)"
+    assert repr(whole) == "WeightDraws(2 chains of 6 draws: 71 weights)"
     scales = {"noise_std": np.full((2, 2), 0.3, np.float32)}
-    learned = Posterior(BNN, first, (3,), scales).extended(first, scales)
+    learned = WeightDraws(BNN, first, (3,), scales).extended(first, scales)
     assert learned.scales["noise_std"].shape == (2, 4)
 
 
@@ -162,7 +162,7 @@ import sys
 import numpy as np
 import widebnn as wb
 
-posterior = wb.Posterior.load(sys.argv[1])
+posterior = wb.WeightDraws.load(sys.argv[1])
 np.save(sys.argv[2], posterior.outputs(np.load(sys.argv[3]), batch_size=4))
 """
 
@@ -192,9 +192,9 @@ def test_networks_of_the_package_are_built_again(features, shape, tmp_path):
     x = jnp.ones((1, *shape)) / 2
     draws = jax.vmap(lambda key: jax.flatten_util.ravel_pytree(wb.tree.normal_like(key, bnn.template(x)))[0])
     theta = np.asarray(jax.jit(draws)(jax.random.split(jax.random.key(0), 2)))[None]
-    saved = Posterior(bnn, theta, shape)
+    saved = WeightDraws(bnn, theta, shape)
     saved.save(tmp_path / "posterior")
-    loaded = Posterior.load(tmp_path / "posterior")
+    loaded = WeightDraws.load(tmp_path / "posterior")
     assert np.allclose(loaded.outputs(x), saved.outputs(x), atol=1e-6)
 
 
@@ -209,20 +209,20 @@ def test_scales_that_were_drawn_go_with_their_draws(tmp_path):
     theta = drawn()["theta"][:, :2, : 3 * 5 + 5 + 6 * 2]
     rng = np.random.default_rng(0)
     scales = {name: rng.uniform(0.5, 2.0, (2, 2)).astype(np.float32) for name in ("noise_std", "inside")}
-    saved = Posterior(learned, theta, (3,), scales)
+    saved = WeightDraws(learned, theta, (3,), scales)
     f = saved.outputs(X_NEW, batch_size=3)
     for chain in range(2):
         for draw in range(2):
             bnn = learned(*(float(scales[name][chain, draw]) for name in scales))
             assert np.allclose(f[chain, draw], direct(theta[chain : chain + 1, [draw]], bnn)[0, 0], atol=1e-5)
     saved.save(tmp_path / "posterior")
-    loaded = Posterior.load(tmp_path / "posterior")
+    loaded = WeightDraws.load(tmp_path / "posterior")
     assert set(loaded.scales) == {"noise_std", "features.weight_std", "weight_std"}
     assert np.allclose(loaded.outputs(X_NEW), f, atol=1e-5)
     key = jax.random.key(3)
     assert np.allclose(loaded.predictive_draws(key, X_NEW), saved.predictive_draws(key, X_NEW, 2), atol=1e-5)
     loaded.save(tmp_path / "again")
-    assert np.allclose(Posterior.load(tmp_path / "again").outputs(X_NEW), f, atol=1e-5)
+    assert np.allclose(WeightDraws.load(tmp_path / "again").outputs(X_NEW), f, atol=1e-5)
 
 
 def own(activation=jnp.tanh, width=5):
@@ -232,39 +232,39 @@ def own(activation=jnp.tanh, width=5):
 
 
 def own_posterior():
-    return Posterior(own(), drawn()["theta"][:, :, : 3 * 5 + 6], (3,))
+    return WeightDraws(own(), drawn()["theta"][:, :, : 3 * 5 + 6], (3,))
 
 
 @pytest.mark.slow
 def test_users_own_network_is_handed_over_again(tmp_path):
     folder = tmp_path / "posterior"
     own_posterior().save(folder)
-    loaded = Posterior.load(folder, network=own())
+    loaded = WeightDraws.load(folder, network=own())
     assert np.array_equal(loaded.outputs(X_NEW), own_posterior().outputs(X_NEW))
     with pytest.raises(TypeError, match=r"network is required.*not of widebnn\.models"):
-        Posterior.load(folder)
+        WeightDraws.load(folder)
     with pytest.raises(ValueError, match=r"network does not fit.*inner/w is \(3, 5\) there, and \(3, 4\) in"):
-        Posterior.load(folder, network=own(width=4))
+        WeightDraws.load(folder, network=own(width=4))
     with pytest.raises(ValueError, match="network must be the one.*other outputs"):
-        Posterior.load(folder, network=own(jnp.sin))
+        WeightDraws.load(folder, network=own(jnp.sin))
     noisier = wb.BNN(own().features, 1, 0.2)
     with pytest.raises(ValueError, match=r"noise_std 0\.1.*got 0\.2"):
-        Posterior.load(folder, network=noisier)
+        WeightDraws.load(folder, network=noisier)
     with pytest.raises(ValueError, match="network does not fit.*inner/w is .* there, and absent in"):
-        Posterior.load(folder, network=wb.BNN(FEATURES, 1, 0.1))
+        WeightDraws.load(folder, network=wb.BNN(FEATURES, 1, 0.1))
     kept().save(tmp_path / "fcn")
     with pytest.raises(TypeError, match="network must be left out.*FCN"):
-        Posterior.load(tmp_path / "fcn", network=BNN)
+        WeightDraws.load(tmp_path / "fcn", network=BNN)
 
 
 def test_module_that_was_changed_is_the_users_own(tmp_path):
     features = wb.models.FCN(3, (6, 5), activation="erf", bias_std=0.3, rngs=nnx.Rngs(0))
     features.layers[0].weight_std = 3.0
     changed = wb.BNN(features, 2, 0.2)
-    Posterior(changed, drawn()["theta"], (3,)).save(tmp_path / "posterior")
+    WeightDraws(changed, drawn()["theta"], (3,)).save(tmp_path / "posterior")
     with pytest.raises(TypeError, match="network is required"):
-        Posterior.load(tmp_path / "posterior")
-    Posterior.load(tmp_path / "posterior", network=changed)
+        WeightDraws.load(tmp_path / "posterior")
+    WeightDraws.load(tmp_path / "posterior", network=changed)
 
 
 def test_record_tells_of_the_network(tmp_path):
@@ -274,7 +274,7 @@ def test_record_tells_of_the_network(tmp_path):
     assert record["network"]["features"] == "FCN" and record["network"]["arguments"]["activation"] == "erf"
     assert record["weights"][0] == ["inner/layers/0/bias", [6]]
     assert record["files"]["weights.npy"]["shape"] == [2, 6, 71]
-    assert isinstance(Posterior.load(tmp_path).weights, np.memmap)
+    assert isinstance(WeightDraws.load(tmp_path).weights, np.memmap)
 
 
 def test_network_that_cannot_be_built_is_named(tmp_path):
@@ -285,4 +285,4 @@ def test_network_that_cannot_be_built_is_named(tmp_path):
     record["sha256"] = _folder._digest(record)
     (tmp_path / "posterior.json").write_text(json.dumps(record))
     with pytest.raises(ValueError, match="cannot be built"):
-        Posterior.load(tmp_path)
+        WeightDraws.load(tmp_path)

@@ -12,17 +12,17 @@ STD = {"noise_std": np.full((2, 3), 0.1)}
 
 
 def made(**options):
-    return wb.Posterior(**({"network": bnn(), "weights": THETA, "input_shape": (3,)} | options))
+    return wb.WeightDraws(**({"network": bnn(), "weights": THETA, "input_shape": (3,)} | options))
 
 
 ROWS = [
     *refused(
-        "posterior.weights",
-        (lambda: wb.posterior.weights(flat), TypeError, "target…to_parameters…function"),
-        (lambda: wb.posterior.weights(wb.targets.linear(X, X, 0.1)), TypeError, "target…Linear"),
+        "weight_draws.weights",
+        (lambda: wb.weight_draws.weights(flat), TypeError, "target…to_parameters…function"),
+        (lambda: wb.weight_draws.weights(wb.targets.linear(X, X, 0.1)), TypeError, "target…Linear"),
     ),
     *refused(
-        "posterior.Posterior",
+        "weight_draws.WeightDraws",
         *[
             (lambda v=v: made(weights=v), *wanted)
             for v, *wanted in [
@@ -55,6 +55,6 @@ ROWS = [
         (lambda: made().extended(THETA[:1]), "weights…2 chains…got 1 chains"),
         (lambda: made().extended(THETA[..., 1:]), "weights…26…25"),
         (lambda: made().extended(THETA, STD), "weights…scales []…['noise_std']"),
-        (lambda: wb.Posterior.load("absent"), FileNotFoundError, "folder…posterior.json…absent"),
+        (lambda: wb.WeightDraws.load("absent"), FileNotFoundError, "folder…posterior.json…absent"),
     ),
 ]
