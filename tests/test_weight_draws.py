@@ -12,7 +12,7 @@ import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn import _folder, posterior
+from widebnn import _folder, weight_draws
 from widebnn.models import Embedding, Parameters
 from widebnn.weight_draws import WeightDraws, weights
 
@@ -81,7 +81,7 @@ def test_weights_that_no_position_holds_are_drawn():
 @pytest.mark.parametrize("batch_size, num_draws", [(1, 0), (3, 5), (100, 1_000)])
 def test_batches_do_not_change_predictions(batch_size, num_draws, monkeypatch):
     expected = direct(drawn()["theta"])
-    monkeypatch.setattr(posterior, "MAX_DRAWS_BYTES", max(1, num_draws * drawn()["theta"][0, 0].nbytes))
+    monkeypatch.setattr(weight_draws, "MAX_DRAWS_BYTES", max(1, num_draws * drawn()["theta"][0, 0].nbytes))
     predicted = kept()
     assert np.allclose(predicted.outputs(X_NEW, batch_size), expected, atol=1e-6)
     mean, std = predicted.mean_and_std(X_NEW, batch_size)
@@ -97,17 +97,17 @@ def test_moments_of_a_function():
 
 
 def test_a_program_is_compiled_once():
-    """For all posteriors of one shape; the last batch of three has two, one and no row of its own."""
-    posterior._outputs.clear_cache()
+    """For all draws of one shape; the last batch of three has two, one and no row of its own."""
+    weight_draws._outputs.clear_cache()
     for num_inputs in (7, 6, 5):
         kept().outputs(X_NEW[:num_inputs], batch_size=3)
-    assert posterior._outputs._cache_size() == 1
+    assert weight_draws._outputs._cache_size() == 1
 
 
 @pytest.mark.slow
 def test_memory_is_that_of_a_batch(monkeypatch):
     """Neither all inputs nor all draws: the program's own memory knows only of a batch and a chunk."""
-    monkeypatch.setattr(posterior, "MAX_DRAWS_BYTES", 4 * drawn()["theta"][0, 0].nbytes)
+    monkeypatch.setattr(weight_draws, "MAX_DRAWS_BYTES", 4 * drawn()["theta"][0, 0].nbytes)
     many = np.tile(drawn()["theta"], (1, 20, 1))
     shapes = []
 
@@ -120,7 +120,7 @@ def test_memory_is_that_of_a_batch(monkeypatch):
 
         return call
 
-    monkeypatch.setattr(posterior, "_outputs", watched(posterior._outputs))
+    monkeypatch.setattr(weight_draws, "_outputs", watched(weight_draws._outputs))
     for num_inputs, draws in [(7, drawn()["theta"]), (70, many)]:
         WeightDraws(BNN, draws, (3,)).mean_and_std(np.tile(X_NEW, (num_inputs // 7, 1)), batch_size=4)
     assert len(set(shapes)) == 1 and shapes[0][:2] == (4, 4)
@@ -162,8 +162,8 @@ import sys
 import numpy as np
 import widebnn as wb
 
-posterior = wb.WeightDraws.load(sys.argv[1])
-np.save(sys.argv[2], posterior.outputs(np.load(sys.argv[3]), batch_size=4))
+loaded = wb.WeightDraws.load(sys.argv[1])
+np.save(sys.argv[2], loaded.outputs(np.load(sys.argv[3]), batch_size=4))
 """
 
 
@@ -231,16 +231,16 @@ def own(activation=jnp.tanh, width=5):
     return wb.BNN(Embedding(lambda inner, x: activation(x @ inner["w"]), template), 1, 0.1)
 
 
-def own_posterior():
+def own_draws():
     return WeightDraws(own(), drawn()["theta"][:, :, : 3 * 5 + 6], (3,))
 
 
 @pytest.mark.slow
 def test_users_own_network_is_handed_over_again(tmp_path):
     folder = tmp_path / "posterior"
-    own_posterior().save(folder)
+    own_draws().save(folder)
     loaded = WeightDraws.load(folder, network=own())
-    assert np.array_equal(loaded.outputs(X_NEW), own_posterior().outputs(X_NEW))
+    assert np.array_equal(loaded.outputs(X_NEW), own_draws().outputs(X_NEW))
     with pytest.raises(TypeError, match=r"network is required.*not of widebnn\.models"):
         WeightDraws.load(folder)
     with pytest.raises(ValueError, match=r"network does not fit.*inner/w is \(3, 5\) there, and \(3, 4\) in"):
