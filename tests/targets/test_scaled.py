@@ -270,6 +270,24 @@ def test_exact_answers(observed):
     scales.assert_exact(target, sampler, observed, exact.moments)
 
 
+def test_scales_of_layers_move_with_the_network(observed):
+    """Were they held, a proposal that is always refused at other scales would be accepted at these."""
+    target = scales.target_of(*observed[:2])
+    sampler = samplers.with_scales(samplers.pcn(0.5))
+    start = target.draw_prior(jax.random.key(0))
+
+    class OnlyHere(type(target)):
+        def potential(self, position):
+            is_here = position.scales["weight_std"] == start.scales["weight_std"]
+            return jnp.where(is_here, 0.0, jnp.inf)
+
+    kernel = sampler.bind(OnlyHere(target.make, target.priors))
+    state, info = kernel.step(jax.random.key(1), kernel.init(start, jax.random.key(2)))
+    assert not info.is_accepted
+    moved = (a != b for a, b in zip(*map(jax.tree.leaves, (state.position.network, start.network))))
+    assert not any(np.any(one) for one in moved)
+
+
 @pytest.mark.nightly
 def test_ranks_of_the_truth_are_uniform():
     found = scales.ranks(scales.target_of, scales.sampler_of)
