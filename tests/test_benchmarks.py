@@ -52,7 +52,7 @@ def test_the_papers_density_is_ours():
 @pytest.mark.slow
 def test_the_papers_steps_accept_as_ours_do():
     data = wb.data.digits(20, 5)
-    bnn = posterior(data, width=64).bnn
+    bnn = posterior(data, width=128).bnn
     theirs = pcn_steps(bnn, data.x_train, data.y_train, 0.2)
     theirs(500)
     target = wb.targets.rotated(wb.targets.marginal(bnn, data.x_train, data.y_train))

@@ -7,12 +7,14 @@ from itertools import product
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
 
 import widebnn as wb
 from book.experiments.convergence import PRIOR
+from book.experiments.networks import network, observed
 from book.experiments.registry import EXPERIMENTS
 from book.experiments.step_cost import TARGETS
 from widebnn import vi
@@ -102,11 +104,36 @@ def approximations(at, rows):
 
 
 ARCHITECTURES = importlib.import_module("book.experiments.architectures")
+NETWORK = ("dense", "digits", 1, 2, 32)
+STEP_SIZE = 0.5
+ONE_SAMPLER = {"pCN": ARCHITECTURES.SAMPLERS["pCN"]}
+
+
+def weighted(at, num_draws=20_000):
+    """Mean of U and acceptance of pCN under the posterior, by prior draws weighted with e^−U."""
+    architecture, name, depth, num_train, width = NETWORK
+    dataset = observed(architecture, name, num_train, 1)
+    bnn = network(architecture, dataset, width, depth, at.noise_std, at.seed)
+    target = wb.targets.marginal(bnn, dataset.x_train, dataset.y_train)
+
+    @jax.jit
+    def potentials(keys):
+        def one(key):
+            u, xi = (target.draw_prior(k) for k in jax.random.split(key))
+            v = jax.tree.map(lambda u, xi: jnp.sqrt(1 - STEP_SIZE**2) * u + STEP_SIZE * xi, u, xi)
+            return target.potential(u), target.potential(v)
+
+        return jax.lax.map(one, keys, batch_size=500)
+
+    u, v = (np.asarray(each, float) for each in potentials(jax.random.split(jax.random.key(5), num_draws)))
+    weight = np.exp(u.min() - u)
+    weight /= weight.sum()
+    return weight @ u, weight @ np.exp(np.minimum(0, u - v)), 1 / (weight @ weight)
 
 
 @small(
-    [(ARCHITECTURES, "SAMPLERS", {"pCN": ARCHITECTURES.SAMPLERS["pCN"]})],
-    cases=((("dense", "digits", 1, 2, 32), 0.5, 1_200),),
+    [(ARCHITECTURES, "SAMPLERS", ONE_SAMPLER)],
+    cases=((NETWORK, STEP_SIZE, 1_200),),
     num_test=2,
     num_kicks=2,
     thin=4,
@@ -114,12 +141,13 @@ ARCHITECTURES = importlib.import_module("book.experiments.architectures")
 )
 def architectures(at, rows):
     assert [row["sampler"] for row in rows] == ["pCN", "HMC"]
+    potential, acceptance, effective = weighted(at)
+    assert effective > 400
     for row in rows:
         assert row["dimension"] == 64 * 32 + 32 + 33 * 10  # all of φ
-        assert row["ess_potential"] > 0 and row["ms_per_step"] > 0 < row["potential_error"]
-    first, second = rows  # of one posterior
-    error = math.hypot(first["potential_error"], second["potential_error"])
-    assert abs(first["potential"] - second["potential"]) < 5 * error + 0.1
+        assert abs(row["potential"] - potential) < 5 * row["potential_error"] + 0.1, row["sampler"]
+        assert row["ess_potential"] > 0 and row["ms_per_step"] > 0
+    assert abs(rows[0]["acceptance"] - acceptance) < 5 * rows[0]["acceptance_error"] + 0.02
 
 
 @small(widths=(400,), scalings=("mean-field",), num_points=6, num_digits=10, num_steps=60)
