@@ -121,7 +121,7 @@ ROWS = [
                 ({"weight_std": "weight"}, "multiplies…none has the key 'weight'"),
                 (
                     {"weight_std": "bias"},
-                    "multiplies…leaves that weight_std multiplies…went from",
+                    "multiplies…leaves that weight_std multiplies…embedding changed by",
                 ),
             )
         ],

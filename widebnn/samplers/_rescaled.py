@@ -21,6 +21,12 @@ from widebnn.samplers._elliptical_slice import slices
 from widebnn.samplers._readout_scales import check_scales
 from widebnn.tree import normal_like
 
+NUM_INPUTS = 8
+"""Observed inputs at which the network is seen to stay."""
+
+ROUNDING = 1e-3
+"""Change of the embedding, relative to its norm, up to which it counts as rounding."""
+
 
 @dataclass(frozen=True, eq=False)
 class rescaled(Sampler):
@@ -45,7 +51,7 @@ class rescaled(Sampler):
         When it meets the target, if that has no scales.
     ValueError
         If there is no name or `num_updates` is below 1. When it meets the target, if a name is not one of its
-        scales, no leaf has such a key, or the potential changes although $sφ$ does not.
+        scales, no leaf has such a key, or the network changes although $sφ$ does not.
 
     Examples
     --------
@@ -110,25 +116,31 @@ class rescaled(Sampler):
         return self._at(target, position, name, u)[0], info
 
     @jax.jit
-    def _potentials(self, target):
+    def _embeddings(self, target):
         """At a draw from the prior, and where each scale is moved from there."""
         position = normal_like(jax.random.key(0), target.template)
         moved = [
             self._at(target, position, name, jnp.zeros_like(position.scales[name]))[0]
             for name in self.multiplies
         ]
-        return jnp.stack([target.potential(there) for there in (position, *moved)])
+
+        def embedding(there):
+            model = target.at(there)
+            return model.bnn.embedding(model.inner(there.network), model.x[:NUM_INPUTS])
+
+        return jnp.stack([embedding(there) for there in (position, *moved)])
 
     def _check_network_stays(self, target):
-        found = self._potentials(target)
+        found = self._embeddings(target)
         if isinstance(found, jax.core.Tracer):  # data that are traced, where nothing can be seen
             return
         first, *others = np.asarray(found)
-        for name, potential in zip(self.multiplies, others, strict=True):
-            if not np.isclose(potential, first, rtol=1e-3):
+        for name, embedding in zip(self.multiplies, others, strict=True):
+            change, norm = np.linalg.norm(embedding - first), np.linalg.norm(first)
+            if change > ROUNDING * norm:
                 raise ValueError(
                     f"multiplies must name the leaves that {name} multiplies; with their product held the "
-                    f"potential went from {first:.6g} to {potential:.6g}"
+                    f"network's embedding changed by {change / norm:.2g} of its norm"
                 )
 
 

@@ -49,6 +49,15 @@ class ModelTarget(Target):
         """Number of observations, which a mesh may split."""
         return len(self.x)
 
+    def inner(self, position: Any) -> Inner:
+        """$θ^≤L$, the parameters below the readout."""
+        return position.inner
+
+    @jitted
+    def embedding(self, position: Position) -> Float[Array, "n p"]:
+        """$Ψ$ of the observed inputs."""
+        return self.bnn.embedding(self.inner(position), self.x)
+
     def _asked(self, question: Callable[..., Any], x: NewInputs | Tabular) -> Callable[..., Any]:
         return asked(question, (self, self._prepared(x)))
 
@@ -72,10 +81,6 @@ class BNNTarget(ModelTarget):
 
     space, block_size = "auto", None  # fields of a `NetworkTarget`
 
-    def inner(self, position: Any) -> Inner:
-        """$θ^≤L$, the parameters below the readout."""
-        return position.inner
-
     def readout(self, position: Any, rng_key: Key[Array, ""] | None = None) -> Float[Array, "p d_out"]:
         """$W$; drawn from its exact posterior with `rng_key` where the position does not hold it."""
         return position.readout
@@ -93,11 +98,6 @@ class BNNTarget(ModelTarget):
         in a scale or compare scales: the evidence is the mean of $exp(−U − c)$ over $N(0, I)$.
         """
         return self.y.size * (jnp.log(self.bnn.noise_std) + math.log(2 * math.pi) / 2)
-
-    @jitted
-    def embedding(self, position: Position) -> Float[Array, "n p"]:
-        """$Ψ$ of the observed inputs."""
-        return self.bnn.embedding(self.inner(position), self.x)
 
     def readout_posterior(self, position: Position, reg: Number | None = None) -> ReadoutPosterior:
         """The readout's posterior given the other parameters, at $λ$ = `reg`.

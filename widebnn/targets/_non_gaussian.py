@@ -33,7 +33,7 @@ class NonGaussian(ModelTarget):
 
     @jitted
     def potential(self, position: Parameters) -> Float[Array, ""]:
-        psi = self.bnn.embedding(position.inner, self.x)
+        psi = self.embedding(position)
         affine = self.affine(psi)
         w = affine.transform(position.readout)
         log_likelihood = jnp.sum(self.likelihood.log_prob(psi @ w))
@@ -46,13 +46,13 @@ class NonGaussian(ModelTarget):
     @jitted
     def to_parameters(self, position: Parameters, rng_key=None) -> Parameters:
         """θ: the inner parameters as they are, the readout W = μ + Σ^½φ_W."""
-        affine = self.affine(self.bnn.embedding(position.inner, self.x))
+        affine = self.affine(self.embedding(position))
         return Parameters(position.inner, affine.transform(position.readout))
 
     @jitted
     def from_parameters(self, parameters: Parameters) -> Parameters:
         """φ of θ."""
-        affine = self.affine(self.bnn.embedding(parameters.inner, self.x))
+        affine = self.affine(self.embedding(parameters))
         return Parameters(parameters.inner, affine.inverse(parameters.readout))
 
     def output(self, x: NewInputs | Tabular) -> Function:
