@@ -1,4 +1,4 @@
-"""float32: acceptance against float64 at n = 256 and width 1,024, which the papers report as hard; little noise."""
+"""float32 where it is hard: acceptance against float64 at n = 256 and width 1,024, and σ near rounding."""
 
 import functools
 import inspect
