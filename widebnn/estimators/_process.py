@@ -15,6 +15,9 @@ __all__ = ["MAX_LIMIT_ROWS", "Process"]
 MAX_LIMIT_ROWS = 10_000
 """Rows of an infinitely wide network, whose kernel takes memory for their square."""
 
+MAX_ROWS = 256
+"""Rows whose means and variances are computed at a time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Process:
@@ -47,9 +50,12 @@ class Process:
         return cls(evidence, found, evidence.given_rows(found)), named
 
     def moments(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means (1, m, d_out) and variances (1, m) of observations."""
-        mean, covariance = self._predicted(new)
-        return mean[None], np.diag(covariance)[None] + self.given.noise
+        """Means (1, m, d_out) and variances (1, m) of observations, by batches of rows."""
+        batches = np.split(new, range(MAX_ROWS, len(new), MAX_ROWS))
+        parts = [self._predicted(batch) for batch in batches]
+        mean = np.concatenate([mean for mean, _ in parts])
+        variance = np.concatenate([np.diag(covariance) for _, covariance in parts])
+        return mean[None], variance[None] + self.given.noise
 
     def covariance(self, new: np.ndarray) -> np.ndarray:
         """(m, m), of observations."""
