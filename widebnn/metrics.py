@@ -173,7 +173,7 @@ def reliability(
 
 
 def ece(probabilities: Probabilities, labels: Labels, num_bins: int = 15, *, adaptive: bool = False) -> float:
-    """Expected calibration error, $∑_b |S_b|/n |acc(S_b) − conf(S_b)|$ (Huix et al. 2022, equation 81).
+    """Expected calibration error, $∑_b (|S_b|/n) |acc(S_b) − conf(S_b)|$ (Huix et al. 2022, equation 81).
 
     Parameters and errors are those of `reliability`.
     """
@@ -237,7 +237,7 @@ def crps(draws: Predictions, y: Numbers, *, axis: int | None = None) -> float:
         Observations $(n, ...)$.
     axis
         The axis of `draws` that they are on: the first unless given, the last for those of
-        `BNNRegressor.sample_y`. It must be given where there are as many draws as observations.
+        `widebnn.BNNRegressor.sample_y`. It must be given where there are as many draws as observations.
 
     Raises
     ------
