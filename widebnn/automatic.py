@@ -60,7 +60,9 @@ def auto(target: Target) -> Auto:
     What `auto` chooses is passed to `widebnn.sample`::
 
         target, sampler, reason = wb.auto(wb.targets.marginal(bnn, x, y))
-        draws = wb.sample(rng_key, target, sampler, num_samples=1_000, burn_in=200, num_chains=4)
+        draws = wb.sample(
+            rng_key, target, sampler, num_samples=1_000, burn_in=200, num_chains=4
+        )
 
     Parameters
     ----------

@@ -173,7 +173,7 @@ def reliability(
 
 
 def ece(probabilities: Probabilities, labels: Labels, num_bins: int = 15, *, adaptive: bool = False) -> float:
-    """Expected calibration error, $∑_b |S_b|/n |acc(S_b) − conf(S_b)|$ (Huix et al. 2022, equation 81).
+    """Expected calibration error, $∑_b (|S_b|/n) |acc(S_b) − conf(S_b)|$ (Huix et al. 2022, equation 81).
 
     Parameters and errors are those of `reliability`.
     """
@@ -237,7 +237,7 @@ def crps(draws: Predictions, y: Numbers, *, axis: int | None = None) -> float:
         Observations $(n, ...)$.
     axis
         The axis of `draws` that they are on: the first unless given, the last for those of
-        `BNNRegressor.sample_y`. It must be given where there are as many draws as observations.
+        `widebnn.BNNRegressor.sample_y`. It must be given where there are as many draws as observations.
 
     Raises
     ------
@@ -294,7 +294,8 @@ def coverage(lower: Numbers, upper: Numbers, y: Numbers) -> float:
     --------
     >>> import numpy as np
     >>> import widebnn as wb
-    >>> wb.metrics.coverage(np.zeros((3, 1)), np.ones((3, 1)), np.array([[0.5], [1.0], [2.0]]))
+    >>> y = np.array([[0.5], [1.0], [2.0]])
+    >>> wb.metrics.coverage(np.zeros((3, 1)), np.ones((3, 1)), y)
     0.6666666666666666
     """
     lower, upper, y = _numbers(lower=lower), _numbers(upper=upper), _numbers(y=y)
@@ -343,7 +344,8 @@ def gaussian_mixture_nll(
     --------
     >>> import numpy as np
     >>> import widebnn as wb
-    >>> round(wb.metrics.gaussian_mixture_nll(np.zeros((5, 1, 1)), 1.0, np.zeros((1, 1))), 4)
+    >>> means, y = np.zeros((5, 1, 1)), np.zeros((1, 1))
+    >>> round(wb.metrics.gaussian_mixture_nll(means, 1.0, y), 4)
     0.9189
     """
     centres, y = _of_observations(axis, y, means=means)

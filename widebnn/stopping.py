@@ -59,8 +59,10 @@ class Until:
     >>> target = wb.targets.linear(jnp.eye(2), jnp.ones((2, 1)), noise_std=1.0)
     >>> sampler = wb.samplers.pcn(step_size=0.5)
     >>> draws = wb.sample(
-    ...     jax.random.key(0), target, sampler, num_samples=100_000, num_chains=4,
-    ...     collect={"potential": target.potential}, until=wb.Until(ess=400, rhat=1.05), progress=False,
+    ...     jax.random.key(0), target, sampler,
+    ...     num_samples=100_000, num_chains=4, progress=False,
+    ...     collect={"potential": target.potential},
+    ...     until=wb.Until(ess=400, rhat=1.05),
     ... )
     >>> draws.stopped
     'converged'

@@ -7,7 +7,7 @@ loop, so that a chain of $10⁷$ steps is never stored. A summary holds
 - the means of 32 to 64 equally long batches: when there are 64, neighbours are merged and batches are from
   then on twice as long. They give the effective sample size, and $R̂$ of the two halves of each chain;
 - a quantile sketch, a binary counter of sorted blocks of 64 points: two blocks of weight $w$ are merged into
-  one of weight 2w by keeping every other point of the two, from the first or the second at random.
+  one of weight $2w$ by keeping every other point of the two, from the first or the second at random.
 
 Welford 1962; Chan, Golub & LeVeque 1983; Knuth, TAOCP vol. 2, §4.2.2 (exact error of a sum); Glynn & Whitt
 1991 (batch means); Munro & Paterson 1980, and Karnin, Lang & Liberty 2016 for the random start (sketch).

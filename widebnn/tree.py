@@ -51,7 +51,8 @@ def half_square_difference(v: Position, u: Position) -> Float[Array, ""]:
     --------
     >>> import jax.numpy as jnp
     >>> import widebnn as wb
-    >>> float(wb.tree.half_square_difference({"bias": jnp.array([3.0])}, {"bias": jnp.array([1.0])}))
+    >>> v, u = {"bias": jnp.array([3.0])}, {"bias": jnp.array([1.0])}
+    >>> float(wb.tree.half_square_difference(v, u))
     4.0
     """
     return jax.tree.reduce(operator.add, jax.tree.map(lambda a, b: jnp.sum((a - b) * (a + b)) / 2, v, u))

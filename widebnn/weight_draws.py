@@ -9,7 +9,8 @@ A run keeps what it collects and nothing else. Where the new inputs are not know
     weights = wb.WeightDraws(bnn, draws["theta"], input_shape=data.x_train.shape[1:])
     weights.save("runs/cifar")
 
-    weights = wb.WeightDraws.load("runs/cifar")  # another day, without this script or the data
+    # another day, without this script or the data
+    weights = wb.WeightDraws.load("runs/cifar")
     mean, std = weights.mean_and_std(x)
 
 Every draw takes the memory of the whole network: a network of a million weights in float32 takes 4 MB per
@@ -104,7 +105,8 @@ class WeightDraws:
 
     Chains continue from their last positions, and the new draws are appended::
 
-        more = wb.sample(rng_key, target, sampler, num_samples=100, initial=draws.position, collect=...)
+        options = {"initial": draws.position, "collect": ...}
+        more = wb.sample(rng_key, target, sampler, num_samples=100, **options)
         weights = weights.extended(more["theta"])
 
     Parameters

@@ -108,7 +108,8 @@ def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], param
     >>> import jax
     >>> import jax.numpy as jnp
     >>> import widebnn as wb
-    >>> features = wb.models.from_function(lambda w, x: jax.nn.tanh(x @ w), jnp.zeros((2, 16)))
+    >>> apply = lambda w, x: jax.nn.tanh(x @ w)
+    >>> features = wb.models.from_function(apply, jnp.zeros((2, 16)))
     >>> bnn = wb.BNN(features, out_features=1, noise_std=0.1)
     """
     if not callable(apply):

@@ -101,12 +101,15 @@ class Sampler(ABC):
     ...     init, step = sampler.bind(target)
     ...     start_key, *keys = jax.random.split(rng_key, 101)
     ...     start = init(target.draw_prior(start_key))
-    ...     _, info = jax.lax.scan(lambda state, key: step(key, state), start, jnp.stack(keys))
+    ...     move = lambda state, key: step(key, state)
+    ...     _, info = jax.lax.scan(move, start, jnp.stack(keys))
     ...     return info.acceptance_rate.mean()
-    >>> target = wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(3))
-    >>> samplers = [wb.samplers.pcn(step_size) for step_size in (0.1, 0.3, 0.9)]
+    >>> potential = lambda u: jnp.sum(u**4)
+    >>> target = wb.targets.from_potential(potential, jnp.zeros(3))
+    >>> samplers = [wb.samplers.pcn(beta) for beta in (0.1, 0.3, 0.9)]
     >>> grid = jax.tree.map(lambda *leaves: jnp.stack(leaves), *samplers)
-    >>> rates = jax.jit(jax.vmap(rate, in_axes=(None, None, 0)))(jax.random.key(0), target, grid)
+    >>> run = jax.jit(jax.vmap(rate, in_axes=(None, None, 0)))
+    >>> rates = run(jax.random.key(0), target, grid)
     >>> bool((jnp.diff(rates) < 0).all())
     True
     """

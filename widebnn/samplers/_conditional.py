@@ -30,7 +30,8 @@ class conditional(Sampler):
     Examples
     --------
     >>> import widebnn as wb
-    >>> first = wb.samplers.conditional("scale", wb.samplers.elliptical_slice())
+    >>> slices = wb.samplers.elliptical_slice()
+    >>> first = wb.samplers.conditional("scale", slices)
     >>> second = wb.samplers.conditional("weights", wb.samplers.pcn(0.3))
     >>> sampler = wb.samplers.alternate(first, second)
     """

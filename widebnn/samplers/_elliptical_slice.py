@@ -45,9 +45,12 @@ class elliptical_slice(Sampler):
     >>> import jax.numpy as jnp
     >>> import widebnn as wb
     >>> template = jax.ShapeDtypeStruct((2,), jnp.float32)
-    >>> target = wb.targets.from_potential(lambda u: jnp.sum((u - 1) ** 2), template)
+    >>> potential = lambda u: jnp.sum((u - 1) ** 2)
+    >>> target = wb.targets.from_potential(potential, template)
     >>> sampler = wb.samplers.elliptical_slice()
-    >>> draws = wb.sample(jax.random.key(0), target, sampler, num_samples=100, progress=False)
+    >>> draws = wb.sample(
+    ...     jax.random.key(0), target, sampler, num_samples=100, progress=False
+    ... )
     >>> draws.stats["is_accepted"].all().item()
     True
     """

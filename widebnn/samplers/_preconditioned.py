@@ -72,8 +72,10 @@ class preconditioned(Sampler):
     --------
     >>> import jax.numpy as jnp
     >>> import widebnn as wb
-    >>> limit = wb.samplers.Gaussian(mean=jnp.full(2, 2.0), factor=jnp.eye(2) / 3**0.5)
-    >>> sampler = wb.samplers.preconditioned(limit, wb.samplers.elliptical_slice())
+    >>> factor = jnp.eye(2) / 3**0.5
+    >>> limit = wb.samplers.Gaussian(mean=jnp.full(2, 2.0), factor=factor)
+    >>> slices = wb.samplers.elliptical_slice()
+    >>> sampler = wb.samplers.preconditioned(limit, slices)
     """
 
     tunes: ClassVar[str] = "sampler"

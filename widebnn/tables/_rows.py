@@ -31,7 +31,10 @@ class Rows(list[Row]):
     Examples
     --------
     >>> from widebnn.tables import Rows
-    >>> rows = Rows({"width": w, "seed": s, "acceptance": 0.3 + s / 10} for w in (8, 16) for s in (0, 1))
+    >>> rows = Rows(
+    ...     {"width": w, "seed": s, "acceptance": 0.3 + s / 10}
+    ...     for w in (8, 16) for s in (0, 1)
+    ... )
     >>> rows.where(width=16).column("acceptance")
     array([0.3, 0.4])
     >>> print(*rows.over("width", "acceptance"), sep=", ")

@@ -41,7 +41,7 @@ class ModelTarget(Target):
 
     @property
     def template(self) -> Any:
-        """Shapes and dtypes of a position: those of $θ$, where a parametrisation has no others."""
+        """Shapes and dtypes of a position, which are those of $θ$ unless a parametrisation has others."""
         return self._theta
 
     @property

@@ -187,7 +187,8 @@ def binary(
     >>> import numpy as np
     >>> import widebnn as wb
     >>> bnn = wb.BNN(wb.models.FCN(1, 8, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
-    >>> target = wb.targets.binary(bnn, np.array([[0.0], [1.0]]), np.array([0, 1]))
+    >>> x, y = np.array([[0.0], [1.0]]), np.array([0, 1])
+    >>> target = wb.targets.binary(bnn, x, y)
     """
     x = check_inputs(bnn, x)
     y = check_observations(bnn, x, y).astype(bnn.template(x).readout.dtype)
@@ -239,7 +240,8 @@ def student_t(
     >>> import numpy as np
     >>> import widebnn as wb
     >>> bnn = wb.BNN(wb.models.FCN(1, 8, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
-    >>> target = wb.targets.student_t(bnn, np.array([[0.0], [1.0]]), np.array([0.2, 0.9]))
+    >>> x, y = np.array([[0.0], [1.0]]), np.array([0.2, 0.9])
+    >>> target = wb.targets.student_t(bnn, x, y)
     """
     x = check_inputs(bnn, x)
     y = check_observations(bnn, x, y).astype(bnn.template(x).readout.dtype)

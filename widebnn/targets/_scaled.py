@@ -322,7 +322,8 @@ def scaled(make: Callable[..., BNNTarget | NonGaussian], **priors: LogNormal) ->
     `make` builds the network anew::
 
         def make(noise_std, readout_std, weight_std):
-            features = wb.models.FCN(d_in, 128, weight_std=weight_std, rngs=nnx.Rngs(0))
+            rngs = nnx.Rngs(0)
+            features = wb.models.FCN(d_in, 128, weight_std=weight_std, rngs=rngs)
             readout = {"weight_std": readout_std, "bias_std": 0.1 * readout_std}
             bnn = wb.BNN(features, 1, noise_std, **readout)
             return wb.targets.marginal(bnn, x, y)

@@ -106,7 +106,9 @@ def expectation(
     >>> import jax.numpy as jnp
     >>> import widebnn as wb
     >>> q = wb.vi.mean_field(jnp.ones(3), std=0.1)
-    >>> value = wb.vi.expectation(jax.random.key(0), q, jnp.sum, num_samples=50, antithetic=True)
+    >>> value = wb.vi.expectation(
+    ...     jax.random.key(0), q, jnp.sum, num_samples=50, antithetic=True
+    ... )
     >>> round(float(value), 4)
     3.0
     """

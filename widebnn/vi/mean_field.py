@@ -112,8 +112,10 @@ def kl_per_leaf(posterior: MeanField, prior_variance: Variances = 0.2) -> PyTree
     --------
     >>> import jax.numpy as jnp
     >>> import widebnn as wb
-    >>> q = wb.vi.mean_field({"kernel": jnp.zeros((2, 3)), "bias": jnp.ones(3)}, std=1.0)
-    >>> {name: round(float(kl), 3) for name, kl in wb.vi.kl_per_leaf(q, prior_variance=1.0).items()}
+    >>> weights = {"kernel": jnp.zeros((2, 3)), "bias": jnp.ones(3)}
+    >>> q = wb.vi.mean_field(weights, std=1.0)
+    >>> each = wb.vi.kl_per_leaf(q, prior_variance=1.0)
+    >>> {name: round(float(kl), 3) for name, kl in each.items()}
     {'bias': 1.5, 'kernel': 0.0}
     """
     return _kl_per_leaf(posterior, prior_variances(posterior, prior_variance))
