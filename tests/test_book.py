@@ -362,8 +362,13 @@ def test_no_path_of_a_machine_stands_in_a_chapter(chapter):
 def documented_modules() -> dict[str, set[str]]:
     """The modules that the package reference documents, each with the members it names one by one."""
     pages = "".join(path.read_text() for path in sorted((ROOT / "book/api").glob("*.md")))
-    sections = re.findall(r"automodule:: (\S+)\n(.*?)(?=\.\. automodule|\Z)", pages, re.DOTALL)
-    return {module: set(re.findall(r"\.\. auto\w+:: (\w+)", section)) for module, section in sections}
+    sections = dict(re.findall(r"automodule:: (\S+)\n(.*?)(?=\.\. automodule|\Z)", pages, re.DOTALL))
+    one_by_one = {name: set(re.findall(r"\.\. auto\w+:: (\w+)", text)) for name, text in sections.items()}
+    for module, text in sections.items():
+        excluded = set(re.findall(r"\w+", "".join(re.findall(r":exclude-members:(.*)", text))))
+        left_out = excluded & set(importlib.import_module(module).__all__) - one_by_one[module]
+        assert not left_out, f"{module}: {left_out} have no place"
+    return one_by_one
 
 
 def taught(source: str) -> set[tuple[str, str]]:
