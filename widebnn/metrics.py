@@ -237,7 +237,8 @@ def crps(draws: Predictions, y: Numbers, *, axis: int | None = None) -> float:
         Observations $(n, ...)$.
     axis
         The axis of `draws` that they are on: the first unless given, the last for those of
-        `widebnn.estimators.BNNRegressor.sample_y`. It must be given where there are as many draws as observations.
+        `widebnn.estimators.BNNRegressor.sample_y`. It must be given where there are as many draws as
+        observations.
 
     Raises
     ------
