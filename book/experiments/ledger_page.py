@@ -190,7 +190,7 @@ def _chains(entry: Entry) -> list[str]:
     if entry.chains is None:
         return []
     state = "converged" if entry.chains.have_converged else "not shown to have converged"
-    return [f"- **Chains {state}:** at worst {entry.chains}"]
+    return [f"- **Chains {state}:** {entry.chains} at worst"]
 
 
 def _link(claim: Claim) -> str:
