@@ -37,10 +37,10 @@ def whole():
     return scaled(make, noise_std=NOISE)
 
 
-def layered():
+def layered(noise=lambda weight_std: 0.3):
     def make(weight_std):
         features = wb.models.FCN(3, 4, weight_std=weight_std, bias_std=0.5, rngs=nnx.Rngs(0))
-        return wb.targets.marginal(wb.BNN(features, 2, 0.3), X, Y)
+        return wb.targets.marginal(wb.BNN(features, 2, noise(weight_std)), X, Y)
 
     return scaled(make, weight_std=LogNormal(1.0, 1.0))
 
@@ -114,6 +114,10 @@ ROWS = [
         ),
         ({}, "multiplies…at least one scale…none"),
         ({"weight_std": "kernel"}, 0, "num_updates…at least 1…0"),
+        (
+            lambda: bind(wb.samplers.rescaled({"weight_std": "kernel"}), layered(lambda s: s)),
+            "multiplies…leaves that weight_std multiplies…embedding over σ changed by",
+        ),
         *[
             (lambda m=multiplies: bind(wb.samplers.rescaled(m), layered()), words)
             for multiplies, words in (
@@ -121,7 +125,7 @@ ROWS = [
                 ({"weight_std": "weight"}, "multiplies…none has the key 'weight'"),
                 (
                     {"weight_std": "bias"},
-                    "multiplies…leaves that weight_std multiplies…embedding changed by",
+                    "multiplies…leaves that weight_std multiplies…embedding over σ changed by",
                 ),
             )
         ],

@@ -24,8 +24,8 @@ from widebnn.tree import normal_like
 NUM_INPUTS = 8
 """Observed inputs at which the network is seen to stay."""
 
-ROUNDING = 1e-3
-"""Change of the embedding, relative to its norm, up to which it counts as rounding."""
+TOLERANCE = 1e-3
+"""Change of the embedding over σ, relative to its norm, up to which it counts as rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,8 @@ class rescaled(Sampler):
 
         def embedding(there):
             model = target.at(there)
-            return model.bnn.embedding(model.inner(there.network), model.x[:NUM_INPUTS])
+            psi = model.bnn.embedding(model.inner(there.network), model.x[:NUM_INPUTS])
+            return psi / model.bnn.noise_std  # which a scale must leave alone too
 
         return jnp.stack([embedding(there) for there in (position, *moved)])
 
@@ -137,10 +138,10 @@ class rescaled(Sampler):
         first, *others = np.asarray(found)
         for name, embedding in zip(self.multiplies, others, strict=True):
             change, norm = np.linalg.norm(embedding - first), np.linalg.norm(first)
-            if change > ROUNDING * norm:
+            if change > TOLERANCE * norm:
                 raise ValueError(
                     f"multiplies must name the leaves that {name} multiplies; with their product held the "
-                    f"network's embedding changed by {change / norm:.2g} of its norm"
+                    f"network's embedding over σ changed by {change / norm:.2g} of its norm"
                 )
 
 
