@@ -1,6 +1,8 @@
 """Tests compute in float64, where comparisons are sharp; promotion of ranks and of dtypes is forbidden."""
 
+import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 
 import jax
@@ -10,6 +12,15 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
+START = pytest.StashKey[float]()
+SPENT: Counter[str] = Counter()
+"""Processor seconds of each test, which a busy machine raises less than those of a clock."""
+
+
+def processor_seconds() -> float:
+    """User and system, of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure() -> None:
@@ -17,6 +28,40 @@ def pytest_configure() -> None:
     import widebnn
 
     widebnn.keep_compiled()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Set the clock of a test."""
+    item.stash[START] = processor_seconds()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Note what each phase took, on the report, which goes from a worker to the process that prints."""
+    report = yield
+    now = processor_seconds()
+    report.processor_seconds, item.stash[START] = now - item.stash[START], now
+    return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up the phases, of which the first makes what is shared."""
+    SPENT[report.nodeid] += getattr(report, "processor_seconds", 0.0)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which tests and files took most, and what everything took, workers and imports included."""
+    files: Counter[str] = Counter()
+    for test, seconds in SPENT.items():
+        files[test.split("::")[0]] += seconds
+    terminalreporter.section("processor seconds")
+    for name, seconds in SPENT.most_common(15) + files.most_common(15):
+        if seconds > 5:
+            terminalreporter.line(f"{seconds:6.0f}  {name}")
+    terminalreporter.line(f"{processor_seconds():6.0f}  in all")
 
 
 @pytest.fixture

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 NUM_KILLS = 20
+MOST_KILLS = (
+    200  # until half of those have come after a checkpoint: on a machine that is busy meanwhile, few do
+)
 RUN = "import runpy, sys; sys.argv = argv; runpy.run_path(argv[0], run_name='__main__')"
-SECONDS = 400  # for all of it, lest a machine that is too slow to finish a run goes on for ever
 
 
 @pytest.mark.nightly
@@ -34,17 +36,17 @@ def test_kill_minus_nine_at_twenty_random_moments(tmp_path):
     for _ in range(2):  # the first one fills the compiler's cache
         begin = time.perf_counter()
         uninterrupted = start("", tmp_path / "expected")
-        uninterrupted.join(SECONDS)
+        uninterrupted.join()
         duration = time.perf_counter() - begin
     assert uninterrupted.exitcode == 0
     expected = (tmp_path / "expected").read_bytes()
 
-    begin = time.perf_counter()
     kills = after_a_checkpoint = finished = 0
-    while kills < NUM_KILLS or not finished:
+    while (is_killing := min(kills, 2 * after_a_checkpoint) < NUM_KILLS) or not finished:
+        assert kills < MOST_KILLS
         path, result = tmp_path / f"run-{finished}", tmp_path / f"result-{finished}"
         process = start(path, result)
-        process.join(moments.uniform(0, duration) if kills < NUM_KILLS else SECONDS)
+        process.join(moments.uniform(0, duration) if is_killing else None)
         process.kill()  # SIGKILL; nothing happens where it has just ended by itself
         process.join()
         if process.exitcode == -signal.SIGKILL:
@@ -57,10 +59,7 @@ def test_kill_minus_nine_at_twenty_random_moments(tmp_path):
             assert process.exitcode == 0, "the run ended in an error of its own"
             assert result.read_bytes() == expected, f"the bits differ after {kills} kills"
             finished += 1
-        assert time.perf_counter() - begin < SECONDS
     print(
         f"{kills} kills, {after_a_checkpoint} of them after a checkpoint; "
         f"{finished} runs finished, {duration:.1f} s each without kills"
     )
-    assert kills == NUM_KILLS
-    assert after_a_checkpoint >= NUM_KILLS / 2

@@ -161,6 +161,7 @@ class Visit:
 @pytest.fixture
 def desktop(browser: Browser, address: str) -> Iterator[Visit]:
     with browser.new_context(viewport=SIZES["desktop"]) as context:
+        context.set_default_timeout(180_000)  # a busy machine sets equations for a minute
         visit = Visit(context.new_page(), address)
         yield visit
     assert not visit.errors
@@ -198,7 +199,7 @@ def test_page_renders(desktop: Visit, name: str):
         assert not page.evaluate(WIDER), f"wider than the column on a {size}"
         if "SCREENSHOTS" in os.environ:
             picture = SCREENSHOTS / f"{Path(name).name}_{size}.png"
-            page.screenshot(path=picture, full_page=True, timeout=90_000)
+            page.screenshot(path=picture, full_page=True)
         widest = page.evaluate(WIDEST)
         assert widest <= 0, f"{widest} pixels wider than a {size}'s window"
     page.evaluate(UNFOLD)
