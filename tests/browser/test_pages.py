@@ -20,7 +20,6 @@ SCREENSHOTS = ROOT / "_build" / "screenshots"
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 REPOSITORY = CONFIG["repository"]
-REDIRECTS = CONFIG["sphinx"]["config"]["redirects"]
 PAGES = [
     TOC["root"],
     *(
@@ -298,13 +297,6 @@ def test_front_page_shows_the_readme_program_and_what_holds(desktop: Visit):
     shown = page.locator("article div.highlight-python pre").first.text_content() or ""
     assert shown.strip() == program.strip()
     assert page.locator("article .verdict").count() >= 3
-
-
-def test_old_addresses_lead_to_chapters(desktop: Visit):
-    page = desktop.page
-    for old, new in REDIRECTS.items():
-        page.goto(f"{desktop.address}/{old}.html")
-        page.wait_for_url(f"**/{new}.html")
 
 
 @pytest.mark.parametrize("name", KINDS)
