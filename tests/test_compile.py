@@ -4,6 +4,7 @@ import gc
 import weakref
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import jax
 import jax.numpy as jnp
@@ -40,10 +41,10 @@ def run(problem, sampler=PCN, seed=0, **options):
     return wb.sample(jax.random.key(seed), problem, sampler, **options)
 
 
-def network_run(noise_std=0.1, seed=0, step_size=0.1, num_samples=3):
+def network_run(noise_std=0.1, seed=0, step_size=0.1, num_samples=3, **scales):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(6, 2)).astype(np.float32), rng.normal(size=(6, 1)).astype(np.float32)
-    bnn = wb.BNN(wb.models.FCN(2, 5, rngs=nnx.Rngs(seed)), 1, noise_std)
+    bnn = wb.BNN(wb.models.FCN(2, 5, rngs=nnx.Rngs(seed), **scales), 1, noise_std)
     posterior = wb.targets.marginal(bnn, x, y)
     collect = {
         "mean": posterior.predictive_mean(x[:2]),
@@ -56,6 +57,7 @@ def network_run(noise_std=0.1, seed=0, step_size=0.1, num_samples=3):
 def test_a_run_is_a_few_programs_and_another_of_the_same_shape_none():
     assert num_compiled(network_run) <= 12
     changed = [{"noise_std": 0.2}, {"seed": 1}, {"step_size": 0.3}, {"num_samples": 5}]
+    changed += [{"weight_std": 1}, {"bias_std": np.float32(0.5)}]
     assert num_compiled(lambda: [network_run(**change) for change in changed]) == 0
 
 
@@ -129,21 +131,38 @@ def test_methods_of_targets_are_the_same_programs_for_other_data_scales_and_netw
 
 
 def test_data_and_scales_are_the_leaves_of_a_target_and_the_network_its_structure():
-    def made(depth=1, **options):
-        features = wb.models.FCN(3, 7, depth, rngs=nnx.Rngs(len(options)))
+    def made(depth=1, layers=MappingProxyType({}), **options):
+        features = wb.models.FCN(3, 7, depth, rngs=nnx.Rngs(len(options)), **layers)
         return wb.targets.marginal(wb.BNN(features, 1, 0.5, **options), DATA[0], DATA[0][:, :1])
 
     target = made()
-    assert jax.tree.leaves(target) == [0.5, 1.0, 0.1, target.x, target.y]
+    assert jax.tree.leaves(target) == [0.1, 2**0.5, 0.5, 1.0, 0.1, target.x, target.y]
     structure = jax.tree.structure(target)
-    assert structure == jax.tree.structure(made(weight_std=2.0))
-    assert structure != jax.tree.structure(made(bias_std=0.0)) != jax.tree.structure(made(depth=2))
+    assert structure == jax.tree.structure(made(layers={"weight_std": 3, "bias_std": 0.7}, weight_std=2.0))
+    for other in (made(bias_std=0.0), made(layers={"bias_std": 0}), made(depth=2)):
+        assert structure != jax.tree.structure(other)
     position = target.draw_prior(jax.random.key(0))
     slopes = jax.jit(jax.grad(lambda target: target.potential(position)))(target)
     step = 0.01
     ends = [replace(target, bnn=replace(target.bnn, noise_std=0.5 + s * step)) for s in (-1, 1)]
     below, above = (float(end.potential(position)) for end in ends)
     assert np.isclose(slopes.bnn.noise_std, (above - below) / (2 * step), rtol=1e-2)
+
+
+def test_targets_of_different_scales_stack():
+    def potential(weight_std):
+        features = wb.models.FCN(3, 7, weight_std=weight_std, rngs=nnx.Rngs(0))
+        target = wb.targets.marginal(wb.BNN(features, 1, 0.5), DATA[0], DATA[0][:, :1])
+        return target, target.potential(jax.tree.map(lambda leaf: jnp.ones(leaf.shape), target.template))
+
+    made = [potential(s) for s in (0.5, 1.0, 2.0)]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(target for target, _ in made))
+    ones = jax.tree.map(lambda leaf: jnp.ones(leaf.shape), made[0][0].template)
+    found = jax.jit(jax.vmap(lambda target: target.potential(ones)))(stacked)
+    np.testing.assert_allclose(found, [value for _, value in made], rtol=1e-4)
+    assert np.ptp(found) > 0.1
+    of_factory = jax.vmap(lambda s: potential(s)[1])(jnp.asarray([0.5, 1.0, 2.0]))
+    np.testing.assert_allclose(of_factory, found, rtol=1e-4)
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells, and limits, memory maps")

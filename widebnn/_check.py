@@ -22,7 +22,6 @@ __all__ = [
     "finite",
     "fraction",
     "is_known_to_be",
-    "is_tracing",
     "non_negative",
     "one_key",
     "one_of",
@@ -77,11 +76,6 @@ def _is_number(value: object) -> bool:
 def is_known_to_be(number: Number, value: Number | Bool[Array, ""]) -> bool:
     """Whether `value`, of which True is 1, equals `number`; a traced value is not known."""
     return not isinstance(value, jax.core.Tracer) and float(value) == number
-
-
-def is_tracing() -> bool:
-    """Whether operations are being traced into a program instead of carried out."""
-    return isinstance(jax.device_put(np.zeros(())), jax.core.Tracer)
 
 
 def positive(**named: Number) -> Number:

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.core
 
-from widebnn._check import is_tracing
 from widebnn._pytree import STATIC, pytree
 
 MAX_MAPS = 40_000
@@ -17,17 +15,8 @@ MAX_MAPS = 40_000
 
 
 def jitted[T: Callable[..., Any]](method: T) -> T:
-    """A method as one program where it is called on arrays, with the leaves of the object as arguments.
-
-    The same program serves every object of the same structure and shapes. Where something is being traced the
-    method is traced as it stands.
-    """
-
-    @functools.wraps(method)
-    def call(self, *args, **kwargs):
-        return _in_one(method, self, *args, **kwargs)
-
-    return call  # pyright: ignore[reportReturnType]
+    """A method of a pytree as one program, which serves every object of the same structure and shapes."""
+    return jax.jit(method)  # pyright: ignore[reportReturnType]
 
 
 @pytree
@@ -39,7 +28,7 @@ class asked:
     of: tuple[Any, ...]  # pytrees, whose leaves are arguments of its program: a target, and new inputs
 
     def __call__(self, position: Any, rng_key: Any = None) -> Any:
-        return _in_one(self.question, *self.of, position, rng_key)
+        return _jitted(self.question)(*self.of, position, rng_key)
 
 
 def make_room() -> None:
@@ -51,12 +40,6 @@ def make_room() -> None:
     maps = Path("/proc/self/maps")
     if maps.exists() and maps.read_bytes().count(b"\n") > MAX_MAPS:
         jax.clear_caches()
-
-
-def _in_one(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    if is_tracing() or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((args, kwargs))):
-        return function(*args, **kwargs)
-    return _jitted(function)(*args, **kwargs)
 
 
 _jitted = functools.cache(jax.jit)

@@ -12,7 +12,7 @@ from jaxtyping import Array
 from widebnn._check import Number, is_known_to_be, non_negative, positive
 from widebnn.models.local_reparametrisation import Linear, apply_kernel
 
-__all__ = ["WEIGHT_STD", "Affine"]
+__all__ = ["WEIGHT_STD", "Affine", "real"]
 
 WEIGHT_STD = 2**0.5
 """The papers' σ_W."""
@@ -20,6 +20,9 @@ WEIGHT_STD = 2**0.5
 
 class Affine(nnx.Module):
     """σ_W, σ_b, kernel and bias of a layer f = (σ_W/√fan-in) h ∗ W + σ_b b.
+
+    Scales are data of the module: leaves, and no part of its graph, so that one program serves all values of
+    them. Where σ_b is 0 there is no bias, and no leaf for it.
 
     Parameters
     ----------
@@ -46,21 +49,23 @@ class Affine(nnx.Module):
         rngs: nnx.Rngs,
     ):
         self.fan_in = int(math.prod(shape[:-1]))
-        self.weight_std = positive(weight_std=weight_std)
+        weight_std = positive(weight_std=weight_std)
         if scale is not None:
             if not is_known_to_be(WEIGHT_STD, weight_std):
                 raise ValueError(
                     f"weight_std must be left out where scale is given; got {weight_std} and {scale}"
                 )
-            self.weight_std = positive(scale=scale) * math.sqrt(self.fan_in)
-        self.bias_std = non_negative(bias_std=bias_std)
+            weight_std = positive(scale=scale) * math.sqrt(self.fan_in)
+        self.weight_std = nnx.data(real(weight_std))
+        bias_std = non_negative(bias_std=bias_std)
         if not isinstance(rngs, nnx.Rngs):
             raise TypeError(f"rngs must be a flax.nnx.Rngs, such as nnx.Rngs(0); got {rngs!r}")
         std = 1.0 if initial_std is None else positive(initial_std=initial_std)
         self.kernel = nnx.Param(_normal(rngs, std, shape))
         if is_known_to_be(0, bias_std):
-            self.bias = None
+            self.bias, self.bias_std = None, 0.0
         else:
+            self.bias_std = nnx.data(real(bias_std))
             self.bias = nnx.Param(_normal(rngs, 1.0 if initial_std is None else 0.0, shape[-1:]))
 
     def _affine(self, linear: Linear, h: Array | np.ndarray) -> Array:
@@ -69,6 +74,11 @@ class Affine(nnx.Module):
         if self.bias is None:
             return f
         return f + self.bias_std * jnp.expand_dims(self.bias[...], tuple(range(f.ndim - 1)))
+
+
+def real(scale: Number) -> Number:
+    """A known number as Python has it, which takes the dtype of what it meets."""
+    return scale if isinstance(scale, jax.core.Tracer) else float(scale)
 
 
 def _normal(rngs: nnx.Rngs, std: Number, shape: tuple[int, ...]) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from flax import nnx
 
 from widebnn._check import Number
+from widebnn.models._affine import Affine
 from widebnn.models.bnn import BNN
 from widebnn.models.cnn import CNN
 from widebnn.models.fcn import FCN
@@ -24,12 +25,17 @@ OF_READOUT = ("noise_std", "weight_std", "bias_std")
 
 
 def _arguments(bnn: BNN) -> dict[str, Any] | None:
-    """What the constructor of the layers below the readout was given; None where they are the user's own."""
+    """What the constructor of the layers below the readout was given; None where they are the user's own.
+
+    Scales are read off a layer: those of the others are the same, or the network is not what was built.
+    """
     module = bnn.features.module
     if module is None or ARCHITECTURES.get(type(module).__name__) is not type(module):
         return None
     names = inspect.signature(type(module).__init__).parameters.keys() - {"self", "rngs"}
-    return {name: getattr(module, name) for name in sorted(names)}
+    layers = [part for _, part in nnx.iter_modules(module) if isinstance(part, Affine)]
+    known = (*layers[:1], module)
+    return {name: getattr(part, name) for name in sorted(names) for part in known if hasattr(part, name)}
 
 
 def numbers(bnn: BNN) -> dict[str, float | jax.Array | np.floating]:

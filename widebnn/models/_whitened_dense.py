@@ -35,27 +35,24 @@ class WhitenedDense(nnx.Module):
 
     def __init__(self, dense: Dense, num_rows: int):
         self.in_features, self.has_bias = dense.in_features, dense.bias is not None
-        self.weight_std, self.bias_std = dense.weight_std, dense.bias_std
+        self.weight_std = nnx.data(dense.weight_std)
+        self.bias_std = nnx.data(dense.bias_std) if self.has_bias else 0.0
         kernel = dense.kernel.get_value()  # only its shape may be known
         self.epsilon = nnx.Param(jax.ShapeDtypeStruct((num_rows, kernel.shape[1]), kernel.dtype))
 
     def __call__(self, h: Float[Array, "n d_in"]) -> Float[Array, "n d_out"]:
         """Outputs at the activations h of the n inputs."""
-        return root(self.weight_std / math.sqrt(self.in_features) * h, self._bias) @ self.epsilon[...]
-
-    @property
-    def _bias(self) -> Number:
-        return self.bias_std if self.has_bias else 0.0
+        return root(self.weight_std / math.sqrt(self.in_features) * h, self.bias_std) @ self.epsilon[...]
 
     def whiten(self, h: Float[Array, "n d_in"], f: Float[Array, "n d_out"]) -> Float[Array, "n d_out"]:
         """ε = L⁻¹f of the outputs f of the layer at h."""
         scaled = self.weight_std / math.sqrt(self.in_features) * h
-        return solve_triangular(root(scaled, self._bias), f, lower=True)
+        return solve_triangular(root(scaled, self.bias_std), f, lower=True)
 
     def restore(self, h: Float[Array, "n d_in"], rng_key: Key[Array, ""]) -> dict[str, Array]:
         """Kernel and bias, V = Qᵀε + (I − QᵀQ)Z, Q = L⁻¹A, with Z ~ N(0, I) drawn by `rng_key`."""
         a = self.weight_std / math.sqrt(self.in_features) * h
-        factor = root(a, self._bias)
+        factor = root(a, self.bias_std)
         if self.has_bias:
             a = jnp.concatenate([a, jnp.full((len(a), 1), self.bias_std, a.dtype)], axis=1)
         epsilon = self.epsilon[...]

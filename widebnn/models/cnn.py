@@ -53,7 +53,6 @@ class CNN(nnx.Module):
         self.in_channels = at_least(1, in_channels=in_channels)
         self.width, self.depth = at_least(1, width=width), at_least(1, depth=depth)
         self.activation = one_of(ACTIVATIONS, activation=activation)
-        self.weight_std, self.bias_std = weight_std, bias_std
         channels = [self.in_channels] + self.depth * [self.width]
         self.layers = nnx.List(
             Conv(c_in, c_out, weight_std=weight_std, bias_std=bias_std, rngs=rngs)

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import flax.errors
 import flax.linen as nn
 import jax
+import jax.core
 import jax.numpy as jnp
 from flax import nnx
 from jax.tree_util import Partial
@@ -139,7 +140,7 @@ def from_nnx(module: nnx.Module) -> Embedding:
     ValueError
         If it holds BatchNorm or Dropout: its outputs would not be a function of one input and the parameters,
         and there would be no likelihood. Targets also refuse a module that changes its variables or draws
-        noise.
+        noise. If an attribute is traced and no data of the module.
 
     Examples
     --------
@@ -162,6 +163,12 @@ def from_nnx(module: nnx.Module) -> Embedding:
         if isinstance(part, nnx.BatchNorm | nnx.Dropout):
             refuse(type(part).__name__, path, _REASONS[type(part).__name__])
     graph, params, rest = nnx.split(module, nnx.Param, ...)
+    for name, held in graph.attributes:
+        if isinstance(getattr(held, "value", None), jax.core.Tracer):
+            raise ValueError(
+                f"features must hold traced numbers as data; got the attribute {name}, which is part of the "
+                f"module's structure: write self.{name} = nnx.data({name})"
+            )
     template = jax.tree.map(_shape, nnx.to_pure_dict(params))
     return Embedding(Partial(_apply_nnx, Static(graph), nnx.to_pure_dict(rest)), template)
 

@@ -78,7 +78,6 @@ class FCN(nnx.Module):
             for d_in, d_out in zip([self.in_features, *widths[:-1]], widths, strict=False)
         )
         self.width, self.depth = tuple(widths), len(widths)
-        self.weight_std, self.bias_std = weight_std, bias_std
         self.out_features = widths[-1] if widths else self.in_features
 
     def __call__(self, x: Inputs) -> Float[Array, "n d_L"]:

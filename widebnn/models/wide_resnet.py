@@ -6,6 +6,7 @@ from flax import nnx
 from jaxtyping import Array, Float
 
 from widebnn._check import Number, at_least, non_negative
+from widebnn.models._affine import real
 from widebnn.models.conv import Conv, Images
 from widebnn.models.fcn import ACTIVATIONS
 
@@ -76,7 +77,7 @@ class WideResNet20(nnx.Module):
             raise ValueError(f"channels must be three numbers, one for each group; got {channels}")
         self.in_channels = at_least(1, in_channels=in_channels)
         self.channels = tuple(at_least(1, channels=number) for number in channels)
-        self.weight_std, self.offset = weight_std, non_negative(offset=offset)
+        self.offset = nnx.data(real(non_negative(offset=offset)))
         self.stem = Conv(self.in_channels, channels[0], weight_std=weight_std, bias_std=0, rngs=rngs)
         of_blocks = [channels[0]] + [number for number in channels for _ in range(BLOCKS_PER_GROUP)]
         self.blocks = nnx.List(
@@ -108,7 +109,7 @@ class _Block(nnx.Module):
         self.second = Conv(c_out, c_out, **scales)
         keeps_shape = stride == 1 and c_in == c_out
         self.projection = None if keeps_shape else Conv(c_in, c_out, 1, stride=stride, **scales)
-        self.skip_scale, self.residual_scale = residual_scales(k, offset)
+        self.skip_scale, self.residual_scale = map(nnx.data, residual_scales(k, offset))
 
     def __call__(self, f: Images) -> Images:
         h = gelu(f)
