@@ -1,12 +1,13 @@
 """Draws that are put away come back bit for bit."""
 
 import functools
-from dataclasses import replace
+from dataclasses import field, replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 import widebnn as wb
 from widebnn.sampling import Draws
@@ -103,3 +104,119 @@ def test_positions_of_another_target_are_refused(tmp_path):
         ValueError, match=r"target must have positions as those in .*\(3, 2\).*; got .*\(4,\)"
     ):
         Draws.load(tmp_path, other)
+
+
+def network(**options):
+    """Another network of the same shapes, unless nothing is given."""
+    scale = {"noise_std": options.pop("noise_std", 0.1)}
+    rngs = nnx.Rngs(0)
+    return wb.BNN(wb.models.FCN(3, 4, rngs=rngs, **options), 1, **scale)
+
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(6, 3)), RNG.normal(size=(6, 1))
+OTHERS = {
+    "y permuted": (lambda: wb.targets.marginal(network(), X, Y[::-1]), "y has other values"),
+    "units": (lambda: wb.targets.marginal(network(), 1.01 * X, Y), "x has other values"),
+    "noise": (lambda: wb.targets.marginal(network(noise_std=0.11), X, Y), "noise_std has other values: 0.11"),
+    "rows": (lambda: wb.targets.marginal(network(), X[:5], Y[:5]), r"x has shape \(5, 3\), and had \(6, 3\)"),
+    "activation": (
+        lambda: wb.targets.marginal(network(activation="relu"), X, Y),
+        "its potential at the last",
+    ),
+    "σ_W": (lambda: wb.targets.marginal(network(weight_std=1.3), X, Y), "(values: 1.3|its potential)"),
+}
+
+
+@functools.cache
+def saved():
+    target = wb.targets.marginal(network(), X, Y)
+    return wb.sample(
+        jax.random.key(0), target, wb.samplers.pcn(0.3), num_samples=5, num_positions=2, progress=False
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_target_of_the_same_shapes_is_refused(tmp_path, name):
+    saved().save(tmp_path)
+    back = Draws.load(tmp_path, wb.targets.marginal(network(), X.tolist(), Y[:, 0]))
+    assert_same_bits(back.predict(X[:2]), saved().predict(X[:2]))
+    make, words = OTHERS[name]
+    with pytest.raises(ValueError, match=f"target must be the one that .* is a run of; .*{words}"):
+        Draws.load(tmp_path, make())
+
+
+def test_a_run_that_an_older_version_saved_is_told_by_its_shapes(tmp_path):
+    replace(saved(), target=None).save(tmp_path)
+    make, _ = OTHERS["y permuted"]
+    assert Draws.load(tmp_path, make()).target is not None
+
+
+def test_a_run_shows_shapes_and_no_numbers():
+    assert repr(saved()).startswith("Draws(num_samples: 5 of 5 draws of each chain; potential float64[1, 5]")
+    assert "a streamed [3, 4]" in repr(run())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [wb.targets.rotated, wb.targets.whitened])
+def test_each_position_draws_the_weights_that_new_inputs_alone_look_at(make):
+    """Three inputs in 40 dimensions: whatever the key, as streamed and as where positions hold all weights.
+
+    With one key for all positions, means and deviations vary between keys as single networks do.
+    """
+    x, y, x_new = (RNG.normal(size=shape) for shape in ((3, 40), (3, 1), (4, 40)))
+    bnn = wb.BNN(wb.models.FCN(40, 5, depth=2, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
+    marginal = wb.targets.marginal(bnn, x, y)
+    sampler = wb.samplers.tuned(wb.samplers.function_space_hmc(0.1, jitter=0.2), 0.8, 1.5)
+    options = {"num_samples": 400, "burn_in": 200, "num_chains": 4, "num_positions": 128, "progress": False}
+    draws, wanted = (
+        wb.sample(jax.random.key(1), target, sampler, **options, predict_at=x_new)
+        for target in (make(marginal), marginal)
+    )
+    streamed, std = draws.streamed["prediction"], wanted.predict(x_new).std
+    for key in jax.random.split(jax.random.key(0), 4):
+        found = draws.predict(x_new, key)
+        assert (np.abs(found.mean - streamed.mean) < 0.25 * std).all()
+        assert (np.abs(found.std / std - 1) < 0.4).all()
+
+
+class Own(wb.targets.Target):
+    """No decorator, and a prediction that is a plain function."""
+
+    centre: jax.Array
+    power: int = field(default=2, metadata={"static": True})
+
+    @property
+    def template(self):
+        return jnp.zeros(2)
+
+    def potential(self, position):
+        return jnp.sum((position - self.centre) ** self.power) / 2
+
+    def predictive_mean(self, x):
+        return lambda position: jnp.asarray(x) @ position[:, None]
+
+
+class Walk(wb.samplers.Sampler):
+    size: float
+    times: int = field(default=1, metadata={"static": True})
+
+    def init(self, target, position, rng_key=None):
+        return wb.samplers.pcn(self.size).init(target, position)
+
+    def step(self, target, rng_key, state):
+        for _ in range(self.times):
+            state, info = wb.samplers.pcn(self.size).step(target, rng_key, state)
+        return state, info
+
+
+def test_targets_and_samplers_of_ones_own_need_no_decorator_and_predict():
+    target, x_new = Own(jnp.array([1.0, -1.0])), np.eye(2)
+    assert len(jax.tree.leaves((target, Walk(0.3, times=2)))) == 2
+    assert (repr(target), repr(Walk(0.3))) == ("Own(centre=float64[2], power=2)", "Walk(size=0.3, times=1)")
+    options = {"num_samples": 50, "num_positions": 8, "predict_at": x_new, "progress": False}
+    draws = wb.sample(jax.random.key(0), target, Walk(0.3, times=2), **options)
+    positions = draws.positions[0]
+    mean, std = draws.predict(x_new)
+    assert np.allclose(mean[:, 0], positions.mean(axis=0)) and np.allclose(std[:, 0], positions.std(axis=0))

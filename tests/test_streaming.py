@@ -185,5 +185,5 @@ def test_ten_million_parameters_need_their_state_and_what_is_asked_for(float32, 
 
 def test_positions_that_were_given_are_not_used_up():
     start = jnp.ones((2, 3))
-    run(initial=start)
+    run(initial=start, num_samples=20)
     assert np.array_equal(start, np.ones((2, 3)))

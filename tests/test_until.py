@@ -1,5 +1,6 @@
 """Runs that end by themselves, and those that are interrupted: how far, with which bits, in which words."""
 
+import contextlib
 import re
 import signal
 import threading
@@ -373,3 +374,33 @@ def test_interrupts_are_noted_within_and_raised_without(control_c):
     with pytest.raises(KeyboardInterrupt), raised_at_once(), Interrupts():
         signal.raise_signal(signal.SIGINT)
         time.sleep(0.1)
+
+
+def test_chains_that_disagree_are_told_though_no_criterion_ends_the_run():
+    """Of two chains or more with a hundred draws each: fewer say too little, and warnings are errors here."""
+    rng = np.random.default_rng(0)
+    good = autoregressive(rng, 0.5, (200, 4, 100)).swapaxes(0, 1)
+    bad = good.copy()
+    bad[1, :, 7] += 3
+    stuck = np.broadcast_to(np.arange(4.0)[:, None], (4, 200))
+    undefined = np.where(np.arange(4)[:, None] == 2, np.nan, good[:, :, 0])
+    nothing = {}
+    for values in (good, bad[:1], bad[:, :99], undefined, good[:, :, 0] > 0, good[:, :, :0], 0 * stuck):
+        _end.warn_of_disagreement({"f": values}, nothing)
+    for values, words in (
+        (bad, r"f\[7\] has an R̂ of 1\.\d+ and an ESS of"),
+        (stuck, "R̂ of inf and an ESS of"),
+    ):
+        with pytest.warns(wb.ChainWarning, match=f"^the chains disagree: .*{words}"):
+            _end.warn_of_disagreement({"g": good, "f": values}, nothing)
+    for values, words in ((good, None), (bad, r"s\[7\] has an R̂ of")):
+        streamed = {"s": summarised(values[:, :, :8].swapaxes(0, 1))}
+        with pytest.warns(wb.ChainWarning, match=words) if words else contextlib.nullcontext():
+            _end.warn_of_disagreement(nothing, streamed)
+
+
+@pytest.mark.slow
+def test_a_run_that_was_too_short_says_so():
+    options = {"num_samples": 100, "collect": {"u": lambda u: u}}
+    with pytest.warns(wb.ChainWarning, match=r"the chains disagree: u\[\d\] has an R̂ of"):
+        wb.sample(jax.random.key(0), TARGET, wb.samplers.rwm(1e-3), num_chains=4, progress=False, **options)

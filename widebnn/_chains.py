@@ -19,7 +19,7 @@ from widebnn.samplers._tuned import StepSize, tuned
 from widebnn.streaming import Stream, Summary
 from widebnn.targets._base import Target, as_argument
 
-__all__ = ["Carry", "Chains", "Keys", "as_argument"]
+__all__ = ["Carry", "Chains", "Keys", "as_argument", "takes_key"]
 
 STATISTICS = {
     "acceptance_rate": "acceptance_rate",
@@ -181,7 +181,7 @@ def _values(argument, functions, keys, carry):
     def of_chain(position, rng_key):
         values = {}
         for i, (name, function) in enumerate(functions.items()):
-            key = {"rng_key": jax.random.fold_in(rng_key, i)} if _takes_key(function) else {}
+            key = {"rng_key": jax.random.fold_in(rng_key, i)} if takes_key(function) else {}
             value = function(position, **key)
             if not jnp.isscalar(value) and not hasattr(value, "dtype"):
                 raise TypeError(f"{argument}[{name!r}] must return one array; it returned {value!r}")
@@ -191,7 +191,8 @@ def _values(argument, functions, keys, carry):
     return jax.vmap(of_chain)(carry.states.position, draw_keys)
 
 
-def _takes_key(function: Callable[..., Any]) -> bool:
+def takes_key(function: Callable[..., Any]) -> bool:
+    """Whether a function has an argument `rng_key`."""
     function = function.value if isinstance(function, Static) else function
     return "rng_key" in inspect.signature(function).parameters
 

@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Key, Real
 __all__ = [
     "Number",
     "at_least",
+    "brief",
     "finite",
     "fraction",
     "is_known_to_be",
@@ -32,8 +33,19 @@ __all__ = [
 ]
 
 
+LINE = 200
+"""Characters that an error shows of a value."""
+
 Number = float | int | Real[Array, ""]
 """A real number; a 0-d array where it may be traced."""
+
+
+def brief(value: Any) -> str:
+    """What an error shows of a value: arrays by type and shape, and of anything else a line."""
+    if isinstance(value, jax.Array | np.ndarray) and value.ndim > 0:
+        return f"{value.dtype}{list(value.shape)}"
+    text = repr(value)
+    return text if len(text) <= LINE else f"{text[:LINE]}…"
 
 
 def _only[T](named: dict[str, T]) -> tuple[str, T]:
@@ -47,7 +59,7 @@ def at_least(least: int, **named: SupportsIndex) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be an integer; got {value!r}") from None
+        raise TypeError(f"{name} must be an integer; got {brief(value)}") from None
     if number < least:
         raise ValueError(f"{name} must be at least {least}; got {value}")
     return number
@@ -56,7 +68,7 @@ def at_least(least: int, **named: SupportsIndex) -> int:
 def _number(low: Number, strict: bool, high: Number, wanted: str, named: dict[str, Number]) -> Number:
     name, value = _only(named)
     if not _is_number(value):
-        raise TypeError(f"{name} must be {wanted}; got {value!r}")
+        raise TypeError(f"{name} must be {wanted}; got {brief(value)}")
     if isinstance(value, jax.core.Tracer):
         return value
     number = float(value)  # a comparison of arrays would be traced under jit
@@ -112,7 +124,7 @@ def one_of(known: Iterable[str], **named: str) -> str:
     """One of `known`."""
     name, value = _only(named)
     if value not in (names := sorted(known)):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}; got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}; got {brief(value)}")
     return value
 
 
@@ -120,7 +132,7 @@ def one_key(**named: Any) -> Key[Array, ""]:
     """A key of `jax.random`, and not an array of them."""
     name, value = _only(named)
     if not isinstance(value, jax.Array) or not jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
-        raise TypeError(f"{name} must be a key such as jax.random.key(0); got {value!r}")
+        raise TypeError(f"{name} must be a key such as jax.random.key(0); got {brief(value)}")
     if value.shape != ():
         raise ValueError(f"{name} must be one key; got an array of them, of shape {value.shape}")
     return value

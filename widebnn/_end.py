@@ -13,7 +13,7 @@ from widebnn._chains import Carry
 from widebnn._devices import Devices
 from widebnn._failures import warn
 from widebnn.checkpoints import Kept
-from widebnn.diagnostics import convergence
+from widebnn.diagnostics import convergence, rhat
 from widebnn.stopping import Reached, Until
 from widebnn.streaming import Streamed
 
@@ -23,6 +23,11 @@ FIRST_LOOK = 100
 """Draws of each chain, before which no estimate tells much: R̂ of 1.01 takes some 50 in each half chain."""
 GROWTH = 4  # the draws grow by one part in so many from one look to the next
 MIN_DRAWS = 8
+LOOSE_RHAT = 1.1
+"""Above it chains disagree beyond doubt. It is √(1 + 1/e) at e = 5 effective samples of half a chain: of a
+hundred draws, ten times fewer than if they were independent."""
+MAX_ENTRIES = 1_000
+"""Of one function, evenly spaced, whose R̂ is looked at where nobody asked for it."""
 BLOCK = 32  # entries that are looked at together
 
 
@@ -100,6 +105,39 @@ def next_look(num_draws: int) -> int:
     while look <= num_draws:
         look += look // GROWTH
     return look
+
+
+def warn_of_disagreement(
+    collected: Mapping[str, Shaped[np.ndarray, "chain draw ..."]], streamed: Mapping[str, Streamed]
+) -> None:
+    """Warn where the chains of a run that no criterion ended disagree; see `LOOSE_RHAT`."""
+    found = []
+    for name, values in collected.items():
+        num_chains, num_draws, *shape = values.shape
+        if num_chains > 1 and num_draws >= FIRST_LOOK and values.dtype.kind in "biuf":
+            spacing = -(-math.prod(shape) // MAX_ENTRIES) or 1
+            entries = values.reshape(num_chains, num_draws, -1)[:, :, ::spacing]
+            entries = np.where(np.isfinite(entries).all(axis=(0, 1)), entries, 0)
+            plain = rhat(entries[:, : num_draws // 2 * 2].reshape(2 * num_chains, num_draws // 2, -1))
+            worst = np.argsort(-np.nan_to_num(plain))[:BLOCK]
+            if len(worst := worst[plain[worst] > LOOSE_RHAT]):
+                by_ranks = convergence(entries[:, :, worst])  # which no start far away moves
+                rhats = np.where(np.isinf(plain[worst]), np.inf, by_ranks.rhat)
+                labels = [_label(name, tuple(shape), i * spacing) for i in worst]
+                found += zip(rhats, np.nan_to_num(by_ranks.ess), labels)
+    for name, summary in streamed.items():
+        has_rhat = summary.summary.batches is not None and summary.count >= FIRST_LOOK
+        if has_rhat and len(summary.chain_mean) > 1:
+            rhats = np.where(np.isfinite(summary.variance), summary.rhat, 0).ravel()
+            labels = [_label(name, summary.mean.shape, i) for i in range(len(rhats))]
+            found += zip(rhats, np.nan_to_num(summary.effective_sample_size).ravel(), labels)
+    found = [entry for entry in found if entry[0] > LOOSE_RHAT]
+    if found:
+        worst, ess, label = max(found)
+        warn(
+            f"the chains disagree: {label} has an R̂ of {worst:.2f} and an ESS of {ess:.0f}. Make more draws, "
+            "as until=wb.Until() does until they agree, or take a sampler or a step size that mixes better"
+        )
 
 
 class Watch:

@@ -1,11 +1,16 @@
 """Dataclasses as pytrees: arrays are leaves, and what programs know compares by its structure."""
 
+import functools
+import inspect
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any
+from dataclasses import Field, FrozenInstanceError, dataclass, field, fields
+from types import MethodType
+from typing import Any, dataclass_transform
 
 import jax
 import numpy as np
+
+from widebnn._check import brief
 
 STATIC = {"static": True}
 """Metadata of a field of a `pytree` that programs know, and that is no array."""
@@ -43,7 +48,12 @@ jax.tree_util.register_static(Static)
 
 
 def as_pytree(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function as a pytree: itself if it is a `Partial` or holds arrays alone, else it is static."""
+    """A function as a pytree: itself if it is a `Partial` or holds arrays alone, else it is static.
+
+    A method of a `Record` holds the record's arrays.
+    """
+    if isinstance(function, MethodType) and isinstance(function.__self__, Record):
+        return jax.tree_util.Partial(function.__func__, function.__self__)
     is_pytree = isinstance(function, jax.tree_util.Partial) or all(
         isinstance(leaf, jax.Array | np.ndarray | float | int) for leaf in jax.tree.leaves(function)
     )
@@ -55,21 +65,51 @@ def pytree[T: type](cls: T) -> T:
 
     Unlike `jax.tree_util.register_dataclass`, rebuilding one runs no `__init__` and no checks.
     """
-
-    def names(wanted: bool) -> list[str]:
-        return [field.name for field in fields(cls) if bool(field.metadata.get("static")) is wanted]
+    leaves = [field.name for field in fields(cls) if not field.metadata.get("static")]
+    known = [field.name for field in fields(cls) if field.metadata.get("static")]
 
     def flatten_with_keys(made):
-        children = [(jax.tree_util.GetAttrKey(name), getattr(made, name)) for name in names(False)]
-        return children, tuple(Static(getattr(made, name)) for name in names(True))
+        children = [(jax.tree_util.GetAttrKey(name), getattr(made, name)) for name in leaves]
+        return children, tuple(Static(getattr(made, name)) for name in known)
 
     def unflatten(static, children):
         made = object.__new__(cls)
-        for name, value in zip(names(False), children, strict=True):
+        for name, value in zip(leaves, children, strict=True):
             object.__setattr__(made, name, value)
-        for name, held in zip(names(True), static, strict=True):
+        for name, held in zip(known, static, strict=True):
             object.__setattr__(made, name, held.value)
         return made
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten)
     return cls
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
+class Record:
+    """What subclasses are made of: each is a frozen dataclass and a `pytree`, without a decorator."""
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        written = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
+        pytree(dataclass(frozen=True, eq=False, repr=False)(cls))
+        # A `@dataclass` above the class may follow, and is to find it as it was written.
+        del cls.__setattr__, cls.__delattr__
+        for name, value in written.items():
+            setattr(cls, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __repr__(self) -> str:
+        # arrays by their shapes: error messages name targets and samplers, and must not print the data
+        shown = [f"{field.name}={_brief(getattr(self, field.name))}" for field in fields(self)]  # pyright: ignore
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _brief(value: Any) -> str:
+    value = value.value if isinstance(value, Static) else value
+    value = value.func if isinstance(value, functools.partial) else value
+    return value.__name__ if inspect.isroutine(value) or inspect.isclass(value) else brief(value)

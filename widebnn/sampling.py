@@ -18,12 +18,13 @@ from tqdm.auto import tqdm
 
 from widebnn import _thinned
 from widebnn._arrays import NewInputs, Tabular
-from widebnn._chains import Chains, as_argument
-from widebnn._check import at_least, one_key, one_of
+from widebnn._chains import Chains, as_argument, takes_key
+from widebnn._check import at_least, brief, one_key, one_of
 from widebnn._compile import make_room
 from widebnn._devices import CHAIN, Devices
-from widebnn._end import MIN_DRAWS, End, Stopped, on_host
+from widebnn._end import MIN_DRAWS, End, Stopped, on_host, warn_of_disagreement
 from widebnn._failures import warn_of_failures
+from widebnn._fingerprint import difference, fingerprint
 from widebnn._folder import Folder
 from widebnn._interrupts import Interrupts
 from widebnn.automatic import auto
@@ -61,7 +62,7 @@ GROUPS = ("log_likelihood", "posterior_predictive")
 """Names under which what is collected is a group of its own in ArviZ."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Draws:
     """Result of a run.
 
@@ -115,6 +116,11 @@ class Draws:
             raise KeyError(f"{name!r} was not collected; there are {sorted(self.collected)}")
         return self.collected[name]
 
+    def __repr__(self) -> str:
+        shapes = [f"{name} {x.dtype}{list(x.shape)}" for name, x in self.collected.items()]
+        shapes += [f"{name} streamed {list(x.summary.origin.shape)}" for name, x in self.streamed.items()]
+        return f"Draws({'; '.join([self.reason, *shapes])})"
+
     @property
     def acceptance_rate(self) -> float:
         """Mean acceptance rate over all chains and steps after burn-in."""
@@ -159,7 +165,7 @@ class Draws:
             New inputs $(m, ...)$.
         rng_key
             Key for the weights that new inputs alone look at, in `widebnn.targets.rotated` and
-            `widebnn.targets.whitened`.
+            `widebnn.targets.whitened`: each position draws its own.
 
         Returns
         -------
@@ -177,9 +183,10 @@ class Draws:
             raise ValueError(
                 "predict needs positions and their target: give sample num_positions=64, and load a target"
             )
-        key = jax.random.key(0) if rng_key is None else rng_key
+        key = jax.random.key(0) if rng_key is None else one_key(rng_key=rng_key)
         positions = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), self.positions)
-        mean, variance = jax.device_get(_predicted(positions, key, _moments(self.target, x)))
+        moments = as_argument(_moments(self.target, x))
+        mean, variance = jax.device_get(_predicted(positions, key, moments))
         return Moments(mean.mean(axis=0), np.sqrt(mean.var(axis=0) + variance.mean(axis=0)))
 
     def to_datatree(self, observed: Real[Array | np.ndarray, "n ..."] | None = None) -> "DataTree":
@@ -255,6 +262,8 @@ class Draws:
             "names": {group: list(members) for group, members in groups.items()},
             "streams": [[name, s.batches is not None, s.sketch is not None] for name, s in summaries.items()],
         }
+        if self.target is not None:
+            record["target"] = fingerprint(self.target, _first(self.position))
         arrays = {
             f"{group}.{i}": np.asarray(array)
             for group, members in groups.items()
@@ -271,16 +280,18 @@ class Draws:
         folder
             Folder that `save` wrote.
         target
-            The target that was sampled. It says how a position is built from its arrays, so that chains can
-            continue from it. Without it, `position` is a dict from the path of each leaf to its array.
+            The target that was sampled, made anew from the same data and network. It says how a position is
+            built from its arrays, so that chains can continue from it, and is compared with the one of the
+            run: its arrays up to rounding, and its potential at the last position. Without it, `position` is
+            a dict from the path of each leaf to its array.
 
         Raises
         ------
         FileNotFoundError
             If the folder or one of its files is missing.
         ValueError
-            If the folder holds something else, was written by a newer version or is damaged, or the shapes of
-            positions are not those of `target`.
+            If the folder holds something else, was written by a newer version or is damaged, or `target` is
+            not the target that was sampled.
         """
         record, arrays = FOLDER.read(Path(folder))
         collected, stats, position, summaries, positions = (
@@ -297,6 +308,9 @@ class Draws:
             structure = jax.tree.structure(target.template)
             position = jax.tree.unflatten(structure, position.values())
             positions = positions and jax.tree.unflatten(structure, positions.values())
+            saved = record.get("target")  # runs that older versions saved have none
+            if saved and (found := difference(saved, fingerprint(target, _first(position)))):
+                raise ValueError(f"target must be the one that {folder} is a run of; {found}")
         kinds = {
             name: MOMENTS._replace(batches=batches, quantiles=quantiles)
             for name, batches, quantiles in record["streams"]
@@ -366,7 +380,7 @@ def sample(
         `stream` and `initial` cannot be given: they are functions and positions of other coordinates.
     num_samples
         Draws kept of each chain; with `until`, the most that are kept. Unless given, 10,000, and `until` is
-        then ``widebnn.Until()``.
+        then ``widebnn.Until()``. Without `until` all of them are made, however well the chains mix.
     thin
         Steps from one draw to the next.
     burn_in
@@ -428,7 +442,9 @@ def sample(
     -----
     ChainWarning
         If chains accepted next to nothing, values that were collected or streamed are NaN, the run ended
-        before it met the criteria of `until`, or it was interrupted.
+        before it met the criteria of `until`, or it was interrupted. Without such criteria, if an $R̂$ exceeds
+        1.1, which stands for five effective samples of half a chain, of two chains or more with a hundred
+        draws each: fewer tell too little. Of a function with many entries, 1,000 are looked at.
     """
     if not isinstance(target, Target):
         raise TypeError(
@@ -462,20 +478,20 @@ def sample(
     if not isinstance(sampler, Sampler | tuned):
         raise TypeError(
             "sampler must be one of widebnn.samplers, such as pcn(0.1), or one of BlackJAX by "
-            f"samplers.from_blackjax(make); got {sampler!r}"
+            f"samplers.from_blackjax(make); got {brief(sampler)}"
         )
     if isinstance(sampler, tuned) and burn_in == 0:
         raise ValueError("burn_in must be at least 1 where the sampler is tuned; got 0")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {checkpoint!r}")
+        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {brief(checkpoint)}")
     if until is not None and not isinstance(until, Until):
-        raise TypeError(f"until must be a widebnn.Until; got {until!r}")
+        raise TypeError(f"until must be a widebnn.Until; got {brief(until)}")
     for name, functions in {"collect": collect, "stream": stream}.items():
         if functions is not None and not isinstance(functions, Mapping):
-            raise TypeError(f"{name} must be a dict from names to functions; got {functions!r}")
+            raise TypeError(f"{name} must be a dict from names to functions; got {brief(functions)}")
         for key, function in (functions or {}).items():
             if not callable(function.function if isinstance(function, Stream) else function):
-                raise TypeError(f"{name}[{key!r}] must be a function of a position; got {function!r}")
+                raise TypeError(f"{name}[{key!r}] must be a function of a position; got {brief(function)}")
     collect = {"potential": target.potential} if collect is None else dict(collect)
     streams = {name: f if isinstance(f, Stream) else Stream(f) for name, f in (stream or {}).items()}
     if predict_at is not None:
@@ -595,6 +611,8 @@ def sample(
         num_draws * thin,
         collected | {f"streamed {name}": summary.chain_mean for name, summary in streamed.items()},
     )
+    if end.wanted is None and stopped != "interrupted":
+        warn_of_disagreement(collected, streamed)
     step_size = state.carry.step_size
     found = None if step_size is None else float(np.exp(np.asarray(step_size.log_average)))
     told = found, thin, burn_in, state.seconds, stopped, end.told(stopped, num_draws)
@@ -621,12 +639,14 @@ def _moments(target: Target, x: NewInputs | Tabular) -> Callable[..., Any]:
 def _predicted(positions: PyTree, rng_key: Key[Array, ""], function: Callable[..., Any]) -> Any:
     """Means (position, m, d_out) and variances, one position after another."""
 
-    def at(position):
-        found = function(position, rng_key=rng_key)
+    def at(position_and_key):
+        position, key = position_and_key
+        found = function(position, **({"rng_key": key} if takes_key(function) else {}))
         mean, variance = found if isinstance(found, tuple) else (found, jnp.zeros(len(found), found.dtype))
         return mean, variance[:, None]
 
-    return jax.lax.map(at, positions)
+    keys = jax.random.split(rng_key, len(jax.tree.leaves(positions)[0]))
+    return jax.lax.map(at, (positions, keys))
 
 
 class _Pace:
@@ -645,6 +665,11 @@ class _Pace:
         phase = "burn-in" if is_burn_in else "sampling"
         self.bar.set_postfix_str(f"{phase}, acceptance {acceptance:.3f}{self.note}", refresh=False)
         self.bar.update(num_steps)
+
+
+def _first(position: PyTree) -> PyTree:
+    """Of the first chain."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf[0]), position)
 
 
 def _by_name(tree: PyTree) -> dict[str, Any]:

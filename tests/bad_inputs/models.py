@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 import widebnn as wb
+from widebnn._check import brief
 
 from .rows import RNGS, SCALES, Images, Pair, X, bnn, fcn, kw, refused
 
@@ -67,7 +68,7 @@ ROWS = [
         "models.BNN",
         *[(lambda v=v: bnn(noise_std=v), f"noise_std…a finite number above 0…{v}") for v in SCALES],
         *[
-            (lambda v=v: bnn(noise_std=v), TypeError, f"noise_std…above 0…{v!r}")
+            (lambda v=v: bnn(noise_std=v), TypeError, f"noise_std…above 0…{brief(v)}")
             for v in ("0.1", None, True, jnp.ones(1))
         ],
         (lambda: wb.BNN(fcn(), 0, 0.1), "out_features…at least 1…0"),

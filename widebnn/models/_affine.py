@@ -9,7 +9,7 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array
 
-from widebnn._check import Number, is_known_to_be, non_negative, positive
+from widebnn._check import Number, brief, is_known_to_be, non_negative, positive
 from widebnn.models.local_reparametrisation import Linear, apply_kernel
 
 __all__ = ["WEIGHT_STD", "Affine", "real"]
@@ -59,7 +59,7 @@ class Affine(nnx.Module):
         self.weight_std = nnx.data(real(weight_std))
         bias_std = non_negative(bias_std=bias_std)
         if not isinstance(rngs, nnx.Rngs):
-            raise TypeError(f"rngs must be a flax.nnx.Rngs, such as nnx.Rngs(0); got {rngs!r}")
+            raise TypeError(f"rngs must be a flax.nnx.Rngs, such as nnx.Rngs(0); got {brief(rngs)}")
         std = 1.0 if initial_std is None else positive(initial_std=initial_std)
         self.kernel = nnx.Param(_normal(rngs, std, shape))
         if is_known_to_be(0, bias_std):

@@ -14,6 +14,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from widebnn._arrays import Inputs
+from widebnn._check import brief
 from widebnn._pytree import STATIC, Static, as_pytree, pytree
 
 __all__ = ["Embedding", "FeaturesError", "from_function", "from_linen", "from_nnx", "refuse"]
@@ -114,11 +115,11 @@ def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], param
     >>> bnn = wb.BNN(features, out_features=1, noise_std=0.1)
     """
     if not callable(apply):
-        raise TypeError(f"apply must be a function of parameters and inputs; got {apply!r}")
+        raise TypeError(f"apply must be a function of parameters and inputs; got {brief(apply)}")
     for path, leaf in jax.tree.leaves_with_path(parameters):
         if not hasattr(leaf, "dtype") or not jnp.issubdtype(leaf.dtype, jnp.floating):
             name = jax.tree_util.keystr(path, simple=True, separator="/")
-            raise TypeError(f"parameters must be floating-point arrays; {name} is {leaf!r}")
+            raise TypeError(f"parameters must be floating-point arrays; {name} is {brief(leaf)}")
     return Embedding(apply, jax.tree.map(_shape, parameters))
 
 

@@ -10,7 +10,7 @@ from flax import nnx
 from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs
-from widebnn._check import Number, at_least, one_of
+from widebnn._check import Number, at_least, brief, one_of
 from widebnn.models.dense import Dense
 
 __all__ = ["ACTIVATIONS", "FCN"]
@@ -65,7 +65,7 @@ class FCN(nnx.Module):
     ):
         self.in_features = at_least(1, in_features=in_features)
         if isinstance(width, str):
-            raise TypeError(f"width must be an integer, or one for each layer; got {width!r}")
+            raise TypeError(f"width must be an integer, or one for each layer; got {brief(width)}")
         if isinstance(width, Sequence):
             widths = [at_least(1, width=d) for d in width]
             if depth not in (None, len(widths)):

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs, NewInputs, floating
-from widebnn._check import Number, one_of
+from widebnn._check import Number, brief, one_of
 from widebnn.models import BNN, FCN
 from widebnn.nngp.activations import EXPECTATIONS
 from widebnn.nngp.stax import NETWORKS, stax_kernel_fn
@@ -108,7 +108,7 @@ def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
         If `kernel_fn` is not callable.
     """
     if not callable(kernel_fn):
-        raise TypeError(f"kernel_fn must be a function, the third of a stax layer's; got {kernel_fn!r}")
+        raise TypeError(f"kernel_fn must be a function, the third of a stax layer's; got {brief(kernel_fn)}")
     one_of(("nngp", "ntk"), kind=kind)
     compiled = jax.jit(lambda x1, x2: kernel_fn(x1, x2, kind))
 

@@ -10,7 +10,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float, Key
 
 from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column, floating
-from widebnn._check import Number, at_least, finite, is_known_to_be, non_negative, positive
+from widebnn._check import Number, at_least, brief, finite, is_known_to_be, non_negative, positive
 from widebnn.nngp.kernels import Kernel
 
 __all__ = ["GaussianProcess", "gaussian_process"]
@@ -117,7 +117,7 @@ def gaussian_process(
         map `x` to a finite $(n, n)$, or $K + σ²I$ is singular to the precision at hand.
     """
     if not callable(kernel):
-        raise TypeError(f"kernel must be a function of (x1, x2=None); got {kernel!r}")
+        raise TypeError(f"kernel must be a function of (x1, x2=None); got {brief(kernel)}")
     x, y = floating(x=x), column(y=y)
     if x.ndim < 2 or x.size == 0:
         raise ValueError(f"x must have shape (n, ...) with n ≥ 1; got {x.shape}")

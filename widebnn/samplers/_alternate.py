@@ -1,6 +1,6 @@
 """Two kernels in turn: what one of them does not move, the other does."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import jax
@@ -8,7 +8,6 @@ import jax
 from widebnn.samplers._base import PositionState, Sampler, check_sampler
 
 
-@dataclass(frozen=True, eq=False)
 class alternate(Sampler):
     """A step of `first`, then a step of `second`, on the same target: invariant if both are.
 

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
-from widebnn._pytree import pytree
+from widebnn._check import brief
+from widebnn._pytree import Record
 from widebnn.tree import Position
 
 Potential = Callable[[Position], Float[Array, ""]]
@@ -82,13 +83,13 @@ class Kernel(NamedTuple):
     step: Callable[..., tuple[Any, Any]]
 
 
-class Sampler(ABC):
+class Sampler(Record, ABC):
     """A Markov kernel that leaves a target invariant: a pytree of settings that is given the target.
 
-    A subclass is a frozen dataclass whose fields are its settings. Numbers and arrays are leaves, and so are
-    the data and scales of a target: another step size, noise level or data set of the same shape is the same
-    program, and a grid of them a `jax.vmap` over samplers, targets and keys whose leaves are stacked. Static
-    fields are known to programs.
+    A subclass is made a frozen dataclass, as one of Equinox is, whose fields are its settings. Numbers and
+    arrays are leaves, and so are the data and scales of a target: another step size, noise level or data set
+    of the same shape is the same program, and a grid of them a `jax.vmap` over samplers, targets and keys
+    whose leaves are stacked. Fields marked ``field(metadata={"static": True})`` are known to programs.
 
     Examples
     --------
@@ -116,9 +117,6 @@ class Sampler(ABC):
 
     tunes: ClassVar[str] = "step_size"
     """The field that tuning changes, the step size or the sampler inside that has one."""
-
-    def __init_subclass__(cls):
-        pytree(cls)
 
     @abstractmethod
     def init(self, target: Any, position: Position, rng_key: Key[Array, ""] | None = None) -> Any:
@@ -159,7 +157,7 @@ def check_sampler(**named: Any) -> None:
     """See that each is a sampler."""
     for name, sampler in named.items():
         if not isinstance(sampler, Sampler):
-            raise TypeError(f"{name} must be one of widebnn.samplers; got {sampler!r}")
+            raise TypeError(f"{name} must be one of widebnn.samplers; got {brief(sampler)}")
 
 
 def required_key(rng_key: Key[Array, ""] | None) -> Key[Array, ""]:

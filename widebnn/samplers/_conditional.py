@@ -1,6 +1,6 @@
 """A kernel on some parts of the position, the rest held: Metropolis within Gibbs."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 import jax
@@ -9,7 +9,6 @@ from widebnn._pytree import STATIC
 from widebnn.samplers._base import Density, PositionState, Sampler, check_sampler
 
 
-@dataclass(frozen=True, eq=False)
 class conditional(Sampler):
     """A step of a sampler of the conditional density of one part of the position, or of several.
 

@@ -3,7 +3,6 @@
 Murray, Adams & MacKay, "Elliptical slice sampling", AISTATS 2010.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -32,7 +31,6 @@ class _Search(NamedTuple):
     num_evaluations: Int[Array, ""]
 
 
-@dataclass(frozen=True, eq=False)
 class elliptical_slice(Sampler):
     """The slice sampler on $v(α) = u cos α + ξ sin α$ for a density proportional to $exp(−½‖u‖² − U(u))$.
 

@@ -1,7 +1,7 @@
 """The samplers of BlackJAX, or of another library with the same two functions, in this package's driver."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from widebnn._check import Number
@@ -9,7 +9,6 @@ from widebnn._pytree import STATIC
 from widebnn.samplers._base import Sampler
 
 
-@dataclass(frozen=True, eq=False)
 class from_blackjax(Sampler):
     """A sampler that is made from a log density, as BlackJAX's are.
 

@@ -4,8 +4,6 @@ Beskos, Pinski, Sanz-Serna & Stuart, "Hybrid Monte Carlo on Hilbert spaces", Sto
 Applications 121 (2011). At U = 0 every proposal is accepted at any step, in any dimension.
 """
 
-from dataclasses import dataclass
-
 import jax
 import jax.core
 import jax.numpy as jnp
@@ -53,7 +51,6 @@ def rotations(potential: Potential, step_size: Number):
     return integrate
 
 
-@dataclass(frozen=True, eq=False)
 class function_space_hmc(Sampler):
     """HMC for a density proportional to $exp(−½‖u‖² − U(u))$ whose moves are exact at $U = 0$.
 

@@ -4,7 +4,6 @@ Neal, "MCMC using Hamiltonian dynamics", Handbook of Markov Chain Monte Carlo (2
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import jax
 import jax.core
@@ -66,7 +65,6 @@ def leapfrog(
     return integrate
 
 
-@dataclass(frozen=True, eq=False)
 class hmc(Sampler):
     """HMC for a density proportional to $exp(−½‖u‖² − U(u))$.
 

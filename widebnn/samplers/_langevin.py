@@ -4,7 +4,7 @@ Horowitz, "A generalized guided Monte Carlo algorithm", Physics Letters B 268 (1
 et al. 2022, §4.2, who switch the correction off and keep the acceptance that it would have above 98 %.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import jax
@@ -39,7 +39,6 @@ class LangevinState(NamedTuple):
     flat: Flat | None = None
 
 
-@dataclass(frozen=True, eq=False)
 class langevin(Sampler):
     """Underdamped Langevin dynamics for a density proportional to $exp(−½‖u‖² − U(u))$.
 

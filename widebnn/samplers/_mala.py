@@ -4,8 +4,6 @@ Roberts & Tweedie, "Exponential convergence of Langevin distributions and their 
 Bernoulli 2 (1996).
 """
 
-from dataclasses import dataclass
-
 import jax
 
 from widebnn._check import Number, positive
@@ -13,7 +11,6 @@ from widebnn.samplers._base import GradientState, Sampler, accept
 from widebnn.tree import half_square_difference, normal_like
 
 
-@dataclass(frozen=True, eq=False)
 class mala(Sampler):
     """MALA for a density proportional to $exp(−½‖u‖² − U(u))$: it proposes $v = u − (ε²/2)(u + ∇U(u)) + εξ$.
 

@@ -6,8 +6,6 @@ dimension enters it: as U flattens with width, every step is accepted (Pezzetti 
 Cotter, Roberts, Stuart & White, "MCMC methods for functions", Statistical Science 28 (2013).
 """
 
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 
@@ -16,7 +14,6 @@ from widebnn.samplers._base import PotentialState, Sampler, accept
 from widebnn.tree import normal_like
 
 
-@dataclass(frozen=True, eq=False)
 class pcn(Sampler):
     """The pCN sampler for a density proportional to $exp(−½‖u‖² − U(u))$.
 

@@ -5,8 +5,6 @@ Pezzetti et al. 2025, eqs. 8–9. Here ∇U is the gradient of the potential rel
 Jacobian terms of φ included; with −log p(y | T(φ)) in its place the chain samples another distribution.
 """
 
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -16,7 +14,6 @@ from widebnn.samplers._base import GradientState, Sampler, accept
 from widebnn.tree import inner_product, normal_like
 
 
-@dataclass(frozen=True, eq=False)
 class pcnl(Sampler):
     """The pCNL sampler for a density proportional to $exp(−½‖u‖² − U(u))$.
 

@@ -1,6 +1,5 @@
 """A sampler in the coordinates in which a given Gaussian is N(0, I)."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -46,7 +45,6 @@ class PreconditionedState(NamedTuple):
     inside: Any
 
 
-@dataclass(frozen=True, eq=False)
 class preconditioned(Sampler):
     """A sampler that moves $v$ in place of $u = m + Lv$.
 

@@ -5,7 +5,7 @@ of the conditional costs O(n d_out), and a slice sampler on (log s, log σ) is n
 network.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import jax
@@ -17,7 +17,6 @@ from widebnn.samplers._base import PositionState, Sampler
 from widebnn.samplers._elliptical_slice import slices
 
 
-@dataclass(frozen=True, eq=False)
 class readout_scales(Sampler):
     """A step is several updates of $σ$ and of the readout's scale by elliptical slices, all else held fixed.
 

@@ -6,7 +6,7 @@ little, it hardly moves at fixed sφ.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import jax
 import jax.core
@@ -28,7 +28,6 @@ TOLERANCE = 1e-3
 """Change of the embedding over σ, relative to its norm, up to which it counts as rounding."""
 
 
-@dataclass(frozen=True, eq=False)
 class rescaled(Sampler):
     """A step updates each scale $s$ named in `multiplies` several times, by elliptical slices at fixed $sφ$.
 

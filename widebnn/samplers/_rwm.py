@@ -4,8 +4,6 @@ Roberts, Gelman & Gilks, "Weak convergence and optimal scaling of random walk Me
 Annals of Applied Probability 7 (1997): at a fixed acceptance the step shrinks as 1/√d.
 """
 
-from dataclasses import dataclass
-
 import jax
 
 from widebnn._check import Number, positive
@@ -13,7 +11,6 @@ from widebnn.samplers._base import PotentialState, Sampler, accept
 from widebnn.tree import half_square_difference, normal_like
 
 
-@dataclass(frozen=True, eq=False)
 class rwm(Sampler):
     """Random-walk Metropolis for a density proportional to $exp(−½‖u‖² − U(u))$: it proposes $v = u + βξ$.
 

@@ -10,7 +10,7 @@ sampling over blocks of parameters (Papamarkou 2023) and with noise at every act
 Zdeborová 2024).
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -33,7 +33,6 @@ class UnitwiseState(NamedTuple):
     embedding: Float[Array, "n p"]
 
 
-@dataclass(frozen=True, eq=False)
 class unitwise(Sampler):
     """A step is a sweep: one block of units after another is offered fresh weights from the prior.
 

@@ -1,7 +1,7 @@
 """A network's sampler on a posterior whose scales are learned: network and scales together, then scales."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from widebnn._pytree import STATIC
@@ -14,7 +14,6 @@ from widebnn.samplers._readout_scales import check_scales, readout_scales
 from widebnn.samplers._rescaled import rescaled
 
 
-@dataclass(frozen=True, eq=False)
 class with_scales(Sampler):
     """A step on the network together with the scales of its layers, then updates of all scales.
 

@@ -1,33 +1,29 @@
 """The idea that carries the package: a target is a potential over N(0, I)."""
 
-import dataclasses
-import functools
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import field
 from types import MethodType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key, PyTree
 
+from widebnn._check import brief
 from widebnn._compile import jitted
-from widebnn._pytree import STATIC, Static, as_pytree, pytree
+from widebnn._pytree import STATIC, Record, as_pytree
 from widebnn.tree import Position, normal_like
 
 
-class Target(ABC):
+class Target(Record, ABC):
     """A density proportional to $exp(−½‖u‖² − U(u))$ on a pytree of arrays $u$.
 
     Every parametrisation of every model of this package is a target; most samplers know nothing else of it.
-    It is a dataclass and a pytree: data and scales are its leaves, the network's graph its structure.
+    A subclass is made a frozen dataclass and a pytree, as one of Equinox is: data and scales are its leaves,
+    and fields that are marked ``field(metadata={"static": True})`` its structure.
     """
-
-    def __init_subclass__(cls):
-        pytree(cls)
 
     @property
     @abstractmethod
@@ -57,20 +53,6 @@ class Target(ABC):
         """A draw from $N(0, I)$, where chains start unless they are given other positions."""
         return normal_like(rng_key, self.template)
 
-    def __repr__(self) -> str:
-        # arrays by their shapes: error messages name targets, and must not print the data
-        fields = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
-        named = [f"{field.name}={_brief(getattr(self, field.name))}" for field in fields]
-        return f"{type(self).__name__}({', '.join(named)})"
-
-
-def _brief(value: Any) -> str:
-    if isinstance(value, jax.Array | np.ndarray) and value.ndim > 0:
-        return f"{value.dtype}{list(value.shape)}"
-    value = value.value if isinstance(value, Static) else value
-    value = value.func if isinstance(value, functools.partial) else value
-    return value.__name__ if inspect.isroutine(value) or inspect.isclass(value) else repr(value)
-
 
 def as_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a position as a pytree: a method of a target holds its data as leaves.
@@ -82,10 +64,9 @@ def as_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     return as_pytree(function)
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class _FromPotential(Target):
     function: Callable[[Position], Float[Array, ""]]
-    shapes: PyTree[jax.ShapeDtypeStruct] = dataclasses.field(metadata=STATIC)
+    shapes: PyTree[jax.ShapeDtypeStruct] = field(metadata=STATIC)
 
     @property
     def template(self):
@@ -115,7 +96,7 @@ def from_potential(potential: Callable[[Position], Float[Array, ""]], template: 
         If it does not return a real scalar on such a position.
     """
     if not callable(potential):
-        raise TypeError(f"potential must be a function of a position; got {potential!r}")
+        raise TypeError(f"potential must be a function of a position; got {brief(potential)}")
     template = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), template)
     value = jax.eval_shape(potential, template)
     if getattr(value, "shape", None) != () or not jnp.issubdtype(value.dtype, jnp.floating):

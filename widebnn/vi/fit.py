@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree, Shaped
 from tqdm.auto import tqdm
 
 from widebnn._arrays import Inputs, floating, labels, real
-from widebnn._check import Number, at_least, finite, non_negative, one_key, one_of, positive
+from widebnn._check import Number, at_least, brief, finite, non_negative, one_key, one_of, positive
 from widebnn._failures import warn
 from widebnn._interrupts import Interrupts
 from widebnn._pytree import Static
@@ -359,10 +359,10 @@ def _run(
 def _check_types(rng_key: Any, optimiser: Any, checkpoint: Any) -> None:
     """What is of the wrong type is named before anything is computed."""
     if not isinstance(optimiser, optax.GradientTransformation):
-        raise TypeError(f"optimiser must be one of optax, such as optax.adam(1e-3); got {optimiser!r}")
+        raise TypeError(f"optimiser must be one of optax, such as optax.adam(1e-3); got {brief(optimiser)}")
     one_key(rng_key=rng_key)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {checkpoint!r}")
+        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {brief(checkpoint)}")
 
 
 def _check_data(
