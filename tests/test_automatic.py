@@ -30,10 +30,8 @@ class Dense(linen.Module):
 
 
 def scaled():
-    def make(noise_std):
-        return wb.targets.marginal(wb.BNN(wb.models.FCN(3, 16, 1, rngs=nnx.Rngs(0)), 2, noise_std), X, Y)
-
-    return wb.targets.scaled(make, noise_std=wb.targets.LogNormal(0.3, 0.5))
+    bnn = wb.BNN(wb.models.FCN(3, 16, 1, rngs=nnx.Rngs(0)), 2, 1.0)
+    return wb.targets.scaled(wb.targets.marginal(bnn, X, Y), noise_std=wb.targets.LogNormal(0.3, 0.5))
 
 
 def plain():

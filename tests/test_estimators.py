@@ -266,7 +266,7 @@ def test_starts_are_drawn_again_until_they_are_finite(regressor):
             sigma = self.scale("noise_std")(position)
             return jnp.where(sigma < 0.33, jnp.nan, super().potential(position))
 
-    failing = Failing(posterior.make, posterior.priors)
+    failing = Failing(posterior.base, posterior.priors)
     _, found = starts(failing, jax.random.key(0), None, 50)
     found = jax.vmap(failing.potential)(found)
     assert jnp.isfinite(found).all()

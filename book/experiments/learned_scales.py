@@ -38,12 +38,8 @@ def learned_scales(num_sets, num_train, width, num_draws, thin, burn_in, seed) -
     x, x_new = x[:-1], x[-1:]
 
     def of_data(y) -> targets.Scaled:
-        def make(noise_std, readout_std, weight_std):
-            features = FCN(2, width, weight_std=weight_std, bias_std=0.5, rngs=nnx.Rngs(0))
-            stds = {"weight_std": readout_std, "bias_std": 0.1 * readout_std}
-            return targets.marginal(BNN(features, 1, noise_std, **stds), x, y)
-
-        return targets.scaled(make, **PRIORS)
+        bnn = BNN(FCN(2, width, bias_std=0.5, rngs=nnx.Rngs(0)), 1, noise_std=1.0)
+        return targets.scaled(targets.marginal(bnn, x, y), **PRIORS)
 
     prior = of_data(jnp.zeros((num_train, 1)))
 
@@ -55,7 +51,7 @@ def learned_scales(num_sets, num_train, width, num_draws, thin, burn_in, seed) -
         noise = prior.scales(truth)["noise_std"] * jax.random.normal(noise_key, (num_train, 1))
         target = of_data(f[:-1] + noise)
         rotation = samplers.function_space_hmc(0.1, num_steps=4)
-        kernel = samplers.with_scales(rotation, multiplies={"weight_std": "kernel"}).bind(target)
+        kernel = samplers.with_scales(rotation).bind(target)
 
         def step(state, key):
             return kernel.step(key, state)[0], None

@@ -7,42 +7,24 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import polars
-from flax import nnx
 
 import widebnn as wb
 from widebnn.targets import LogNormal, scaled
 
-from .rows import KEY, X, Y, bnn, fcn, flat, kw, refused, target
+from .rows import KEY, X, Y, bnn, flat, kw, refused, target
 
 NOISE = LogNormal(0.3, 1.0)
 SLICE = wb.samplers.elliptical_slice()
 LIMIT = wb.samplers.Gaussian({"a": jnp.zeros(2)}, jnp.eye(2))
 
 
-def make(noise_std=0.3, readout_std=1.0):
-    network = wb.BNN(fcn(rngs=nnx.Rngs(0)), 2, noise_std, weight_std=readout_std, bias_std=readout_std)
-    return wb.targets.marginal(network, X, Y)
-
-
-def fixed(**scales):
-    """A target that does not listen to its scales."""
-    return wb.targets.marginal(bnn(), X, Y)
-
-
-def by_noise(noise_std):
-    return wb.targets.standard(wb.BNN(fcn(rngs=nnx.Rngs(0)), 2, noise_std), X, Y)
-
-
 def whole():
-    return scaled(make, noise_std=NOISE)
+    return scaled(target(), noise_std=NOISE)
 
 
-def layered(noise=lambda weight_std: 0.3):
-    def make(weight_std):
-        features = wb.models.FCN(3, 4, weight_std=weight_std, bias_std=0.5, rngs=nnx.Rngs(0))
-        return wb.targets.marginal(wb.BNN(features, 2, noise(weight_std)), X, Y)
-
-    return scaled(make, weight_std=LogNormal(1.0, 1.0))
+def of_function():
+    features = wb.models.from_function(lambda w, x: jnp.tanh(x @ w), jnp.zeros((3, 4)))
+    return wb.targets.standard(wb.BNN(features, 2, 1.0), X, Y)
 
 
 def bind(sampler, problem=None):
@@ -71,17 +53,26 @@ def classified(x=XS, y=YS > 0.5, **options):
 ROWS = [
     *refused(
         "targets.scaled",
-        (lambda: scaled(make), "priors…at least one scale…got none"),
-        (lambda: scaled(make, noise_std=0.3), TypeError, "noise_std…LogNormal(median, spread)…0.3"),
-        (lambda: scaled(make, noise_std=LogNormal(-1.0, 1.0)), "noise_std.median…above 0…-1.0"),
-        (lambda: scaled(make, noise_std=LogNormal(1.0, 0.0)), "noise_std.spread…above 0…0.0"),
-        (fixed, kw(noise_std=NOISE), "noise_std must be σ of what make returns; given 0.3 it has σ = 0.1"),
-        (fixed, kw(readout_std=NOISE), "readout_std must multiply Ψ"),
-        (lambda: scaled(lambda noise_std: flat, noise_std=NOISE), TypeError, "make…target of a network"),
+        (target(), "priors…at least one scale…got none"),
+        (target(), kw(noise_std=0.3), TypeError, "noise_std…LogNormal(median, spread)…0.3"),
+        (target(), kw(noise_std=LogNormal(-1.0, 1.0)), "noise_std.median…above 0…-1.0"),
+        (target(), kw(noise_std=LogNormal(1.0, 0.0)), "noise_std.spread…above 0…0.0"),
+        (flat, kw(noise_std=NOISE), TypeError, "target…of a network's posterior"),
+        (
+            target(),
+            kw(weight_stt=NOISE),
+            "priors…noise_std, readout_std, weight_std; got weight_stt",
+        ),
+        (of_function(), kw(weight_std=NOISE), "priors…noise_std, readout_std; got weight_std"),
+        (
+            wb.targets.categorical(bnn(), X, jnp.array([0, 1, 1, 0])),
+            kw(noise_std=NOISE),
+            "noise_std must have no prior where y is a class",
+        ),
         (lambda: whole().scale("weight_std"), "name…'noise_std'…'weight_std'"),
         (
-            lambda: scaled(by_noise, noise_std=NOISE).readout_conditional(
-                scaled(by_noise, noise_std=NOISE).draw_prior(jax.random.key(0))
+            lambda: (found := scaled(of_function(), noise_std=NOISE)).readout_conditional(
+                found.draw_prior(jax.random.key(0))
             ),
             TypeError,
             "target…readout integrated out…Standard",
@@ -108,27 +99,15 @@ ROWS = [
     *refused(
         "samplers.rescaled",
         (
-            lambda: wb.samplers.rescaled({"weight_std": "kernel"}).bind(target()),
+            lambda: wb.samplers.rescaled().bind(target()),
             TypeError,
             "target…scaled…Marginal",
         ),
-        ({}, "multiplies…at least one scale…none"),
-        ({"weight_std": "kernel"}, 0, "num_updates…at least 1…0"),
+        (0, "num_updates…at least 1…0"),
         (
-            lambda: bind(wb.samplers.rescaled({"weight_std": "kernel"}), layered(lambda s: s)),
-            "multiplies…leaves that weight_std multiplies…embedding over σ changed by",
+            lambda: bind(wb.samplers.rescaled()),
+            "target…a scale that multiplies weights…below the readout are []",
         ),
-        *[
-            (lambda m=multiplies: bind(wb.samplers.rescaled(m), layered()), words)
-            for multiplies, words in (
-                ({"noise_std": "kernel"}, "multiplies…below the readout, ['weight_std']; got 'noise_std'"),
-                ({"weight_std": "weight"}, "multiplies…none has the key 'weight'"),
-                (
-                    {"weight_std": "bias"},
-                    "multiplies…leaves that weight_std multiplies…embedding over σ changed by",
-                ),
-            )
-        ],
     ),
     *refused(
         "samplers.readout_scales",

@@ -35,22 +35,13 @@ def data(n=5, out_features=1):
 
 
 def target_of(x, y, priors=PRIORS, space="auto"):
-    def make(noise_std, readout_std, weight_std):
-        features = wb.models.FCN(
-            x.shape[1], WIDTH, weight_std=weight_std, bias_std=BIAS_STD, rngs=nnx.Rngs(0)
-        )
-        bnn = wb.BNN(features, y.shape[1], noise_std, weight_std=readout_std, bias_std=0.1 * readout_std)
-        return targets.marginal(bnn, x, y, space)
-
-    return targets.scaled(make, **priors)
+    features = wb.models.FCN(x.shape[1], WIDTH, bias_std=BIAS_STD, rngs=nnx.Rngs(0))
+    bnn = wb.BNN(features, y.shape[1], noise_std=1.0)
+    return targets.scaled(targets.marginal(bnn, x, y, space), **priors)
 
 
 def sampler_of(target, step_size=0.25, limit=None, make=samplers.with_scales):
-    return make(
-        samplers.function_space_hmc(step_size, num_steps=4),
-        limit,
-        multiplies={name: "kernel" for name in target.template.scales},
-    )
+    return make(samplers.function_space_hmc(step_size, num_steps=4), limit)
 
 
 def embedding(position, x):

@@ -1,16 +1,17 @@
 """Each sampler leaves an exact target invariant, at step sizes that reject some moves."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 from unittest import mock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 from jax.flatten_util import ravel_pytree
 from scipy import stats
 
+from widebnn.models import BNN, FCN
 from widebnn.samplers import (
     Density,
     Gaussian,
@@ -26,7 +27,7 @@ from widebnn.samplers import (
     rescaled,
     rwm,
 )
-from widebnn.targets import LogNormal, Target, from_potential
+from widebnn.targets import LogNormal, Scaled, from_potential, marginal
 from widebnn.tree import normal_like
 
 from ..exact import laws
@@ -123,47 +124,39 @@ class FactorForgotten(Gaussian):
         return unravel(mean + v)
 
 
-class Layered(NamedTuple):
-    """A scale s and weights that the data say nothing of: the prior has to stay."""
-
-    network: dict
-    scales: dict
-
-
-class WithoutData(Target):
-    has_exact_scales = False
-    template = Layered(
-        {"kernel": jax.ShapeDtypeStruct((3, 2), float), "bias": jax.ShapeDtypeStruct((2,), float)},
-        {"s": jax.ShapeDtypeStruct((), float)},
-    )
-
-    def scale(self, name):
-        return lambda position: LogNormal(1.3, 0.6).at(position.scales[name])
-
-    def readout_conditional(self, position):
-        raise NotImplementedError
+class WithoutData(Scaled):
+    """A scale and weights that the data say nothing of: the prior has to stay."""
 
     def potential(self, position):
         return jnp.zeros((), float)
 
 
+def without_data():
+    bnn = BNN(FCN(3, 2, rngs=nnx.Rngs(0)), 1, 1.0)
+    base = marginal(bnn, jnp.ones((1, 3)), jnp.ones((1, 1)))
+    return WithoutData(base, {"weight_std": LogNormal(1.3, 0.6)})
+
+
 def conserved_by_rescaling(log=jnp.log):
-    kernel, target = rescaled({"s": "kernel"}, num_updates=3), WithoutData()
+    target = without_data()
+    kernel = rescaled(num_updates=3).prepare(target)
+    template = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, float), target.template)
 
     def moved(key):
         draw_key, step_key = jax.random.split(key)
-        start = normal_like(draw_key, WithoutData.template)
+        start = normal_like(draw_key, template)
         with mock.patch.object(jnp, "log", log):
             return start, kernel.step(target, step_key, kernel.init(target, start))[0].position
 
     start, end = jax.jit(jax.vmap(moved))(jax.random.split(jax.random.key(0), NUM_DRAWS))
-    s = jax.vmap(WithoutData().scale("s"))
-    weights = [s(p)[:, None, None] * p.network["kernel"] for p in (start, end)]
+    s = jax.vmap(target.scale("weight_std"))
+    before, after = (p.network["layers"][0] for p in (start, end))
+    weights = [s(p)[:, None, None] * p.network["layers"][0]["kernel"] for p in (start, end)]
     np.testing.assert_allclose(*weights, rtol=1e-9)
-    np.testing.assert_array_equal(start.network["bias"], end.network["bias"])
-    assert not np.any(start.scales["s"] == end.scales["s"])
-    assert_distributed("scale", end.scales["s"], stats.norm.cdf)
-    assert_distributed("norm", np.sum(end.network["kernel"] ** 2, axis=(1, 2)), stats.chi2(6).cdf)
+    np.testing.assert_array_equal(before["bias"], after["bias"])
+    assert not np.any(start.scales["weight_std"] == end.scales["weight_std"])
+    assert_distributed("scale", end.scales["weight_std"], stats.norm.cdf)
+    assert_distributed("norm", np.sum(after["kernel"] ** 2, axis=(1, 2)), stats.chi2(6).cdf)
 
 
 @pytest.mark.slow

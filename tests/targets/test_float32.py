@@ -74,17 +74,3 @@ def test_acceptance_agrees_with_float64(sampler, reduced, depth):
     assert np.ptp(double) > 0.05, "all proposals alike: nothing to compare"
     assert abs(single.mean() - double.mean()) < WANTED
     assert np.abs(single - double).mean() < WANTED
-
-
-def test_rounding_is_no_fault_of_what_scales_multiply():
-    """At σ = 1e-4 the potential of one network agrees to 0.2 % where its embedding agrees to 1e-5."""
-    x = np.linspace(-2, 2, 60, dtype=np.float32)[:, None]
-
-    def make(weight_std, bias_std):
-        features = wb.models.FCN(1, 64, 2, weight_std=weight_std, bias_std=bias_std, rngs=nnx.Rngs(0))
-        return wb.targets.marginal(wb.BNN(features, 1, 1e-4), x, np.sin(x))
-
-    medians = {"weight_std": wb.targets.LogNormal(1.4, 0.7), "bias_std": wb.targets.LogNormal(0.5, 0.7)}
-    sampler = wb.samplers.rescaled({"weight_std": "kernel", "bias_std": "bias"})
-    with jax.enable_x64(False):
-        sampler.bind(wb.targets.scaled(make, **medians))

@@ -57,7 +57,7 @@ def with_spectrum(kind):
         spectrum = kind
 
     right = scales.target_of(*scales.data(n=12)[:2])
-    return Broken(right.make, right.priors)
+    return Broken(right.base, right.priors)
 
 
 def powers_of_ten(x, y):

@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jax.tree_util import Partial
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,12 +19,11 @@ from widebnn import samplers, targets
 from widebnn._check import at_least, one_of, positive
 from widebnn._end import MIN_DRAWS
 from widebnn._failures import warn
-from widebnn._pytree import Static
 from widebnn.diagnostics import convergence
 from widebnn.estimators._columns import checked, random_of, standardised
 from widebnn.estimators._draws import Function, at_draws, kept_of
 from widebnn.estimators._long import warn_if_long
-from widebnn.estimators._network import SCALES, Network, at_scales
+from widebnn.estimators._network import SCALES, Network
 from widebnn.estimators._process import Process
 from widebnn.models import BNN
 from widebnn.sampling import Draws, sample
@@ -35,8 +33,6 @@ from widebnn.targets import LogNormal
 __all__ = ["BNNEstimator", "block_size"]
 
 
-MULTIPLIES = {"weight_std": "kernel", "bias_std": "bias"}
-"""The leaves of a dense network that a scale multiplies."""
 TARGET_ACCEPTANCE = 0.8
 NUM_WATCHED = 16
 """Training rows at which predictions are watched for convergence."""
@@ -111,10 +107,7 @@ class BNNEstimator(_Fitted, BaseEstimator):
         learned, known = self._scales
         width: Any = 1 if self._is_limit else self.width
         network = Network(self.features, width, self.depth, self.activation, self._num_outputs)
-        medians = {name: scale.median for name, scale in learned.items()}
-        target = self._target(network.bnn(self.n_features_in_, **known | medians))
-        make = Partial(at_scales, Static((network, self.n_features_in_)), target, known)
-        return targets.Scaled(make, learned)
+        return targets.Scaled(self._target(network.bnn(self.n_features_in_, **known)), learned)
 
     @property
     def _is_limit(self) -> bool:
@@ -142,14 +135,13 @@ class BNNEstimator(_Fitted, BaseEstimator):
         posterior = self._posterior = self._built()
         seed = random_of(self.random_state).randint(np.iinfo(np.int32).max)
         limit = None
-        multiplies = {name: leaf for name, leaf in MULTIPLIES.items() if name in posterior.priors}
         if posterior.priors and self.features is None and posterior.has_exact_scales:
             with contextlib.suppress(np.linalg.LinAlgError):  # without it, scales start at their medians
                 limit = posterior.limiting_scales()
         warn_if_long(self, posterior)
         run_key, initial = starts(posterior, jax.random.key(seed), limit, self.num_chains)
         move = samplers.function_space_hmc(0.1, jitter=0.2)
-        sampler = samplers.with_scales(move, limit, multiplies)
+        sampler = samplers.with_scales(move, limit)
         rows = self._x[:: -(-len(self._x) // NUM_WATCHED)]
         watched = {name: posterior.scale(name) for name in posterior.priors}
         watched["predictions"] = self._watched(posterior, rows)

@@ -2,17 +2,15 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from flax import nnx
 
-from widebnn._pytree import Static
 from widebnn.models import BNN, FCN
 from widebnn.targets import LogNormal
 
-__all__ = ["LABEL_NOISE", "SCALES", "Network", "at_scales"]
+__all__ = ["LABEL_NOISE", "SCALES", "Network"]
 
 
 SCALES: dict[str, LogNormal] = {
@@ -58,9 +56,3 @@ class Network(NamedTuple):
         depth = self.depth if np.ndim(self.width) == 0 else None
         options = {"activation": self.activation, "rngs": nnx.Rngs(0)} | scales
         return FCN(d_in, self.width, depth, **options)
-
-
-def at_scales(network: Static, target: Any, known: dict[str, Any], **scales: Any) -> Any:
-    """The posterior at other scales."""
-    made, d_in = network.value
-    return replace(target, bnn=made.bnn(d_in, **known | scales))

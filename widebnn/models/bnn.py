@@ -1,6 +1,8 @@
 """A Bayesian neural network: embedding, Gaussian linear readout, observation noise."""
 
+import copy
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,7 +17,7 @@ from widebnn._check import Number, at_least, is_known_to_be, non_negative, posit
 from widebnn._pytree import STATIC, pytree
 from widebnn.models.embedding import Embedding, FeaturesError, Inner, from_nnx
 
-__all__ = ["BNN", "Parameters"]
+__all__ = ["BNN", "Parameters", "scale_of"]
 
 
 class Parameters(NamedTuple):
@@ -85,6 +87,40 @@ class BNN:
         for name, value in checked.items():
             object.__setattr__(self, name, value)  # frozen from here on
 
+    def at_scales(self, **scales: Number) -> "BNN":
+        """The same network at other scales, which may be traced.
+
+        Parameters
+        ----------
+        **scales
+            By name, their values. "noise_std" is $σ$. "readout_std" multiplies $Ψ$: $σ_W$ and $σ_b$ of the
+            readout as they are. Any other name is the end of the path of numbers in `features`: "weight_std"
+            and "bias_std" are those of all layers, "layers.0.weight_std" that of the first layer of a `FCN`.
+            Where several names end the same path, the longest counts.
+
+        Examples
+        --------
+        >>> from flax import nnx
+        >>> import widebnn as wb
+        >>> bnn = wb.BNN(wb.models.FCN(2, 16, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
+        >>> other = bnn.at_scales(noise_std=0.2, weight_std=1.0)
+        """
+
+        def replaced(path, leaf):
+            name = scale_of(path, scales)
+            return leaf if name is None else scales[name]
+
+        ratio, made = scales.get("readout_std", 1.0), copy.copy(self)
+        changed = {
+            "noise_std": scales.get("noise_std", self.noise_std),
+            "weight_std": ratio * self.weight_std,
+            "bias_std": ratio * self.bias_std,
+            "features": jax.tree_util.tree_map_with_path(replaced, self.features),
+        }
+        for name, value in changed.items():
+            object.__setattr__(made, name, value)  # without the checks of numbers that may be traced
+        return made
+
     def __repr__(self) -> str:
         below = self.features if self.features.module is None else self.features.module
         scales = ", ".join(
@@ -116,3 +152,10 @@ class BNN:
         psi = jax.eval_shape(self.embedding, self.features.template, x)
         readout: Any = jax.ShapeDtypeStruct((psi.shape[1], self.out_features), psi.dtype)
         return Parameters(self.features.template, readout)
+
+
+def scale_of(path: tuple, names: Collection[str]) -> str | None:
+    """The longest of these names that ends the path of a leaf."""
+    keys = (getattr(key, "key", getattr(key, "idx", getattr(key, "name", key))) for key in path)
+    whole = "." + ".".join(map(str, keys))
+    return max((name for name in names if whole.endswith(f".{name}")), key=len, default=None)

@@ -1,10 +1,7 @@
 """A network's sampler on a posterior whose scales are learned: network and scales together, then scales."""
 
-from collections.abc import Mapping
-from dataclasses import field
 from typing import ClassVar
 
-from widebnn._pytree import STATIC
 from widebnn.samplers._alternate import alternate
 from widebnn.samplers._base import Sampler, check_sampler
 from widebnn.samplers._conditional import conditional
@@ -22,8 +19,8 @@ class with_scales(Sampler):
     (`readout_scales`), otherwise by an elliptical slice. Given the `limit`, an elliptical slice about it
     moves all scales together: readout and layers compensate for one another, so that each alone mixes
     slowly. In a wide network that slice is nearly an independent draw. Without it, an elliptical slice
-    about the prior moves the scales of the layers. Given what each scale `multiplies`, scales also move
-    with the weights themselves held fixed (`rescaled`), which helps where the data say much about them.
+    about the prior moves the scales of the layers. Scales also move with the weights that they multiply held
+    fixed (`rescaled`), which helps where the data say much about these.
 
     The target is `widebnn.targets.scaled`. The report is that of the network's step, so that its step size
     can be tuned::
@@ -37,8 +34,6 @@ class with_scales(Sampler):
         Sampler of the network's position, or of a dict of it and the scales of its layers, by the potential.
     limit
         The posterior of the scales at infinite width, what ``target.limiting_scales()`` returns.
-    multiplies
-        As in `rescaled`.
 
     Raises
     ------
@@ -50,7 +45,6 @@ class with_scales(Sampler):
 
     sampler: Sampler
     limit: Gaussian | None = None
-    multiplies: Mapping[str, str] | None = field(default=None, metadata=STATIC)
 
     def __post_init__(self):
         check_sampler(sampler=self.sampler)
@@ -74,8 +68,8 @@ class with_scales(Sampler):
             both = alternate(both, conditional(tuple(self.limit.mean), about_limit))
         elif below:
             both = alternate(both, conditional("scales", elliptical_slice()))
-        if self.multiplies:
-            both = alternate(both, rescaled(self.multiplies))
+        if target.multiplied:
+            both = alternate(both, rescaled())
         if target.template.readout_scales:
             exact = target.has_exact_scales
             both = alternate(

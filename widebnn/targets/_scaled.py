@@ -3,26 +3,31 @@
 log s = log m + τ u with u ~ N(0, I) for every scale s: again a potential over N(0, I).
 """
 
-import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeGuard
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
+from flax.traverse_util import flatten_dict, unflatten_dict
+from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import NewInputs
-from widebnn._check import Number, is_known_to_be, one_of, positive
+from widebnn._check import Number, one_of, positive
 from widebnn._compile import asked, jitted
-from widebnn._pytree import Static, as_pytree
-from widebnn.models import Parameters
+from widebnn._pytree import Static
+from widebnn.models import BNN, Parameters
+from widebnn.models._affine import Affine
+from widebnn.models.bnn import scale_of
 from widebnn.samplers._base import Potential
 from widebnn.samplers._preconditioned import Gaussian
 from widebnn.targets._base import Target
+from widebnn.targets._likelihoods import StudentT
 from widebnn.targets._limit import Evidence
 from widebnn.targets._marginal import Marginal
 from widebnn.targets._network import BNNTarget, Function, NetworkTarget
@@ -34,6 +39,9 @@ from widebnn.tree import Position, normal_like
 
 READOUT_SCALES = ("noise_std", "readout_std")
 """The scales whose conditional is exact where the readout is integrated out."""
+
+MULTIPLIED = {"weight_std": "kernel", "bias_std": "bias"}
+"""What the scales of a layer multiply."""
 
 FIRST_ROWS, MAX_ROWS = 256, 512
 """Observations whose evidence in the limit finds the scales, and then those that make them precise."""
@@ -61,6 +69,11 @@ class LogNormal(NamedTuple):
 
     median: Number
     spread: Number
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the scale."""
+        return np.broadcast_shapes(np.shape(self.median), np.shape(self.spread))
 
     def at(self, u: Float[Array, ""]) -> Float[Array, ""]:
         """$s = m exp(τu)$; beyond $±3$, where one draw in 370 falls, $u$ counts as $±3$."""
@@ -94,38 +107,28 @@ class Scaled(Target):
 
     Attributes
     ----------
-    make
-        Function from scales, by keyword, to the target at these scales.
+    base
+        The target at scales that are known.
     priors
-        By name, the prior of each scale.
+        By name, the prior of each scale that is not.
     """
 
-    make: Callable[..., BNNTarget | NonGaussian]
+    base: BNNTarget | NonGaussian
     priors: Mapping[str, LogNormal]
-
-    @functools.cached_property
-    def median(self) -> Any:
-        """The target at the medians of the scales."""
-        return self.make(**{name: prior.median for name, prior in self.priors.items()})
 
     @property
     def template(self) -> ScaledPosition:
-        network = self.median.template
-        number = jax.ShapeDtypeStruct((), jax.tree.leaves(network)[0].dtype)
-        return ScaledPosition(
-            network,
-            {name: number for name in self.priors if name not in READOUT_SCALES},
-            {name: number for name in self.priors if name in READOUT_SCALES},
-        )
+        network = self.base.template
+        dtype = jax.tree.leaves(network)[0].dtype
+        return ScaledPosition(network, **_coordinates(self.priors, dtype))
 
     @property
     def num_observations(self) -> int | None:
-        return self.median.num_observations
+        return self.base.num_observations
 
     def scales(self, position: ScaledPosition) -> dict[str, Float[Array, ""]]:
         """By name, the scales at a position."""
-        u = position.scales | position.readout_scales
-        return {name: prior.at(u[name]) for name, prior in self.priors.items()}
+        return _scales(self.priors, position.scales | position.readout_scales)
 
     def scale(self, name: str) -> Callable[[ScaledPosition], Float[Array, ""]]:
         """One scale as a function of a position, to be collected.
@@ -139,7 +142,7 @@ class Scaled(Target):
 
     def at(self, position: ScaledPosition) -> BNNTarget | NonGaussian:
         """The network's target at the scales of a position; `position.network` is a position of it."""
-        return self.make(**self.scales(position))
+        return _at_scales(self.base, self.scales(position))
 
     @jitted
     def potential(self, position: ScaledPosition) -> Float[Array, ""]:
@@ -149,7 +152,7 @@ class Scaled(Target):
     @property
     def has_exact_scales(self) -> bool:
         """Whether the readout is integrated out, so that `readout_conditional` is available."""
-        return _is_marginal(self.median)
+        return isinstance(self.base.base if isinstance(self.base, Reduced) else self.base, Marginal)
 
     def readout_conditional(self, position: ScaledPosition) -> Potential:
         """$U$ as a function of `position.readout_scales` alone, up to a constant.
@@ -162,7 +165,7 @@ class Scaled(Target):
             If the readout is not integrated out.
         """
         target = self.at(position)
-        if not _is_marginal(target):
+        if not self.has_exact_scales or not isinstance(target, NetworkTarget):
             raise TypeError(
                 f"target must have its readout integrated out, as marginal does; got {type(target).__name__}"
             )
@@ -178,6 +181,41 @@ class Scaled(Target):
 
         return potential
 
+    @property
+    def multiplied(self) -> dict[str, list[tuple]]:
+        """By name of a scale, the paths of the weights that it multiplies, for `widebnn.samplers.rescaled`.
+
+        They are kernels and biases of `widebnn.models.Dense` and `widebnn.models.Conv`. A scale that does
+        anything else is left out.
+        """
+        features, names = self.base.bnn.features, self.template.scales
+        if features.graph is None or not isinstance(self.base, NetworkTarget | NonGaussian):
+            return {}
+        found: dict[str, list[tuple]] = {}
+        for path, layer in nnx.iter_modules(features.module):
+            for scale, weights in MULTIPLIED.items():
+                name = scale_of((*path, scale), names)
+                if name and isinstance(layer, Affine) and getattr(layer, weights) is not None:
+                    found.setdefault(name, []).append((*path, weights))
+        everywhere = [scale_of(path, names) for path, _ in jax.tree.leaves_with_path(features)]
+        return {name: paths for name, paths in found.items() if len(paths) == everywhere.count(name)}
+
+    def weights(self, position: ScaledPosition, name: str) -> list[Array]:
+        """Those that a scale multiplies."""
+        inner = flatten_dict(_inner(position.network))
+        return [inner[path] for path in self.multiplied[name]]
+
+    def with_weights(
+        self, position: ScaledPosition, name: str, weights: list[Array], u: Array
+    ) -> ScaledPosition:
+        """The position with another coordinate of a scale, and other weights that it multiplies."""
+        inner = flatten_dict(_inner(position.network))
+        inner |= zip(self.multiplied[name], weights, strict=True)
+        network: Any = unflatten_dict(inner)
+        if isinstance(position.network, Parameters):
+            network = position.network._replace(inner=network)
+        return position._replace(network=network, scales=position.scales | {name: u})
+
     @jitted
     def to_parameters(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Parameters:
         """$θ$ of the network at the scales of the position, which is ``at(position).bnn``."""
@@ -185,23 +223,23 @@ class Scaled(Target):
 
     def output(self, x: NewInputs) -> Function:
         """$f_θ(x)$, $(m, d_out)$, as a function of `(position, rng_key=None)`."""
-        return self._at(self.median.output(x))
+        return self._at(self.base.output(x))
 
     def predictive_mean(self, x: NewInputs) -> Function:
         """$E[f(x) | θ^≤L, s, D]$, $(m, d_out)$, as a function of `(position, rng_key=None)`."""
-        return self._at(self.median.predictive_mean(x))
+        return self._at(self.base.predictive_mean(x))
 
     def predictive_covariance(self, x: NewInputs) -> Function:
         """$Cov[f_j(x) | θ^≤L, s, D]$, $(m, m)$, as a function of `(position, rng_key=None)`."""
-        return self._at(self.median.predictive_covariance(x))
+        return self._at(self.base.predictive_covariance(x))
 
     def predictive_variance(self, x: NewInputs) -> Function:
         """$Var[f_j(x) | θ^≤L, s, D]$, $(m,)$, as a function of `(position, rng_key=None)`."""
-        return self._at(self.median.predictive_variance(x))
+        return self._at(self.base.predictive_variance(x))
 
     def predictive_moments(self, x: NewInputs) -> Function:
         """Mean $(m, d_out)$ and variance $(m,)$ of $y*$ given $θ^≤L$, $s$ and $D$, as `predictive_mean`."""
-        return self._at(self.median.predictive_moments(x))
+        return self._at(self.base.predictive_moments(x))
 
     @jitted
     def log_likelihood(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Array:
@@ -210,11 +248,11 @@ class Scaled(Target):
 
     def predictive_draw(self, x: NewInputs) -> Function:
         """$y* = f_θ(x) + σ ε$, $(m, d_out)$, as a function of `(position, rng_key)`."""
-        return self._at(self.median.predictive_draw(x))
+        return self._at(self.base.predictive_draw(x))
 
     def predictive_probabilities(self, x: NewInputs) -> Function:
         """Probabilities of a classifier, $(m, d_out)$, as a function of `(position, rng_key=None)`."""
-        return self._at(self.median.predictive_probabilities(x))
+        return self._at(self.base.predictive_probabilities(x))
 
     def _at(self, of_median: asked) -> Function:
         """What is asked of the target at the medians, asked of the one at the scales of a position."""
@@ -253,7 +291,8 @@ class Scaled(Target):
             found = scipy.optimize.minimize(loss, np.zeros(len(start)), jac=True, method="L-BFGS-B")
             return start + root @ found.x
 
-        evidence, num_data, prior = self._evidence(FIRST_ROWS), len(self.median.x), np.eye(len(self.priors))
+        evidence, num_data = self._evidence(FIRST_ROWS), len(self.base.x)
+        prior = np.eye(sum(math.prod(scale.shape) for scale in self.priors.values()))
         mode = minimised(evidence, np.zeros(len(prior)), prior)
         slopes = [(evidence(mode + h)[1] - evidence(mode - h)[1]) / 2 for h in CURVATURE_STEP * prior]
         curvature = prior + np.array(slopes) / CURVATURE_STEP * num_data / len(evidence.x)
@@ -263,23 +302,17 @@ class Scaled(Target):
             mode = minimised(self._evidence(MAX_ROWS), mode, root)
         dtype = jax.tree.leaves(self.template)[0].dtype
         factor = np.linalg.cholesky(root @ root.T)
-        return Gaussian(self._unflatten(np.asarray(mode, dtype)), jnp.asarray(factor, dtype))
+        return Gaussian(_unflatten(self.priors, jnp.asarray(mode, dtype)), jnp.asarray(factor, dtype))
 
     def _evidence(self, max_rows: int | None = None) -> Evidence:
         """Minus the log evidence of the limit, on so many rows, evenly spaced; on all unless given."""
-        if isinstance(self.median, NonGaussian):
-            raise TypeError("make must return a target with Gaussian noise, whose evidence is known")
-        num_data = len(self.median.x)
+        if isinstance(self.base, NonGaussian):
+            raise TypeError("target must have Gaussian noise, whose evidence is known")
+        num_data = len(self.base.x)
         rows = np.linspace(0, num_data - 1, min(num_data, max_rows or num_data)).astype(int)
-        x, y = (np.asarray(a)[rows] for a in (self.median.x, self.median.y))
-        least_noise = ROUNDING * float(jnp.finfo(self.median.x.dtype).eps)
-        return Evidence(Partial(_network_at, self), x, y, least_noise)
-
-    def _unflatten(self, u: Any) -> dict[str, Any]:
-        """The coordinates of all scales from a vector, in the order of their names."""
-        template = self.template
-        parts = {"scales": template.scales, "readout_scales": template.readout_scales}
-        return jax.tree.structure(parts).unflatten([*jnp.asarray(u)])
+        x, y = (np.asarray(a)[rows] for a in (self.base.x, self.base.y))
+        least_noise = ROUNDING * float(jnp.finfo(self.base.x.dtype).eps)
+        return Evidence(Partial(_network_at, self.base.bnn, self.priors), x, y, least_noise)
 
     @jitted
     def draw_start(self, rng_key: Key[Array, ""], limit: Gaussian | None = None) -> ScaledPosition:
@@ -300,8 +333,45 @@ class Scaled(Target):
         return ScaledPosition(start.network, *near)
 
 
-def _network_at(target: Scaled, u: Array) -> Any:
-    return target.at(ScaledPosition(None, **target._unflatten(u))).bnn
+def _coordinates(priors: Mapping[str, LogNormal], dtype: Any) -> dict[str, dict[str, jax.ShapeDtypeStruct]]:
+    """Shapes of the coordinates of all scales, as in a `ScaledPosition`."""
+    shapes = {name: jax.ShapeDtypeStruct(prior.shape, dtype) for name, prior in priors.items()}
+    parts = {"scales": {}, "readout_scales": {}}
+    for name, shape in shapes.items():
+        parts["readout_scales" if name in READOUT_SCALES else "scales"][name] = shape
+    return parts
+
+
+def _unflatten(priors: Mapping[str, LogNormal], u: Array) -> dict[str, dict[str, Array]]:
+    """The coordinates of all scales from a vector, in the order of `ravel_pytree`."""
+    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, u.dtype), _coordinates(priors, u.dtype))
+    return ravel_pytree(zeros)[1](u)
+
+
+def _scales(priors: Mapping[str, LogNormal], u: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: prior.at(u[name]) for name, prior in priors.items()}
+
+
+def _at_scales(target: Any, scales: Mapping[str, Array]) -> Any:
+    """The target with all networks in it, and a likelihood with a scale of its own, at these scales."""
+
+    def changed(node):
+        if isinstance(node, BNN):
+            return node.at_scales(**scales)
+        if isinstance(node, StudentT) and "noise_std" in scales:
+            return replace(node, scale=scales["noise_std"])
+        return node
+
+    return jax.tree.map(changed, target, is_leaf=lambda node: isinstance(node, BNN | StudentT))
+
+
+def _network_at(bnn: BNN, priors: Mapping[str, LogNormal], u: Array) -> BNN:
+    parts = _unflatten(priors, u)
+    return bnn.at_scales(**_scales(priors, parts["scales"] | parts["readout_scales"]))
+
+
+def _inner(network: Position) -> Any:
+    return network.inner if isinstance(network, Parameters) else network
 
 
 def _answer(target: Scaled, inputs: Array, question: Static, position: ScaledPosition, rng_key: Any) -> Any:
@@ -312,39 +382,42 @@ def _scale(target: Scaled, name: Static, position: ScaledPosition, rng_key: Any)
     return target.scales(position)[name.value]
 
 
-def scaled(make: Callable[..., BNNTarget | NonGaussian], **priors: LogNormal) -> Scaled:
+def scaled(target: BNNTarget | NonGaussian, **priors: LogNormal) -> Scaled:
     """A network's posterior together with that of its scales.
 
-    Two names have a meaning. "noise_std" is $σ$. "readout_std" multiplies $Ψ$, the weights and the bias of
-    the readout alike. Given the layers below, the exact conditional of these two costs one
-    eigendecomposition; `widebnn.samplers.readout_scales` uses it.
+    The scales that have a prior are unknown, all others stay as `target` has them::
 
-    `make` builds the network anew::
+        bnn = wb.BNN(wb.models.FCN(d_in, 128, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
+        target = wb.targets.marginal(bnn, x, y)
+        posterior = wb.targets.scaled(
+            target,
+            noise_std=wb.targets.LogNormal(0.3, 1.0),
+            readout_std=wb.targets.LogNormal(1.0, 0.7),
+            weight_std=wb.targets.LogNormal(1.4, 0.7),
+        )
 
-        def make(noise_std, readout_std, weight_std):
-            rngs = nnx.Rngs(0)
-            features = wb.models.FCN(d_in, 128, weight_std=weight_std, rngs=rngs)
-            readout = {"weight_std": readout_std, "bias_std": 0.1 * readout_std}
-            bnn = wb.BNN(features, 1, noise_std, **readout)
-            return wb.targets.marginal(bnn, x, y)
+    "noise_std" is $σ$. "readout_std" multiplies $Ψ$, weights and bias of the readout alike. Given the layers
+    below, the exact conditional of these two costs one eigendecomposition; `widebnn.samplers.readout_scales`
+    uses it. Every other name is the end of a path in the layers below: "weight_std" and "bias_std" are $σ_W$
+    and $σ_b$ of all of them, ``**{"layers.0.weight_std": prior}`` is of the first one alone. A scale
+    of a layer of your own is a number that the module holds as ``nnx.data``, by the name of its attribute.
 
     Parameters
     ----------
-    make
-        Function from the scales, by keyword, to a target; the scales are traced. Data that it closes over are
-        constants of its programs; those of a ``jax.tree_util.Partial(make, x, y)`` are arguments, so that
-        other data of the same shapes are no new program.
+    target
+        Posterior of a network, in any parametrisation of `widebnn.targets`.
     priors
         By name, the `LogNormal` prior of each scale.
 
     Raises
     ------
     TypeError
-        If `make` does not return a network's target, or a prior is not a `LogNormal`.
+        If `target` is not a network's posterior, or a prior is not a `LogNormal`.
     ValueError
-        If there is no prior, a median or spread is not positive, $σ$ of the target is not `noise_std`, or $Ψ$
-        is not proportional to `readout_std`.
+        If there is no prior, a median or spread is not positive, or the network has no scale of that name.
     """
+    if not isinstance(target, BNNTarget | NonGaussian):
+        raise TypeError(f"target must be a target of a network's posterior; got {type(target).__name__}")
     if not priors:
         raise ValueError(
             "priors must hold at least one scale, such as noise_std=LogNormal(0.3, 1.0); got none"
@@ -354,44 +427,21 @@ def scaled(make: Callable[..., BNNTarget | NonGaussian], **priors: LogNormal) ->
             raise TypeError(f"{name} must be a LogNormal(median, spread); got {prior!r}")
         positive(**{f"{name}.median": prior.median})
         positive(**{f"{name}.spread": prior.spread})
-    target = Scaled(as_pytree(make), dict(priors))
-    if not isinstance(median := target.median, BNNTarget | NonGaussian):
-        raise TypeError(f"make must return a target of a network's posterior; got {type(median).__name__}")
-    _check_readout_scales(target)
-    return target
+    _check_names(target, priors)
+    return Scaled(target, dict(priors))
 
 
-def _check_readout_scales(target: Scaled) -> None:
-    medians = {name: prior.median for name, prior in target.priors.items()}
-    named = [name for name in READOUT_SCALES if name in medians]
-    if not named:
-        return
-    twice = target.make(**medians | {name: 2 * medians[name] for name in named})
-    if "noise_std" in named:
-        for made, wanted in ((target.median, medians["noise_std"]), (twice, 2 * medians["noise_std"])):
-            if not math.isclose(found := float(made.bnn.noise_std), wanted, rel_tol=1e-6):
-                raise ValueError(
-                    f"noise_std must be σ of what make returns; given {wanted} it has σ = {found}"
-                )
-    if not _is_marginal(median := target.median) or not _is_marginal(twice):
-        return
-    is_same = _multiplies(2.0 if "readout_std" in named else 1.0, median, twice)
-    if is_known_to_be(0, is_same):
+def _check_names(target: BNNTarget | NonGaussian, priors: Mapping[str, LogNormal]) -> None:
+    if (
+        "noise_std" in priors
+        and isinstance(target, NonGaussian)
+        and not isinstance(target.likelihood, StudentT)
+    ):
+        raise ValueError("noise_std must have no prior where y is a class: it is not part of the likelihood")
+    paths = [path for path, _ in jax.tree.leaves_with_path(target.bnn.features)]
+    found = {*READOUT_SCALES, *(scale_of(path, priors) for path in paths)}
+    if unknown := sorted(priors.keys() - found):
+        known = sorted({*READOUT_SCALES, *(str(getattr(path[-1], "key", "")) for path in paths)} - {""})
         raise ValueError(
-            "readout_std must multiply Ψ, and noise_std leave it alone: pass it as weight_std of the BNN and "
-            "a multiple of it as bias_std; the embedding changed otherwise"
+            f"priors must be of scales of the network, {', '.join(known)}; got {', '.join(unknown)}"
         )
-
-
-@jax.jit
-def _multiplies(factor: Number, target: NetworkTarget, other: NetworkTarget) -> Array:
-    """Whether the embedding of the other is so many times this one's, at a draw from the prior."""
-    network = normal_like(jax.random.key(0), target.template)
-    one, two = target.embedding(network), other.embedding(network)
-    if one.shape != two.shape:
-        return jnp.zeros((), bool)
-    return jnp.allclose(two, factor * one, rtol=1e-4, atol=1e-6)
-
-
-def _is_marginal(target: Target) -> TypeGuard[NetworkTarget]:
-    return isinstance(target.base if isinstance(target, Reduced) else target, Marginal)
