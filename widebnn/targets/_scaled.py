@@ -113,7 +113,7 @@ class Scaled(Target):
         By name, the prior of each scale that is not.
     """
 
-    base: BNNTarget | NonGaussian
+    base: Any  # BNNTarget | NonGaussian
     priors: Mapping[str, LogNormal]
 
     @property
@@ -202,14 +202,14 @@ class Scaled(Target):
 
     def weights(self, position: ScaledPosition, name: str) -> list[Array]:
         """Those that a scale multiplies."""
-        inner = flatten_dict(_inner(position.network))
+        inner: Any = flatten_dict(_inner(position.network))
         return [inner[path] for path in self.multiplied[name]]
 
     def with_weights(
         self, position: ScaledPosition, name: str, weights: list[Array], u: Array
     ) -> ScaledPosition:
         """The position with another coordinate of a scale, and other weights that it multiplies."""
-        inner = flatten_dict(_inner(position.network))
+        inner: Any = flatten_dict(_inner(position.network))
         inner |= zip(self.multiplied[name], weights, strict=True)
         network: Any = unflatten_dict(inner)
         if isinstance(position.network, Parameters):
