@@ -57,7 +57,7 @@ def network_run(noise_std=0.1, seed=0, step_size=0.1, num_samples=3, **scales):
 def test_a_run_is_a_few_programs_and_another_of_the_same_shape_none():
     assert num_compiled(network_run) <= 12
     changed = [{"noise_std": 0.2}, {"seed": 1}, {"step_size": 0.3}, {"num_samples": 5}]
-    changed += [{"weight_std": 1}, {"bias_std": np.float32(0.5)}]
+    changed += [{"weight_std": 1}, {"bias_std": 0.5}]
     assert num_compiled(lambda: [network_run(**change) for change in changed]) == 0
 
 
