@@ -32,7 +32,7 @@ from book.experiments.blackjax_samplers import Adaptation, windows
 from book.experiments.clock import Clock, on_one_thread, step_times, steps
 from book.experiments.efficiency import counted, least
 from book.experiments.own_samplers import METHODS
-from book.experiments.posterior import size, watched
+from book.experiments.posterior import WATCHED, size
 from widebnn.samplers import Sampler, tuned
 from widebnn.tables import Row
 from widebnn.targets._whitened import Whitened
@@ -78,7 +78,7 @@ class Posterior:
             self.collect = whole.collect(self.target, projections)
         else:
             name, self.target = "function-space HMC, one radian", wb.targets.whitened(whole.marginal)
-            self.collect = watched(self.target)
+            self.collect = WATCHED
         burnt_in = partial(wb.sample, keys[1], self.target, METHODS[name].sampler, num_samples=1)
         draws = burnt_in(burn_in=BURN_IN[name], num_chains=NUM_CHAINS, progress=False)
         self.positions = draws.position
@@ -90,7 +90,7 @@ class Posterior:
         other = copy.copy(self)
         other.target = self.target.weights
         other.positions = jax.jit(jax.vmap(self.target.restored))(self.positions, keys)
-        other.collect = watched(other.target)
+        other.collect = WATCHED
         return other
 
     def sample(self, sampler: Sampler | tuned, num_chains: int = NUM_CHAINS, **options: Any) -> wb.Draws:

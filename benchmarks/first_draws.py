@@ -19,7 +19,7 @@ import jax
 
 import widebnn as wb
 from book.experiments.own_samplers import METHODS as OURS
-from book.experiments.posterior import dense, watched
+from book.experiments.posterior import WATCHED, dense
 from widebnn.versions import device
 
 ROWS = Path("_build/first_draws.jsonl")
@@ -74,7 +74,7 @@ def measure(case: Case) -> dict:
             burn_in=method.burn_in,
             thin=method.thin,
             num_chains=NUM_CHAINS,
-            collect=watched(target),
+            collect=WATCHED,
             until=ENOUGH,
             progress=False,
         )

@@ -56,13 +56,13 @@ def chain(width: int, num_draws: int) -> wb.Draws:
     features = wb.models.FCN(D_IN, width, depth=1, rngs=nnx.Rngs(0))
     bnn = wb.BNN(features, 1, noise_std=0.1)
     target = wb.targets.standard(bnn, x, jnp.sin(x[:, :1]))
-    moments = wb.streaming.Stream(lambda position: ravel_pytree(position)[0], batches=False, quantiles=False)
+    moments = wb.streaming.Stream(lambda _, u: ravel_pytree(u)[0], batches=False, quantiles=False)
     return wb.sample(
         keys[2],
         target,
         wb.samplers.hmc(STEP_SIZE, NUM_STEPS),
         num_samples=num_draws,
-        collect={"predictions": target.output(new)},
+        collect={"predictions": wb.output(new)},
         stream={"weights": moments},
         progress=False,
     )

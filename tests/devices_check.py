@@ -58,7 +58,7 @@ runs = [
         num_samples=20,
         burn_in=20,
         num_chains=4,
-        stream={"potential": target.potential},
+        stream={"potential": wb.potential},
         mesh=mesh,
     )
     for mesh in (
@@ -89,8 +89,8 @@ with tempfile.TemporaryDirectory() as folder:
         Path(folder),
         target=target,
         sampler=wb.samplers.tuned(wb.samplers.pcnl(0.1), 0.6),
-        collect={"potential": target.potential},
-        stream={"potential": target.potential},
+        collect={"potential": wb.potential},
+        stream={"potential": wb.potential},
         mesh=jax.make_mesh((2, 4), ("chain", "data")),
     )
 print("all equal")

@@ -21,7 +21,7 @@ target = wb.targets.linear(x, y, 0.5)
 
 def run(mesh, checkpoint=None):
     sampler = wb.samplers.pcn(0.3)
-    functions = {"potential": target.potential}
+    functions = {"potential": wb.potential}
     return wb.sample(
         jax.random.key(0),
         target,

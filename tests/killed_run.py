@@ -28,8 +28,8 @@ def main(path: str, result: str, cache: str) -> None:
         thin=3,
         burn_in=6_000,
         num_chains=2,
-        collect={"u": lambda u: u[:5], "noise": lambda u, rng_key: jax.random.normal(rng_key)},
-        stream={"potential": target.potential},
+        collect={"u": lambda _, u: u[:5], "noise": lambda _, u, rng_key: jax.random.normal(rng_key)},
+        stream={"potential": wb.potential},
         checkpoint=wb.Checkpoint(path, every_seconds=0.1) if path else None,
     )
     summaries = draws.streamed["potential"].summary

@@ -5,9 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen, nnx
+from scipy import stats
 
 import widebnn as wb
 from widebnn import automatic
+from widebnn.collectors import prepared
 from widebnn.targets._marginal import Marginal
 from widebnn.targets._rotated import Rotated
 from widebnn.targets._whitened import Whitened
@@ -134,6 +136,45 @@ def test_a_posterior_and_a_key_are_enough(name, capsys, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["two hidden layers", "scales"])
+def test_functions_are_collected_in_the_coordinates_that_are_chosen(name):
+    """On scaled targets too; a function of one's own is given the target that is sampled."""
+    x_new = RNG.normal(size=(5, 3))
+    collect = {
+        "ll": wb.log_likelihood,
+        "f": wb.output(x_new),
+        "at the data": wb.output(),
+        "own": lambda target, position: target.potential(position),
+        "potential": wb.potential,
+    }
+    if name == "scales":
+        collect["σ"] = wb.collectors.scale("noise_std")
+    until = wb.Until(ess=100, rhat=1.1, names=["f"])
+    draws = wb.sample(
+        jax.random.key(0), TARGETS[name][0](), collect=collect, predict_at=x_new, until=until, progress=False
+    )
+    assert np.array_equal(draws["own"], draws["potential"])
+    streamed, f = draws.streamed["prediction"], draws["f"]
+    error = 6 * f.std(axis=(0, 1)) / np.sqrt(wb.diagnostics.convergence(f).ess)
+    assert (np.abs(f.mean(axis=(0, 1)) - streamed.mean) < error).all()
+    sigma = draws["σ"][..., None] if name == "scales" else np.float32(0.3)
+    # the readout of the log likelihood is another draw, so that both have one mean and no more
+    wanted = stats.norm.logpdf(np.asarray(Y), draws["at the data"], np.expand_dims(sigma, -1)).sum(axis=-1)
+    error = 6 * np.hypot(*(x.std(axis=(0, 1)) / np.sqrt(100) for x in (wanted, draws["ll"])))
+    assert (np.abs(wanted.mean(axis=(0, 1)) - draws["ll"].mean(axis=(0, 1))) < error).all()
+
+
+@pytest.mark.parametrize("make", [lambda t: t, wb.targets.rotated], ids=["marginal", "rotated"])
+def test_collectors_hold_new_inputs_and_nothing_else(make):
+    """The data lie in memory once, with the target."""
+    target = make(wb.targets.marginal(bnn(), X, Y))
+    x_new = jnp.ones((6, 3), jnp.float32)
+    collect = [wb.potential, wb.log_likelihood, wb.output(), wb.predictive_mean(), wb.output(x_new)]
+    held = [prepared(function, target) for function in collect]
+    assert sum(leaf.nbytes for leaf in jax.tree.leaves(held)) <= x_new.nbytes
+
+
+@pytest.mark.slow
 def test_every_parametrisation_is_of_one_posterior():
     """Predictions of the standard target by pCN, and of what is taken instead."""
     x_new = jnp.asarray(RNG.normal(size=(3, 3)), jnp.float32)
@@ -149,7 +190,7 @@ def test_every_parametrisation_is_of_one_posterior():
             num_samples=3_000,
             burn_in=300,
             num_chains=4,
-            collect={"mean": one.predictive_mean(x_new)},
+            collect={"mean": wb.predictive_mean(x_new)},
             progress=False,
         )
         ess = wb.effective_sample_size(draws["mean"])

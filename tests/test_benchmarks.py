@@ -136,8 +136,9 @@ def test_functions_of_a_deep_network_are_the_same_on_whitened_layers_and_on_weig
 
     def values(posterior):
         functions = posterior.collect.items()
-        found = jax.jit(jax.vmap(lambda position: {name: function(position) for name, function in functions}))
-        return found(posterior.positions)
+        target = posterior.target
+        found = jax.vmap(lambda position: {name: function(target, position) for name, function in functions})
+        return jax.jit(found)(posterior.positions)
 
     ours, theirs = values(whitened), values(weights)
     for name in whitened.collect:

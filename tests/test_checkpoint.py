@@ -85,8 +85,8 @@ def test_every_setting_tells_runs_apart(stopped, tmp_path):
         "burn_in": 1,
         "num_chains": 3,
         "sampler": tuned(langevin(0.2, damping=0.3), 0.7, 0.9),
-        "collect": {"a": lambda u: u["a"]},
-        "stream": {"a": wb.Stream(lambda u: u["a"], batches=False)},
+        "collect": {"a": lambda _, u: u["a"]},
+        "stream": {"a": wb.Stream(lambda _, u: u["a"], batches=False)},
         "initial": {"a": jnp.ones((3, 2)), "b": jnp.ones((3, 1, 3))},
     }
     run(tmp_path, num_samples=1, **changed)
@@ -103,7 +103,7 @@ def test_another_run_is_refused_and_told_what_differs(stopped):
     with pytest.raises(ValueError, match="configuration: thin was 2 and is now 3"):
         run(stopped, thin=3)
     with pytest.raises(ValueError, match="the model, the sampler or a function"):
-        run(stopped, stream={"a": lambda u: 2 * u["a"]})
+        run(stopped, stream={"a": lambda _, u: 2 * u["a"]})
     assert contents(stopped) == before
 
 

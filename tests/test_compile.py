@@ -47,9 +47,9 @@ def network_run(noise_std=0.1, seed=0, step_size=0.1, num_samples=3, **scales):
     bnn = wb.BNN(wb.models.FCN(2, 5, rngs=nnx.Rngs(seed), **scales), 1, noise_std)
     posterior = wb.targets.marginal(bnn, x, y)
     collect = {
-        "mean": posterior.predictive_mean(x[:2]),
-        "draw": posterior.predictive_draw(x[2:]),
-        "weights": wb.weight_draws.weights(posterior),
+        "mean": wb.predictive_mean(x[:2]),
+        "draw": wb.predictive_draw(x[2:]),
+        "weights": wb.collectors.weights,
     }
     return run(posterior, pcn(step_size), seed, collect=collect, num_samples=num_samples)
 
@@ -73,7 +73,7 @@ def test_each_run_computes_its_own():
     "change",
     [
         lambda: run(target(DATA[0]), hmc(0.1, 2)),
-        lambda: run(target(DATA[0]), collect={"u": lambda u: u}),
+        lambda: run(target(DATA[0]), collect={"u": lambda _, u: u}),
         lambda: run(wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(3))),
     ],
     ids=["sampler", "collected", "potential"],
@@ -119,7 +119,7 @@ def everything(noise_std, seed):
     for target in (wb.targets.marginal(bnn, x, y), wb.targets.rotated(wb.targets.repriorised(bnn, x, y))):
         position = target.draw_prior(key)
         found += [target.potential(position), target.logdensity(position)]
-        found += [target.predictive_mean(x)(position), target.predictive_draw(x[:2])(position, key)]
+        found += [wb.predictive_mean(x)(target, position), wb.predictive_draw(x[:2])(target, position, key)]
     return found
 
 

@@ -34,12 +34,12 @@ def run():
         thin=2,
         burn_in=20,
         num_chains=3,
-        collect={"../b": lambda p: p["b"][1][0], "U": TARGET.potential, "sign": lambda p: p["a"] > 0},
+        collect={"../b": lambda _, p: p["b"][1][0], "U": wb.potential, "sign": lambda _, p: p["a"] > 0},
         stream={
-            "U": TARGET.potential,
-            "a": Stream(lambda p: p["a"], quantiles=False),
-            "c/d": Stream(lambda p: p["a"], batches=False),
-            "b": Stream(lambda p: p["b"][0], batches=False, quantiles=False),
+            "U": wb.potential,
+            "a": Stream(lambda _, p: p["a"], quantiles=False),
+            "c/d": Stream(lambda _, p: p["a"], batches=False),
+            "b": Stream(lambda _, p: p["b"][0], batches=False, quantiles=False),
         },
         progress=False,
     )
@@ -182,7 +182,7 @@ def test_each_position_draws_the_weights_that_new_inputs_alone_look_at(make):
 
 
 class Own(wb.targets.Target):
-    """No decorator, and a prediction that is a plain function."""
+    """No decorator, and one prediction."""
 
     centre: jax.Array
     power: int = field(default=2, metadata={"static": True})
@@ -194,8 +194,8 @@ class Own(wb.targets.Target):
     def potential(self, position):
         return jnp.sum((position - self.centre) ** self.power) / 2
 
-    def predictive_mean(self, x):
-        return lambda position: jnp.asarray(x) @ position[:, None]
+    def predictive_mean(self, position, x, rng_key):
+        return x @ position[:, None]
 
 
 class Walk(wb.samplers.Sampler):

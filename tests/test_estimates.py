@@ -78,7 +78,7 @@ def test_prior_draws_are_functions_of_draws_from_the_prior():
     draws = estimates.prior_draws(
         jax.random.key(0),
         target,
-        {"U": target.potential, "bias": lambda u: u["layers"][0]["bias"]},
+        {"U": wb.potential, "bias": lambda _, u: u["layers"][0]["bias"]},
         num_draws=1_000,
         batch_size=300,
     )
@@ -108,11 +108,11 @@ def test_readouts_divergence_joins_by_the_chain_rule():
         energy = jnp.sum(tiny.y**2) + jnp.sum(marginal.embedding(u) ** 2)
         return energy / (2 * noise**2) - marginal.potential(u) + n * math.log(noise)
 
-    whole = estimates.prior_draws(jax.random.key(0), standard, {"U": standard.potential}, 200_000, 5_000)
+    whole = estimates.prior_draws(jax.random.key(0), standard, {"U": wb.potential}, 200_000, 5_000)
     parts = estimates.prior_draws(
         jax.random.key(1),
         marginal,
-        {"U": marginal.potential, "dense": given_inner, "kernel": by_kernel},
+        {"U": wb.potential, "dense": lambda _, u: given_inner(u), "kernel": lambda _, u: by_kernel(u)},
         20_000,
         5_000,
     )

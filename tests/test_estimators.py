@@ -189,7 +189,7 @@ def test_what_is_kept_predicts_as_the_posterior_does(regressor):
     for model in (regressor, BNNRegressor(**SHORT | {"width": 32}).fit(*curve(12))):
         mean, variance = model._over_rows(partial(model._over_draws, moments), x)
         position = jax.tree.map(lambda leaf: leaf[3], model._kept[0][0])
-        wanted = model._posterior.predictive_moments(model._inputs(x))(position)
+        wanted = wb.predictive_moments(model._inputs(x))(model._posterior, position)
         np.testing.assert_allclose(mean[3], wanted[0], rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(variance[3], wanted[1], rtol=1e-3)
 
@@ -263,7 +263,7 @@ def test_starts_are_drawn_again_until_they_are_finite(regressor):
 
     class Failing(type(posterior)):
         def potential(self, position):
-            sigma = self.scale("noise_std")(position)
+            sigma = self.scales(position)["noise_std"]
             return jnp.where(sigma < 0.33, jnp.nan, super().potential(position))
 
     failing = Failing(posterior.base, posterior.priors)

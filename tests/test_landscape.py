@@ -226,7 +226,7 @@ def test_another_target_of_the_same_shape_is_no_new_program():
             landscape.curvature(KEY, target, corners[0], 3).largest,
             landscape.slice_through(target, corners[:2], 2).potential,
             landscape.train(target, corners[0], optimiser, 2).potential,
-            wb.estimates.prior_draws(KEY, target, {"U": target.potential}, 5)["U"],
+            wb.estimates.prior_draws(KEY, target, {"U": wb.potential}, 5)["U"],
         ]
 
     data = jnp.arange(6.0).reshape(2, 3)

@@ -18,7 +18,7 @@ from widebnn.samplers import langevin, mala, pcn, rwm, tuned
 
 from .exact.resume import TARGET
 
-COLLECT = {"a": lambda u: u["a"], "b": lambda u: u["b"]}  # another function is another program
+COLLECT = {"a": lambda _, u: u["a"], "b": lambda _, u: u["b"]}  # another function is another program
 
 
 def run(**options):
@@ -96,7 +96,7 @@ def test_chains_that_never_moved_are_counted_in_a_warning():
 @pytest.mark.slow
 def test_draws_that_diverged_are_a_warning():
     """Without correction the leapfrog is unstable from ε = 2 on."""
-    norm = {"norm": lambda u: jnp.sum(u["a"])}
+    norm = {"norm": lambda _, u: jnp.sum(u["a"])}
     words = (
         "values of 'norm' in 3, 'streamed norm' in 3 of 3 chains are NaN: if they diverged, .* the function"
     )
@@ -133,9 +133,9 @@ def test_initial_positions_are_where_chains_start():
 @pytest.mark.slow
 def test_functions_that_want_a_key_get_a_fresh_one():
     collect = {
-        "first": lambda u, rng_key: jax.random.normal(rng_key),
-        "second": lambda u, rng_key: jax.random.normal(rng_key),
-        "u": lambda u: u["a"],
+        "first": lambda _, u, rng_key: jax.random.normal(rng_key),
+        "second": lambda _, u, rng_key: jax.random.normal(rng_key),
+        "u": lambda _, u: u["a"],
     }
     draws = run(collect=collect, stream={"noise": collect["first"]}, num_samples=1_000)
     noise = draws.streamed["noise"]
@@ -234,7 +234,7 @@ def test_blackjax_nuts_on_logdensity_gives_the_exact_posterior():
             num_samples=200,
             burn_in=50,
             num_chains=64,
-            collect={"theta": lambda theta: theta[:, 0]},
+            collect={"theta": lambda _, theta: theta[:, 0]},
             progress=False,
         )
     sigma = np.linalg.inv(precision)

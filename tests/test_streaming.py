@@ -13,7 +13,7 @@ from .exact import streams
 from .exact.streams import autoregressive, summarised
 
 TARGET = wb.targets.from_potential(lambda u: jnp.sum(jnp.cosh(u)), jnp.zeros(3))
-FUNCTIONS = {"u": lambda u: u, "norm": lambda u: jnp.sum(u**2)}
+FUNCTIONS = {"u": lambda _, u: u, "norm": lambda _, u: jnp.sum(u**2)}
 
 
 def run(**options):
@@ -102,7 +102,7 @@ def test_quantiles_do_not_mind_the_order(order):
 
 @pytest.mark.slow
 def test_integers_and_truth_values_may_be_streamed():
-    found = run(stream={"is_left": lambda u: u < 0, "rounded": lambda u: jnp.round(u).astype(int)})
+    found = run(stream={"is_left": lambda _, u: u < 0, "rounded": lambda _, u: jnp.round(u).astype(int)})
     shares = found.streamed["is_left"].mean
     assert np.all((shares > 0) & (shares < 1))
     low, high = found.streamed["rounded"].quantile([0.0, 1.0])
@@ -125,7 +125,7 @@ def test_what_is_streamed_is_what_would_have_been_kept():
 
 
 def test_only_what_is_asked_for_is_kept():
-    draws = run(stream={"u": wb.Stream(lambda u: u, batches=False, quantiles=False)})
+    draws = run(stream={"u": wb.Stream(lambda _, u: u, batches=False, quantiles=False)})
     summary = draws.streamed["u"].summary
     assert summary.batches is None and summary.sketch is None
     assert sum(leaf.nbytes for leaf in jax.tree.leaves(summary)) == 5 * 2 * 3 * summary.origin.itemsize + 4
@@ -172,11 +172,11 @@ def test_ten_million_parameters_need_their_state_and_what_is_asked_for(float32, 
     target = wb.targets.from_potential(lambda u: jnp.sum(u**2) / 1e4, jnp.zeros(size))
     sampler = pcn(0.1)
     of_state = 4 * size
-    potential = memory(target, sampler, stream={"potential": target.potential}, num_samples=10**7)
+    potential = memory(target, sampler, stream={"potential": wb.potential}, num_samples=10**7)
     assert potential.argument_size_in_bytes < 1.01 * of_state
     assert potential.alias_size_in_bytes > 0.99 * potential.output_size_in_bytes
     assert potential.temp_size_in_bytes < 6.1 * of_state  # of a pCN step, whatever is streamed
-    weights = wb.Stream(lambda u: u, batches=False, quantiles=False)
+    weights = wb.Stream(lambda _, u: u, batches=False, quantiles=False)
     everything = memory(target, sampler, stream={"weights": weights}, num_samples=10**7)
     assert 5.9 * of_state < everything.argument_size_in_bytes < 6.1 * of_state
     assert everything.temp_size_in_bytes < 6.1 * of_state

@@ -28,7 +28,7 @@ from .exact.resume import assert_same_bits, interrupted
 from .exact.streams import autoregressive, summarised
 
 TARGET = wb.targets.from_potential(lambda u: jnp.sum(jnp.cosh(u)), jnp.zeros(3))
-COLLECT = {"u": lambda u: u, "U": TARGET.potential}  # another function is another program
+COLLECT = {"u": lambda _, u: u, "U": wb.potential}  # another function is another program
 SLOW, EASY = wb.Until(ess=150, rhat=1.1), wb.Until(ess=2, rhat=3)
 
 
@@ -300,7 +300,7 @@ def control_c(monkeypatch, sigint):
 @pytest.mark.slow
 def test_interrupted_run_returns_its_draws(whole, control_c):
     control_c(7)
-    stream = {"u": lambda u: u}
+    stream = {"u": lambda _, u: u}
     with pytest.warns(wb.ChainWarning, match="the run was interrupted after 7 of 2,000 draws of each chain"):
         draws = run(collect=stream, stream=stream, until=None)
     assert draws.stopped == "interrupted" and draws.reason == "interrupted: 7 of 2,000 draws of each chain"
@@ -401,6 +401,6 @@ def test_chains_that_disagree_are_told_though_no_criterion_ends_the_run():
 
 @pytest.mark.slow
 def test_a_run_that_was_too_short_says_so():
-    options = {"num_samples": 100, "collect": {"u": lambda u: u}}
+    options = {"num_samples": 100, "collect": {"u": lambda _, u: u}}
     with pytest.warns(wb.ChainWarning, match=r"the chains disagree: u\[\d\] has an R̂ of"):
         wb.sample(jax.random.key(0), TARGET, wb.samplers.rwm(1e-3), num_chains=4, progress=False, **options)

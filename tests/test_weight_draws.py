@@ -14,7 +14,7 @@ from flax import nnx
 import widebnn as wb
 from widebnn import _folder, weight_draws
 from widebnn.models import Embedding, Parameters
-from widebnn.weight_draws import WeightDraws, weights
+from widebnn.weight_draws import WeightDraws
 
 X = np.linspace(-1.0, 1.0, 24, dtype=np.float32).reshape(8, 3)
 Y = np.sin(X[:, :2])
@@ -30,9 +30,9 @@ pytestmark = pytest.mark.usefixtures("float32")
 def drawn(kind="standard"):
     """A run, and what it kept: weights, and outputs at inputs that it was told of beforehand."""
     target = getattr(wb.targets, kind)(BNN, X, Y) if kind != "rotated" else rotated()
-    collect = {"theta": weights(target)}
+    collect = {"theta": wb.collectors.weights}
     if kind != "rotated":  # where the readout is drawn anew each time
-        collect["f"] = target.output(X_NEW)
+        collect["f"] = wb.output(X_NEW)
     sampler = wb.samplers.pcn(0.3)
     return wb.sample(
         jax.random.key(1), target, sampler, num_samples=6, num_chains=2, collect=collect, progress=False
@@ -72,7 +72,7 @@ def test_weights_that_no_position_holds_are_drawn():
     last = jax.tree.map(lambda leaf: leaf[0], run.position)
     posterior = target.readout_posterior(last)
     keys = jax.random.split(jax.random.key(5), 4_000)
-    many = np.asarray(jax.jit(jax.vmap(lambda key: weights(target)(last, key)[-12:]))(keys))
+    many = np.asarray(jax.jit(jax.vmap(lambda key: wb.collectors.weights(target, last, key)[-12:]))(keys))
     error = many.std(axis=0) / np.sqrt(4_000)
     assert np.all(np.abs(many.mean(axis=0) - posterior.mean().ravel()) < 5 * error)
 

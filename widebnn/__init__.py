@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from widebnn import (
     checkpoints,
+    collectors,
     diagnostics,
     models,
     nngp,
@@ -23,6 +24,19 @@ from widebnn._failures import ChainWarning
 from widebnn._kept import keep_compiled
 from widebnn.automatic import Auto, auto
 from widebnn.checkpoints import Checkpoint
+from widebnn.collectors import (
+    embedding,
+    left_out_log_likelihood,
+    log_likelihood,
+    output,
+    potential,
+    predictive_covariance,
+    predictive_draw,
+    predictive_mean,
+    predictive_moments,
+    predictive_probabilities,
+    predictive_variance,
+)
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
 from widebnn.models import BNN
 from widebnn.sampling import Draws, sample
@@ -69,19 +83,31 @@ __all__ = [
     "at_scale",
     "auto",
     "checkpoints",
+    "collectors",
     "current_scale",
     "data",
     "device",
     "diagnostics",
     "effective_sample_size",
+    "embedding",
     "estimates",
     "estimators",
     "keep_compiled",
     "landscape",
+    "left_out_log_likelihood",
+    "log_likelihood",
     "metrics",
     "models",
     "nngp",
+    "output",
     "plots",
+    "potential",
+    "predictive_covariance",
+    "predictive_draw",
+    "predictive_mean",
+    "predictive_moments",
+    "predictive_probabilities",
+    "predictive_variance",
     "print_versions",
     "random_projections",
     "results",

@@ -1,8 +1,6 @@
 """The compiled part of a run: what the chains carry, a step, a draw, and a chunk of draws."""
 
 import functools
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,16 +8,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from widebnn import _thinned, streaming
+from widebnn import _thinned, collectors, streaming
 from widebnn._devices import CHAIN, Devices
-from widebnn._pytree import STATIC, Static, pytree
+from widebnn._pytree import STATIC, pytree
 from widebnn._thinned import Thinned
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import StepSize, tuned
 from widebnn.streaming import Stream, Summary
-from widebnn.targets._base import Target, as_argument
-
-__all__ = ["Carry", "Chains", "Keys", "as_argument", "takes_key"]
+from widebnn.targets._base import Target
 
 STATISTICS = {
     "acceptance_rate": "acceptance_rate",
@@ -61,7 +57,7 @@ class Chains:
 
     target: Target
     sampler: Sampler | tuned
-    collect: dict[str, Any]  # functions of a position, by `as_argument`
+    collect: dict[str, Any]  # collectors, prepared for the target
     stream: dict[str, Any]
     kinds: dict[str, Stream] = field(metadata=STATIC)  # what is kept of each streamed function
     num_positions: int = field(default=0, metadata=STATIC)  # places for positions, if any
@@ -164,37 +160,28 @@ class Chains:
         return carry._replace(states=states, step=carry.step + 1, step_size=step_size), report
 
     def _collected(self, keys, carry):
-        return _values("collect", self.collect, keys[COLLECT], carry)
+        return self._values("collect", self.collect, keys[COLLECT], carry)
 
     def _streamed(self, keys, carry):
-        return _values("stream", self.stream, keys[STREAM], carry)
+        return self._values("stream", self.stream, keys[STREAM], carry)
+
+    def _values(self, argument, functions, keys, carry):
+        draw_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys)
+
+        def of_chain(position, rng_key):
+            return {
+                name: collectors.value(
+                    f"{argument}[{name!r}]", function, self.target, position, jax.random.fold_in(rng_key, i)
+                )
+                for i, (name, function) in enumerate(functions.items())
+            }
+
+        return jax.vmap(of_chain)(carry.states.position, draw_keys)
 
 
 def _kept(devices: Devices, carry: Carry) -> Carry:
     """The carry as it lies on the devices: states by chain, and what the host reads on each."""
     return Carry(devices.keep(carry.states, CHAIN), *map(devices.keep, carry[1:]))
-
-
-def _values(argument, functions, keys, carry):
-    draw_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys)
-
-    def of_chain(position, rng_key):
-        values = {}
-        for i, (name, function) in enumerate(functions.items()):
-            key = {"rng_key": jax.random.fold_in(rng_key, i)} if takes_key(function) else {}
-            value = function(position, **key)
-            if not jnp.isscalar(value) and not hasattr(value, "dtype"):
-                raise TypeError(f"{argument}[{name!r}] must return one array; it returned {value!r}")
-            values[name] = jnp.asarray(value)
-        return values
-
-    return jax.vmap(of_chain)(carry.states.position, draw_keys)
-
-
-def takes_key(function: Callable[..., Any]) -> bool:
-    """Whether a function has an argument `rng_key`."""
-    function = function.value if isinstance(function, Static) else function
-    return "rng_key" in inspect.signature(function).parameters
 
 
 def _updated(summaries, values, rng_key):

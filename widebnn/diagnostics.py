@@ -413,7 +413,7 @@ def resolved_sample_size(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
 
 def random_projections(
     rng_key: Key[Array, ""], template: PyTree, num: int = 100
-) -> Callable[[PyTree], Float[Array, " num"]]:
+) -> Callable[[Any, PyTree], Float[Array, " num"]]:
     """Inner products of a position with random unit vectors: a high-dimensional chain seen on `num` lines.
 
     Directions are uniform on the sphere of the flattened position, so that under $N(0, I)$ each projection is
@@ -431,8 +431,8 @@ def random_projections(
     Returns
     -------
     Callable
-        Function from a position to its projections, (num,), to be collected during a run. It is a
-        `jax.tree_util.Partial`: programs take the directions as arguments.
+        Collector of the projections, (num,): a function of `(target, position)` that looks at the position
+        alone. It is a `jax.tree_util.Partial`: programs take the directions as arguments.
 
     Raises
     ------
@@ -452,7 +452,7 @@ def random_projections(
     return Partial(_project, jax.tree.unflatten(structure, directions))
 
 
-def _project(directions: PyTree, position: PyTree) -> Float[Array, " num"]:
+def _project(directions: PyTree, target: Any, position: PyTree) -> Float[Array, " num"]:
     (along, structure), (entries, given) = (jax.tree.flatten(tree) for tree in (directions, position))
     if given != structure or [x.shape for x in entries] != [u.shape[1:] for u in along]:
         raise ValueError(

@@ -15,8 +15,9 @@ from scipy.special import ndtr
 
 from widebnn._arrays import real
 from widebnn._check import at_least
+from widebnn.collectors import check, prepared, value
 from widebnn.diagnostics import kept_draws
-from widebnn.targets._base import Target, as_argument
+from widebnn.targets._base import Target
 from widebnn.tree import Position
 
 __all__ = [
@@ -109,7 +110,7 @@ def prior_draws(
     target
         Target whose positions are drawn.
     collect
-        By name, functions of a position.
+        By name, collectors as in `widebnn.sample`.
     num_draws
         Number of draws.
     batch_size
@@ -122,17 +123,16 @@ def prior_draws(
     Raises
     ------
     TypeError
-        If `collect` holds something that is not a function.
+        If `collect` holds something that is not a collector.
     ValueError
         If `num_draws` or `batch_size` is below 1.
     """
     at_least(1, num_draws=num_draws)
     at_least(1, batch_size=batch_size)
     for name, function in collect.items():
-        if not callable(function):
-            raise TypeError(f"collect[{name!r}] must be a function of a position; got {function!r}")
+        check(f"collect[{name!r}]", function)
 
-    functions = {name: as_argument(function) for name, function in collect.items()}
+    functions = {name: prepared(function, target) for name, function in collect.items()}
     num_batches = -(-num_draws // batch_size)
     batches = [
         jax.device_get(_at_prior_draws(key, target, functions, batch_size))
@@ -147,7 +147,10 @@ def _at_prior_draws(
 ) -> dict[str, Array]:
     def draw(rng_key):
         position = target.draw_prior(rng_key)
-        return {name: function(position) for name, function in functions.items()}
+        return {
+            name: value(f"collect[{name!r}]", function, target, position, jax.random.fold_in(rng_key, i))
+            for i, (name, function) in enumerate(functions.items())
+        }
 
     return jax.vmap(draw)(jax.random.split(rng_key, batch_size))
 

@@ -1,9 +1,8 @@
 """The driver: many chains of any sampler, keeping functions of the state and never the network."""
 
-import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from tqdm.auto import tqdm
 
 from widebnn import _thinned
 from widebnn._arrays import NewInputs, Tabular
-from widebnn._chains import Chains, as_argument, takes_key
+from widebnn._chains import Chains
 from widebnn._check import at_least, brief, one_key, one_of
 from widebnn._compile import make_room
 from widebnn._devices import CHAIN, Devices
@@ -29,6 +28,7 @@ from widebnn._folder import Folder
 from widebnn._interrupts import Interrupts
 from widebnn.automatic import auto
 from widebnn.checkpoints import Checkpoint, Kept, Store, digest, identity
+from widebnn.collectors import Collector, check, observation, potential, prediction, prepared
 from widebnn.diagnostics import convergence
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import tuned
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["Draws", "sample"]
 
 FOLDER = Folder("run", version=1)
-
-Collector = Callable[..., Float[Array, "..."]]
 
 MAX_CHUNK_DRAWS = 100
 MAX_CHUNK_BYTES = 2**26
@@ -185,8 +183,8 @@ class Draws:
             )
         key = jax.random.key(0) if rng_key is None else one_key(rng_key=rng_key)
         positions = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), self.positions)
-        moments = as_argument(_moments(self.target, x))
-        mean, variance = jax.device_get(_predicted(positions, key, moments))
+        asked = prepared(observation(x), self.target)
+        mean, variance = jax.device_get(_predicted(self.target, positions, key, asked))
         return Moments(mean.mean(axis=0), np.sqrt(mean.var(axis=0) + variance.mean(axis=0)))
 
     def to_datatree(self, observed: Real[Array | np.ndarray, "n ..."] | None = None) -> "DataTree":
@@ -196,9 +194,9 @@ class Draws:
         of that name, from which `arviz.loo` and ArviZ's posterior-predictive checks work::
 
             collect={
-                "potential": target.potential,
-                "log_likelihood": target.log_likelihood,
-                "posterior_predictive": target.predictive_draw(x),
+                "potential": wb.potential,
+                "log_likelihood": wb.log_likelihood,
+                "posterior_predictive": wb.predictive_draw(x),
             }
 
         Parameters
@@ -360,8 +358,8 @@ def sample(
 
     A second run of the same shapes compiles nothing: data, noise and step size are arguments of its programs.
     Functions are known by identity. A lambda in `collect`, or a network's function, that is defined anew
-    compiles anew: define it once, outside of loops. Methods such as ``target.predictive_mean(x)`` are one
-    function for all targets and inputs.
+    compiles anew: define it once, outside of loops. Those of `widebnn.collectors`, such as
+    ``wb.predictive_mean(x)``, are one for all targets and inputs.
 
     Ctrl-C, or the stop button of a notebook, ends the run after the current chunk: a checkpoint is saved, and
     the draws so far are returned, with a warning. A second Ctrl-C does not wait. During burn-in, when there
@@ -376,8 +374,8 @@ def sample(
         be finite there.
     sampler
         One of `widebnn.samplers`; its step size is tuned during burn-in where it is in
-        `widebnn.samplers.tuned`. Unless given, coordinates and sampler are chosen, in which `collect`,
-        `stream` and `initial` cannot be given: they are functions and positions of other coordinates.
+        `widebnn.samplers.tuned`. Unless given, coordinates and sampler are chosen, and `initial` cannot be
+        given, which is in other coordinates.
     num_samples
         Draws kept of each chain; with `until`, the most that are kept. Unless given, 10,000, and `until` is
         then ``widebnn.Until()``. Without `until` all of them are made, however well the chains mix.
@@ -394,8 +392,9 @@ def sample(
         How many positions of each chain to keep, evenly spaced over the run: an even number, or 0 for none.
         64 where the sampler is chosen, or as many as 256 MiB hold, else 0.
     collect
-        By name, functions of a position whose values (arrays of one shape) are kept; those with an argument
-        `rng_key` get a fresh key each time. The potential alone unless given.
+        By name, functions of `(target, position, rng_key)` whose values (arrays of one shape) are kept, such
+        as those of `widebnn.collectors`. An argument `rng_key` may be left out; it is a fresh key each time.
+        The potential alone unless given.
     stream
         By name, functions like those of `collect`, or `widebnn.streaming.Stream`s of them; their values at
         every draw, which is every `thin`-th step, enter a summary in fixed memory and are not kept. None
@@ -452,9 +451,8 @@ def sample(
             f"got {type(target).__name__}"
         )
     if is_chosen := sampler is None:
-        for name, given in {"collect": collect, "stream": stream, "initial": initial}.items():
-            if given is not None:
-                raise ValueError(f"{name} must be None where sampler is: choose both by widebnn.auto(target)")
+        if initial is not None:
+            raise ValueError("initial must be None where sampler is: choose both by widebnn.auto(target)")
         target, sampler, reason = auto(target)
         if progress:
             print(reason)
@@ -490,12 +488,11 @@ def sample(
         if functions is not None and not isinstance(functions, Mapping):
             raise TypeError(f"{name} must be a dict from names to functions; got {brief(functions)}")
         for key, function in (functions or {}).items():
-            if not callable(function.function if isinstance(function, Stream) else function):
-                raise TypeError(f"{name}[{key!r}] must be a function of a position; got {brief(function)}")
-    collect = {"potential": target.potential} if collect is None else dict(collect)
+            check(f"{name}[{key!r}]", function.function if isinstance(function, Stream) else function)
+    collect = {"potential": potential} if collect is None else dict(collect)
     streams = {name: f if isinstance(f, Stream) else Stream(f) for name, f in (stream or {}).items()}
     if predict_at is not None:
-        streams["prediction"] = Stream(_prediction(target, predict_at), quantiles=False)
+        streams["prediction"] = Stream(prediction(predict_at), quantiles=False)
         until = until and replace(until, names=until.names or ["prediction"])
 
     make_room()
@@ -513,8 +510,8 @@ def sample(
     chains = Chains(
         target,
         sampler.prepare(target),
-        {name: as_argument(function) for name, function in collect.items()},
-        {name: as_argument(stream.function) for name, stream in streams.items()},
+        {name: prepared(function, target) for name, function in collect.items()},
+        {name: prepared(stream.function, target) for name, stream in streams.items()},
         {name: stream._replace(function=MOMENTS.function) for name, stream in streams.items()},
         num_positions,
     )
@@ -620,28 +617,13 @@ def sample(
     return Draws(collected, stats, streamed, state.carry.states.position, *told, positions, target)
 
 
-def _prediction(target: Target, x: NewInputs | Tabular) -> Callable[..., Any]:
-    """Probabilities of a classifier, else the mean of an observation."""
-    for name in ("predictive_probabilities", "predictive_mean"):
-        with contextlib.suppress(AttributeError):
-            return getattr(target, name)(x)
-    raise TypeError(f"target must predict at new inputs, as that of a network; got {type(target).__name__}")
-
-
-def _moments(target: Target, x: NewInputs | Tabular) -> Callable[..., Any]:
-    """Mean and variance of an observation, or of probabilities that have no variance at one position."""
-    with contextlib.suppress(AttributeError):
-        return target.predictive_moments(x)  # pyright: ignore[reportAttributeAccessIssue]
-    return _prediction(target, x)
-
-
 @jax.jit
-def _predicted(positions: PyTree, rng_key: Key[Array, ""], function: Callable[..., Any]) -> Any:
+def _predicted(target: Target, positions: PyTree, rng_key: Key[Array, ""], asked: Collector) -> Any:
     """Means (position, m, d_out) and variances, one position after another."""
 
     def at(position_and_key):
         position, key = position_and_key
-        found = function(position, **({"rng_key": key} if takes_key(function) else {}))
+        found = asked(target, position, key)
         mean, variance = found if isinstance(found, tuple) else (found, jnp.zeros(len(found), found.dtype))
         return mean, variance[:, None]
 

@@ -61,7 +61,6 @@ class Until:
     >>> draws = wb.sample(
     ...     jax.random.key(0), target, sampler,
     ...     num_samples=100_000, num_chains=4, progress=False,
-    ...     collect={"potential": target.potential},
     ...     until=wb.Until(ess=400, rhat=1.05),
     ... )
     >>> draws.stopped

@@ -1,6 +1,6 @@
 """Functions of the state summarised while chains run, in memory that does not grow with their length.
 
-``wb.sample(..., stream={"potential": target.potential})`` folds each value into a summary inside the compiled
+``wb.sample(..., stream={"potential": wb.potential})`` folds each value into a summary inside the compiled
 loop, so that a chain of $10⁷$ steps is never stored. A summary holds
 
 - moments by Welford's recursion, in compensated sums, so that float32 does not stall after $2²⁴$ steps;
@@ -38,7 +38,7 @@ class Stream(NamedTuple):
     Attributes
     ----------
     function
-        Function from a position to an array; with an argument `rng_key` it gets a fresh key each time.
+        Collector, as in the argument `collect` of `widebnn.sample`.
     batches
         Whether to keep batch means, for the effective sample size, its error and $R̂$.
     quantiles
@@ -50,7 +50,7 @@ class Stream(NamedTuple):
     quantiles: bool = True
 
 
-MOMENTS = Stream(lambda position: position, batches=False, quantiles=False)
+MOMENTS = Stream(lambda target, position: position, batches=False, quantiles=False)
 """What is kept of a sampler's statistics, which come from its report and not from a function."""
 
 

@@ -4,7 +4,7 @@ A run keeps what it collects and nothing else. Where the new inputs are not know
 
     draws = wb.sample(
         rng_key, target, sampler, num_samples=100, thin=50,
-        collect={"theta": wb.weight_draws.weights(target)},
+        collect={"theta": wb.collectors.weights},
     )
     weights = wb.WeightDraws(bnn, draws["theta"], input_shape=data.x_train.shape[1:])
     weights.save("runs/cifar")
@@ -38,20 +38,17 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from widebnn._arrays import NewInputs, Tabular, floating
 from widebnn._check import Number, at_least
-from widebnn._compile import asked
 from widebnn._folder import Folder
 from widebnn._pytree import Static
 from widebnn.models._architecture import build, described, numbers
 from widebnn.models.bnn import BNN
 from widebnn.models.embedding import FeaturesError
-from widebnn.tree import Position
 
-__all__ = ["Moments", "WeightDraws", "weights"]
+__all__ = ["Moments", "WeightDraws"]
 
 FOLDER = Folder("posterior", version=1)  # as folders that were saved before say
 
@@ -63,33 +60,6 @@ MAX_DRAWS_BYTES = 2**28
 Weights = Float[np.ndarray, "chain draw weight"]
 Scales = Mapping[str, Float[np.ndarray, "chain draw"]]
 Network = BNN | Callable[..., BNN]
-
-
-def weights(target: Any) -> Callable[..., Float[Array, " weight"]]:
-    """All weights $θ$ in one vector, as a function of `(position, rng_key)` to be collected.
-
-    What the position does not hold is drawn from its exact posterior: the readout of
-    `widebnn.targets.marginal`, and the part of the weights that `widebnn.targets.rotated` and
-    `widebnn.targets.whitened` leave out. Memory grows with every draw by all of $θ$.
-
-    Parameters
-    ----------
-    target
-        Target of a network.
-
-    Raises
-    ------
-    TypeError
-        If the positions of `target` do not stand for weights of a network.
-    """
-    if not hasattr(target, "to_parameters"):
-        name = type(target).__name__
-        raise TypeError(f"target must be a network's, with to_parameters; got {name}")
-    return asked(_weights, (target,))
-
-
-def _weights(target: Any, position: Position, rng_key: Any) -> Float[Array, " weight"]:
-    return ravel_pytree(target.to_parameters(position, rng_key))[0]
 
 
 class Moments(NamedTuple):
@@ -115,7 +85,7 @@ class WeightDraws:
         The network that the target was built on. Where scales were drawn too, a function from these, passed
         by keyword, to the network: ``lambda noise_std: wb.BNN(features, 1, noise_std)``.
     weights
-        Draws of the weights, (chain, draw, weight), collected by `widebnn.weight_draws.weights`. They stay on
+        Draws of the weights, (chain, draw, weight), collected by `widebnn.collectors.weights`. They stay on
         the host, and may be memory-mapped.
     input_shape
         Shape of one input, such as `x_train.shape[1:]`.

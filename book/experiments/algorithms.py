@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ from book.experiments.published_pcnl import published_marginal, published_potent
 from widebnn import samplers, targets
 from widebnn.models import BNN, FCN
 from widebnn.samplers import accept
-from widebnn.sampling import Collector, sample
+from widebnn.sampling import sample
 from widebnn.tables import Measure, Row, Rows
 from widebnn.targets import Target
 from widebnn.tree import half_square_difference, inner_product, normal_like
@@ -96,7 +97,7 @@ def _flat(chain, dimension, beta) -> Iterator[Row]:
 def _rows(algorithm, name, quantity, chain, function, printed, right, posterior, law) -> Iterator[Row]:
     """The mean of a function in two chains, each of a target and a sampler."""
     for acceptance, (target, sampler), of in (("printed", printed, law), ("right", right, None)):
-        draws = chain(target, sampler, collect={"value": function})
+        draws = chain(target, sampler, collect={"value": lambda _, position: function(position)})
         mean = Measure.mean(draws["value"].astype(np.float64).mean(axis=1))
         yield (
             {"algorithm": algorithm, "acceptance": acceptance, "target": name, "quantity": quantity}
@@ -106,7 +107,7 @@ def _rows(algorithm, name, quantity, chain, function, printed, right, posterior,
         )
 
 
-def _mean_square(target: Target) -> Collector:
+def _mean_square(target: Target) -> Callable[..., Any]:
     dimension = sum(leaf.size for leaf in jax.tree.leaves(target.template))
     return lambda position: inner_product(position, position) / dimension
 

@@ -24,7 +24,7 @@ from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.trends import degrees_of_freedom
-from widebnn import metrics, nngp, samplers, targets, vi
+from widebnn import collectors, metrics, nngp, samplers, targets, vi
 from widebnn.data import Dataset
 from widebnn.diagnostics import convergence_summary
 from widebnn.models import BNN, FCN
@@ -195,7 +195,7 @@ def _mcmc(rng_key: Key[Array, ""], problem: Problem, depth: int, **chains) -> Pr
     if depth > 1:
         below = samplers.function_space_hmc(step_size=0.1, num_steps=4)
         sampler = samplers.alternate(sampler, below)
-    collect = {"predictions": _given_inner(target, problem)}
+    collect = {"predictions": _given_inner(problem)}
     draws = sample(rng_key, target, sampler, collect=collect, progress=False, **chains)
     return _unpacked(np.concatenate(draws["predictions"]))
 
@@ -203,23 +203,23 @@ def _mcmc(rng_key: Key[Array, ""], problem: Problem, depth: int, **chains) -> Pr
 def _reparametrised_prior(rng_key: Key[Array, ""], problem: Problem, num_draws: int) -> Predictions:
     """f_{T(φ)}, φ ~ N(0, I): inner weights from the prior, the readout's posterior given them."""
     target = targets.rotated(targets.marginal(problem.bnn, problem.x, problem.y))
-    predict = _given_inner(target, problem)
+    predict = collectors.prepared(_given_inner(problem), target)
 
     def draw(key):
         prior_key, key = jax.random.split(key)
-        return predict(target.draw_prior(prior_key), key)
+        return predict(target, target.draw_prior(prior_key), key)
 
     draws = jax.jit(lambda keys: jax.lax.map(draw, keys))(jax.random.split(rng_key, num_draws))
     return _unpacked(np.asarray(draws))
 
 
-def _given_inner(target, problem: Problem):
+def _given_inner(problem: Problem):
     """Mean and variance of y given the inner weights, side by side in one array (m, k + 1)."""
-    return Partial(_side_by_side, target.predictive_moments(problem.x_test))
+    return Partial(_side_by_side, collectors.predictive_moments(problem.x_test))
 
 
-def _side_by_side(moments, position, rng_key):
-    mean, variance = moments(position, rng_key)
+def _side_by_side(moments, target, position, rng_key):
+    mean, variance = moments(target, position, rng_key)
     return jnp.concatenate([mean, variance[:, None]], axis=1)
 
 

@@ -13,7 +13,7 @@ from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.networks import Network, network, observed, observes
 from book.experiments.posterior import LMC, SAMPLERS, Posterior, size
-from widebnn import samplers
+from widebnn import collectors, samplers
 from widebnn.diagnostics import bulk_and_tail
 from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row
@@ -71,8 +71,8 @@ def architectures(cases, num_test, num_kicks, num_chains, thin, noise_std, seed)
                 num_chains=num_chains,
                 initial=equilibrium.position,
                 collect={
-                    "potential": target.potential,
-                    "predictions": target.predictive_mean(posterior.seen),
+                    "potential": collectors.potential,
+                    "predictions": collectors.predictive_mean(posterior.seen),
                 },
             )
             yield one._asdict() | {

@@ -94,7 +94,7 @@ def _chain(posterior: Posterior, name: str, step_size: float) -> tuple[samplers.
     return SAMPLERS[name](posterior, step_size), posterior.rotated
 
 
-def _flat(position):
+def _flat(target, position):
     return ravel_pytree(position)[0]
 
 

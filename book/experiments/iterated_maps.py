@@ -15,8 +15,7 @@ from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.tuned_chains import effective_samples, gain, share_folded
 from widebnn import data, targets
-from widebnn._chains import as_argument
-from widebnn._pytree import STATIC
+from widebnn._pytree import STATIC, as_pytree
 from widebnn.diagnostics import random_projections
 from widebnn.models import BNN, FCN
 from widebnn.tables import Results, Row
@@ -86,7 +85,7 @@ def iterated_maps(
     keys = jax.random.split(jax.random.key(seed), 3)
     quantities = {"projections": random_projections(keys[0], bnn.template(x), num=num_projections)}
     of_theta = targets.standard(bnn, x, y)
-    maps = [("R", reg, as_argument(targets.jacobian(bnn, x, y, reg).to_parameters)) for reg in regs]
+    maps = [("R", reg, as_pytree(targets.jacobian(bnn, x, y, reg).to_parameters)) for reg in regs]
     maps += [("gradient descent", rate, Partial(_descent, of_theta, rate)) for rate in rates]
     for (name, size, step), k in product(maps, iterations):
         target = Iterated(of_theta, step, k)

@@ -110,7 +110,7 @@ def langevin_gain(
         starts = {"θ": (standard, of_theta), "φ": (phi, prior)}
         for name in parametrisations:
             target, start = starts[name]
-            collect = of_parameters(target, quantities)
+            collect = of_parameters(quantities)
             go = partial(run, rng_key, target=target, initial=start, collect=collect)
             tune = partial(_with_acceptance, go, goal=target_acceptance, least=least_acceptance)
             step_size, _ = tune(num_samples=math.ceil(num_steps // thin / 10))
@@ -122,7 +122,7 @@ def langevin_gain(
                 yield point | {"parametrisation": name} | found | row
 
 
-def _own_outputs(bnn, x, labels, theta):
+def _own_outputs(bnn, x, labels, target, theta):
     return jnp.take_along_axis(bnn(theta, x), labels, axis=1)
 
 

@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
-from widebnn import samplers, targets
+from widebnn import collectors, samplers, targets
 from widebnn.models import BNN, FCN
 from widebnn.tables import Measure, Results, Row, folder
 
@@ -60,7 +60,7 @@ def learned_scales(num_sets, num_train, width, num_draws, thin, burn_in, seed) -
             steps_key, draw_key = jax.random.split(key)
             state, _ = jax.lax.scan(step, state, jax.random.split(steps_key, thin))
             scales = jnp.stack(list(target.scales(state.position).values()))
-            return state, jnp.append(scales, target.output(x_new)(state.position, draw_key))
+            return state, jnp.append(scales, collectors.output(x_new)(target, state.position, draw_key))
 
         state, _ = jax.lax.scan(
             step, kernel.init(prior.draw_prior(start_key)), jax.random.split(burn_key, burn_in)

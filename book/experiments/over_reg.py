@@ -39,7 +39,7 @@ def over_reg(
     x, y = dataset.x_train, dataset.y_train
     keys = jax.random.split(jax.random.key(seed), 3)
     project = random_projections(keys[0], bnn.template(x), num=num_projections)
-    quantities = {"projections": project, "norm": lambda theta: inner_product(theta, theta)}
+    quantities = {"projections": project, "norm": lambda _, theta: inner_product(theta, theta)}
     make = {
         "identity": lambda reg: targets.standard(bnn, x, y),
         "T": lambda reg: targets.repriorised(bnn, x, y, reg),

@@ -12,11 +12,11 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
 from book.experiments.networks import network
-from widebnn import data, samplers, targets
-from widebnn._chains import as_argument
+from widebnn import collectors, data, samplers, targets
 from widebnn._pytree import as_pytree
+from widebnn.collectors import Collector
 from widebnn.models import BNN, Parameters
-from widebnn.sampling import Collector, Draws, sample
+from widebnn.sampling import Draws, sample
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,13 @@ class Posterior:
 
         They are the same functions of a posterior, whichever target is sampled; `project` is of `rotated`.
         """
-        weights, predictions = project, self.rotated.predictive_mean(self.seen)
-        if target is not self.rotated:
-            informed = Partial(_informed, self.rotated, target)
-            weights, predictions = after(project, informed), Partial(_predicted, predictions, informed)
-        return {"potential": target.potential, "weights": weights, "predictions": predictions}
+        of = Partial(_informed, self.rotated, None if target is self.rotated else target)
+        predict = collectors.prepared(collectors.predictive_mean(self.seen), self.rotated)
+        return {
+            "potential": Partial(_potential_of, target),
+            "weights": Partial(_weights, project, of),
+            "predictions": Partial(_predicted, predict, self.rotated, of),
+        }
 
     def equilibrium(self, rng_key: Key[Array, ""], burn_in: int, num_chains: int = 1) -> Draws:
         """Positions of `rotated` after HMC, ten leapfrog steps tuned to an acceptance of 0.8."""
@@ -81,12 +83,22 @@ class Posterior:
 
 
 def _informed(rotated, target, position):
+    if target is None:
+        return position
     unused = jnp.zeros((0, 0))  # the weights below it do not depend on the readout
     return rotated.from_parameters(Parameters(target.inner(position), unused))
 
 
-def _predicted(predict, informed, position, rng_key):
-    return predict(informed(position), rng_key)
+def _potential_of(target, _, position):
+    return target.potential(position)
+
+
+def _weights(project, informed, target, position):
+    return project(target, informed(position))
+
+
+def _predicted(predict, rotated, informed, _, position, rng_key):
+    return predict(rotated, informed(position), rng_key)
 
 
 def _langevin(posterior: Posterior, step_size: float, damping: float) -> samplers.Sampler:
@@ -108,24 +120,13 @@ LMC = {"LMC": "Langevin", "LMC with γ = 0.01": "Langevin, γ = 0.01"}
 """By what claims call it, the name of Langevin in `SAMPLERS`."""
 
 
-def of_parameters(target: Any, functions: Mapping[str, Collector]) -> dict[str, Collector]:
-    """Functions of θ as functions of positions of a target."""
-    theta = as_argument(target.to_parameters)
-    return {name: after(function, theta) for name, function in functions.items()}
+def of_parameters(functions: Mapping[str, Collector]) -> dict[str, Collector]:
+    """Functions of (target, θ) as functions of its positions."""
+    return {name: Partial(_at_parameters, as_pytree(function)) for name, function in functions.items()}
 
 
-def after(function: Callable[..., Any], first: Partial) -> Partial:
-    """A function of what `first` makes of a position, whose arrays are arguments of programs."""
-    return Partial(_after, as_pytree(function), first)
-
-
-def _after(function, first, position):
-    return function(first(position))
-
-
-def watched(target: targets.NetworkTarget) -> dict[str, Collector]:
-    """Functions of the network, whatever a chain moves on: ten entries of ΨΨᵀ, and U without the readout."""
-    return {"kernel": Partial(_kernel, target), "potential": Partial(_potential, target)}
+def _at_parameters(function, target, position):
+    return function(target, target.to_parameters(position))
 
 
 def _kernel(target, position):
@@ -135,6 +136,10 @@ def _kernel(target, position):
 
 def _potential(target, position):
     return target.readout_posterior(position).potential()
+
+
+WATCHED: Mapping[str, Collector] = {"kernel": _kernel, "potential": _potential}
+"""Functions of the network, whatever a chain moves on: ten entries of ΨΨᵀ, and U without the readout."""
 
 
 def one_layer(dataset: data.Dataset, width: int, noise_std: float, seed: int) -> Posterior:

@@ -24,10 +24,11 @@ from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.posterior import one_layer, prior
-from widebnn import samplers, targets
+from widebnn import collectors, samplers, targets
+from widebnn.collectors import Collector
 from widebnn.diagnostics import effective_sample_size, rhat
 from widebnn.samplers import Potential
-from widebnn.sampling import Collector, Draws, sample
+from widebnn.sampling import Draws, sample
 from widebnn.tables import Row, Rows
 from widebnn.targets import NetworkTarget
 from widebnn.tree import normal_like
@@ -150,21 +151,26 @@ def _compare(exact: Any, dataset, keys, run, leapfrog_steps, pcnl_steps) -> Row:
 
 def _at_readout(exact: Any, x, reg) -> dict[str, Collector]:
     """What is collected of a law whose readout has its posterior at noise variance `reg`."""
-    embedding = exact.embedding_at(x)
+    embedding = partial(collectors.prepared(collectors.embedding(x), exact), exact)
     template = exact.bnn.template(exact.x).readout
 
-    def means(position, rng_key):
+    def means(_, position, rng_key):
         """E[f | θ^{≤L}]."""
         return embedding(position, rng_key) @ exact.readout_posterior(position, reg).mean()
 
-    def spread(position, rng_key):
+    def spread(_, position, rng_key):
         return exact.readout_posterior(position, reg).variance(embedding(position, rng_key))
 
-    def misfit(position, rng_key):
+    def misfit(_, position, rng_key):
         readout = exact.readout_posterior(position, reg).transform(normal_like(rng_key, template))
         return jnp.sum((exact.y - exact.embedding(position) @ readout) ** 2) / (2 * exact.bnn.noise_std**2)
 
-    return {"potential": exact.potential, "means": means, "variance": spread, "misfit": misfit}
+    return {
+        "potential": lambda _, position: exact.potential(position),
+        "means": means,
+        "variance": spread,
+        "misfit": misfit,
+    }
 
 
 def _published_chain(rng_key, whole, start, num_steps) -> Draws:
@@ -177,18 +183,19 @@ def _published_chain(rng_key, whole, start, num_steps) -> Draws:
         thin=THIN,
         burn_in=num_steps // BURN_IN,
         initial=jax.tree.map(lambda leaf: leaf[None], start),
-        collect={"misfit": misfit},
+        collect={"misfit": collectors.potential},
     )
 
 
 def _over_prior(rng_key, whole) -> Row:
     """Standard deviations of U and Φ over independent draws of φ from N(0, I)."""
+    misfit = published_potential(whole)
     draws = sample(
         rng_key,
         prior(whole.template),
         samplers.pcn(1.0),
         num_samples=200,
-        collect={"potential": whole.potential, "misfit": published_potential(whole)},
+        collect={"potential": lambda _, u: whole.potential(u), "misfit": lambda _, u: misfit(u)},
     )
     return {f"{name}_prior_std": draws[name].std() for name in ("potential", "misfit")}
 

@@ -15,7 +15,7 @@ from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.own_samplers import METHODS, kicks
-from book.experiments.posterior import dense, size, watched
+from book.experiments.posterior import WATCHED, dense, size
 from widebnn import targets
 from widebnn.diagnostics import convergence, resolved_sample_size
 from widebnn.sampling import Draws, sample
@@ -123,7 +123,7 @@ def _run(rng_key, marginal, contender: Contender, num_chains: int, until: Until)
             num_samples=1_000_000,
             burn_in=contender.burn_in,
             num_chains=num_chains,
-            collect=watched(target),
+            collect=WATCHED,
             until=until,
             progress=False,
         )

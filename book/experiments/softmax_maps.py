@@ -162,7 +162,7 @@ def _gains(results: Results, column, over, under) -> list[tuple[int, Measure, Ch
     return gains
 
 
-def _probabilities(bnn, x, theta):
+def _probabilities(bnn, x, target, theta):
     return jax.nn.softmax(bnn(theta, x))
 
 

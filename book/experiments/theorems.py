@@ -15,7 +15,7 @@ from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.trends import exponent, vanishing
-from widebnn import estimates, nngp, samplers, targets
+from widebnn import collectors, estimates, nngp, samplers, targets
 from widebnn.diagnostics import rhat
 from widebnn.models import BNN, FCN
 from widebnn.sampling import sample
@@ -137,8 +137,8 @@ def _over_prior(rng_key, bnn, x, y, num_draws, width) -> Iterator[Row]:
     """Theorem 2.1 and Propositions 2.3 and 3.1: prior draws, weighted by e^{−U} for the posterior."""
     target = targets.rotated(targets.marginal(bnn, x, y))
     collect = {
-        "potential": target.potential,
-        "gradient": lambda u: optax.tree.norm(jax.grad(target.potential)(u)),
+        "potential": collectors.potential,
+        "gradient": lambda target, u: optax.tree.norm(jax.grad(target.potential)(u)),
     }
     draws = estimates.prior_draws(rng_key, target, collect, num_draws)
     u = draws["potential"].astype(np.float64)
@@ -165,8 +165,8 @@ def _functions(rng_key, bnn, num_functions, width) -> Iterator[Row]:
     limit = (np.asarray(gp.mean(grid)[:, 0]), np.asarray(jnp.diag(gp.covariance(grid))))
 
     target = targets.marginal(bnn, x, y)
-    mean, covariance = (target.predictive_mean(grid), target.predictive_covariance(grid))
-    collect = {"mean": lambda u: mean(u)[:, 0], "variance": lambda u: jnp.diag(covariance(u))}
+    mean, covariance = (collectors.predictive_mean(grid), collectors.predictive_covariance(grid))
+    collect = {"mean": lambda *at: mean(*at)[:, 0], "variance": lambda *at: jnp.diag(covariance(*at))}
     found = estimates.prior_draws(rng_key, target, collect, num_functions)
     m, v = (found[name].astype(np.float64) for name in ("mean", "variance"))
     yield _row("Kolmogorov", width, estimates.kolmogorov_distance(m, v, *limit, num_points=41))

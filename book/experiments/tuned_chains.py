@@ -14,9 +14,10 @@ from book.experiments.findings import Finding
 from book.experiments.posterior import of_parameters
 from widebnn._check import Number
 from widebnn._pytree import STATIC
+from widebnn.collectors import Collector
 from widebnn.diagnostics import rhat
 from widebnn.samplers import Sampler, langevin, tuned
-from widebnn.sampling import Collector, sample
+from widebnn.sampling import sample
 from widebnn.tables import Measure, Results, Row
 from widebnn.targets import Target
 
@@ -81,7 +82,7 @@ def effective_samples(
         thin=thin,
         burn_in=burn_in,
         num_chains=num_chains,
-        collect=of_parameters(target, quantities),
+        collect=of_parameters(quantities),
     )
     row: Row = {
         "acceptance": draws.acceptance_rate,

@@ -12,6 +12,7 @@ from book.experiments.images import images
 from book.experiments.posterior import one_layer
 from book.experiments.trends import vanishing
 from widebnn import samplers
+from widebnn.collectors import potential
 from widebnn.diagnostics import convergence_summary, effective_sample_size, random_projections
 from widebnn.sampling import sample
 from widebnn.tables import Results, Row
@@ -45,7 +46,7 @@ def unitwise(
             burn_in=burn_in,
             num_chains=num_chains,
             collect={
-                "potential": target.potential,
+                "potential": potential,
                 "weights": random_projections(keys[1], target.template, num=num_projections),
             },
         )

@@ -9,7 +9,7 @@ from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.own_samplers import METHODS, kicks
-from book.experiments.posterior import dense, watched
+from book.experiments.posterior import WATCHED, dense
 from book.experiments.trends import degrees_of_freedom
 from widebnn import targets
 from widebnn.diagnostics import convergence
@@ -56,7 +56,7 @@ def _run(rng_key, target, num_samples: int, burn_in: int, num_chains: int) -> Ro
         num_samples=num_samples,
         burn_in=burn_in,
         num_chains=num_chains,
-        collect=watched(target),
+        collect=WATCHED,
         progress=False,
     )
     found = [convergence(values) for values in draws.collected.values()]

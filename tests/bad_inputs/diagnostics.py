@@ -48,8 +48,8 @@ ROWS = [
         "diagnostics.random_projections",
         (KEY, X, 0, "num…1…0"),
         (KEY, {}, "template…empty"),
-        (lambda: wb.random_projections(KEY, [X])((X,)), "position must have"),
-        (lambda: wb.random_projections(KEY, X)(X[:2]), "position…(4, 3)…(2, 3)"),
+        (lambda: wb.random_projections(KEY, [X])(None, (X,)), "position must have"),
+        (lambda: wb.random_projections(KEY, X)(None, X[:2]), "position…(4, 3)…(2, 3)"),
     ),
     *refused(
         "diagnostics.principal_components",
@@ -71,14 +71,14 @@ ROWS = [
         (
             lambda: estimates.prior_draws(KEY, target(), {"U": 3}, 10),
             TypeError,
-            "collect['U']…a function of a position…3",
+            "collect['U']…a function of (target, position)…3",
         ),
         (
-            lambda: estimates.prior_draws(KEY, target(), {"U": target().potential}, 0),
+            lambda: estimates.prior_draws(KEY, target(), {"U": wb.potential}, 0),
             "num_draws…at least 1…0",
         ),
         (
-            lambda: estimates.prior_draws(KEY, target(), {"U": target().potential}, 10, batch_size=0),
+            lambda: estimates.prior_draws(KEY, target(), {"U": wb.potential}, 10, batch_size=0),
             "batch_size…at least 1…0",
         ),
     ),

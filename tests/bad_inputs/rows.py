@@ -28,6 +28,7 @@ MODULES = {
     "widebnn": wb,
     "automatic": automatic,
     "checkpoints": checkpoints,
+    "collectors": wb.collectors,
     "data": wb.data,
     "diagnostics": wb.diagnostics,
     "landscape": landscape,

@@ -39,14 +39,17 @@ class Silent(wb.samplers.pcn):
         return super().step(target, rng_key, state)[0], ()
 
 
+LIGHT = wb.Stream(wb.potential, batches=False)
+
 ROWS = [
     *refused("widebnn.keep_compiled", (kw(max_mib=0), "max_mib…at least 1…0")),
     *refused("automatic.auto", ("pcn", TypeError, "target…widebnn.targets…str")),
     *refused(
         "sampling.sample",
         (lambda: sample(num_samples=0), "num_samples…at least 1…0"),
-        (lambda: sample(sampler=None, collect={"u": flat}), "collect…None where sampler is"),
-        (lambda: sample(predict_at=X), TypeError, "target…predict at new inputs"),
+        (lambda: sample(sampler=None, initial=jnp.zeros((4, 2))), "initial…None where sampler is"),
+        (lambda: sample(collect={"u": flat}), TypeError, "collect['u']…(target, position)…of (u)"),
+        (lambda: sample(predict_at=X), TypeError, "target…predictive_mean…has none"),
         (lambda: sample(target=target(), predict_at=X[:, :2]), "x…(m, 3,)…(4, 2)"),
         (lambda: sample(num_positions=3), "num_positions…even…3"),
         (lambda: sample().predict(X), "predict…positions"),
@@ -63,11 +66,11 @@ ROWS = [
         (lambda: sample(until=400), TypeError, "until…widebnn.Until…400"),
         (lambda: sample(until=wb.Until(), collect={}), "until…something to look at…collect"),
         (
-            lambda: sample(until=wb.Until(), collect={}, stream={"u": wb.Stream(flat, batches=False)}),
+            lambda: sample(until=wb.Until(), collect={}, stream={"u": LIGHT}),
             "until…something to look at…batches=True",
         ),
         (
-            lambda: sample(until=wb.Until(), collect={"u": lambda u: jax.lax.complex(u, u)}),
+            lambda: sample(until=wb.Until(), collect={"u": lambda _, u: jax.lax.complex(u, u)}),
             TypeError,
             "until…real numbers; collect['u'] returns complex",
         ),
@@ -88,15 +91,15 @@ ROWS = [
         ),
         (lambda: sample(collect={"u": 3}), TypeError, "collect…3"),
         (lambda: sample(stream={"u": 3}), TypeError, "stream…3"),
-        (lambda: sample(stream={"u": wb.Stream(lambda u: (u, u))}), TypeError, "stream"),
+        (lambda: sample(stream={"u": wb.Stream(lambda _, u: (u, u))}), TypeError, "stream"),
         (
-            lambda: sample(stream={"u": lambda u: jax.lax.complex(u, u)}),
+            lambda: sample(stream={"u": lambda _, u: jax.lax.complex(u, u)}),
             TypeError,
             "stream…real numbers…complex",
         ),
         (lambda: sample(num_samples=2**30, thin=2), "num_samples…at most 2147483647…2147483648"),
         (lambda: sample(checkpoint="runs/a"), TypeError, "checkpoint…runs/a"),
-        (lambda: sample(collect={"u": lambda u: (u, u)}), TypeError, "collect['u']…one array"),
+        (lambda: sample(collect={"u": lambda _, u: (u, u)}), TypeError, "collect['u']…one array"),
     ),
     *refused(
         "sampling.sample",

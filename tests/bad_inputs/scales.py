@@ -52,6 +52,10 @@ def classified(x=XS, y=YS > 0.5, **options):
 
 ROWS = [
     *refused(
+        "collectors.scale",
+        (lambda: wb.collectors.scale("weight_std")(whole(), None), "name…'noise_std'…'weight_std'"),
+    ),
+    *refused(
         "targets.scaled",
         (target(), "priors…at least one scale…got none"),
         (target(), kw(noise_std=0.3), TypeError, "noise_std…LogNormal(median, spread)…0.3"),
@@ -69,7 +73,6 @@ ROWS = [
             kw(noise_std=NOISE),
             "noise_std must have no prior where y is a class",
         ),
-        (lambda: whole().scale("weight_std"), "name…'noise_std'…'weight_std'"),
         (
             lambda: (found := scaled(of_function(), noise_std=NOISE)).readout_conditional(
                 found.draw_prior(jax.random.key(0))

@@ -24,7 +24,27 @@ def of_lists():
 
 NETWORK = bnn()
 
+AT_INPUTS = [name for name in wb.collectors.__all__ if name.startswith(("predictive", "output", "embedding"))]
+
 ROWS = [
+    *[
+        row
+        for name in AT_INPUTS
+        for row in refused(
+            f"collectors.{name}",
+            (lambda name=name: getattr(wb, name)(X[:, :2])(target(), None), "x…(m, 3,)…(4, 2)"),
+            (
+                lambda name=name: getattr(wb, name)(X)(wb.targets.linear(X, Y, 0.1), X),
+                TypeError,
+                f"target…{name}; Linear has none",
+            ),
+        )
+    ],
+    *[
+        row
+        for name in ("potential", "log_likelihood", "left_out_log_likelihood")
+        for row in refused(f"collectors.{name}", (None, X, TypeError, "target…NoneType has none"))
+    ],
     *refused(
         "targets.marginal",
         (X[:, :2], Y, {}, "x…(4, 2)…does not fit the network"),
@@ -98,7 +118,7 @@ ROWS = [
         (lambda: classifier(num_steps=0), "num_steps…at least 1…0"),
         (lambda: classifier(bnn=fcn()), TypeError, "bnn…widebnn.BNN…FCN"),
         (lambda: classifier(X_NAN), "x…finite"),
-        (lambda: classifier().output(X[:, :2]), "x…(m, 3,)…(4, 2)"),
+        (lambda: wb.output(X[:, :2])(classifier(), None), "x…(m, 3,)…(4, 2)"),
     ),
     *refused(
         "targets.binary",
@@ -148,15 +168,15 @@ ROWS = [
             lambda: wb.targets.whitened(wb.targets.marginal(bnn(), X, Y, "feature", 2)),
             "target must have block_size=None…2",
         ),
-        (lambda: wb.targets.whitened(target("marginal")).output(X[:, :2]), "x…(m, 3,)…(4, 2)"),
+        (lambda: wb.output(X[:, :2])(wb.targets.whitened(target("marginal")), None), "x…(m, 3,)…(4, 2)"),
     ),
     *refused(
         "targets.NetworkTarget",
-        (lambda: target().output(X[:, :2]), "x…(m, 3,)…(4, 2)"),
-        (lambda: target().predictive_mean(X[:0]), "x…m ≥ 1…(0, 3)"),
-        (lambda: target().predictive_covariance(X_NAN), "x…finite"),
+        (lambda: wb.output(X[:, :2])(target(), None), "x…(m, 3,)…(4, 2)"),
+        (lambda: wb.predictive_mean(X[:0])(target(), None), "x…m ≥ 1…(0, 3)"),
+        (lambda: wb.predictive_covariance(X_NAN)(target(), None), "x…finite"),
         (
-            lambda: target("standard").predictive_draw(X)(position("standard")),
+            lambda: wb.predictive_draw(X)(target("standard"), position("standard")),
             TypeError,
             "rng_key…the noise of an observation",
         ),

@@ -4,7 +4,7 @@ import numpy as np
 
 import widebnn as wb
 
-from .rows import KEY, X_NAN, X, bnn, flat, refused
+from .rows import KEY, X_NAN, X, bnn, refused
 
 THETA = np.ones((2, 3, 3 * 4 + 4 + 5 * 2))
 """Draws of the weights of `bnn()`."""
@@ -17,9 +17,8 @@ def made(**options):
 
 ROWS = [
     *refused(
-        "weight_draws.weights",
-        (lambda: wb.weight_draws.weights(flat), TypeError, "target…to_parameters…function"),
-        (lambda: wb.weight_draws.weights(wb.targets.linear(X, X, 0.1)), TypeError, "target…Linear"),
+        "collectors.weights",
+        (wb.targets.linear(X, X, 0.1), X, TypeError, "target…to_parameters…Linear"),
     ),
     *refused(
         "weight_draws.WeightDraws",

@@ -135,7 +135,7 @@ def assert_exact(target, sampler, problem, exact, num_samples=120, thin=10, burn
         thin=thin,
         burn_in=burn_in,
         num_chains=NUM_CHAINS,
-        collect={"f": target.output(problem.x_new), "mean": target.predictive_mean(problem.x_new)},
+        collect={"f": wb.output(problem.x_new), "mean": wb.predictive_mean(problem.x_new)},
         progress=False,
     )
     found = by_chains(draws["f"])

@@ -5,8 +5,10 @@ object. Where the bugs are planted, the same check also runs on a right object t
 a bug must be caught for what is wrong with it.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
+import jax
 import pytest
 
 Bugs = dict[str, Callable[[], None]]
@@ -30,10 +32,18 @@ def caught(*groups: tuple[str, str, Bugs], nightly: tuple[str, ...] = ()):
         ],
     )
     def test_bug_is_caught(check, complaint):
-        with pytest.raises(AssertionError, match=f"(?s){complaint}"):
+        with anew(), pytest.raises(AssertionError, match=f"(?s){complaint}"):
             check()
 
     return test_bug_is_caught
+
+
+@contextlib.contextmanager
+def anew() -> Iterator[None]:
+    """Nothing is traced yet, of which a bug would be a part: methods of targets are programs of their own."""
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
 
 
 def passed(**checks: Callable[[], None]):

@@ -21,11 +21,11 @@ OPTIONS = {
     "burn_in": 4,
     "num_chains": 2,
     "collect": {
-        "potential": TARGET.potential,
-        "noise": lambda u, rng_key: jax.random.normal(rng_key),
-        "nothing": lambda u: u["a"][:0],
+        "potential": wb.potential,
+        "noise": lambda _, u, rng_key: jax.random.normal(rng_key),
+        "nothing": lambda _, u: u["a"][:0],
     },
-    "stream": {"a": lambda u: u["a"]},
+    "stream": {"a": lambda _, u: u["a"]},
     "progress": False,
 }
 

@@ -95,8 +95,8 @@ def assert_exact(target, sampler, observed, exact, num_samples=150, thin=5, burn
         burn_in=burn_in,
         num_chains=NUM_CHAINS,
         collect={
-            "f": target.output(observed.x_new),
-            "scales": lambda position: jnp.log(jnp.stack(list(target.scales(position).values()))),
+            "f": wb.output(observed.x_new),
+            "scales": lambda target, position: jnp.log(jnp.stack(list(target.scales(position).values()))),
         },
         progress=False,
     )
@@ -142,7 +142,7 @@ def ranks(make_target, make_sampler, num_sets=1_000, n=20, num_draws=19, thin=8,
 
         def quantities(position, key):
             logs = jnp.log(jnp.stack([target.scales(position)[name] for name in PRIORS]))
-            return jnp.append(logs, target.output(x_new[:1])(position, key))
+            return jnp.append(logs, wb.output(x_new[:1])(target, position, key))
 
         def step(state, key):
             return sampler.step(key, state)[0], None

@@ -74,7 +74,7 @@ def assert_new_inputs_see_the_prior_of_the_complement(restore=WhitenedDense.rest
     inner = jax.device_get(target.inner(position)["layers"])
     keys = jax.random.split(jax.random.key(1), 20_000)
     with mock.patch.object(WhitenedDense, "restore", restore):
-        psi = jax.jit(jax.vmap(lambda key: target.embedding_at(x)(position, key)))(keys)
+        psi = jax.jit(jax.vmap(lambda key: wb.embedding(x)(target, position, key)))(keys)
     f = special.erfinv(np.asarray(psi)[:, :, :3] * math.sqrt(3))
 
     def design(x):
@@ -101,9 +101,9 @@ def assert_batches_share_a_draw(target, x_new):
 
     @jax.jit
     def outputs(position, key, other):
-        rows = [target.output(x_new[i : i + 1])(position, key) for i in range(len(x_new))]
-        whole = target.output(x_new)
-        return whole(position, key), jnp.concatenate(rows), whole(position, other)
+        rows = [wb.output(x_new[i : i + 1])(target, position, key) for i in range(len(x_new))]
+        whole = wb.output(x_new)
+        return whole(target, position, key), jnp.concatenate(rows), whole(target, position, other)
 
     whole, parts, other = outputs(target.draw_prior(jax.random.key(0)), *map(jax.random.key, (1, 2)))
     assert np.allclose(whole, parts, atol=1e-9), "batches see different networks"

@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 from book.experiments.findings import verdict
 from book.experiments.iterated_maps import Iterated, diabetes_patients
 from widebnn import targets
-from widebnn._chains import as_argument
+from widebnn._pytree import as_pytree
 from widebnn.tables import Results, Rows
 
 from .judging import said
@@ -18,7 +18,7 @@ from .judging import said
 def test_one_step_of_r_has_the_potential_of_the_jacobian_target():
     bnn, x, y = diabetes_patients(3, 2, 0.1, 0)
     right = targets.jacobian(bnn, x, y, 10.0)
-    step = as_argument(right.to_parameters)
+    step = as_pytree(right.to_parameters)
     once, twice = (Iterated(targets.standard(bnn, x, y), step, k) for k in (1, 2))
 
     @jax.jit

@@ -43,7 +43,7 @@ def calls(monkeypatch):
     def noise(rng_key, target, sampler, *, collect=None, initial, num_samples, num_chains, **options):
         made.append((target, initial))
         start = jax.tree.map(lambda leaf: leaf[0], initial)
-        values = {name: np.asarray(function(start)) for name, function in (collect or {}).items()}
+        values = {name: np.asarray(function(target, start)) for name, function in (collect or {}).items()}
         seed = jax.random.bits(rng_key, (2,)).tolist()
 
         def about(value):

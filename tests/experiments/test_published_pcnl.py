@@ -79,7 +79,7 @@ def test_the_published_chain_has_the_published_law_and_not_the_posterior(float64
         thin=10,
         burn_in=300,
         num_chains=512,
-        collect={"f": target.output(whole.x_new)},
+        collect={"f": lambda _, phi: wb.output(whole.x_new)(target, phi)},
     )
     found = by_chains(draws["f"])
     limit = stats.norm.isf(FALSE_FAILURE / (2 * 2 * law.mean.size))

@@ -149,7 +149,7 @@ def conserved_by_rescaling(log=jnp.log):
             return start, kernel.step(target, step_key, kernel.init(target, start))[0].position
 
     start, end = jax.jit(jax.vmap(moved))(jax.random.split(jax.random.key(0), NUM_DRAWS))
-    s = jax.vmap(target.scale("weight_std"))
+    s = jax.vmap(lambda u: target.scales(u)["weight_std"])
     before, after = (p.network["layers"][0] for p in (start, end))
     weights = [s(p)[:, None, None] * p.network["layers"][0]["kernel"] for p in (start, end)]
     np.testing.assert_allclose(*weights, rtol=1e-9)

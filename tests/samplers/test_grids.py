@@ -32,11 +32,11 @@ def chain(rng_key, target, sampler):
     """Ten steps of a chain: outputs at new inputs, and acceptance rates."""
     init, step = sampler.bind(target)
     start_key, init_key, *keys = jax.random.split(rng_key, 12)
-    mean = target.predictive_mean(TINY.x_new)
+    mean = wb.predictive_mean(TINY.x_new)
 
     def draw(state, key):
         state, info = step(key, state)
-        return state, (mean(state.position), info.acceptance_rate)
+        return state, (mean(target, state.position), info.acceptance_rate)
 
     start = init(target.draw_prior(start_key), rng_key=init_key)
     return jax.lax.scan(draw, start, jnp.stack(keys))[1]

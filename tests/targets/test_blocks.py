@@ -87,7 +87,7 @@ def test_the_value_alone_and_several_chains(tiny):
 def test_everything_a_target_offers_is_the_same(tiny, kind):
     def answers(target, position, key):
         names = ("predictive_mean", "predictive_covariance", "output", "predictive_draw")
-        found = [getattr(target, name)(tiny.x_new)(position, key) for name in names]
+        found = [getattr(wb, name)(tiny.x_new)(target, position, key) for name in names]
         found += [target.readout(position, key), target.to_parameters(position, key)]
         return [*found, target.from_parameters(tiny.draw_parameters())]
 
@@ -104,7 +104,7 @@ def test_derivatives_beyond_the_gradient(tiny):
     whole, blocked = (in_feature_space(wb.targets.marginal, tiny, size) for size in (None, 5))
 
     def derivatives(target, u, direction):
-        of_prediction = jax.grad(lambda u: jnp.sum(jnp.sin(target.predictive_mean(tiny.x_new)(u))))(u)
+        of_prediction = jax.grad(lambda u: jnp.sum(jnp.sin(wb.predictive_mean(tiny.x_new)(target, u))))(u)
         return of_prediction, jax.jvp(jax.grad(target.potential), (u,), (direction,))[1]
 
     both = jax.jit(lambda *at: [derivatives(target, *at) for target in (blocked, whole)])

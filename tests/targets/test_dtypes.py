@@ -44,7 +44,7 @@ def test_integer_inputs_are_floating_point_numbers(kind):
 def test_predictions_are_those_of_floats(dtype):
     bits = np.array([[0], [1], [1]])
     target, floats = (wb.targets.marginal(network(), bits.astype(dtype), Y[:3]) for dtype in (dtype, float))
-    means = jax.jit(lambda u: [one.predictive_mean(X_NEW)(u) for one in (target, floats)])
+    means = jax.jit(lambda u: [wb.predictive_mean(X_NEW)(one, u) for one in (target, floats)])
     found, expected = means(target.draw_prior(jax.random.key(0)))
     assert len(np.unique(expected)) == expected.size  # the three inputs are told apart
     np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -60,7 +60,7 @@ def at_parameters(tiny, key, reg):
             "there and back": flat(target.from_parameters(theta)),
             "back and there": flat(target.to_parameters(target.from_parameters(position))),
             "log_jacobian": target.log_jacobian(position) if hasattr(target, "log_jacobian") else 0.0,
-            "output": target.output(tiny.x_new)(position),
+            "output": wb.output(tiny.x_new)(target, position),
             "exact output": tiny.bnn.embedding(theta.inner, tiny.x_new) @ theta.readout,
         }
 
@@ -75,7 +75,7 @@ def at_parameters(tiny, key, reg):
         "marginal": {space: target.potential(position.inner) for space, target in marginals.items()},
         "log evidence": log_evidence(tiny, position.inner),
         "predictions": [
-            (target.predictive_mean(tiny.x_new)(u), target.predictive_covariance(tiny.x_new)(u))
+            (wb.predictive_mean(tiny.x_new)(target, u), wb.predictive_covariance(tiny.x_new)(target, u))
             for target, u in predicting
         ],
         "gaussian process": gp_prediction(tiny, position.inner, tiny.x_new),
@@ -181,8 +181,8 @@ def drawn():
         return log_joint(tiny, Parameters(inner, flat.reshape(shape)))
 
     def draws(target, key):
-        output, observation = (f(tiny.x_new) for f in (target.output, target.predictive_draw))
-        return output(inner, rng_key=key), observation(inner, rng_key=key), target.readout(inner, key).ravel()
+        output, observation = (f(tiny.x_new)(target, inner, key) for f in (wb.output, wb.predictive_draw))
+        return output, observation, target.readout(inner, key).ravel()
 
     @jax.jit
     def everything(keys):

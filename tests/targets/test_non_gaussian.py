@@ -55,8 +55,8 @@ def at_parameters(tiny, targets, key):
             "inner": flat(theta.inner),
             "there and back": flat(target.from_parameters(theta)),
             "back and there": flat(target.to_parameters(target.from_parameters(position))),
-            "output": (target.output(tiny.x_new)(position), f_new),
-            "mean": (target.predictive_mean(tiny.x_new)(position), likelihood.mean(f_new)),
+            "output": (wb.output(tiny.x_new)(target, position), f_new),
+            "mean": (wb.predictive_mean(tiny.x_new)(target, position), likelihood.mean(f_new)),
             "likelihood": (target.log_likelihood(position), likelihood.log_prob(tiny, f)),
         }
 
@@ -290,7 +290,7 @@ def test_predictions_have_exact_moments(which):
         thin=5,
         burn_in=150,
         num_chains=NUM_CHAINS,
-        collect={"mean": target.predictive_mean(tiny.x_new)},
+        collect={"mean": wb.predictive_mean(tiny.x_new)},
     )
     assert exact.effective_draws > 10_000
     assert_moments(by_chains(draws["mean"]), exact.moments)
@@ -315,7 +315,7 @@ def test_chains_mix_under_the_default_map():
             thin=10,
             burn_in=500,
             num_chains=4,
-            collect={"p": target.predictive_probabilities(x[:5])},
+            collect={"p": wb.predictive_probabilities(x[:5])},
         )
         return wb.diagnostics.convergence(draws["p"]).ess.min()
 

@@ -236,7 +236,7 @@ def last_block_left_out(rows, of_block):
 RIGHT_SUM = blocks.Rows.sum
 
 
-ROOT, RESTORE, EMBEDDING = _whitened_dense.root, WhitenedDense.restore, Whitened._embedding
+ROOT, RESTORE, EMBEDDING = _whitened_dense.root, WhitenedDense.restore, Whitened.embedding
 
 
 def factor(change):
@@ -257,15 +257,15 @@ def prior_added(layer, h, rng_key):
     return {name: right[name] + 0.3 * jax.random.normal(rng_key, right[name].shape) for name in names}
 
 
-def other_draw_per_batch(target, x, position, rng_key):
+def other_draw_per_batch(target, position, x=None, rng_key=None):
     """A key per number of rows."""
-    return EMBEDDING(target, x, position, jax.random.fold_in(rng_key, len(x)))
+    return EMBEDDING(target, position, x, jax.random.fold_in(rng_key, len(x)))
 
 
 def draw_per_batch(embedding=EMBEDDING):
     tiny = problem(widths=(6, 5), n=4)
     target = wb.targets.whitened(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
-    with mock.patch.object(Whitened, "_embedding", embedding):
+    with mock.patch.object(Whitened, "embedding", embedding):
         assert_batches_share_a_draw(target, tiny.x_new)
 
 
@@ -349,7 +349,7 @@ def complement_at_scale(scale):
     complement = Rotated._complement
     with mock.patch.object(Rotated, "_complement", lambda *args: scale * complement(*args)):
         assert_new_inputs_see_the_prior(
-            rotated, tiny, lambda u, key: rotated.embedding_at(tiny.x_new)(u, key)
+            rotated, tiny, lambda u, key: wb.embedding(tiny.x_new)(rotated, u, key)
         )
 
 
@@ -357,7 +357,7 @@ def complement_left_out():
     tiny = problem(widths=(3,), activation="erf")
     rotated = wb.targets.rotated(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
     inside = tiny.x_new @ rotated.basis @ rotated.basis.T
-    assert_new_inputs_see_the_prior(rotated, tiny, lambda u, key: rotated.embedding_at(inside)(u, key))
+    assert_new_inputs_see_the_prior(rotated, tiny, lambda u, key: wb.embedding(inside)(rotated, u, key))
 
 
 def exact_predictions(kind, sampler):

@@ -106,7 +106,7 @@ def test_one_scale_alone(observed, names):
     def moved(position):
         state, _ = kernel.step(jax.random.key(1), kernel.init(position))
         return target.potential(state.position), [
-            target.scale(names[0])(u) for u in (position, state.position)
+            target.scales(u)[names[0]] for u in (position, state.position)
         ]
 
     potential, (before, after) = moved(position)
@@ -122,8 +122,8 @@ def test_predictions_are_those_of_the_target_at_the_scales(observed):
     @jax.jit
     def both(position, key):
         here = target.at(position)
-        whole = [getattr(target, name)(observed.x_new)(position, key) for name in names]
-        return whole, [getattr(here, name)(observed.x_new)(position.network, key) for name in names]
+        whole = [getattr(wb, name)(observed.x_new)(target, position, key) for name in names]
+        return whole, [getattr(wb, name)(observed.x_new)(here, position.network, key) for name in names]
 
     for found, wanted in zip(*both(position, key), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
@@ -207,7 +207,7 @@ def test_noise_has_a_floor(width, float32):
         return {
             "noise": (at.readout_posterior(here.network).reg, least),
             "potential": (target.potential(here), floored.potential(here.network) + floored.log_normaliser()),
-            "variance": (at.predictive_moments(x[:3])(here.network)[1], jnp.zeros(3)),
+            "variance": (wb.predictive_moments(x[:3])(at, here.network)[1], jnp.zeros(3)),
             "conditional": target.readout_conditional(start)(here.readout_scales),
         }
 
@@ -228,7 +228,7 @@ def test_scales_at_which_the_potential_fails_are_left_alone(observed):
 
     class Failing(targets.Scaled):
         def potential(self, position):
-            return jnp.where(self.scale("noise_std")(position) < 0.4, jnp.nan, super().potential(position))
+            return jnp.where(self.scales(position)["noise_std"] < 0.4, jnp.nan, super().potential(position))
 
     right = scales.target_of(observed.x, observed.y)
     target = Failing(right.base, right.priors)
@@ -238,7 +238,7 @@ def test_scales_at_which_the_potential_fails_are_left_alone(observed):
 
     def step(state, key):
         state, _ = kernel.step(key, state)
-        return state, target.scale("noise_std")(state.position)
+        return state, target.scales(state.position)["noise_std"]
 
     @jax.jit
     def run(start, keys):
@@ -281,7 +281,7 @@ def test_scales_of_layers_move_with_the_network(observed):
     state, info = kernel.step(jax.random.key(1), kernel.init(start, jax.random.key(2)))
     assert not info.is_accepted
     before, after = (
-        target.scale("weight_std")(u) * u.network["layers"][0]["kernel"] for u in (start, state.position)
+        target.scales(u)["weight_std"] * u.network["layers"][0]["kernel"] for u in (start, state.position)
     )
     np.testing.assert_allclose(before, after, rtol=1e-6)  # the scale alone may have moved
 
@@ -309,7 +309,7 @@ def test_a_classifier_learns_its_scales(float32):
         samplers.with_scales(samplers.function_space_hmc(0.3, num_steps=2)),
         num_samples=50,
         num_chains=2,
-        collect={"readout_std": target.scale("readout_std"), "f": target.output(x)},
+        collect={"readout_std": wb.collectors.scale("readout_std"), "f": wb.output(x)},
     )
     assert np.ptp(draws["readout_std"], axis=1).min() > 0
     assert draws["f"].shape == (2, 50, 12, 3)

@@ -52,11 +52,12 @@ def test_columns_of_polars_may_have_several_types_and_miss_entries():
     frame = polars.DataFrame({"a": X[:, 0], "b": X[:, 1].astype(int), "c": X[:, 0] > 0.4})
     target = wb.targets.marginal(network(in_features=3), frame, polars.DataFrame({"y": Y}))
     np.testing.assert_allclose(target.x, np.column_stack([X, X[:, 0] > 0.4]), rtol=1e-6)
+    position = target.draw_prior(jax.random.key(0))
     missing = polars.DataFrame({"a": [1.0, None], "b": [1, 2], "c": [True, False]})
     with pytest.raises(ValueError, match="x must be finite"):
-        target.predictive_mean(missing)
+        wb.predictive_mean(missing)(target, position)
     with pytest.raises(TypeError, match="x must hold real numbers; got 'red'"):
-        target.predictive_mean(missing.with_columns(b=polars.lit("red")))
+        wb.predictive_mean(missing.with_columns(b=polars.lit("red")))(target, position)
 
 
 def test_columns_of_booleans_beside_numbers_and_new_inputs_in_a_table():
@@ -64,7 +65,7 @@ def test_columns_of_booleans_beside_numbers_and_new_inputs_in_a_table():
     target = wb.targets.standard(network(), MIXED, Y)
     x = np.stack([X[:, 0] * 2, X[:, 1] > 0], axis=1)
     np.testing.assert_allclose(target.x, x, rtol=1e-6)
-    one, other = jax.jit(lambda u: [target.output(new)(u) for new in (MIXED, x)])(
+    one, other = jax.jit(lambda u: [wb.output(new)(target, u) for new in (MIXED, x)])(
         target.draw_prior(jax.random.key(0))
     )
     np.testing.assert_array_equal(one, other)

@@ -66,7 +66,7 @@ def test_layers_hold_a_row_per_input_and_the_posterior_is_that_of_the_weights(pa
     @jax.jit
     def embeddings(position, key):
         theta = target.to_parameters(position, key)
-        new, observed = (target.embedding_at(x)(position, key) for x in (tiny.x_new, tiny.x))
+        new, observed = (wb.embedding(x)(target, position, key) for x in (tiny.x_new, tiny.x))
         exact, whole = (tiny.bnn.embedding(theta.inner, x) for x in (tiny.x_new, tiny.x))
         return (new, exact), (observed, whole), (observed, target.embedding(position))
 

@@ -15,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from widebnn import samplers, targets
+from widebnn import collectors, samplers, targets
 from widebnn._check import at_least, one_of, positive
 from widebnn._end import MIN_DRAWS
 from widebnn._failures import warn
@@ -99,7 +99,7 @@ class BNNEstimator(_Fitted, BaseEstimator):
         """The posterior given the scales of a network."""
 
     @abstractmethod
-    def _watched(self, posterior: targets.Scaled, rows: Any) -> Callable[..., Any]:
+    def _watched(self, rows: Any) -> Callable[..., Any]:
         """The prediction that is watched for convergence."""
 
     def _built(self) -> targets.Scaled:
@@ -143,8 +143,8 @@ class BNNEstimator(_Fitted, BaseEstimator):
         move = samplers.function_space_hmc(0.1, jitter=0.2)
         sampler = samplers.with_scales(move, limit)
         rows = self._x[:: -(-len(self._x) // NUM_WATCHED)]
-        watched = {name: posterior.scale(name) for name in posterior.priors}
-        watched["predictions"] = self._watched(posterior, rows)
+        watched = {name: collectors.scale(name) for name in posterior.priors}
+        watched["predictions"] = self._watched(rows)
         draws = sample(
             run_key,
             posterior,
@@ -250,5 +250,5 @@ def block_size(bnn: BNN, x: np.ndarray, num_chains: int) -> int | None:
     return BLOCK_ROWS if num_bytes > BLOCK_BYTES else None
 
 
-def flat(position: Any) -> Any:
+def flat(target: Any, position: Any) -> Any:
     return ravel_pytree(position)[0]

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from widebnn import targets
 from widebnn._check import one_of
+from widebnn.collectors import predictive_mean, predictive_probabilities
 from widebnn.estimators import _draws
 from widebnn.estimators._base import BNNEstimator, block_size
 from widebnn.estimators._columns import checked, refuse_fill_values, scaler_of, standardised
@@ -105,10 +106,10 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
         rows = block_size(bnn, self._x, self.num_chains)
         return targets.marginal(bnn, self._x, centred, block_size=rows)
 
-    def _watched(self, posterior, rows):
+    def _watched(self, rows):
         if self.likelihood == "softmax":
-            return posterior.predictive_probabilities(rows)
-        return posterior.predictive_mean(rows)
+            return predictive_probabilities(rows)
+        return predictive_mean(rows)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the $k$ classes, $(m, k)$, in the order of `classes_`."""

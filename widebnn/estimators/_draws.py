@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from widebnn import targets
+from widebnn import collectors, targets
 
 __all__ = [
     "Function",
@@ -59,23 +59,23 @@ def at_draws(
 
 
 def moments(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
-    psi = posterior.at(position).embedding_at(inputs)(position.network, key)
+    psi = collectors.embedding(inputs)(posterior, position, key)
     return predictor.moments(psi)
 
 
 def covariance(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
-    given = posterior.at(position).predictive_covariance(inputs)(position.network, key)
+    given = collectors.predictive_covariance(inputs)(posterior, position, key)
     return given + predictor.noise * jnp.eye(len(inputs), dtype=given.dtype)
 
 
 def draw(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
     output_key, noise_key = jax.random.split(key)
-    f = posterior.at(position).output(inputs)(position.network, output_key)
+    f = collectors.output(inputs)(posterior, position, output_key)
     return f + jnp.sqrt(predictor.noise) * jax.random.normal(noise_key, f.shape, f.dtype)
 
 
 def softmax_probabilities(posterior: Any, position: Any, predictor: None, inputs: Any, key: Any) -> Any:
-    return posterior.at(position).predictive_probabilities(inputs)(position.network, key)
+    return collectors.predictive_probabilities(inputs)(posterior, position, key)
 
 
 def largest_probabilities(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:

@@ -14,6 +14,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from widebnn import targets
 from widebnn._arrays import real
 from widebnn._check import at_least, finite
+from widebnn.collectors import predictive_mean
 from widebnn.estimators import _draws
 from widebnn.estimators._base import BNNEstimator, block_size
 from widebnn.estimators._columns import checked, random_of, refuse_fill_values, scaler_of, standardised
@@ -182,8 +183,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     def _target(self, bnn):
         return targets.marginal(bnn, self._x, self._y, block_size=block_size(bnn, self._x, self.num_chains))
 
-    def _watched(self, posterior, rows):
-        return posterior.predictive_mean(rows)
+    def _watched(self, rows):
+        return predictive_mean(rows)
 
     def _mixture(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Means and deviations of y* per draw, (draw, m, d_out), in the units of y."""

@@ -3,14 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import field
-from types import MethodType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key, PyTree
 
+from widebnn._arrays import NewInputs, Tabular, floating
 from widebnn._check import brief
 from widebnn._compile import jitted
 from widebnn._pytree import STATIC, Record, as_pytree
@@ -23,6 +22,9 @@ class Target(Record, ABC):
     Every parametrisation of every model of this package is a target; most samplers know nothing else of it.
     A subclass is made a frozen dataclass and a pytree, as one of Equinox is: data and scales are its leaves,
     and fields that are marked ``field(metadata={"static": True})`` its structure.
+
+    `widebnn.Draws.predict` and `widebnn.collectors` work with a target of one's own that has methods of the
+    collectors' names, such as ``predictive_mean(position, x, rng_key)``.
     """
 
     @property
@@ -34,6 +36,14 @@ class Target(Record, ABC):
     def num_observations(self) -> int | None:
         """Number of observations, which a mesh may split; None for a target without data."""
         return None
+
+    def given_scales(self, position: Position) -> "tuple[Target, Position]":
+        """The target at the scales of a position, and the position there; this one, unless it has scales."""
+        return self, position
+
+    def prepared(self, x: NewInputs | Tabular) -> Any:
+        """New inputs as the target's methods take them."""
+        return floating(x=x)
 
     @abstractmethod
     def potential(self, position: Position) -> Float[Array, ""]:
@@ -52,16 +62,6 @@ class Target(Record, ABC):
     def draw_prior(self, rng_key: Key[Array, ""]) -> Position:
         """A draw from $N(0, I)$, where chains start unless they are given other positions."""
         return normal_like(rng_key, self.template)
-
-
-def as_argument(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a position as a pytree: a method of a target holds its data as leaves.
-
-    Any other function is known by itself, and what it closes over is part of the program.
-    """
-    if isinstance(function, MethodType) and isinstance(function.__self__, Target):
-        return Partial(function.__func__, function.__self__)
-    return as_pytree(function)
 
 
 class _FromPotential(Target):
@@ -101,4 +101,4 @@ def from_potential(potential: Callable[[Position], Float[Array, ""]], template: 
     value = jax.eval_shape(potential, template)
     if getattr(value, "shape", None) != () or not jnp.issubdtype(value.dtype, jnp.floating):
         raise ValueError(f"potential must return a real scalar; got {value}")
-    return _FromPotential(as_argument(potential), template)
+    return _FromPotential(as_pytree(potential), template)

@@ -3,7 +3,6 @@
 import functools
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +12,7 @@ from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column, floating
 from widebnn._check import Number, at_least, one_of
-from widebnn._compile import asked, jitted
+from widebnn._compile import jitted
 from widebnn._pytree import STATIC
 from widebnn.models import BNN, Parameters
 from widebnn.models._one_by_one import check_features
@@ -22,9 +21,6 @@ from widebnn.targets._base import Target
 from widebnn.targets._blocks import BlockedFeatureSpace, Rows
 from widebnn.targets._readout import ReadoutPosterior, least_noise, readout_posterior, smaller_space
 from widebnn.tree import Position
-
-Function = Callable[..., Float[Array, "..."]]
-"""A function of `(position, rng_key=None)`; the key is needed where part of θ is not in the position."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,14 +50,13 @@ class ModelTarget(Target):
         return position.inner
 
     @jitted
-    def embedding(self, position: Position) -> Float[Array, "n p"]:
-        """$Ψ$ of the observed inputs."""
-        return self.bnn.embedding(self.inner(position), self.x)
+    def embedding(
+        self, position: Position, x: Any = None, rng_key: Key[Array, ""] | None = None
+    ) -> Float[Array, "m p"]:
+        """$Ψ$ of new inputs, or of the observed ones."""
+        return self.bnn.embedding(self.inner(position), self.x if x is None else self.prepared(x))
 
-    def _asked(self, question: Callable[..., Any], x: NewInputs | Tabular) -> Callable[..., Any]:
-        return asked(question, (self, self._prepared(x)))
-
-    def _prepared(self, x: NewInputs | Tabular) -> Array:
+    def prepared(self, x: NewInputs | Tabular) -> Any:
         """New inputs in the shape and dtype of the observed ones."""
         x = floating(x=x).astype(self.x.dtype)
         if x.shape[1:] != self._input_shape or x.size == 0:
@@ -75,7 +70,10 @@ class ModelTarget(Target):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BNNTarget(ModelTarget):
-    """A posterior under Gaussian noise: what is known of every parametrisation."""
+    """A posterior under Gaussian noise: what is known of every parametrisation.
+
+    The methods from `output` to `left_out_log_likelihood` answer the collectors of these names.
+    """
 
     y: Float[Array, "n d_out"]
 
@@ -117,94 +115,36 @@ class BNNTarget(ModelTarget):
             reg = jnp.maximum(noise_std**2, least_noise(jnp.sum(psi**2)))
         return readout_posterior(psi, self.y, reg, self.space)
 
-    def embedding_at(self, x: NewInputs | Tabular) -> Function:
-        """$Ψ*$ of new inputs, $(m, p)$, as a function of `(position, rng_key=None)`."""
-        return self._asked(type(self)._embedding, x)
-
-    def output(self, x: NewInputs | Tabular) -> Function:
-        """$f_θ(x)$, $(m, d_out)$, as a function of `(position, rng_key=None)`."""
-        return self._asked(type(self)._output, x)
-
-    def predictive_mean(self, x: NewInputs | Tabular) -> Function:
-        """$E[f(x) | θ^≤L, D] = Ψ*μ$, $(m, d_out)$, as a function of `(position, rng_key=None)`.
-
-        The readout is integrated out exactly (Rao–Blackwell), in every parametrisation. The mean varies no
-        more over the posterior than `output`, nor does its average over a chain that holds no readout.
-        """
-        return self._asked(type(self)._mean, x)
-
-    def predictive_covariance(self, x: NewInputs | Tabular) -> Function:
-        """$Cov[f_j(x) | θ^≤L, D] = Ψ*ΣΨ*ᵀ$, $(m, m)$, the same for each output $j$.
-
-        A function of `(position, rng_key=None)`; the observation noise $σ² I$ is not in it.
-        """
-        return self._asked(type(self)._covariance, x)
-
-    def predictive_variance(self, x: NewInputs | Tabular) -> Function:
-        """$Var[f_j(x) | θ^≤L, D]$, $(m,)$, as a function of `(position, rng_key=None)`.
-
-        It is the diagonal of `predictive_covariance`.
-        """
-        return self._asked(type(self)._variance, x)
-
-    def predictive_moments(self, x: NewInputs | Tabular) -> Function:
-        """Mean $(m, d_out)$ and variance $(m,)$ of $y* = f(x) + σ ε$ given $θ^≤L$ and $D$.
-
-        A function of `(position, rng_key=None)`.
-        """
-        return self._asked(type(self)._moments, x)
-
-    def predictive_draw(self, x: NewInputs | Tabular) -> Function:
-        """Predictive draw $y* = f_θ(x) + σ ε$, $(m, d_out)$, as a function of `(position, rng_key)`."""
-        return self._asked(type(self)._draw, x)
-
-    def _embedding(self, inputs: Array, position: Position, rng_key: Any) -> Float[Array, "m p"]:
-        return self.bnn.embedding(self.inner(position), inputs)
-
-    def _output(self, inputs, position, rng_key):
+    def output(self, position, x=None, rng_key=None):
         readout_key, embedding_key = (None, None) if rng_key is None else jax.random.split(rng_key)
-        return self._embedding(inputs, position, embedding_key) @ self.readout(position, readout_key)
+        return self.embedding(position, x, embedding_key) @ self.readout(position, readout_key)
 
-    def _mean(self, inputs, position, rng_key):
-        return self._embedding(inputs, position, rng_key) @ self.readout_posterior(position).mean()
+    def predictive_mean(self, position, x=None, rng_key=None):
+        return self.embedding(position, x, rng_key) @ self.readout_posterior(position).mean()
 
-    def _covariance(self, inputs, position, rng_key):
-        return self.readout_posterior(position).covariance(self._embedding(inputs, position, rng_key))
+    def predictive_covariance(self, position, x=None, rng_key=None):
+        return self.readout_posterior(position).covariance(self.embedding(position, x, rng_key))
 
-    def _variance(self, inputs, position, rng_key):
-        return self.readout_posterior(position).variance(self._embedding(inputs, position, rng_key))
+    def predictive_variance(self, position, x=None, rng_key=None):
+        return self.readout_posterior(position).variance(self.embedding(position, x, rng_key))
 
-    def _moments(self, inputs, position, rng_key):
+    def predictive_moments(self, position, x=None, rng_key=None):
         given = self.readout_posterior(position)
-        psi = self._embedding(inputs, position, rng_key)
+        psi = self.embedding(position, x, rng_key)
         return psi @ given.mean(), given.variance(psi) + given.reg
 
-    def _draw(self, inputs, position, rng_key):
+    def predictive_draw(self, position, x=None, rng_key=None):
         output_key, noise_key = jax.random.split(required(rng_key, "the noise of an observation"))
-        f = self._output(inputs, position, output_key)
+        f = self.output(position, x, output_key)
         return f + self.bnn.noise_std * jax.random.normal(noise_key, f.shape, f.dtype)
 
     @jitted
     def log_likelihood(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Float[Array, " n"]:
-        """$log p(y_i | θ)$ of each observation $i$, over all its outputs.
-
-        A readout that the position does not hold is drawn from its exact posterior with `rng_key`, so that
-        $θ$ follows the posterior. Collected as "log_likelihood" it is what `arviz.loo` takes. Where a wide
-        network fits the data closely, the importance weights of `arviz.loo` vary too much, and
-        `left_out_log_likelihood` is the better choice.
-        """
         residual = self.y - self.embedding(position) @ self.readout(position, rng_key)
         return jnp.sum(_log_normal(residual, self.bnn.noise_std), axis=1)
 
     @jitted
     def left_out_log_likelihood(self, position: Position) -> Float[Array, " n"]:
-        """$log p(y_i | θ^≤L, y_−i)$ of observation $i$ given all others, with the readout integrated out.
-
-        Up to a constant, $1/p(y_i | θ^≤L, y_−i)$ is the density of $θ^≤L$ without observation $i$ relative to
-        the posterior. From it `arviz.loo` therefore estimates the same expected log predictive density as
-        from `log_likelihood`, with weights that depend on $θ^≤L$ alone; its `p_loo` then has no meaning
-        (integrated importance sampling, Vehtari et al. 2016).
-        """
         residual, variance = self.readout_posterior(position).left_out(self.embedding(position))
         return jnp.sum(_log_normal(residual, jnp.sqrt(variance)[:, None]), axis=1)
 

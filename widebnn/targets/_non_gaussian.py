@@ -2,19 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, Real
 
-from widebnn._arrays import Inputs, NewInputs, Observations, Tabular
+from widebnn._arrays import Inputs, Observations, Tabular
 from widebnn._check import Number, positive
 from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.targets._affine_maps import AffineMap, affine_map
 from widebnn.targets._likelihoods import Bernoulli, Likelihood, Softmax, StudentT
-from widebnn.targets._network import Function, ModelTarget, check_inputs, check_observations, required
+from widebnn.targets._network import ModelTarget, check_inputs, check_observations, required
 from widebnn.tree import half_square_difference
 
 Labels = Real[Array | np.ndarray, " n"] | Real[Array | np.ndarray, "n d_out"]
@@ -55,36 +54,20 @@ class NonGaussian(ModelTarget):
         affine = self.affine(self.embedding(parameters))
         return Parameters(parameters.inner, affine.inverse(parameters.readout))
 
-    def output(self, x: NewInputs | Tabular) -> Function:
-        """f_θ(x), (m, d_out), as a function of `(position, rng_key=None)`; logits where y is a class."""
-        return self._asked(type(self)._output, x)
+    def output(self, position, x=None, rng_key=None):
+        return self.bnn(self.to_parameters(position), self.x if x is None else self.prepared(x))
 
-    def predictive_mean(self, x: NewInputs | Tabular) -> Function:
-        """E[y | θ] at new inputs, (m, d_out), as a function of `(position, rng_key=None)`."""
-        return self._asked(type(self)._mean, x)
+    def predictive_mean(self, position, x=None, rng_key=None):
+        return self.likelihood.mean(self.output(position, x))
 
-    def predictive_draw(self, x: NewInputs | Tabular) -> Callable[..., Any]:
-        """Observations y* drawn at θ, a function of `(position, rng_key)`.
-
-        (m, d_out); class numbers (m,) under a softmax.
-        """
-        return self._asked(type(self)._draw, x)
-
-    def _output(self, inputs, position, rng_key):
-        return self.bnn(self.to_parameters(position), inputs)
-
-    def _mean(self, inputs, position, rng_key):
-        return self.likelihood.mean(self._output(inputs, position, rng_key))
-
-    def _draw(self, inputs, position, rng_key):
+    def predictive_draw(self, position, x=None, rng_key=None):
         rng_key = required(rng_key, "an observation")
-        return self.likelihood.draw(rng_key, self._output(inputs, position, rng_key))
+        return self.likelihood.draw(rng_key, self.output(position, x))
 
     @jitted
     def log_likelihood(
         self, position: Parameters, rng_key: Key[Array, ""] | None = None
     ) -> Float[Array, " n"]:
-        """log p(y_i | θ) of each observation i: collected as "log_likelihood", what `arviz.loo` takes."""
         psi = self.bnn.embedding(position.inner, self.x)
         return self.likelihood.log_prob(psi @ self.affine(psi).transform(position.readout))
 
@@ -93,9 +76,8 @@ class NonGaussian(ModelTarget):
 class Classifier(NonGaussian):
     """The same where y is a class, or several that are in or out."""
 
-    def predictive_probabilities(self, x: NewInputs | Tabular) -> Function:
-        """Probabilities of the classes, (m, d_out), as a function of `(position, rng_key=None)`."""
-        return self.predictive_mean(x)
+    def predictive_probabilities(self, position, x=None, rng_key=None):
+        return self.predictive_mean(position, x)
 
 
 def categorical(
@@ -133,9 +115,9 @@ def categorical(
 
     Returns
     -------
-    A `Target` with these methods, called as in `NetworkTarget`: ``to_parameters`` and ``from_parameters``,
-    ``output`` for logits, ``predictive_mean`` and ``predictive_probabilities`` for $E[y | θ]$,
-    ``predictive_draw`` for classes, and ``log_likelihood``.
+    A `Target` with ``to_parameters`` and ``from_parameters``. It answers these of `widebnn.collectors`:
+    ``output`` with logits, ``predictive_mean`` and ``predictive_probabilities`` with $E[y | θ]$,
+    ``predictive_draw`` with classes, and ``log_likelihood``.
 
     Raises
     ------

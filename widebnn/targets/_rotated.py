@@ -7,9 +7,10 @@ r rows. The rest of W¹ keeps its prior and is drawn only when new inputs look a
 
 import functools
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64, Key
@@ -58,6 +59,13 @@ class Reduced(NetworkTarget):
         return self.base.units  # pyright: ignore[reportAttributeAccessIssue]
 
 
+class Seen(NamedTuple):
+    """New inputs as the data see them."""
+
+    inside: Float[Array, "m r"]  # X*Q
+    outside: Float[Array, "m d_in"] | None  # X*(I − QQᵀ), unless all lie in the span of the data
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Rotated(Reduced):
     """A target on QᵀW¹ in place of W¹, everything else as in `base`, which is applied to R."""
@@ -83,26 +91,35 @@ class Rotated(Reduced):
             Parameters(_with(parameters.inner, self.kernel, rotated), parameters.readout)
         )
 
-    def _prepared(self, x: NewInputs | Tabular) -> Array:
-        """X*Q, and beside it X*(I − QQᵀ) where some of `x` lies outside the span of the data."""
-        x = super()._prepared(x)
-        exact = np.asarray(x, np.float64)
-        seen = exact @ self.basis
-        rest = exact - seen @ self.basis.T
-        is_seen = np.linalg.norm(rest, axis=1).max() <= _rounding(x)
-        return jnp.asarray(seen if is_seen else np.concatenate([seen, rest], axis=1), self.x.dtype)
+    def prepared(self, x: NewInputs | Tabular) -> Seen:
+        if isinstance(x, Seen):
+            return x
+        inputs: Array = super().prepared(x)
+        if isinstance(inputs, jax.core.Tracer):  # whose numbers are not known
+            basis = jnp.asarray(self.basis, inputs.dtype)
+            return Seen(inputs @ basis, inputs - inputs @ basis @ basis.T)
+        exact = np.asarray(inputs, np.float64)
+        inside = exact @ self.basis
+        outside = exact - inside @ self.basis.T
+        is_seen = np.linalg.norm(outside, axis=1).max() <= _rounding(inputs)
+        return Seen(
+            jnp.asarray(inside, self.x.dtype), None if is_seen else jnp.asarray(outside, self.x.dtype)
+        )
 
-    def _embedding(self, inputs: Array, position: Position, rng_key: Any) -> Float[Array, "m p"]:
+    @jitted
+    def embedding(self, position: Position, x=None, rng_key=None) -> Float[Array, "m p"]:
         """X*W¹ = (X*Q)(QᵀW¹) + X*(I − QQᵀ)Z with the Z ~ N(0, I) of `to_parameters`.
 
         With one key, all inputs meet one network; it is needed where they do not lie in the span of the data.
         """
+        inside, outside = (self.x, None) if x is None else self.prepared(x)
         inner = self.inner(position)
-        rotated = _by_path(inner)[self.kernel]
-        if inputs.shape[1] > len(rotated):
+        if outside is not None:
+            rotated = _by_path(inner)[self.kernel]
             z = self._complement(required(rng_key, "the part of W¹ that x sees and the data do not"), rotated)
             inner = _with(inner, self.kernel, jnp.concatenate([rotated, z]))
-        return self.bnn.embedding(inner, inputs)
+            inside = jnp.concatenate([inside, outside], axis=1)
+        return self.bnn.embedding(inner, inside)
 
     def _complement(self, rng_key: Key[Array, ""], rotated: Array) -> Float[Array, "d_in d_1"]:
         """Z, of which (I − QQᵀ)Z is what W¹ has outside the data."""

@@ -4,7 +4,7 @@ log s = log m + τ u with u ~ N(0, I) for every scale s: again a potential over 
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,10 +17,9 @@ from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import NewInputs
-from widebnn._check import Number, one_of, positive
-from widebnn._compile import asked, jitted
-from widebnn._pytree import Static
+from widebnn._arrays import NewInputs, Tabular
+from widebnn._check import Number, positive
+from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.models._affine import Affine
 from widebnn.models.bnn import scale_of
@@ -30,7 +29,7 @@ from widebnn.targets._base import Target
 from widebnn.targets._likelihoods import StudentT
 from widebnn.targets._limit import Evidence
 from widebnn.targets._marginal import Marginal
-from widebnn.targets._network import BNNTarget, Function, NetworkTarget
+from widebnn.targets._network import BNNTarget, NetworkTarget
 from widebnn.targets._non_gaussian import NonGaussian
 from widebnn.targets._readout import ROUNDING, least_noise
 from widebnn.targets._rotated import Reduced
@@ -130,16 +129,6 @@ class Scaled(Target):
         """By name, the scales at a position."""
         return _scales(self.priors, position.scales | position.readout_scales)
 
-    def scale(self, name: str) -> Callable[[ScaledPosition], Float[Array, ""]]:
-        """One scale as a function of a position, to be collected.
-
-        Raises
-        ------
-        ValueError
-            If there is no scale of this name.
-        """
-        return asked(_scale, (self, Static(one_of(self.priors, name=name))))
-
     def at(self, position: ScaledPosition) -> BNNTarget | NonGaussian:
         """The network's target at the scales of a position; `position.network` is a position of it."""
         return _at_scales(self.base, self.scales(position))
@@ -221,43 +210,11 @@ class Scaled(Target):
         """$θ$ of the network at the scales of the position, which is ``at(position).bnn``."""
         return self.at(position).to_parameters(position.network, rng_key)
 
-    def output(self, x: NewInputs) -> Function:
-        """$f_θ(x)$, $(m, d_out)$, as a function of `(position, rng_key=None)`."""
-        return self._at(self.base.output(x))
+    def given_scales(self, position: ScaledPosition) -> tuple[BNNTarget | NonGaussian, Position]:
+        return self.at(position), position.network
 
-    def predictive_mean(self, x: NewInputs) -> Function:
-        """$E[f(x) | θ^≤L, s, D]$, $(m, d_out)$, as a function of `(position, rng_key=None)`."""
-        return self._at(self.base.predictive_mean(x))
-
-    def predictive_covariance(self, x: NewInputs) -> Function:
-        """$Cov[f_j(x) | θ^≤L, s, D]$, $(m, m)$, as a function of `(position, rng_key=None)`."""
-        return self._at(self.base.predictive_covariance(x))
-
-    def predictive_variance(self, x: NewInputs) -> Function:
-        """$Var[f_j(x) | θ^≤L, s, D]$, $(m,)$, as a function of `(position, rng_key=None)`."""
-        return self._at(self.base.predictive_variance(x))
-
-    def predictive_moments(self, x: NewInputs) -> Function:
-        """Mean $(m, d_out)$ and variance $(m,)$ of $y*$ given $θ^≤L$, $s$ and $D$, as `predictive_mean`."""
-        return self._at(self.base.predictive_moments(x))
-
-    @jitted
-    def log_likelihood(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Array:
-        """$log p(y_i | θ, s)$, $(n,)$, of the network at the scales of the position, for ArviZ."""
-        return self.at(position).log_likelihood(position.network, rng_key)
-
-    def predictive_draw(self, x: NewInputs) -> Function:
-        """$y* = f_θ(x) + σ ε$, $(m, d_out)$, as a function of `(position, rng_key)`."""
-        return self._at(self.base.predictive_draw(x))
-
-    def predictive_probabilities(self, x: NewInputs) -> Function:
-        """Probabilities of a classifier, $(m, d_out)$, as a function of `(position, rng_key=None)`."""
-        return self._at(self.base.predictive_probabilities(x))
-
-    def _at(self, of_median: asked) -> Function:
-        """What is asked of the target at the medians, asked of the one at the scales of a position."""
-        _, inputs = of_median.of
-        return asked(_answer, (self, inputs, Static(of_median.question)))
+    def prepared(self, x: NewInputs | Tabular) -> Any:
+        return self.base.prepared(x)
 
     def limiting_scales(self) -> Gaussian:
         """Gaussian approximation, about its mode, to the posterior of the coordinates $u$ at infinite width.
@@ -372,14 +329,6 @@ def _network_at(bnn: BNN, priors: Mapping[str, LogNormal], u: Array) -> BNN:
 
 def _inner(network: Position) -> Any:
     return network.inner if isinstance(network, Parameters) else network
-
-
-def _answer(target: Scaled, inputs: Array, question: Static, position: ScaledPosition, rng_key: Any) -> Any:
-    return question.value(target.at(position), inputs, position.network, rng_key)
-
-
-def _scale(target: Scaled, name: Static, position: ScaledPosition, rng_key: Any) -> Float[Array, ""]:
-    return target.scales(position)[name.value]
 
 
 def scaled(target: BNNTarget | NonGaussian, **priors: LogNormal) -> Scaled:

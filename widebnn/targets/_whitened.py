@@ -65,9 +65,13 @@ class Whitened(Reduced):
         below = _on_data(self.weights)
         return _with_inner(position, _whiten(below, self.weights.inner(position), self.layers))
 
-    def _embedding(self, inputs: Array, position: Position, rng_key: Any) -> Float[Array, "m p"]:
+    @jitted
+    def embedding(self, position: Position, x=None, rng_key=None) -> Float[Array, "m p"]:
         """With one key, of one draw of the weights."""
-        return self.weights.bnn.embedding(self.to_parameters(position, rng_key).inner, inputs)
+        if x is None:
+            return super().embedding(position)
+        parameters = self.to_parameters(position, rng_key)
+        return self.weights.bnn.embedding(parameters.inner, self.prepared(x))
 
     @property
     def _input_shape(self):
