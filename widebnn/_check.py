@@ -27,6 +27,7 @@ __all__ = [
     "one_key",
     "one_of",
     "positive",
+    "positive_each",
     "proper_fraction",
     "quarter_turn",
     "share",
@@ -93,6 +94,25 @@ def is_known_to_be(number: Number, value: Number | Bool[Array, ""]) -> bool:
 def positive(**named: Number) -> Number:
     """A finite number above 0."""
     return _number(0, True, math.inf, "a finite number above 0", named)
+
+
+def positive_each(size: int | None, **named: Any) -> Any:
+    """A finite number above 0, or an array of `size` of them, of any number unless given, which is copied.
+
+    Known numbers come as Python has them, to take the dtype of what they meet.
+    """
+    name, value = _only(named)
+    if _is_number(value) or not isinstance(value, jax.Array | np.ndarray):
+        number = positive(**named)
+        return number if isinstance(number, jax.core.Tracer) else float(number)
+    if value.ndim != 1 or (size is not None and len(value) != size):
+        wanted = "one axis" if size is None else f"shape ({size},)"
+        raise ValueError(f"{name} must be a number or an array with {wanted}; got the shape {value.shape}")
+    if isinstance(value, jax.core.Tracer):
+        return value
+    for entry in (values := np.array(value)):
+        positive(**{name: entry})
+    return values
 
 
 def non_negative(**named: Number) -> Number:

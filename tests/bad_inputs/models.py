@@ -63,6 +63,10 @@ ROWS = [
         (3, 4, kw(rngs=0), TypeError, "rngs…nnx.Rngs(0)…got 0"),
         (lambda: fcn(activation="tanh"), "activation…'gelu'…'tanh'"),
         (lambda: fcn(weight_std=-1.0), "weight_std…above 0…-1.0"),
+        (lambda: fcn(weight_std=jnp.array([1.0, -1.0, 1.0])), "weight_std…above 0…-1.0"),
+        (lambda: fcn(weight_std=jnp.ones(2)), "weight_std…shape (3,); got the shape (2,)"),
+        (lambda: fcn(weight_std=jnp.ones(3), depth=2), "weight_std…sequence…got an array for 2 layers"),
+        (lambda: fcn(bias_std=[0.1, 0.2]), "bias_std…per hidden layer, 1; got 2"),
     ),
     *refused(
         "models.BNN",

@@ -11,7 +11,7 @@ import polars
 import widebnn as wb
 from widebnn.targets import LogNormal, scaled
 
-from .rows import KEY, X, Y, bnn, flat, kw, refused, target
+from .rows import KEY, X, Y, bnn, fcn, flat, kw, refused, target
 
 NOISE = LogNormal(0.3, 1.0)
 SLICE = wb.samplers.elliptical_slice()
@@ -20,6 +20,10 @@ LIMIT = wb.samplers.Gaussian({"a": jnp.zeros(2)}, jnp.eye(2))
 
 def whole():
     return scaled(target(), noise_std=NOISE)
+
+
+def deep():
+    return wb.targets.marginal(bnn(features=fcn(depth=2)), X, Y)
 
 
 def of_function():
@@ -68,6 +72,21 @@ ROWS = [
             "priors…noise_std, readout_std, weight_std; got weight_stt",
         ),
         (of_function(), kw(weight_std=NOISE), "priors…noise_std, readout_std; got weight_std"),
+        (
+            target(),
+            kw(weight_std=LogNormal(np.ones(2), 1.0)),
+            "weight_std…each of 3 inputs; got…(2,)",
+        ),
+        (target(), kw(weight_std=LogNormal(-np.ones(3), 1.0)), "weight_std.median…above 0…-1.0"),
+        (target(), kw(weight_std=LogNormal(np.ones((3, 1)), 1.0)), "weight_std.median…one axis…(3, 1)"),
+        (
+            lambda: scaled(deep(), weight_std=LogNormal(np.ones(3), 1.0)),
+            "weight_std.median must be a number, as 2 layers…'layers.0.weight_std'",
+        ),
+        (
+            lambda: scaled(wb.targets.rotated(target()), weight_std=LogNormal(np.ones(3), 1.0)),
+            "weight_std.median must be a number where inputs are rotated",
+        ),
         (
             wb.targets.categorical(bnn(), X, jnp.array([0, 1, 1, 0])),
             kw(noise_std=NOISE),

@@ -1,6 +1,7 @@
 """What `Dense` and `Conv` have in common: scales, where parameters start, and the map."""
 
 import math
+from typing import Any
 
 import jax
 import jax.core
@@ -9,10 +10,10 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array
 
-from widebnn._check import Number, brief, is_known_to_be, non_negative, positive
+from widebnn._check import Number, brief, is_known_to_be, non_negative, positive, positive_each
 from widebnn.models.local_reparametrisation import Linear, apply_kernel
 
-__all__ = ["WEIGHT_STD", "Affine", "real"]
+__all__ = ["WEIGHT_STD", "Affine", "real", "stretched"]
 
 WEIGHT_STD = 2**0.5
 """The papers' σ_W."""
@@ -42,21 +43,21 @@ class Affine(nnx.Module):
     def __init__(
         self,
         shape: tuple[int, ...],
-        weight_std: Number,
+        weight_std: Number | Array | np.ndarray,
         bias_std: Number,
         scale: Number | None,
         initial_std: Number | None,
         rngs: nnx.Rngs,
     ):
         self.fan_in = int(math.prod(shape[:-1]))
-        weight_std = positive(weight_std=weight_std)
+        checked: Any = positive_each(shape[-2], weight_std=weight_std)
         if scale is not None:
-            if not is_known_to_be(WEIGHT_STD, weight_std):
+            if np.ndim(checked) or not is_known_to_be(WEIGHT_STD, checked):
                 raise ValueError(
                     f"weight_std must be left out where scale is given; got {weight_std} and {scale}"
                 )
-            weight_std = positive(scale=scale) * math.sqrt(self.fan_in)
-        self.weight_std = nnx.data(real(weight_std))
+            checked = positive_each(shape[-2], scale=scale) * math.sqrt(self.fan_in)
+        self.weight_std = nnx.data(checked)
         bias_std = non_negative(bias_std=bias_std)
         if not isinstance(rngs, nnx.Rngs):
             raise TypeError(f"rngs must be a flax.nnx.Rngs, such as nnx.Rngs(0); got {brief(rngs)}")
@@ -70,10 +71,27 @@ class Affine(nnx.Module):
 
     def _affine(self, linear: Linear, h: Array | np.ndarray) -> Array:
         """Outputs at h, where `linear` is the map of h and W."""
-        f = self.weight_std / math.sqrt(self.fan_in) * apply_kernel(linear, jnp.asarray(h), self.kernel[...])
+        factor: Any = self.weight_std / math.sqrt(self.fan_in)
+        if jnp.ndim(factor):
+            f = apply_kernel(linear, stretched(factor, jnp.asarray(h)), self.kernel[...])
+        else:
+            f = factor * apply_kernel(linear, jnp.asarray(h), self.kernel[...])
         if self.bias is None:
             return f
         return f + self.bias_std * jnp.expand_dims(self.bias[...], tuple(range(f.ndim - 1)))
+
+
+def stretched(weight_std: Any, h: Array) -> Array:
+    """σ_W h, where σ_W may be one number per input."""
+    scales = jnp.asarray(weight_std, h.dtype)
+    if scales.ndim == 0:
+        return scales * h
+    if scales.shape != h.shape[-1:]:
+        raise ValueError(
+            f"weight_std must be a number, or an array with one for each of {h.shape[-1]} inputs; got the "
+            f"shape {scales.shape}"
+        )
+    return jnp.expand_dims(scales, tuple(range(h.ndim - 1))) * h
 
 
 def real(scale: Number) -> Number:

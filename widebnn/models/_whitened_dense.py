@@ -9,6 +9,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
 
 from widebnn._check import Number
+from widebnn.models._affine import stretched
 from widebnn.models.dense import Dense
 from widebnn.tree import normal_like
 
@@ -42,16 +43,19 @@ class WhitenedDense(nnx.Module):
 
     def __call__(self, h: Float[Array, "n d_in"]) -> Float[Array, "n d_out"]:
         """Outputs at the activations h of the n inputs."""
-        return root(self.weight_std / math.sqrt(self.in_features) * h, self.bias_std) @ self.epsilon[...]
+        return root(self._scaled(h), self.bias_std) @ self.epsilon[...]
+
+    def _scaled(self, h: Float[Array, "n d_in"]) -> Float[Array, "n d_in"]:
+        return stretched(self.weight_std, h) / math.sqrt(self.in_features)
 
     def whiten(self, h: Float[Array, "n d_in"], f: Float[Array, "n d_out"]) -> Float[Array, "n d_out"]:
         """ε = L⁻¹f of the outputs f of the layer at h."""
-        scaled = self.weight_std / math.sqrt(self.in_features) * h
+        scaled = self._scaled(h)
         return solve_triangular(root(scaled, self.bias_std), f, lower=True)
 
     def restore(self, h: Float[Array, "n d_in"], rng_key: Key[Array, ""]) -> dict[str, Array]:
         """Kernel and bias, V = Qᵀε + (I − QᵀQ)Z, Q = L⁻¹A, with Z ~ N(0, I) drawn by `rng_key`."""
-        a = self.weight_std / math.sqrt(self.in_features) * h
+        a = self._scaled(h)
         factor = root(a, self.bias_std)
         if self.has_bias:
             a = jnp.concatenate([a, jnp.full((len(a), 1), self.bias_std, a.dtype)], axis=1)

@@ -1,5 +1,6 @@
 """A convolution in NTK parametrisation."""
 
+import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float
 
@@ -32,7 +33,8 @@ class Conv(Affine):
         "centred" for $⌊(k − 1)/2⌋$ pixels on every side, as in PyTorch; "same" for as many as $⌈s/stride⌉$
         outputs need, as in TensorFlow and Flax. They can differ at strides above 1, and do where $k$ is even.
     weight_std, bias_std
-        $σ_W > 0$ and $σ_b ≥ 0$. With $σ_b = 0$ the layer has no bias.
+        $σ_W > 0$ and $σ_b ≥ 0$. With $σ_b = 0$ the layer has no bias. $σ_W$ may be an array, one number per
+        channel of an input: automatic relevance determination (MacKay 1994; Neal 1996).
     scale, initial_std
         As in `Dense`, with $k² c_in$ in place of $d_in$.
     rngs
@@ -53,7 +55,7 @@ class Conv(Affine):
         *,
         stride: int = 1,
         padding: str = "same",
-        weight_std: Number = WEIGHT_STD,
+        weight_std: Number | Array | np.ndarray = WEIGHT_STD,
         bias_std: Number = 0.1,
         scale: Number | None = None,
         initial_std: Number | None = None,

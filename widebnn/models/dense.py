@@ -1,6 +1,7 @@
 """A fully connected layer in NTK parametrisation."""
 
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float
 
@@ -25,7 +26,8 @@ class Dense(Affine):
     out_features
         Number of outputs, $d_out$.
     weight_std, bias_std
-        $σ_W > 0$ and $σ_b ≥ 0$. With $σ_b = 0$ the layer has no bias.
+        $σ_W > 0$ and $σ_b ≥ 0$. With $σ_b = 0$ the layer has no bias. $σ_W$ may be an array, one number per
+        input: automatic relevance determination (MacKay 1994; Neal 1996).
     scale
         $c > 0$ in $f = c h W + σ_b b$, in place of $σ_W/√d_in$: $σ_W$ is then $c √d_in$.
     initial_std
@@ -46,7 +48,7 @@ class Dense(Affine):
         in_features: int,
         out_features: int,
         *,
-        weight_std: Number = WEIGHT_STD,
+        weight_std: Number | Array | np.ndarray = WEIGHT_STD,
         bias_std: Number = 0.1,
         scale: Number | None = None,
         initial_std: Number | None = None,

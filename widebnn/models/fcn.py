@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import SupportsIndex
+from itertools import pairwise
+from typing import Any, SupportsIndex
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float
 
@@ -39,7 +41,8 @@ class FCN(nnx.Module):
     activation
         $ψ$: "gelu", "erf" or "relu".
     weight_std, bias_std
-        $σ_W$ and $σ_b$ of the hidden layers; the papers' $√2$ and 0.1 by default.
+        $σ_W$ and $σ_b$: one number for all hidden layers, or a sequence with one for each; the papers' $√2$
+        and 0.1 by default. $σ_W$ of a layer may be an array, one number per input, as in `Dense`.
     rngs
         Generator of the initial parameters.
 
@@ -59,8 +62,8 @@ class FCN(nnx.Module):
         depth: SupportsIndex | None = None,
         *,
         activation: str = "gelu",
-        weight_std: Number = 2**0.5,
-        bias_std: Number = 0.1,
+        weight_std: Number | Array | np.ndarray | Sequence[Number | Array | np.ndarray] = 2**0.5,
+        bias_std: Number | Sequence[Number] = 0.1,
         rngs: nnx.Rngs,
     ):
         self.in_features = at_least(1, in_features=in_features)
@@ -73,12 +76,28 @@ class FCN(nnx.Module):
         else:
             widths = [at_least(1, width=width)] * at_least(0, depth=1 if depth is None else depth)
         self.activation = one_of(ACTIVATIONS, activation=activation)
-        self.layers = nnx.List(
-            Dense(d_in, d_out, weight_std=weight_std, bias_std=bias_std, rngs=rngs)
-            for d_in, d_out in zip([self.in_features, *widths[:-1]], widths, strict=False)
-        )
         self.width, self.depth = tuple(widths), len(widths)
+        weight_stds = self._of_layers(weight_std=weight_std)
+        bias_stds = self._of_layers(bias_std=bias_std)
+        self.layers = nnx.List(
+            Dense(d_in, d_out, weight_std=weight_stds[i], bias_std=bias_stds[i], rngs=rngs)
+            for i, (d_in, d_out) in enumerate(pairwise([self.in_features, *widths]))
+        )
         self.out_features = widths[-1] if widths else self.in_features
+
+    def _of_layers(self, **named: Any) -> Sequence[Any]:
+        """One for each layer."""
+        ((name, given),) = named.items()
+        if not isinstance(given, list | tuple):
+            if np.ndim(given) and self.depth > 1:
+                raise ValueError(
+                    f"{name} must be a sequence with one entry per layer where one is an array, such as "
+                    f"[{name}, 1.4]; got an array for {self.depth} layers"
+                )
+            return [given] * self.depth
+        if len(given) != self.depth:
+            raise ValueError(f"{name} must have one entry per hidden layer, {self.depth}; got {len(given)}")
+        return given
 
     def __call__(self, x: Inputs) -> Float[Array, "n d_L"]:
         """h^L, the activations of the top hidden layer, not yet scaled by the readout's σ_W/√d_L."""

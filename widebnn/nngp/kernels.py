@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from widebnn._arrays import Inputs, NewInputs, floating
 from widebnn._check import Number, brief, one_of
 from widebnn.models import BNN, FCN
+from widebnn.models._affine import stretched
 from widebnn.nngp.activations import EXPECTATIONS
 from widebnn.nngp.stax import NETWORKS, stax_kernel_fn
 
@@ -33,9 +34,10 @@ class Layer(NamedTuple):
 def nngp_kernel(bnn: BNN) -> Kernel:
     """$K$, the limit of $K̂ = ΨΨᵀ$ as all widths go to infinity (Lee et al. 2018; Matthews et al. 2018).
 
-    $K^1 = σ_W² x xᵀ/d_in + σ_b²$, and $K^ℓ = σ_W² E[ψ(f) ψ(f)ᵀ] + σ_b²$ with $f ~ N(0, K^(ℓ−1))$ for each
-    further layer, of which the readout is the last, with scales of its own. $K$ is the covariance of each of
-    the network's outputs, which are independent of one another.
+    $K^1 = (σ_W x)(σ_W x)ᵀ/d_in + σ_b²$, where $σ_W$ may be one number per input, and
+    $K^ℓ = σ_W² E[ψ(f) ψ(f)ᵀ] + σ_b²$ with $f ~ N(0, K^(ℓ−1))$ for each further layer, of which the readout is
+    the last, with scales of its own. $K$ is the covariance of each of the network's outputs, which are
+    independent of one another.
 
     Parameters
     ----------
@@ -140,6 +142,8 @@ def _recursion(bnn: BNN) -> Callable[[Inputs, NewInputs | None], Layer]:
         )
     one_of(EXPECTATIONS, activation=features.activation)
     scales = [(layer.weight_std, layer.bias_std) for layer in [*features.layers, bnn]]
+    if any(jnp.ndim(weight_std) for weight_std, _ in scales[1:]):
+        raise ValueError("bnn must have one weight_std for all units of a hidden layer, or no limit is known")
     columns = _num_columns(bnn, features)
 
     def limit(x1: Inputs, x2: NewInputs | None = None) -> Layer:
@@ -162,9 +166,14 @@ def _limit(
     def step(layer: Layer, scales: tuple[Array, Array]) -> tuple[Layer, None]:
         return _dense(_activate(layer, activation, is_square=x2 is None), *scales), None
 
-    weight_std, bias_std = (jnp.stack([jnp.asarray(s, x1.dtype) for s in each]) for each in zip(*scales))
-    first = _dense(_inputs(x1, x1 if x2 is None else x2, in_features), weight_std[0], bias_std[0])
-    return jax.lax.scan(step, first, (weight_std[1:], bias_std[1:]))[0]
+    of_inputs, *above = [tuple(jnp.asarray(s, x1.dtype) for s in each) for each in scales]
+    weight_std, bias_std = of_inputs  # σ_W may be one number per input, which multiplies its column
+    left, right = (stretched(weight_std, x) for x in (x1, x1 if x2 is None else x2))
+    first = _dense(_inputs(left, right, in_features), 1.0, bias_std)
+    if not above:
+        return first
+    weight_stds, bias_stds = (jnp.stack(each) for each in zip(*above, strict=True))
+    return jax.lax.scan(step, first, (weight_stds, bias_stds))[0]
 
 
 def _num_columns(bnn: BNN, features: FCN) -> int:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
+
 from widebnn.models import BNN, CNN, Conv, WideResNet20
 from widebnn.nngp._neural_tangents import neural_tangents
 
@@ -41,6 +43,8 @@ def _block(block: Any, stax: Any) -> Layer:
 
 
 def _conv(layer: Conv, stax: Any) -> Layer:
+    if jnp.ndim(layer.weight_std):
+        raise ValueError("bnn must have one weight_std for all channels of a layer, or no limit is known")
     return stax.Conv(
         1,
         2 * (layer.kernel_size,),

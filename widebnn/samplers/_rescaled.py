@@ -6,6 +6,7 @@ little, it hardly moves at fixed sφ.
 """
 
 from dataclasses import field
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -70,14 +71,30 @@ class rescaled(Sampler):
         return PositionState(position), info
 
     def _update(self, target, position, name, key):
-        weights, prior, u = target.weights(position, name), target.priors[name], position.scales[name]
-        size, square = sum(leaf.size for leaf in weights), sum(jnp.sum(leaf**2) for leaf in weights)
-        here = prior.at(u)
+        """The scale, or each of several, one per input, which know nothing of one another given sφ."""
+        weights, u = target.weights(position, name), position.scales[name]
 
-        def potential(v):
-            ratio = here / prior.at(v)
-            return square * (ratio**2 - 1) / 2 - size * jnp.log(ratio)
+        def total(of_weights):
+            return sum(jnp.sum(part, _all_but_inputs(part) if u.ndim else None) for part in of_weights)
 
-        v, info = slices(potential, u, key, self.num_updates)
-        ratio = here / prior.at(v)
+        def update(prior, u, size, square, key):
+            here = prior.at(u)
+
+            def potential(v):
+                ratio = here / prior.at(v)
+                return square * (ratio**2 - 1) / 2 - size * jnp.log(ratio)
+
+            return slices(potential, u, key, self.num_updates)
+
+        prior = target.priors[name]
+        of_each = prior, u, total(map(jnp.ones_like, weights)), total(leaf**2 for leaf in weights)
+        flat: Any = [jax.tree.map(lambda part: jnp.broadcast_to(part, u.shape).ravel(), a) for a in of_each]
+        v, info = jax.vmap(update)(*[*flat, jax.random.split(key, u.size)])
+        v, info = v.reshape(u.shape), jax.tree.map(lambda leaf: leaf[-1], info)
+        ratio = prior.at(u) / prior.at(v)
+        ratio = ratio[:, None] if u.ndim else ratio
         return target.with_weights(position, name, [ratio * leaf for leaf in weights], v), info
+
+
+def _all_but_inputs(kernel):
+    return tuple(axis for axis in range(kernel.ndim) if axis != kernel.ndim - 2)

@@ -20,6 +20,7 @@ from widebnn._check import is_known_to_be
 from widebnn._compile import jitted
 from widebnn._pytree import STATIC
 from widebnn.models import BNN, Parameters
+from widebnn.models.bnn import scale_of
 from widebnn.models.embedding import Inner
 from widebnn.targets._network import NetworkTarget, required
 from widebnn.targets._units import Units
@@ -175,6 +176,12 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
             f"inner parameters, where such leaves are at {fitting or 'no path'}; got {got}"
         )
 
+    if has_vector(bnn, kernel[:-1]):
+        raise IrreducibleError(
+            f"kernel {kernel} must have one weight_std for all inputs: where each has its own, what the data "
+            "see of the layer changes with them"
+        )
+
     exact = np.asarray(target.x, np.float64)
     factors: Any = scipy.linalg.qr(exact.T, mode="economic", pivoting=True)
     basis = factors[0][:, np.abs(np.diag(factors[1])) > _rounding(target.x)]
@@ -198,6 +205,17 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
     base = replace(target, bnn=rotated_bnn, x=r)
     shared = (target.y, target.space, target.block_size)
     return Rotated(rotated_bnn, r, *shared, base=base, basis=basis, kernel=kernel)
+
+
+def has_vector(bnn: BNN, layer: tuple) -> bool:
+    """Whether σ_W of the layer is an array."""
+    found = jax.tree.leaves_with_path(bnn.features)
+    return any(jnp.ndim(leaf) and scale_of(path, [layer_scale((*layer, None))]) for path, leaf in found)
+
+
+def layer_scale(kernel: tuple) -> str:
+    """The name of σ_W of the layer of a kernel."""
+    return ".".join(map(str, (*kernel[:-1], "weight_std")))
 
 
 @functools.partial(jax.jit, static_argnames="kernel")

@@ -18,7 +18,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import NewInputs, Tabular
-from widebnn._check import Number, positive
+from widebnn._check import Number, positive_each
 from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.models._affine import Affine
@@ -32,7 +32,7 @@ from widebnn.targets._marginal import Marginal
 from widebnn.targets._network import BNNTarget, NetworkTarget
 from widebnn.targets._non_gaussian import NonGaussian
 from widebnn.targets._readout import ROUNDING, least_noise
-from widebnn.targets._rotated import Reduced
+from widebnn.targets._rotated import Reduced, Rotated, layer_scale
 from widebnn.targets._spectrum import spectrum
 from widebnn.tree import Position, normal_like
 
@@ -55,28 +55,33 @@ CURVATURE_STEP = 0.1
 """Half the difference of two u whose slopes give the evidence's curvature; a smaller one meets rounding."""
 
 
+Scale = Number | Float[Array | np.ndarray, " d"]
+"""A scale, or one for each of several inputs."""
+
+
 class LogNormal(NamedTuple):
     """The prior of a scale: $log s ~ N(log m, τ²)$, clipped at three $τ$ to either side.
 
     Attributes
     ----------
     median
-        $m > 0$.
+        $m > 0$; an array for a scale that is one, such as $σ_W$ of the first layer with one number per input.
     spread
-        $τ > 0$: two thirds of the prior lie between $m exp(−τ)$ and $m exp(τ)$.
+        $τ > 0$, a number or an array too: two thirds of the prior lie between $m exp(−τ)$ and $m exp(τ)$.
     """
 
-    median: Number
-    spread: Number
+    median: Scale
+    spread: Scale
 
     @property
     def shape(self) -> tuple[int, ...]:
         """That of the scale."""
         return np.broadcast_shapes(np.shape(self.median), np.shape(self.spread))
 
-    def at(self, u: Float[Array, ""]) -> Float[Array, ""]:
+    def at(self, u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         """$s = m exp(τu)$; beyond $±3$, where one draw in 370 falls, $u$ counts as $±3$."""
-        return self.median * jnp.exp(self.spread * jnp.clip(u, -REACH, REACH))
+        median, spread = (jnp.asarray(part, u.dtype) for part in self)
+        return median * jnp.exp(spread * jnp.clip(u, -REACH, REACH))
 
 
 class ScaledPosition(NamedTuple):
@@ -374,10 +379,18 @@ def scaled(target: BNNTarget | NonGaussian, **priors: LogNormal) -> Scaled:
     for name, prior in priors.items():
         if not isinstance(prior, LogNormal):
             raise TypeError(f"{name} must be a LogNormal(median, spread); got {prior!r}")
-        positive(**{f"{name}.median": prior.median})
-        positive(**{f"{name}.spread": prior.spread})
-    _check_names(target, priors)
-    return Scaled(target, dict(priors))
+    checked = {
+        name: prior._replace(
+            median=positive_each(None, **{f"{name}.median": prior.median}),
+            spread=positive_each(None, **{f"{name}.spread": prior.spread}),
+        )
+        for name, prior in priors.items()
+    }
+    _check_names(target, checked)
+    made = Scaled(target, checked)
+    if any(prior.shape for prior in checked.values()):
+        jax.eval_shape(made.potential, made.template)  # layers say which shapes they take
+    return made
 
 
 def _check_names(target: BNNTarget | NonGaussian, priors: Mapping[str, LogNormal]) -> None:
@@ -393,4 +406,21 @@ def _check_names(target: BNNTarget | NonGaussian, priors: Mapping[str, LogNormal
         known = sorted({*READOUT_SCALES, *(str(getattr(path[-1], "key", "")) for path in paths)} - {""})
         raise ValueError(
             f"priors must be of scales of the network, {', '.join(known)}; got {', '.join(unknown)}"
+        )
+    for name in (name for name, prior in priors.items() if prior.shape):
+        _check_vector(target, name, [path for path in paths if scale_of(path, priors) == name])
+
+
+def _check_vector(target: BNNTarget | NonGaussian, name: str, paths: list[tuple]) -> None:
+    # A scale that is an array is that of one layer, whose inputs are as they were.
+    if len(paths) != 1:
+        raise ValueError(
+            f"{name}.median must be a number, as {len(paths)} layers have that scale: name one of them, such "
+            "as 'layers.0.weight_std'"
+        )
+    weights = getattr(target, "weights", target)
+    if isinstance(weights, Rotated) and scale_of(paths[0], [layer_scale(weights.kernel)]):
+        raise ValueError(
+            f"{name}.median must be a number where inputs are rotated; for one per input let the network "
+            "have an array of them before targets.whitened, or take targets.marginal"
         )

@@ -25,7 +25,7 @@ from widebnn.models import BNN, Dense, Parameters
 from widebnn.models._whitened_dense import WhitenedDense
 from widebnn.models.embedding import Embedding, Inner, from_nnx
 from widebnn.targets._network import NetworkTarget, required
-from widebnn.targets._rotated import IrreducibleError, Reduced, Rotated, rotated
+from widebnn.targets._rotated import IrreducibleError, Reduced, Rotated, has_vector, rotated
 from widebnn.tree import Position, normal_like
 
 Path = tuple[Any, ...]
@@ -81,12 +81,12 @@ class Whitened(Reduced):
 def whitened(target: NetworkTarget) -> Whitened:
     """The same posterior, a `NetworkTarget`, with dense layers reduced to what the $n$ observed inputs see.
 
-    The first layer is rotated (`rotated`), unless it is already. Every layer above it that has more weights
-    per unit than there are inputs holds $ε_ℓ$, $(n, d_ℓ)$, in place of its weights: its outputs are
-    $f^ℓ = L_ℓε_ℓ$, with $L_ℓL_ℓᵀ$ their covariance $K_(ℓ−1)$ given the layers below. At fixed $n$, a step
-    then costs time linear in the width, whatever the depth. The rest of the weights is drawn from its exact
-    posterior, which is its prior, where new inputs see it. Effective sample sizes of it say nothing about a
-    chain: report those of what the data inform.
+    The first layer is rotated (`rotated`), unless it is already or has one $σ_W$ per input. Every layer above
+    it that has more weights per unit than there are inputs holds $ε_ℓ$, $(n, d_ℓ)$, in place of its weights:
+    its outputs are $f^ℓ = L_ℓε_ℓ$, with $L_ℓL_ℓᵀ$ their covariance $K_(ℓ−1)$ given the layers below. At fixed
+    $n$, a step then costs time linear in the width, whatever the depth. The rest of the weights is drawn from
+    its exact posterior, which is its prior, where new inputs see it. Effective sample sizes of it say nothing
+    about a chain: report those of what the data inform.
 
     Equal inputs make $K_(ℓ−1)$ singular. $K_(ℓ−1) + δI$ takes its place, as if $f^ℓ$ had independent noise of
     variance $δ$: $δ$ is $n$ times the rounding error of the mean of the diagonal, $3·10⁻⁵$ of that mean at
@@ -123,7 +123,7 @@ def whitened(target: NetworkTarget) -> Whitened:
     else:
         seen = [path for path, (_, inputs) in _applied(target).items() if any(is_x for is_x, _ in inputs)]
         first = seen[0] if len(seen) == 1 else None  # the dense layer that the inputs themselves go through
-        if first is not None and target.x.ndim == 2:
+        if first is not None and target.x.ndim == 2 and not has_vector(target.bnn, first):
             target = rotated(target, (*first, "kernel"))
     below = _on_data(target)
     bnn, layers = _whitened_network(below, first)
