@@ -41,8 +41,8 @@ def test_one_scale_per_input_is_that_input_multiplied(make):
     target, wanted = make(network(S), X, Y), make(network(), S * X, Y)
     position = target.draw_prior(KEY)
     np.testing.assert_allclose(target.potential(position), wanted.potential(position), rtol=1e-6)
-    found = target.predictive_mean(X_NEW)(position)
-    np.testing.assert_allclose(found, wanted.predictive_mean(S * X_NEW)(position), rtol=1e-5)
+    found, expected = (wb.predictive_mean(x)(t, position) for t, x in ((target, X_NEW), (wanted, S * X_NEW)))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_whitening_leaves_such_a_layer_as_it_is():
