@@ -8,14 +8,11 @@ bin := .venv/bin
 installed := .venv/.installed
 chapters := $(sort $(wildcard book/*.ipynb))
 
-# Most of a test's time goes into compiling; chapters run as their readers run them, fully optimised.
-lightly := XLA_FLAGS='--xla_backend_optimization_level=1 --xla_llvm_disable_expensive_passes=true'
-
 # Where jupyter-book looks for the outputs of chapters; it knows neither WIDEBNN_SCALE nor the package's code.
 cached := _build/.jupyter_cache
 
-untyped = $(lightly) $(bin)/python -m pytest -n auto --dist worksteal
-suite = $(untyped) --jaxtyping-packages=widebnn,beartype.beartype --ignore tests/browser --ignore tests/colab
+untyped = $(bin)/python -m pytest -n auto --dist worksteal
+suite = $(untyped) --jaxtyping-packages=widebnn,beartype.beartype
 
 # What it says is of interest where it fails.
 jupyter_book = $(bin)/jupyter-book build . $(1) > _build/pages.log 2>&1 || { cat _build/pages.log; exit 1; }
@@ -58,15 +55,17 @@ check test: export NPROC := 1  # one XLA thread for each worker
 
 check: lint ## Lint, type-check and run the fast tests
 	@echo 'Running the fast tests; a line of dots ends with the share that is done:'
-	$(suite) -m "not slow and not nightly" tests
+	$(suite) tests
 
 test: lint ## Lint, type-check, run the test suite and every chapter at smoke scale
 	@echo 'Running the tests; a line of dots ends with the share that is done:'
-	$(suite) --durations=30 -m "not nightly" tests
+	$(suite) -m "not nightly" tests
 	@rm -rf _build/executed
 	@$(bin)/python -m book.executed $(cached) $(chapters)
 
 book: $(installed) ## Build the book into _build/html, from chapters run since they changed; a warning is an error
+	@echo 'Running the chapters that have changed, two at a time, then building the pages: $(words $(chapters)) chapters take'
+	@echo 'some ten minutes. A line names each chapter when it ends.'
 	@rm -rf _build/html $(cached)
 	@$(bin)/python -m book.executed $(cached) $(chapters)
 	@echo 'Building the pages, in one to two minutes.'
@@ -76,13 +75,15 @@ book: $(installed) ## Build the book into _build/html, from chapters run since t
 	@echo 'The book begins at _build/html/index.html'
 
 tour: $(installed) ## Run a chapter and open its page (another: CHAPTER=05)
+	@echo 'Running $(tour), then building its page: about a minute, twice that at first.'
 	@rm -rf _build/tour && mkdir -p _build/tour
 	@$(bin)/python -m book.executed _build/tour/_build/.jupyter_cache $(tour)
 	@printf 'format: jb-article\nroot: %s\n' $(tour:.ipynb=) > _build/tour/_toc.yml
 	@# Its links to other chapters lead nowhere yet, of which Sphinx need not warn.
-	@echo 'Building its page, in half a minute.'
+	@echo 'Building its page.'
 	@$(call jupyter_book,-qq --toc _build/tour/_toc.yml --path-output _build/tour)
 	@echo 'The page is $(page)'
+	@echo 'Next: another chapter, make tour CHAPTER=01; all of them, make book; your own data, make tour CHAPTER=14.'
 	@if $(has_display); then $(bin)/python -m webbrowser '$(CURDIR)/$(page)'; fi
 
 browser: $(installed) ## Test the built book in Chromium (with pictures of its pages: SCREENSHOTS=1)

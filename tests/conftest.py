@@ -1,4 +1,7 @@
-"""Tests compute in float64, where comparisons are sharp; promotion of ranks and of dtypes is forbidden."""
+"""Tests compute in float64, where comparisons are sharp; promotion of ranks and of dtypes is forbidden.
+
+They run at smoke scale, and programs are optimised little: most of a test's time goes into compiling.
+"""
 
 import os
 import signal
@@ -8,9 +11,15 @@ from collections.abc import Iterator
 import jax
 import pytest
 
+os.environ.setdefault("WIDEBNN_SCALE", "smoke")
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=1 --xla_llvm_disable_expensive_passes=true"
+)
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+collect_ignore = ["browser", "colab"]  # which `make browser` and `make colab` run
 
 START = pytest.StashKey[float]()
 SPENT: Counter[str] = Counter()

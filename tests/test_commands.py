@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "CONTRIBUTING.md", "book/running.md", "book/experiments/README.md")
 CI = [ROOT / ".ci/run", *sorted((ROOT / ".github/workflows").glob("*.yml"))]
 NOT_TYPED = {
+    ".venv/bin/python -m pytest": "a part of `make test`",
     "git clone": "CI has the repository already",
     "cd widebnn": "as git clone",
     "pip install": "asks the network for a release; test_packaging installs the wheel",
