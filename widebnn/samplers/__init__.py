@@ -23,9 +23,8 @@ from widebnn.samplers._conditional import conditional
 from widebnn.samplers._elliptical_slice import elliptical_slice
 from widebnn.samplers._from_blackjax import from_blackjax
 from widebnn.samplers._function_space_hmc import function_space_hmc
-from widebnn.samplers._hmc import hmc, leapfrog
+from widebnn.samplers._hmc import hmc, leapfrog, mala
 from widebnn.samplers._langevin import langevin
-from widebnn.samplers._mala import mala
 from widebnn.samplers._pcn import pcn
 from widebnn.samplers._pcnl import pcnl
 from widebnn.samplers._preconditioned import Gaussian, preconditioned

@@ -18,11 +18,6 @@ class alternate(Sampler):
     ----------
     first, second
         Samplers, such as `function_space_hmc` for all layers and `unitwise` for the top one.
-
-    Raises
-    ------
-    TypeError
-        If one of them is not a sampler.
     """
 
     tunes: ClassVar[str] = "first"

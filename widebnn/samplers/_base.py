@@ -137,13 +137,7 @@ class Sampler(Record, ABC):
         return self
 
     def bind(self, target: Any) -> Kernel:
-        """The sampler of one target as ``(init, step)``, for BlackJAX's loops.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If it is not a target, or lacks what the sampler needs.
-        """
+        """The sampler of one target as ``(init, step)``, for BlackJAX's loops."""
         if not hasattr(target, "potential"):
             raise TypeError(
                 "target must be one of widebnn.targets, such as from_potential(potential, template); "
@@ -183,11 +177,6 @@ def accept[S: State](
         Log of the acceptance ratio.
     state, proposal
         The state now, and the one proposed.
-
-    Raises
-    ------
-    ValueError
-        If `log_ratio` is not one number.
     """
     if jnp.shape(log_ratio) != ():
         raise ValueError(f"log_ratio must be one number; got shape {jnp.shape(log_ratio)}")

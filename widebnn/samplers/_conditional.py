@@ -21,8 +21,6 @@ class conditional(Sampler):
 
     Raises
     ------
-    TypeError
-        If `sampler` is not a sampler.
     ValueError
         When a chain starts, if the position has no such field.
 

@@ -20,11 +20,6 @@ class from_blackjax(Sampler):
         ``lambda logdensity, step_size: blackjax.hmc(logdensity, step_size, inverse_mass_matrix, 8)``.
     step_size
         Step size, which `tuned` can change; for samplers that take none, None.
-
-    Raises
-    ------
-    TypeError
-        If `make` is not a function.
     """
 
     make: Callable[..., Any] = field(metadata=STATIC)

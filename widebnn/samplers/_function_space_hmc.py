@@ -71,12 +71,6 @@ class function_space_hmc(Sampler):
         In [0, 1]: the angle of each proposal is uniform on $(1 ± jitter) h$, at most $π/2$, so that no
         trajectory resonates with a period of the target. All chains make the same number of kicks, since
         chains that run side by side wait for one another.
-
-    Raises
-    ------
-    ValueError
-        If `step_size` lies outside $(0, π/2]$, `num_steps` is below 1, `damping` outside (0, 1] or `jitter`
-        outside [0, 1].
     """
 
     step_size: Number

@@ -1,6 +1,8 @@
 """Hamiltonian Monte Carlo: leapfrog steps of H = U + ½‖u‖² + ½‖m‖², the momentum drawn afresh each time.
 
-Neal, "MCMC using Hamiltonian dynamics", Handbook of Markov Chain Monte Carlo (2011), §2–3.
+Neal, "MCMC using Hamiltonian dynamics", Handbook of Markov Chain Monte Carlo (2011), §2–3. One step is MALA:
+Roberts & Tweedie, "Exponential convergence of Langevin distributions and their discrete approximations",
+Bernoulli 2 (1996).
 """
 
 from collections.abc import Callable
@@ -33,13 +35,6 @@ def leapfrog(
     Callable
         $(state, m) ↦ (state′, m′, ΔH)$ with $H = U + ½‖u‖² + ½‖m‖²$. It is reversible: from
         $(state′, −m′)$ it leads back to $(state, −m)$.
-
-    Raises
-    ------
-    TypeError
-        If `potential` is not callable.
-    ValueError
-        If `step_size` is not positive or `num_steps` is below 1.
     """
     if not callable(potential):
         hint = ": give target.potential" if hasattr(potential, "potential") else ""
@@ -77,11 +72,6 @@ class hmc(Sampler):
         $ε > 0$ of the leapfrog; at $U = 0$ it is stable below 2.
     num_steps
         Leapfrog steps of a proposal, one gradient each.
-
-    Raises
-    ------
-    ValueError
-        If `step_size` is not positive or `num_steps` is below 1.
     """
 
     step_size: Number
@@ -98,6 +88,19 @@ class hmc(Sampler):
         momentum_key, accept_key = jax.random.split(rng_key)
         proposal, _, energy_change = integrate(state, normal_like(momentum_key, state.position))
         return accept(accept_key, -energy_change, state, proposal)
+
+
+def mala(step_size: Number) -> hmc:
+    """MALA for a density proportional to $exp(−½‖u‖² − U(u))$: it proposes $v = u − (ε²/2)(u + ∇U(u)) + εξ$.
+
+    That is HMC with one leapfrog step.
+
+    Parameters
+    ----------
+    step_size
+        $ε > 0$, the coefficient of the noise.
+    """
+    return hmc(step_size, 1)
 
 
 def _check(step_size: Number, num_steps: int | Int[Array, ""]) -> None:

@@ -60,11 +60,6 @@ class langevin(Sampler):
         They enter the acceptance through their part $(ε²/8)(‖x′‖² − ‖x‖²)$ of $ΔH$ alone, so that $‖x‖$ and
         two numbers of their momentum are carried in their place: the coordinates that $U$ depends on have
         exactly the law that they have when the sampler runs on all coordinates, at the cost of those alone.
-
-    Raises
-    ------
-    ValueError
-        If `step_size` is not positive, `damping` lies outside (0, 1], or `num_flat` is negative or 1.
     """
 
     step_size: Number

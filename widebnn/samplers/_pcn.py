@@ -23,11 +23,6 @@ class pcn(Sampler):
     ----------
     step_size
         $β$ in (0, 1], the coefficient of the noise; 1 proposes independent draws from the prior.
-
-    Raises
-    ------
-    ValueError
-        If `step_size` lies outside (0, 1].
     """
 
     step_size: Number

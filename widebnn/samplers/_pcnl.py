@@ -26,11 +26,6 @@ class pcnl(Sampler):
     step_size
         $β$ in (0, 1], the coefficient $√(8δ)/(2 + δ)$ of the noise, as for pCN:
         $δ = 2(1 − √(1 − β²))/(1 + √(1 − β²))$.
-
-    Raises
-    ------
-    ValueError
-        If `step_size` lies outside (0, 1].
     """
 
     step_size: Number

@@ -59,13 +59,6 @@ class preconditioned(Sampler):
     sampler
         Sampler of $v$, $(k,)$, by its potential, such as `elliptical_slice`.
 
-    Raises
-    ------
-    TypeError
-        If `sampler` is not a sampler.
-    ValueError
-        If the factor is not a square matrix of the mean's number of coordinates.
-
     Examples
     --------
     >>> import jax.numpy as jnp

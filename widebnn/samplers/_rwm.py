@@ -18,11 +18,6 @@ class rwm(Sampler):
     ----------
     step_size
         $β > 0$, the coefficient of the noise.
-
-    Raises
-    ------
-    ValueError
-        If `step_size` is not positive.
     """
 
     step_size: Number

@@ -40,14 +40,6 @@ class tuned:
     max_step_size
         $ε_max$, the largest step size that tuning may reach: 1 for pCN and pCNL, $π/2$ for function-space
         HMC.
-
-    Raises
-    ------
-    TypeError
-        If `sampler` is not a sampler with a step size, or another argument is not a number.
-    ValueError
-        If `target_acceptance` lies outside (0, 1), `max_step_size` is not positive, the step size exceeds it,
-        or the sampler refuses it.
     """
 
     sampler: Sampler
