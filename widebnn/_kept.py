@@ -33,11 +33,6 @@ def keep_compiled(folder: str | os.PathLike | None = None, max_mib: int = MAX_MI
         The folder, or None where nothing is kept: the variable ``JAX_ENABLE_COMPILATION_CACHE`` is ``false``,
         or the folder cannot be written to.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If `max_mib` is not an integer of at least 1.
-
     Examples
     --------
     >>> import widebnn as wb

@@ -70,11 +70,6 @@ def auto(target: Target) -> Auto:
         Any target. Those of `widebnn.targets.standard`, `widebnn.targets.repriorised` and
         `widebnn.targets.marginal` are reparametrised. Others, such as those that are rotated or whitened
         already, are sampled as they are; of `widebnn.targets.scaled` the scales are sampled too.
-
-    Raises
-    ------
-    TypeError
-        If `target` is not one of `widebnn.targets`.
     """
     if not isinstance(target, Target):
         raise TypeError(f"target must be one of widebnn.targets; got {type(target).__name__}")

@@ -58,11 +58,6 @@ class Checkpoint:
     every_steps
         Steps from one checkpoint to the next; None for no limit. Both are looked at between compiled chunks,
         of about half a second, so that a step is never interrupted. There is always a checkpoint at the end.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an interval is not a number, or not positive.
     """
 
     path: str | os.PathLike

@@ -66,11 +66,6 @@ def train(
     -------
     The last position, and $U$ before each step. The trace leaves out $½‖u‖²$, which grows with the number of
     parameters: in float32 the sum would lose $U$.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `position` does not fit the target or is not finite, or `num_steps` is below 1.
     """
     at_least(1, num_steps=num_steps)
     _fits(target, position=position)
@@ -139,11 +134,6 @@ def simplex_grid(num_corners: int, resolution: int) -> Weights:
         Number of corners.
     resolution
         Steps along an edge.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `num_corners` or `resolution` is not an integer of at least 1.
     """
     at_least(1, num_corners=num_corners)
     steps = range(at_least(1, resolution=resolution), -1, -1)
@@ -187,11 +177,6 @@ class Slice(NamedTuple):
 
         $½‖u‖²$ of two draws from $N(0, I)$ in $d$ dimensions differs by about $√d$, and this slope of the
         prior can hide a bump of $U$ in the energy. Samplers that leave the prior invariant see $U$ alone.
-
-        Raises
-        ------
-        ValueError
-            If `first` and `second` are not two of the corners.
         """
         num = self.weights.shape[1]
         if first == second or not {first, second} <= set(range(num)):
@@ -293,11 +278,6 @@ def curvature(rng_key: Key[Array, ""], target: Target, position: Position, num_s
     Returns
     -------
     The largest Ritz value, and the norm of its residual: an exact eigenvalue lies within that distance.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `position` does not fit the target or is not finite, or `num_steps` is below 1.
     """
     at_least(1, num_steps=num_steps)
     _fits(target, position=position)

@@ -62,53 +62,25 @@ class Reliability(NamedTuple):
 
 
 def accuracy(probabilities: Probabilities, labels: Labels) -> float:
-    """Share of inputs whose most probable class is their label.
-
-    Raises
-    ------
-    TypeError
-        If `labels` are neither integers nor booleans.
-    ValueError
-        If `probabilities` are not probabilities, or `labels` do not fit them.
-    """
+    """Share of inputs whose most probable class is their label."""
     p, labels = _checked(probabilities, labels)
     return float((p.argmax(axis=1) == labels).mean())
 
 
 def nll(probabilities: Probabilities, labels: Labels) -> float:
-    """Minus the mean log probability of the labels, in nats; infinite where a label has probability 0.
-
-    Raises
-    ------
-    TypeError
-        If `labels` are neither integers nor booleans.
-    ValueError
-        If `probabilities` are not probabilities, or `labels` do not fit them.
-    """
+    """Minus the mean log probability of the labels, in nats; infinite where a label has probability 0."""
     p, labels = _checked(probabilities, labels)
     with np.errstate(divide="ignore"):
         return float(-np.log(p[np.arange(len(p)), labels]).mean())
 
 
 def confidence(probabilities: Probabilities) -> Float[np.ndarray, " n"]:
-    """$conf(x)$, the probability of the most probable class (Huix et al. 2022, Appendix C.2).
-
-    Raises
-    ------
-    ValueError
-        If `probabilities` are not probabilities.
-    """
+    """$conf(x)$, the probability of the most probable class (Huix et al. 2022, Appendix C.2)."""
     return _probabilities(probabilities=probabilities).max(axis=1)
 
 
 def predictive_entropy(probabilities: Probabilities) -> Float[np.ndarray, " n"]:
-    """$−∑_c p_c log p_c$ of each input, in nats: between 0 and $log k$.
-
-    Raises
-    ------
-    ValueError
-        If `probabilities` are not probabilities.
-    """
+    """$−∑_c p_c log p_c$ of each input, in nats: between 0 and $log k$."""
     return entr(_probabilities(probabilities=probabilities)).sum(axis=1)
 
 
@@ -128,14 +100,6 @@ def reliability(
     adaptive
         False for bins $[b/B, (b + 1)/B)$ of confidence, $b = 0, …, B − 1$, the last of which holds 1 as
         well; True for bins whose counts differ by at most one (Nguyen & O'Connor 2015).
-
-    Raises
-    ------
-    TypeError
-        If `labels` are neither integers nor booleans, or `num_bins` is no integer.
-    ValueError
-        If `probabilities` are not probabilities, `labels` do not fit them or `num_bins` is below 1; with
-        adaptive bins, above the number of inputs.
 
     Notes
     -----
@@ -189,11 +153,6 @@ def auroc(inside: Scores, outside: Scores) -> float:
     inside, outside
         Scores of inputs in and out of distribution, such as `predictive_entropy`: larger means further
         outside.
-
-    Raises
-    ------
-    ValueError
-        If there are no scores, or they are not finite.
     """
     from scipy.stats import rankdata  # which is slow to import
 
@@ -240,14 +199,6 @@ def crps(draws: Predictions, y: Numbers, *, axis: int | None = None) -> float:
         `widebnn.estimators.BNNRegressor.sample_y`. It must be given where there are as many draws as
         observations.
 
-    Raises
-    ------
-    TypeError
-        If either holds other things than real numbers, or `axis` is no integer.
-    ValueError
-        If either is not finite, there are fewer than two draws, they do not have the shape of `y`, or `axis`
-        is out of bounds, or needed and not given.
-
     References
     ----------
     Gneiting & Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102 (2007), §4.2;
@@ -281,11 +232,6 @@ def coverage(lower: Numbers, upper: Numbers, y: Numbers) -> float:
         ``np.quantile(draws, [0.05, 0.95], axis=0)``.
     y
         Observations $(n, ...)$.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, there are no observations, `y` is not finite or an interval ends before it begins.
 
     References
     ----------
@@ -328,14 +274,6 @@ def gaussian_mixture_nll(
     axis
         The axis of `means` and `stds` that the draws are on: the first unless given. It must be given where
         there are as many draws as observations.
-
-    Raises
-    ------
-    TypeError
-        If an argument holds other things than real numbers, or `axis` is no integer.
-    ValueError
-        If an argument is not finite, `stds` are not above 0, the shapes do not fit, or `axis` is out of
-        bounds, or needed and not given.
 
     References
     ----------
@@ -433,13 +371,6 @@ def classification_summary(
     accuracy, nll, ece, ece_adaptive; confidence and entropy inside and outside, means over images; auroc and
     fpr95 of the predictive entropy; `reliability`, confidence and accuracy of bins that are not empty; and
     `entropy_histogram`, edges and shares inside and outside.
-
-    Raises
-    ------
-    TypeError
-        If `labels` are neither integers nor booleans.
-    ValueError
-        If these are not probabilities or not labels, or their classes differ.
     """
     inside, outside = _probabilities(inside=inside), _probabilities(outside=outside)
     if inside.shape[-1] != outside.shape[-1]:

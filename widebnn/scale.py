@@ -16,11 +16,6 @@ def current_scale() -> str:
     On a CPU that is "smoke", on any other device "colab". Asking for the device starts JAX's backend, so a
     process that calls `jax.distributed.initialize` must do so first.
 
-    Raises
-    ------
-    ValueError
-        If the variable names no scale.
-
     Examples
     --------
     >>> import os
@@ -45,11 +40,6 @@ def at_scale[T](**choices: T) -> T:
     ----------
     **choices
         One value per scale, by name: "smoke", which is required, "laptop", "colab" and "paper".
-
-    Raises
-    ------
-    ValueError
-        If a name is not a scale, "smoke" is missing, or `WIDEBNN_SCALE` names no scale.
 
     Examples
     --------

@@ -25,11 +25,6 @@ def flip_and_crop(rng_key: Key[Array, ""], images: Images, padding: int = 4, fil
     fill
         Value of the added pixels, in the units of `images`: for black after standardisation, what
         `Standardisation.apply` of ``data.x_scale`` makes of 0.
-
-    Raises
-    ------
-    ValueError
-        If `images` do not have four dimensions, or `padding` is negative.
     """
     at_least(0, padding=padding)
     if images.ndim != 4:

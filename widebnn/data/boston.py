@@ -86,13 +86,7 @@ def boston(num_train: int = 400, num_test: int = 106) -> Dataset:
 
 
 def read(path: Path) -> Float[np.ndarray, "506 14"]:
-    """The table, its columns in the order of `COLUMNS`.
-
-    Raises
-    ------
-    ValueError
-        If the header or the numbers are not those of this data set.
-    """
+    """The table, its columns in the order of `COLUMNS`."""
     header, *rows = csv.reader(path.read_text().splitlines()) if path.stat().st_size else [[]]
     if header != COLUMNS:
         raise ValueError(f"{path}: wanted the columns {', '.join(COLUMNS)}; got {', '.join(header)}")

@@ -48,11 +48,6 @@ def digits(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True)
         Pixels minus one global mean, divided by one global standard deviation, both of the training images;
         targets one-hot minus 1/10.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a number is not a positive integer, or there are not so many images.
-
     Notes
     -----
     Alpaydin & Kaynak, "Optical recognition of handwritten digits", UCI repository (1998), test part.
@@ -87,9 +82,8 @@ def diabetes(num_train: int = 256, num_test: int = 186) -> Dataset:
 
     Raises
     ------
-    TypeError, ValueError
-        If a number is not a positive integer, there are not so many patients, or a column does not vary over
-        so few training rows.
+    ValueError
+        If a column does not vary over so few training rows.
 
     Notes
     -----

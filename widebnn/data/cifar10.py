@@ -112,15 +112,7 @@ def downloaded_folder() -> Path:
 
 
 def count_records(folder: Path, names: Sequence[str]) -> dict[str, int]:
-    """Number of records of each of the named files that is there.
-
-    Raises
-    ------
-    FileNotFoundError
-        If none is there.
-    ValueError
-        If a file is empty or no whole number of records.
-    """
+    """Number of records of each of the named files that is there."""
     sizes = {name: (folder / name).stat().st_size for name in names if (folder / name).is_file()}
     if not sizes:
         raise FileNotFoundError(f"{folder} holds no CIFAR-10 binary file {' or '.join(names)}")
@@ -135,13 +127,7 @@ def count_records(folder: Path, names: Sequence[str]) -> dict[str, int]:
 def read_records(
     folder: Path, available: Mapping[str, int], num_records: int
 ) -> tuple[UInt8[np.ndarray, "num_records 3072"], Int[np.ndarray, "num_records"]]:
-    """Pixels and labels of the first `num_records` records over the files in turn; no more is read.
-
-    Raises
-    ------
-    ValueError
-        If a label is above 9.
-    """
+    """Pixels and labels of the first `num_records` records over the files in turn; no more is read."""
     parts = []
     for name, count in available.items():
         count = min(count, num_records - sum(map(len, parts)))

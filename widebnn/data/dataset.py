@@ -159,13 +159,6 @@ def check_count(available: int, remedy: str, least: int = 1, **named: int) -> No
     """Refuse a number of records that is not an integer from `least` on, or more than there are.
 
     The number is passed by keyword so that the message bears the caller's own name for it.
-
-    Raises
-    ------
-    TypeError
-        If it is not an integer.
-    ValueError
-        If it is below `least` or above `available`; the message ends with `remedy`.
     """
     ((name, count),) = named.items()
     if at_least(least, **named) > available:

@@ -60,13 +60,7 @@ def download_file(sources: Sequence[str], sha256: str, folder: Path) -> Path:
 
 @contextmanager
 def staging(folder: Path) -> Iterator[Path]:
-    """A temporary folder inside `folder`, which is made if it does not exist.
-
-    Raises
-    ------
-    OSError
-        If `folder` cannot be written.
-    """
+    """A temporary folder inside `folder`, which is made if it does not exist."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         stage = TemporaryDirectory(dir=folder, prefix="download-")
@@ -100,13 +94,7 @@ def fetch(sources: Sequence[str], sha256: str, folder: Path) -> Path:
 
 
 def extract(archive: Path, members: Sequence[str], folder: Path) -> list[Path]:
-    """Write the named members below `folder`, whatever paths or links the archive holds besides.
-
-    Raises
-    ------
-    ValueError
-        If a member is missing or no ordinary file.
-    """
+    """Write the named members below `folder`, whatever paths or links the archive holds besides."""
     with tarfile.open(archive) as tar:
         entries = {entry.name: entry for entry in tar if entry.isfile()}
         missing = [member for member in members if member not in entries]

@@ -174,13 +174,7 @@ def _load(
 
 
 def find(folder: Path, name: str) -> Path:
-    """The file, gzipped or not.
-
-    Raises
-    ------
-    FileNotFoundError
-        If neither is there.
-    """
+    """The file, gzipped or not."""
     for path in (folder / name, folder / name.removesuffix(".gz")):
         if path.is_file():
             return path
@@ -192,13 +186,7 @@ def _open(path: Path):
 
 
 def read_header(path: Path, num_dimensions: int) -> tuple[int, ...]:
-    """The lengths that the header of an idx file of bytes states.
-
-    Raises
-    ------
-    ValueError
-        If it is not an idx file of bytes, or has another number of dimensions.
-    """
+    """The lengths that the header of an idx file of bytes states."""
     try:
         with _open(path) as file:
             header = file.read(4 * (1 + num_dimensions))
@@ -210,13 +198,7 @@ def read_header(path: Path, num_dimensions: int) -> tuple[int, ...]:
 
 
 def read_idx(path: Path, num_dimensions: int, count: int) -> UInt8[np.ndarray, "count ..."]:
-    """The first `count` records; no more is read.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, or shorter than its header says.
-    """
+    """The first `count` records; no more is read."""
     lengths = read_header(path, num_dimensions)
     shape = (count, *lengths[1:])
     size = int(np.prod(shape))

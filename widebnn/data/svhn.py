@@ -96,13 +96,7 @@ def svhn(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -
 
 
 def read(path: Path) -> tuple[UInt8[np.ndarray, "n 32 32 3"], Int[np.ndarray, " n"]]:
-    """Images with the channel last, and digits.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged or holds something else.
-    """
+    """Images with the channel last, and digits."""
     from scipy.io import loadmat  # which is slow to import
 
     try:

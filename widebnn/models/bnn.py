@@ -54,9 +54,8 @@ class BNN:
 
     Raises
     ------
-    TypeError, ValueError
-        If `out_features` is below 1, a scale is out of range, or `features` is not a module or holds
-        BatchNorm or Dropout.
+    ValueError
+        If `features` holds BatchNorm or Dropout.
     """
 
     features: Embedding

@@ -31,12 +31,6 @@ class CNN(nnx.Module):
         $σ_W$ and $σ_b$ of the convolutions, as in `Conv`.
     rngs
         Generator of the initial parameters.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is not an integer of at least 1, `activation` is unknown, a scale is out of range or `rngs`
-        is not an `nnx.Rngs`.
     """
 
     def __init__(

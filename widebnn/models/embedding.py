@@ -38,11 +38,6 @@ class Embedding:
     num_rows
         The number of inputs to which its parameters belong, as in `widebnn.targets.whitened`; None for a
         network of any inputs.
-
-    Raises
-    ------
-    TypeError
-        If `apply` is not a function.
     """
 
     apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]]
@@ -99,11 +94,6 @@ def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], param
         From parameters and $x$ of shape $(n, ...)$ to $h^L$ of shape $(n, d_L)$, each row from one input.
     parameters
         A pytree of floating-point arrays, or of `jax.ShapeDtypeStruct`; only shapes and dtypes are used.
-
-    Raises
-    ------
-    TypeError
-        If `apply` is not callable, or the parameters hold something other than floating-point arrays.
 
     Examples
     --------
@@ -190,8 +180,6 @@ def from_linen(module: nn.Module, x: Inputs) -> Embedding:
 
     Raises
     ------
-    TypeError
-        If `module` is not a `flax.linen.Module`.
     ValueError
         If it holds BatchNorm, Dropout or any collection but "params".
     """

@@ -48,12 +48,6 @@ class WideResNet20(nnx.Module):
     rngs
         Generator of the initial parameters.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a number of channels is not an integer of at least 1, there are not three, a scale is out of range
-        or `rngs` is not an `nnx.Rngs`.
-
     Examples
     --------
     >>> import jax.numpy as jnp

@@ -89,12 +89,6 @@ def width_curves(
         Whether the quantity is drawn on a log axis.
     ax
         Axes to draw on; new ones in the package's style if None.
-
-    Raises
-    ------
-    ValueError
-        If a width is not above 0, `curves` is empty or one of its arrays has another shape than `width`, or
-        a log axis is asked for values that are not above 0.
     """
     width = _array("width", width, (None,))
     if not (np.isfinite(width) & (width > 0)).all():
@@ -106,8 +100,6 @@ def width_curves(
         if len(curve) != 3:
             raise ValueError(f"curves[{name!r}] must be (mean, low, high); got {len(curve)} entries")
         lines[name] = [_array(f"curves[{name!r}]", values, width.shape) for values in curve]
-        if log_y and (np.stack(lines[name]) <= 0).any():
-            raise ValueError(f"curves[{name!r}] must be above 0 on a log axis")
 
     ax = plt.subplots()[1] if ax is None else ax
     order = np.argsort(width)
@@ -145,11 +137,6 @@ def traces(draws: ArrayLike, *, ylabel: str, thin: int = 1, ax: Axes | None = No
         Steps of the sampler between kept draws: the axis then counts steps.
     ax
         Axes to draw on; new ones in the package's style if None.
-
-    Raises
-    ------
-    ValueError
-        If `draws` does not have two axes, has entries that are not finite, or `thin` is below 1.
     """
     draws = _chains(draws)
     if thin < 1:
@@ -187,11 +174,6 @@ def rank_plot(draws: ArrayLike, *, bins: int = 20, ax: Axes | None = None) -> Ax
         Number of bars for each chain, from 2 to the number of draws per chain.
     ax
         Axes to draw on; new ones in the package's style if None.
-
-    Raises
-    ------
-    ValueError
-        If `draws` has fewer than two chains or entries that are not finite, or `bins` is out of range.
 
     References
     ----------
@@ -261,19 +243,12 @@ def function_bands(
         Names of the axes.
     ax
         Axes to draw on; new ones in the package's style if None.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit or the lower edge of a band lies above the upper one.
     """
     x = _array("x", x, (None,))
     mean = _array("mean", mean, x.shape)
     edges = {}
     for name, (low, high) in bands.items():
         edges[name] = [_array(f"bands[{name!r}]", edge, x.shape) for edge in (low, high)]
-        if (edges[name][0] > edges[name][1]).any():
-            raise ValueError(f"bands[{name!r}] must be (low, high) with low at most high everywhere")
     if data is not None:
         inputs = _array("data[0]", data[0], (None,))
         data = inputs, _array("data[1]", data[1], inputs.shape)
@@ -322,24 +297,12 @@ def simplex_map(
         Names of the corners: left, right, top.
     ax
         Axes to draw on; new ones in the package's style if None.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, weights are not barycentric or lie on one line, values are not finite, or levels
-        do not increase.
     """
     weights = _array("weights", weights, (None, 3))
     values = _array("values", values, weights.shape[:1])
     levels = _array("levels", levels, (None,))
     if (weights < 0).any() or not np.allclose(weights.sum(axis=1), 1, atol=1e-5):
         raise ValueError("weights must be 0 or above and sum to 1 at each point")
-    if np.linalg.matrix_rank(weights) < 3:
-        raise ValueError("weights must hold three points or more that are not on one line")
-    if not np.isfinite(values).all():
-        raise ValueError("values must be finite; they hold NaN or infinite entries")
-    if len(levels) < 2 or not (np.diff(levels) > 0).all():
-        raise ValueError(f"levels must be two or more that grow; got {levels}")
 
     ax = plt.subplots()[1] if ax is None else ax
     triangle = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
@@ -382,11 +345,6 @@ def reliability_diagram(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, ax
         empty bins, NaN in both, are left out.
     ax
         Axes to draw on; new ones in the package's style if None.
-
-    Raises
-    ------
-    ValueError
-        If there are no curves, shapes do not fit or values lie outside [0, 1].
     """
     if not curves:
         raise ValueError("curves must have at least one entry; got none")
@@ -395,10 +353,7 @@ def reliability_diagram(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, ax
         confidence = _array(f"confidence of {name!r}", confidence, (None,))
         accuracy = _array(f"accuracy of {name!r}", accuracy, confidence.shape)
         points = np.array([confidence, accuracy])
-        points = points[:, ~np.isnan(points).all(axis=0)]
-        if not ((points >= 0) & (points <= 1)).all():
-            raise ValueError(f"curves[{name!r}] must lie in [0, 1], or be NaN in an empty bin")
-        drawn[name] = points
+        drawn[name] = points[:, ~np.isnan(points).all(axis=0)]
 
     ax = plt.subplots()[1] if ax is None else ax
     ax.plot([0, 1], [0, 1], color="#444444", linewidth=1, linestyle="--", label="calibrated")

@@ -87,11 +87,6 @@ def slider(
     -------
     Slider
         Shown by a notebook where it is the last expression of a cell.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two values, `start` is not an index of them, or `alt` is empty.
     """
     if len(values) < 2:
         raise ValueError(f"values must hold at least two values to slide between; got {len(values)}")

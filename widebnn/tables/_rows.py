@@ -48,13 +48,7 @@ class Rows(list[Row]):
         return Rows(row for row in self if all(n in row and row[n] == value for n, value in wanted.items()))
 
     def one(self, **wanted: Any) -> Row:
-        """The only row that has these entries.
-
-        Raises
-        ------
-        ValueError
-            If there is no such row, or more than one.
-        """
+        """The only row that has these entries."""
         found = self.where(**wanted)
         if len(found) != 1:
             raise ValueError(f"rows must hold one row with {wanted}; there are {len(found)}")
@@ -78,13 +72,7 @@ class Rows(list[Row]):
         return [value for value, _ in self.by(column)]
 
     def column(self, name: str) -> np.ndarray:
-        """The entries of a column as an array (row,); NaN for None among numbers.
-
-        Raises
-        ------
-        KeyError
-            If a row has no such column.
-        """
+        """The entries of a column as an array (row,); NaN for None among numbers."""
         self._check(name)
         found = [row[name] for row in self]
         is_number = all(value is None or isinstance(value, int | float) for value in found)
@@ -99,11 +87,6 @@ class Rows(list[Row]):
             The column; None counts as NaN.
         error
             The column with the standard error, which is used where there is only one row.
-
-        Raises
-        ------
-        ValueError
-            If there are no rows.
         """
         if not self:
             raise ValueError(f"rows must hold at least one row to measure {quantity!r}; got none")

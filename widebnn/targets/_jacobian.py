@@ -203,12 +203,6 @@ def jacobian(
     -------
     A `Target` with the methods of `NetworkTarget` but ``from_parameters``, and with ``log_jacobian`` and
     ``orientation``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `x` or `y` is empty, not finite or of the wrong shape, `reg` is not positive, `num_probes` or
-        `order` is not an integer of at least 1, or there are probes and no `rng_key`.
     """
     bnn, x, y, *_ = checked(bnn, x, y)
     reg = bnn.noise_std**2 if reg is None else positive(reg=reg)

@@ -76,8 +76,8 @@ def marginal(
 
     Raises
     ------
-    TypeError, ValueError
-        As `NetworkTarget`, or if the network has no parameters below the readout.
+    ValueError
+        If the network has no parameters below the readout.
     """
     target = Marginal(*checked(bnn, x, y, space, block_size))
     if not jax.tree.leaves(target.template):

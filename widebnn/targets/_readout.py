@@ -131,11 +131,6 @@ def readout_posterior(
         $λ > 0$.
     space
         Where to factorise: "feature" for $p × p$, "data" for $n × n$, "auto" for the smaller matrix.
-
-    Raises
-    ------
-    ValueError
-        If `reg` is not positive or `space` is unknown.
     """
     return {"data": DataSpace, "feature": FeatureSpace}[smaller_space(psi.shape, space)](psi, y, reg)
 

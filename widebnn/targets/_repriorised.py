@@ -77,11 +77,6 @@ def repriorised(
     space
         "data" factorises $K̂_λ$ $(n × n)$, "feature" $λI + ΨᵀΨ$ $(p × p)$, "auto" the smaller. The two take
         different roots $Σ^½$: the same $φ_W$ stands for different readouts, of the same distribution.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `NetworkTarget`, or if `reg` is not positive.
     """
     if reg is not None:
         positive(reg=reg)

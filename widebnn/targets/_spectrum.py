@@ -54,11 +54,6 @@ def spectrum(psi: Float[Array, "n p"], y: Float[Array, "n d_out"], space: str = 
     space
         What to decompose: "data" for $ΨΨᵀ$, "feature" for $ΨᵀΨ$, "auto" for the smaller matrix.
 
-    Raises
-    ------
-    ValueError
-        If `space` is unknown.
-
     Examples
     --------
     >>> import jax.numpy as jnp

@@ -43,10 +43,5 @@ def standard(
         As in `NetworkTarget`; the readout's posterior is factorised for predictions only.
     block_size
         As in `NetworkTarget`; the potential takes blocks of observations whatever `space` is.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `NetworkTarget`.
     """
     return Standard(*checked(bnn, x, y, space, block_size))

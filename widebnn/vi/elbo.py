@@ -74,11 +74,6 @@ def elbo(
         Whether draws come in pairs $μ ± σz$; `num_samples` must then be even.
     local
         Whether kernels are drawn after they are applied, by `LocalReparametrisation`.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range, or `num_samples` is odd and draws are antithetic.
     """
     non_negative(temperature=temperature)
     expected = expectation(
@@ -137,11 +132,6 @@ def temperature(tau: Number, num_observations: int, num_neurons: int) -> Number:
         Number of observations, $p$.
     num_neurons
         $N$, the width of the last hidden layer; the published code takes the number of weights in its place.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
     """
     at_least(1, num_observations=num_observations)
     return non_negative(tau=tau) * num_observations / at_least(1, num_neurons=num_neurons)
@@ -158,11 +148,6 @@ def kl_weights(num_batches: int, kind: str = "uniform") -> Float[np.ndarray, "nu
         "uniform" for $1/L$ (Graves 2011; Huix et al. 2022, eq. 88); "geometric" for $2^(L−l)/(2^L − 1)$, with
         which the prior dominates in the first minibatches and the data in the last (Blundell et al. 2015, eq.
         9).
-
-    Raises
-    ------
-    ValueError
-        If $L$ is below 1 or `kind` is unknown.
     """
     at_least(1, num_batches=num_batches)
     if one_of(KL_WEIGHTS, kind=kind) == "uniform":

@@ -19,15 +19,7 @@ Loss = Callable[[Outputs, Array], Float[Array, " n"]]
 
 
 def cross_entropy(outputs: Outputs, labels: Labels) -> Float[Array, " n"]:
-    """$−log softmax(f)_y$ of each observation, in nats; labels are 0 to $d_out − 1$, and booleans 0 and 1.
-
-    Raises
-    ------
-    TypeError
-        If labels are neither integers nor booleans.
-    ValueError
-        If there is not one label for each row, or a label is missing or out of range.
-    """
+    """$−log softmax(f)_y$ of each observation, in nats; labels are 0 to $d_out − 1$, and booleans 0 and 1."""
     labels = jnp.asarray(_arrays.labels(*outputs.shape, labels=labels))
     return -jnp.take_along_axis(jax.nn.log_softmax(outputs), labels[:, None], axis=1)[:, 0]
 
@@ -41,11 +33,6 @@ def square(outputs: Outputs, y: Float[Array, "n d_out"]) -> Float[Array, " n"]:
     """$‖f − y‖²$ of each observation, as in the code of Huix et al. (2022).
 
     It equals `gaussian` at $σ² = ½$ up to a constant.
-
-    Raises
-    ------
-    ValueError
-        If `y` does not have the shape of the outputs.
     """
     if y.shape != outputs.shape:
         raise ValueError(f"y must have the outputs' shape {outputs.shape}; got {y.shape}")
@@ -63,11 +50,6 @@ def gaussian(noise_std: Number) -> Loss:
     Returns
     -------
     Function from outputs and $y$, both $(n, d_out)$, to the losses, $(n,)$.
-
-    Raises
-    ------
-    ValueError
-        If $σ$ is not a finite number above 0.
     """
     positive(noise_std=noise_std)
 

@@ -75,13 +75,7 @@ def _draw(rng_key: Key[Array, ""], mean: Array, std: Array, sign: Sign) -> Array
 
 
 def mean_field(weights: Weights, std: Number) -> MeanField:
-    """The $q$ with means `weights` and all standard deviations $σ$ = `std`.
-
-    Raises
-    ------
-    ValueError
-        If `std` is not a finite number above 0.
-    """
+    """The $q$ with means `weights` and all standard deviations $σ$ = `std`."""
     return MeanField(weights, _rho(weights, positive(std=std)))
 
 
@@ -102,11 +96,6 @@ def kl_per_leaf(posterior: MeanField, prior_variance: Variances = 0.2) -> PyTree
     prior_variance
         $v$ of a weight: one number for all, or one for each leaf. Huix et al. (2022) have 1/5 in the text,
         the default here; their published code has a standard deviation of 1/5, a variance of 1/25.
-
-    Raises
-    ------
-    ValueError
-        If a variance is not a finite number above 0, or there is not one for each leaf.
 
     Examples
     --------

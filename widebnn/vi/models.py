@@ -46,11 +46,6 @@ class TwoLayer(nnx.Module):
         "mean-field" for $1/N$, "ntk" for $1/√N$.
     rngs
         Generator of the initial parameters.
-
-    Raises
-    ------
-    ValueError
-        If a size is below 1 or `scaling` is unknown.
     """
 
     def __init__(
@@ -115,11 +110,6 @@ class ResNet20(nnx.Module):
         "mean-field" for $1/N$, "ntk" for $1/√N$.
     rngs
         Generator of the initial parameters.
-
-    Raises
-    ------
-    ValueError
-        If a size is below 1, or `norm` or `scaling` is unknown.
     """
 
     def __init__(

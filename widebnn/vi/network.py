@@ -73,11 +73,8 @@ def network(
 
     Raises
     ------
-    TypeError
-        If `model` is not one of these.
     ValueError
-        If `x` does not fit it, it does not map `x` to $(n, d_out)$, or a Linen module holds BatchNorm,
-        Dropout or other state.
+        If a Linen module holds BatchNorm, Dropout or other state.
     """
     match model:
         case nnx.Module():

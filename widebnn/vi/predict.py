@@ -46,14 +46,6 @@ def predict(
         outputs themselves for any other.
     block_size
         Number of inputs that go through the network at a time.
-
-    Raises
-    ------
-    TypeError
-        If `x` holds other things than real numbers.
-    ValueError
-        If a number is below 1, or `x` has no rows, inputs of another shape than in the fit, or entries that
-        are not finite.
     """
     at_least(1, num_samples=num_samples)
     at_least(1, block_size=block_size)

@@ -47,11 +47,6 @@ def relu_moments(mean: Reals, variance: Reals) -> tuple[Float[Array, "*shape"], 
     mean, variance
         $m$ and $s²$, arrays of the same shape.
 
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
     Examples
     --------
     >>> import jax.numpy as jnp
@@ -90,11 +85,6 @@ def output_moments(
         Inputs $(n, d_in)$.
     scaling
         Scaling of the network, "mean-field" or "ntk".
-
-    Raises
-    ------
-    ValueError
-        If `posterior` is not over a `TwoLayer`, `x` has other sizes, or `scaling` is unknown.
     """
     one_of(SCALINGS, scaling=scaling)
     if not isinstance(posterior.mean, dict) or set(posterior.mean) != {"hidden", "readout"}:
@@ -135,11 +125,6 @@ def square_elbo(
         Targets $(n, d_out)$.
     temperature, prior_variance
         $η$ and $v$, as in `widebnn.vi.elbo`.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit or a number is out of range.
     """
     non_negative(temperature=temperature)
     expected = _expected_log_likelihood(output_moments(posterior, x, scaling=scaling), floating(y=y))
