@@ -1,4 +1,4 @@
-"""The chapters' form: what CONTRIBUTING.md promises of a notebook. That they run is nbval's part."""
+"""The chapters' form: what CONTRIBUTING.md promises of a notebook. That they run is for `book.executed`."""
 
 import ast
 import importlib
@@ -65,7 +65,9 @@ else:
 
 @pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
 def chapter(request: pytest.FixtureRequest) -> nbformat.NotebookNode:
-    return nbformat.read(request.param, as_version=4)
+    chapter = nbformat.read(request.param, as_version=4)
+    chapter.metadata.number = str(int(request.param.stem[:2]))
+    return chapter
 
 
 def code_cells(chapter: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
@@ -118,13 +120,6 @@ def test_header_states_prerequisites_and_run_time(chapter):
     assert re.search(r"smoke: (?:\d+ to )?\d+ s on ", header.source), "no measured run time: run `make times`"
 
 
-def test_first_code_cell_installs_in_colab(chapter):
-    first = code_cells(chapter)[0]
-    assert chapter.cells[1] == first
-    assert first.source == INSTALL
-    assert tags(first) == ["remove-cell"]
-
-
 def test_programs_of_chapters_are_budgeted():
     """`book.executed` counts them as a chapter runs; two thirds of a chapter's time were compiling once."""
     budget = tomllib.loads((ROOT / "book/programs.toml").read_text())
@@ -132,28 +127,44 @@ def test_programs_of_chapters_are_budgeted():
     assert max(budget.values()) <= 70 and sum(budget.values()) <= 1_100
 
 
-def test_last_cell_states_versions(chapter):
+def test_form_of_a_chapter(chapter):
+    """Sphinx itself refuses names of figures and labels of equations that are given twice."""
+    cells = code_cells(chapter)
+    assert chapter.cells[1] == cells[0] and cells[0].source == INSTALL and tags(cells[0]) == ["remove-cell"]
     assert chapter.cells[-1].source == "wb.print_versions()"
+    for cell in cells:
+        lines = cell.source.splitlines()
+        assert len(lines) <= MAX_LINES, f"cell {cell.id} is long"
+        assert max(map(len, lines)) <= MAX_COLUMNS, f"cell {cell.id} is wide"
+    assert sum("assert " in cell.source for cell in cells) >= 3, "it asserts too little of what it claims"
+    assert not re.search(r"/(home|root|Users|work|tmp)/", "".join(cell.source for cell in chapter.cells))
+    text = markdown(chapter)
+    assert text.index(":::{admonition} In short") < text.index("**Next.**") < text.index("## Exercises")
 
 
-def test_cells_are_short(chapter):
-    long = {cell.id: n for cell in code_cells(chapter) if (n := len(cell.source.splitlines())) > MAX_LINES}
-    assert not long
+def test_exercises_are_numbered_graded_and_solved(chapter):
+    statement = r"^(?:\*\*Exercise|:+\{admonition\} (?:Theorem|Proposition)) (\d+)\."
+    assert set(re.findall(statement, markdown(chapter), re.MULTILINE)) == {chapter.metadata.number}
+    found = 0
+    for cell, solution in zip(chapter.cells, chapter.cells[1:]):
+        for exercise in re.findall(r"^\*\*Exercise .*", cell.source, re.MULTILINE):
+            found += 1
+            assert re.search(r"\*\((easy|medium|hard)\)\*", exercise)
+            assert f"Solution {exercise.split()[1].strip('*')}" in solution.source
+    assert found
 
 
-def test_lines_of_code_fit_a_page(chapter):
-    lines = [(cell.id, line) for cell in code_cells(chapter) for line in cell.source.splitlines()]
-    assert not [(id, line) for id, line in lines if len(line) > MAX_COLUMNS]
-
-
-def test_figures_have_alt_text_and_caption(chapter):
+def test_figures_have_alt_text_caption_and_reference(chapter):
     for cell in code_cells(chapter):
         shown = cell.metadata.get("mystnb", {})
         if draws_figure(cell.source) or shown:
             if "plots.slider(" not in cell.source:  # which takes its alternative text itself
                 assert len(shown.get("image", {}).get("alt", "")) >= 20, f"cell {cell.id} needs alt text"
             assert shown.get("figure", {}).get("caption"), f"cell {cell.id} needs a caption"
-            assert shown["figure"].get("name", "").startswith("fig-"), f"cell {cell.id} needs a name fig-…"
+            name = shown["figure"].get("name", "")
+            assert name.startswith("fig-"), f"cell {cell.id} needs a name fig-…"
+            is_referred_to = f"{{numref}}`{name}`" in markdown(chapter)
+            assert is_referred_to or "hide-cell" in tags(cell), f"no word of {name}"
 
 
 def markdown(chapter: nbformat.NotebookNode) -> str:
@@ -172,28 +183,6 @@ def test_a_picture_and_the_idea_come_first(chapter):
     figure = next(i for i, cell in enumerate(chapter.cells) if "mystnb" in cell.metadata)
     assert all(cell.cell_type == "code" for cell in chapter.cells[1:figure]), "text stands before the picture"
     assert chapter.cells[figure + 1].source.startswith("**The idea in one paragraph.**")
-
-
-def test_figures_are_referred_to(chapter):
-    text = markdown(chapter)
-    names = [
-        cell.metadata.mystnb.figure.name
-        for cell in code_cells(chapter)
-        if "mystnb" in cell.metadata and "hide-cell" not in tags(cell)
-    ]
-    assert names
-    assert not [name for name in names if f"{{numref}}`{name}`" not in text]
-
-
-def test_chapter_ends_in_short_and_leads_on(chapter):
-    text = markdown(chapter)
-    assert text.index(":::{admonition} In short") < text.index("**Next.**") < text.index("## Exercises")
-
-
-def test_exercises_are_graded(chapter):
-    exercises = re.findall(r"^\*\*Exercise \d+\.\d+.*$", markdown(chapter), re.MULTILINE)
-    assert exercises
-    assert not [line for line in exercises if not re.search(r"\*\((easy|medium|hard)\)\*", line)]
 
 
 def num_words(chapter: nbformat.NotebookNode) -> int:
@@ -266,23 +255,6 @@ def test_greek_letters_stand_on_the_notation_page(path: Path):
     assert own <= used, "the notation page lists a letter that the chapter does not use"
 
 
-def test_figure_names_are_unique():
-    names = [
-        cell.metadata["mystnb"]["figure"]["name"]
-        for path in CHAPTERS
-        for cell in nbformat.read(path, as_version=4).cells
-        if "figure" in cell.metadata.get("mystnb", {})
-    ]
-    assert len(set(names)) == len(names)
-
-
-def test_equation_labels_are_unique():
-    pages = [*CHAPTERS, *(ROOT / "book").glob("*.md")]
-    labels = [label for page in pages for label in re.findall(r"\$\$ \((eq-[\w-]+)\)", page.read_text())]
-    assert labels
-    assert not {label for label in labels if labels.count(label) > 1}
-
-
 def test_each_equation_is_computed_checked_or_proved(monkeypatch):
     """The equation map names them all, and nothing that is not there."""
     monkeypatch.syspath_prepend(ROOT / "book/_ext")
@@ -336,34 +308,6 @@ def test_folded_code_draws_loads_tabulates_or_checks(chapter):
             assert re.search(shows, cell.source), (
                 f"cell {cell.id} folds code that neither loads, tabulates nor checks"
             )
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_statements_and_exercises_have_the_number_of_their_chapter(path: Path):
-    text = markdown(nbformat.read(path, as_version=4))
-    numbers = re.findall(
-        r"^(?:\*\*Exercise|:+\{admonition\} (?:Theorem|Proposition)) (\d+)\.", text, re.MULTILINE
-    )
-    assert set(numbers) == {str(int(path.stem[:2]))}
-
-
-def test_every_exercise_has_a_solution(chapter):
-    exercises = {
-        number: index
-        for index, cell in enumerate(chapter.cells)
-        for number in re.findall(r"^\*\*Exercise (\d+\.\d+)", cell.source, re.MULTILINE)
-    }
-    assert exercises, "a chapter has exercises"
-    for number, index in exercises.items():
-        assert f"Solution {number}" in chapter.cells[index + 1].source
-
-
-def test_chapter_asserts_what_it_claims(chapter):
-    assert sum("assert " in cell.source for cell in code_cells(chapter)) >= 3
-
-
-def test_no_path_of_a_machine_stands_in_a_chapter(chapter):
-    assert not re.search(r"/(home|root|Users|work|tmp)/", "".join(cell.source for cell in chapter.cells))
 
 
 def documented_modules() -> dict[str, set[str]]:
@@ -436,12 +380,9 @@ def formulas(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
             r"\tfrac12 \sum_{j} y_{:j}^{\top} \hat{K}_{\sigma^{2}}^{-1} y_{:j}"
             r" + (d_{\mathrm{out}}/2) \log \det \hat{K}_{\sigma^{2}}",
         ),
-        ("θ^≤L, y_−i, s(u)^(−D)", r"\theta^{\le L}, y_{-i}, s(u)^{-D}"),
         ("φ_W = Σ^−½ (W − μ)", r"\varphi_{W} = \Sigma^{-1/2} (W - \mu)"),
         ("f^ℓ = (σ_W/√d_(ℓ−1)) h^(ℓ−1)", r"f^{\ell} = (\sigma_{W}/\sqrt{d_{\ell-1}}) h^{\ell-1}"),
-        ("KL(N(0, I) ‖ P(θ | D))", r"\operatorname{KL}(\mathcal{N}(0, I) \,\|\, P(\theta \mid D))"),
         ("Ψ*ΣΨ*ᵀ, ‖r̃‖², (n,)", r"\Psi^{\ast}\Sigma\Psi^{\ast\top}, \|\tilde{r}\|^{2}, (n{,})"),
-        ("c² ∑_j [(α_j² + τ_j²) r₂]", r"c^{2} \sum_{j} [(\alpha_{j}^{2} + \tau_{j}^{2}) r_{2}]"),
     ],
 )
 def test_formula_of_a_docstring_is_latex_on_the_page(formulas, formula, latex):

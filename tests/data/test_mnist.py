@@ -75,24 +75,21 @@ def test_data_set_out_of_distribution_needs_no_training_images(folder: Path):
         fashion_mnist(1, 4)
 
 
-@pytest.mark.parametrize(
-    ("counts", "message"),
-    [
-        ((13, 2), "num_train is 13 but there are 12 records: put the official train-images"),
-        ((2, 6), "num_test is 6 but there are 5 records"),
-        ((60_001, 2), "num_train is 60,001 but there are 60,000 records: mnist has no more"),
-    ],
-)
-def test_more_than_there_are_is_refused(folder: Path, counts, message):
-    with pytest.raises(ValueError, match=message):
-        mnist(*counts)
+def test_more_than_there_are_is_refused(folder: Path):
+    with pytest.raises(
+        ValueError, match="num_train is 13 but there are 12 records: put the official train-im"
+    ):
+        mnist(13, 2)
+    with pytest.raises(
+        ValueError, match="num_train is 60,001 but there are 60,000 records: mnist has no more"
+    ):
+        mnist(60_001, 2)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"", "is no idx file of bytes in 3 dimensions"),
-        (idx(labels(5)), "is no idx file of bytes in 3 dimensions"),
         (idx(pixels(5))[:-1], "ends after 3,919 bytes of records; wanted 3,920"),
         (idx(np.zeros((5, 14, 14), np.uint8)), "wanted images of 28 × 28; got 14 × 14"),
         (
@@ -100,7 +97,7 @@ def test_more_than_there_are_is_refused(folder: Path, counts, message):
             "wanted images of 28 × 28; got 2147483648 × 2147483648",
         ),
     ],
-    ids=["empty", "labels", "truncated", "small", "huge"],
+    ids=["empty", "truncated", "small", "huge"],
 )
 def test_malformed_images_are_refused(folder: Path, content, message):
     (file,) = (folder / "mnist").glob("t10k-images*")

@@ -60,9 +60,13 @@ def test_power():
     assert detectable(NUM_DRAWS, FALSE_FAILURE / 7) < 0.02
 
 
+TWICE = "langevin, little damping"  # whose planted bug is caught on linear regression too
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("density", [regression, logistic])
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize(
+    ("sampler", "density"), [*((name, logistic) for name in SAMPLERS), (TWICE, regression)]
+)
 def test_target_is_conserved(sampler, density):
     states = conserved(sampler, density)
     if hasattr(states, "momentum"):
@@ -87,25 +91,24 @@ class slice_at_level(elliptical_slice):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("density", [regression, logistic])
-def test_elliptical_slice_conserves_the_target_and_always_moves(density):
-    states = assert_conserved(slice_at_level(1.0), density, acceptance=ALWAYS)
-    first = jax.tree.leaves(density().draw(np.random.default_rng(0), NUM_DRAWS))[0]
+def test_elliptical_slice_conserves_the_target_and_always_moves():
+    states = assert_conserved(slice_at_level(1.0), logistic, acceptance=ALWAYS)
+    first = jax.tree.leaves(logistic().draw(np.random.default_rng(0), NUM_DRAWS))[0]
     assert not np.any(np.asarray(jax.tree.leaves(states.position)[0]) == np.asarray(first))
 
 
-def about_a_gaussian(density, make=preconditioned, gaussian=Gaussian):
+def about_a_gaussian(make=preconditioned, gaussian=Gaussian):
     """An elliptical slice about a Gaussian that is far from the density."""
-    mean = jax.tree.map(lambda leaf: jnp.full_like(leaf[0], 0.4), density().draw(np.random.default_rng(0), 1))
+    one = logistic().draw(np.random.default_rng(0), 1)
+    mean = jax.tree.map(lambda leaf: jnp.full_like(leaf[0], 0.4), one)
     size = ravel_pytree(mean)[0].size
     factor = np.linalg.cholesky(0.3 * np.eye(size) + 0.2)
     return make(gaussian(mean, jnp.asarray(factor)), elliptical_slice())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("density", [regression, logistic])
-def test_slice_about_a_gaussian_conserves_the_target(density):
-    assert_conserved(about_a_gaussian(density), density, acceptance=ALWAYS)
+def test_slice_about_a_gaussian_conserves_the_target():
+    assert_conserved(about_a_gaussian(), logistic, acceptance=ALWAYS)
 
 
 class PriorLeftAsItIs(preconditioned):
@@ -210,12 +213,12 @@ BUGS = {
     "slice at the height of the state": lambda: broken(slice_at_level(0.0)),
     "slice at half the depth": lambda: broken(slice_at_level(0.5)),
     "Gaussian whose centre is forgotten on the way in": lambda: broken(
-        about_a_gaussian(logistic, gaussian=CentreForgotten)
+        about_a_gaussian(gaussian=CentreForgotten)
     ),
     "Gaussian whose factor is forgotten on the way out": lambda: broken(
-        about_a_gaussian(logistic, gaussian=FactorForgotten)
+        about_a_gaussian(gaussian=FactorForgotten)
     ),
-    "prior left as it is in other coordinates": lambda: broken(about_a_gaussian(logistic, PriorLeftAsItIs)),
+    "prior left as it is in other coordinates": lambda: broken(about_a_gaussian(PriorLeftAsItIs)),
     "scale that moves without the volume of its weights": lambda: conserved_by_rescaling(jnp.zeros_like),
     "Langevin uncorrected": lambda: broken(langevin(0.8, 0.3, metropolis=False)),
     **{
