@@ -43,36 +43,85 @@ Tabular = Frame | Sequence[Any]
 
 
 def floating(**named: Any) -> Float[Array, "..."]:
-    """Finite real numbers in floating point: integers and booleans take JAX's default precision.
+    """Finite real numbers in floating point, a copy; integers and booleans take JAX's default precision.
 
     Were inputs left as integers, new inputs in their type would lose their fractions.
     """
-    ((name, _),) = named.items()
-    array = real(**named)
+    return _floating(real(**named), named)
+
+
+def observed(**named: Any) -> Float[Array, "n ..."]:
+    """`floating`, where each column keeps its differences: see `_check_differences`."""
+    given = real(**named)
+    array = _floating(given, named)
+    if isinstance(given, np.ndarray):
+        _check_differences(*named, given, array.dtype)
+    return array
+
+
+def column(**named: Any) -> Float[Array, "n ..."]:
+    """`observed`, with (n,) as (n, 1): what a table's column is."""
+    array = observed(**named)
+    if array.ndim != 1:
+        return array
+    return array[:, None] if isinstance(array, jax.core.Tracer) else _copied(np.asarray(array)[:, None])
+
+
+def _floating(array: Array | np.ndarray, named: dict[str, Any]) -> Float[Array, "..."]:
     is_floating, widest = jnp.issubdtype(array.dtype, jnp.floating), jnp.result_type(float)
     dtype = array.dtype if is_floating and array.dtype.itemsize <= widest.itemsize else widest
     if isinstance(array, jax.core.Tracer):
         return array.astype(dtype)
-    if not (is_floating and isinstance(array, jax.Array)):
-        array = _at_hand(np.asarray(array, dtype))
-    return finite(**{name: array})
+    ((name, _),) = named.items()
+    with np.errstate(over="ignore"):  # `finite` tells of it
+        return finite(**{name: _copied(array if array.dtype == dtype else np.asarray(array, dtype))})
 
 
-def column(**named: Any) -> Float[Array, "n ..."]:
-    """`floating`, with (n,) as (n, 1): what a table's column is."""
-    array = floating(**named)
-    if array.ndim != 1:
-        return array
-    return array[:, None] if isinstance(array, jax.core.Tracer) else _at_hand(np.asarray(array)[:, None])
-
-
-def _at_hand(array: np.ndarray) -> Array:
+def _copied(array: Array | np.ndarray) -> Array:
     """The array of JAX, of known numbers even while something else is traced, such as a scale.
 
-    Conversions come before: NumPy's compile nothing.
+    On a CPU `jax.device_put` takes over the memory of an array of NumPy where it lies on a boundary of 64
+    bytes, as a memory map does. What the caller wrote there later would change a posterior.
     """
     with jax.ensure_compile_time_eval():
-        return jax.device_put(array)
+        if isinstance(array, np.ndarray):
+            return jax.device_put(np.array(array))
+        return jax.device_put(array, may_alias=False)
+
+
+MAX_SHIFT, MAX_SHIFT_OF_MERGED = 1e-2, 1e-4
+"""Of the span of a column, by which rounding may move an entry; the second where most entries merge."""
+CONSTANT = 2.0**-40
+"""Span of floating-point numbers relative to the largest, below which they differ by rounding alone."""
+
+
+def _check_differences(name: str, array: np.ndarray, dtype: np.dtype) -> None:
+    """Raise where a conversion to `dtype` takes from a column what distinguishes its entries.
+
+    That is where rounding moves an entry by more than a hundredth of the column's span, or by more than a
+    ten-thousandth while less than half of the distinct entries stay distinct. Standardised columns are moved
+    by a ten-millionth.
+    """
+    if array.dtype == dtype or array.dtype.kind not in "iuf" or array.size == 0:
+        return
+    array = array.reshape(len(array), -1)
+    low, high = array.min(axis=0), array.max(axis=0)
+    largest = np.maximum(np.abs(low.astype(float)), np.abs(high.astype(float)))
+    span = high.astype(np.longdouble) - low
+    step = np.spacing(largest.astype(dtype)).astype(float)
+    rounding = CONSTANT * largest if array.dtype.kind == "f" else 0
+    for i in np.flatnonzero((span > rounding) & (step > MAX_SHIFT_OF_MERGED * span)):
+        entries = array[:, i]
+        rounded = entries.astype(dtype)
+        shift = np.abs(rounded.astype(np.longdouble) - entries).max() / span[i]
+        merged = len(np.unique(rounded)) < len(np.unique(entries)) / 2
+        if shift > (MAX_SHIFT_OF_MERGED if merged else MAX_SHIFT):
+            of_column = f"column {i} of {name}" if array.shape[1] > 1 else name
+            raise ValueError(
+                f"{name} must keep its differences in {dtype}, which does not hold those of {of_column}, "
+                f"from {low[i]} to {high[i]}: subtract the mean and divide by the standard deviation, or "
+                "enable jax_enable_x64 and pass float64"
+            )
 
 
 def real(**named: Any) -> Array | np.ndarray:

@@ -181,6 +181,8 @@ def predictive_variance(x: NewInputs | Tabular | None = None) -> Collector:
 def predictive_moments(x: NewInputs | Tabular | None = None) -> Callable[..., Any]:
     """Mean $(m, d_out)$ and variance $(m,)$ of $y* = f(x) + σ ε$ given $θ^≤L$ and $D$, by hand alone.
 
+    Under another likelihood they are those of $y*$ given $θ$, and the variance is $(m, d_out)$.
+
     Examples
     --------
     >>> import jax
@@ -239,8 +241,8 @@ def prediction(x: NewInputs | Tabular) -> Collector:
 
 
 def observation(x: NewInputs | Tabular) -> Callable[..., Any]:
-    """Mean and variance of an observation, or a prediction where a position leaves it no variance."""
-    return At(("predictive_moments", "predictive_probabilities", "predictive_mean"), x)
+    """Probabilities of a classifier, else mean and variance of an observation, or its mean alone."""
+    return At(("predictive_probabilities", "predictive_moments", "predictive_mean"), x)
 
 
 @pytree

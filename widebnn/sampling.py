@@ -154,7 +154,8 @@ class Draws:
     def predict(self, x: NewInputs | Tabular, rng_key: Key[Array, ""] | None = None) -> Moments:
         """Mean and standard deviation of observations $y*$ at new inputs, from the positions that were kept.
 
-        Under Gaussian noise the readout is integrated out at each position, and the deviation contains $σ$.
+        Under Gaussian noise the readout is integrated out at each position. The deviation contains the noise,
+        whatever the likelihood is: it is infinite under Student's noise of at most two degrees of freedom.
         Of a classifier they are mean and standard deviation of the probabilities over the posterior.
 
         Parameters
@@ -625,7 +626,7 @@ def _predicted(target: Target, positions: PyTree, rng_key: Key[Array, ""], asked
         position, key = position_and_key
         found = asked(target, position, key)
         mean, variance = found if isinstance(found, tuple) else (found, jnp.zeros(len(found), found.dtype))
-        return mean, variance[:, None]
+        return mean, variance.reshape(len(mean), -1)  # one for all outputs, or one for each
 
     keys = jax.random.split(rng_key, len(jax.tree.leaves(positions)[0]))
     return jax.lax.map(at, (positions, keys))

@@ -8,6 +8,7 @@ import scipy.sparse
 
 import widebnn as wb
 
+from ..exact.likelihoods import Poisson
 from .rows import KEY, SCALES, X_NAN, X, Y, alike, bnn, fcn, position, refused, target
 
 
@@ -20,6 +21,11 @@ def of_lists():
     parameters = [[jnp.ones((3, 4))], [jnp.ones((4, 4))]]
     features = wb.models.from_function(lambda p, x: jnp.tanh(x @ p[0][0]) @ p[1][0] / 2, parameters)
     return wb.targets.marginal(bnn(features=features), X, Y)
+
+
+class Transposed(wb.targets.Likelihood):
+    def log_prob(self, y, f):
+        return (y - f).T
 
 
 NETWORK = bnn()
@@ -128,6 +134,16 @@ ROWS = [
         (X[:, :2], [0, 1, 1, 0], {}, "x…(4, 2)…does not fit"),
         (X, [0, 1, 1, 0], {"map": "probit"}, "map…'laplace'…'probit'"),
         call=lambda x, y, o: wb.targets.binary(wb.BNN(fcn(), 1, 0.5), x, y, **o),
+    ),
+    *refused(
+        "targets.non_gaussian",
+        (X, Y, Poisson, {}, TypeError, "likelihood…targets.Likelihood…Poisson"),
+        (X, -Y, Poisson(), {}, "y…finite log probability under Poisson…[-1. -1.] in row 0 is -inf"),
+        (X, Y[:3], Poisson(), {}, "y…one row for each of the 4 inputs…(3, 2)"),
+        (X, Y[:, :1], Poisson(), {"map": "gaussian"}, "y…(4, 2) for the map 'gaussian'…(4, 1)"),
+        (X, Y, Transposed(), {}, "log_prob must return (4,) or (4, 2)…(2, 4)"),
+        (X, Y, Poisson(), {"map": "probit"}, "map…'laplace'…'probit'"),
+        call=lambda x, y, likelihood, o: wb.targets.non_gaussian(NETWORK, x, y, likelihood, **o),
     ),
     *refused(
         "targets.student_t",

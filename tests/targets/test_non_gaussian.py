@@ -20,7 +20,7 @@ from widebnn.tree import normal_like
 
 from ..exact.change_of_variables import assert_same_density, log_density_of_readout_map
 from ..exact.importance import NUM_CHAINS, assert_moments, by_chains, reference_of_means
-from ..exact.likelihoods import DEGREES, LIKELIHOODS
+from ..exact.likelihoods import DEGREES, LIKELIHOODS, Poisson
 from ..exact.networks import labels, problem
 
 MAPS = {
@@ -57,6 +57,7 @@ def at_parameters(tiny, targets, key):
             "back and there": flat(target.to_parameters(target.from_parameters(position))),
             "output": (wb.output(tiny.x_new)(target, position), f_new),
             "mean": (wb.predictive_mean(tiny.x_new)(target, position), likelihood.mean(f_new)),
+            "variance": (wb.predictive_moments(tiny.x_new)(target, position)[1], likelihood.variance(f_new)),
             "likelihood": (target.log_likelihood(position), likelihood.log_prob(tiny, f)),
         }
 
@@ -95,12 +96,12 @@ def test_potential_is_the_change_of_variables(problem_name, which, map):
     for returned in (found["there and back"], found["back and there"]):
         assert_allclose(returned, position, atol=1e-10)
     assert (np.abs(found["moved"] - position).max() < 0.01) == (map == "identity")
-    for question in ("output", "mean", "likelihood"):
+    for question in ("output", "mean", "variance", "likelihood"):
         assert_allclose(*found[question], atol=1e-10)
 
 
 def test_classes_have_probabilities_and_numbers_have_none(which, tiny):
-    assert hasattr(target_of(tiny, which), "predictive_probabilities") == (which != "student")
+    assert hasattr(target_of(tiny, which), "predictive_probabilities") == (which in ("softmax", "bernoulli"))
 
 
 def readout_energy(tiny, psi, which="softmax"):
@@ -114,10 +115,11 @@ def readout_energy(tiny, psi, which="softmax"):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", ["softmax", "bernoulli"])
+@pytest.mark.parametrize("which", ["softmax", "bernoulli", "poisson"])
 def test_newton_steps_are_newton_steps(tiny, which):
     """Mean and covariance after each number of steps, by automatic differentiation of the energy."""
-    likelihood, inner = target_of(tiny, which).likelihood, tiny.draw_parameters().inner
+    target, inner = target_of(tiny, which), tiny.draw_parameters().inner
+    of = target.y, target.likelihood, jnp.zeros((len(tiny.x), tiny.bnn.out_features))
 
     @jax.jit
     def derivatives(w):
@@ -127,7 +129,7 @@ def test_newton_steps_are_newton_steps(tiny, which):
     @jax.jit
     def approximations():
         psi = tiny.bnn.embedding(inner, tiny.x)
-        made = [Laplace(psi, likelihood, num_steps) for num_steps in (1, 2, 3)]
+        made = [Laplace(psi, *of, num_steps) for num_steps in (1, 2, 3)]
         eye = jnp.eye(psi.shape[1] * tiny.bnn.out_features)
         return [
             (one.posterior.mean().ravel(), one.posterior.covariance(eye), one.log_jacobian()) for one in made
@@ -145,12 +147,12 @@ def test_newton_steps_are_newton_steps(tiny, which):
 
 def descent(tiny, which, num_steps):
     """Energy and its largest derivative after each step."""
-    likelihood, inner = target_of(tiny, which).likelihood, tiny.draw_parameters().inner
+    target, inner = target_of(tiny, which), tiny.draw_parameters().inner
 
     @jax.jit
     def step(w):
         psi = tiny.bnn.embedding(inner, tiny.x)
-        mean = regression_step(psi, likelihood, psi @ w).mean().reshape(w.shape)
+        mean = regression_step(psi, target.y, target.likelihood, psi @ w).mean().reshape(w.shape)
         value, gradient = jax.value_and_grad(readout_energy(tiny, psi, which))(mean.ravel())
         return mean, value, jnp.abs(gradient).max()
 
@@ -207,7 +209,8 @@ def test_one_newton_step_is_the_gaussian_map_of_other_targets_and_reg(tiny):
     def both(inner):
         psi = tiny.bnn.embedding(inner, tiny.x)
         gaussian = wb.targets.readout_posterior(psi, k * (onehot - 1 / k), float(k))
-        found, eye = Laplace(psi, Softmax(onehot), 1).posterior, jnp.eye(psi.shape[1])
+        found = Laplace(psi, onehot, Softmax(), jnp.zeros(onehot.shape), 1).posterior
+        eye = jnp.eye(psi.shape[1])
         centre = jnp.eye(k) - 1 / k
         exact = jnp.kron(gaussian.covariance(eye), centre) + jnp.kron(eye, jnp.full((k, k), 1 / k))
         means = found.mean().reshape(gaussian.mean().shape), gaussian.mean()
@@ -226,7 +229,7 @@ def test_sure_predictions_do_not_break_the_newton_step():
 
         @jax.jit
         def found(psi, onehot, f):
-            posterior = regression_step(psi, Softmax(onehot), f)
+            posterior = regression_step(psi, onehot, Softmax(), f)
             return posterior.mean(), posterior.log_jacobian()
 
         return found(*(array.astype(dtype) for array in given))
@@ -253,27 +256,114 @@ def test_labels_as_one_hot_rows_and_the_default_regulariser(tiny):
 
 
 DRAWN = {
-    "bernoulli": (Bernoulli(jnp.zeros((1, 1))), lambda f: stats.bernoulli(1 / (1 + np.exp(-f)))),
-    "student": (StudentT(jnp.zeros((1, 1)), DEGREES, 0.4), lambda f: stats.t(DEGREES, f, 0.4)),
+    "bernoulli": (Bernoulli(), lambda f: stats.bernoulli(1 / (1 + np.exp(-f)))),
+    "student": (StudentT(DEGREES, 0.4), lambda f: stats.t(DEGREES, f, 0.4)),
+    "poisson": (Poisson(), lambda f: stats.poisson(np.exp(f))),
 }
 
 
 @pytest.mark.parametrize("which", DRAWN)
 def test_observations_are_drawn_from_the_likelihood(which):
-    """At two outputs, by the Kolmogorov–Smirnov or the binomial test at a level of 10⁻⁶."""
+    """At two outputs, by the Kolmogorov–Smirnov, the binomial or the χ² test at a level of 10⁻⁶."""
     likelihood, law = DRAWN[which]
     f = jnp.repeat(jnp.array([[-1.5, 0.7]]), 20_000, axis=0)
     y = np.asarray(likelihood.draw(jax.random.key(0), f))
     assert y.shape == f.shape
-    for column, at in zip(y.T, (-1.5, 0.7)):
+    for i, (column, at) in enumerate(zip(y.T, (-1.5, 0.7))):
+        assert_allclose(likelihood.mean(f)[0, i], law(at).mean())
+        assert_allclose(likelihood.variance(f)[0, i], law(at).var())
         if which == "bernoulli":
             assert set(column) == {0, 1}
             assert stats.binomtest(int(column.sum()), len(column), law(at).mean()).pvalue > 1e-6
+        elif which == "poisson":
+            counts = np.bincount(np.minimum(column, 3), minlength=4)
+            shares = [*law(at).pmf([0, 1, 2]), law(at).sf(2)]
+            assert stats.chisquare(counts, len(column) * np.array(shares)).pvalue > 1e-6
         else:
             assert stats.kstest(column, law(at).cdf).pvalue > 1e-6
 
 
-PROBLEM_OF = {"softmax": 3, "bernoulli": 2, "student": 1}
+@pytest.mark.parametrize("degrees", [1.0, 2.0, 2.5])
+def test_variance_of_heavy_tails_is_infinite(degrees):
+    found = StudentT(degrees, 0.4).variance(jnp.zeros((3, 2)))
+    assert_allclose(found, np.full((3, 2), 0.4**2 * 5 if degrees > 2 else np.inf))
+
+
+PREDICTED = {
+    "student": lambda tiny: wb.targets.student_t(tiny.bnn, tiny.x, tiny.y, 9.0),
+    "poisson": lambda tiny: target_of(tiny, "poisson"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", PREDICTED)
+def test_predict_contains_the_noise(which):
+    """Moments at the positions of a run are those of observations drawn there, within five errors."""
+    tiny = problem(widths=(3,))
+    target = PREDICTED[which](tiny)
+    draws = wb.sample(
+        jax.random.key(0),
+        target,
+        wb.samplers.pcn(0.5),
+        num_samples=64,
+        burn_in=20,
+        num_chains=64,
+        collect={"y": wb.predictive_draw(tiny.x)},
+        num_positions=64,
+        progress=False,
+    )
+    y, found = draws["y"].reshape(-1, *tiny.y.shape), draws.predict(tiny.x)
+    squares = (y - y.mean(axis=0)) ** 2
+    errors = squares.std(axis=0) / np.sqrt(len(y))
+    assert (np.abs(found.mean - y.mean(axis=0)) < 5 * y.std(axis=0) / np.sqrt(len(y))).all()
+    assert (np.abs(found.std**2 - squares.mean(axis=0)) < 5 * errors).all()
+    assert (5 * errors < 0.5 * squares.mean(axis=0)).all()  # or the noise could be missing
+
+
+class Pair(wb.targets.Likelihood):
+    """y given two outputs: mean and logarithm of the deviation, which is not log-concave."""
+
+    def log_prob(self, y, f):
+        return jax.scipy.stats.norm.logpdf(y[:, 0], f[:, 0], jnp.exp(f[:, 1]))
+
+
+@pytest.mark.slow
+def test_likelihoods_may_couple_outputs_and_need_not_be_concave():
+    """The density is that of the network all the same, along a map that can be undone."""
+    tiny = problem(widths=(4,), out_features=2)
+    y = 3 * tiny.y[:, :1]
+    target = wb.targets.non_gaussian(tiny.bnn, tiny.x, y, Pair())
+
+    def log_joint(problem, theta):
+        f = problem.bnn(theta, problem.x)
+        log_p = jax.scipy.stats.norm.logpdf(y[:, 0], f[:, 0], jnp.exp(f[:, 1]))
+        return jnp.sum(log_p) - sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(theta)) / 2
+
+    @jax.jit
+    @jax.vmap
+    def at(key):
+        position = target.draw_prior(key)
+        exact = log_density_of_readout_map(tiny, target, position, log_joint)
+        return target.logdensity(position), exact, jax.grad(target.potential)(position)
+
+    found, exact, gradient = at(jax.random.split(jax.random.key(0), 4))
+    assert_same_density(found, exact)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
+    with pytest.raises(NotImplementedError, match="Pair has no method mean"):
+        wb.predictive_mean(tiny.x_new)(target, target.draw_prior(jax.random.key(0)))
+
+
+def test_large_counts_do_not_break_the_map(float32, mixed_dtypes):
+    """From F = 0 a Newton step would arrive at exp(10⁴)."""
+    tiny = problem(widths=(8,))
+    target = wb.targets.non_gaussian(tiny.bnn, tiny.x, np.array([0, 3, 10_000, 20, 1]), Poisson())
+    assert target.y.dtype == jnp.int32
+    first = np.asarray(target.affine.args[0])
+    assert_allclose(first[2], np.log(10_000 - first[2]), rtol=1e-4)
+    assert np.isfinite(target.potential(target.draw_prior(jax.random.key(0))))
+
+
+PROBLEM_OF = {"softmax": 3, "bernoulli": 2, "student": 1, "poisson": 1}
 """Outputs of the problem that chains are held against."""
 
 

@@ -142,7 +142,7 @@ class DeterminantOfFirstFactor(JacobianMapWithout):
 
 class MapWithoutLogJacobian(NonGaussian):
     def potential(self, position):
-        affine = self.affine(self.bnn.embedding(position.inner, self.x))
+        affine = self.map_of_readout(self.bnn.embedding(position.inner, self.x))
         return super().potential(position) + affine.log_jacobian()
 
 
@@ -155,31 +155,31 @@ class MapWithoutPriorOfW(NonGaussian):
 class JacobianOfAnEarlierStep(Laplace):
     """Curvature of the first step where the map has that of the last."""
 
-    def __init__(self, psi, likelihood, num_steps):
-        super().__init__(psi, likelihood, num_steps)
-        self.first = Laplace(psi, likelihood, 1)
+    def __init__(self, *of, num_steps):
+        super().__init__(*of, num_steps)
+        self.earlier = Laplace(*of, 1)
 
     def log_jacobian(self):
-        return self.first.log_jacobian()
+        return self.earlier.log_jacobian()
 
 
 class SignForgotten(Bernoulli):
-    def log_prob(self, f):
-        return jnp.sum(self.y * jax.nn.log_sigmoid(f), axis=1)
+    def log_prob(self, y, f):
+        return y * jax.nn.log_sigmoid(f)
 
 
 class ScaleForgotten(StudentT):
     """σ left out of t = (y − F)/σ."""
 
-    def log_prob(self, f):
-        return jnp.sum(jax.scipy.stats.t.logpdf(self.y, self.degrees, f, 1.0), axis=1)
+    def log_prob(self, y, f):
+        return jax.scipy.stats.t.logpdf(y, self.degrees, f, 1.0)
 
 
 class NoiseOfRegression(StudentT):
     """A Gaussian where Student's t is asked for."""
 
-    def log_prob(self, f):
-        return jnp.sum(jax.scipy.stats.norm.logpdf(self.y, f, self.scale), axis=1)
+    def log_prob(self, y, f):
+        return jax.scipy.stats.norm.logpdf(y, f, self.scale)
 
 
 def repriorised(kind=Repriorised, reg=None):
@@ -212,14 +212,16 @@ def in_blocks(broken):
 
 def non_gaussian(which="softmax", kind=NonGaussian, affine=Laplace, likelihood=lambda right: right):
     def make(tiny):
-        observed = likelihood(LIKELIHOODS[which].target(tiny).likelihood)
-        return kind(tiny.bnn, tiny.x, observed, lambda psi: affine(psi, observed, 2))
+        right = LIKELIHOODS[which].target(tiny)
+        first = jnp.zeros((len(tiny.x), tiny.bnn.out_features))
+        steps = lambda *of: affine(*of, first, num_steps=2)  # noqa: E731
+        return kind(tiny.bnn, tiny.x, right.y, likelihood(right.likelihood), steps)
 
     return which, make
 
 
 def student(right):
-    return right.y, right.degrees, right.scale
+    return right.degrees, right.scale
 
 
 def last_block_counted_twice(rows, of_block):
@@ -297,7 +299,7 @@ BROKEN = {
     "softmax: prior term missing": non_gaussian(kind=MapWithoutPriorOfW),
     "softmax: Jacobian of an earlier Newton step": non_gaussian(affine=JacobianOfAnEarlierStep),
     "Student: Jacobian of an earlier step": non_gaussian("student", affine=JacobianOfAnEarlierStep),
-    "Bernoulli: zeros say nothing": non_gaussian("bernoulli", likelihood=lambda y: SignForgotten(y.y)),
+    "Bernoulli: zeros say nothing": non_gaussian("bernoulli", likelihood=lambda _: SignForgotten()),
     "Student: σ forgotten": non_gaussian("student", likelihood=lambda y: ScaleForgotten(*student(y))),
     "Student: Gaussian noise": non_gaussian("student", likelihood=lambda y: NoiseOfRegression(*student(y))),
 }

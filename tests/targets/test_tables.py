@@ -74,7 +74,7 @@ def test_columns_of_booleans_beside_numbers_and_new_inputs_in_a_table():
 @pytest.mark.parametrize("column", [pd.Series, polars.Series], ids=["pandas", "polars"])
 def test_classes_may_be_a_column(column):
     target = wb.targets.categorical(network(3), FRAME, column([0, 1, 2, 1]))
-    assert np.asarray(target.likelihood.onehot).argmax(axis=1).tolist() == [0, 1, 2, 1]
+    assert np.asarray(target.y).argmax(axis=1).tolist() == [0, 1, 2, 1]
 
 
 def test_missing_entry_is_named(monkeypatch):

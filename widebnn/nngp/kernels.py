@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs, NewInputs, floating
 from widebnn._check import Number, brief, one_of
+from widebnn._pytree import Static
 from widebnn.models import BNN, FCN
 from widebnn.models._affine import stretched
 from widebnn.nngp.activations import EXPECTATIONS
@@ -62,8 +64,7 @@ def nngp_kernel(bnn: BNN) -> Kernel:
     """
     if _in_stax(bnn):
         return stax_kernel(stax_kernel_fn(bnn), "nngp")
-    limit = _recursion(bnn)
-    return lambda x1, x2=None: limit(x1, x2).covariance
+    return _recursion(bnn, "covariance")
 
 
 def ntk_kernel(bnn: BNN) -> Kernel:
@@ -77,8 +78,7 @@ def ntk_kernel(bnn: BNN) -> Kernel:
     """
     if _in_stax(bnn):
         return stax_kernel(stax_kernel_fn(bnn), "ntk")
-    limit = _recursion(bnn)
-    return lambda x1, x2=None: limit(x1, x2).tangent
+    return _recursion(bnn, "tangent")
 
 
 def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
@@ -130,7 +130,8 @@ def _in_stax(bnn: BNN) -> bool:
     return isinstance(bnn, BNN) and type(bnn.features.module) in NETWORKS
 
 
-def _recursion(bnn: BNN) -> Callable[[Inputs, NewInputs | None], Layer]:
+def _recursion(bnn: BNN, kind: str) -> Kernel:
+    """A pytree, whose leaves are the scales."""
     if not isinstance(bnn, BNN):
         raise TypeError(f"bnn must be a widebnn.BNN; got {type(bnn).__name__}")
     features = bnn.features.module
@@ -144,13 +145,16 @@ def _recursion(bnn: BNN) -> Callable[[Inputs, NewInputs | None], Layer]:
     scales = [(layer.weight_std, layer.bias_std) for layer in [*features.layers, bnn]]
     if any(jnp.ndim(weight_std) for weight_std, _ in scales[1:]):
         raise ValueError("bnn must have one weight_std for all units of a hidden layer, or no limit is known")
-    columns = _num_columns(bnn, features)
+    known = _num_columns(bnn, features), features.in_features, features.activation
+    return Partial(_of_inputs, Static((kind, *known)), scales)
 
-    def limit(x1: Inputs, x2: NewInputs | None = None) -> Layer:
-        x2 = None if x2 is None or x2 is x1 else _checked(columns, x2=x2)
-        return _limit(_checked(columns, x1=x1), x2, scales, features.in_features, features.activation)
 
-    return limit
+def _of_inputs(
+    known: Static, scales: list[tuple[Number, Number]], x1: Inputs, x2: NewInputs | None = None
+) -> Float[Array, "n m"]:
+    kind, columns, *network = known.value
+    x2 = None if x2 is None or x2 is x1 else _checked(columns, x2=x2)
+    return getattr(_limit(_checked(columns, x1=x1), x2, scales, *network), kind)
 
 
 @functools.partial(jax.jit, static_argnames=("in_features", "activation"))

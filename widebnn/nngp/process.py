@@ -2,15 +2,15 @@
 
 import functools
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float, Key
 
-from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column, floating
+from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column, floating, observed
 from widebnn._check import Number, at_least, brief, finite, is_known_to_be, non_negative, positive
+from widebnn._pytree import Record, as_pytree
 from widebnn.nngp.kernels import Kernel
 
 __all__ = ["GaussianProcess", "gaussian_process"]
@@ -18,9 +18,10 @@ __all__ = ["GaussianProcess", "gaussian_process"]
 _product = functools.partial(jnp.matmul, precision="highest")  # differences of large numbers come next
 
 
-@dataclass(frozen=True, eq=False)
-class GaussianProcess:
+class GaussianProcess(Record):
     """$f_j ~ GP(0, K)$ for each output $j$, observed as $y = f(x) + σε$; see `gaussian_process`.
+
+    It is a pytree: ``jax.vmap`` over $σ$ or over data sets makes many at once.
 
     Attributes
     ----------
@@ -118,7 +119,7 @@ def gaussian_process(
     """
     if not callable(kernel):
         raise TypeError(f"kernel must be a function of (x1, x2=None); got {brief(kernel)}")
-    x, y = floating(x=x), column(y=y)
+    x, y = observed(x=x), column(y=y)
     if x.ndim < 2 or x.size == 0:
         raise ValueError(f"x must have shape (n, ...) with n ≥ 1; got {x.shape}")
     if y.ndim != 2 or len(y) != len(x) or y.size == 0:
@@ -133,7 +134,7 @@ def gaussian_process(
             f"noise_std must be larger, or the inputs more distinct: K + σ²I with noise_std = {noise_std} "
             f"is singular in {prior.dtype}"
         )
-    return GaussianProcess(kernel, x, y, noise_std, prior, factor)
+    return GaussianProcess(as_pytree(kernel), x, y, noise_std, prior, factor)
 
 
 @jax.jit

@@ -2,10 +2,11 @@
 
 from widebnn.targets._base import Target, from_potential
 from widebnn.targets._jacobian import jacobian
+from widebnn.targets._likelihoods import Likelihood
 from widebnn.targets._linear import linear
 from widebnn.targets._marginal import marginal
 from widebnn.targets._network import NetworkTarget
-from widebnn.targets._non_gaussian import binary, categorical, student_t
+from widebnn.targets._non_gaussian import binary, categorical, non_gaussian, student_t
 from widebnn.targets._readout import DataSpace, FeatureSpace, ReadoutPosterior, readout_posterior
 from widebnn.targets._repriorised import repriorised
 from widebnn.targets._rotated import rotated
@@ -18,6 +19,7 @@ __all__ = [
     "READOUT_SCALES",
     "DataSpace",
     "FeatureSpace",
+    "Likelihood",
     "LogNormal",
     "NetworkTarget",
     "ReadoutPosterior",
@@ -31,6 +33,7 @@ __all__ = [
     "jacobian",
     "linear",
     "marginal",
+    "non_gaussian",
     "readout_posterior",
     "repriorised",
     "rotated",

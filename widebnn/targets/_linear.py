@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widebnn._arrays import Inputs, Observations, Tabular, column, floating
+from widebnn._arrays import Inputs, Observations, Tabular, column, observed
 from widebnn._check import Number, positive
 from widebnn._compile import jitted
 from widebnn.targets._base import Target, from_potential
@@ -86,7 +86,7 @@ def linear(x: Inputs | Tabular, y: Observations | Tabular, noise_std: Number) ->
     TypeError, ValueError
         If `x` or `y` is empty, not finite or of the wrong shape, or `noise_std` is not a positive number.
     """
-    x, y = floating(x=x), column(y=y)
+    x, y = observed(x=x), column(y=y)
     if x.ndim != 2 or x.size == 0:
         raise ValueError(f"x must have shape (n, d_in) with n, d_in ≥ 1; got {x.shape}")
     if y.ndim != 2 or len(y) != len(x) or y.size == 0:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column, floating
+from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column, floating, observed
 from widebnn._check import Number, at_least, one_of
 from widebnn._compile import jitted
 from widebnn._pytree import STATIC
@@ -204,7 +204,7 @@ def check_inputs(bnn: BNN, x: Inputs | Tabular) -> Float[Array, "n ..."]:
     """Observed inputs in floating point, finite and fit for the network."""
     if not isinstance(bnn, BNN):
         raise TypeError(f"bnn must be a widebnn.BNN; got {type(bnn).__name__}")
-    x = floating(x=x)
+    x = observed(x=x)
     if x.ndim < 2 or x.size == 0:
         raise ValueError(f"x must have shape (n, ...) with n ≥ 1; got {x.shape}")
     try:

@@ -2,17 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, Real
 
-from widebnn._arrays import Inputs, Observations, Tabular
-from widebnn._check import Number, positive
+from widebnn._arrays import Inputs, Observations, Tabular, observed, real
+from widebnn._check import Number, brief, positive
 from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.targets._affine_maps import AffineMap, affine_map
-from widebnn.targets._likelihoods import Bernoulli, Likelihood, Softmax, StudentT
+from widebnn.targets._likelihoods import Bernoulli, Likelihood, Observed, Softmax, StudentT
 from widebnn.targets._network import ModelTarget, check_inputs, check_observations, required
 from widebnn.tree import half_square_difference
 
@@ -26,16 +29,21 @@ class NonGaussian(ModelTarget):
     U(φ) = −log p(y | ΨW) + ½‖W‖² − ½‖φ_W‖² − log |∂W/∂φ_W|.
     """
 
+    y: Observed
     likelihood: Likelihood
-    affine: Callable[[Float[Array, "n p"]], AffineMap]
-    """Ψ ↦ the map of the readout."""
+    affine: Callable[[Float[Array, "n p"], Observed, Likelihood], AffineMap]
+    """(Ψ, y, likelihood) ↦ the map of the readout."""
+
+    def map_of_readout(self, psi: Float[Array, "n p"]) -> AffineMap:
+        """φ_W ↦ W at these embeddings."""
+        return self.affine(psi, self.y, self.likelihood)
 
     @jitted
     def potential(self, position: Parameters) -> Float[Array, ""]:
         psi = self.embedding(position)
-        affine = self.affine(psi)
+        affine = self.map_of_readout(psi)
         w = affine.transform(position.readout)
-        log_likelihood = jnp.sum(self.likelihood.log_prob(psi @ w))
+        log_likelihood = jnp.sum(self.likelihood.of_rows(self.y, psi @ w))
         return half_square_difference(w, position.readout) - log_likelihood - affine.log_jacobian()
 
     def log_normaliser(self) -> Float[Array, ""]:
@@ -45,13 +53,13 @@ class NonGaussian(ModelTarget):
     @jitted
     def to_parameters(self, position: Parameters, rng_key=None) -> Parameters:
         """θ: the inner parameters as they are, the readout W = μ + Σ^½φ_W."""
-        affine = self.affine(self.embedding(position))
+        affine = self.map_of_readout(self.embedding(position))
         return Parameters(position.inner, affine.transform(position.readout))
 
     @jitted
     def from_parameters(self, parameters: Parameters) -> Parameters:
         """φ of θ."""
-        affine = self.affine(self.embedding(parameters))
+        affine = self.map_of_readout(self.embedding(parameters))
         return Parameters(parameters.inner, affine.inverse(parameters.readout))
 
     def output(self, position, x=None, rng_key=None):
@@ -59,6 +67,10 @@ class NonGaussian(ModelTarget):
 
     def predictive_mean(self, position, x=None, rng_key=None):
         return self.likelihood.mean(self.output(position, x))
+
+    def predictive_moments(self, position, x=None, rng_key=None):
+        f = self.output(position, x)
+        return self.likelihood.mean(f), self.likelihood.variance(f)
 
     def predictive_draw(self, position, x=None, rng_key=None):
         rng_key = required(rng_key, "an observation")
@@ -69,7 +81,7 @@ class NonGaussian(ModelTarget):
         self, position: Parameters, rng_key: Key[Array, ""] | None = None
     ) -> Float[Array, " n"]:
         psi = self.bnn.embedding(position.inner, self.x)
-        return self.likelihood.log_prob(psi @ self.affine(psi).transform(position.readout))
+        return self.likelihood.of_rows(self.y, psi @ self.map_of_readout(psi).transform(position.readout))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,8 +140,8 @@ def categorical(
     """
     x = check_inputs(bnn, x)
     onehot = _one_hot(labels, len(x), bnn.out_features)
-    likelihood = Softmax(jnp.asarray(onehot, bnn.template(x).readout.dtype))
-    return Classifier(bnn, x, likelihood, affine_map(map, likelihood, reg, bnn.noise_std, num_steps))
+    y = jnp.array(onehot, bnn.template(x).readout.dtype)
+    return _from_zero(Classifier, bnn, x, y, Softmax(), map, reg, num_steps)
 
 
 def binary(
@@ -176,8 +188,7 @@ def binary(
     y = check_observations(bnn, x, y).astype(bnn.template(x).readout.dtype)
     if len(others := np.setdiff1d(np.asarray(y), (0, 1))):
         raise ValueError(f"y must hold zeros and ones; got {others[0]}")
-    likelihood = Bernoulli(y)
-    return Classifier(bnn, x, likelihood, affine_map(map, likelihood, reg, bnn.noise_std, num_steps))
+    return _from_zero(Classifier, bnn, x, y, Bernoulli(), map, reg, num_steps)
 
 
 def student_t(
@@ -227,8 +238,95 @@ def student_t(
     """
     x = check_inputs(bnn, x)
     y = check_observations(bnn, x, y).astype(bnn.template(x).readout.dtype)
-    likelihood = StudentT(y, positive(degrees=degrees), bnn.noise_std)
-    return NonGaussian(bnn, x, likelihood, affine_map(map, likelihood, reg, bnn.noise_std, num_steps))
+    likelihood = StudentT(positive(degrees=degrees), bnn.noise_std)
+    return _from_zero(NonGaussian, bnn, x, y, likelihood, map, reg, num_steps)
+
+
+def non_gaussian(
+    bnn: BNN,
+    x: Inputs | Tabular,
+    y: Observations | Tabular,
+    likelihood: Likelihood,
+    map: str = "laplace",
+    reg: Number | None = None,
+    num_steps: int = 3,
+) -> NonGaussian:
+    """The posterior of a network under a likelihood of your own.
+
+    Parameters
+    ----------
+    bnn
+        The network. Its `noise_std` is not part of the likelihood.
+    x
+        Inputs $(n, ...)$.
+    y
+        Observations, $n$ rows as ``likelihood.log_prob`` takes them. Where the network has one output,
+        $(n,)$ becomes $(n, 1)$. Integers stay integers.
+    likelihood
+        A `Likelihood`, where the example is one for counts.
+    map, reg, num_steps
+        As in `categorical`. The map "laplace" takes steps of Newton's method, from second derivatives of
+        ``log_prob``; "gaussian" is the $T$ of regression on $y$.
+
+    Returns
+    -------
+    A `Target` as in `categorical`, without ``predictive_probabilities``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `x` or `y` is empty, not finite or of the wrong shape, `likelihood` is not one, or returns other
+        shapes or a density of 0 of `y`, or an option is one that `categorical` refuses.
+    """
+    if not isinstance(likelihood, Likelihood):
+        raise TypeError(
+            f"likelihood must be a targets.Likelihood, such as Poisson(); got {brief(likelihood)}"
+        )
+    x = check_inputs(bnn, x)
+    given, dtype = real(y=y), bnn.template(x).readout.dtype
+    is_whole = not jnp.issubdtype(given.dtype, jnp.floating)
+    y = jnp.array(given, int) if is_whole else observed(y=given).astype(dtype)
+    y = y[:, None] if y.ndim == 1 and bnn.out_features == 1 else y
+    if y.ndim == 0 or len(y) != len(x):
+        raise ValueError(f"y must have one row for each of the {len(x)} inputs; got {y.shape}")
+    shape = len(x), bnn.out_features
+    wanted = shape if map == "gaussian" else y.shape
+    if y.shape != wanted:
+        raise ValueError(f"y must have shape {shape} for the map 'gaussian'; got {y.shape}")
+    outputs: Any = jax.ShapeDtypeStruct(shape, dtype)
+    log_prob = jax.eval_shape(likelihood.log_prob, y, outputs)
+    if log_prob.shape not in (shape, shape[:1]):
+        raise ValueError(f"likelihood.log_prob must return {shape[:1]} or {shape}; got {log_prob.shape}")
+    at_zero, first = _first(likelihood, y, np.zeros(shape, dtype))
+    if not isinstance(at_zero, jax.core.Tracer) and not (is_possible := np.isfinite(at_zero)).all():
+        i = np.argmin(is_possible)
+        raise ValueError(
+            f"y must have a finite log probability under {type(likelihood).__name__}; that of "
+            f"{np.asarray(y)[i]} in row {i} is {np.asarray(at_zero)[i]} at F = 0"
+        )
+    affine = affine_map(map, first, reg, bnn.noise_std, num_steps)
+    return NonGaussian(bnn, x, y, likelihood, affine)
+
+
+@jax.jit
+def _first(likelihood: Likelihood, y: Array, zeros: Array) -> tuple[Float[Array, " n"], Float[Array, "n d"]]:
+    """log p(y_i | 0), and the outputs from which the map "laplace" steps."""
+    return likelihood.of_rows(y, zeros), likelihood.first(y, zeros)
+
+
+def _from_zero[T: NonGaussian](
+    kind: type[T],
+    bnn: BNN,
+    x: Array,
+    y: Array,
+    likelihood: Likelihood,
+    map: str,
+    reg: Number | None,
+    num_steps: int,
+) -> T:
+    """The target whose map "laplace" steps from F = 0."""
+    zeros = jnp.asarray(np.zeros((len(x), bnn.out_features), y.dtype))
+    return kind(bnn, x, y, likelihood, affine_map(map, zeros, reg, bnn.noise_std, num_steps))
 
 
 def _one_hot(labels: Labels | Tabular, n: int, num_classes: int) -> np.ndarray:

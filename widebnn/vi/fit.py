@@ -17,8 +17,8 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Key, PyTree, Shaped
 from tqdm.auto import tqdm
 
-from widebnn._arrays import Inputs, floating, labels, real
-from widebnn._check import Number, at_least, brief, finite, non_negative, one_key, one_of, positive
+from widebnn._arrays import Inputs, labels, observed, real
+from widebnn._check import Number, at_least, brief, non_negative, one_key, one_of, positive
 from widebnn._failures import warn
 from widebnn._interrupts import Interrupts
 from widebnn._pytree import Static
@@ -123,7 +123,7 @@ def fit(
     optimiser: optax.GradientTransformation,
     *,
     num_epochs: int,
-    batch_size: int = 128,
+    batch_size: int | None = None,
     temperature: Number = 1.0,
     prior_variance: Variances = 0.2,
     initial_std: Number = 1e-3,
@@ -156,7 +156,8 @@ def fit(
     optimiser
         An Optax gradient transformation; schedules count steps, $⌈n/b⌉$ an epoch with batches of $b$.
     num_epochs, batch_size
-        Number of passes over the data, and of observations in a step.
+        Number of passes over the data, and of observations in a step: 128 by default, or all where there are
+        fewer.
     temperature
         $η ≥ 0$, such as 1, or what `widebnn.vi.temperature` returns for these observations.
     prior_variance
@@ -206,12 +207,11 @@ def fit(
         If Ctrl-C ended the fit after the epoch that was going on; what it returns is the fit so far.
     """
     at_least(1, num_epochs=num_epochs)
-    at_least(1, batch_size=batch_size)
     non_negative(temperature=temperature)
     positive(initial_std=initial_std)
     one_of(KL_WEIGHTS, weighting=weighting)
     _check_types(rng_key, optimiser, checkpoint)
-    x, y = _check_data(x, y, batch_size)
+    x, y, batch_size = _check_data(x, y, batch_size)
     num_batches = -(-len(x) // batch_size)
 
     init_key, run_key = jax.random.split(rng_key)
@@ -366,18 +366,18 @@ def _check_types(rng_key: Any, optimiser: Any, checkpoint: Any) -> None:
 
 
 def _check_data(
-    x: Inputs, y: Array | np.ndarray, batch_size: int
-) -> tuple[Float[Array, "n ..."], Shaped[Array, "n ..."]]:
-    """`x` and `y` as arrays, which are finite and have a row for each observation."""
-    x, y = floating(x=x), jnp.asarray(real(y=y))
+    x: Inputs, y: Array | np.ndarray, batch_size: int | None
+) -> tuple[Float[Array, "n ..."], Shaped[Array, "n ..."], int]:
+    """`x` and `y` as arrays, finite and with a row for each observation, and the size of a batch."""
+    x, given = observed(x=x), real(y=y)
+    y = observed(y=y) if jnp.issubdtype(given.dtype, jnp.floating) else jnp.array(given)
     n = len(x)
     if n == 0 or y.shape[:1] != (n,):
         raise ValueError(f"x and y must have one row per observation, n ≥ 1; got {x.shape} and {y.shape}")
+    batch_size = min(128, n) if batch_size is None else at_least(1, batch_size=batch_size)
     if batch_size > n:
         raise ValueError(f"batch_size must be at most {n}, the number of observations; got {batch_size}")
-    if jnp.issubdtype(y.dtype, jnp.inexact):
-        finite(y=y)
-    return x, y
+    return x, y, batch_size
 
 
 def _check_layers(taken, posterior, x, y, loss, draws):
