@@ -91,6 +91,8 @@ def sigint() -> Iterator[None]:
 
 @pytest.fixture
 def mixed_dtypes() -> Iterator[None]:
-    """Data in float32 meet a network in float64, or steps are those of BlackJAX, Optax or neural-tangents."""
+    """Data in float32 meet a network in float64, steps are those of BlackJAX, Optax or neural-tangents, or
+    examples run as readers run them.
+    """
     with jax.numpy_dtype_promotion("standard"):
         yield

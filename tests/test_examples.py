@@ -9,7 +9,7 @@ import pytest
 import widebnn as wb
 from widebnn.data.folders import local_folder
 
-pytestmark = pytest.mark.usefixtures("float32")
+pytestmark = pytest.mark.usefixtures("float32", "mixed_dtypes")  # as readers compute
 
 MODULES = [importlib.import_module(one.name) for one in pkgutil.walk_packages(wb.__path__, "widebnn.")]
 FOUND = [test for module in MODULES for test in doctest.DocTestFinder().find(module, globs={})]

@@ -55,7 +55,8 @@ def observed(**named: Any) -> Float[Array, "n ..."]:
     given = real(**named)
     array = _floating(given, named)
     if isinstance(given, np.ndarray):
-        _check_differences(*named, given, array.dtype)
+        ((name, _),) = named.items()
+        _check_differences(name, given, array.dtype)
     return array
 
 
