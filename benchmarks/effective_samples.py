@@ -79,7 +79,9 @@ class Posterior:
         else:
             name, self.target = "function-space HMC, one radian", wb.targets.whitened(whole.marginal)
             self.collect = WATCHED
-        burnt_in = partial(wb.sample, keys[1], self.target, METHODS[name].sampler, num_samples=1)
+        burnt_in = partial(
+            wb.sample, keys[1], self.target, METHODS[name].sampler, num_samples=1, num_positions=0
+        )
         draws = burnt_in(burn_in=BURN_IN[name], num_chains=NUM_CHAINS, progress=False)
         self.positions = draws.position
 
@@ -96,7 +98,8 @@ class Posterior:
     def sample(self, sampler: Sampler | tuned, num_chains: int = NUM_CHAINS, **options: Any) -> wb.Draws:
         """Chains that begin in the posterior."""
         initial = jax.tree.map(lambda leaf: leaf[:num_chains], self.positions)
-        options |= {"num_chains": num_chains, "initial": initial, "progress": False}
+        options |= {"burn_in": 0, "num_chains": num_chains, "num_positions": 0}
+        options |= {"initial": initial, "progress": False}
         return wb.sample(self.rng_key, self.target, sampler, **options)
 
     @property

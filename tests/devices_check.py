@@ -70,7 +70,9 @@ runs = [
 ]
 classes = dict(targets(jnp.float64))["categorical"]
 one, two = (
-    wb.sample(jax.random.key(1), classes, wb.samplers.pcn(0.1), num_samples=10, mesh=mesh)
+    wb.sample(
+        jax.random.key(1), classes, wb.samplers.pcn(0.1), num_samples=10, burn_in=0, num_chains=1, mesh=mesh
+    )
     for mesh in (None, jax.make_mesh((8,), ("data",)))
 )
 np.testing.assert_allclose(two["potential"], one["potential"], rtol=1e-5)

@@ -27,6 +27,7 @@ def run(mesh, checkpoint=None):
         target,
         sampler,
         num_samples=300,
+        burn_in=0,
         num_chains=2,
         collect=functions,
         stream=functions,

@@ -55,6 +55,7 @@ def run():
         target,
         wb.samplers.pcn(step_size=1.0),
         num_samples=500,
+        burn_in=0,
         num_chains=NUM_CHAINS,
         collect={
             "potential": wb.potential,

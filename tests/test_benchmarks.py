@@ -56,7 +56,7 @@ def test_the_papers_steps_accept_as_ours_do():
     theirs = pcn_steps(bnn, data.x_train, data.y_train, 0.2)
     theirs(500)
     target = wb.targets.rotated(wb.targets.marginal(bnn, data.x_train, data.y_train))
-    draws = wb.sample(jax.random.key(0), target, wb.samplers.pcn(0.2), num_samples=3_000, burn_in=500)
+    draws = wb.sample(jax.random.key(0), target, wb.samplers.pcn(0.2), num_samples=3_000, num_chains=1)
     rates = draws.stats["acceptance_rate"]
     error = rates.std() / np.sqrt(float(wb.effective_sample_size(rates)))
     assert abs(theirs(3_000) - rates.mean()) < 5 * np.sqrt(2) * error

@@ -113,7 +113,9 @@ def test_changed_data_and_versions_are_told_apart(tmp_path, monkeypatch):
         potential = Partial(lambda data, u: jnp.sum((data @ u) ** 2) / 1e3, data)
         target = wb.targets.from_potential(potential, jnp.zeros(3))
         every = wb.Checkpoint(tmp_path)
-        return wb.sample(jax.random.key(0), target, pcn(0.5), num_samples=2, checkpoint=every)
+        return wb.sample(
+            jax.random.key(0), target, pcn(0.5), num_samples=2, burn_in=0, num_chains=1, checkpoint=every
+        )
 
     data = jnp.asarray(np.random.default_rng(0).normal(size=(50, 3)))
     assert_same_bits(go(data), go(data + 0))

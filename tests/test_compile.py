@@ -37,7 +37,13 @@ PCN = pcn(0.5)
 
 
 def run(problem, sampler=PCN, seed=0, **options):
-    options = {"num_samples": 4, "num_chains": 2, "progress": False} | options
+    options = {
+        "num_samples": 4,
+        "burn_in": 0,
+        "num_chains": 2,
+        "num_positions": 0,
+        "progress": False,
+    } | options
     return wb.sample(jax.random.key(seed), problem, sampler, **options)
 
 

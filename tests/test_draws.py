@@ -132,7 +132,14 @@ OTHERS = {
 def saved():
     target = wb.targets.marginal(network(), X, Y)
     return wb.sample(
-        jax.random.key(0), target, wb.samplers.pcn(0.3), num_samples=5, num_positions=2, progress=False
+        jax.random.key(0),
+        target,
+        wb.samplers.pcn(0.3),
+        num_samples=5,
+        burn_in=0,
+        num_chains=1,
+        num_positions=2,
+        progress=False,
     )
 
 
@@ -215,8 +222,8 @@ def test_targets_and_samplers_of_ones_own_need_no_decorator_and_predict():
     target, x_new = Own(jnp.array([1.0, -1.0])), np.eye(2)
     assert len(jax.tree.leaves((target, Walk(0.3, times=2)))) == 2
     assert (repr(target), repr(Walk(0.3))) == ("Own(centre=float64[2], power=2)", "Walk(size=0.3, times=1)")
-    options = {"num_samples": 50, "num_positions": 8, "predict_at": x_new, "progress": False}
-    draws = wb.sample(jax.random.key(0), target, Walk(0.3, times=2), **options)
+    options = {"num_samples": 50, "burn_in": 0, "num_chains": 1, "num_positions": 8, "progress": False}
+    draws = wb.sample(jax.random.key(0), target, Walk(0.3, times=2), predict_at=x_new, **options)
     positions = draws.positions[0]
     mean, std = draws.predict(x_new)
     assert np.allclose(mean[:, 0], positions.mean(axis=0)) and np.allclose(std[:, 0], positions.std(axis=0))

@@ -115,7 +115,7 @@ def test_acceptance_and_effective_samples_are_those_of_the_published_code(target
     step, sampler = METHODS[name]
     rates, potential = published(step)
     draws = wb.sample(
-        jax.random.key(2), target, sampler, num_samples=STEPS, num_chains=CHAINS, progress=False
+        jax.random.key(2), target, sampler, num_samples=STEPS, burn_in=0, num_chains=CHAINS, progress=False
     )
     of_ours, of_theirs = draws.stats["acceptance_rate"], rates
     later = slice(STEPS // 5, None)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 from scipy import stats
 
 import widebnn as wb
@@ -19,10 +20,11 @@ from widebnn.samplers import langevin, mala, pcn, rwm, tuned
 from .exact.resume import TARGET
 
 COLLECT = {"a": lambda _, u: u["a"], "b": lambda _, u: u["b"]}  # another function is another program
+SHORT = {"burn_in": 0, "num_chains": 1, "num_positions": 0}
 
 
 def run(**options):
-    options = {"num_samples": 12, "num_chains": 3, "collect": COLLECT} | options
+    options = {"num_samples": 12, "burn_in": 0, "num_chains": 3, "collect": COLLECT} | options
     sampler = options.pop("sampler", pcn(0.5))
     return wb.sample(jax.random.key(0), TARGET, sampler, **({"progress": False} | options))
 
@@ -52,7 +54,8 @@ def test_shapes():
 @pytest.mark.slow
 def test_potential_is_collected_unless_told_otherwise_and_another_key_gives_another():
     draws, others = (
-        wb.sample(jax.random.key(seed), TARGET, pcn(0.5), num_samples=12, progress=False) for seed in (0, 1)
+        wb.sample(jax.random.key(seed), TARGET, pcn(0.5), num_samples=12, progress=False, **SHORT)
+        for seed in (0, 1)
     )
     assert list(draws.collected) == ["potential"] and draws["potential"].shape == (1, 12)
     assert not np.array_equal(draws["potential"], others["potential"])
@@ -85,7 +88,7 @@ QUARTIC = wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(2))
 @pytest.mark.slow
 def test_chains_that_never_moved_are_counted_in_a_warning():
     """One starts where the gradient throws every proposal of MALA far out."""
-    options = {"num_samples": 100, "thin": 2, "num_chains": 4, "collect": {}, "progress": False}
+    options = {"num_samples": 100, "thin": 2, "burn_in": 0, "collect": {}, "progress": False}
     initial = jnp.zeros((4, 2)).at[2].set(30.0)
     words = r"^1 of 4 chains accepted none of their 200 proposals: take a smaller step size, or start them"
     with pytest.warns(wb.ChainWarning, match=words):
@@ -172,6 +175,7 @@ def test_step_size_stays_below_its_limit():
         tuned(pcn(0.1), 0.5, max_step_size=0.8),
         num_samples=5,
         burn_in=200,
+        num_chains=1,
         progress=False,
     )
     assert 0.79 < draws.step_size < 0.8 * (1 + 1e-6) and draws.acceptance_rate == 1
@@ -200,7 +204,7 @@ def test_data_are_arguments_of_the_program(float32, compiled):
     data = jnp.asarray(np.random.default_rng(0).normal(size=(1_000, 1_000)), jnp.float32)
     potential = jax.tree_util.Partial(lambda data, u: jnp.sum((data @ u) ** 2) / 1e3, data)
     target = wb.targets.from_potential(potential, jnp.zeros(1_000))
-    wb.sample(jax.random.key(0), target, pcn(0.01), num_samples=3, progress=False)
+    wb.sample(jax.random.key(0), target, pcn(0.01), num_samples=3, progress=False, **SHORT)
     assert set(compiled) == {"start", "chunk"}
     for text, memory in compiled.values():
         assert text < 200_000
@@ -210,7 +214,7 @@ def test_data_are_arguments_of_the_program(float32, compiled):
 def test_memory_does_not_grow_with_parameters_times_draws(float32, compiled):
     size, num_samples = 100_000, 100
     target = wb.targets.from_potential(lambda u: jnp.sum(jnp.sin(u)) / 10, jnp.zeros(size))
-    draws = wb.sample(jax.random.key(0), target, pcn(0.01), num_samples=num_samples, progress=False)
+    draws = wb.sample(jax.random.key(0), target, pcn(0.01), num_samples=num_samples, progress=False, **SHORT)
     _, memory = compiled["chunk"]
     of_position = 4 * size
     assert memory.output_size_in_bytes < 3 * of_position
@@ -268,3 +272,16 @@ def test_our_sampler_runs_in_a_loop_of_blackjax():
     assert states.position["a"].shape == (50, 2)
     assert np.array_equal(states.position["b"][-1], final.position["b"])
     assert 0 < infos.acceptance_rate.mean() < 1
+
+
+@pytest.mark.slow
+def test_defaults_are_the_same_with_a_sampler_and_without():
+    """Four chains, 300 steps of burn-in, until they have converged, and positions from which to predict."""
+    x_new = np.ones((2, 2), np.float32)
+    bnn = wb.BNN(wb.models.FCN(2, 8, rngs=nnx.Rngs(0)), 1, noise_std=0.5)
+    chosen = wb.auto(wb.targets.marginal(bnn, np.eye(2), np.ones(2)))
+    by_hand = wb.sample(jax.random.key(0), chosen.target, chosen.sampler, progress=False)
+    itself = wb.sample(jax.random.key(0), wb.targets.marginal(bnn, np.eye(2), np.ones(2)), progress=False)
+    assert same(by_hand, itself) and by_hand["potential"].shape[0] == 4
+    assert by_hand.burn_in == 300 and by_hand.stopped == "converged"
+    assert np.array_equal(by_hand.predict(x_new).mean, itself.predict(x_new).mean)

@@ -17,7 +17,13 @@ FUNCTIONS = {"u": lambda _, u: u, "norm": lambda _, u: jnp.sum(u**2)}
 
 
 def run(**options):
-    options = {"num_samples": 200, "num_chains": 2, "collect": {}, "stream": FUNCTIONS} | options
+    options = {
+        "num_samples": 200,
+        "burn_in": 0,
+        "num_chains": 2,
+        "collect": {},
+        "stream": FUNCTIONS,
+    } | options
     return wb.sample(jax.random.key(0), TARGET, pcn(0.5), progress=False, **options)
 
 
@@ -146,7 +152,16 @@ def memory(monkeypatch):
     def of(target, sampler, **options):
         with monkeypatch.context() as patch, pytest.raises(Compiled) as stopped:
             patch.setattr(Chains, "chunk", stop)
-            wb.sample(jax.random.key(0), target, sampler, collect={}, progress=False, **options)
+            wb.sample(
+                jax.random.key(0),
+                target,
+                sampler,
+                collect={},
+                num_chains=1,
+                num_positions=0,
+                progress=False,
+                **options,
+            )
         return stopped.value.args[0]
 
     return of

@@ -33,7 +33,7 @@ SLOW, EASY = wb.Until(ess=150, rhat=1.1), wb.Until(ess=2, rhat=3)
 
 
 def run(**options):
-    options = {"num_samples": 2_000, "num_chains": 4, "until": SLOW, "collect": COLLECT} | options
+    options = {"num_samples": 2_000, "burn_in": 0, "until": SLOW, "collect": COLLECT} | options
     options = {"progress": False} | options
     return wb.sample(jax.random.key(0), TARGET, pcn(0.5), **options)
 
@@ -403,4 +403,4 @@ def test_chains_that_disagree_are_told_though_no_criterion_ends_the_run():
 def test_a_run_that_was_too_short_says_so():
     options = {"num_samples": 100, "collect": {"u": lambda _, u: u}}
     with pytest.warns(wb.ChainWarning, match=r"the chains disagree: u\[\d\] has an R̂ of"):
-        wb.sample(jax.random.key(0), TARGET, wb.samplers.rwm(1e-3), num_chains=4, progress=False, **options)
+        wb.sample(jax.random.key(0), TARGET, wb.samplers.rwm(1e-3), burn_in=0, progress=False, **options)

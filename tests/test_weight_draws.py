@@ -34,9 +34,8 @@ def drawn(kind="standard"):
     if kind != "rotated":  # where the readout is drawn anew each time
         collect["f"] = wb.output(X_NEW)
     sampler = wb.samplers.pcn(0.3)
-    return wb.sample(
-        jax.random.key(1), target, sampler, num_samples=6, num_chains=2, collect=collect, progress=False
-    )
+    options = {"num_samples": 6, "burn_in": 0, "num_chains": 2, "collect": collect, "progress": False}
+    return wb.sample(jax.random.key(1), target, sampler, **options)
 
 
 def rotated():

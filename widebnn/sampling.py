@@ -48,8 +48,8 @@ FOLDER = Folder("run", version=1)
 MAX_CHUNK_DRAWS = 100
 MAX_CHUNK_BYTES = 2**26
 CHUNK_SECONDS = 0.5
-MAX_SAMPLES, BURN_IN, NUM_CHAINS, NUM_POSITIONS = 10_000, 300, 4, 64
-"""Where they are not given, and the sampler neither."""
+MAX_SAMPLES, NUM_POSITIONS = 10_000, 64
+"""Where they are not given."""
 MAX_POSITIONS_BYTES = 2**28
 MAX_STEPS = 2**31 - 1  # what an int32 counts
 NO_STEPS = np.int32(0), np.int32(1), np.True_  # compiles, and leaves the chains where they are
@@ -330,8 +330,8 @@ def sample(
     *,
     num_samples: int | None = None,
     thin: int = 1,
-    burn_in: int | None = None,
-    num_chains: int | None = None,
+    burn_in: int = 300,
+    num_chains: int = 4,
     predict_at: NewInputs | Tabular | None = None,
     num_positions: int | None = None,
     collect: Mapping[str, Collector] | None = None,
@@ -348,9 +348,9 @@ def sample(
 
         draws = wb.sample(jax.random.key(0), posterior, predict_at=x_new)
 
-    Without a sampler the coordinates and the sampler are those of `widebnn.automatic.auto`, four chains run
-    until 400 effective samples and an $R̂$ of 1.01 are reached, and 64 positions of each chain are kept for
-    `Draws.predict`.
+    Four chains then run until 400 effective samples and an $R̂$ of 1.01 are reached, and 64 positions of each
+    chain are kept for `Draws.predict`. Without a sampler the coordinates and the sampler are those of
+    `widebnn.automatic.auto`; all other defaults are the same with one.
 
     The steps are compiled in chunks; between chunks, and only there, what was collected goes to the host and
     the progress bar moves. Memory grows with what is collected and never with the parameters; with
@@ -383,15 +383,15 @@ def sample(
     thin
         Steps from one draw to the next.
     burn_in
-        Number of first steps, of which nothing is kept; 300 where the sampler is chosen, else 0.
+        Number of first steps, of which nothing is kept, and during which a step size is tuned.
     num_chains
-        Number of chains, run side by side by `jax.vmap`; 4 where the sampler is chosen, else 1.
+        Number of chains, run side by side by `jax.vmap`.
     predict_at
         New inputs. The mean of an observation there, or a classifier's probabilities, is streamed as
         "prediction", and alone is looked at by `until` unless that names something.
     num_positions
         How many positions of each chain to keep, evenly spaced over the run: an even number, or 0 for none.
-        64 where the sampler is chosen, or as many as 256 MiB hold, else 0.
+        64 unless given, or as many as 256 MiB hold.
     collect
         By name, functions of `(target, position, rng_key)` whose values (arrays of one shape) are kept, such
         as those of `widebnn.collectors`. An argument `rng_key` may be left out; it is a fresh key each time.
@@ -451,7 +451,7 @@ def sample(
             "target must be one of widebnn.targets, such as from_potential(potential, template); "
             f"got {type(target).__name__}"
         )
-    if is_chosen := sampler is None:
+    if sampler is None:
         if initial is not None:
             raise ValueError("initial must be None where sampler is: choose both by widebnn.auto(target)")
         target, sampler, reason = auto(target)
@@ -459,15 +459,13 @@ def sample(
             print(reason)
     if num_samples is None:
         num_samples, until = MAX_SAMPLES, Until() if until is None else until
-    burn_in = burn_in if burn_in is not None else BURN_IN if is_chosen else 0
-    num_chains = num_chains if num_chains is not None else NUM_CHAINS if is_chosen else 1
     num_samples, thin = at_least(1, num_samples=num_samples), at_least(1, thin=thin)
     burn_in, num_chains = at_least(0, burn_in=burn_in), at_least(1, num_chains=num_chains)
     if num_positions is None:
         of_position = num_chains * sum(
             leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(target.template)
         )
-        num_positions = min(NUM_POSITIONS, MAX_POSITIONS_BYTES // of_position // 2 * 2) if is_chosen else 0
+        num_positions = min(NUM_POSITIONS, MAX_POSITIONS_BYTES // of_position // 2 * 2)
     at_least(0, num_positions=num_positions)
     if num_positions % 2:
         raise ValueError(f"num_positions must be even; got {num_positions}")

@@ -68,6 +68,7 @@ def architectures(cases, num_test, num_kicks, num_chains, thin, noise_std, seed)
                 sampler,
                 num_samples=num_steps // thin,
                 thin=thin // (num_kicks if name == "HMC" else 1),
+                burn_in=0,
                 num_chains=num_chains,
                 initial=equilibrium.position,
                 collect={

@@ -76,6 +76,7 @@ def convergence(
                     sampler,
                     num_samples=steps // thin,
                     thin=thin,
+                    burn_in=0,
                     num_chains=num_chains,
                     collect=collect | {"position": _flat},
                 )

@@ -89,6 +89,8 @@ def over_width(
                         SAMPLERS[name](posterior, step_size),
                         num_samples=steps // thin,
                         thin=thin,
+                        burn_in=0,
+                        num_chains=1,
                         initial=initial,
                         collect=collect,
                     )

@@ -182,6 +182,7 @@ def _published_chain(rng_key, whole, start, num_steps) -> Draws:
         num_samples=2 * num_steps // (BURN_IN * THIN),
         thin=THIN,
         burn_in=num_steps // BURN_IN,
+        num_chains=1,
         initial=jax.tree.map(lambda leaf: leaf[None], start),
         collect={"misfit": collectors.potential},
     )
@@ -195,6 +196,8 @@ def _over_prior(rng_key, whole) -> Row:
         prior(whole.template),
         samplers.pcn(1.0),
         num_samples=200,
+        burn_in=0,
+        num_chains=1,
         collect={"potential": lambda _, u: whole.potential(u), "misfit": lambda _, u: misfit(u)},
     )
     return {f"{name}_prior_std": draws[name].std() for name in ("potential", "misfit")}

@@ -16,6 +16,7 @@ from .rows import KEY, SCALES, X, flat, kw, refused, target, tuned
 def sample(**options):
     flat_target = wb.targets.from_potential(flat, jnp.zeros(2))
     options = {"sampler": wb.samplers.pcn(0.5), "target": flat_target, "num_samples": 2} | options
+    options = {"burn_in": 0, "num_chains": 1} | options
     sampler, problem = options.pop("sampler"), options.pop("target")
     return wb.sample(options.pop("rng_key", KEY), problem, sampler, progress=False, **options)
 
@@ -52,7 +53,7 @@ ROWS = [
         (lambda: sample(predict_at=X), TypeError, "target…predictive_mean…has none"),
         (lambda: sample(target=target(), predict_at=X[:, :2]), "x…(m, 3,)…(4, 2)"),
         (lambda: sample(num_positions=3), "num_positions…even…3"),
-        (lambda: sample().predict(X), "predict…positions"),
+        (lambda: sample(num_positions=0).predict(X), "predict…positions"),
         (lambda: sample(target=None), TypeError, "target…widebnn.targets…NoneType"),
         (lambda: sample(target=flat), TypeError, "target…widebnn.targets…function"),
         (lambda: sample(rng_key=jax.random.split(KEY)), "rng_key…one key…(2,)"),

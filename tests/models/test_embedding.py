@@ -59,7 +59,8 @@ def test_linen_module_becomes_a_pure_function():
 def test_users_networks_are_sampled(features):
     bnn = BNN(features, 2, 0.3)
     target = wb.targets.marginal(bnn, X, jnp.ones((4, 2)))
-    draws = wb.sample(jax.random.key(0), target, wb.samplers.pcn(0.3), num_samples=5, progress=False)
+    options = {"num_samples": 5, "burn_in": 0, "num_chains": 1, "progress": False}
+    draws = wb.sample(jax.random.key(0), target, wb.samplers.pcn(0.3), **options)
     assert draws["potential"].shape == (1, 5) and len(set(draws["potential"][0])) > 1
 
 

@@ -308,6 +308,7 @@ def test_a_classifier_learns_its_scales(float32):
         target,
         samplers.with_scales(samplers.function_space_hmc(0.3, num_steps=2)),
         num_samples=50,
+        burn_in=0,
         num_chains=2,
         collect={"readout_std": wb.collectors.scale("readout_std"), "f": wb.output(x)},
     )
