@@ -18,6 +18,7 @@ import widebnn as wb
 
 from .bad_inputs import ROWS
 from .bad_inputs.rows import MODULES, bnn, fcn, named
+from .bad_inputs.sweep import SWEPT
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{i}-{row.of}" for i, row in enumerate(ROWS)])
@@ -30,6 +31,23 @@ def test_error_is_clear(row, monkeypatch, tmp_path):
     assert re.search(pattern, str(caught.value), re.DOTALL), f"{caught.value!r} is no …{'…'.join(row.words)}…"
     assert not list(tmp_path.iterdir()), "something was written before the error"
     assert not plt.get_fignums(), "something was drawn before the error"
+
+
+def test_each_argument_is_named_where_it_is_wrong(monkeypatch, tmp_path):
+    """A word for a number, NaN, ∞, out of range, of another shape: over the public signatures."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    unclear = {}
+    for of, name, call, value in SWEPT:
+        try:
+            call()
+        except (TypeError, ValueError) as error:
+            if not re.search(rf"\b{name}\b", str(error)):
+                unclear[of, name, repr(value)] = repr(error)
+        else:
+            unclear[of, name, repr(value)] = "taken"
+    assert not unclear
+    assert len(SWEPT) > 400
 
 
 def test_activation_without_a_closed_form_is_refused(monkeypatch):
@@ -65,7 +83,7 @@ def only_holds_values(thing):
 
 
 def test_every_public_function_has_a_row():
-    covered = [named(row.of) for row in ROWS]
+    covered = [named(of) for of in {row.of for row in ROWS} | {of for of, *_ in SWEPT}]
     public = {
         f"{where}.{name}": getattr(module, name)
         for where, module in MODULES.items()

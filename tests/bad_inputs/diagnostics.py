@@ -9,7 +9,7 @@ import pandas as pd
 import widebnn as wb
 from widebnn import estimates
 
-from .rows import KEY, X_NAN, X, alike, kw, refused, target
+from .rows import KEY, X, alike, kw, refused, target
 
 HALVES = np.full((3, 2), 0.5)
 DAYS = np.array(["2026-11-28", "NaT"], "M8[D]")
@@ -27,11 +27,8 @@ ROWS = [
         ("rhat", "effective_sample_size", "rhat_squared"),
         (np.zeros((2, 1)), "draws…two draws…(2, 1)"),
         (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
-        (np.full((2, 5), np.nan), "draws…finite"),
-        (np.full((2, 5), np.inf), "draws…finite"),
         (np.ones((0, 5)), "draws must have shape…(0, 5)"),
         (Draws({"f": np.zeros((2, 5))}), TypeError, "draws…an array…a whole run"),
-        ([["a", "b"]], TypeError, "draws…real numbers…'a'"),
         (np.zeros((2, 5), "m8[s]"), TypeError, "draws…real numbers…dates, durations or periods…timedelta64"),
         (np.zeros((2, 5), complex), TypeError, "draws…real numbers…complex"),
     ),
@@ -40,13 +37,11 @@ ROWS = [
         ("convergence", "resolved_sample_size"),
         (np.zeros((2, 7)), "draws…eight draws…(2, 7)"),
         (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
-        (np.full((2, 9), np.inf), "draws…finite"),
         (Draws({"f": np.zeros((2, 9))}), TypeError, "draws…an array…a whole run"),
     ),
     *alike("diagnostics", ("rhat", "rhat_squared"), (np.ones((1, 5)), "draws…two chains…(1, 5)")),
     *refused(
         "diagnostics.random_projections",
-        (KEY, X, 0, "num…1…0"),
         (KEY, {}, "template…empty"),
         (lambda: wb.random_projections(KEY, [X])(None, (X,)), "position must have"),
         (lambda: wb.random_projections(KEY, X)(None, X[:2]), "position…(4, 3)…(2, 3)"),
@@ -54,8 +49,6 @@ ROWS = [
     *refused(
         "diagnostics.principal_components",
         (np.zeros((2, 5, 3)), kw(num=4), "num…at most 3…4"),
-        (np.zeros((2, 5, 3)), kw(num=0), "num…at least 1…0"),
-        (np.full((2, 5, 3), np.nan), "draws must be finite"),
     ),
     *refused(
         "diagnostics.band",
@@ -85,7 +78,6 @@ ROWS = [
     *refused(
         "estimates.kl_from_prior",
         (X[:, :1], "potential…(4, 1)"),
-        (X_NAN, "potential…finite"),
         (DAYS, TypeError, "potential…real numbers…dates"),
         (X, "a", TypeError, "conditional…real numbers…'a'"),
         (X, jnp.ones(5)[None, :, None], "conditional…(4, 3)…(1, 5, 1)"),
@@ -102,15 +94,10 @@ ROWS = [
     *refused(
         "estimates.by_groups",
         (np.mean, X[:, 0], "draws…num_groups=20…[4]"),
-        (np.mean, X, kw(num_groups=1), "num_groups…at least 2…1"),
     ),
-    *refused("estimates.mean_and_mcse", (X[:, 0], "draws…(4,)")),
     *refused(
         "estimates.power_law",
         (X[:, 0], X[:2, 0], X[:, 0], "value…one entry per width…(2,)"),
-        (X[:, 0], -X[:, 0], X[:, 0], "value…above 0…-1."),
-        (["a"] * 4, X[:, 0], X[:, 0], TypeError, "width…real numbers…'a'"),
-        (jnp.arange(1.0, 5), X[:, 0], 0 * X[:, 0], "error…above 0…0."),
         (X[:, 0], X[:, 0], X[:, 0], "width…3 different widths…1."),
         (jnp.arange(1.0, 4), X[0], X[0], True, "width…4 different widths…3."),
     ),
@@ -120,11 +107,7 @@ ROWS = [
         (HALVES, np.array([0, 1]), "labels…(3,)…(2,)"),
         (HALVES, np.array([0, 1, 2]), "labels…0 to 1…0 to 2"),
         (HALVES, np.array([0, -1, 1]), "labels…0 to 1…-1 to 1"),
-        (HALVES, np.array([True, False]), "labels…(3,)…(2,)"),
-        (HALVES[:, :1] * 2, np.array([False, True, False]), "labels…0 to 0…0 to 1"),
         (HALVES, np.array([0.0, 1.0, 0.0]), TypeError, "labels…integers or booleans…0.0 in float64"),
-        (HALVES, np.array([0.0, np.nan, 0.0]), TypeError, "labels…integers or booleans…float64"),
-        (HALVES, ["a", "b", "a"], TypeError, "labels…integers or booleans…'a'"),
         (HALVES, [0, None, 1], "labels…no missing entries…1 of 3, such as None"),
         *[
             (HALVES, nullable([0, pd.NA, 1], dtype="Int64"), "labels…no missing entries…1 of 3, such as <NA>")
@@ -138,9 +121,7 @@ ROWS = [
         "metrics",
         ("confidence", "predictive_entropy"),
         (HALVES[0], "probabilities…(n, k)…(2,)"),
-        (np.full((1, 2), np.nan), "probabilities…sum to 1"),
         (np.array([[1.5, -0.5]]), "probabilities…0 or above"),
-        ([["a", "b"]], TypeError, "probabilities…real numbers…'a'"),
     ),
     *alike(
         "metrics",
@@ -152,7 +133,6 @@ ROWS = [
         "metrics",
         ("auroc", "fpr95"),
         (np.zeros(0), np.ones(2), "inside…at least one"),
-        (np.ones(2), np.array([np.inf]), "outside…finite…inf"),
         (DAYS, np.ones(2), TypeError, "inside…real numbers…dates"),
     ),
     *refused(
@@ -160,8 +140,6 @@ ROWS = [
         (np.ones((1, 3)), np.ones(3), "draws…at least 2; got 1"),
         (np.ones((3, 2)), np.ones(3), "draws…(draw, 3,)…(3, 2)"),
         (np.ones((3, 0)), np.ones(0), "draws…(draw, 0,)…(3, 0)"),
-        (np.full((2, 1), np.nan), np.ones(1), "draws must be finite"),
-        (np.ones((2, 1)), np.array([np.inf]), "y must be finite"),
         (np.ones((2, 2)), DAYS, TypeError, "y must hold real numbers…dates"),
         (np.ones((3, 3)), np.ones(3), "axis…draws…as many…(3, 3)"),
         (np.ones((3, 3, 1)), np.ones((3, 1)), "axis…draws…as many…(3, 3, 1)"),
@@ -175,19 +153,15 @@ ROWS = [
         (np.zeros(0), np.ones(0), np.ones(0), "lower, upper and y…not empty"),
         (np.ones(2), np.zeros(2), np.ones(2), "lower must be at most upper"),
         (np.array([np.nan]), np.ones(1), np.ones(1), "lower must be at most upper"),
-        (np.zeros(1), np.ones(1), np.array([np.nan]), "y must be finite"),
         (np.zeros(2), np.ones(2), DAYS, TypeError, "y must hold real numbers…dates"),
     ),
     *refused(
         "metrics.gaussian_mixture_nll",
         (np.ones((2, 3)), np.zeros((2, 3)), np.ones(3), "stds must be above 0; got 0.0"),
-        (np.ones((2, 3)), -0.1, np.ones(3), "stds must be above 0; got -0.1"),
         (np.ones((2, 3)), np.ones((1, 3)), np.ones(3), "stds…(2, 3) of means; got (1, 3)"),
         (np.ones((2, 3)), np.ones(3), np.ones(3), "stds…(2, 3) of means; got (3,)"),
         (np.ones((2, 2)), 1.0, np.ones(3), "means…(draw, 3,)…(2, 2)"),
-        (np.full((2, 3), np.nan), 1.0, np.ones(3), "means must be finite"),
         (np.ones((3, 3)), 1.0, np.ones(3), "axis…means…as many…(3, 3)"),
-        (np.ones((2, 3)), "a", np.ones(3), TypeError, "stds…real numbers…'a'"),
     ),
     *refused(
         "metrics.classification_summary",
@@ -195,6 +169,4 @@ ROWS = [
         (HALVES, np.zeros(3), HALVES, TypeError, "labels…integers or booleans"),
         (HALVES, np.zeros(3, int), HALVES[0], "outside…(n, k)…(2,)"),
     ),
-    *refused("diagnostics.convergence_summary", (np.zeros((2, 7)), "draws…eight draws…(2, 7)")),
-    *refused("diagnostics.bulk_and_tail", (np.zeros((2, 7)), "draws…eight draws…(2, 7)")),
 ]

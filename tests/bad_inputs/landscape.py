@@ -23,14 +23,8 @@ ROWS = [
         (X, -2 * X, 0.5, "b…opposite"),
     ),
     *refused(
-        "landscape.simplex_grid",
-        (3, 0, "resolution…1…0"),
-        (0, 3, "num_corners…1…0"),
-    ),
-    *refused(
         "landscape.slice_through",
         ({"resolution": 1}, "resolution…at least 2…1"),
-        ({"resolution": 2.5}, TypeError, "resolution…2.5"),
         ({"corners": [jnp.ones(2)]}, "corners…two positions or three…1"),
         ({"corners": [jnp.ones(2), jnp.ones(3)]}, "corners…(2,)…(3,)"),
         ({"corners": [jnp.ones(2), X_NAN[0, :2]]}, "corners…finite"),
@@ -45,12 +39,10 @@ ROWS = [
     ),
     *refused(
         "landscape.curvature",
-        (lambda: landscape.curvature(KEY, target(), position(), 0), "num_steps…at least 1…0"),
         (lambda: landscape.curvature(KEY, target(), position("standard")), "position…the target's shapes"),
     ),
     *refused(
         "landscape.train",
-        (lambda: landscape.train(target(), position(), optax.sgd(0.1), 0), "num_steps…at least 1…0"),
         (lambda: landscape.train(target(), X, optax.sgd(0.1), 1), "position…the target's shapes…(4, 3)"),
     ),
 ]

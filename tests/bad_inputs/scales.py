@@ -143,11 +143,7 @@ ROWS = [
     ),
     *refused(
         "widebnn.BNNRegressor",
-        (kw(num_chains=1), "num_chains…at least 2…1"),
         (kw(num_samples=2), "num_samples…at least 8…2"),
-        (kw(thin=0), "thin…at least 1…0"),
-        (kw(burn_in=0), "burn_in…at least 1…0"),
-        (kw(width=0), "width…at least 1…0"),
         (kw(activation="swish"), "activation…'gelu'…'swish'"),
         (kw(scales={"sigma": 1.0}), "scales…'noise_std'…'sigma'"),
         (kw(scales={"noise_std": -1.0}), "scales['noise_std']…above 0…-1.0"),

@@ -12,6 +12,7 @@ from matplotlib.tri import Triangulation
 from numpy.typing import ArrayLike
 
 from widebnn._arrays import real
+from widebnn._check import at_least
 from widebnn.plots._style import LOOKS, style
 
 __all__ = [
@@ -139,8 +140,7 @@ def traces(draws: ArrayLike, *, ylabel: str, thin: int = 1, ax: Axes | None = No
         Axes to draw on; new ones in the package's style if None.
     """
     draws = _chains(draws)
-    if thin < 1:
-        raise ValueError(f"thin must be at least 1; got {thin}")
+    at_least(1, thin=thin)
     ax = plt.subplots()[1] if ax is None else ax
     step = thin * np.arange(1, draws.shape[1] + 1)
     for i, chain in enumerate(draws):

@@ -1,0 +1,151 @@
+"""Calls that are right, and what their arguments must not be: words, NaN, out of range, of another shape."""
+
+import functools
+import inspect
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+import widebnn as wb
+
+from .landscape import slice_through
+from .nngp import gaussian_process
+from .rows import KEY, RNGS, X, Y, bnn, fcn, flat, named, position, target, tuned
+from .sampling import sample
+from .scales import classified, regressed
+from .vi import a_posterior, fit, fitted, sum_of_weights
+
+DRAWS, ONES = np.arange(18.0).reshape(2, 9), np.ones(4)
+HALVES, LABELS = np.full((3, 2), 0.5), np.array([0, 1, 1])
+GIVEN = {"bnn": bnn(), "features": fcn(), "rngs": RNGS, "x": X, "y": Y, "labels": [0, 1, 1, 0], "psi": X}
+GIVEN |= {"target": target(), "position": position(), "potential": flat, "template": X, "collect": {}}
+GIVEN |= {"posterior": a_posterior(), "log_likelihood": sum_of_weights, "function": sum_of_weights}
+GIVEN |= {"rng_key": KEY, "weights": jnp.ones(2), "optimiser": optax.sgd(0.1), "statistic": np.mean}
+GIVEN |= {"ylabel": "U", "path": "a"}
+"""What a function is given where it needs an argument of this name."""
+
+NON_NEGATIVE = {"bias_std", "offset", "temperature", "tau", "burn_in", "num_flat", "jitter"}
+"""Numbers that may be 0."""
+UNSHAPED = {"inside", "outside", "probabilities", "draws", "potential", "width", "lower", "stds"}
+UNSHAPED |= {"targets.linear x", "nngp.gaussian_process x"}
+"""Arrays that no other one is held to, or whose error names the other."""
+
+
+def bad_values(of: str, name: str, good: Any):
+    """What an argument must not be, whose right value is this."""
+    if isinstance(good, int | float):
+        yield from (-1, str(good)) if name in NON_NEGATIVE else (0, -1, str(good))
+        yield from (math.nan, math.inf) if isinstance(good, float) else (2.5,)
+    elif isinstance(good, np.ndarray | jax.Array) and name != "rng_key":
+        array = np.asarray(good)
+        yield np.full(array.shape, "a")
+        if array.dtype.kind == "f":
+            is_first = np.arange(array.size).reshape(array.shape) == 0
+            yield np.where(is_first, np.nan, array)
+            if name != "upper":
+                yield np.where(is_first, np.inf, array)
+        if not {name, f"{of} {name}"} & UNSHAPED:
+            yield array[:, :-1] if name in ("x", "x1") else array[:-1]
+
+
+def swept(*names: str, call: Any = None, **arguments: Any):
+    """(function, argument, call with it, its value) of functions that take these arguments, or of `call`."""
+    for of in names:
+        function = call or named(of)
+        taken = inspect.signature(function.__init__ if isinstance(function, type) else function).parameters
+        needed = {
+            name: GIVEN[name]
+            for name in taken
+            if taken[name].default is inspect.Parameter.empty and name in GIVEN
+        }
+        for name, good in arguments.items():
+            for value in bad_values(of, name, good):
+                yield of, name, functools.partial(function, **needed | arguments | {name: value}), value
+
+
+FIT = {"num_chains": 2, "num_samples": 8, "thin": 1, "burn_in": 1, "width": 4}
+
+SWEPT = [
+    *swept("checkpoints.Checkpoint", every_seconds=1.0, every_steps=1),
+    *swept("data.digits", "data.diabetes", num_train=4, num_test=4),
+    *swept(
+        "diagnostics.bulk_and_tail", "diagnostics.convergence", "diagnostics.convergence_summary", draws=DRAWS
+    ),
+    *swept("diagnostics.effective_sample_size", "diagnostics.resolved_sample_size", draws=DRAWS),
+    *swept("diagnostics.rhat", "diagnostics.rhat_squared", draws=DRAWS),
+    *swept("diagnostics.principal_components", draws=np.ones((2, 5, 3)), num=2),
+    *swept("diagnostics.random_projections", num=2),
+    *swept("estimates.by_groups", num_groups=2),
+    *swept("estimates.kl_from_prior", potential=X),
+    *swept("estimates.mean_and_mcse", draws=DRAWS),
+    *swept("estimates.power_law", width=np.array([8.0, 16, 32, 64]), value=ONES, error=ONES),
+    *swept("estimates.prior_draws", num_draws=2, batch_size=2),
+    *swept("landscape.curvature", num_steps=2),
+    *swept("landscape.simplex_grid", num_corners=2, resolution=2),
+    *swept("landscape.slice_through", call=slice_through, resolution=2),
+    *swept("landscape.train", num_steps=1),
+    *swept("metrics.accuracy", "metrics.nll", probabilities=HALVES, labels=LABELS),
+    *swept("metrics.reliability", "metrics.ece", probabilities=HALVES, labels=LABELS, num_bins=2),
+    *swept("metrics.confidence", "metrics.predictive_entropy", probabilities=HALVES),
+    *swept("metrics.auroc", "metrics.fpr95", inside=ONES, outside=ONES),
+    *swept("metrics.crps", draws=np.ones((3, 4)), y=ONES),
+    *swept("metrics.coverage", lower=ONES, upper=ONES, y=ONES),
+    *swept("metrics.gaussian_mixture_nll", means=np.ones((3, 4)), stds=np.ones((3, 4)), y=ONES),
+    *swept("models.BNN", out_features=2, noise_std=0.1, weight_std=1.0, bias_std=0.1),
+    *swept("models.CNN", in_channels=3, width=4, depth=1, weight_std=1.0, bias_std=0.1),
+    *swept(
+        "models.Conv", in_channels=3, out_channels=4, kernel_size=3, stride=1, weight_std=1.0, bias_std=0.1
+    ),
+    *swept("models.Dense", in_features=3, out_features=4, weight_std=1.0, bias_std=0.1, initial_std=1.0),
+    *swept("models.FCN", in_features=3, width=4, weight_std=1.0, bias_std=0.1),
+    *swept("models.WideResNet20", channels=(1, 1, 1), in_channels=3, weight_std=1.0, offset=1.0),
+    *swept("nngp.gaussian_process", call=gaussian_process, x=np.eye(4, 3), y=Y),
+    *swept("nngp.nngp_kernel", call=lambda x1: wb.nngp.nngp_kernel(bnn())(x1), x1=X),
+    *swept("nngp.ntk_kernel", call=lambda x1: wb.nngp.ntk_kernel(bnn())(x1), x1=X),
+    *swept("nngp.GaussianProcess", call=lambda **o: gaussian_process().sample(KEY, X, **o), num_samples=1),
+    *swept("plots.rank_plot", draws=DRAWS),
+    *swept("plots.traces", draws=DRAWS, thin=1),
+    *swept("samplers.rwm", "samplers.mala", "samplers.pcn", "samplers.pcnl", step_size=0.1),
+    *swept("samplers.langevin", step_size=0.1, damping=0.5, num_flat=2),
+    *swept("samplers.hmc", "samplers.leapfrog", step_size=0.1, num_steps=3),
+    *swept("samplers.function_space_hmc", step_size=0.1, num_steps=3, damping=0.5, jitter=0.1),
+    *swept("samplers.readout_scales", "samplers.rescaled", num_updates=1),
+    *swept("samplers.tuned", call=tuned, target_acceptance=0.5, max_step_size=1.0),
+    *swept("samplers.unitwise", block_size=2),
+    *swept("sampling.sample", call=sample, num_samples=2, thin=1, burn_in=1, num_chains=2),
+    *swept("stopping.Until", ess=10.0, seconds=1.0),
+    *swept("targets.repriorised", "targets.jacobian", x=X, y=Y, reg=0.5),
+    *swept("targets.standard", "targets.marginal", x=X, y=Y),
+    *swept("targets.jacobian", rng_key=KEY, num_probes=2, order=2),
+    *swept("targets.marginal", block_size=2),
+    *swept("targets.student_t", x=X, y=Y, degrees=4.0, num_steps=3),
+    *swept("targets.categorical", x=X, num_steps=3),
+    *swept("targets.binary", bnn=wb.BNN(fcn(), 1, 0.5), x=X, y=[0, 1, 1, 0], num_steps=3),
+    *swept("targets.linear", x=X, y=Y, noise_std=0.1),
+    *swept("targets.readout_posterior", "targets.DataSpace", "targets.FeatureSpace", reg=0.1),
+    *swept("vi.elbo", num_samples=1, temperature=1.0, prior_variance=0.2),
+    *swept("vi.expectation", num_samples=1),
+    *swept("vi.fit", call=fit, num_epochs=1, batch_size=2, num_samples=1, x=X, y=Y),
+    *swept("vi.fit", call=fit, temperature=1.0, prior_variance=0.2, initial_std=0.1),
+    *swept("vi.gaussian", noise_std=0.1),
+    *swept("vi.kl_divergence", "vi.kl_per_leaf", prior_variance=0.2),
+    *swept("vi.kl_weights", num_batches=2),
+    *swept("vi.mean_field", std=0.1),
+    *swept(
+        "vi.predict",
+        call=lambda **o: wb.vi.predict(KEY, fitted(), **{"x": X} | o),
+        num_samples=1,
+        block_size=1,
+        x=X,
+    ),
+    *swept("vi.temperature", tau=1.0, num_observations=10, num_neurons=10),
+    *swept("vi.TwoLayer", in_features=2, width=2, out_features=1),
+    *swept("vi.ResNet20", in_channels=3, out_features=10),
+    *swept("widebnn.BNNRegressor", call=regressed, **FIT),
+    *swept("widebnn.BNNClassifier", call=classified, **FIT),
+    *swept("widebnn.keep_compiled", max_mib=1),
+]
