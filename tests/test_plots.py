@@ -118,6 +118,19 @@ def test_reliability_diagram_shows_filled_bins_and_the_diagonal():
     np.testing.assert_array_equal(curve.get_xydata(), [[0.2, 0.3], [0.9, 0.8]])
 
 
+def luminance(color: str) -> float:
+    """Relative, as WCAG has it."""
+    channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(color)]
+    return 0.2126 * channels[0] + 0.7152 * channels[1] + 0.0722 * channels[2]
+
+
+def test_lines_have_contrast_to_the_card():
+    lines = {looks["color"] for looks in plots.LOOKS.values()}
+    lines |= set(plots.STYLE["axes.prop_cycle"].by_key()["color"])
+    card = luminance(plots.STYLE["axes.facecolor"])
+    assert {c: r for c in lines if (r := (card + 0.05) / (luminance(c) + 0.05)) < 3} == {}
+
+
 def test_curves_differ_by_more_than_colour():
     ax = plots.width_curves(WIDTH, dict.fromkeys("abcdef", CURVE), ylabel="a")
     lines = ax.get_lines()

@@ -9,8 +9,9 @@ from cycler import cycler
 
 __all__ = ["LOOKS", "STYLE", "style"]
 
-# Okabe & Ito's colours without black and yellow: told apart by colour-blind readers.
-_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
+# Okabe & Ito's colours without black and yellow, told apart by colour-blind readers; light ones are darker
+# here, so that each line has a contrast of 3:1 or more to the card.
+_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#B5568E", "#A67C00", "#332288"]
 
 STYLE: dict[Any, Any] = {
     # Five inches wide, so that text keeps its size on a phone; an opaque card, legible on any page colour.
@@ -49,22 +50,22 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
     for name, color, marker in (
         ("θ", "#D55E00", "o"),
         ("φ", "#0072B2", "s"),
-        ("φ, marginal", "#56B4E9", "^"),
-        ("readout integrated out", "#56B4E9", "^"),
+        ("φ, marginal", "#2E8BC0", "^"),
+        ("readout integrated out", "#2E8BC0", "^"),
         ("φ, rotated", "#117733", "v"),
         ("φ, whitened", "#882255", "D"),
-        ("random walk", "#999933", "v"),
+        ("random walk", "#767676", "v"),
         ("Langevin", "#D55E00", "o"),
-        ("Langevin, γ = 0.01", "#B8860B", "d"),
+        ("Langevin, γ = 0.01", "#8C5A2B", "d"),
         ("LMC", "#D55E00", "o"),
-        ("MALA", "#E69F00", "P"),
+        ("MALA", "#A67C00", "P"),
         ("pCN", "#009E73", "s"),
-        ("pCNL", "#CC79A7", "D"),
-        ("elliptical slice", "#56B4E9", "X"),
+        ("pCNL", "#B5568E", "D"),
+        ("elliptical slice", "#2E8BC0", "X"),
         ("HMC", "#0072B2", "<"),
         ("NUTS", "#661100", ">"),
-        ("adjusted MCLMC", "#44AA99", "*"),
-        ("mgrad", "#6699CC", "p"),
+        ("adjusted MCLMC", "#1F8F80", "*"),
+        ("mgrad", "#7F7F2A", "p"),
         ("function-space HMC", "#332288", "P"),
         ("unit-wise", "#882255", "h"),
     )
