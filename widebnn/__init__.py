@@ -39,6 +39,7 @@ from widebnn.collectors import (
 )
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
 from widebnn.models import BNN
+from widebnn.particles import Particles, smc
 from widebnn.sampling import Draws, sample
 from widebnn.scale import at_scale, current_scale
 from widebnn.stopping import Until
@@ -76,6 +77,7 @@ __all__ = [
     "ChainWarning",
     "Checkpoint",
     "Draws",
+    "Particles",
     "Stream",
     "Streamed",
     "Until",
@@ -115,6 +117,7 @@ __all__ = [
     "rhat_squared",
     "sample",
     "samplers",
+    "smc",
     "stopping",
     "streaming",
     "tables",

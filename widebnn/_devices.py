@@ -1,6 +1,8 @@
 """Chains over devices and data over devices: how the arrays of a run are sharded on a mesh."""
 
+import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -77,3 +79,16 @@ def _put(leaf, sharding):
         numbers = jax.device_put(jax.random.key_data(leaf), sharding)
         return jax.random.wrap_key_data(numbers, impl=jax.random.key_impl(leaf))
     return jax.device_put(leaf, sharding)
+
+
+def free_bytes() -> float:
+    """Memory that is left on the default device, or for the process; infinite where nobody can tell."""
+    device = jax.local_devices()[0]
+    stats = device.memory_stats() or {}
+    if "bytes_limit" in stats:
+        return stats["bytes_limit"] - stats["bytes_in_use"]
+    table = Path("/proc/meminfo")
+    lines = table.read_text().splitlines() if table.exists() else []
+    return next(
+        (1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")), math.inf
+    )

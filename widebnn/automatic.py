@@ -86,8 +86,12 @@ def auto(target: Target) -> Auto:
         if num_units >= WIDE * num_data:
             reason = f"one hidden layer of {num_units:,} units, {num_data:,} observations"
             return Auto(target, unitwise(), f"the unit-wise sampler on {parametrisation}: {reason}")
-    sampler = _tuned(function_space_hmc(START, jitter=JITTER))
-    return Auto(target, sampler, f"{HMC} on {parametrisation}")
+    return Auto(target, hmc(), f"{HMC} on {parametrisation}")
+
+
+def hmc() -> tuned:
+    """The sampler that any target goes with."""
+    return _tuned(function_space_hmc(START, jitter=JITTER))
 
 
 def _tuned(sampler: Sampler) -> tuned:

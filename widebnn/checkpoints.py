@@ -267,7 +267,9 @@ def _to_host(leaf: Any) -> np.ndarray:
     return np.asarray(leaf)
 
 
-def _to_device(array: np.ndarray, like: jax.Array) -> jax.Array:
+def _to_device(array: np.ndarray, like: jax.Array | np.ndarray) -> jax.Array | np.ndarray:
+    if isinstance(like, np.ndarray):  # which lives on the host
+        return array
     if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(jnp.asarray(array), impl=jax.random.key_impl(like))
     return jnp.array(array)  # a copy: chunks use up what they are given

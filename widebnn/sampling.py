@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -108,6 +108,8 @@ class Draws:
     reason: str = ""
     positions: PyTree | None = None
     target: Target | None = None
+
+    _told: ClassVar[tuple[str, ...]] = TOLD
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.collected:
@@ -229,7 +231,7 @@ class Draws:
             if predicted is not None and y.shape != (wanted := predicted.shape[2:]):
                 raise ValueError(f"observed must have the shape {wanted} of predictive draws; got {y.shape}")
         tree = arviz.from_dict({"posterior": posterior, "sample_stats": stats} | groups)
-        tree["posterior"].attrs |= {name: getattr(self, name) for name in TOLD[1:]}
+        tree["posterior"].attrs |= {name: getattr(self, name) for name in self._told[1:]}
         return tree
 
     def save(self, folder: str | os.PathLike, overwrite: bool = False) -> None:
@@ -257,7 +259,7 @@ class Draws:
         summaries = {name: streamed.summary for name, streamed in self.streamed.items()}
         trees = map(_by_name, (self.position, summaries, self.positions))
         groups = dict(zip(SAVED, (self.collected, self.stats, *trees)))
-        record = {name: getattr(self, name) for name in TOLD} | {
+        record = {name: _plain(getattr(self, name)) for name in self._told} | {
             "names": {group: list(members) for group, members in groups.items()},
             "streams": [[name, s.batches is not None, s.sketch is not None] for name, s in summaries.items()],
         }
@@ -319,7 +321,7 @@ class Draws:
         )
         built = jax.tree.unflatten(jax.tree.structure(likes), summaries.values())
         streamed = {name: Streamed(built[name]) for name in kinds}
-        told = {name: record[name] for name in TOLD}
+        told = {name: record[name] for name in cls._told}
         return cls(collected, stats, streamed, position, **told, positions=positions, target=target)
 
 
@@ -651,6 +653,11 @@ class _Pace:
 def _first(position: PyTree) -> PyTree:
     """Of the first chain."""
     return jax.tree.map(lambda leaf: np.asarray(leaf[0]), position)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it."""
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _by_name(tree: PyTree) -> dict[str, Any]:

@@ -30,7 +30,24 @@ def gaussian_process(**options):
     return wb.nngp.gaussian_process(*options.values())
 
 
+def evidence_slope(**options):
+    options = {"bnn": bnn(), "x": X, "y": Y} | options
+    return wb.nngp.evidence_slope(**options)
+
+
 ROWS = [
+    *refused(
+        "nngp.evidence_slope",
+        ({"bnn": 3}, TypeError, "bnn…widebnn.BNN…int"),
+        ({"bnn": bnn(features=fcn(depth=2))}, "bnn…one hidden layer…2 of them"),
+        ({"bnn": bnn(features=Images())}, "x…does not fit"),
+        ({"x": X_NAN}, "x…finite"),
+        ({"y": Y[:2]}, "y…(4, 2)"),
+        ({"rng_key": 0}, TypeError, "rng_key…jax.random.key(0)"),
+        ({"relative_error": 0}, "relative_error…above 0…0"),
+        ({"max_units": 0}, "max_units…at least 1…0"),
+        call=lambda options: evidence_slope(**options),
+    ),
     *alike(
         "nngp",
         ("nngp_kernel", "ntk_kernel"),

@@ -42,7 +42,42 @@ class Silent(wb.samplers.pcn):
 
 LIGHT = wb.Stream(wb.potential, batches=False)
 
+
+def smc(**options):
+    options = {"target": wb.targets.from_potential(flat, jnp.zeros(2)), "rng_key": KEY} | options
+    return wb.smc(options.pop("rng_key"), options.pop("target"), progress=False, **options)
+
+
 ROWS = [
+    *refused(
+        "widebnn.smc",
+        ({"rng_key": 0}, TypeError, "rng_key…jax.random.key(0)"),
+        ({"target": flat}, TypeError, "target…widebnn.targets…function"),
+        ({"sampler": "pcn"}, TypeError, "sampler…widebnn.samplers…'pcn'"),
+        ({"sampler": wb.samplers.unitwise()}, TypeError, "target…units…_FromPotential"),
+        ({"num_particles": 1}, "num_particles…at least 2…1"),
+        ({"num_islands": 0}, "num_islands…at least 1…0"),
+        *[({"ess": v}, "ess…in (0, 1)") for v in (0, 1, math.nan)],
+        ({"temperatures": "0.5"}, TypeError, "temperatures…numbers"),
+        *[({"temperatures": v}, "temperatures…increase from above 0 to 1") for v in ([], [0, 1], [0.5])],
+        ({"temperatures": [0.5, 0.4, 1.0]}, "temperatures…increase from above 0 to 1"),
+        ({"collect": [flat]}, TypeError, "collect…a dict from names to functions"),
+        ({"collect": {"u": 3}}, TypeError, "collect['u']…a function of (target, position)…3"),
+        ({"collect": {"u": lambda target, u: (u, u)}}, TypeError, "collect['u']…one array"),
+        ({"predict_at": X}, TypeError, "target…predictive_mean…_FromPotential has none"),
+        ({"checkpoint": "runs/a"}, TypeError, "checkpoint…runs/a"),
+        ({"mesh": mesh(chain=3)}, "mesh…'chain' of 3"),
+        (
+            {"target": wb.targets.from_potential(lambda u: jnp.log(-jnp.sum(u**2)), jnp.zeros(2))},
+            "potential…finite at draws from N(0, I)…at none",
+        ),
+        call=lambda options: smc(**options),
+    ),
+    *refused(
+        "widebnn.Particles",
+        (lambda: smc(num_particles=2).log_evidence_interval(1.0), "level…in (0, 1)…1.0"),
+    ),
+    *refused("widebnn.keep_compiled", (kw(max_mib=0), "max_mib…at least 1…0")),
     *refused("automatic.auto", ("pcn", TypeError, "target…widebnn.targets…str")),
     *refused(
         "sampling.sample",

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_factor, cho_solve, solve_triangular
 from jaxtyping import Array, Float
 
-from widebnn._check import at_least
+from widebnn._check import Number, at_least, non_negative
 from widebnn._pytree import STATIC
 from widebnn.samplers._base import Info, Sampler
 from widebnn.tree import Position, normal_like
@@ -55,20 +55,26 @@ class unitwise(Sampler):
     units
         Which numbers of a position belong to units, as ``target.units`` says; taken from the target unless
         given.
+    inverse_temperature
+        $β ≥ 0$: a block is accepted with probability $min(1, exp(−βΔU))$, which samples
+        $exp(−½‖u‖² − βU(u))$.
 
     Raises
     ------
     TypeError
         When it meets the target, if that has no units.
     ValueError
-        If `block_size` is below 1; when it meets the target, if that does not divide the number of units.
+        If `block_size` is below 1 or `inverse_temperature` below 0; when it meets the target, if
+        `block_size` does not divide the number of units.
     """
 
     block_size: int = field(default=1, metadata=STATIC)
     units: Any = field(default=None, metadata=STATIC)
+    inverse_temperature: Number = 1.0
 
     def __post_init__(self):
         at_least(1, block_size=self.block_size)
+        non_negative(inverse_temperature=self.inverse_temperature)
 
     def prepare(self, target):
         units = getattr(target, "units", None)
@@ -92,7 +98,9 @@ class unitwise(Sampler):
         fresh = jax.tree.map(lambda unit, u, xi: xi if unit else u, is_unit, state.position, noise)
         new = target.embedding(fresh)
         sweep = _in_data_space if len(target.y) <= new.shape[1] else _in_feature_space
-        rates, is_accepted = sweep(accept_key, target, num_units, state.embedding, new, self.block_size)
+        beta = jnp.asarray(self.inverse_temperature, new.dtype)
+        at = accept_key, target, num_units, state.embedding, new
+        rates, is_accepted = sweep(*at, self.block_size, beta)
 
         def moved(new, old):
             return jnp.where(is_accepted.reshape((1,) * (new.ndim - 1) + (-1,)), new, old)
@@ -103,7 +111,7 @@ class unitwise(Sampler):
         return UnitwiseState(position, embedding), Info(rates.mean(), is_accepted.any())
 
 
-def _in_data_space(rng_key, target, num_units: int, old, new, m: int):
+def _in_data_space(rng_key, target, num_units: int, old, new, m: int, beta):
     """The sweep with P = (σ²I + ΨΨᵀ)⁻¹: chance of each block, and which units moved.
 
     P is needed at the columns V of the blocks alone. So a group of blocks has VᵀPV and VᵀPy made at once,
@@ -133,7 +141,7 @@ def _in_data_space(rng_key, target, num_units: int, old, new, m: int):
         inverse, log_det = _inverse(jnp.diag(sign) + both(rows, block, axis=1))
         b = rows[:, 2 * q :]
         change = (y.shape[1] * log_det - jnp.sum(b * _small_product(inverse, b))) / 2
-        rate, is_accepted = _metropolis(change, uniform)
+        rate, is_accepted = _metropolis(beta * change, uniform)
         move = _small_product(jnp.where(is_accepted, inverse, 0), rows)
         return table - _small_product(across, move), (rate, is_accepted)
 
@@ -169,7 +177,7 @@ def _exchange(g: Float[Array, "r n"], among: Float[Array, "r r"], q: int):
     return gained, solve_triangular(root, g[q:] - cross.T @ gained, lower=True)
 
 
-def _in_feature_space(rng_key, target, num_units: int, old, new, m: int):
+def _in_feature_space(rng_key, target, num_units: int, old, new, m: int, beta):
     """The sweep with Q = (σ²I + ΨᵀΨ)⁻¹, of which a block changes m rows and columns.
 
     With E the block's columns of the identity, the change is EΔᵀ + ΔEᵀ: rank 2m again, V = [E, Δ] and
@@ -202,7 +210,7 @@ def _in_feature_space(rng_key, target, num_units: int, old, new, m: int):
         dw = g[:, :m] @ dr - g @ s
         quadratic = jnp.sum(dr * (rows(w + dw, k) + vw[:m])) - jnp.sum(vw * s)
         change = (y.shape[1] * log_det - quadratic / noise) / 2
-        rate, is_accepted = _metropolis(change, uniform)
+        rate, is_accepted = _metropolis(beta * change, uniform)
         precision = precision - g @ jnp.where(is_accepted, inverse, 0) @ g.T
         is_here = jnp.arange(len(moved)) // m == k
         carry = precision, w + jnp.where(is_accepted, dw, 0), moved | (is_here & is_accepted)
