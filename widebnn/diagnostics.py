@@ -113,13 +113,6 @@ def effective_sample_size(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
         The ESS of each entry of the event. NaN where a chain never moves (its autocorrelation is 0/0; ArviZ
         reports a perfect score there).
 
-    Raises
-    ------
-    TypeError
-        If `draws` is a run and not an array, or holds other things than real numbers.
-    ValueError
-        If `draws` has fewer than two axes, fewer than two draws, or entries that are not finite.
-
     Notes
     -----
     Per kept draw: `ess / (num_chains * num_samples)`. Per step of the sampler, which is what a method
@@ -167,13 +160,6 @@ def rhat_squared(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     Array
         $R̂²$ of each entry of the event. NaN where no chain moves and all agree, infinite where no chain
         moves and they differ.
-
-    Raises
-    ------
-    TypeError
-        If `draws` is a run and not an array, or holds other things than real numbers.
-    ValueError
-        If `draws` has fewer than two chains or two draws, or entries that are not finite.
 
     Notes
     -----
@@ -239,13 +225,6 @@ def convergence(draws: KeptDraws) -> Convergence:
     Convergence
         NaN where all draws of all chains are the same number. For a single chain, $R̂$ compares its quarters.
 
-    Raises
-    ------
-    TypeError
-        If `draws` is a run and not an array, or holds other things than real numbers.
-    ValueError
-        If `draws` has fewer than two axes, fewer than eight draws, or entries that are not finite.
-
     References
     ----------
     Vehtari et al. 2021.
@@ -285,13 +264,6 @@ def convergence_summary(draws: KeptDraws) -> dict[str, float | None]:
 
     None where a number is not finite, as where no chain moves.
 
-    Raises
-    ------
-    TypeError
-        If `draws` is a run and not an array, or holds other things than real numbers.
-    ValueError
-        If there are too few chains or draws, or entries that are not finite.
-
     Examples
     --------
     >>> import numpy as np
@@ -326,13 +298,6 @@ def bulk_and_tail(draws: KeptDraws) -> dict[str, float]:
     """`ess_bulk` and `ess_tail` of all chains together (Vehtari et al. 2021), mean over the entries.
 
     NaN where there is an entry that no chain moves, of which ArviZ reports a perfect ESS.
-
-    Raises
-    ------
-    TypeError
-        If `draws` is a run and not an array, or holds other things than real numbers.
-    ValueError
-        If there are fewer than eight draws, or entries that are not finite.
 
     Examples
     --------
@@ -379,11 +344,6 @@ def resolved_sample_size(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     Array
         One number for each entry of the event; NaN where the estimate is below `LEAST_RESOLVED`, since short
         chains are estimated at some ten effective samples however few they have.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `convergence`.
 
     References
     ----------
@@ -433,12 +393,6 @@ def random_projections(
     Callable
         Collector of the projections, (num,): a function of `(target, position)` that looks at the position
         alone. It is a `jax.tree_util.Partial`: programs take the directions as arguments.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `num` is not an integer of at least 1, or `template` has no entries. The projection raises a
-        ValueError for a position of other structure or shapes than the template.
 
     References
     ----------
@@ -503,12 +457,6 @@ def principal_components(
         Kept draws of a vector, (chain, draw, feature).
     num
         Number of directions, at most the smaller of `feature` and the number of draws in all chains.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `num` is not an integer or is out of range, or `draws` has other than three axes or entries that
-        are not finite.
 
     References
     ----------

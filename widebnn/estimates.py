@@ -119,13 +119,6 @@ def prior_draws(
     Returns
     -------
     By name, arrays (draw, ...).
-
-    Raises
-    ------
-    TypeError
-        If `collect` holds something that is not a collector.
-    ValueError
-        If `num_draws` or `batch_size` is below 1.
     """
     at_least(1, num_draws=num_draws)
     at_least(1, batch_size=batch_size)
@@ -175,11 +168,6 @@ def kl_from_prior(potential: Reals, conditional: Reals | float = 0.0) -> Diverge
     Divergence
         Estimate and error are NaN where there are fewer than `MIN_EFFECTIVE_DRAWS` effective draws: the mean
         of $exp(−U)$ is then that of a few draws, and its error cannot be trusted either.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two draws, an entry is not finite, or the two shapes differ.
 
     References
     ----------
@@ -234,12 +222,6 @@ def kolmogorov_distance(
     -------
     Estimate
         The largest distance over the batch.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than four draws, `num_points` is below 2, shapes do not fit, an entry is not
-        finite, or a variance is not positive.
     """
     at_least(2, num_points=num_points)
     m, v = (np.moveaxis(_draws(4, 0, **named), 0, -1) for named in ({"mean": mean}, {"variance": variance}))
@@ -274,11 +256,6 @@ def by_groups(statistic: Callable[..., Any], *draws: Reals, num_groups: int = 20
         Arrays (draw, ...) of one length.
     num_groups
         Number of groups; of $k$ groups the error is itself known to about $1/√(2k)$ of its size.
-
-    Raises
-    ------
-    ValueError
-        If `num_groups` is below 2 or leaves a group without draws, or the lengths differ.
     """
     at_least(2, num_groups=num_groups)
     lengths = {len(x) for x in draws}
@@ -301,13 +278,6 @@ def mean_and_mcse(draws: Reals) -> Estimate:
     -------
     Estimate
         Its error is NaN where all draws are the same number.
-
-    Raises
-    ------
-    TypeError
-        If `draws` is a run and not an array.
-    ValueError
-        If `draws` is not of shape (chain, draw) with eight draws or more, or has entries that are not finite.
 
     References
     ----------
@@ -335,11 +305,6 @@ def power_law(width: Reals, value: Reals, error: Reals, correction: bool = False
         widths, and four with a correction.
     correction
         Whether log value has a third term $c/width$, the first correction to the law at finite width.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, there are too few different widths, or an entry is not above 0.
     """
     least = 4 if correction else 3
     given = {"width": width, "value": value, "error": error}

@@ -31,13 +31,6 @@ class Affine(nnx.Module):
         Shape of W, output features last; the product of the rest is the fan-in.
     weight_std, bias_std, scale, initial_std, rngs
         As in `widebnn.models.Dense`.
-
-    Raises
-    ------
-    TypeError
-        If `rngs` is not an `nnx.Rngs`.
-    ValueError
-        If a number is out of range, or `scale` comes with a `weight_std` of its own.
     """
 
     def __init__(

@@ -39,12 +39,6 @@ class Conv(Affine):
         As in `Dense`, with $k² c_in$ in place of $d_in$.
     rngs
         Generator of the initial parameters.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is not an integer of at least 1, `padding` is unknown, a scale is out of range, both
-        `weight_std` and `scale` are given, or `rngs` is not an `nnx.Rngs`.
     """
 
     def __init__(

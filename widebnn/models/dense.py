@@ -35,12 +35,6 @@ class Dense(Affine):
         $N(0, 1)$.
     rngs
         Generator of the initial parameters.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is not an integer of at least 1, a scale is out of range, both `weight_std` and `scale` are
-        given, or `rngs` is not an `nnx.Rngs`.
     """
 
     def __init__(

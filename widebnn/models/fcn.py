@@ -45,14 +45,6 @@ class FCN(nnx.Module):
         and 0.1 by default. $σ_W$ of a layer may be an array, one number per input, as in `Dense`.
     rngs
         Generator of the initial parameters.
-
-    Raises
-    ------
-    TypeError
-        If a size is not an integer, a scale is not a number or `rngs` is not an `nnx.Rngs`.
-    ValueError
-        If a size is too small, `depth` and `width` disagree, `activation` is unknown or a scale is out of
-        range.
     """
 
     def __init__(

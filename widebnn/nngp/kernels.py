@@ -54,11 +54,8 @@ def nngp_kernel(bnn: BNN) -> Kernel:
 
     Raises
     ------
-    TypeError
-        If `bnn` is not a `widebnn.models.BNN`.
     ValueError
-        If the features or their activation have no known limit; from the kernel, if its inputs are not
-        finite, or of a `widebnn.models.FCN` not of the network's shape.
+        If the features or their activation have no known limit.
     ImportError
         If neural-tangents is needed and not installed.
     """
@@ -101,13 +98,6 @@ def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
     Returns
     -------
     A `Kernel`.
-
-    Raises
-    ------
-    ValueError
-        If `kind` is neither; from the kernel, if inputs are not finite, or unlike in shape.
-    TypeError
-        If `kernel_fn` is not callable.
     """
     if not callable(kernel_fn):
         raise TypeError(f"kernel_fn must be a function, the third of a stax layer's; got {brief(kernel_fn)}")

@@ -59,11 +59,6 @@ class GaussianProcess(Record):
 
         The prior is factorised by eigenvalues, so that equal inputs do no harm; the posterior covariance,
         a small difference of large numbers, is never formed.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If `num_samples` is not an integer of at least 1, or `x` does not fit the observed inputs.
         """
         at_least(1, num_samples=num_samples)
         x = self._new_inputs(x)
@@ -111,11 +106,8 @@ def gaussian_process(
 
     Raises
     ------
-    TypeError
-        If `kernel` is not a function, $x$ or $y$ does not hold real numbers, or `noise_std` is not a number.
     ValueError
-        If `x` or `y` is empty, not finite or of the wrong shape, `noise_std` is negative, `kernel` does not
-        map `x` to a finite $(n, n)$, or $K + σ²I$ is singular to the precision at hand.
+        If `kernel` does not map `x` to a finite $(n, n)$, or $K + σ²I$ is singular to the precision at hand.
     """
     if not callable(kernel):
         raise TypeError(f"kernel must be a function of (x1, x2=None); got {brief(kernel)}")

@@ -80,11 +80,6 @@ def linear(x: Inputs | Tabular, y: Observations | Tabular, noise_std: Number) ->
     -------
     A `Target` whose property ``posterior`` is the exact posterior, a `ReadoutPosterior`, and whose method
     ``repriorised(reg)`` returns the target of $φ = T⁻¹(θ)$.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `x` or `y` is empty, not finite or of the wrong shape, or `noise_std` is not a positive number.
     """
     x, y = observed(x=x), column(y=y)
     if x.ndim != 2 or x.size == 0:
