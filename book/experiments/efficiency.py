@@ -102,7 +102,10 @@ def _run(
             collect=posterior.collect(target, project),
         )
         row = {"target": kind, "sampler": name, "dimension": size(target)} | of_chains(draws) | counted(draws)
-        settled = sampler.at(draws.step_size) if is_tuned else sampler
+        settled = sampler
+        if is_tuned:
+            assert draws.step_size is not None
+            settled = sampler.at(draws.step_size)
         yield row, steps(target, settled, jax.tree.map(lambda leaf: leaf[0], initial))
 
 

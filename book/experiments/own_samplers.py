@@ -38,4 +38,5 @@ made the most effective samples at width 1,024 given 256 images."""
 
 def kicks(draws: Draws) -> float:
     """Of a trajectory of one radian: the gradients of a step."""
+    assert draws.step_size is not None
     return float(np.clip(np.round(1 / draws.step_size), 1, MAX_STEPS))

@@ -107,7 +107,7 @@ def _run(rng_key, marginal, contender: Contender, num_chains: int, until: Until)
     start_key, rng_key = jax.random.split(rng_key)
     expected = contender.adaptation.num_gradients * _gradient_seconds(marginal, contender)
     row = {"parametrisation": contender.parametrisation, "stopped": "adapting", "adapting_seconds": expected}
-    if expected > until.seconds:
+    if until.seconds is not None and expected > until.seconds:
         return row
 
     jax.clear_caches()  # nothing is compiled already
