@@ -52,11 +52,11 @@ def test_the_papers_density_is_ours():
 @pytest.mark.slow
 def test_the_papers_steps_accept_as_ours_do():
     data = wb.data.digits(20, 5)
-    bnn = posterior(data, width=128).bnn
-    theirs = pcn_steps(bnn, data.x_train, data.y_train, 0.2)
+    bnn = posterior(data, width=16).bnn
+    theirs = pcn_steps(bnn, data.x_train, data.y_train, 0.05)
     theirs(500)
     target = wb.targets.rotated(wb.targets.marginal(bnn, data.x_train, data.y_train))
-    draws = wb.sample(jax.random.key(0), target, wb.samplers.pcn(0.2), num_samples=3_000, num_chains=1)
+    draws = wb.sample(jax.random.key(0), target, wb.samplers.pcn(0.05), num_samples=3_000, num_chains=1)
     rates = draws.stats["acceptance_rate"]
     error = rates.std() / np.sqrt(float(wb.effective_sample_size(rates)))
     assert abs(theirs(3_000) - rates.mean()) < 5 * np.sqrt(2) * error
@@ -73,8 +73,8 @@ def acceptance(sampler, target, num_samples=2_000):
 @pytest.mark.slow
 def test_the_papers_langevin_steps_accept_as_those_we_follow():
     data = wb.data.digits(20, 5)
-    bnn = posterior(data, width=64).bnn
-    step_size, damping = 0.2, 0.1
+    bnn = posterior(data, width=16).bnn
+    step_size, damping = 0.1, 0.1
     theirs = lmc_steps(bnn, data.x_train, data.y_train, step_size, damping)
     theirs(500)
     target = wb.targets.rotated(wb.targets.marginal(bnn, data.x_train, data.y_train))
