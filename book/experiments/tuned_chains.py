@@ -25,7 +25,7 @@ __all__ = ["best_damped", "best_damping", "effective_samples", "gain", "share_fo
 
 
 def best_damping(step_size: Number) -> Float[Array, ""]:
-    """γ = 2ε, at most 1: the best for squares where U is constant (Theorem 10.1)."""
+    """γ = 2ε, at most 1: the best for squares where U is constant (Theorem 14.1)."""
     return jnp.minimum(1.0, 2 * step_size)
 
 

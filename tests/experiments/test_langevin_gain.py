@@ -201,7 +201,7 @@ def test_effective_samples_behind_the_worst_projection_are_of_all_chains():
 
 
 def test_the_worth_of_two_steps_depends_on_the_damping():
-    """With all terms a step is worth what Theorem 10.1 says; where γ > 4ε no term is negative."""
+    """With all terms a step is worth what Theorem 14.1 says; where γ > 4ε no term is negative."""
     for damping in (0.3, 1.0):
         kept = np.sqrt(1 - damping)
         worth = 0.05**2 / (4 - 0.05**2) * (1 + kept) / (1 - kept)

@@ -82,7 +82,7 @@ APPROXIMATIONS = importlib.import_module("book.experiments.approximations")
 
 
 def two_methods(*options, methods=APPROXIMATIONS._methods):
-    """Chapter 21 runs them all."""
+    """Chapter 19 runs them all."""
     return [(name, of) for name, of in methods(*options) if name in ("MCMC", "NNGP")]
 
 
