@@ -77,6 +77,11 @@ ROWS = [
             kw(weight_std=LogNormal(np.ones(2), 1.0)),
             "weight_std…each of 3 inputs; got…(2,)",
         ),
+        (
+            target(),
+            kw(noise_std=LogNormal(np.ones(4), 1.0)),
+            "noise_std.median must be a number",
+        ),
         (target(), kw(weight_std=LogNormal(-np.ones(3), 1.0)), "weight_std.median…above 0…-1.0"),
         (target(), kw(weight_std=LogNormal(np.ones((3, 1)), 1.0)), "weight_std.median…one axis…(3, 1)"),
         (

@@ -8,8 +8,11 @@ import numpy as np
 from widebnn.samplers import _unitwise, unitwise
 
 
-def assert_changes_of_potential(target, block_size):
-    """Each ΔU of a sweep is the potential after the block's move less the one before, and Ψ is as moved."""
+def assert_changes_of_potential(target, block_size, potential=None, tolerance=1e-8):
+    """Each ΔU of a sweep is the potential after the block's move less the one before, and Ψ is as moved.
+
+    The potential is that of the target, unless another is given.
+    """
     sampler, units = unitwise(block_size).bind(target), target.units
     changes, metropolis, normal_like = [], _unitwise._metropolis, _unitwise.normal_like
 
@@ -34,7 +37,7 @@ def assert_changes_of_potential(target, block_size):
     position, fresh, moved = jax.tree.map(np.array, sweep(jax.random.key(0), jax.random.key(1)))
     jax.effects_barrier()
     assert len(changes) == units.num_units // block_size
-    potential, accepted = jax.jit(target.potential), 0
+    potential, accepted = potential or jax.jit(target.potential), 0
     for k, (change, is_accepted) in enumerate(changes):
         block = slice(k * block_size, (k + 1) * block_size)
 
@@ -46,7 +49,7 @@ def assert_changes_of_potential(target, block_size):
 
         proposal = jax.tree.map(offered, units.is_unit, position, fresh)
         exact = potential(proposal) - potential(position)
-        assert abs(change - exact) < 1e-8 * (1 + abs(exact)), f"change {change} where {exact} is right"
+        assert abs(change - exact) < tolerance * (1 + abs(exact)), f"change {change} where {exact} is right"
         if is_accepted:
             position, accepted = proposal, accepted + 1
     for leaf, expected in zip(jax.tree.leaves(moved), jax.tree.leaves(position), strict=True):

@@ -13,7 +13,7 @@ from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
 from widebnn._arrays import Inputs
-from widebnn._check import Number, at_least, is_known_to_be, non_negative, positive
+from widebnn._check import Number, at_least, brief, is_known_to_be, non_negative, positive, positive_each
 from widebnn._pytree import STATIC, pytree
 from widebnn.models.embedding import Embedding, FeaturesError, Inner, from_nnx
 
@@ -47,7 +47,8 @@ class BNN:
     out_features
         Number of outputs, $d_out$.
     noise_std
-        $σ > 0$, the standard deviation of the observation noise.
+        $σ > 0$, the standard deviation of the observation noise; where it is known to differ, an array with
+        one number per observation, $(n, 1)$ or $(n,)$, that goes with the data of a target.
     weight_std, bias_std
         $σ_W$ and $σ_b$ of the readout; the papers' 1 and 0.1 by default. With $σ_b = 0$ there is no bias,
         unless the 0 is traced.
@@ -60,7 +61,7 @@ class BNN:
 
     features: Embedding
     out_features: int = field(metadata=STATIC)
-    noise_std: Number
+    noise_std: Number | Float[Array | np.ndarray, "n 1"]
     weight_std: Number
     bias_std: Number
     has_bias: bool = field(metadata=STATIC, init=False)
@@ -70,14 +71,14 @@ class BNN:
         self,
         features: nnx.Module | Embedding,
         out_features: int,
-        noise_std: Number,
+        noise_std: Number | Array | np.ndarray,
         *,
         weight_std: Number = 1.0,
         bias_std: Number = 0.1,
     ):
         checked = {
             "out_features": at_least(1, out_features=out_features),
-            "noise_std": positive(noise_std=noise_std),
+            "noise_std": _of_rows(noise_std, out_features),
             "weight_std": positive(weight_std=weight_std),
             "bias_std": non_negative(bias_std=bias_std),
             "has_bias": not is_known_to_be(0, bias_std),
@@ -123,7 +124,7 @@ class BNN:
     def __repr__(self) -> str:
         below = self.features if self.features.module is None else self.features.module
         scales = ", ".join(
-            f"{name}={getattr(self, name)}" for name in ("noise_std", "weight_std", "bias_std")
+            f"{name}={brief(getattr(self, name))}" for name in ("noise_std", "weight_std", "bias_std")
         )
         return f"BNN({type(below).__name__}, out_features={self.out_features}, {scales})"
 
@@ -158,3 +159,17 @@ def scale_of(path: tuple, names: Collection[str]) -> str | None:
     keys = (getattr(key, "key", getattr(key, "idx", getattr(key, "name", key))) for key in path)
     whole = "." + ".".join(map(str, keys))
     return max((name for name in names if whole.endswith(f".{name}")), key=len, default=None)
+
+
+def _of_rows(noise_std: Any, out_features: int) -> Any:
+    """A number, or one per observation as a column."""
+    if not isinstance(noise_std, jax.Array | np.ndarray) or noise_std.ndim == 0:
+        return positive(noise_std=noise_std)
+    if noise_std.shape == (out_features,) and out_features > 1:
+        raise ValueError(
+            f"noise_std must be a number or one per observation, (n, 1); got the shape {noise_std.shape}, "
+            "which could be one per output"
+        )
+    if noise_std.ndim == 2 and noise_std.shape[1] == 1:
+        noise_std = noise_std[:, 0]
+    return positive_each(None, noise_std=noise_std)[:, None]

@@ -99,8 +99,10 @@ class unitwise(Sampler):
         new = target.embedding(fresh)
         sweep = _in_data_space if len(target.y) <= new.shape[1] else _in_feature_space
         beta = jnp.asarray(self.inverse_temperature, new.dtype)
-        at = accept_key, target, num_units, state.embedding, new
-        rates, is_accepted = sweep(*at, self.block_size, beta)
+        # the noise of the potential where the sweep begins, and the rows of the regression that has it
+        (old_rows, y, noise), (new_rows, *_) = target.regression(state.embedding), target.divided(new)
+        rows = accept_key, y, noise, num_units, old_rows, new_rows
+        rates, is_accepted = sweep(*rows, self.block_size, beta)
 
         def moved(new, old):
             return jnp.where(is_accepted.reshape((1,) * (new.ndim - 1) + (-1,)), new, old)
@@ -111,14 +113,14 @@ class unitwise(Sampler):
         return UnitwiseState(position, embedding), Info(rates.mean(), is_accepted.any())
 
 
-def _in_data_space(rng_key, target, num_units: int, old, new, m: int, beta):
+def _in_data_space(rng_key, y, noise, num_units: int, old, new, m: int, beta):
     """The sweep with P = (σ²I + ΨΨᵀ)⁻¹: chance of each block, and which units moved.
 
     P is needed at the columns V of the blocks alone. So a group of blocks has VᵀPV and VᵀPy made at once,
     its blocks take their turns on that small table, and P itself moves once a group: the same chain as one
     block after another on P, with products of matrices where there were many of matrix and vector.
     """
-    y, num_blocks = target.y, num_units // m
+    num_blocks = num_units // m
     per_group = min(max(1, GROUP // m), num_blocks)
     num_groups, q = -(-num_blocks // per_group), m * per_group
     sign = jnp.repeat(jnp.asarray([1, -1], old.dtype), m)
@@ -157,7 +159,7 @@ def _in_data_space(rng_key, target, num_units: int, old, new, m: int, beta):
         gained, lost = _exchange(jnp.where(is_in[:, None], g.T, 0), among, q)
         return precision - gained.T @ gained + lost.T @ lost, (rates, is_accepted)
 
-    precision = _inverse_of_gram(old.T, target.bnn.noise_std)
+    precision = _inverse_of_gram(old.T, noise)
     _, offered = jax.lax.scan(visit_group, precision, jnp.arange(num_groups))
     rates, is_accepted = (leaf.reshape(-1)[:num_blocks] for leaf in offered)
     return rates, jnp.repeat(is_accepted, m)
@@ -177,14 +179,13 @@ def _exchange(g: Float[Array, "r n"], among: Float[Array, "r r"], q: int):
     return gained, solve_triangular(root, g[q:] - cross.T @ gained, lower=True)
 
 
-def _in_feature_space(rng_key, target, num_units: int, old, new, m: int, beta):
+def _in_feature_space(rng_key, y, noise, num_units: int, old, new, m: int, beta):
     """The sweep with Q = (σ²I + ΨᵀΨ)⁻¹, of which a block changes m rows and columns.
 
     With E the block's columns of the identity, the change is EΔᵀ + ΔEᵀ: rank 2m again, V = [E, Δ] and
     S = [[0, I], [I, 0]]. The quadratic form is ‖y‖² − rᵀw with r = Ψᵀy and w = Qr, over σ².
     """
-    y, noise = target.y, target.bnn.noise_std**2
-    precision = _inverse_of_gram(old, target.bnn.noise_std)
+    precision = _inverse_of_gram(old, noise)
     gram_old, gram, gram_new = old.T @ old, old.T @ new, new.T @ new
     difference = (new - old).T @ y
     swap = jnp.roll(jnp.eye(2 * m, dtype=old.dtype), m, axis=0)
@@ -223,10 +224,10 @@ def _in_feature_space(rng_key, target, num_units: int, old, new, m: int, beta):
     return rates, jnp.repeat(is_accepted, m)
 
 
-def _inverse_of_gram(psi, noise_std):
+def _inverse_of_gram(psi, noise):
     """(σ²I + ΨᵀΨ)⁻¹."""
     identity = jnp.eye(psi.shape[1], dtype=psi.dtype)
-    return cho_solve(cho_factor(psi.T @ psi + noise_std**2 * identity), identity)
+    return cho_solve(cho_factor(psi.T @ psi + noise * identity), identity)
 
 
 def _inverse(m):

@@ -205,6 +205,8 @@ def jacobian(
     ``orientation``.
     """
     bnn, x, y, *_ = checked(bnn, x, y)
+    if jnp.ndim(bnn.noise_std):
+        raise ValueError("bnn must have one noise_std for all observations under the Jacobian map")
     reg = bnn.noise_std**2 if reg is None else positive(reg=reg)
     at_least(1, order=order)
     if num_probes is not None:

@@ -28,7 +28,8 @@ class Marginal(NetworkTarget):
         return self.readout_posterior(position).potential()
 
     def log_normaliser(self) -> Float[Array, ""]:
-        return jnp.asarray(self.y.size / 2 * math.log(2 * math.pi), self.y.dtype)
+        unit = self._noise_unit(None)
+        return self.y.size * (jnp.log(unit).mean() + math.log(2 * math.pi) / 2)
 
     def inner(self, position: Inner) -> Inner:
         return position

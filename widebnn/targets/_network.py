@@ -95,13 +95,25 @@ class BNNTarget(ModelTarget):
         $‖y − f‖²/(2σ²)$. It depends on $σ$, and on $λ$ where $λ ≠ σ²$. Add it before you take a derivative
         in a scale or compare scales: the evidence is the mean of $exp(−U − c)$ over $N(0, I)$.
         """
-        return self.y.size * (jnp.log(self.bnn.noise_std) + math.log(2 * math.pi) / 2)
+        log_std = jnp.log(jnp.asarray(self.bnn.noise_std, self.y.dtype))
+        return self.y.size * (log_std.mean() + math.log(2 * math.pi) / 2)
+
+    def divided(self, psi: Float[Array, "n p"]) -> tuple[Array, Array, Number]:
+        """$Ψ$, $y$ and $σ²$; where each observation has its own $σ$, rows divided by it, and 1."""
+        std = jnp.asarray(self.bnn.noise_std, psi.dtype)
+        return (psi / std, self.y / std, 1.0) if std.ndim else (psi, self.y, std**2)
+
+    def regression(self, psi: Float[Array, "n p"]) -> tuple[Array, Array, Float[Array, ""]]:
+        """As `divided`, with $max(σ², 4ε tr ΨΨᵀ)$ in place of $σ²$."""
+        psi, y, noise = self.divided(psi)
+        return psi, y, jnp.maximum(noise, least_noise(jnp.sum(psi**2)))
 
     def readout_posterior(self, position: Position, reg: Number | None = None) -> ReadoutPosterior:
         """The readout's posterior given the other parameters, at $λ$ = `reg`.
 
         Unless `reg` is given, $λ = max(σ², 4ε tr ΨΨᵀ)$, with $ε$ the rounding error: in float32 smaller noise
-        is lost beside the eigenvalues of $ΨΨᵀ$. Where it is, $σ²$ counts as that in predictions too.
+        is lost beside the eigenvalues of $ΨΨᵀ$. Where it is, $σ²$ counts as that in predictions too. Where
+        each observation has its own $σ$, rows of $Ψ$ and $y$ are divided by it, and $λ$ is in units of $σ²$.
         """
         if self.block_size is not None:
             shape = len(self.x), self._theta.readout.shape[0]
@@ -109,11 +121,8 @@ class BNNTarget(ModelTarget):
                 rows = Rows(self.x, self.y, self.block_size)
                 at = self.inner(position), rows, reg, self.bnn.noise_std
                 return BlockedFeatureSpace(self.bnn.embedding, *at)
-        psi = self.embedding(position)
-        if reg is None:
-            noise_std = jnp.asarray(self.bnn.noise_std, psi.dtype)
-            reg = jnp.maximum(noise_std**2, least_noise(jnp.sum(psi**2)))
-        return readout_posterior(psi, self.y, reg, self.space)
+        psi, y, noise = self.regression(self.embedding(position))
+        return readout_posterior(psi, y, noise if reg is None else reg, self.space)
 
     def output(self, position, x=None, rng_key=None):
         readout_key, embedding_key = (None, None) if rng_key is None else jax.random.split(rng_key)
@@ -131,12 +140,24 @@ class BNNTarget(ModelTarget):
     def predictive_moments(self, position, x=None, rng_key=None):
         given = self.readout_posterior(position)
         psi = self.embedding(position, x, rng_key)
-        return psi @ given.mean(), given.variance(psi) + given.reg
+        noise = given.reg * self._noise_unit(x)[:, 0] ** 2
+        return psi @ given.mean(), given.variance(psi) + noise
 
     def predictive_draw(self, position, x=None, rng_key=None):
         output_key, noise_key = jax.random.split(required(rng_key, "the noise of an observation"))
         f = self.output(position, x, output_key)
-        return f + self.bnn.noise_std * jax.random.normal(noise_key, f.shape, f.dtype)
+        noise_std = self._noise_unit(x) if jnp.ndim(self.bnn.noise_std) else self.bnn.noise_std
+        return f + noise_std * jax.random.normal(noise_key, f.shape, f.dtype)
+
+    def _noise_unit(self, x: Any) -> Float[Array, "#n 1"]:
+        """What rows are divided by, (1, 1) or (n, 1)."""
+        std = jnp.asarray(self.bnn.noise_std, self.y.dtype)
+        if std.ndim and x is not None:
+            raise ValueError(
+                "noise_std is one number per observation, and that of new inputs is not known: collect "
+                "wb.predictive_mean and wb.predictive_variance, or wb.output, which are without noise"
+            )
+        return std if std.ndim else jnp.ones((1, 1), std.dtype)
 
     @jitted
     def log_likelihood(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Float[Array, " n"]:
@@ -145,8 +166,10 @@ class BNNTarget(ModelTarget):
 
     @jitted
     def left_out_log_likelihood(self, position: Position) -> Float[Array, " n"]:
-        residual, variance = self.readout_posterior(position).left_out(self.embedding(position))
-        return jnp.sum(_log_normal(residual, jnp.sqrt(variance)[:, None]), axis=1)
+        unit = self._noise_unit(None)
+        psi = self.embedding(position) / unit
+        residual, variance = self.readout_posterior(position).left_out(psi)
+        return jnp.sum(_log_normal(residual * unit, jnp.sqrt(variance)[:, None] * unit), axis=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,6 +220,12 @@ def checked(
             raise ValueError(
                 f"block_size must be None with space='data', which takes all rows; got {block_size}"
             )
+        if jnp.ndim(bnn.noise_std):
+            raise ValueError(f"block_size must be None where each row has its noise_std; got {block_size}")
+    if jnp.shape(bnn.noise_std) not in ((), (len(x), 1)):
+        raise ValueError(
+            f"noise_std must be a number or one per observation, {len(x)}; got {len(bnn.noise_std)} of them"
+        )
     return bnn, x, y, space, block_size
 
 

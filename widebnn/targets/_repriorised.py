@@ -31,13 +31,18 @@ class Repriorised(NetworkTarget):
 
     def log_normaliser(self) -> Float[Array, ""]:
         # the change of variables brings (d_out/2) log det Σ, of which U leaves out (n d_out/2) log λ
-        reg = self.bnn.noise_std**2 if self.reg is None else self.reg
+        reg = self._noise if self.reg is None else self.reg
         return super().log_normaliser() - self.y.size / 2 * jnp.log(reg)
 
     @property
     def _ratio(self) -> Number:
         """λ/σ²."""
-        return 1 if self.reg is None else self.reg / self.bnn.noise_std**2
+        return 1 if self.reg is None else self.reg / self._noise
+
+    @property
+    def _noise(self) -> Number:
+        """σ², in units of which λ is given where each observation has its own."""
+        return 1.0 if jnp.ndim(self.bnn.noise_std) else self.bnn.noise_std**2
 
     @jitted
     def log_jacobian(self, position: Parameters) -> Float[Array, ""]:

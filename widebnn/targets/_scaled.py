@@ -164,14 +164,15 @@ class Scaled(Target):
                 f"target must have its readout integrated out, as marginal does; got {type(target).__name__}"
             )
         here = self.scales(position)
-        eigen = spectrum(target.embedding(position.network), target.y)
+        psi, y, noise = target.divided(target.embedding(position.network))
+        eigen = spectrum(psi, y)
 
         def potential(u: dict[str, Float[Array, ""]]) -> Float[Array, ""]:
             there = here | {name: self.priors[name].at(value) for name, value in u.items()}
             ratio = there["readout_std"] / here["readout_std"] if "readout_std" in here else 1.0
-            noise_std = there.get("noise_std", target.bnn.noise_std)
+            variance = there["noise_std"] ** 2 if "noise_std" in there else noise
             least = least_noise(ratio**2 * jnp.sum(eigen.values))  # as in the target's potential
-            return eigen.potential(ratio, jnp.sqrt(jnp.maximum(noise_std**2, least)))
+            return eigen.potential(ratio, jnp.sqrt(jnp.maximum(variance, least)))
 
         return potential
 
@@ -270,6 +271,8 @@ class Scaled(Target):
         """Minus the log evidence of the limit, on so many rows, evenly spaced; on all unless given."""
         if isinstance(self.base, NonGaussian):
             raise TypeError("target must have Gaussian noise, whose evidence is known")
+        if jnp.ndim(self.base.bnn.noise_std) and "noise_std" not in self.priors:
+            raise ValueError("target must have one noise_std for all observations where scales have a limit")
         num_data = len(self.base.x)
         rows = np.linspace(0, num_data - 1, min(num_data, max_rows or num_data)).astype(int)
         x, y = (np.asarray(a)[rows] for a in (self.base.x, self.base.y))
@@ -413,6 +416,8 @@ def _check_names(target: BNNTarget | NonGaussian, priors: Mapping[str, LogNormal
 
 def _check_vector(target: BNNTarget | NonGaussian, name: str, paths: list[tuple]) -> None:
     # A scale that is an array is that of one layer, whose inputs are as they were.
+    if name in READOUT_SCALES:
+        raise ValueError(f"{name}.median must be a number; got an array")
     if len(paths) != 1:
         raise ValueError(
             f"{name}.median must be a number, as {len(paths)} layers have that scale: name one of them, such "

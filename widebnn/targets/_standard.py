@@ -15,11 +15,11 @@ class Standard(NetworkTarget):
     @jitted
     def potential(self, position: Parameters) -> Float[Array, ""]:
         if self.block_size is None:
-            square = misfit(self.embedding(position), self.y, position.readout)
-        else:
-            rows = Rows(self.x, self.y, self.block_size)
-            at = self.bnn.embedding, position.inner
-            square = rows.sum(lambda rows: misfit(*rows(*at), position.readout))
+            psi, y, noise = self.divided(self.embedding(position))
+            return misfit(psi, y, position.readout) / (2 * noise)
+        rows = Rows(self.x, self.y, self.block_size)
+        at = self.bnn.embedding, position.inner
+        square = rows.sum(lambda rows: misfit(*rows(*at), position.readout))
         return square / (2 * self.bnn.noise_std**2)
 
     def from_parameters(self, parameters: Parameters) -> Parameters:
