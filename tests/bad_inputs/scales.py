@@ -95,7 +95,7 @@ ROWS = [
         (
             wb.targets.categorical(bnn(), X, jnp.array([0, 1, 1, 0])),
             kw(noise_std=NOISE),
-            "noise_std must have no prior where y is a class",
+            "noise_std must have no prior",
         ),
         (
             lambda: (found := scaled(of_function(), noise_std=NOISE)).readout_conditional(

@@ -141,6 +141,20 @@ ROWS = [
     *refused(
         "targets.marginal",
         (
+            lambda: wb.targets.marginal(bnn(noise_std=jnp.ones(1)), X, Y),
+            "noise_std…a number or one per observation, 4; got 1 of them",
+        ),
+        (
+            lambda: wb.targets.marginal(bnn(noise_std=jnp.ones(4)), X, Y, block_size=2),
+            "block_size must be None where each row has its noise_std; got 2",
+        ),
+        (
+            lambda: wb.predictive_draw(X)(
+                made := wb.targets.marginal(bnn(noise_std=jnp.ones(4)), X, Y), made.draw_prior(KEY), KEY
+            ),
+            "noise_std…that of new inputs is not known",
+        ),
+        (
             lambda: wb.targets.marginal(bnn(features=fcn(depth=0)), X, Y),
             "bnn…parameters below the readout…targets.standard",
         ),

@@ -61,7 +61,7 @@ class BNN:
 
     features: Embedding
     out_features: int = field(metadata=STATIC)
-    noise_std: Number | Float[Array | np.ndarray, "n 1"]
+    noise_std: Any  # a number, or (n, 1)
     weight_std: Number
     bias_std: Number
     has_bias: bool = field(metadata=STATIC, init=False)
@@ -163,8 +163,9 @@ def scale_of(path: tuple, names: Collection[str]) -> str | None:
 
 def _of_rows(noise_std: Any, out_features: int) -> Any:
     """A number, or one per observation as a column."""
-    if not isinstance(noise_std, jax.Array | np.ndarray) or noise_std.ndim == 0:
-        return positive(noise_std=noise_std)
+    if np.ndim(noise_std) == 0 or not isinstance(noise_std, jax.Array | np.ndarray):
+        number: Any = noise_std
+        return positive(noise_std=number)
     if noise_std.shape == (out_features,) and out_features > 1:
         raise ValueError(
             f"noise_std must be a number or one per observation, (n, 1); got the shape {noise_std.shape}, "

@@ -207,7 +207,7 @@ def jacobian(
     bnn, x, y, *_ = checked(bnn, x, y)
     if jnp.ndim(bnn.noise_std):
         raise ValueError("bnn must have one noise_std for all observations under the Jacobian map")
-    reg = bnn.noise_std**2 if reg is None else positive(reg=reg)
+    reg = positive(reg=bnn.noise_std**2 if reg is None else reg)
     at_least(1, order=order)
     if num_probes is not None:
         at_least(1, num_probes=num_probes)

@@ -238,7 +238,7 @@ def student_t(
     """
     x = check_inputs(bnn, x)
     y = check_observations(bnn, x, y).astype(bnn.template(x).readout.dtype)
-    likelihood = StudentT(positive(degrees=degrees), bnn.noise_std)
+    likelihood = StudentT(positive(degrees=degrees), positive(noise_std=bnn.noise_std))
     return _from_zero(NonGaussian, bnn, x, y, likelihood, map, reg, num_steps)
 
 

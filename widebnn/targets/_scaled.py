@@ -402,7 +402,7 @@ def _check_names(target: BNNTarget | NonGaussian, priors: Mapping[str, LogNormal
         and isinstance(target, NonGaussian)
         and not isinstance(target.likelihood, StudentT)
     ):
-        raise ValueError("noise_std must have no prior where y is a class: it is not part of the likelihood")
+        raise ValueError("noise_std must have no prior, as it is not part of the likelihood")
     paths = [path for path, _ in jax.tree.leaves_with_path(target.bnn.features)]
     found = {*READOUT_SCALES, *(scale_of(path, priors) for path in paths)}
     if unknown := sorted(priors.keys() - found):
