@@ -13,7 +13,7 @@ from exact.resume import assert_resumes
 from flax import nnx
 
 import widebnn as wb
-from widebnn._devices import Devices
+from widebnn.driver._devices import Devices
 
 assert len(jax.devices()) == 8
 data = wb.data.digits(num_train=48, num_test=1)

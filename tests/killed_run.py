@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import widebnn as wb
-from widebnn import sampling
+from widebnn.driver import _sample
 
 
 def main(path: str, result: str, cache: str) -> None:
@@ -17,7 +17,7 @@ def main(path: str, result: str, cache: str) -> None:
     os.environ["TQDM_DISABLE"] = "1"
     jax.config.update("jax_compilation_cache_dir", cache)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    sampling.CHUNK_SECONDS = 0.01
+    _sample.CHUNK_SECONDS = 0.01
     data = jnp.asarray(np.random.default_rng(0).normal(size=(300, 400)), jnp.float32)
     target = wb.targets.from_potential(lambda u: jnp.sum(jnp.sin(data @ u)), jnp.zeros(400))
     draws = wb.sample(

@@ -16,7 +16,7 @@ from jax.tree_util import Partial
 
 import widebnn as wb
 from widebnn import checkpoints
-from widebnn._chains import Chains
+from widebnn.driver._chains import Chains
 from widebnn.samplers import langevin, pcn, tuned
 
 from .exact.resume import assert_resumes, assert_same_bits, interrupted, run
@@ -155,7 +155,7 @@ def stored(tmp_path_factory) -> Path:
     store = opened(path)
     for number in (1, 2):
         carry = CARRY | {"step": jnp.asarray(10 * number)}
-        store.save_if_due(10 * number, checkpoints.Kept(carry, DRAWS[:number], 0.0), is_last=True)
+        store.save_if_due(10 * number, checkpoints.Snapshot(carry, DRAWS[:number], 0.0), is_last=True)
     return path
 
 
@@ -180,12 +180,12 @@ def test_a_second_process_stops_and_the_first_goes_on(tmp_path):
     first, second = opened(tmp_path), opened(tmp_path)
     for store in (first, second):
         store.restore(CARRY, DRAWS[0])
-    first.save_if_due(10, checkpoints.Kept(CARRY, DRAWS[:1], 0.0), is_last=True)
+    first.save_if_due(10, checkpoints.Snapshot(CARRY, DRAWS[:1], 0.0), is_last=True)
     before = contents(tmp_path)
     with pytest.raises(RuntimeError, match=r"another one has written state/10 .* stops after step 20"):
-        second.save_if_due(20, checkpoints.Kept(CARRY, DRAWS, 0.0), is_last=True)
+        second.save_if_due(20, checkpoints.Snapshot(CARRY, DRAWS, 0.0), is_last=True)
     assert contents(tmp_path) == before
-    first.save_if_due(20, checkpoints.Kept(CARRY | {"step": jnp.asarray(20)}, DRAWS, 0.0), is_last=True)
+    first.save_if_due(20, checkpoints.Snapshot(CARRY | {"step": jnp.asarray(20)}, DRAWS, 0.0), is_last=True)
     assert restored(tmp_path) == (20, [draws.tobytes() for draws in DRAWS])
 
 
@@ -230,7 +230,7 @@ def test_damage_is_told_or_harmless_and_nothing_is_deleted(stored, tmp_path):
 
 def test_a_checkpoint_of_another_run_is_told(copy, tmp_path):
     other = opened(tmp_path / "other", thin=2)
-    other.save_if_due(30, checkpoints.Kept(CARRY, [], 0.0), is_last=True)
+    other.save_if_due(30, checkpoints.Snapshot(CARRY, [], 0.0), is_last=True)
     shutil.copytree(tmp_path / "other" / "state" / "30", copy / "state" / "30")
     with pytest.raises(ValueError, match=r"30 is damaged: it is of another run.* one before, .*20, is whole"):
         restored(copy)
@@ -249,7 +249,7 @@ def full_disk(num_bytes):
 
 def test_full_disk_keeps_the_last_whole_checkpoint(copy, stored, tmp_path, caplog):
     """Arrays can no longer be written; and on a disk that was full before, nothing can."""
-    store, new = opened(copy), checkpoints.Kept(CARRY, DRAWS, 0.0)
+    store, new = opened(copy), checkpoints.Snapshot(CARRY, DRAWS, 0.0)
     store.restore(CARRY, DRAWS[0])
     with full_disk(300), pytest.raises(OSError, match=r"not be written after step 30.*\(state/20\)"):
         store.save_if_due(30, new, is_last=True)
@@ -270,12 +270,12 @@ def test_a_run_killed_while_it_wrote_goes_on(copy, stored):
     assert restored(copy) == restored(stored)
     store = opened(copy)
     store.restore(CARRY, DRAWS[0])
-    store.save_if_due(30, checkpoints.Kept(CARRY, DRAWS, 0.0), is_last=True)
+    store.save_if_due(30, checkpoints.Snapshot(CARRY, DRAWS, 0.0), is_last=True)
     assert steps(copy) == [20, 30] and not list(copy.rglob("*tmp*"))
 
 
 def test_a_run_killed_before_its_first_checkpoint_was_whole_begins_anew(tmp_path):
-    opened(tmp_path).save_if_due(10, checkpoints.Kept(CARRY, DRAWS[:1], 0.0), is_last=True)
+    opened(tmp_path).save_if_due(10, checkpoints.Snapshot(CARRY, DRAWS[:1], 0.0), is_last=True)
     shutil.rmtree(tmp_path / "state" / "10")
     assert contents(tmp_path / "draws")
     assert opened(tmp_path).restore(CARRY, DRAWS[0]).draws == []
@@ -336,7 +336,7 @@ def test_checkpoints_come_early_and_at_intervals_and_at_the_end(tmp_path, monkey
     monkeypatch.setattr(checkpoints, "_numbers", lambda path: {store._saved_step})
     for step in range(130):
         now = 100.0 + step
-        store.save_if_due(step, checkpoints.Kept(CARRY, [], 0.0), is_last=step == 129)
+        store.save_if_due(step, checkpoints.Snapshot(CARRY, [], 0.0), is_last=step == 129)
     assert saved == wanted
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from widebnn._devices import Devices
+from widebnn.driver._devices import Devices
 
 # As in this process: where compiled programs are kept, keep the small ones too.
 ENVIRONMENT = os.environ | {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}

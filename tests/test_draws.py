@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from widebnn.streaming import Stream
 
 import widebnn as wb
-from widebnn.sampling import Draws
-from widebnn.streaming import Stream
+from widebnn.driver import Draws
 
 TEMPLATE = {"b": (jnp.zeros(()), [jnp.zeros((3, 2))]), "a": jnp.zeros(4)}
 

@@ -19,12 +19,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 import widebnn as wb
+from widebnn.driver import Draws
 from widebnn.estimators import BNNClassifier, BNNRegressor
 from widebnn.estimators._base import block_size, starts
 from widebnn.estimators._columns import FARTHEST
 from widebnn.estimators._draws import largest, moments, quantile
 from widebnn.models import FCN
-from widebnn.sampling import Draws
 from widebnn.targets import LogNormal
 
 from .exact.programs import PROGRAMS

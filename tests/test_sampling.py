@@ -12,9 +12,10 @@ from flax import nnx
 from scipy import stats
 
 import widebnn as wb
-from widebnn import samplers, sampling
-from widebnn._chains import Chains
+from widebnn import samplers
 from widebnn._failures import warn_of_failures
+from widebnn.driver import _sample
+from widebnn.driver._chains import Chains
 from widebnn.samplers import langevin, mala, pcn, rwm, tuned
 
 from .exact.resume import TARGET
@@ -67,8 +68,8 @@ def test_result_does_not_know_the_chunks(monkeypatch):
     options = {"num_samples": 23, "thin": 3, "burn_in": 17}
     expected = run(**options)
     for draws, seconds in [(100, 1e-9), (7, 100.0)]:
-        monkeypatch.setattr(sampling, "MAX_CHUNK_DRAWS", draws)
-        monkeypatch.setattr(sampling, "CHUNK_SECONDS", seconds)
+        monkeypatch.setattr(_sample, "MAX_CHUNK_DRAWS", draws)
+        monkeypatch.setattr(_sample, "CHUNK_SECONDS", seconds)
         assert same(run(**options), expected)
     monkeypatch.setattr("sys.stderr", io.StringIO())
     assert same(run(**options, progress=True), expected)
@@ -285,3 +286,13 @@ def test_defaults_are_the_same_with_a_sampler_and_without():
     assert same(by_hand, itself) and by_hand["potential"].shape[0] == 4
     assert by_hand.burn_in == 300 and by_hand.stopped == "converged"
     assert np.array_equal(by_hand.predict(x_new).mean, itself.predict(x_new).mean)
+
+
+def test_no_key_is_used_twice():
+    """By JAX's own check, which counts an index into keys within a loop as a use."""
+    options = {
+        "collect": {"n": lambda _, u, rng_key: jax.random.normal(rng_key)},
+        "stream": {"p": wb.potential},
+    }
+    with jax.debug_key_reuse(True):
+        run(**options, num_samples=3, burn_in=2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import widebnn as wb
-from widebnn._chains import Chains
+from widebnn.driver._chains import Chains
 from widebnn.samplers import pcn
 
 from .exact import streams

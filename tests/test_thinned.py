@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from widebnn import _thinned
+from widebnn.driver import _thinning
 
-PUT = jax.jit(_thinned.put)
+PUT = jax.jit(_thinning.put)
 
 
 @pytest.mark.parametrize(
@@ -15,8 +15,8 @@ PUT = jax.jit(_thinned.put)
     [(0, []), (3, [0, 1, 2]), (8, range(8)), (9, range(0, 9, 2)), (40, range(0, 40, 8))],
 )
 def test_draws_are_evenly_spaced(num_draws, wanted):
-    thinned = _thinned.start({"u": jnp.zeros(2)}, 8)
+    thinned = _thinning.start({"u": jnp.zeros(2)}, 8)
     for i in range(num_draws):
         thinned = PUT(thinned, {"u": jnp.array([i, -i], jnp.float64)})
-    kept = _thinned.on_host(thinned)["u"]
+    kept = _thinning.on_host(thinned)["u"]
     assert np.array_equal(kept, [list(wanted), [-i for i in wanted]])

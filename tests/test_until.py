@@ -10,18 +10,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from widebnn.checkpoints import Snapshot
+from widebnn.stopping import Reached
 
 import widebnn as wb
 from book.experiments.experiment import experiment
-from widebnn import _end, sampling
-from widebnn._chains import Carry
-from widebnn._devices import Devices
-from widebnn._end import End
-from widebnn._interrupts import Interrupts, raised_at_once
-from widebnn.checkpoints import Kept
 from widebnn.diagnostics import convergence
+from widebnn.driver import _end, _sample
+from widebnn.driver._chains import Carry
+from widebnn.driver._devices import Devices
+from widebnn.driver._end import End
+from widebnn.driver._interrupts import Interrupts, raised_at_once
 from widebnn.samplers import pcn
-from widebnn.stopping import Reached
 
 from .exact import resume
 from .exact.resume import assert_same_bits, interrupted
@@ -74,7 +74,7 @@ def ended(collected, until=SLOW, streamed=(), chunk=50):
         num += more
         summaries = {name: summary(num) for name, summary in dict(streamed).items()}
         carry = Carry(None, None, None, summaries, {}, None)
-        stopped = end.reached_by(num, Kept(carry, chunks, num / 100), is_interrupted=False)
+        stopped = end.reached_by(num, Snapshot(carry, chunks, num / 100), is_interrupted=False)
     return stopped, num, end.told(stopped, num)
 
 
@@ -99,7 +99,7 @@ def test_a_run_ends_at_the_first_look_at_which_everything_is_reached(chunk):
 @pytest.mark.slow
 def test_a_converged_run_has_its_draws_until_then(monkeypatch, whole):
     """Chunks would be longer than it is to the next look."""
-    monkeypatch.setattr(sampling, "CHUNK_SECONDS", 100.0)
+    monkeypatch.setattr(_sample, "CHUNK_SECONDS", 100.0)
     draws = run()
     by_draw = {name: np.moveaxis(values, 1, 0) for name, values in whole.collected.items()}
     first = next(num for num in looks() if reaches(by_draw, num, SLOW))
@@ -214,7 +214,7 @@ def test_chains_that_end_when_they_look_well_have_nearly_what_they_claim():
 @pytest.mark.slow
 def test_bar_shows_acceptance_and_where_the_chains_stand(capsys, monkeypatch):
     monkeypatch.delenv("TQDM_DISABLE", raising=False)  # which make sets
-    monkeypatch.setattr(sampling, "CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr(_sample, "CHUNK_SECONDS", 1e-9)
     run(progress=True)
     shown = capsys.readouterr().err
     assert "sampling, acceptance 0." in shown and ", ESS " in shown and ", R̂ 1." in shown
@@ -279,20 +279,21 @@ def test_a_run_that_has_converged_is_extended_by_wanting_more(tmp_path):
 @pytest.fixture
 def control_c(monkeypatch, sigint):
     """Press Ctrl-C after so many chunks of one step or draw, so many times."""
-    monkeypatch.setattr(sampling, "CHUNK_SECONDS", 1e-9)
-    update = sampling._Pace.update
+    monkeypatch.setattr(_sample, "CHUNK_SECONDS", 1e-9)
+    update = _sample._Pace.update
 
     def after(chunks, times=1):
         count = 0
 
         def pressing(self, *args):
             nonlocal count
-            update(self, *args)
+            acceptance = update(self, *args)
             if (count := count + 1) == chunks:
                 for _ in range(times):
                     signal.raise_signal(signal.SIGINT)
+            return acceptance
 
-        monkeypatch.setattr(sampling._Pace, "update", pressing)
+        monkeypatch.setattr(_sample._Pace, "update", pressing)
 
     return after
 

@@ -4,18 +4,16 @@ Code on the pages of this reference assumes ``import widebnn as wb``.
 """
 
 import importlib
+import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from widebnn import (
-    checkpoints,
     collectors,
     diagnostics,
     models,
     nngp,
     samplers,
-    stopping,
-    streaming,
     targets,
     tree,
     weight_draws,
@@ -23,7 +21,6 @@ from widebnn import (
 from widebnn._failures import ChainWarning
 from widebnn._kept import keep_compiled
 from widebnn.automatic import Auto, auto
-from widebnn.checkpoints import Checkpoint
 from widebnn.collectors import (
     embedding,
     left_out_log_likelihood,
@@ -38,12 +35,13 @@ from widebnn.collectors import (
     predictive_variance,
 )
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
+from widebnn.driver import Draws, Prediction, checkpoints, run_chains, sample, stopping, streaming
+from widebnn.driver.checkpoints import Checkpoint
+from widebnn.driver.stopping import Until
+from widebnn.driver.streaming import Stream, Streamed
 from widebnn.models import BNN
 from widebnn.particles import Particles, smc
-from widebnn.sampling import Draws, sample
 from widebnn.scale import at_scale, current_scale
-from widebnn.stopping import Until
-from widebnn.streaming import Stream, Streamed
 from widebnn.versions import device, print_versions
 from widebnn.weight_draws import WeightDraws
 
@@ -51,6 +49,9 @@ if TYPE_CHECKING:
     from widebnn import data, estimates, estimators, landscape, metrics, plots, tables, vi
     from widebnn.estimators import BNNClassifier, BNNRegressor
     from widebnn.tables import results
+
+for _module in (checkpoints, stopping, streaming):  # public ones, which have their names here
+    sys.modules[f"widebnn.{_module.__name__.rpartition('.')[2]}"] = _module
 
 __version__ = version("widebnn")
 
@@ -78,6 +79,7 @@ __all__ = [
     "Checkpoint",
     "Draws",
     "Particles",
+    "Prediction",
     "Stream",
     "Streamed",
     "Until",
@@ -115,6 +117,7 @@ __all__ = [
     "results",
     "rhat",
     "rhat_squared",
+    "run_chains",
     "sample",
     "samplers",
     "smc",

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from widebnn._check import Number
-from widebnn._devices import CHAIN, Devices
+from widebnn.driver._devices import CHAIN, Devices
 from widebnn.samplers import unitwise
 from widebnn.samplers._base import Sampler
 from widebnn.targets._base import Target
@@ -58,10 +58,10 @@ def drawn(target: Target, rng_key: Key[Array, ""], at: tuple[Any, ...], programs
         return position, target.potential(position)
 
     devices = programs.devices
-    keys = devices.keep(_keys(rng_key, at, devices.num_chains), CHAIN)
+    keys = devices.hold(_keys(rng_key, at, devices.num_chains), CHAIN)
     positions, potentials = programs.over(one, keys)
     ancestors = jnp.arange(devices.num_chains, dtype=jnp.int32)
-    return Cloud(devices.keep(positions, CHAIN), potentials, ancestors, jnp.ones_like(potentials))
+    return Cloud(devices.hold(positions, CHAIN), potentials, ancestors, jnp.ones_like(potentials))
 
 
 @functools.partial(jax.jit, static_argnames="programs")
@@ -95,8 +95,8 @@ def moved(
     devices, dtype = programs.devices, cloud.potentials.dtype
     positions, ancestors = jax.tree.map(lambda leaf: leaf[chosen], (cloud.positions, cloud.ancestors))
     keys = _keys(rng_key, at, devices.num_chains)
-    found = programs.over(one, devices.keep((keys, positions), CHAIN))
-    positions, potentials, rates = devices.keep(found, CHAIN)
+    found = programs.over(one, devices.hold((keys, positions), CHAIN))
+    positions, potentials, rates = devices.hold(found, CHAIN)
     return Cloud(positions, potentials, ancestors, rates)
 
 

@@ -27,9 +27,7 @@ from tqdm.auto import tqdm
 from widebnn._arrays import NewInputs, Tabular
 from widebnn._check import Number, at_least, brief, one_key, proper_fraction
 from widebnn._compile import make_room
-from widebnn._devices import Devices, free_bytes
 from widebnn._failures import warn
-from widebnn._interrupts import Interrupts
 from widebnn._island import (
     Cloud,
     Programs,
@@ -42,12 +40,14 @@ from widebnn._island import (
     resampled,
 )
 from widebnn.automatic import auto, hmc
-from widebnn.checkpoints import Checkpoint, Kept, Store, identity
 from widebnn.collectors import Collector, check, potential, prediction, prepared, value
 from widebnn.diagnostics import convergence
+from widebnn.driver import Draws
+from widebnn.driver._devices import Devices, free_bytes
+from widebnn.driver._interrupts import Interrupts
+from widebnn.driver.checkpoints import Checkpoint, Snapshot, Store, identity
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import tuned
-from widebnn.sampling import Draws
 from widebnn.targets._base import Target
 from widebnn.targets._scaled import Scaled
 from widebnn.targets._tempered import Referenced
@@ -344,9 +344,9 @@ def smc(
             steps.append(step)
             chunks.append(Step(*(np.asarray([value], np.float64) for value in step)))
             if store is not None:
-                kept = Kept(state, chunks, before + time.perf_counter() - start)
+                snapshot = Snapshot(state, chunks, before + time.perf_counter() - start)
                 is_last = interrupts.heard or next_place(steps)[0] > num_islands
-                store.save_if_due(len(steps), kept, is_last)
+                store.save_if_due(len(steps), snapshot, is_last)
             _show(bar, step, steps, num_islands)
     seconds = before + time.perf_counter() - start
     if not (num_finished := len(state.finished.potentials)):

@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.core
@@ -44,11 +44,12 @@ from widebnn._arrays import NewInputs, Tabular, floating
 from widebnn._check import Number, at_least
 from widebnn._folder import Folder
 from widebnn._pytree import Static
+from widebnn.driver import Prediction
 from widebnn.models._architecture import build, described, numbers
 from widebnn.models.bnn import BNN
 from widebnn.models.embedding import FeaturesError
 
-__all__ = ["Moments", "WeightDraws"]
+__all__ = ["WeightDraws"]
 
 FOLDER = Folder("posterior", version=1)  # as folders that were saved before say
 
@@ -60,13 +61,6 @@ MAX_DRAWS_BYTES = 2**28
 Weights = Float[np.ndarray, "chain draw weight"]
 Scales = Mapping[str, Float[np.ndarray, "chain draw"]]
 Network = BNN | Callable[..., BNN]
-
-
-class Moments(NamedTuple):
-    """Mean and standard deviation over all draws, each $(m, d_out)$."""
-
-    mean: Float[np.ndarray, "m d_out"]
-    std: Float[np.ndarray, "m d_out"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,7 +167,7 @@ class WeightDraws:
 
     def mean_and_std(
         self, x: NewInputs | Tabular, batch_size: int = 256, function: Callable[[Array], Array] = lambda f: f
-    ) -> Moments:
+    ) -> Prediction:
         """Mean and standard deviation of $f_θ(x)$ over all draws, whose outputs are not kept.
 
         The standard deviation of an observation is $√(std² + σ²)$, with the mean of $σ²$ where $σ$ was drawn
@@ -203,7 +197,7 @@ class WeightDraws:
             squares[rows] += new * f.var(axis=0) + step**2 * before * new / (before + new)
             mean[rows] += step * new / (before + new)
             seen[rows] += new
-        return Moments(mean, np.sqrt(squares / seen))
+        return Prediction(mean, np.sqrt(squares / seen))
 
     def predictive_draws(
         self, rng_key: Key[Array, ""], x: NewInputs | Tabular, batch_size: int = 256

@@ -14,9 +14,9 @@ from book.experiments.findings import Finding
 from book.experiments.posterior import prior
 from book.experiments.published_pcnl import published_marginal, published_potential
 from widebnn import samplers, targets
+from widebnn.driver import sample
 from widebnn.models import BNN, FCN
 from widebnn.samplers import accept
-from widebnn.sampling import sample
 from widebnn.tables import Measure, Row, Rows
 from widebnn.targets import Target
 from widebnn.tree import half_square_difference, inner_product, normal_like

@@ -27,8 +27,8 @@ from book.experiments.trends import degrees_of_freedom
 from widebnn import collectors, metrics, nngp, samplers, targets, vi
 from widebnn.data import Dataset
 from widebnn.diagnostics import convergence_summary
+from widebnn.driver import sample
 from widebnn.models import BNN, FCN
-from widebnn.sampling import sample
 from widebnn.tables import Results, Row
 from widebnn.tree import normal_like
 

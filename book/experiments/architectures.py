@@ -15,7 +15,7 @@ from book.experiments.networks import Network, network, observed, observes
 from book.experiments.posterior import LMC, SAMPLERS, Posterior, size
 from widebnn import collectors, samplers
 from widebnn.diagnostics import bulk_and_tail
-from widebnn.sampling import Draws, sample
+from widebnn.driver import Draws, sample
 from widebnn.tables import Measure, Results, Row
 
 

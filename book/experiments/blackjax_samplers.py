@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key
 
+from widebnn.driver import Draws
 from widebnn.samplers import Sampler, from_blackjax, tuned
-from widebnn.sampling import Draws
 from widebnn.targets import Target
 from widebnn.tree import Position
 

@@ -15,7 +15,7 @@ import yaml
 import widebnn as wb
 from book.experiments.experiment import Settings, circumstances, joined, tuples
 from book.experiments.registry import EXPERIMENTS
-from widebnn._interrupts import raised_at_once
+from widebnn.driver._interrupts import raised_at_once
 from widebnn.tables import Results, Rows
 
 __all__ = ["Part", "finished", "left", "queue", "run", "settling", "table"]

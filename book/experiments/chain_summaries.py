@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from book.experiments.findings import Chains
 from widebnn.diagnostics import LEAST_RESOLVED, bulk_and_tail, effective_sample_size, principal_components
+from widebnn.driver import Draws
 from widebnn.estimates import mean_and_mcse
-from widebnn.sampling import Draws
 from widebnn.tables import Measure, Row, Rows
 
 MAX_TRACE = 200

@@ -17,7 +17,7 @@ from book.experiments.posterior import LMC, SAMPLERS, Posterior, one_layer, prio
 from book.experiments.trends import degrees_of_freedom
 from widebnn import samplers, targets
 from widebnn.diagnostics import convergence_summary, random_projections
-from widebnn.sampling import sample
+from widebnn.driver import sample
 from widebnn.tables import Measure, Results, Row, Rows
 
 PRIOR = "pCN, U = 0"  # chains of pCN on the prior, in equilibrium from the first draw

@@ -14,8 +14,8 @@ from book.experiments.images import images
 from book.experiments.own_samplers import METHODS
 from book.experiments.posterior import Posterior, one_layer, size
 from widebnn.diagnostics import effective_sample_size, random_projections
+from widebnn.driver import Draws, sample
 from widebnn.samplers import tuned
-from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row
 
 TARGETS = ("repriorised", "marginal", "rotated")

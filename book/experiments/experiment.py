@@ -22,7 +22,7 @@ import widebnn as wb
 from book.experiments.findings import Finding
 from book.experiments.images import SOURCES
 from widebnn._check import one_of
-from widebnn._interrupts import raised_at_once
+from widebnn.driver._interrupts import raised_at_once
 from widebnn.scale import SCALES
 from widebnn.tables import Results, Row, Rows, read
 from widebnn.tables._results import FORMAT, digest

@@ -14,8 +14,8 @@ from book.experiments.over_width import over_widths
 from book.experiments.own_samplers import METHODS
 from book.experiments.posterior import SAMPLERS, one_layer
 from widebnn.diagnostics import convergence_summary, random_projections
+from widebnn.driver import Draws, sample
 from widebnn.samplers import tuned
-from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row
 
 COMPARED = ("pCN", "pCNL")

@@ -27,8 +27,8 @@ from book.experiments.posterior import of_parameters
 from book.experiments.tuned_chains import best_damped, best_damping
 from widebnn import targets
 from widebnn.diagnostics import band, convergence_summary, effective_sample_size, random_projections
+from widebnn.driver import Draws, sample
 from widebnn.samplers import tuned
-from widebnn.sampling import Draws, sample
 from widebnn.tables import Measure, Results, Row, Rows
 
 FIRST_STEP_SIZE = 1e-3  # stable in θ: where an uncorrected chain is carried away, tuning ends

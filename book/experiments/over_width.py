@@ -21,7 +21,7 @@ from book.experiments.posterior import SAMPLERS as ON_INFORMED
 from widebnn import samplers
 from widebnn._failures import ChainWarning
 from widebnn.diagnostics import band, bulk_and_tail, effective_sample_size, random_projections
-from widebnn.sampling import Draws, sample
+from widebnn.driver import Draws, sample
 from widebnn.tables import Measure, Results, Row, Rows
 
 SAMPLERS: Mapping[str, Callable[[Posterior, float], samplers.Sampler]] = {

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from widebnn import samplers
+from widebnn.driver import Draws
 from widebnn.samplers import Sampler, tuned
 from widebnn.samplers._function_space_hmc import MAX_STEPS
-from widebnn.sampling import Draws
 
 
 class Method(NamedTuple):

@@ -15,8 +15,8 @@ from book.experiments.networks import network
 from widebnn import collectors, data, samplers, targets
 from widebnn._pytree import as_pytree
 from widebnn.collectors import Collector
+from widebnn.driver import Draws, sample
 from widebnn.models import BNN, Parameters
-from widebnn.sampling import Draws, sample
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from book.experiments.posterior import one_layer, prior
 from widebnn import collectors, samplers, targets
 from widebnn.collectors import Collector
 from widebnn.diagnostics import effective_sample_size, rhat
+from widebnn.driver import Draws, sample
 from widebnn.samplers import Potential
-from widebnn.sampling import Draws, sample
 from widebnn.tables import Row, Rows
 from widebnn.targets import NetworkTarget
 from widebnn.tree import normal_like

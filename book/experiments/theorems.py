@@ -17,8 +17,8 @@ from book.experiments.images import images
 from book.experiments.trends import exponent, vanishing
 from widebnn import collectors, estimates, nngp, samplers, targets
 from widebnn.diagnostics import rhat
+from widebnn.driver import sample
 from widebnn.models import BNN, FCN
-from widebnn.sampling import sample
 from widebnn.tables import Measure, Row, Rows
 
 CHAINS = {

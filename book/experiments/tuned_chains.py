@@ -16,8 +16,8 @@ from widebnn._check import Number
 from widebnn._pytree import STATIC
 from widebnn.collectors import Collector
 from widebnn.diagnostics import rhat
+from widebnn.driver import sample
 from widebnn.samplers import Sampler, langevin, tuned
-from widebnn.sampling import sample
 from widebnn.tables import Measure, Results, Row
 from widebnn.targets import Target
 

@@ -14,7 +14,7 @@ from book.experiments.trends import vanishing
 from widebnn import samplers
 from widebnn.collectors import potential
 from widebnn.diagnostics import convergence_summary, effective_sample_size, random_projections
-from widebnn.sampling import sample
+from widebnn.driver import sample
 from widebnn.tables import Results, Row
 
 

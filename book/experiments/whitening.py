@@ -13,7 +13,7 @@ from book.experiments.posterior import WATCHED, dense
 from book.experiments.trends import degrees_of_freedom
 from widebnn import targets
 from widebnn.diagnostics import convergence
-from widebnn.sampling import sample
+from widebnn.driver import sample
 from widebnn.tables import Measure, Results, Row
 
 TARGETS = {"weights": targets.rotated, "whitened": targets.whitened}

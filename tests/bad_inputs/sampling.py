@@ -80,7 +80,7 @@ ROWS = [
     *refused("widebnn.keep_compiled", (kw(max_mib=0), "max_mib…at least 1…0")),
     *refused("automatic.auto", ("pcn", TypeError, "target…widebnn.targets…str")),
     *refused(
-        "sampling.sample",
+        "driver.sample",
         (lambda: sample(sampler=None, initial=jnp.zeros((4, 2))), "initial…None where sampler is"),
         (lambda: sample(collect={"u": flat}), TypeError, "collect['u']…(target, position)…of (u)"),
         (lambda: sample(predict_at=X), TypeError, "target…predictive_mean…has none"),
@@ -133,7 +133,7 @@ ROWS = [
         (lambda: sample(collect={"u": lambda _, u: (u, u)}), TypeError, "collect['u']…one array"),
     ),
     *refused(
-        "sampling.sample",
+        "driver.sample",
         ({"mesh": 8}, TypeError, "mesh…jax.sharding.Mesh…8"),
         ({"mesh": mesh(model=1)}, 'mesh…"chain" and "data"…model'),
         ({"mesh": mesh(chain=2), "num_chains": 3}, "mesh…'chain' of 2…chains…3"),
@@ -142,7 +142,15 @@ ROWS = [
         call=lambda options: sample(**options),
     ),
     *refused(
-        "sampling.Draws",
+        "driver.run_chains",
+        (
+            lambda: wb.run_chains(KEY, target(), wb.samplers.pcn(0.5), num_samples=2, collect={"u": flat}),
+            TypeError,
+            "collect['u']…(target, position)…of (u)",
+        ),
+    ),
+    *refused(
+        "driver.Draws",
         (lambda: sample(collect={}).to_datatree(), "to_datatree…collect={}"),
         (lambda: sample()["prediction"], KeyError, "'prediction'…not collected…['potential']"),
     ),

@@ -116,7 +116,7 @@ SWEPT = [
     *swept("samplers.readout_scales", "samplers.rescaled", num_updates=1),
     *swept("samplers.tuned", call=tuned, target_acceptance=0.5, max_step_size=1.0),
     *swept("samplers.unitwise", block_size=2),
-    *swept("sampling.sample", call=sample, num_samples=2, thin=1, burn_in=1, num_chains=2),
+    *swept("driver.sample", call=sample, num_samples=2, thin=1, burn_in=1, num_chains=2),
     *swept("stopping.Until", ess=10.0, seconds=1.0),
     *swept("targets.repriorised", "targets.jacobian", x=X, y=Y, reg=0.5),
     *swept("targets.standard", "targets.marginal", x=X, y=Y),

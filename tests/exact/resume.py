@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import widebnn as wb
-from widebnn import sampling
+from widebnn.driver import _sample
 from widebnn.samplers import langevin, tuned
 
 TARGET = wb.targets.from_potential(
@@ -40,21 +40,22 @@ def run(path: Path | None = None, key: int = 0, **options) -> wb.Draws:
     sampler = options.pop("sampler", SAMPLER)
     target = options.pop("target", TARGET)
     every = None if path is None else wb.Checkpoint(path, every_steps=1)
-    with mock.patch.object(sampling, "CHUNK_SECONDS", 1e-9):
+    with mock.patch.object(_sample, "CHUNK_SECONDS", 1e-9):
         return wb.sample(jax.random.key(key), target, sampler, checkpoint=every, **options)
 
 
 def interrupted(path: Path, chunks: int, **options) -> None:
     """The same run, killed after so many chunks, before the last of them is saved."""
-    count, update = 0, sampling._Pace.update
+    count, update = 0, _sample._Pace.update
 
     def counting(self, *args):
         nonlocal count
-        update(self, *args)
+        acceptance = update(self, *args)
         if (count := count + 1) >= chunks:
             raise Interrupted
+        return acceptance
 
-    with mock.patch.object(sampling._Pace, "update", counting):
+    with mock.patch.object(_sample._Pace, "update", counting):
         try:
             run(path, **options)
         except Interrupted:

@@ -74,3 +74,19 @@ def test_a_grid_is_one_program_with_the_draws_of_each_alone(name):
     alone = stacked([jax.jit(chain)(*one) for one in grid])
     for found, wanted in zip(together, alone, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [lambda: pcn(0.3), wb.samplers.unitwise], ids=["pCN", "unit-wise"])
+@pytest.mark.parametrize("of", ["noise", "data"])
+def test_the_pure_run_has_the_draws_of_sample_over_a_grid_of_targets(of, make):
+    targets = [target for _, target, _ in GRIDS[of]]
+    options = {"num_samples": 7, "thin": 2, "burn_in": 5, "num_chains": 3}
+    options["collect"] = {"potential": wb.potential, "f": wb.output(TINY.x_new)}
+    run = jax.jit(jax.vmap(lambda target: wb.run_chains(KEY, target, make(), **options)))
+    values, stats = run(stacked(targets))
+    for i, target in enumerate(targets):
+        draws = wb.sample(KEY, target, make(), progress=False, **options)
+        for name, found in (values | stats).items():
+            wanted = (draws.collected | draws.stats)[name]
+            np.testing.assert_allclose(found[i], wanted, rtol=1e-6, atol=1e-9)

@@ -12,7 +12,7 @@ import pytest
 from flax import nnx
 
 import widebnn as wb
-from widebnn._chains import Chains
+from widebnn.driver._chains import Chains
 from widebnn.targets._blocks import BlockedFeatureSpace
 
 from ..exact.networks import problem

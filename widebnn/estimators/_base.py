@@ -17,17 +17,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from widebnn import collectors, samplers, targets
 from widebnn._check import at_least, one_of, positive
-from widebnn._end import MIN_DRAWS
 from widebnn._failures import warn
 from widebnn.diagnostics import convergence
+from widebnn.driver import Draws, sample
+from widebnn.driver._end import MIN_DRAWS
+from widebnn.driver.stopping import Until
 from widebnn.estimators._columns import checked, random_of, standardised
 from widebnn.estimators._draws import Function, at_draws, kept_of
 from widebnn.estimators._long import warn_if_long
 from widebnn.estimators._network import SCALES, Network
 from widebnn.estimators._process import Process
 from widebnn.models import BNN
-from widebnn.sampling import Draws, sample
-from widebnn.stopping import Until
 from widebnn.targets import LogNormal
 
 __all__ = ["BNNEstimator", "block_size"]

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from widebnn import targets
-from widebnn._end import FIRST_LOOK
+from widebnn.driver._end import FIRST_LOOK
 from widebnn.estimators._process import MAX_LIMIT_ROWS
 
 __all__ = ["warn_if_long"]

@@ -4,6 +4,7 @@ import functools
 from typing import Any, NamedTuple
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -37,7 +38,8 @@ def units_of(bnn: BNN, x: Inputs) -> Units:
     num_units = jax.eval_shape(bnn.embedding, bnn.features.template, x).shape[1] - int(bnn.has_bias)
     belongs = [leaf.shape[-1:] == (num_units,) for leaf in leaves]
     tried = tuple((i, k) for i, fits in enumerate(belongs) if fits for k in {0, num_units - 1})
-    before, *after = np.asarray(_embeddings(bnn, x, tried))
+    with jax.ensure_compile_time_eval():
+        before, *after = np.asarray(_embeddings(*_untraced((bnn, x)), tried))
     for (i, k), psi in zip(tried, after, strict=True):
         belongs[i] &= np.array_equal(np.flatnonzero((psi != before).any(axis=0)), [k])
     is_unit = treedef.unflatten(belongs)
@@ -47,6 +49,13 @@ def units_of(bnn: BNN, x: Inputs) -> Units:
             "their last axis; found none"
         )
     return Units(is_unit, num_units)
+
+
+def _untraced[T](tree: T) -> T:
+    """With ones for what is traced, such as data under `jax.vmap`: units are in the graph alone."""
+    return jax.tree.map(
+        lambda leaf: jnp.ones(leaf.shape, leaf.dtype) if isinstance(leaf, jax.core.Tracer) else leaf, tree
+    )
 
 
 @functools.partial(jax.jit, static_argnames="tried")

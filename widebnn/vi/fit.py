@@ -2,7 +2,6 @@
 
 import functools
 import math
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,14 +14,13 @@ import numpy as np
 import optax
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Key, PyTree, Shaped
-from tqdm.auto import tqdm
 
 from widebnn._arrays import Inputs, labels, observed, real
 from widebnn._check import Number, at_least, brief, non_negative, one_key, one_of, positive
 from widebnn._failures import warn
-from widebnn._interrupts import Interrupts
 from widebnn._pytree import Static
-from widebnn.checkpoints import Checkpoint, Kept, Store, identity
+from widebnn.driver._loop import loop
+from widebnn.driver.checkpoints import Checkpoint, Snapshot, Store, identity
 from widebnn.models import BNN, Embedding
 from widebnn.vi.elbo import KL_WEIGHTS, Elbo, expectation, kl_weights
 from widebnn.vi.losses import Loss, is_of_classes
@@ -230,7 +228,7 @@ def fit(
     weights_of_kl = jnp.asarray(kl_weights(num_batches, weighting), float)
     data = Data(x, y, run_key, weights_of_kl, prior_variance, jnp.asarray(temperature, float))
 
-    kept, store = Kept(carry, [], 0.0), None
+    snapshot, store = Snapshot(carry, [], 0.0), None
     if checkpoint is not None:
         configuration = {
             "rng_key": f"{jax.random.key_impl(rng_key)} {jax.random.key_data(rng_key)}",
@@ -241,10 +239,10 @@ def fit(
         program = _epoch.lower(Static(plan), data, carry, np.False_).as_text()
         constants = [np.asarray(leaf) for leaf in jax.tree.leaves(data._replace(rng_key=None))]
         store = Store(checkpoint, identity(configuration, program, constants))
-        kept = store.restore(carry, (0, 0))
+        snapshot = store.restore(carry, (0, 0))
     epoch = functools.partial(_epoch, Static(plan), data)
     (posterior, point, state, *_), terms, seconds = _run(
-        epoch, kept, store, num_epochs, len(x), temperature, progress
+        epoch, snapshot, store, num_epochs, len(x), temperature, progress
     )
     log_likelihood, kl = (np.concatenate(term) for term in zip(*terms))
     return Fit(
@@ -313,47 +311,54 @@ def _epoch(plan: Static, data: Data, carry: Carry, is_made: Bool[Array, ""]) -> 
 
 def _run(
     epoch: Callable[[Carry, Any], tuple[Carry, Terms]],
-    kept: Kept,
+    snapshot: Snapshot,
     store: Store | None,
     num_epochs: int,
     n: int,
     temperature: Number,
     progress: bool,
-) -> Kept:
-    """Go on from `kept` to the end of `num_epochs`, with the terms of all epochs as its draws."""
-    carry, terms, before = kept
-    if (done := int(carry.epoch)) > num_epochs:
+) -> Snapshot:
+    """Go on from a snapshot to the end of `num_epochs`, with the terms of all epochs as its draws."""
+    if (done := int(snapshot.carry.epoch)) > num_epochs:
         raise ValueError(
             f"num_epochs must be at least the {done} that the checkpoint holds; got {num_epochs}"
         )
-    if done < num_epochs:
-        carry, _ = epoch(carry, np.False_)  # compiles
+    if done == num_epochs:
+        return snapshot
+    carry, _ = epoch(snapshot.carry, np.False_)  # compiles
+    since = time.perf_counter() - snapshot.seconds
 
-    start = time.perf_counter()
-    is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"  # which tqdm forgets in notebooks
-    bar = tqdm(total=num_epochs, initial=done, unit="epoch", disable=is_silent)
-    with Interrupts() as interrupts, bar:
-        for number in range(done + 1, num_epochs + 1):
-            carry, of_epoch = epoch(carry, np.True_)
-            terms.append(jax.tree.map(np.asarray, of_epoch))
-            log_likelihood, kl = terms[-1]
-            value = Elbo(log_likelihood, kl, temperature).value.item()
-            if not math.isfinite(value):
-                raise FloatingPointError(
-                    f"the ELBO is {value} after epoch {number}: the optimiser's steps are too large, "
-                    "or the loss is not finite where q starts"
-                )
-            bar.set_postfix_str(f"ELBO per observation {value / n:.4f}", refresh=False)
-            bar.update()
-            is_interrupted = interrupts.heard
-            if store is not None:
-                seconds = before + time.perf_counter() - start
-                is_last = is_interrupted or number == num_epochs
-                store.save_if_due(number, Kept(carry, terms, seconds), is_last)
-            if is_interrupted:
-                warn(f"the fit was interrupted after {number:,} of {num_epochs:,} epochs, which are returned")
-                break
-    return Kept(carry, terms, before + time.perf_counter() - start)
+    def advance(snapshot):
+        carry, of_epoch = epoch(snapshot.carry, np.True_)
+        snapshot.draws.append(jax.tree.map(np.asarray, of_epoch))
+        log_likelihood, kl = snapshot.draws[-1]
+        value = Elbo(log_likelihood, kl, temperature).value.item()
+        if not math.isfinite(value):
+            raise FloatingPointError(
+                f"the ELBO is {value} after epoch {len(snapshot.draws)}: the optimiser's steps are too "
+                "large, or the loss is not finite where q starts"
+            )
+        snapshot = Snapshot(carry, snapshot.draws, time.perf_counter() - since)
+        return snapshot, 1, f"ELBO per observation {value / n:.4f}"
+
+    def ended(snapshot, number, is_interrupted):
+        if is_interrupted:
+            return "interrupted"
+        return "num_epochs" if number == num_epochs else None
+
+    snapshot, made, stopped = loop(
+        advance,
+        ended,
+        snapshot._replace(carry=carry),
+        done,
+        total=num_epochs,
+        unit="epoch",
+        store=store,
+        progress=progress,
+    )
+    if stopped == "interrupted":
+        warn(f"the fit was interrupted after {made:,} of {num_epochs:,} epochs, which are returned")
+    return snapshot
 
 
 def _check_types(rng_key: Any, optimiser: Any, checkpoint: Any) -> None:

@@ -8,13 +8,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from widebnn import _thinned, collectors, streaming
-from widebnn._devices import CHAIN, Devices
+from widebnn import collectors
 from widebnn._pytree import STATIC, pytree
-from widebnn._thinned import Thinned
+from widebnn.driver import _thinning, streaming
+from widebnn.driver._devices import CHAIN, Devices
+from widebnn.driver._thinning import Thinned
+from widebnn.driver.streaming import Stream, Summary
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import StepSize, tuned
-from widebnn.streaming import Stream, Summary
 from widebnn.targets._base import Target
 
 STATISTICS = {
@@ -25,8 +26,6 @@ STATISTICS = {
 }
 """What is kept of a step's report, by its name there and in ArviZ; averaged over the steps between draws."""
 
-Keys = Key[Array, "purpose chain"]
-STEP, COLLECT, STREAM = range(3)
 SKETCH = 2**31  # beyond the numbers of the streamed functions, which have keys of their own
 
 
@@ -39,6 +38,15 @@ class Carry(NamedTuple):
     streamed: dict[str, Summary]
     stats: dict[str, Summary]  # where nothing is collected, beside which they would be kept
     thinned: Thinned | None  # where positions are kept
+
+
+class Keys(NamedTuple):
+    """A key of each chain for each purpose, and one of all; every step folds its own from them."""
+
+    step: Key[Array, " chain"]
+    collect: Key[Array, " chain"]
+    stream: Key[Array, " chain"]
+    sketch: Key[Array, ""]
 
 
 class Start(NamedTuple):
@@ -68,7 +76,8 @@ class Chains:
         init_keys, start_keys, *keys = (
             jax.random.split(key, devices.num_chains) for key in jax.random.split(rng_key, 5)
         )
-        keys = devices.keep(jnp.stack(keys), None, CHAIN)
+        step, collect, stream = devices.hold(tuple(keys), CHAIN)
+        keys = Keys(step, collect, stream, devices.hold(jax.random.clone(stream)[0]))
         initial = jax.vmap(self.target.draw_prior)(init_keys) if initial is None else initial
         step_size, sampler = None, self.sampler
         if isinstance(sampler, tuned):
@@ -82,13 +91,13 @@ class Chains:
         draw = jax.eval_shape(self._collected, keys, carry), report
         stats = {} if self.collect else report
         stats = {name: streaming.start(shape, streaming.MOMENTS) for name, shape in stats.items()}
-        kept = _thinned.start(states.position, self.num_positions) if self.num_positions else None
-        carry = carry._replace(streamed=streamed, stats=stats, thinned=kept)
+        thinned = _thinning.start(states.position, self.num_positions) if self.num_positions else None
+        carry = carry._replace(streamed=streamed, stats=stats, thinned=thinned)
         # A chunk uses up the memory of the carry, which must not be that of `initial`; and its types stay.
-        carry = _kept(devices, jax.tree.map(lambda leaf: jnp.copy(leaf).astype(leaf.dtype), carry))
+        carry = _placed(devices, jax.tree.map(lambda leaf: jnp.copy(leaf).astype(leaf.dtype), carry))
         draw = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), draw)
-        potentials = devices.keep(jax.vmap(self.target.potential)(initial))
-        return Start(keys, carry, devices.keep(draw), potentials)
+        potentials = devices.hold(jax.vmap(self.target.potential)(initial))
+        return Start(keys, carry, devices.hold(draw), potentials)
 
     @functools.partial(jax.jit, static_argnames=("max_draws", "devices"), donate_argnames="carry")
     def chunk(
@@ -106,13 +115,13 @@ class Chains:
         """`num_draws` times `num_steps` steps, and the last `max_draws` draws, of which burn-in has none."""
 
         def body(i, inside):
-            carry, kept = inside
+            carry, draws = inside
             carry, drawn = self._draw(keys, carry, num_steps, is_burn_in, *draw)
-            return carry, jax.tree.map(lambda k, d: k.at[i % max_draws].set(d), kept, drawn)
+            return carry, jax.tree.map(lambda x, new: x.at[i % max_draws].set(new), draws, drawn)
 
-        kept = jax.tree.map(lambda leaf: jnp.zeros((max_draws, *leaf.shape), leaf.dtype), draw)
-        carry, kept = jax.lax.fori_loop(0, num_draws, body, (carry, kept))
-        return _kept(devices, carry), devices.keep(kept)
+        draws = jax.tree.map(lambda leaf: jnp.zeros((max_draws, *leaf.shape), leaf.dtype), draw)
+        carry, draws = jax.lax.fori_loop(0, num_draws, body, (carry, draws))
+        return _placed(devices, carry), devices.hold(draws)
 
     def _draw(self, keys, carry, num_steps, is_burn_in, nothing, totals):
         def body(_, inside):
@@ -124,19 +133,19 @@ class Chains:
         report = jax.tree.map(lambda total: total / num_steps.astype(total.dtype), totals)
 
         def keep(carry):
-            rng_key = jax.random.fold_in(jax.random.fold_in(keys[STREAM, 0], carry.step), SKETCH)
+            rng_key = jax.random.fold_in(jax.random.fold_in(keys.sketch, carry.step), SKETCH)
             update = functools.partial(_updated, rng_key=rng_key)
             streamed = update(carry.streamed, self._streamed(keys, carry))
             carry = carry._replace(streamed=streamed, stats=update(carry.stats, report))
             if carry.thinned is not None:
-                carry = carry._replace(thinned=_thinned.put(carry.thinned, carry.states.position))
+                carry = carry._replace(thinned=_thinning.put(carry.thinned, carry.states.position))
             return carry, self._collected(keys, carry)
 
         carry, value = jax.lax.cond(is_burn_in, lambda carry: (carry, nothing), keep, carry)
         return carry, (value, report)
 
     def _step(self, keys, carry, is_burn_in):
-        chain_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys[STEP])
+        chain_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys.step)
         step_size, sampler = carry.step_size, self.sampler
         if isinstance(sampler, tuned):
             log_step_size = jnp.where(is_burn_in, step_size.log, step_size.log_average)
@@ -160,10 +169,10 @@ class Chains:
         return carry._replace(states=states, step=carry.step + 1, step_size=step_size), report
 
     def _collected(self, keys, carry):
-        return self._values("collect", self.collect, keys[COLLECT], carry)
+        return self._values("collect", self.collect, keys.collect, carry)
 
     def _streamed(self, keys, carry):
-        return self._values("stream", self.stream, keys[STREAM], carry)
+        return self._values("stream", self.stream, keys.stream, carry)
 
     def _values(self, argument, functions, keys, carry):
         draw_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys)
@@ -179,9 +188,9 @@ class Chains:
         return jax.vmap(of_chain)(carry.states.position, draw_keys)
 
 
-def _kept(devices: Devices, carry: Carry) -> Carry:
+def _placed(devices: Devices, carry: Carry) -> Carry:
     """The carry as it lies on the devices: states by chain, and what the host reads on each."""
-    return Carry(devices.keep(carry.states, CHAIN), *map(devices.keep, carry[1:]))
+    return Carry(devices.hold(carry.states, CHAIN), *map(devices.hold, carry[1:]))
 
 
 def _updated(summaries, values, rng_key):

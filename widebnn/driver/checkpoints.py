@@ -71,7 +71,7 @@ class Checkpoint:
             at_least(1, every_steps=self.every_steps)
 
 
-class Kept(NamedTuple):
+class Snapshot(NamedTuple):
     """What a run is resumed from: the carry, the draws of each chunk, and the seconds it took until then."""
 
     carry: PyTree
@@ -136,24 +136,24 @@ class Store:
         if found := _difference(stored, self.identity):
             raise ValueError(f"checkpoint {self.path} belongs to another run: {found}. Give another folder")
 
-    def restore(self, carry: PyTree, draw: PyTree) -> Kept:
+    def restore(self, carry: PyTree, draw: PyTree) -> Snapshot:
         """The newest checkpoint, in the structures of `carry` and `draw`; `carry` where there is none.
 
         One that is damaged or belongs to another run is refused, and draws without a state are; the message
         names the one before if that is whole. Nothing of the run is deleted.
         """
-        kept = Kept(carry, [], 0.0)
+        snapshot = Snapshot(carry, [], 0.0)
         if steps := sorted(_numbers(self.path / "state"), reverse=True):
             newest = self.path / "state" / str(steps[0])
             try:
-                kept, self._segments = self._load(steps[0], carry, draw)
+                snapshot, self._segments = self._load(steps[0], carry, draw)
             except Exception as error:
                 advice = self._advice(steps[1:], carry, draw)
                 raise ValueError(f"checkpoint {newest} is damaged: {error}. {advice}") from error
-            self._saved_step, self._num_chunks = steps[0], len(kept.draws)
+            self._saved_step, self._num_chunks = steps[0], len(snapshot.draws)
         orphans = _numbers(self.path / "draws") - {segment["draws"] for segment in self._segments}
         self._remove([self.path / "draws" / str(number) for number in orphans])
-        return kept
+        return snapshot
 
     def _remove(self, orphans: list[Path]) -> None:
         """Delete draws of a run that was killed before the state that goes with them was whole."""
@@ -173,7 +173,7 @@ class Store:
         for orphan in orphans:
             shutil.rmtree(orphan)
 
-    def save_if_due(self, step: int, kept: Kept, is_last: bool) -> None:
+    def save_if_due(self, step: int, snapshot: Snapshot, is_last: bool) -> None:
         """Write a checkpoint, if one is due after `step` steps."""
         seconds, steps = self.settings.every_seconds, self.settings.every_steps
         is_due = is_last
@@ -182,9 +182,9 @@ class Store:
             is_due |= time.perf_counter() - self._saved_at >= seconds
         is_due |= steps is not None and step - max(self._saved_step, 0) >= steps
         if is_due:
-            self._save(step, kept)
+            self._save(step, snapshot)
 
-    def _save(self, step: int, kept: Kept) -> None:
+    def _save(self, step: int, snapshot: Snapshot) -> None:
         if (stored := max(_numbers(self.path / "state"), default=-1)) != self._saved_step:
             raise RuntimeError(
                 f"checkpoint {self.path} is of one process at a time: another one has written "
@@ -192,32 +192,32 @@ class Store:
             )
         try:
             segments = list(self._segments)
-            if new := kept.draws[self._num_chunks :]:
+            if new := snapshot.draws[self._num_chunks :]:
                 arrays = [np.concatenate(parts) for parts in zip(*map(jax.tree.leaves, new))]
-                num_draws = sum(len(jax.tree.leaves(chunk)[0]) for chunk in kept.draws)
+                num_draws = sum(len(jax.tree.leaves(chunk)[0]) for chunk in snapshot.draws)
                 segments.append({"draws": num_draws, "sha256": digest(arrays)})
                 _write(self.path / "draws", num_draws, arrays, {})
             record = {
                 "run": self._name,
-                "seconds": kept.seconds,
+                "seconds": snapshot.seconds,
                 "segments": segments,
-                "sha256": digest(kept.carry),
+                "sha256": digest(snapshot.carry),
             }
-            _write(self.path / "state", step, jax.tree.leaves(kept.carry), record, max_to_keep=2)
+            _write(self.path / "state", step, jax.tree.leaves(snapshot.carry), record, max_to_keep=2)
         except Exception as error:
             left = f"state/{self._saved_step}" if self._saved_step >= 0 else "there is none yet"
             raise OSError(
                 f"checkpoint {self.path} could not be written after step {step}: {error}. "
                 f"The last whole one is kept ({left}); make room, and the same call goes on from it"
             ) from error
-        self._segments, self._num_chunks = segments, len(kept.draws)
+        self._segments, self._num_chunks = segments, len(snapshot.draws)
         self._saved_step, self._saved_at = step, time.perf_counter()
 
     @property
     def _name(self) -> str:
         return hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()
 
-    def _load(self, step: int, carry: PyTree, draw: PyTree) -> tuple[Kept, list[dict[str, Any]]]:
+    def _load(self, step: int, carry: PyTree, draw: PyTree) -> tuple[Snapshot, list[dict[str, Any]]]:
         """The checkpoint of `step` and its segments of draws; any error means that it is damaged."""
         arrays, record = _read(self.path / "state", step)
         if record["run"] != self._name:
@@ -232,7 +232,7 @@ class Store:
         leaves, of_carry = jax.tree.flatten(carry)
         restored = of_carry.unflatten(map(_to_device, arrays, leaves))
         draws = [jax.tree.structure(draw).unflatten(arrays) for arrays in draws]
-        return Kept(restored, draws, record["seconds"]), record["segments"]
+        return Snapshot(restored, draws, record["seconds"]), record["segments"]
 
     def _advice(self, older: list[int], carry: PyTree, draw: PyTree) -> str:
         for step in older:

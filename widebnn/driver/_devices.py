@@ -46,7 +46,7 @@ class Devices:
             return tree
         return jax.tree.map(lambda leaf: _put(leaf, self._sharding(*axes)), tree)
 
-    def keep(self, tree: PyTree, *axes: str | None) -> PyTree:
+    def hold(self, tree: PyTree, *axes: str | None) -> PyTree:
         """The same within a program: leaves that stay split in this way."""
         if self.mesh is None:
             return tree

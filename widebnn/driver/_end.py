@@ -9,13 +9,13 @@ import jax
 import numpy as np
 from jaxtyping import Shaped
 
-from widebnn._chains import Carry
-from widebnn._devices import Devices
 from widebnn._failures import warn
-from widebnn.checkpoints import Kept
 from widebnn.diagnostics import convergence, rhat
-from widebnn.stopping import Reached, Until
-from widebnn.streaming import Streamed
+from widebnn.driver._chains import Carry
+from widebnn.driver._devices import Devices
+from widebnn.driver.checkpoints import Snapshot
+from widebnn.driver.stopping import Reached, Until
+from widebnn.driver.streaming import Streamed
 
 Stopped = Literal["num_samples", "converged", "seconds", "interrupted"]
 
@@ -44,19 +44,19 @@ class End:
         """The number of draws with which the next chunk must end, if it has come so far."""
         return min(self.num_samples, next_look(num_draws)) if self.wanted else self.num_samples
 
-    def reached_by(self, num_draws: int, state: Kept, *, is_interrupted: bool) -> Stopped | None:
+    def reached_by(self, num_draws: int, snapshot: Snapshot, *, is_interrupted: bool) -> Stopped | None:
         """What ends the run here, if anything does."""
         stopped = None
         if is_interrupted:
             stopped = "interrupted"
         elif num_draws == self.num_samples:
             stopped = "num_samples"
-        elif state.seconds >= self.seconds:
+        elif snapshot.seconds >= self.seconds:
             stopped = "seconds"
         is_look = num_draws > 0 and (stopped is not None or num_draws == next_look(num_draws - 1))
         if self.wanted and is_look and not is_interrupted:
-            values = [collected for collected, _ in state.draws]
-            streamed, _ = on_host(state.carry)
+            values = [collected for collected, _ in snapshot.draws]
+            streamed, _ = on_host(snapshot.carry)
             self.reached = self.watch.look(self.wanted, values, streamed, everywhere=stopped is not None)
             stopped = "converged" if self.wanted.is_met(self.reached) else stopped
         every = (None, *get_args(Stopped))

@@ -1,0 +1,334 @@
+"""The result of a run: what was collected and streamed, positions, and predictions from them."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key, PyTree, Real
+
+from widebnn._arrays import NewInputs, Tabular
+from widebnn._check import one_key
+from widebnn._folder import Folder
+from widebnn.collectors import Collector, observation, prepared
+from widebnn.diagnostics import convergence
+from widebnn.driver._end import MIN_DRAWS, Stopped
+from widebnn.driver._fingerprint import difference, fingerprint
+from widebnn.driver.streaming import MOMENTS, Streamed, start
+from widebnn.targets._base import Target
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from xarray import DataTree
+
+FOLDER = Folder("run", version=1)
+
+TOLD = ("step_size", "thin", "burn_in", "seconds", "stopped", "reason")
+SAVED = ("collected", "stats", "position", "streamed", "positions")
+"""What of a run is saved as numbers and words, and what as arrays."""
+GROUPS = ("log_likelihood", "posterior_predictive")
+"""Names under which what is collected is a group of its own in ArviZ."""
+
+
+class Prediction(NamedTuple):
+    """Mean and standard deviation over draws, each $(m, d_out)$."""
+
+    mean: Float[np.ndarray, "m d_out"]
+    std: Float[np.ndarray, "m d_out"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Draws:
+    """Result of a run.
+
+    Attributes
+    ----------
+    collected
+        By name, arrays (chain, draw, ...) of the functions that were collected.
+    stats
+        By name, arrays (chain, draw) of what the sampler reports, such as "acceptance_rate" and
+        "is_accepted", each the mean over the steps between draws. Where nothing was collected there is one
+        column, the mean over all steps after burn-in.
+    streamed
+        By name, summaries of the functions that were streamed.
+    position
+        Last position of every chain, leaves (chain, ...), from which another run can continue.
+    step_size
+        Step size that tuning found; None where nothing was tuned.
+    thin
+        Steps from one draw to the next.
+    burn_in
+        Number of first steps, of which nothing was kept.
+    seconds
+        Wall time of burn-in and sampling, without compilation; of all calls together where a run was resumed
+        from a checkpoint.
+    stopped
+        What ended the run: "num_samples", all draws were made; "converged", the criteria of `until` were
+        met; "seconds", the time limit of `until`; "interrupted", Ctrl-C.
+    reason
+        The same in a sentence, with the number of draws and, given `until`, the entries that mix worst.
+    positions
+        Positions evenly spaced over the run, leaves (chain, kept, ...); None where none were asked for.
+    target
+        The target that was sampled; None in a run that was loaded without it.
+    """
+
+    collected: dict[str, np.ndarray]
+    stats: dict[str, np.ndarray]
+    streamed: dict[str, Streamed]
+    position: PyTree
+    step_size: float | None
+    thin: int
+    burn_in: int
+    seconds: float
+    stopped: Stopped = "num_samples"
+    reason: str = ""
+    positions: PyTree | None = None
+    target: Target | None = None
+
+    _told: ClassVar[tuple[str, ...]] = TOLD
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.collected:
+            raise KeyError(f"{name!r} was not collected; there are {sorted(self.collected)}")
+        return self.collected[name]
+
+    def __repr__(self) -> str:
+        shapes = [f"{name} {x.dtype}{list(x.shape)}" for name, x in self.collected.items()]
+        shapes += [f"{name} streamed {list(x.summary.origin.shape)}" for name, x in self.streamed.items()]
+        return f"Draws({'; '.join([self.reason, *shapes])})"
+
+    @property
+    def acceptance_rate(self) -> float:
+        """Mean acceptance rate over all chains and steps after burn-in."""
+        return float(self.stats["acceptance_rate"].mean())
+
+    def summary(self) -> "DataFrame":
+        """A table of what was collected and streamed: entries, smallest ESS and largest $R̂$ of each.
+
+        Its corner holds the number of chains, acceptance and seconds. Of what was collected they are those of
+        `widebnn.diagnostics.convergence`, of what was streamed those of `widebnn.streaming.Streamed`; NaN
+        where they cannot be told.
+        """
+        import pandas
+
+        rows = {}
+        for name, values in self.collected.items():
+            known = values.shape[1] >= MIN_DRAWS and values.size > 0 and np.isfinite(values).all()
+            found = convergence(values) if known else None
+            rows[name] = values[0, 0].size, found and found.ess, found and found.rhat
+        for name, streamed in self.streamed.items():
+            known = streamed.summary.batches is not None and streamed.count > 1
+            found = (streamed.effective_sample_size, streamed.rhat) if known else (None, None)
+            rows[name] = streamed.mean.size, *found
+        told = [
+            [size, *(np.nan if of is None else worst(of) for worst, of in zip((np.nanmin, np.nanmax), found))]
+            for size, *found in rows.values()
+        ]
+        num_chains = len(self.stats["acceptance_rate"])
+        corner = f"{num_chains} chains, acceptance {self.acceptance_rate:.2f}, {self.seconds:.1f} s"
+        columns = pandas.Index(["entries", "ESS", "R̂"], name=corner)
+        return pandas.DataFrame(told, index=list(rows), columns=columns).round({"ESS": 0, "R̂": 3})
+
+    def predict(self, x: NewInputs | Tabular, rng_key: Key[Array, ""] | None = None) -> Prediction:
+        """Mean and standard deviation of observations $y*$ at new inputs, from the positions that were kept.
+
+        Under Gaussian noise the readout is integrated out at each position. The deviation contains the noise,
+        whatever the likelihood is: it is infinite under Student's noise of at most two degrees of freedom.
+        Of a classifier they are mean and standard deviation of the probabilities over the posterior.
+
+        Parameters
+        ----------
+        x
+            New inputs $(m, ...)$.
+        rng_key
+            Key for the weights that new inputs alone look at, in `widebnn.targets.rotated` and
+            `widebnn.targets.whitened`: each position draws its own.
+
+        Returns
+        -------
+        Prediction
+            Mean and standard deviation, each $(m, d_out)$.
+
+        Raises
+        ------
+        ValueError
+            If no positions were kept, or the run was loaded without its target.
+        TypeError
+            If the target has no such predictions.
+        """
+        if self.positions is None or self.target is None:
+            raise ValueError(
+                "predict needs positions and their target: give sample num_positions=64, and load a target"
+            )
+        key = jax.random.key(0) if rng_key is None else one_key(rng_key=rng_key)
+        positions = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), self.positions)
+        asked = prepared(observation(x), self.target)
+        mean, variance = jax.device_get(_predicted(self.target, positions, key, asked))
+        return Prediction(mean.mean(axis=0), np.sqrt(mean.var(axis=0) + variance.mean(axis=0)))
+
+    def to_datatree(self, observed: Real[Array | np.ndarray, "n ..."] | None = None) -> "DataTree":
+        """An ArviZ `DataTree` with the groups `posterior` and `sample_stats`, and up to three others.
+
+        What was collected as "log_likelihood" or "posterior_predictive" becomes the variable `y` of the group
+        of that name, from which `arviz.loo` and ArviZ's posterior-predictive checks work::
+
+            collect={
+                "potential": wb.potential,
+                "log_likelihood": wb.log_likelihood,
+                "posterior_predictive": wb.predictive_draw(x),
+            }
+
+        Parameters
+        ----------
+        observed
+            $y$, which becomes the variable `y` of the group `observed_data`; there is no such group unless it
+            is given.
+
+        Raises
+        ------
+        ValueError
+            If nothing was collected, or `observed` has another shape than the predictive draws.
+        """
+        import arviz
+
+        if not self.collected:
+            raise ValueError(
+                "to_datatree needs draws; with collect={} there are summaries alone, in `streamed`"
+            )
+
+        stats = dict(self.stats)
+        if "diverging" in stats:
+            stats["diverging"] = stats["diverging"] > 0
+        posterior = dict(self.collected)
+        groups = {name: {"y": posterior.pop(name)} for name in GROUPS if name in posterior}
+        if observed is not None:
+            groups["observed_data"] = {"y": (y := np.asarray(observed))}
+            predicted = self.collected.get("posterior_predictive")
+            if predicted is not None and y.shape != (wanted := predicted.shape[2:]):
+                raise ValueError(f"observed must have the shape {wanted} of predictive draws; got {y.shape}")
+        tree = arviz.from_dict({"posterior": posterior, "sample_stats": stats} | groups)
+        tree["posterior"].attrs |= {name: getattr(self, name) for name in self._told[1:]}
+        return tree
+
+    def save(self, folder: str | os.PathLike, overwrite: bool = False) -> None:
+        """Save the run in a folder, from which `load` restores it bit for bit.
+
+        The folder holds `run.json`, with all numbers, names and a SHA-256 of every file, and one ``.npy`` per
+        array: ``collected.0.npy`` is the first array that `names` lists there as collected. The leaves of
+        `position` and `streamed` are one array each. The folder is written under a temporary name and renamed
+        when it is complete.
+
+        Parameters
+        ----------
+        folder
+            A new or empty folder.
+        overwrite
+            Whether a run that was saved there may be replaced. Anything else never is.
+
+        Raises
+        ------
+        FileExistsError
+            If the folder holds anything else, or a run and `overwrite` is False.
+        OSError
+            If it cannot be written; what was there before is left as it was.
+        """
+        summaries = {name: streamed.summary for name, streamed in self.streamed.items()}
+        trees = map(_by_name, (self.position, summaries, self.positions))
+        groups = dict(zip(SAVED, (self.collected, self.stats, *trees)))
+        record = {name: _plain(getattr(self, name)) for name in self._told} | {
+            "names": {group: list(members) for group, members in groups.items()},
+            "streams": [[name, s.batches is not None, s.sketch is not None] for name, s in summaries.items()],
+        }
+        if self.target is not None:
+            record["target"] = fingerprint(self.target, _first(self.position))
+        arrays = {
+            f"{group}.{i}": np.asarray(array)
+            for group, members in groups.items()
+            for i, array in enumerate(members.values())
+        }
+        FOLDER.write(Path(folder), record, arrays, overwrite)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike, target: Target | None = None) -> "Draws":
+        """Load a run that `save` wrote; arrays are memory-mapped and read when they are used.
+
+        Parameters
+        ----------
+        folder
+            Folder that `save` wrote.
+        target
+            The target that was sampled, made anew from the same data and network. It says how a position is
+            built from its arrays, so that chains can continue from it, and is compared with the one of the
+            run: its arrays up to rounding, and its potential at the last position. Without it, `position` is
+            a dict from the path of each leaf to its array.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the folder or one of its files is missing.
+        ValueError
+            If the folder holds something else, was written by a newer version or is damaged, or `target` is
+            not the target that was sampled.
+        """
+        record, arrays = FOLDER.read(Path(folder))
+        collected, stats, position, summaries, positions = (
+            {name: arrays[f"{group}.{i}"] for i, name in enumerate(record["names"].get(group, []))}
+            for group in SAVED
+        )
+        positions = positions or None
+        if target is not None:
+            wanted = {name: leaf.shape for name, leaf in _by_name(target.template).items()}
+            if (found := {name: leaf.shape[1:] for name, leaf in position.items()}) != wanted:
+                raise ValueError(
+                    f"target must have positions as those in {folder}, of shapes {found}; got {wanted}"
+                )
+            structure = jax.tree.structure(target.template)
+            position = jax.tree.unflatten(structure, position.values())
+            positions = positions and jax.tree.unflatten(structure, positions.values())
+            saved = record.get("target")  # runs that older versions saved have none
+            if saved and (found := difference(saved, fingerprint(target, _first(position)))):
+                raise ValueError(f"target must be the one that {folder} is a run of; {found}")
+        kinds = {
+            name: MOMENTS._replace(batches=batches, quantiles=quantiles)
+            for name, batches, quantiles in record["streams"]
+        }
+        likes = jax.eval_shape(
+            lambda: {name: start(jax.ShapeDtypeStruct((), np.float32), kind) for name, kind in kinds.items()}
+        )
+        built = jax.tree.unflatten(jax.tree.structure(likes), summaries.values())
+        streamed = {name: Streamed(built[name]) for name in kinds}
+        told = {name: record[name] for name in cls._told}
+        return cls(collected, stats, streamed, position, **told, positions=positions, target=target)
+
+
+@jax.jit
+def _predicted(target: Target, positions: PyTree, rng_key: Key[Array, ""], asked: Collector) -> Any:
+    """Means (position, m, d_out) and variances, one position after another."""
+
+    def at(position_and_key):
+        position, key = position_and_key
+        found = asked(target, position, key)
+        mean, variance = found if isinstance(found, tuple) else (found, jnp.zeros(len(found), found.dtype))
+        return mean, variance.reshape(len(mean), -1)  # one for all outputs, or one for each
+
+    keys = jax.random.split(rng_key, len(jax.tree.leaves(positions)[0]))
+    return jax.lax.map(at, (positions, keys))
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it."""
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _first(position: PyTree) -> PyTree:
+    """Of the first chain."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf[0]), position)
+
+
+def _by_name(tree: PyTree) -> dict[str, Any]:
+    """Leaves by their paths, in their order."""
+    return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree.leaves_with_path(tree)}

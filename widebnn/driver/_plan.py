@@ -1,0 +1,193 @@
+"""What a run is asked for, seen to be right before anything is computed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+from jaxtyping import Array, Key, PyTree
+
+from widebnn._check import at_least, brief, one_key, one_of
+from widebnn.automatic import auto
+from widebnn.collectors import Collector, check, potential, prediction, prepared
+from widebnn.driver._chains import Chains
+from widebnn.driver._devices import Devices
+from widebnn.driver.checkpoints import Checkpoint, digest
+from widebnn.driver.stopping import Until
+from widebnn.driver.streaming import MOMENTS, Stream
+from widebnn.samplers._base import Sampler
+from widebnn.samplers._tuned import tuned
+from widebnn.targets._base import Target
+
+MAX_SAMPLES, NUM_POSITIONS = 10_000, 64
+"""Where they are not given."""
+MAX_POSITIONS_BYTES = 2**28
+MAX_STEPS = 2**31 - 1  # what an int32 counts
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The arguments of `widebnn.sample`, each given or chosen."""
+
+    rng_key: Key[Array, ""]
+    target: Target
+    sampler: Sampler | tuned
+    num_samples: int
+    thin: int
+    burn_in: int
+    num_chains: int
+    num_positions: int
+    collect: Mapping[str, Collector]
+    streams: Mapping[str, Stream]
+    initial: PyTree
+    until: Until | None
+    checkpoint: Checkpoint | None
+    devices: Devices
+
+    @property
+    def num_steps(self) -> int:
+        """Of each chain, burn-in and all draws together."""
+        return self.burn_in + self.num_samples * self.thin
+
+    def num_draws(self, num_steps: int) -> int:
+        """Of each chain after so many steps; below 0 during burn-in."""
+        return (num_steps - self.burn_in) // self.thin
+
+    def chains(self) -> Chains:
+        """What the programs of the run are given."""
+        chains = Chains(
+            self.target,
+            self.sampler.prepare(self.target),
+            {name: prepared(function, self.target) for name, function in self.collect.items()},
+            {name: prepared(stream.function, self.target) for name, stream in self.streams.items()},
+            {name: stream._replace(function=MOMENTS.function) for name, stream in self.streams.items()},
+            self.num_positions,
+        )
+        return self.devices.shard_data(chains)
+
+    def check_values(self, collected: Mapping[str, Array]) -> None:
+        """See that `until` can look at what is collected."""
+        for name, value in collected.items():
+            if self.until is not None and not jnp.isdtype(value.dtype, ("bool", "integral", "real floating")):
+                raise TypeError(f"until looks at real numbers; collect[{name!r}] returns {value.dtype}")
+
+    def configuration(self, collected: Mapping[str, Array], streamed: Mapping[str, Any]) -> dict[str, Any]:
+        """What must be the same for a run to be resumed, besides its program and its data."""
+        mesh = self.devices.mesh
+        return {
+            "rng_key": f"{jax.random.key_impl(self.rng_key)} {jax.random.key_data(self.rng_key)}",
+            "num_chains": self.num_chains,
+            "thin": self.thin,
+            "burn_in": self.burn_in,
+            "sampler": {
+                jax.tree_util.keystr(path): float(leaf)
+                for path, leaf in jax.tree_util.tree_leaves_with_path(self.sampler)
+                if jnp.ndim(leaf) == 0
+            },
+            "initial": None if self.initial is None else digest(self.initial),
+            "position": str(self.target.template),
+            "mesh": None if mesh is None else dict(mesh.shape),
+            "collect": {name: f"{value.dtype}{value.shape}" for name, value in collected.items()},
+            "stream": {
+                name: [f"{s.origin.dtype}{s.origin.shape}", s.batches is not None, s.sketch is not None]
+                for name, s in streamed.items()
+            },
+        }
+
+
+def planned(
+    rng_key: Any,
+    target: Any,
+    sampler: Any,
+    *,
+    num_samples: int | None,
+    thin: int,
+    burn_in: int,
+    num_chains: int,
+    predict_at: Any,
+    num_positions: int | None,
+    collect: Mapping[str, Collector] | None,
+    stream: Mapping[str, Collector | Stream] | None,
+    initial: PyTree,
+    until: Until | None,
+    checkpoint: Checkpoint | None,
+    mesh: Mesh | None,
+    progress: bool,
+) -> Plan:
+    """The plan of a run; what is wrong with an argument is said here."""
+    if not isinstance(target, Target):
+        raise TypeError(
+            "target must be one of widebnn.targets, such as from_potential(potential, template); "
+            f"got {type(target).__name__}"
+        )
+    if sampler is None:
+        if initial is not None:
+            raise ValueError("initial must be None where sampler is: choose both by widebnn.auto(target)")
+        target, sampler, reason = auto(target)
+        if progress:
+            print(reason)
+    if num_samples is None:
+        num_samples, until = MAX_SAMPLES, Until() if until is None else until
+    num_samples, thin = at_least(1, num_samples=num_samples), at_least(1, thin=thin)
+    burn_in, num_chains = at_least(0, burn_in=burn_in), at_least(1, num_chains=num_chains)
+    if num_positions is None:
+        of_position = num_chains * sum(
+            leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(target.template)
+        )
+        num_positions = min(NUM_POSITIONS, MAX_POSITIONS_BYTES // of_position // 2 * 2)
+    at_least(0, num_positions=num_positions)
+    if num_positions % 2:
+        raise ValueError(f"num_positions must be even; got {num_positions}")
+    if (total := burn_in + num_samples * thin) > MAX_STEPS:
+        raise ValueError(f"burn_in + num_samples * thin must be at most {MAX_STEPS}; got {total}")
+    one_key(rng_key=rng_key)
+    if not isinstance(sampler, Sampler | tuned):
+        raise TypeError(
+            "sampler must be one of widebnn.samplers, such as pcn(0.1), or one of BlackJAX by "
+            f"samplers.from_blackjax(make); got {brief(sampler)}"
+        )
+    if isinstance(sampler, tuned) and burn_in == 0:
+        raise ValueError("burn_in must be at least 1 where the sampler is tuned; got 0")
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {brief(checkpoint)}")
+    if until is not None and not isinstance(until, Until):
+        raise TypeError(f"until must be a widebnn.Until; got {brief(until)}")
+    for name, functions in {"collect": collect, "stream": stream}.items():
+        if functions is not None and not isinstance(functions, Mapping):
+            raise TypeError(f"{name} must be a dict from names to functions; got {brief(functions)}")
+        for key, function in (functions or {}).items():
+            check(f"{name}[{key!r}]", function.function if isinstance(function, Stream) else function)
+    collect = {"potential": potential} if collect is None else dict(collect)
+    streams = {name: f if isinstance(f, Stream) else Stream(f) for name, f in (stream or {}).items()}
+    if predict_at is not None:
+        streams["prediction"] = Stream(prediction(predict_at), quantiles=False)
+        until = until and replace(until, names=until.names or ["prediction"])
+
+    devices = Devices(mesh, num_chains, target.num_observations)
+    if checkpoint is not None and mesh is not None and mesh.is_multi_process:
+        raise ValueError("checkpoint must be None where mesh spans several processes")
+    wanted = jax.tree.map(lambda leaf: (num_chains, *leaf.shape), target.template)
+    if initial is not None and wanted != (got := jax.tree.map(jnp.shape, initial)):
+        raise ValueError(f"initial must have leaves of shapes (num_chains, ...) = {wanted}; got {got}")
+    for name in until.names or () if until is not None else ():
+        one_of([*collect, *streams], **{"until.names": name})
+    if until is not None and until.looks and not collect and not any(f.batches for f in streams.values()):
+        raise ValueError("until must have something to look at: collect it, or stream it with batches=True")
+    return Plan(
+        rng_key,
+        target,
+        sampler,
+        num_samples,
+        thin,
+        burn_in,
+        num_chains,
+        num_positions,
+        collect,
+        streams,
+        initial,
+        until,
+        checkpoint,
+        devices,
+    )
