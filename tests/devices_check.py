@@ -86,6 +86,13 @@ for run in runs[1:]:
 leaf = jax.tree.leaves(runs[1].position)[0]
 assert len({shard.data.shape[0] for shard in leaf.addressable_shards} - {1}) == 0, "one chain per device"
 
+noisy = wb.targets.marginal(wb.BNN(bnn.features, 10, noise_std=2.0), target.x, target.y)
+particles = [
+    wb.smc(jax.random.key(1), noisy, num_particles=16, num_islands=2, mesh=mesh, progress=False)
+    for mesh in (None, jax.make_mesh((4, 2), ("chain", "data")))
+]
+np.testing.assert_allclose(particles[1].log_evidences, particles[0].log_evidences, rtol=1e-5)
+
 with tempfile.TemporaryDirectory() as folder:
     assert_resumes(
         Path(folder),

@@ -57,6 +57,9 @@ def auto(target: Target) -> Auto:
     ``python -m benchmarks.first_draws`` measures what the rules rest on: the seconds of compiling, burn-in
     and sampling up to 400 effective samples, over width, depth and number of observations.
 
+    `widebnn.smc` takes the same coordinates and kernels for particles: for the evidence, and where the way
+    from the prior is short. `widebnn.sample` is for long runs, and where the way is long.
+
     What `auto` chooses is passed to `widebnn.sample`::
 
         target, sampler, reason = wb.auto(wb.targets.marginal(bnn, x, y))

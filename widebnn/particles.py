@@ -108,8 +108,9 @@ class Particles(Draws):
     """What `smc` returns: the particles of each island as the draws of a chain, and the evidence.
 
     Its `summary`, `predict`, `to_datatree`, `save` and `load` are those of `widebnn.Draws`. $R̂$ compares
-    islands. Particles that descend from one draw of the prior lie side by side, so that an effective sample
-    size counts what they still have in common.
+    islands. All particles count alike: means over them have a bias of order $1/N$ in the number of particles
+    of an island, which more islands do not remove. Particles that descend from one draw of the prior lie side
+    by side, so that an effective sample size counts what they still have in common.
 
     Attributes
     ----------
