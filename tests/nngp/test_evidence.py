@@ -61,3 +61,10 @@ def test_units_are_drawn_until_the_error_is_small_or_there_are_enough():
     rough, fine = found(tiny, relative_error=10.0), found(tiny, relative_error=1e-9, max_units=20_000)
     assert rough.num_units == 16_384 and fine.num_units == 20_480
     assert np.isfinite(rough.error) and rough != found(tiny, 1, relative_error=10.0)
+
+
+def test_noise_may_be_one_number_per_observation():
+    tiny = problem()
+    rows = wb.BNN(tiny.bnn.features, 1, np.full(len(tiny.x), tiny.bnn.noise_std), bias_std=0.1)
+    one, each = found(tiny, relative_error=10.0), found(tiny._replace(bnn=rows), relative_error=10.0)
+    np.testing.assert_allclose(each, one, rtol=1e-10)

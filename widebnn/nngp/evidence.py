@@ -110,7 +110,8 @@ def evidence_slope(
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
         kernel = np.asarray(nngp_kernel(bnn)(jnp.asarray(np.asarray(x, np.float64))))
     try:
-        factor = np.linalg.cholesky(kernel + float(bnn.noise_std) ** 2 * np.eye(n))
+        noise = np.asarray(bnn.noise_std, np.float64) ** 2 * np.eye(n)  # one number, or one per observation
+        factor = np.linalg.cholesky(kernel + noise)
     except np.linalg.LinAlgError:
         raise ValueError(f"noise_std must be larger: K + σ²I is singular; got {bnn.noise_std}") from None
     whitening = scipy.linalg.solve_triangular(factor, np.eye(n), lower=True)  # L⁻¹, of K_σ² = LLᵀ
