@@ -48,4 +48,4 @@ def test_two_processes_give_what_one_gives():
 def test_without_a_mesh_nothing_is_moved():
     devices = Devices(None, 4, 10)
     tree = {"a": jax.numpy.zeros(4)}
-    assert devices.put(tree, "chain") is tree and devices.keep(tree) is tree
+    assert devices.put(tree, "chain") is tree and devices.hold(tree) is tree
