@@ -187,3 +187,29 @@ def test_no_data_are_kept():
     del data
     gc.collect()
     assert held() is None
+
+
+class Own(nnx.Module):
+    """A module of the user's own, whose features a factory looks at where it can."""
+
+    def __init__(self, rngs):
+        self.layer = wb.models.Dense(3, 4, rngs=rngs)
+
+    def __call__(self, x):
+        return jnp.tanh(self.layer(x))
+
+
+@pytest.mark.parametrize("make", [lambda rngs: wb.models.FCN(3, 4, rngs=rngs), Own], ids=["FCN", "own"])
+def test_factories_under_a_bare_vmap(make):
+    """Over σ, and over data."""
+    features = make(nnx.Rngs(0))
+    x, y = DATA[0], DATA[0][:, :1]
+    at = jax.tree.map(lambda leaf: jnp.ones(leaf.shape), wb.BNN(features, 1, 0.5).features.template)
+
+    def potential(noise_std, x, y):
+        return wb.targets.marginal(wb.BNN(features, 1, noise_std), x, y).potential(at)
+
+    cases = [(0.5, x, y), (0.7, 2 * x, 3 * y)]
+    both = [jnp.stack([jnp.asarray(part) for part in parts]) for parts in zip(*cases, strict=True)]
+    wanted = [potential(*case) for case in cases]
+    np.testing.assert_allclose(jax.vmap(potential)(*both), wanted, rtol=1e-4)
