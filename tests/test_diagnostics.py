@@ -288,3 +288,7 @@ def test_where_nothing_moves_nothing_is_resolved():
     draws = ar1(0.0, (2, 300, 2))
     draws[:, :, 1] = 7.0
     np.testing.assert_array_equal(np.isfinite(resolved_sample_size(draws)), [True, False])
+
+
+def test_an_event_without_entries_has_no_sample_sizes():
+    assert resolved_sample_size(np.zeros((4, 20, 0))).shape == (0,)

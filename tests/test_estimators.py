@@ -278,6 +278,8 @@ def test_starts_are_drawn_again_until_they_are_finite(regressor):
 def test_infinite_width_is_the_process_at_its_scales():
     x, y = curve()
     model = BNNRegressor(width=math.inf, depth=2, random_state=0).fit(x, y)
+    with pytest.raises(ValueError, match=r"y must have shape \(1,\); got \(\)"):
+        model.log_predictive_density(x[:1], 0.3)
     new = curve(300, seed=1)[0]
     names = {"weight_std": "weight_std", "bias_std": "bias_std"}
     with jax.enable_x64(True):

@@ -2,7 +2,7 @@
 
 import datetime
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import jax
@@ -184,14 +184,21 @@ def _array(name: str, value: Any) -> np.ndarray:
     """Whatever it holds."""
     if hasattr(value, "toarray"):
         raise TypeError(f"{name} must be dense; got a sparse {type(value).__name__}: pass {name}.toarray()")
+    if hasattr(value, "collect_schema") and hasattr(value, "collect") and not isinstance(value, Frame):
+        raise TypeError(f"{name} must be collected; got a {type(value).__name__}: pass {name}.collect()")
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} must have no masked entries; got {np.ma.count_masked(value)}")
     if hasattr(value, "isna") and not isinstance(getattr(value, "dtype", np.dtype(object)), np.dtype):
         value = np.asarray(value, object)  # nullable columns of pandas, whose NA may turn into NaN else
     try:
-        return np.asarray(value.to_numpy() if isinstance(value, Frame) else value)
+        array = np.asarray(value.to_numpy() if isinstance(value, Frame) else value)
     except ValueError:
         raise ValueError(f"{name} must be an array; got a {type(value).__name__} of uneven rows") from None
+    if (fields := array.dtype.names) is not None:
+        raise TypeError(f"{name} must have plain columns; got a structured array of {', '.join(fields)}")
+    if array.dtype == object and array.size > 0 and isinstance(array.flat[0], Mapping):
+        raise TypeError(f"{name} must be a table or an array; got dicts: pass pandas.DataFrame({name})")
+    return array
 
 
 def _refuse_dates(name: str, value: Any) -> None:

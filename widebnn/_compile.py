@@ -1,5 +1,6 @@
 """One program for a whole function, with the arrays of its target as arguments."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,27 @@ MAX_MAPS = 40_000
 def jitted[T: Callable[..., Any]](method: T) -> T:
     """A method of a pytree as one program, which serves every object of the same structure and shapes."""
     return jax.jit(method)  # pyright: ignore[reportReturnType]
+
+
+_process: int | None = None
+"""Where JAX ran first, if anywhere."""
+
+
+def refuse_fork() -> None:
+    """Raise in a process that was forked after JAX had run: it lacks the threads of JAX, and would wait for ever.
+
+    Raises
+    ------
+    RuntimeError
+        In such a process.
+    """
+    global _process
+    if _process not in (None, os.getpid()):
+        raise RuntimeError(
+            "JAX ran before this process was forked, and would hang here: start it by "
+            'multiprocessing.get_context("spawn"), or load models after the fork'
+        )
+    _process = os.getpid()
 
 
 def make_room() -> None:

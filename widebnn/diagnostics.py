@@ -363,6 +363,8 @@ def resolved_sample_size(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     import arviz
 
     x = np.asarray(kept_draws("draws", draws, min_draws=8), np.float64)
+    if x.size == 0:
+        return np.zeros(x.shape[2:])
     distance = np.abs(x - np.median(x, axis=(0, 1)))
     pairs = distance[:, : len(x[0]) // 2 * 2].reshape(len(x), -1, 2, *x.shape[2:]).mean(axis=2)
     with np.errstate(divide="ignore", invalid="ignore"):  # where nothing moves

@@ -26,7 +26,7 @@ from tqdm.auto import tqdm
 
 from widebnn._arrays import NewInputs, Tabular
 from widebnn._check import Number, at_least, brief, one_key, proper_fraction
-from widebnn._compile import make_room
+from widebnn._compile import make_room, refuse_fork
 from widebnn._failures import warn
 from widebnn._island import (
     Cloud,
@@ -292,6 +292,7 @@ def smc(
         deviation), particles had not lost their memory after 32 moves, potentials or what was collected are
         NaN, or the run was interrupted.
     """
+    refuse_fork()
     if not isinstance(target, Target):
         raise TypeError(
             "target must be one of widebnn.targets, such as from_potential(potential, template); "

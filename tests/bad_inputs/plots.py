@@ -41,6 +41,7 @@ ROWS = [
     *refused(
         "plots.traces",
         (np.zeros(3), kw(ylabel="U"), "draws…(3,)"),
+        (DRAWS, kw(ylabel="U", ax=np.array([None])), TypeError, "ax must be one Axes…axes[0]…object[1]"),
     ),
     *refused(
         "plots.rank_plot",

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import polars
 import scipy.sparse
 
 import widebnn as wb
@@ -66,6 +67,9 @@ ROWS = [
                 (scipy.sparse.eye(4), TypeError, "x must be dense…x.toarray()"),
                 (np.ma.masked_equal(X, 1), "x…no masked entries…12"),
                 (np.asarray(X) * 1j, TypeError, "x…real numbers…complex"),
+                (polars.LazyFrame({"a": [1.0]}), TypeError, "x must be collected…LazyFrame…x.collect()"),
+                ([{"a": 1.0}, {"a": 2.0}], TypeError, "x…dicts…pandas.DataFrame(x)"),
+                (np.zeros(2, [("a", float), ("b", float)]), TypeError, "x…plain columns…structured…a, b"),
             ]
         ],
         (X, [["a", None]], {}, TypeError, "y…real numbers…'a' in object"),

@@ -13,6 +13,7 @@ from flax import nnx
 from tqdm.auto import tqdm
 
 import widebnn as wb
+from widebnn.vi.fit import _check_data
 
 from ..exact.variational import LOSS, VARIANCE, X, Y, assert_optimum, fitted, linear, optimum
 
@@ -175,3 +176,8 @@ def test_steps_that_are_too_large_are_reported():
 def test_layers_that_cannot_wait_for_a_draw_are_refused(float32):
     with pytest.raises(TypeError, match=r"local draws need layers that compute x @ kernel"):
         fit(nnx.Linear(3, 1, rngs=nnx.Rngs(0)), 1, local=True)
+
+
+def test_a_batch_is_no_larger_than_the_data():
+    for n, size in ((40, 40), (200, 128)):
+        assert _check_data(np.ones((n, 2)), np.ones((n, 1)), None)[2] == size

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Key, PyTree, Real
 
 from widebnn._arrays import NewInputs, Tabular
 from widebnn._check import one_key
+from widebnn._compile import refuse_fork
 from widebnn._folder import Folder
 from widebnn.collectors import Collector, observation, prepared
 from widebnn.diagnostics import convergence
@@ -164,6 +165,7 @@ class Draws:
             raise ValueError(
                 "predict needs positions and their target: give sample num_positions=64, and load a target"
             )
+        refuse_fork()
         key = jax.random.key(0) if rng_key is None else one_key(rng_key=rng_key)
         positions = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), self.positions)
         asked = prepared(observation(x), self.target)

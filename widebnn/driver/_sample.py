@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Key, PyTree
 from threadpoolctl import threadpool_limits
 
 from widebnn._arrays import NewInputs, Tabular
-from widebnn._compile import make_room
+from widebnn._compile import make_room, refuse_fork
 from widebnn._failures import warn_of_failures
 from widebnn.collectors import Collector
 from widebnn.driver import _thinning
@@ -144,7 +144,7 @@ def sample(
     OSError
         If a checkpoint cannot be written; the one before is kept.
     RuntimeError
-        If another process writes checkpoints in the same folder.
+        If another process writes checkpoints in the same folder, or the process was forked after JAX had run.
     TimeoutError, KeyboardInterrupt
         If the seconds of `until` are spent, or Ctrl-C is pressed, before there is a draw.
 
@@ -156,6 +156,7 @@ def sample(
         1.1, which stands for five effective samples of half a chain, of two chains or more with a hundred
         draws each: fewer tell too little. Of a function with many entries, 1,000 are looked at.
     """
+    refuse_fork()
     plan = planned(
         rng_key,
         target,

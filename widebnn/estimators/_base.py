@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widebnn import collectors, samplers, targets
 from widebnn._check import at_least, one_of, positive
+from widebnn._compile import refuse_fork
 from widebnn._failures import warn
 from widebnn.diagnostics import convergence
 from widebnn.driver import Draws, sample
@@ -114,6 +115,7 @@ class BNNEstimator(_Fitted, BaseEstimator):
         return np.ndim(self.width) == 0 and self.width == math.inf
 
     def _check_options(self) -> None:
+        refuse_fork()
         at_least(2, num_chains=self.num_chains)
         at_least(MIN_DRAWS, num_samples=self.num_samples)
         at_least(1, thin=self.thin)
@@ -219,6 +221,7 @@ class BNNEstimator(_Fitted, BaseEstimator):
 
     def _inputs(self, X: Any) -> np.ndarray:
         """Standardised."""
+        refuse_fork()
         check_is_fitted(self)
         return standardised(self._scaler, X=checked(self, X, reset=False))
 

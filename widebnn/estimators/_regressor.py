@@ -287,7 +287,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         """
         y = np.asarray(finite(y=real(y=y)), np.float64)
         means, stds = self._mixture(X)
-        if y.size != means[0].size or len(y) != len(means[0]):
+        if y.size != means[0].size or y.shape[:1] != means[0].shape[:1]:
             raise ValueError(f"y must have shape {self._shaped(means[0]).shape}; got {y.shape}")
         log_p = norm.logpdf(y.reshape(means[0].shape), means, stds).sum(axis=2)
         return np.asarray(logsumexp(log_p, axis=0)) - math.log(len(means))

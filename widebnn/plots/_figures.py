@@ -12,7 +12,7 @@ from matplotlib.tri import Triangulation
 from numpy.typing import ArrayLike
 
 from widebnn._arrays import real
-from widebnn._check import at_least
+from widebnn._check import at_least, brief
 from widebnn.plots._style import LOOKS, style
 
 __all__ = [
@@ -43,6 +43,13 @@ def _chains(draws: ArrayLike) -> np.ndarray:
     if not np.isfinite(draws).all():
         raise ValueError("draws must be finite; they hold NaN or infinite entries")
     return draws
+
+
+def _axes(ax: Axes | None) -> Axes:
+    """The given axes, or new ones."""
+    if ax is not None and not isinstance(ax, Axes):
+        raise TypeError(f"ax must be one Axes of Matplotlib, such as axes[0]; got {brief(ax)}")
+    return plt.subplots()[1] if ax is None else ax
 
 
 def _count_axis(ax: Axes) -> None:
@@ -102,7 +109,7 @@ def width_curves(
             raise ValueError(f"curves[{name!r}] must be (mean, low, high); got {len(curve)} entries")
         lines[name] = [_array(f"curves[{name!r}]", values, width.shape) for values in curve]
 
-    ax = plt.subplots()[1] if ax is None else ax
+    ax = _axes(ax)
     order = np.argsort(width)
     for i, (name, curve) in enumerate(lines.items()):
         mean, low, high = (values[order] for values in curve)
@@ -141,7 +148,7 @@ def traces(draws: ArrayLike, *, ylabel: str, thin: int = 1, ax: Axes | None = No
     """
     draws = _chains(draws)
     at_least(1, thin=thin)
-    ax = plt.subplots()[1] if ax is None else ax
+    ax = _axes(ax)
     step = thin * np.arange(1, draws.shape[1] + 1)
     for i, chain in enumerate(draws):
         ax.plot(step, chain, linewidth=0.8, alpha=0.8, label=f"chain {i + 1}")
@@ -190,7 +197,7 @@ def rank_plot(draws: ArrayLike, *, bins: int = 20, ax: Axes | None = None) -> Ax
     expected = num_draws / bins
     deviation = np.sqrt(expected * (1 - 1 / bins) * (1 - 1 / num_chains))  # hypergeometric, up to 1/size
 
-    ax = plt.subplots()[1] if ax is None else ax
+    ax = _axes(ax)
     height = 1.15 * max(counts.max(), expected + 2 * deviation)
     for i, count in enumerate(counts):
         ground = (num_chains - 1 - i) * height
@@ -253,7 +260,7 @@ def function_bands(
         inputs = _array("data[0]", data[0], (None,))
         data = inputs, _array("data[1]", data[1], inputs.shape)
 
-    ax = plt.subplots()[1] if ax is None else ax
+    ax = _axes(ax)
     order = np.argsort(x)
     (line,) = ax.plot(x[order], mean[order], label=label)
     for i, (name, (low, high)) in enumerate(edges.items()):
@@ -304,7 +311,7 @@ def simplex_map(
     if (weights < 0).any() or not np.allclose(weights.sum(axis=1), 1, atol=1e-5):
         raise ValueError("weights must be 0 or above and sum to 1 at each point")
 
-    ax = plt.subplots()[1] if ax is None else ax
+    ax = _axes(ax)
     triangle = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
     colours = plt.get_cmap("YlGnBu")
     x, y = (weights @ triangle).T
@@ -355,7 +362,7 @@ def reliability_diagram(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, ax
         points = np.array([confidence, accuracy])
         drawn[name] = points[:, ~np.isnan(points).all(axis=0)]
 
-    ax = plt.subplots()[1] if ax is None else ax
+    ax = _axes(ax)
     ax.plot([0, 1], [0, 1], color="#444444", linewidth=1, linestyle="--", label="calibrated")
     for (name, points), marker in zip(drawn.items(), itertools.cycle(_MARKERS)):
         ax.plot(*points, marker=marker, label=name)

@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree, Shaped
 
 from widebnn._arrays import Inputs, labels, observed, real
 from widebnn._check import Number, at_least, brief, non_negative, one_key, one_of, positive
+from widebnn._compile import refuse_fork
 from widebnn._failures import warn
 from widebnn._pytree import Static
 from widebnn.driver._loop import loop
@@ -205,6 +206,7 @@ def fit(
         If Ctrl-C ended the fit after the epoch that was going on; what it returns is the fit so far.
     """
     at_least(1, num_epochs=num_epochs)
+    refuse_fork()
     non_negative(temperature=temperature)
     positive(initial_std=initial_std)
     one_of(KL_WEIGHTS, weighting=weighting)
