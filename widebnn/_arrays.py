@@ -2,7 +2,7 @@
 
 import datetime
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import jax
@@ -38,8 +38,8 @@ class Frame(Protocol):
         ...
 
 
-Tabular = Frame | Sequence[Any]
-"""Data that are not an array yet."""
+Tabular = Frame | Sequence[Any] | Mapping[str, Any]
+"""Data that are not an array yet, or a pytree of arrays with one row per observation."""
 
 
 def floating(**named: Any) -> Float[Array, "..."]:
@@ -66,6 +66,51 @@ def column(**named: Any) -> Float[Array, "n ..."]:
     if array.ndim != 1:
         return array
     return array[:, None] if isinstance(array, jax.core.Tracer) else _copied(np.asarray(array)[:, None])
+
+
+def is_tree(x: Any) -> bool:
+    """Whether it is a pytree of arrays, such as a dict or a named tuple; lists and tuples are rows."""
+    return x is not None and type(x) not in (list, tuple) and not jax.tree_util.all_leaves([x])
+
+
+def num_rows(x: Any) -> int:
+    """Observations in an array or in a pytree of arrays."""
+    return len(jax.tree.leaves(x)[0])
+
+
+def shapes(x: Any) -> Any:
+    """Of the arrays of a pytree, for a message."""
+    return jax.tree.map(lambda leaf: leaf.shape, x)
+
+
+def inputs(check: Callable[..., Array], **named: Any) -> Any:
+    """One array by `check`, or a pytree of arrays with one row per input, where integers stay integers."""
+    ((name, x),) = named.items()
+    if not is_tree(x):
+        return check(**named)
+
+    def of(path, leaf):
+        leaf_name = name + jax.tree_util.keystr(path)
+        array = real(**{leaf_name: leaf})
+        if jnp.issubdtype(array.dtype, jnp.floating):
+            return check(**{leaf_name: leaf})
+        return array if isinstance(array, jax.core.Tracer) else _copied(_whole(leaf_name, array))
+
+    x = jax.tree_util.tree_map_with_path(of, x)
+    rows = {leaf.shape[:1] for leaf in jax.tree.leaves(x)}
+    if len(rows) != 1 or rows & {(), (0,)}:
+        raise ValueError(f"{name} must hold arrays with one row for each input; got the shapes {shapes(x)}")
+    return x
+
+
+def _whole(name: str, array: Array | np.ndarray) -> Array | np.ndarray:
+    """Integers of JAX's default precision, or booleans as they are."""
+    if array.dtype == bool or isinstance(array, jax.Array):
+        return array
+    known = np.iinfo(jnp.result_type(int))
+    if array.size > 0 and not known.min <= array.min() <= array.max() <= known.max:
+        raise ValueError(f"{name} must fit into {known.dtype}; got {array.min()} to {array.max()}")
+    return array.astype(known.dtype)
 
 
 def _floating(array: Array | np.ndarray, named: dict[str, Any]) -> Float[Array, "..."]:

@@ -21,7 +21,7 @@ _process: int | None = None
 
 
 def refuse_fork() -> None:
-    """Raise in a process that was forked after JAX had run: it lacks the threads of JAX, and would wait for ever.
+    """Raise in a process that was forked after JAX had run: without its threads it would hang.
 
     Raises
     ------

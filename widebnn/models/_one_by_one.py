@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from flax.traverse_util import flatten_dict
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Key
 
 from widebnn.models.bnn import BNN
 from widebnn.models.cnn import CNN
@@ -28,7 +28,7 @@ MAX_MEAN_SQUARE = 30
 KNOWN = CNN, FCN, WideResNet20
 
 
-def check_features(bnn: BNN, x: Float[Array, "n ..."]) -> None:
+def check_features(bnn: BNN, x: Any) -> None:
     """Compare the features of two inputs in one batch with those of each alone, and state with what it was.
 
     Networks of this package pass, those whose parameters belong to given inputs too, and nothing is compared
@@ -45,11 +45,16 @@ def check_features(bnn: BNN, x: Float[Array, "n ..."]) -> None:
         If features are large at a draw of the prior.
     """
     module = bnn.features.module
-    if isinstance(x, jax.core.Tracer) or type(module) in KNOWN or bnn.features.num_rows is not None:
+    leaves, structure = jax.tree.flatten(x)
+    if (
+        any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+        or type(module) in KNOWN
+        or bnn.features.num_rows is not None
+    ):
         return
-    rows = np.asarray(x)
-    differs = (rows != rows[:1]).reshape(len(rows), -1).any(axis=1)
-    pair = rows[np.array([0, differs.argmax()])]
+    leaves = [np.asarray(leaf) for leaf in leaves]
+    differs = sum((leaf != leaf[:1]).reshape(len(leaf), -1).any(axis=1) for leaf in leaves)
+    pair = structure.unflatten([leaf[np.array([0, np.argmax(differs)])] for leaf in leaves])
 
     rng_key = jax.random.key(0)
     found = _features(bnn.features, rng_key, pair)
@@ -75,15 +80,14 @@ def check_features(bnn: BNN, x: Float[Array, "n ..."]) -> None:
 
 
 @jax.jit
-def _features(
-    features: Embedding, rng_key: Key[Array, ""], pair: Float[Array, "2 ..."]
-) -> tuple[Array, Array]:
+def _features(features: Embedding, rng_key: Key[Array, ""], pair: Any) -> tuple[Array, Array]:
     """Those of two inputs together, and of each alone, at a draw from the prior."""
     inner, apply = normal_like(rng_key, features.template), features.apply
-    return apply(inner, pair), jnp.concatenate([apply(inner, pair[:1]), apply(inner, pair[1:])])
+    alone = [apply(inner, jax.tree.map(lambda leaf, i=i: leaf[i : i + 1], pair)) for i in (0, 1)]
+    return apply(inner, pair), jnp.concatenate(alone)
 
 
-def _check_state(module: nnx.Module, rng_key: Key[Array, ""], x: Float[np.ndarray, "2 ..."]) -> None:
+def _check_state(module: nnx.Module, rng_key: Key[Array, ""], x: Any) -> None:
     """Compare the variables that are not parameters before a call and after it."""
     graph, params, rest = nnx.split(module, nnx.Param, ...)
     template = nnx.to_pure_dict(params)

@@ -12,7 +12,7 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
-from widebnn._arrays import Inputs
+from widebnn._arrays import shapes
 from widebnn._check import Number, at_least, brief, is_known_to_be, non_negative, positive, positive_each
 from widebnn._pytree import STATIC, pytree
 from widebnn.models.embedding import Embedding, FeaturesError, Inner, from_nnx
@@ -128,14 +128,14 @@ class BNN:
         )
         return f"BNN({type(below).__name__}, out_features={self.out_features}, {scales})"
 
-    def embedding(self, inner: Inner, x: Inputs) -> Float[Array, "n p"]:
+    def embedding(self, inner: Inner, x: Any) -> Float[Array, "n p"]:
         """$Ψ$, the scaled embedding with a bias column; $p = d_L + 1$, or $d_L$ where $σ_b = 0$."""
         h = self.features.apply(inner, x)
         if not isinstance(h, jax.Array | np.ndarray):
             raise FeaturesError(f"features must return one array (n, d_L); got a {type(h).__name__}")
-        if h.ndim != 2 or h.shape[0] != x.shape[0]:
+        if h.ndim != 2 or h.shape[0] != (n := jax.tree.leaves(x)[0].shape[0]):
             raise ValueError(
-                f"features must map inputs of shape {x.shape} to (n, d_L) = ({x.shape[0]}, d_L); "
+                f"features must map inputs of shape {shapes(x)} to (n, d_L) = ({n}, d_L); "
                 f"got {h.shape}: pool or flatten inside the module"
             )
         psi = self.weight_std / math.sqrt(h.shape[1]) * h
@@ -143,11 +143,11 @@ class BNN:
             return psi
         return jnp.concatenate([psi, jnp.full((len(psi), 1), self.bias_std, psi.dtype)], axis=1)
 
-    def __call__(self, parameters: Parameters, x: Inputs) -> Float[Array, "n d_out"]:
+    def __call__(self, parameters: Parameters, x: Any) -> Float[Array, "n d_out"]:
         """F = Ψ W, the noise-free outputs."""
         return self.embedding(parameters.inner, x) @ parameters.readout
 
-    def template(self, x: Inputs) -> PyTree:
+    def template(self, x: Any) -> PyTree:
         """Shapes and dtypes of $θ$ as `Parameters`, for inputs like `x`."""
         psi = jax.eval_shape(self.embedding, self.features.template, x)
         readout: Any = jax.ShapeDtypeStruct((psi.shape[1], self.out_features), psi.dtype)

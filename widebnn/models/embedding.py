@@ -13,7 +13,6 @@ from flax import nnx
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
-from widebnn._arrays import Inputs
 from widebnn._check import brief
 from widebnn._pytree import STATIC, Static, as_pytree, pytree
 
@@ -40,7 +39,7 @@ class Embedding:
         network of any inputs.
     """
 
-    apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]]
+    apply: Callable[[Inner, Any], Float[Array, "n d_L"]]
     template: PyTree[jax.ShapeDtypeStruct] = field(metadata=STATIC)
     num_rows: int | None = field(metadata=STATIC, default=None)
 
@@ -73,7 +72,7 @@ class FeaturesError(ValueError):
     """Features are not a function of one input and the parameters: the posterior would not be defined."""
 
 
-def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], parameters: Inner) -> Embedding:
+def from_function(apply: Callable[[Inner, Any], Float[Array, "n d_L"]], parameters: Inner) -> Embedding:
     """A function of parameters and inputs, of whatever library, as an embedding.
 
     Every entry of the parameters gets the prior $N(0, 1)$. A network of Equinox, which takes one input at a
@@ -91,7 +90,9 @@ def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], param
     Parameters
     ----------
     apply
-        From parameters and $x$ of shape $(n, ...)$ to $h^L$ of shape $(n, d_L)$, each row from one input.
+        From parameters and $x$ to $h^L$ of shape $(n, d_L)$, each row from one input. $x$ is an array
+        $(n, ...)$ in floating point, or a dict or another pytree of arrays with $n$ rows each, such as graphs
+        or tokens; there integers stay integers.
     parameters
         A pytree of floating-point arrays, or of `jax.ShapeDtypeStruct`; only shapes and dtypes are used.
 
@@ -99,10 +100,37 @@ def from_function(apply: Callable[[Inner, Inputs], Float[Array, "n d_L"]], param
     --------
     >>> import jax
     >>> import jax.numpy as jnp
+    >>> import numpy as np
     >>> import widebnn as wb
     >>> apply = lambda w, x: jax.nn.tanh(x @ w)
     >>> features = wb.models.from_function(apply, jnp.zeros((2, 16)))
     >>> bnn = wb.BNN(features, out_features=1, noise_std=0.1)
+
+    A network of graphs, each node of which meets the mean of its neighbours and itself, twice:
+
+    >>> def of_graph(kernels, x):
+    ...     h, edges = x["nodes"], x["edges"]
+    ...     for kernel in kernels:
+    ...         mean = (h + edges @ h) / (1 + edges.sum(axis=2, keepdims=True))
+    ...         h = jax.nn.gelu(jnp.sqrt(2 / len(kernel)) * mean @ kernel)
+    ...     return h.mean(axis=1)
+    >>> rng = np.random.default_rng(0)
+    >>> x = {"nodes": rng.normal(size=(9, 5, 3)), "edges": rng.integers(2, size=(9, 5, 5))}
+    >>> features = wb.models.from_function(of_graph, [jnp.zeros((3, 64)), jnp.zeros((64, 64))])
+    >>> target = wb.targets.marginal(wb.BNN(features, 1, noise_std=0.1), x, rng.normal(size=9))
+
+    A network of tokens, which attend to one another:
+
+    >>> def of_tokens(w, x):
+    ...     h = w["embedding"][x["tokens"]]
+    ...     query, key, value = (h @ w[name] / 8 for name in ("query", "key", "value"))
+    ...     attention = jax.nn.softmax(query @ key.mT / 8)
+    ...     return jax.nn.gelu(h + attention @ value).mean(axis=1)
+    >>> square = jnp.zeros((64, 64))
+    >>> w = {"embedding": jnp.zeros((20, 64)), "query": square, "key": square, "value": square}
+    >>> x = {"tokens": rng.integers(20, size=(9, 6))}
+    >>> bnn = wb.BNN(wb.models.from_function(of_tokens, w), 2, noise_std=0.1)
+    >>> target = wb.targets.categorical(bnn, x, rng.integers(2, size=9))
     """
     if not callable(apply):
         raise TypeError(f"apply must be a function of parameters and inputs; got {brief(apply)}")
@@ -164,11 +192,11 @@ def from_nnx(module: nnx.Module) -> Embedding:
     return Embedding(Partial(_apply_nnx, Static(graph), nnx.to_pure_dict(rest)), template)
 
 
-def _apply_nnx(graph: Static, constants: PyTree, inner: Inner, x: Inputs) -> Any:
+def _apply_nnx(graph: Static, constants: PyTree, inner: Inner, x: Any) -> Any:
     return nnx.merge(graph.value, inner, constants)(x)
 
 
-def from_linen(module: nn.Module, x: Inputs) -> Embedding:
+def from_linen(module: nn.Module, x: Any) -> Embedding:
     """Wrap a Linen module, whose parameters get the prior $N(0, 1)$.
 
     Parameters
@@ -202,7 +230,7 @@ def from_linen(module: nn.Module, x: Inputs) -> Embedding:
     return Embedding(Partial(_apply_linen, Static(module)), jax.tree.map(_shape, parameters))
 
 
-def _apply_linen(module: Static, inner: Inner, x: Inputs) -> Any:
+def _apply_linen(module: Static, inner: Inner, x: Any) -> Any:
     try:
         return module.value.apply({"params": inner}, x)
     except flax.errors.InvalidRngError as error:

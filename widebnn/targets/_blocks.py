@@ -23,7 +23,7 @@ from widebnn.targets._readout import FeatureSpace, Readout, least_noise
 class Rows(NamedTuple):
     """Observations, and how many of them make a block."""
 
-    x: Float[Array, "n ..."]
+    x: Any  # an array (n, ...), or a pytree of arrays with n rows each
     y: Float[Array, "n d_out"]
     block_size: int
 
@@ -32,12 +32,12 @@ class Rows(NamedTuple):
 
         Where the blocks do not divide n, the last one reaches back, and its rows that were counted are zero.
         """
-        n = len(self.x)
+        n = len(self.y)
         size = min(self.block_size, n)
 
         def block(i):
             start = jnp.minimum(i * size, n - size)
-            x, y = (jax.lax.dynamic_slice_in_dim(a, start, size) for a in (self.x, self.y))
+            x, y = jax.tree.map(lambda a: jax.lax.dynamic_slice_in_dim(a, start, size), (self.x, self.y))
             is_new = (start + jnp.arange(size) >= i * size)[:, None]
             return lambda embedding, inner: (
                 jnp.where(is_new, embedding(inner, x), 0),
@@ -97,7 +97,8 @@ class BlockedFeatureSpace(FeatureSpace):
         reg, ratio = (jnp.asarray(number, mean.dtype) for number in (self.reg, ratio))
         x, y, block_size = self.data
         # A custom derivative knows arguments alone: a scale that is traced has to be among them.
-        block = jax.ShapeDtypeStruct((min(block_size, len(x)), *x.shape[1:]), x.dtype)
+        size = min(block_size, len(y))
+        block = jax.tree.map(lambda a: jax.ShapeDtypeStruct((size, *a.shape[1:]), a.dtype), x)
         pure, scales = jax.closure_convert(self.embedding, self.inner, block)
 
         def embedding(variables, x):

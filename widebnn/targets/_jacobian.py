@@ -91,7 +91,7 @@ class Jacobian(BNNTarget):
 
     def _jacobian(self, f, phi: Flat) -> Float[Array, "n d"]:
         # input by input: the outputs at one depend on no other, and all rows at once would cost n times more
-        rows = jax.vmap(lambda x: jax.jacrev(f)(phi, x[None]))(self.x)
+        rows = jax.vmap(lambda x: jax.jacrev(f)(phi, jax.tree.map(lambda a: a[None], x)))(self.x)
         return rows.reshape(-1, len(phi))
 
     def _step(self, f, phi: Flat) -> _Step:

@@ -10,7 +10,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from widebnn._arrays import Inputs, NewInputs, Observations, Tabular, column, floating, observed
+from widebnn._arrays import (
+    Inputs,
+    NewInputs,
+    Observations,
+    Tabular,
+    column,
+    floating,
+    inputs,
+    is_tree,
+    num_rows,
+    observed,
+    shapes,
+)
 from widebnn._check import Number, at_least, one_of
 from widebnn._compile import jitted
 from widebnn._pytree import STATIC
@@ -28,7 +40,8 @@ class ModelTarget(Target):
     """A posterior of the parameters of a network, whatever the likelihood is."""
 
     bnn: BNN
-    x: Float[Array, "n ..."]
+    x: Any
+    """An array $(n, ...)$, or a pytree of arrays with $n$ rows each."""
 
     @functools.cached_property
     def _theta(self) -> Any:
@@ -43,7 +56,7 @@ class ModelTarget(Target):
     @property
     def num_observations(self) -> int:
         """Number of observations, which a mesh may split."""
-        return len(self.x)
+        return num_rows(self.x)
 
     def inner(self, position: Any) -> Inner:
         """$θ^≤L$, the parameters below the readout."""
@@ -58,7 +71,12 @@ class ModelTarget(Target):
 
     def prepared(self, x: NewInputs | Tabular) -> Any:
         """New inputs in the shape and dtype of the observed ones."""
-        x = floating(x=x).astype(self.x.dtype)
+        x = inputs(floating, x=x)
+        if is_tree(self.x):
+            return _alike(x, self.x)
+        if is_tree(x):
+            raise TypeError(f"x must be one array like the observed inputs; got a {type(x).__name__}")
+        x = x.astype(self.x.dtype)
         if x.shape[1:] != self._input_shape or x.size == 0:
             raise ValueError(f"x must have shape (m, {str(self._input_shape)[1:]} with m ≥ 1; got {x.shape}")
         return x
@@ -116,7 +134,7 @@ class BNNTarget(ModelTarget):
         each observation has its own $σ$, rows of $Ψ$ and $y$ are divided by it, and $λ$ is in units of $σ²$.
         """
         if self.block_size is not None:
-            shape = len(self.x), self._theta.readout.shape[0]
+            shape = self.num_observations, self._theta.readout.shape[0]
             if smaller_space(shape, self.space) == "feature":
                 rows = Rows(self.x, self.y, self.block_size)
                 at = self.inner(position), rows, reg, self.bnn.noise_std
@@ -229,28 +247,45 @@ def checked(
     return bnn, x, y, space, block_size
 
 
-def check_inputs(bnn: BNN, x: Inputs | Tabular) -> Float[Array, "n ..."]:
-    """Observed inputs in floating point, finite and fit for the network."""
+def check_inputs(bnn: BNN, x: Inputs | Tabular) -> Any:
+    """Observed inputs, finite and fit for the network: an array in floating point, or a pytree of arrays."""
     if not isinstance(bnn, BNN):
         raise TypeError(f"bnn must be a widebnn.BNN; got {type(bnn).__name__}")
-    x = observed(x=x)
-    if x.ndim < 2 or x.size == 0:
+    x = inputs(observed, x=x)
+    if not is_tree(x) and (x.ndim < 2 or x.size == 0):
         raise ValueError(f"x must have shape (n, ...) with n ≥ 1; got {x.shape}")
     try:
         bnn.template(x)
     except FeaturesError:
         raise  # whatever x is
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"x of shape {x.shape} does not fit the network: {error}") from error
+    except (TypeError, ValueError, KeyError) as error:
+        raise ValueError(f"x of shape {shapes(x)} does not fit the network: {error}") from error
     check_features(bnn, x)
     return x
 
 
-def check_observations(bnn: BNN, x: Float[Array, "n ..."], y: Observations | Tabular) -> Array:
+def _alike(x: Any, observed: Any) -> Any:
+    """New inputs in the structure and the types of the observed ones, if they have their shapes."""
+
+    def of(new, old):
+        if new.shape[1:] != old.shape[1:] or (
+            jnp.issubdtype(new.dtype, jnp.floating) and not jnp.issubdtype(old.dtype, jnp.floating)
+        ):
+            raise ValueError
+        return new.astype(old.dtype)
+
+    try:
+        return jax.tree.map(of, x, observed)
+    except (ValueError, TypeError):
+        given, wanted = (jax.tree.map(lambda a: f"{a.dtype}{list(a.shape)}", tree) for tree in (x, observed))
+        raise ValueError(f"x must be like the observed inputs, {wanted}; got {given}") from None
+
+
+def check_observations(bnn: BNN, x: Any, y: Observations | Tabular) -> Array:
     """One row of outputs for each input."""
     y = column(y=y)
-    if y.shape != (len(x), bnn.out_features):
-        raise ValueError(f"y must have shape (n, d_out) = ({len(x)}, {bnn.out_features}); got {y.shape}")
+    if y.shape != (num_rows(x), bnn.out_features):
+        raise ValueError(f"y must have shape (n, d_out) = ({num_rows(x)}, {bnn.out_features}); got {y.shape}")
     return y
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, Real
 
-from widebnn._arrays import Inputs, Observations, Tabular, observed, real
+from widebnn._arrays import Inputs, Observations, Tabular, num_rows, observed, real
 from widebnn._check import Number, brief, positive
 from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
@@ -139,7 +139,7 @@ def categorical(
         `num_steps` is below 1.
     """
     x = check_inputs(bnn, x)
-    onehot = _one_hot(labels, len(x), bnn.out_features)
+    onehot = _one_hot(labels, num_rows(x), bnn.out_features)
     y = jnp.array(onehot, bnn.template(x).readout.dtype)
     return _from_zero(Classifier, bnn, x, y, Softmax(), map, reg, num_steps)
 
@@ -287,9 +287,9 @@ def non_gaussian(
     is_whole = not jnp.issubdtype(given.dtype, jnp.floating)
     y = jnp.array(given, int) if is_whole else observed(y=given).astype(dtype)
     y = y[:, None] if y.ndim == 1 and bnn.out_features == 1 else y
-    if y.ndim == 0 or len(y) != len(x):
-        raise ValueError(f"y must have one row for each of the {len(x)} inputs; got {y.shape}")
-    shape = len(x), bnn.out_features
+    if y.ndim == 0 or len(y) != num_rows(x):
+        raise ValueError(f"y must have one row for each of the {num_rows(x)} inputs; got {y.shape}")
+    shape = num_rows(x), bnn.out_features
     wanted = shape if map == "gaussian" else y.shape
     if y.shape != wanted:
         raise ValueError(f"y must have shape {shape} for the map 'gaussian'; got {y.shape}")
@@ -317,7 +317,7 @@ def _first(likelihood: Likelihood, y: Array, zeros: Array) -> tuple[Float[Array,
 def _from_zero[T: NonGaussian](
     kind: type[T],
     bnn: BNN,
-    x: Array,
+    x: Any,
     y: Array,
     likelihood: Likelihood,
     map: str,
@@ -325,7 +325,7 @@ def _from_zero[T: NonGaussian](
     num_steps: int,
 ) -> T:
     """The target whose map "laplace" steps from F = 0."""
-    zeros = jnp.asarray(np.zeros((len(x), bnn.out_features), y.dtype))
+    zeros = jnp.asarray(np.zeros((num_rows(x), bnn.out_features), y.dtype))
     return kind(bnn, x, y, likelihood, affine_map(map, zeros, reg, bnn.noise_std, num_steps))
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64, Key
 
-from widebnn._arrays import NewInputs, Tabular
+from widebnn._arrays import NewInputs, Tabular, is_tree
 from widebnn._check import is_known_to_be
 from widebnn._compile import jitted
 from widebnn._pytree import STATIC
@@ -161,8 +161,8 @@ def rotated(target: NetworkTarget, kernel: tuple | None = None) -> Rotated:
         raise TypeError(
             f"target must be a network's target with an inverse, not yet rotated; got {type(target).__name__}"
         )
-    if target.x.ndim != 2:
-        raise IrreducibleError(f"target must have inputs of shape (n, d_in); got {target.x.shape}")
+    if is_tree(target.x) or target.x.ndim != 2:
+        raise IrreducibleError(f"target must have inputs of shape (n, d_in); got {target!r}")
     bnn, d_in = target.bnn, target.x.shape[1]
     shapes = _by_path(bnn.features.template)
     fitting = [path for path, leaf in shapes.items() if leaf.ndim == 2 and leaf.shape[0] == d_in]

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from widebnn._arrays import Inputs
 from widebnn.models import BNN
 from widebnn.tree import normal_like
 
@@ -27,7 +26,7 @@ class UnitsError(ValueError):
     """No parameters belong to the units."""
 
 
-def units_of(bnn: BNN, x: Inputs) -> Units:
+def units_of(bnn: BNN, x: Any) -> Units:
     """The inner parameters that feed one unit of the top hidden layer each.
 
     A leaf belongs to the units if its last axis counts them and a change of entry k of that axis changes
@@ -59,7 +58,7 @@ def _untraced[T](tree: T) -> T:
 
 
 @functools.partial(jax.jit, static_argnames="tried")
-def _embeddings(bnn: BNN, x: Inputs, tried: tuple[tuple[int, int], ...]) -> Float[Array, "tried n p"]:
+def _embeddings(bnn: BNN, x: Any, tried: tuple[tuple[int, int], ...]) -> Float[Array, "tried n p"]:
     """Ψ at a draw of the prior: as it is, then with entry k of the last axis of leaf i changed, for each."""
     inner, treedef = jax.tree.flatten(normal_like(jax.random.key(0), bnn.features.template))
 

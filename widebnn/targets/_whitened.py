@@ -123,7 +123,7 @@ def whitened(target: NetworkTarget) -> Whitened:
     else:
         seen = [path for path, (_, inputs) in _applied(target).items() if any(is_x for is_x, _ in inputs)]
         first = seen[0] if len(seen) == 1 else None  # the dense layer that the inputs themselves go through
-        if first is not None and target.x.ndim == 2 and not has_vector(target.bnn, first):
+        if first is not None and np.ndim(target.x) == 2 and not has_vector(target.bnn, first):
             target = rotated(target, (*first, "kernel"))
     below = _on_data(target)
     bnn, layers = _whitened_network(below, first)
