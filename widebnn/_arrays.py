@@ -50,7 +50,7 @@ def floating(**named: Any) -> Float[Array, "..."]:
     return _floating(real(**named), named)
 
 
-def observed(**named: Any) -> Float[Array, "n ..."]:
+def observed(**named: Any) -> Float[Array, "..."]:
     """`floating`, where each column keeps its differences: see `_check_differences`."""
     given = real(**named)
     array = _floating(given, named)
@@ -75,7 +75,7 @@ def is_tree(x: Any) -> bool:
 
 def num_rows(x: Any) -> int:
     """Observations in an array or in a pytree of arrays."""
-    return len(jax.tree.leaves(x)[0])
+    return jax.tree.leaves(x)[0].shape[0]
 
 
 def shapes(x: Any) -> Any:
@@ -148,7 +148,7 @@ def _check_differences(name: str, array: np.ndarray, dtype: np.dtype) -> None:
     ten-thousandth while less than half of the distinct entries stay distinct. Standardised columns are moved
     by a ten-millionth.
     """
-    if array.dtype == dtype or array.dtype.kind not in "iuf" or array.size == 0:
+    if array.dtype == dtype or array.dtype.kind not in "iuf" or array.size == 0 or array.ndim == 0:
         return
     array = array.reshape(len(array), -1)
     low, high = array.min(axis=0), array.max(axis=0)

@@ -12,7 +12,7 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
-from widebnn._arrays import shapes
+from widebnn._arrays import num_rows, shapes
 from widebnn._check import Number, at_least, brief, is_known_to_be, non_negative, positive, positive_each
 from widebnn._pytree import STATIC, pytree
 from widebnn.models.embedding import Embedding, FeaturesError, Inner, from_nnx
@@ -133,7 +133,8 @@ class BNN:
         h = self.features.apply(inner, x)
         if not isinstance(h, jax.Array | np.ndarray):
             raise FeaturesError(f"features must return one array (n, d_L); got a {type(h).__name__}")
-        if h.ndim != 2 or h.shape[0] != (n := jax.tree.leaves(x)[0].shape[0]):
+        n = num_rows(x)
+        if h.ndim != 2 or h.shape[0] != n:
             raise ValueError(
                 f"features must map inputs of shape {shapes(x)} to (n, d_L) = ({n}, d_L); "
                 f"got {h.shape}: pool or flatten inside the module"

@@ -71,15 +71,16 @@ class ModelTarget(Target):
 
     def prepared(self, x: NewInputs | Tabular) -> Any:
         """New inputs in the shape and dtype of the observed ones."""
-        x = inputs(floating, x=x)
+        new: Any = inputs(floating, x=x)
         if is_tree(self.x):
-            return _alike(x, self.x)
-        if is_tree(x):
+            return _alike(new, self.x)
+        if is_tree(new):
             raise TypeError(f"x must be one array like the observed inputs; got a {type(x).__name__}")
-        x = x.astype(self.x.dtype)
-        if x.shape[1:] != self._input_shape or x.size == 0:
-            raise ValueError(f"x must have shape (m, {str(self._input_shape)[1:]} with m ≥ 1; got {x.shape}")
-        return x
+        new = new.astype(self.x.dtype)
+        if new.shape[1:] != self._input_shape or new.size == 0:
+            wanted = str(self._input_shape)[1:]
+            raise ValueError(f"x must have shape (m, {wanted} with m ≥ 1; got {new.shape}")
+        return new
 
     @property
     def _input_shape(self) -> tuple[int, ...]:
@@ -227,7 +228,7 @@ def checked(
     y: Observations | Tabular,
     space: str = "auto",
     block_size: int | None = None,
-) -> tuple[BNN, Array, Array, str, int | None]:
+) -> tuple[BNN, Any, Array, str, int | None]:
     """The fields of a `NetworkTarget`, seen to be right."""
     x = check_inputs(bnn, x)
     y = check_observations(bnn, x, y)
@@ -247,7 +248,7 @@ def checked(
     return bnn, x, y, space, block_size
 
 
-def check_inputs(bnn: BNN, x: Inputs | Tabular) -> Any:
+def check_inputs(bnn: BNN, x: Any) -> Any:
     """Observed inputs, finite and fit for the network: an array in floating point, or a pytree of arrays."""
     if not isinstance(bnn, BNN):
         raise TypeError(f"bnn must be a widebnn.BNN; got {type(bnn).__name__}")
