@@ -5,6 +5,7 @@ import signal
 import time
 
 import jax
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -43,7 +44,8 @@ def in_a_fork(call):
 
 @pytest.mark.filterwarnings("ignore:os.fork", "ignore:This process")
 @pytest.mark.parametrize("of", CALLS)
-def test_a_forked_process_is_told_to_spawn(of):
+def test_a_forked_process_is_told_to_spawn(of, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # users meet our errors, and alone
     refuse_fork()  # here JAX runs
     jax.block_until_ready(jax.numpy.zeros(()))
     assert in_a_fork(CALLS[of]) == 0
