@@ -8,7 +8,7 @@ import scipy.sparse
 import widebnn as wb
 
 from ..exact.likelihoods import Poisson
-from .rows import SCALES, X_NAN, X, Y, alike, bnn, fcn, position, refused, target
+from .rows import KEY, SCALES, X_NAN, X, Y, alike, bnn, fcn, position, refused, target
 
 
 def classifier(x=X, labels=(0, 1, 1, 0), **options):

@@ -241,9 +241,9 @@ def checked(
             )
         if jnp.ndim(bnn.noise_std):
             raise ValueError(f"block_size must be None where each row has its noise_std; got {block_size}")
-    if jnp.shape(bnn.noise_std) not in ((), (len(x), 1)):
+    if jnp.shape(bnn.noise_std) not in ((), (len(y), 1)):
         raise ValueError(
-            f"noise_std must be a number or one per observation, {len(x)}; got {len(bnn.noise_std)} of them"
+            f"noise_std must be a number or one per observation, {len(y)}; got {len(bnn.noise_std)} of them"
         )
     return bnn, x, y, space, block_size
 
