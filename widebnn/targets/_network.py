@@ -211,7 +211,9 @@ class NetworkTarget(BNNTarget):
         Observations that go through the network at a time where feature space is taken: besides the data, the
         potential and its gradient then need memory for one block and for $p × p$ numbers, whatever $n$ is. A
         gradient passes over the data twice instead of once and takes about 1.3 times as long; a potential
-        alone takes about twice as long. None takes all $n$ at once, which is the fastest where it fits.
+        alone takes about twice as long. None takes all $n$ at once, which is the fastest where it fits. There
+        are no minibatches of the likelihood: the exact algebra of the readout and the acceptance of a move
+        need all of it.
     """
 
     space: str = field(metadata=STATIC, default="auto")
