@@ -133,3 +133,11 @@ def test_a_notebook_shows_a_table():
 
 def test_a_table_without_rows_has_its_headers():
     assert str(Rows().table(["width", "rate"])) == "width  rate"
+
+
+def test_errors_over_splits_are_those_of_splits_that_overlap():
+    """By Nadeau and Bengio the correlation of two splits is the share of the rows to test on."""
+    scores = np.array([1.0, 2.0, 4.0, 5.0])
+    found = Measure.over_splits(scores, test_share=0.2)
+    assert found == pytest.approx((3.0, np.std(scores, ddof=1) * math.sqrt(1 / 4 + 0.25)))
+    assert Measure.over_splits(scores).error > Measure.mean(scores).error

@@ -181,9 +181,10 @@ def test_differences_are_paired():
     ours = [dataclasses.replace(row, cpu_seconds=0.5, place=row.split) for row in ours]
     mine, other = summaries([*theirs, *ours])
     assert (mine.method, mine.num_converged, other.num_converged) == ("BNNRegressor", 3, 0)
-    assert mine.scores["rmse"] == pytest.approx((7 / 3, np.std([1, 2, 4], ddof=1) / math.sqrt(3)))
+    error = np.std([1, 2, 4], ddof=1) * math.sqrt(1 / 3 + 1 / 9)  # splits overlap
+    assert mine.scores["rmse"] == pytest.approx((7 / 3, error))
     assert (other.num_splits, other.num_common) == (3, 2)
-    assert other.differences["rmse"] == pytest.approx((0.0, 0.5))
+    assert other.differences["rmse"] == pytest.approx((0.0, math.sqrt(0.5 * (1 / 2 + 1 / 9))))
     assert (other.median_seconds, other.first_seconds) == (1.0, 9.0)
     assert mine.cpu_seconds == 0.5 and math.isnan(other.cpu_seconds)
 

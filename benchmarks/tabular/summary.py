@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.tabular.data_sets import DATA_SETS
+from benchmarks.tabular.data_sets import DATA_SETS, TEST_FRACTION
 from benchmarks.tabular.methods import METHODS, OURS
 from benchmarks.tabular.rows import Row
+from widebnn.tables import Measure
 
 __all__ = ["SCORES", "Estimate", "Summary", "summaries"]
 
@@ -16,10 +17,7 @@ SCORES = ("rmse", "nll", "crps", "coverage")
 
 
 class Estimate(NamedTuple):
-    """A mean over splits and its standard error, NaN for less than two of them.
-
-    Test rows of different splits overlap, and training rows more so: the errors are rather too small.
-    """
+    """A mean over splits and its standard error, NaN for less than two of them."""
 
     value: float
     error: float
@@ -97,5 +95,7 @@ def _summary(rows: dict[int, Row], ours: dict[int, Row]) -> Summary:
 def _estimate(values: Sequence[float]) -> Estimate:
     if not values:
         return Estimate(math.nan, math.nan)
-    error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return Estimate(float(np.mean(values)), float(error))
+    if len(values) == 1:
+        return Estimate(float(values[0]), math.nan)
+    value, error = Measure.over_splits(values, TEST_FRACTION)
+    return Estimate(value, error or 0.0)

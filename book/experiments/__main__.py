@@ -1,4 +1,4 @@
-"""`python -m book.experiments list | show | run | card | ledger`."""
+"""`python -m book.experiments list | show | run | gpu | ledger`."""
 
 import argparse
 import os
@@ -9,12 +9,11 @@ from typing import Any
 
 import yaml
 
-from book.experiments import card
 from book.experiments.claims import CLAIMS
 from book.experiments.ledger import PAPERS, ledger, report, text
 from book.experiments.ledger_page import pages
 from book.experiments.papers import STATED
-from book.experiments.registry import EXPERIMENTS, find, stored
+from book.experiments.registry import EXPERIMENTS, GPU, find, on_gpu, stored
 from widebnn.scale import SCALES, current_scale
 from widebnn.tables import Row
 from widebnn.tables._results import duration
@@ -65,11 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--scale", choices=SCALES, help="default: WIDEBNN_SCALE, or what suits the device")
     running.add_argument("--results", **folder)
     running.add_argument("--resume", action="store_true", help="go on where a run was interrupted")
-    queue = command(_card)
-    queue.add_argument("--seconds", type=float, default=600.0, help="that the card is there (default: 600)")
-    queue.add_argument("--dry-run", action="store_true", help="say what is left and what it takes")
-    queue.add_argument("--scale", choices=("smoke", "paper"), default="paper", help="smoke tries the queue")
-    queue.add_argument("--results", **folder)
+    command(_gpu).add_argument("--results", **folder)
     listing = command(_ledger)
     listing.add_argument("--results", **folder)
     listing.add_argument(
@@ -151,14 +146,11 @@ def _say(row: Row) -> None:
     print("  " + ", ".join(numbers), flush=True)
 
 
-def _card(options: argparse.Namespace) -> None:
-    """run what is left of the queue for a card, the most valuable first; each part is stored as it ends"""
-    if not options.seconds > 0:
-        raise ValueError(f"seconds must be above 0; got {options.seconds:g}")
-    folder = Path(options.results) / "card"
-    if not options.dry_run:
-        card.run(folder, options.seconds, options.scale, say=lambda line: print(line, flush=True))
-    print(card.table(folder, options.scale))
+def _gpu(options: argparse.Namespace) -> None:
+    """print what to run where there is a GPU, the most valuable first, and the rows that it serves"""
+    for name in GPU:
+        if "colab" not in stored(EXPERIMENTS[name], options.results):
+            print(f"{on_gpu(name)}  # {', '.join(EXPERIMENTS[name].findings)}")
 
 
 def _ledger(options: argparse.Namespace) -> None:

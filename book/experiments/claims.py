@@ -13,8 +13,8 @@ __all__ = ["CLAIMS", "MEASURES", "Claim", "made"]
 class Claim:
     """A row of the ledger, as `claims.yml` explains it.
 
-    Ids begin with H- for Hron et al. (2022), P- for Pezzetti et al. (2025), V- for Huix et al. (2022) and X-
-    for what none of them has.
+    `unsure` where fits have not converged. Ids begin with H- for Hron et al. (2022), P- for
+    Pezzetti et al. (2025), V- for Huix et al. (2022) and X- for what none of them has.
     """
 
     id: str
@@ -27,8 +27,7 @@ class Claim:
     would_change: str = ""
     mended: str = ""
     page: str = ""
-    errs: bool = False
-    asks: bool = False
+    unsure: bool = False
     beside: tuple[str, ...] = ()
 
     @property

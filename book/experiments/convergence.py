@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -99,6 +100,14 @@ def _flat(target, position):
     return ravel_pytree(position)[0]
 
 
+@experiment(SETTINGS["other_steps"], parts=("step_sizes", "widths", "repeats"))
+def other_steps(step_sizes, **settings) -> Iterator[Row]:
+    """R̂ and traces at other steps: the rows of `convergence` with `step_size`."""
+    for step_size in step_sizes:
+        for row in convergence(step_size=step_size, **settings):
+            yield {"step_size": step_size} | row
+
+
 BETWEEN = "share of variance between chains, less the share at U = 0"
 
 
@@ -114,6 +123,9 @@ def disagreement(results: Results) -> Iterator[Finding]:
         return _finding(results, what, first - sum(less), chains=chains, **bounds)
 
     for quantity in ("weights", "predictions"):
+        halfway = _at(results, "pCN", f"rhat_squared_{quantity}", share=1 / 2)
+        what = f"pCN, {quantity}: halfway, widest less narrowest"
+        yield _finding(results, what, halfway[:, -1] - halfway[:, 0], below=0)
         what, highest = f"pCN, {quantity}: widest", int(rhat("pCNL", quantity).mean(axis=0).argmax())
         yield finding(f"{what} less narrowest", "pCN", quantity, -1, 0, below=0)
         yield finding(what, "pCN", quantity, -1, below=1.2)
@@ -144,6 +156,21 @@ def langevin_traces(results: Results) -> Iterator[Finding]:
             "log₁₀ ESS of weights", np.log10(_at_the_end(results, name, "ess_bulk_weights")), below=0
         )
         yield change(BETWEEN, _excess(results, name), above=0)
+
+
+@other_steps.claim("P-F4b")
+def traces_at_other_steps(results: Results) -> Iterator[Finding]:
+    for beta in results.rows.values("step_size"):
+        at = replace(results, rows=results.rows.where(step_size=beta))
+        excess = {name: _excess(at, name) for name in ("pCN", "Langevin, γ = 0.01", "pCNL")}
+        for name, bound in (("pCN", {"below": 0}), ("Langevin, γ = 0.01", {"above": 0})):
+            change = excess[name][:, -1] - excess[name][:, 0]
+            chains = _chains(at, (name, 0), (name, -1))
+            what = f"{name}, β = {beta:g}, {BETWEEN}: widest less narrowest"
+            yield _finding(at, what, change, chains=chains, **bound)
+        lead = (excess["pCNL"] - excess["pCN"])[:, 0]
+        chains = _chains(at, ("pCNL", 0), ("pCN", 0))
+        yield _finding(at, f"β = {beta:g}, narrowest: pCNL less pCN", lead, below=0, chains=chains)
 
 
 @convergence.claim("P-F5")
@@ -183,6 +210,13 @@ def _chains(results: Results, *compared: tuple[str, int], quantity: str = "weigh
 
 def _at_the_end(results: Results, sampler: str, column: str) -> Float[np.ndarray, "repeat width"]:
     """A column of the last rows of a sampler, in the order of width; NaN where no chain moves."""
-    last = (row for row in results.rows.where(sampler=sampler) if "pc_between" in row)
-    in_order = Rows(sorted(last, key=lambda row: (row["repeat"], row["width"])))
+    return _at(results, sampler, column, share=1.0)
+
+
+def _at(results: Results, sampler: str, column: str, *, share: float) -> Float[np.ndarray, "repeat width"]:
+    """The same, at the first checkpoint by which so large a share of the steps is made."""
+    rows = results.rows.where(sampler=sampler)
+    steps = rows.values("step")
+    then = min(step for step in steps if step >= share * max(steps))
+    in_order = Rows(sorted(rows.where(step=then), key=lambda row: (row["repeat"], row["width"])))
     return in_order.column(column).astype(float).reshape(len(in_order.values("repeat")), -1)

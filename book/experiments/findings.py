@@ -10,21 +10,7 @@ from scipy.stats import norm, t
 from widebnn.tables import Measure
 from widebnn.tables._measure import measured
 
-__all__ = ["VERDICTS", "Chains", "Finding", "verdict"]
-
-
-VERDICTS = (
-    "reproduced",
-    "reproduced in part",
-    "direction reproduced, size not testable at this scale",
-    "not reproduced",
-    "contradicted",
-    "opposite direction at this scale",
-    "corrected",
-    "not testable at this scale",
-    "not yet run",
-)
-"""The verdicts that `verdict` can return."""
+__all__ = ["Chains", "Finding", "verdict"]
 
 
 class Chains(NamedTuple):
@@ -155,28 +141,21 @@ class Finding:
         return number if self.resolved or math.isnan(self.value) else f"{number}, not resolved"
 
 
-def verdict(findings: Sequence[Finding], *, errs: bool = False, is_papers: bool = True) -> str:
-    """The verdict on a claim, by one rule for all claims.
+def verdict(findings: Sequence[Finding], *, is_papers: bool = True) -> str:
+    """The verdict on a claim, by one rule for all claims: one of `book.experiments.words.WORDS`.
 
-    Where one finding decides: "reproduced" if it holds, or "corrected" where the claim is that the paper or
-    its code errs; "reproduced in part" if it has the sign but not the size; "contradicted" if it has the
-    opposite sign; "not testable at this scale" if it is not resolved, or excludes neither the size nor the
-    absence of the effect; "not reproduced" otherwise. Where none does, as where a theorem says several
-    things: "reproduced" (or "corrected") if all hold, "reproduced in part" if some do, "not reproduced" if
-    none does; "not testable at this scale" if none is resolved. Where there are no findings, "not yet run".
-
-    Off the paper's own setting a sign is judged and a size is not: one that has the sign alone is "direction
-    reproduced, size not testable at this scale", the opposite sign is the "opposite direction at this scale",
-    and what would be "not reproduced" is "not testable at this scale".
+    Where one finding decides: "holds" if it does; "holds in part" if it has the sign but not the size;
+    "fails" if it has the opposite sign, or excludes both the size and an effect; "open" if it is not resolved
+    or excludes neither. Where none does, as where a theorem says several things: "holds" if all do, "holds in
+    part" if some do, "fails" if none does, and "open" if none is resolved, or there are none.
 
     Parameters
     ----------
     findings
         What was found; at most one decides.
-    errs
-        Whether the claim is that the paper or its code errs.
     is_papers
-        Whether a run has the paper's own setting, or the claim is of none.
+        Whether a run has the paper's own setting, or the claim is of none. Elsewhere a sign is judged and a
+        size is not: a claim does not fail there for want of an effect.
 
     Raises
     ------
@@ -189,27 +168,21 @@ def verdict(findings: Sequence[Finding], *, errs: bool = False, is_papers: bool 
     --------
     >>> from book.experiments.findings import Finding, verdict
     >>> verdict([Finding("gain", 2.0, above=1, decides=True)])
-    'reproduced'
+    'holds'
     """
     for finding in findings:
         if not isinstance(finding, Finding):
             raise TypeError(f"findings must hold instances of Finding; got {finding!r}")
-    if not findings:
-        return "not yet run"
     deciding = [finding for finding in findings if finding.decides]
     if len(deciding) > 1:
         raise ValueError(f"findings must hold one that decides at most; got {len(deciding)}")
     if not any(finding.is_known for finding in deciding or findings):
-        return "not testable at this scale"
+        return "open"
     held = [finding.holds for finding in deciding or findings]
     if all(held):
-        return "corrected" if errs else "reproduced"
-    if not deciding and any(held):
-        return "reproduced in part"
-    sign = deciding[0].sign if deciding else 0
+        return "holds"
+    sign = deciding[0].sign if deciding else int(any(held))
     if sign > 0:
-        return "reproduced in part" if is_papers else "direction reproduced, size not testable at this scale"
-    if sign < 0:
-        return "contradicted" if is_papers else "opposite direction at this scale"
-    is_excluded = not deciding or deciding[0].is_excluded
-    return "not reproduced" if is_excluded and is_papers else "not testable at this scale"
+        return "holds in part"
+    is_excluded = sign < 0 or (is_papers and (not deciding or deciding[0].is_excluded))
+    return "fails" if is_excluded else "open"

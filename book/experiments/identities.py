@@ -202,7 +202,7 @@ def _bayes_by_backprop(rng_key, n, width, d_out, noise_std):
 
 
 def _gradients(rng_key, q: vi.MeanField, log_likelihood: Callable):
-    """How far (84) and (85) are from the gradient of log L at one draw, and on average of the KL."""
+    """How far (84) and the corrected (85) are from the gradient of log L, and on average of the KL."""
     draw = q.draw(jax.random.split(rng_key, 1)[0])  # the one that the package makes of this key
     z = jax.tree.map(lambda w, mean, std: (w - mean) / std, draw, q.mean, q.std)
     of_likelihood = _step(q, z, lambda w, q: log_likelihood(w))
@@ -229,7 +229,7 @@ def _gradients(rng_key, q: vi.MeanField, log_likelihood: Callable):
 
 
 def _step(q: vi.MeanField, z, g: Callable) -> vi.MeanField:
-    """Δμ and Δρ of Huix et al. 2022, (84) and (85), at w = μ + σz, σ = log(1 + exp ρ)."""
+    """Δμ, (84) of Huix et al. 2022, and Δρ, (85) with −ρ for ρ, at w = μ + σz, σ = log(1 + exp ρ)."""
     w = jax.tree.map(lambda mean, std, z: mean + std * z, q.mean, q.std, z)
     by_w, own = jax.grad(g, (0, 1))(w, q)
     rho = jax.tree.map(lambda dw, z, rho, own: dw * z / (1 + jnp.exp(-rho)) + own, by_w, z, q.rho, own.rho)

@@ -93,7 +93,6 @@ def over_the_limit() -> dict[str, Measure]:
     found = {}
     for data in dict.fromkeys(data for data, _ in scores):
         ours, limit = scores[data, "BNNRegressor"], scores[data, "NNGP"]
-        found[data] = Measure.mean(
-            [ours[split] - limit[split] for split in sorted(ours.keys() & limit.keys())]
-        )
+        both = sorted(ours.keys() & limit.keys())
+        found[data] = Measure.over_splits([ours[split] - limit[split] for split in both])
     return found

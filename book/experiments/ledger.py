@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from book.experiments import card
 from book.experiments.chain_summaries import behind
 from book.experiments.claims import CLAIMS, Claim
 from book.experiments.experiment import Experiment, checked
 from book.experiments.findings import Chains, Finding, verdict
 from book.experiments.papers import Setting, meets, of_paper, of_run
 from book.experiments.registry import EXPERIMENTS, stored
-from book.experiments.words import WORDS, called
+from book.experiments.words import ANOTHER_SIZE, UNCONVERGED, WORDS
 from widebnn._check import one_of
 from widebnn.scale import SCALES
 from widebnn.tables import Results
@@ -77,23 +76,36 @@ class Entry:
 
     @property
     def paper(self) -> Setting:
-        """The paper's setting, as far as it states one."""
-        return of_paper(self.claim.experiment)
+        """The paper's setting, as far as it states one; of claims of this book there is none."""
+        return {} if self.claim.id.startswith("X") else of_paper(self.claim.experiment, self.claim.id)
+
+    @property
+    def settings(self) -> list[Setting]:
+        """Of each run, as far as this row rests on it."""
+        return [of_run(run, self.claim.id) for run in self.runs]
 
     @property
     def is_papers(self) -> bool:
         """Whether a run has the paper's own setting, or the claim is of none."""
-        return not self.paper or any(meets(of_run(run), self.paper) for run in self.runs)
+        return not self.paper or any(meets(one, self.paper) for one in self.settings)
 
     @property
     def verdict(self) -> str:
-        """One of `book.experiments.findings.VERDICTS`, by the rule for all claims."""
-        return verdict(self.findings, errs=self.claim.errs, is_papers=self.is_papers)
+        """One of `book.experiments.words.WORDS`, by the rule for all claims."""
+        return verdict(self.findings, is_papers=self.is_papers)
 
     @property
-    def word(self) -> str:
-        """What the verdict is called on this claim, one of `book.experiments.words.WORDS`."""
-        return called(self.claim, self.verdict, self.chains is None or self.chains.have_converged)
+    def flags(self) -> list[str]:
+        """Those of `book.experiments.words.FLAGS` that the verdict has."""
+        if self.verdict == "open":
+            return []
+        is_sure = not self.claim.unsure and (self.chains is None or self.chains.have_converged)
+        return [ANOTHER_SIZE] * (not self.is_papers) + [UNCONVERGED] * (not is_sure)
+
+    @property
+    def words(self) -> str:
+        """The verdict and its flags."""
+        return ", ".join([self.verdict, *self.flags])
 
     @property
     def scale(self) -> str | None:
@@ -108,7 +120,7 @@ class Entry:
 
     def __str__(self) -> str:
         at = f", at {self.scale} scale" if self.scale else ""
-        lines = [f"{self.claim.id}  {self.claim.claim}", f"  by the rule{at}: {self.word}"]
+        lines = [f"{self.claim.id}  {self.claim.claim}", f"  by the rule{at}: {self.words}"]
         for f in self.findings:
             lines.append(f"  {' ' if f.holds else '!'} {f.what}: {f} (wanted: {f.wanted})")
         return "\n".join(lines)
@@ -135,8 +147,8 @@ def report(row: str, results: Results) -> Entry:
 def ledger(folder: str | os.PathLike) -> list[Entry]:
     """Every row of the ledger by the results in a folder.
 
-    The largest scale that has results counts, or what a card has finished of the block that settles the row;
-    beside it stands what else the claim names. Smoke scale, which tests code and not claims, never counts.
+    The largest scale that has results counts; beside it stands what else the claim names. Smoke scale, which
+    tests code and not claims, never counts.
 
     Raises
     ------
@@ -153,13 +165,9 @@ def ledger(folder: str | os.PathLike) -> list[Entry]:
         for name, one in EXPERIMENTS.items()
     }
 
-    on_card = card.settling(Path(folder) / "card")
-
     def entry(claim: Claim) -> Entry:
-        of_row = on_card.get(claim.id, [])
-        own = [*found[claim.experiment], *(run for run in of_row if run.name == claim.experiment)]
-        others = [*(run for name in claim.beside for run in found[name]), *of_row]
-        results = own[-1] if own else None
+        others = [run for name in claim.beside for run in found[name]]
+        results = found[claim.experiment][-1] if found[claim.experiment] else None
         return Entry(
             claim, EXPERIMENTS[claim.experiment], results, [run for run in others if run is not results]
         )
@@ -169,11 +177,10 @@ def ledger(folder: str | os.PathLike) -> list[Entry]:
 
 def text(entries: Sequence[Entry]) -> str:
     """The ledger for a terminal."""
-    counted = ", ".join(f"{count} {word}" for word, count in counts(entries).items())
-    return "\n\n".join([*map(str, entries), counted])
+    return "\n\n".join([*map(str, entries), ", ".join(f"{n} {word}" for word, n in counts(entries).items())])
 
 
 def counts(entries: Iterable[Entry]) -> dict[str, int]:
-    """How many entries each word has, without those that none has."""
-    words = [entry.word for entry in entries]
+    """How many entries each verdict has, without those that none has."""
+    words = [entry.verdict for entry in entries]
     return {word: words.count(word) for word in WORDS if word in words}

@@ -2,19 +2,17 @@
 
 from collections.abc import Sequence
 
-from book.experiments.card import queue
 from book.experiments.claims import MEASURES, Claim
 from book.experiments.ledger import PAPERS, Entry, counts
-from book.experiments.papers import NAMES, Setting, of_run, said
-from book.experiments.words import WORDS
+from book.experiments.papers import NAMES, Setting, said
+from book.experiments.registry import on_gpu
+from book.experiments.words import FLAGS, WORDS
 from widebnn.tables._measure import measured
 
 __all__ = ["pages"]
 
 MARKS = {"yes": "✓", "no": "✗", "open": "○", "not resolved": "⊘"}
 """By what a finding answers."""
-BLOCKS = {row: part.name[0] for part in queue() for row in part.rows}
-"""By row, the block of the queue for a card that has the run at the paper's sizes."""
 
 
 def pages(entries: Sequence[Entry]) -> dict[str, str]:
@@ -28,6 +26,7 @@ def pages(entries: Sequence[Entry]) -> dict[str, str]:
     own = {letter: [entry for entry in entries if entry.claim.id.startswith(letter)] for letter in PAPERS}
     own = {letter: sorted(rows, key=lambda entry: not entry.is_papers) for letter, rows in own.items()}
     meanings = "\n\n".join(f"{_badge(word)}\n: {WORDS[word].meaning}" for word in WORDS)
+    meanings += "".join(f"\n\n{flag}\n: {meaning}" for flag, meaning in FLAGS.items())
     measures = "\n\n".join(f"{word}\n: {meaning}" for word, meaning in MEASURES.items())
     parts = [_HEAD, _counts(f"All {len(entries)} rows", entries)]
     parts += [_index(letter, rows) for letter, rows in own.items()]
@@ -68,14 +67,11 @@ Each number has an interval. It holds if it lies inside by more than a margin of
 few chains or repeats, by the same level of Student's t; without an error, by any amount). Outside by more
 than the margin: no. Within the margin: open. Where one number decides, the verdict depends on it alone.
 
-Below each claim stands the paper's setting above ours. Off the paper's setting, in data, n, width, depth or
-steps, we judge a sign and not a size. (Before 2026-11-28, two rows were called not reproduced by networks of
-32 units per layer, where the paper has 1,024.) A setting that a paper does not state counts as not met. Rows
-without a setting, such as theorems, and rows at the paper's own setting come first.
+Below each claim stands the paper's setting above ours. A setting that a paper does not state counts as not
+met. Rows without a setting, such as theorems, and rows at the paper's own setting come first.
 
 Chains have converged where R̂ is below 1.01 and there are 400 effective samples. R̂ is not known where a chain
-is alone or the run did not keep it. A row that names no chains rests on none. Questions that the papers left
-open are answered or open, and claims of this book hold or fail.
+is alone or the run did not keep it. A row that names no chains rests on none.
 
 {meanings}
 
@@ -83,16 +79,16 @@ Terms that rules share:
 
 {measures}
 
-Numbers come from the largest run that ships, or from a card that has finished the row's block, and from the
-other runs that a row names. The observed images of CIFAR-10 are the first of the official files, and the
-predicted images were decoded from JPEG copies. In a terminal `python -m book.experiments ledger` prints the
-same, and `show H-F7a` a row.
+Numbers come from the largest run that ships, and from the other runs that a row names. The observed images of
+CIFAR-10 are the first of the official files, and the predicted images were decoded from JPEG copies. In a
+terminal `python -m book.experiments ledger` prints the same, and `show H-F7a` a row.
 """
 
 
 def _counts(heading: str, entries: Sequence[Entry]) -> str:
     badges = " ".join(_badge(word, count) for word, count in counts(entries).items())
-    return f"**{heading}:** {badges}\n"
+    flagged = [f"{sum(flag in entry.flags for entry in entries)} {flag}" for flag in FLAGS]
+    return f"**{heading}:** {badges}, {', '.join(flagged)}\n"
 
 
 def _badge(word: str, count: int | None = None) -> str:
@@ -101,14 +97,18 @@ def _badge(word: str, count: int | None = None) -> str:
     return f'<span class="verdict verdict-{tone}">{number}{sign} {word}</span>'
 
 
+def _verdict(entry: Entry) -> str:
+    return ", ".join([_badge(entry.verdict), *entry.flags])
+
+
 def _index(letter: str, entries: Sequence[Entry]) -> str:
     """One line for each row."""
     lines = ["| Row | Verdict | Claim | Paper's setting | Ours |", "|:--|:--|:--|:--|:--|"]
     for entry in entries:
         claim = entry.claim
         name = f"[{claim.id}](#{_anchor(claim)})"
-        ours = "; ".join(dict.fromkeys(_in_words(of_run(run)) for run in entry.runs))
-        cells = (name, _badge(entry.word), claim.claim, _in_words(entry.paper), ours or "—")
+        ours = "; ".join(dict.fromkeys(map(_in_words, entry.settings)))
+        cells = (name, _verdict(entry), claim.claim, _in_words(entry.paper), ours or "—")
         lines.append(f"| {' | '.join(map(_cell, cells))} |")
     return "\n".join(
         [_counts(PAPERS[letter][0], entries), ":::{div} ledger-index full-width", *lines, ":::", ""]
@@ -121,6 +121,7 @@ def _in_words(setting: Setting) -> str:
         "n": "n = {}",
         "width": "width {}",
         "depth": "depth {}",
+        "draws": "{} prior draws",
         "steps": "{} steps",
         "epochs": "{} epochs",
     }
@@ -131,7 +132,7 @@ def _in_words(setting: Setting) -> str:
 def _settings(entry: Entry) -> list[str]:
     """The paper's setting, where it states one, above that of each run of ours."""
     settings = [("Paper", entry.paper)] * bool(entry.paper)
-    settings += [("Ours", of_run(run)) for run in entry.runs]
+    settings += [("Ours", setting) for setting in entry.settings]
     names = [name for name in NAMES if any(name in setting for _, setting in settings)]
     if not names:
         return []
@@ -148,7 +149,7 @@ def _details(entry: Entry) -> str:
         f"({_anchor(claim)})=",
         f"## {claim.id}{f': {claim.where}' if claim.where else ''}",
         "",
-        f"{_badge(entry.word)} {claim.claim}",
+        f"{_verdict(entry)}. {claim.claim}",
         "",
         *_settings(entry),
         "::::{div} ledger-sides",
@@ -159,11 +160,13 @@ def _details(entry: Entry) -> str:
     lines += [":::{div} ledger-ours", *_ours(entry), ":::", "::::", ""]
     lines += _chains(entry)
     if claim.mended:
-        lines += [f"- **Rule changed after these results:** {claim.mended}"]
+        lines += [f"- **Rule written or changed after its results:** {claim.mended}"]
     if claim.would_change:
         lines += [f"- **Would change it:** {claim.would_change}"]
-    if claim.id in BLOCKS and not any(run.scale == "paper" for run in entry.runs):
-        lines += [f"- **Waits for a card:** block {BLOCKS[claim.id]} of `python -m book.experiments card`"]
+    if (command := on_gpu(claim.experiment)) and not any(
+        run.scale in ("colab", "paper") for run in entry.runs
+    ):
+        lines += [f"- **Waits for a GPU:** `{command}`"]
     if claim.page:
         lines += [f"- **Shown in:** {_link(claim)}"]
     lines += ["", ":::{admonition} Rule and run", ":class: dropdown", claim.rule, ""]

@@ -131,6 +131,15 @@ def _prior_term(rng_key, n, width, d_out, noise_std):
     return abs((prior + proposal) / prior), abs(proposal / prior)
 
 
+@identity("derivative in ρ", "derivative of a sampled weight in ρ against its factor", "V-EB")
+def _derivative_in_rho(rng_key, n, width, d_out, noise_std):
+    z = jax.random.normal(rng_key, (width,), jnp.float64)
+    q = vi.mean_field(jnp.zeros(width), noise_std / 2)
+    derivative = jax.grad(lambda rho: jnp.sum(q.mean + q._replace(rho=rho).std * z))(q.rho)
+    factors = (z / (1 + jnp.exp(sign * q.rho)) for sign in (-1, 1))
+    return [jnp.abs(factor - derivative).max() / jnp.abs(derivative).max() for factor in factors]
+
+
 @identity("warm", "slope of the ELBO where the variance is that of a warm posterior", "V-EW")
 def _warm(rng_key, n, width, d_out, noise_std):
     x = 1 + np.asarray(jax.random.uniform(rng_key, (n,), float))

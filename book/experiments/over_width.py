@@ -138,6 +138,13 @@ def acceptance(rows: Rows) -> Iterator[Finding]:
         gaps = [a - b for a, b in zip(rates["pCNL"], rates["pCN"], strict=True)]
         closing = gaps[-1] - max(gaps, key=attrgetter("value"))
         yield Finding(f"pCNL less pCN, β = {beta:g}: widest less greatest", closing, below=0, chains=alone)
+        if beta >= 0.1:
+            yield Finding(
+                f"pCNL less pCN, β = {beta:g}, least",
+                min(gaps, key=attrgetter("value")),
+                below=0,
+                chains=alone,
+            )
         if beta == largest:
             first, *_, last = (a - b for a, b in zip(rates["pCN"], rates["Langevin"], strict=True))
             what = f"pCN less LMC, β = {beta:g}: widest less narrowest"
@@ -185,6 +192,36 @@ def pcn_reaches_pcnl(results: Results, beside: Sequence[Results]) -> Iterator[Fi
         yield from narrower
         at_first = narrower[0].value if narrower else 0
         yield replace(widest, above=REACHED, below=math.inf, null=at_first, decides=True)
+
+
+@mixing_over_width.claim("P-N")
+def pcnl_leads_where_narrow(results: Results) -> Iterator[Finding]:
+    beta = max(results.rows.values("step_size"))
+    for quantity in ("weights", "predictions"):
+        (pcn, *_), (pcnl, *_) = (over_widths([results], beta, name, quantity) for name in ("pCN", "pCNL"))
+        most = pcn.per_step if pcn.is_known else pcn.moves
+        what = (
+            f"pCNL ÷ pCN, {quantity}, β = {beta:g}, width {pcn.width:,}{'' if pcn.is_known else ', at least'}"
+        )
+        yield Finding(what, pcnl.per_step / most, above=2, chains=behind([pcnl.least]))
+
+
+BURN_IN = 20_000
+
+
+@mixing_over_width.claim("P-B")
+def burn_in_suffices(results: Results) -> Iterator[Finding]:
+    beta = max(results.rows.values("step_size"))
+    for name in PAPERS:
+        narrowest, *_ = over_widths([results], beta, name, "weights")
+        found = narrowest.per_step if narrowest.is_known else narrowest.moves
+        bound = "" if narrowest.is_known else ", at most"
+        at = f"{name}, β = {beta:g}, width {narrowest.width:,}{bound}"
+        what = f"effective samples of weights in {BURN_IN:,} steps, {at}"
+        chains = behind([narrowest.least]) if narrowest.is_known else None
+        yield Finding(what, found / (1 / BURN_IN), above=10, chains=chains)
+    at_most = BURN_IN * worth_of_pcn(0.01)
+    yield Finding(f"effective samples in {BURN_IN:,} steps, pCN, β = 0.01, U = 0", at_most, above=10)
 
 
 @over_width.claim("P-V2")

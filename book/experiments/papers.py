@@ -27,6 +27,8 @@ STATED = {name: {of: Stated(*one) for of, one in every.items()} for name, every 
 """By experiment and setting."""
 FIXED: dict[str, dict[str, Any]] = _PAPERS["fixed"]
 """By experiment, settings that its function fixes."""
+ROWS: dict[str, dict[str, Any]] = _PAPERS["rows"]
+"""By row of the ledger, settings that are not those of its experiment."""
 OWN: dict[str, list[str]] = _PAPERS["own"]
 """By the reason, experiments of which the papers state no settings."""
 
@@ -35,6 +37,7 @@ NAMES = {
     "n": ("num_train",),
     "width": ("width", "widths"),
     "depth": ("depth", "depths"),
+    "draws": (),
     "steps": ("num_steps",),
     "chains": ("num_chains",),
     "epochs": ("num_epochs",),
@@ -43,19 +46,23 @@ NAMES = {
 """What is compared with a paper, by the names of settings that say it."""
 
 
-def of_paper(experiment: str) -> Setting:
-    """What the paper states of an experiment; nothing where it states no sizes."""
-    return _setting({name: one.value for name, one in STATED.get(experiment, {}).items()})
+def of_paper(experiment: str, row: str = "") -> Setting:
+    """What the paper states of a row of the ledger or of its experiment; nothing where it states no sizes."""
+    stated = {name: one.value for name, one in STATED.get(experiment, {}).items()}
+    return _setting(stated) | _PAPERS["papers_rows"].get(row, {})
 
 
-def of_run(results: Results) -> Setting:
-    """What a run went over, by its settings, what its function fixes and its rows."""
+def of_run(results: Results, row: str = "") -> Setting:
+    """What a run went over for a row, by its settings, what its function fixes, its rows and `ROWS`."""
     columns = ("dataset", "num_train", "width", "depth")
     rows = {c: results.rows.values(c) for c in columns if any(c in row for row in results.rows)}
     settings = dict(results.settings)
     if "repeats" in settings:  # a list of seeds
         settings["repeats"] = len(settings["repeats"])
-    return _setting(rows | settings | FIXED.get(results.name, {}))
+    found = _setting(rows | settings | FIXED.get(results.name, {}))
+    own = ROWS.get(row, {}) if results.name == "theorems" else {}
+    found |= {name: as_list(settings[of]) if isinstance(of, str) else of for name, of in own.items()}
+    return {name: found[name] for name in NAMES if found.get(name)}
 
 
 def meets(ours: Setting, paper: Setting) -> bool:
@@ -82,5 +89,10 @@ def _setting(settings: dict[str, Any]) -> Setting:
     for name, sources in NAMES.items():
         values = [settings[one] for one in sources if one in settings]
         if values:
-            found[name] = values[-1] if isinstance(values[-1], list | tuple) else [values[-1]]
+            found[name] = as_list(values[-1])
     return found
+
+
+def as_list(value: Any) -> list[Any]:
+    """One value or several."""
+    return [*value] if isinstance(value, list | tuple) else [value]

@@ -10,13 +10,13 @@ from book.experiments.experiment import Experiment
 from widebnn._check import one_of
 from widebnn.scale import SCALES
 
-__all__ = ["EXPERIMENTS", "find", "stored"]
+__all__ = ["EXPERIMENTS", "GPU", "find", "on_gpu", "stored"]
 
 MODULES = """
-theorems identities misprints counterexample algorithms unitwise whitening rivals learned_scales
-efficiency over_width gradient_gain convergence langevin_gain architectures step_cost published_pcnl
-landscape over_reg iterated_maps softmax_maps collapse mean_field_gap suprema concentration elbo_ratio
-resnet tempering approximations
+theorems deep_limit precision identities misprints counterexample algorithms unitwise whitening rivals
+learned_scales efficiency over_width gradient_gain convergence langevin_gain architectures step_cost
+published_pcnl landscape over_reg shortcuts iterated_maps softmax_maps collapse mean_field_gap suprema
+concentration elbo_ratio resnet tempering plain_training approximations
 """
 
 
@@ -42,6 +42,16 @@ def registered(modules: Iterable[str], claims: Iterable[Claim]) -> dict[str, Exp
 
 EXPERIMENTS = registered(MODULES.split(), CLAIMS.values())
 """By name."""
+
+
+GPU = ["gain_over_width", "gain_dense", "gradient_gain", "step_cost", "resnet"]
+"""What is to run first where there is a GPU, the most valuable first; at scale "colab" each takes minutes."""
+
+
+def on_gpu(name: str) -> str:
+    """The command that runs an experiment of `GPU`, with matrix products in full; of others the empty one."""
+    command = f"python -m book.experiments run {name} --scale colab --resume"
+    return f"JAX_DEFAULT_MATMUL_PRECISION=highest {command}" if name in GPU else ""
 
 
 def find(name: str) -> Experiment:

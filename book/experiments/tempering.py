@@ -1,7 +1,7 @@
 """Accuracy, calibration and weights over the temperature of the ELBO (Huix et al. 2022, Figures 1 and 5)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from flax import nnx
@@ -9,17 +9,15 @@ from flax import nnx
 from book.experiments.chain_summaries import rounded, shares
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
-from book.experiments.images import PIXELS
 from book.experiments.tempered_fits import curves, entropies, fits, flat
 from book.experiments.trends import degrees_of_freedom
 from widebnn import vi
 from widebnn.data import ood_split
-from widebnn.tables import Measure, Results, Row
+from widebnn.tables import Measure, Results, Row, Rows
 
 MEAN_EDGES = np.linspace(-2, 2, 81)
 STD_EDGES = np.linspace(0, 0.6, 61)
 NUM_UNITS = 60
-NUM_CLASSES = 10  # of each of the data sets
 
 
 @experiment(SETTINGS["tempering"], parts="taus")
@@ -49,31 +47,42 @@ tempering.claim("V-F1")(curves)
 tempering.claim("V-F6b")(entropies)
 
 
+@experiment(SETTINGS["published_temperature"], parts="initial_stds")
+def published_temperature(initial_stds, **settings) -> Iterator[Row]:
+    """The same network at the temperature that the published code takes for a τ, from several first σ.
+
+    Yields
+    ------
+    The rows of `tempering` with `initial_std`.
+    """
+    for initial_std in initial_stds:
+        for row in tempering(initial_std=initial_std, **settings):
+            yield {"initial_std": initial_std} | row
+
+
 @tempering.claim("V-F5")
-def weights_over_tau(results: Results) -> Iterator[Finding]:
+def weights_over_tau(results: Results, beside: Sequence[Results]) -> Iterator[Finding]:
     rows, prior = results.rows, math.sqrt(results.settings["prior_variance"])
-    degrees = degrees_of_freedom(results)
-    std, norm = rows.over("tau", "std"), rows.over("tau", "mean_norm")
-    yield Finding("mean σ ÷ the prior's, largest τ", std[-1] / prior, above=0.95, below=1.05, degrees=degrees)
-    small = norm[-1] / prior
-    yield Finding("root mean square of μ ÷ the prior's σ, largest τ", small, below=0.05, degrees=degrees)
-    grown = norm[0] / norm[-1]
-    yield Finding("root mean square of μ, smallest τ ÷ largest", grown, above=1, degrees=degrees)
-    yield Finding(
-        "mean σ ÷ the prior's, smallest τ", std[0] / prior, below=0.05, null=1, degrees=degrees, decides=True
-    )
-    taus = min(rows.values("tau")), max(rows.values("tau"))
-    num_weights = results.settings["width"] * (PIXELS + NUM_CLASSES)
-    cold, warm = (
-        _share_below(prior / 2, rows.one(tau=tau, repeat=0)["weights"], num_weights) for tau in taus
-    )
-    yield Finding("share of σ below half the prior's, smallest τ less largest", cold - warm, above=0)
+    known = {"degrees": degrees_of_freedom(results)}
+    (*_, std), (*_, norm) = rows.over("tau", "std"), rows.over("tau", "mean_norm")
+    yield Finding("mean σ ÷ the prior's, largest τ", std / prior, above=0.95, below=1.05, **known)
+    yield Finding("root mean square of μ ÷ the prior's σ, largest τ", norm / prior, below=0.05, **known)
+    taus = rows.values("tau")
+    what = "correlation of a unit's ‖μ‖ and mean σ"
+    yield Finding(f"{what}, smallest τ", _correlation(rows, min(taus)), below=-0.5)
+    yield Finding(f"{what}, largest τ", _correlation(rows, max(taus)), above=-0.5)
+    for run in beside:
+        known = {"degrees": degrees_of_freedom(run)}
+        for at, found in run.rows.by("tau", "initial_std"):
+            what = "mean σ ÷ the prior's, τ = {:.2g}, first σ {:g}".format(*at)
+            yield Finding(what, found.measure("std") / prior, below=0.25, **known)
 
 
-def _share_below(bound: float, histograms: Row, num_weights: int) -> Measure:
-    """Of the deviations, with its binomial error; that of a share of none is one in `num_weights`."""
-    share = float(sum(np.array(histograms["std"])[np.array(histograms["std_edges"])[1:] <= bound]))
-    return Measure(share, max(math.sqrt(share * (1 - share) / num_weights), 1 / num_weights))
+def _correlation(rows: Rows, tau: float) -> Measure:
+    """Of some hidden units in the first repeat, by Fisher's error."""
+    weights = rows.one(tau=tau, repeat=0)["weights"]
+    r = float(np.corrcoef(weights["unit_norm"], weights["unit_std"])[0, 1])
+    return Measure(r, (1 - r**2) / math.sqrt(NUM_UNITS - 3))
 
 
 def _weights(posterior: vi.MeanField) -> Row:

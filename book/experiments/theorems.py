@@ -16,7 +16,7 @@ from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.trends import exponent, vanishing
 from widebnn import collectors, estimates, nngp, samplers, targets
-from widebnn.diagnostics import rhat
+from widebnn.diagnostics import effective_sample_size, rhat
 from widebnn.driver import sample
 from widebnn.models import BNN, FCN
 from widebnn.tables import Measure, Row, Rows
@@ -44,8 +44,8 @@ def theorems(
     - "KL in φ", KL(N(0, I) ‖ P(φ | D)); "KL in θ", the same of θ less its limit, which is in the column
       limit (Tr K̂ replaced by its known mean);
     - "gradient, 5 %", "gradient, median", "gradient, 95 %": quantiles of ‖∇U‖ under the posterior;
-    - "rejection, pCN", "rejection, pCNL", "rejection, pCN, inner": one less the mean acceptance, with R̂ of U
-      in the column rhat;
+    - "rejection, pCN", "rejection, pCNL", "rejection, pCN, inner": one less the mean acceptance, with R̂ and
+      effective samples of U in the columns rhat and ess;
     - "Kolmogorov": the distance of the law of f_{T(φ)}(x), φ ~ N(0, I), from the NNGP posterior at the worst
       x; "Wasserstein": a bound on that of second order, root mean square over x.
     """
@@ -70,7 +70,9 @@ def theorems(
             target = targets.rotated(kind(bnn, x, y))
             draws = run(key(width, number), target, sampler(step_size))
             missing = estimates.mean_and_mcse(1 - draws.stats["acceptance_rate"])
-            yield _row(f"rejection, {name}", width, missing, rhat=float(rhat(draws["potential"])))
+            u = draws["potential"]
+            known = {"rhat": float(rhat(u)), "ess": float(effective_sample_size(u))}
+            yield _row(f"rejection, {name}", width, missing, **known)
 
 
 @theorems.claim("H-F1")
@@ -119,7 +121,7 @@ def _vanish(id: str) -> None:
     def findings(rows: Rows) -> Iterator[Finding]:
         for name in VANISHING[id]:
             found = rows.where(quantity=name)
-            chains = behind([None], found.column("rhat")) if "rejection" in name else None
+            chains = behind(found.column("ess"), found.column("rhat")) if "rejection" in name else None
             falls = vanishing(name, sorted(found.values("width")), found.over("width", "value", "error"))
             yield from (replace(finding, chains=chains) for finding in falls)
 

@@ -100,8 +100,8 @@ def gain(
 ) -> Finding:
     """Effective samples per step of one row over those of another, judged as a `Finding` is."""
     pair = row, other
-    total = results.settings["num_chains"] * results.settings["num_steps"]
     more, less = (Measure.of(one, f"ess_{quantity}") for one in pair)
+    total = results.settings["num_chains"] * results.settings["num_steps"]
     ess = [one[f"ess_{quantity}"] * total for one in pair]
     return Finding(
         what,

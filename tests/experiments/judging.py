@@ -15,7 +15,7 @@ def findings(experiment: Experiment, row: str, rows, **settings: Any) -> list[Fi
 
 def judged(experiment: Experiment, row: str, rows, **settings: Any) -> str:
     """The verdict on a row of the ledger by these rows, found under these settings."""
-    return verdict(findings(experiment, row, rows, **settings), errs=CLAIMS[row].errs)
+    return verdict(findings(experiment, row, rows, **settings))
 
 
 def said(row: str, results: Results) -> list[Finding]:
@@ -24,4 +24,4 @@ def said(row: str, results: Results) -> list[Finding]:
 
 
 def verdict_on(row: str, results: Results) -> str:
-    return verdict(said(row, results), errs=CLAIMS[row].errs)
+    return verdict(said(row, results))

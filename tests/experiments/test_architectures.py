@@ -75,10 +75,10 @@ def judged(made):
 
 def test_verdicts_follow_the_numbers():
     rising = {"pCN": (0.1, 0.6), "pCNL": (0.5, 0.9), "Langevin": (0.5, 0.3)}
-    assert judged(rows((1.0, 3.0), **rising))[0] == "reproduced"
+    assert judged(rows((1.0, 3.0), **rising))[0] == "holds"
     falling = {"pCN": (0.6, 0.5), "pCNL": (0.5, 0.4), "Langevin": (0.3, 0.5)}
-    assert judged(rows((3.0, 1.0), **falling))[0] == "not reproduced"
-    assert judged(rows((3.0, 1.0), **rising))[0] == "reproduced in part"
+    assert judged(rows((3.0, 1.0), **falling))[0] == "fails"
+    assert judged(rows((3.0, 1.0), **rising))[0] == "holds in part"
 
 
 def test_too_few_effective_samples_resolve_no_gap():

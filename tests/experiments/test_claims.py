@@ -3,42 +3,18 @@
 import numpy as np
 import pytest
 
-from book.experiments.algorithms import algorithms
 from book.experiments.collapse import collapse
 from book.experiments.counterexample import counterexample
 from book.experiments.elbo_ratio import elbo_ratio
-from book.experiments.findings import verdict
 from book.experiments.landscape import landscape
-from book.experiments.learned_scales import learned_scales, over_the_limit
-from book.experiments.over_reg import over_reg
+from book.experiments.learned_scales import over_the_limit
+from book.experiments.over_reg import over_reg, reg_of_t
 from book.experiments.resnet import resnet
 from book.experiments.theorems import theorems
 from book.experiments.tuned_chains import best_damping
-from widebnn.tables import Measure, Results, Rows
+from widebnn.tables import Results, Rows
 
-from .judging import findings, judged, said, verdict_on
-
-
-@pytest.mark.parametrize("claim", ["P-A1", "P-A2"])
-@pytest.mark.parametrize(
-    ("printed", "right", "word"),
-    [(0.5, 1.0, "corrected"), (1.0, 1.0, "not reproduced"), (0.5, 0.5, "reproduced in part")],
-)
-def test_algorithms_are_judged_by_their_chains(claim, printed, right, word):
-    none = {"law": None, "law_error": None}
-    rows = [
-        {"algorithm": algorithm, "target": target, "acceptance": acceptance, "quantity": "square"}
-        | Measure(mean, 0.005).columns("chain")
-        | Measure(1.0, 0.0).columns("posterior")
-        | (Measure(0.5, 0.0).columns("law") if acceptance == "printed" and has_law else none)
-        for algorithm, target, has_law in (
-            ("pCN", "network", True),
-            ("pCNL", "network", False),
-            ("pCNL", "U = 0", True),
-        )
-        for acceptance, mean in (("printed", printed), ("right", right))
-    ]
-    assert judged(algorithms, claim, rows) == word
+from .judging import findings, judged, said
 
 
 def test_collapse_has_errors_of_the_cross_entropy_alone():
@@ -80,52 +56,16 @@ def sampled(sampler, per_second, target="rotated", potential=0.0):
 
 
 PAPERS = {"pCN": 1.0, "pCNL": 2.0, "Langevin": 0.5}
-TUNED = {"pCN": 1.0, "pCNL": 2.0, "Langevin": 5.0}
 
 
 def of_efficiency(claim, rows, num_chains=10):
     return said(claim, Results(Rows(rows), {"num_chains": num_chains}, {}))
 
 
-@pytest.mark.parametrize(
-    ("claim", "per_second", "word"),
-    [
-        ("X-1", PAPERS | {"function-space HMC": 5.0, "unit-wise": 9.0}, "reproduced"),
-        ("X-1", PAPERS | {"function-space HMC": 5.0, "unit-wise": 1.0}, "reproduced in part"),
-        ("X-1", PAPERS | {"function-space HMC": 2.1, "unit-wise": 1.0}, "not reproduced"),
-        ("P-C2", TUNED, "reproduced"),
-        ("P-C2", TUNED | {"pCN": 9.0}, "not reproduced"),
-    ],
-)
-def test_efficiency_is_in_effective_samples_per_second(claim, per_second, word):
-    assert verdict(of_efficiency(claim, [sampled(*each) for each in per_second.items()])) == word
-
-
 def test_efficiency_of_few_chains_is_open():
     rows = [sampled(*each) for each in (PAPERS | {"function-space HMC": 5.0, "unit-wise": 5.0}).items()]
     answers = [finding.answer for finding in of_efficiency("X-1", rows, num_chains=4)]
     assert answers == ["open"] * 2  # 6.5 errors, where t asks for 9
-
-
-@pytest.mark.parametrize(
-    ("change", "word"),
-    [
-        ({}, "reproduced"),
-        ({"ess_per_second": 0.1, "ess_per_step": 0.01, "ess_per_step_error": 0.001}, "contradicted"),
-        ({"ess": 149.0}, "not testable at this scale"),
-    ],
-)
-def test_efficiency_of_hmc_is_compared_over_targets(change, word):
-    rows = [sampled("HMC", 1.0, "repriorised"), sampled("HMC", 1.0, "marginal"), sampled("HMC", 9.0) | change]
-    assert verdict(of_efficiency("X-2", rows)) == word
-
-
-def test_efficiency_of_tuned_samplers_is_that_of_the_narrowest():
-    wide = {"pCN": 9.0, "pCNL": 9.0, "Langevin": 1.0}
-    rows = [sampled(*each) | {"width": 128} for each in wide.items()]
-    assert (
-        verdict(of_efficiency("P-C2", [*rows, *(sampled(*each) for each in TUNED.items())])) == "reproduced"
-    )
 
 
 def test_errors_of_elbo_ratios_are_those_of_draws():
@@ -175,17 +115,6 @@ def test_landscapes_have_errors_over_triples_and_students_t():
     assert growth.error == pytest.approx(4 * np.sqrt(2) * relative)
 
 
-UNIFORM = np.random.default_rng(0).multinomial(1_000, np.full(20, 1 / 20), size=4)
-
-
-@pytest.mark.parametrize(("change", "verdict"), [(0, "reproduced"), (60, "contradicted")])
-def test_ranks_of_learned_scales_must_be_uniform(change, verdict):
-    ranks = UNIFORM.copy()
-    ranks[2, [0, 10]] += change, -min(change, ranks[2, 10])
-    rows = [{"quantity": name, "ranks": row.tolist()} for name, row in zip("abcd", ranks, strict=True)]
-    assert judged(learned_scales, "X-8", rows) == verdict
-
-
 def test_scores_of_learned_scales_are_those_of_shipped_tables():
     found = over_the_limit()
     assert len(found) == 6 and all(gain.error > 0 for gain in found.values())
@@ -210,21 +139,20 @@ def test_a_gain_is_resolved_where_both_maps_have_enough_effective_samples():
 
 @pytest.mark.parametrize(
     ("ess", "word"),
-    [((3, 2, 1), "reproduced"), ((1, 2, 0.5), "contradicted"), ((2, 1.9, 3), "not testable at this scale")],
+    [((3, 2, 1, 1), "holds"), ((3, 1, 2, 1), "holds"), ((1, 2, 1, 0.5), "fails"), ((2, 1, 1.9, 3), "open")],
 )
 def test_the_regulariser_nearest_to_the_noise_is_compared_with_every_other(ess, word):
     """Ten effective samples in a thousand steps are one unit; no map has the last."""
-    of = zip(("T", "T", "identity"), (0.01, 1.0, None), ess, strict=True)
+    of = zip(("T", "T", "T", "identity"), (0.01, 0.001, 1.0, None), ess, strict=True)
     rows = [
         {"map": name, "reg": reg, "ess_projections": 0.01 * value}
         | {"ess_projections_error": 0.0003, "rhat_projections": 1.001}
         for name, reg, value in of
     ]
     settings = {"num_chains": 8, "num_steps": 25_000, "noise_std": 0.1}
-    assert judged(over_reg, "H-F7e", rows, **settings) == word
-    assert [f.value for f in findings(over_reg, "H-F7e", rows, **settings)] == pytest.approx(
-        [ess[0] / ess[1], ess[0] / ess[2]]
-    )
+    assert judged(reg_of_t, "H-F7e", rows, **settings) == word
+    found = [f.value for f in findings(reg_of_t, "H-F7e", rows, **settings)]
+    assert found == pytest.approx([ess[0] / one for one in ess[1:]])
 
 
 def test_the_damping_is_twice_the_step_and_at_most_one():
@@ -234,10 +162,10 @@ def test_the_damping_is_twice_the_step_and_at_most_one():
 @pytest.mark.parametrize(
     ("num_repeats", "num_epochs", "said"),
     [
-        (3, 40, "reproduced"),
-        (2, 40, "not testable at this scale"),
-        (3, 39, "not testable at this scale"),
-        (1, 10, "not testable at this scale"),
+        (3, 40, "holds"),
+        (2, 40, "open"),
+        (3, 39, "open"),
+        (1, 10, "open"),
     ],
 )
 def test_few_repeats_or_short_fits_of_resnet_decide_nothing(num_repeats, num_epochs, said):
@@ -270,8 +198,8 @@ def by_law(power: float, relative: float = 0.01):
     for width in (64, 128, 256, 512, 1_024):
         value = 0.5 * (width / 64) ** power
         for name in names:
-            rhat = 1.001 if "rejection" in name else None
-            yield {"quantity": name, "width": width, "value": value, "error": relative * value, "rhat": rhat}
+            known = {"rhat": 1.001, "ess": 900.0} if "rejection" in name else {"rhat": None}
+            yield {"quantity": name, "width": width, "value": value, "error": relative * value} | known
         # the gap to the closed form; a constant one does not vanish either
         gap = {"quantity": "KL in θ", "width": width, "value": value, "error": relative * value}
         yield gap | {"limit": 100.0}
@@ -280,10 +208,10 @@ def by_law(power: float, relative: float = 0.01):
 @pytest.mark.parametrize("claim", theorems.findings)
 def test_theorems_hold_for_a_quantity_that_vanishes_and_for_no_other(claim):
     assert len(theorems.findings) == 9
-    assert judged(theorems, claim, by_law(-0.5)) == judged(theorems, claim, by_law(-1.0)) == "reproduced"
-    assert judged(theorems, claim, by_law(0.0)) != "reproduced"
-    assert judged(theorems, claim, by_law(0.5)) != "reproduced"
-    assert judged(theorems, claim, by_law(-0.5, relative=0.5)) != "reproduced"  # too noisy to know
+    assert judged(theorems, claim, by_law(-0.5)) == judged(theorems, claim, by_law(-1.0)) == "holds"
+    assert judged(theorems, claim, by_law(0.0)) != "holds"
+    assert judged(theorems, claim, by_law(0.5)) != "holds"
+    assert judged(theorems, claim, by_law(-0.5, relative=0.5)) != "holds"  # too noisy to know
 
 
 def test_a_distance_that_is_lost_in_noise_is_not_resolved():
@@ -291,60 +219,3 @@ def test_a_distance_that_is_lost_in_noise_is_not_resolved():
     exponent, fall = findings(theorems, "H-P2.2", lost)
     assert str(exponent) == "not resolved" and not exponent.holds
     assert fall.holds
-
-
-def test_unitwise_rejection_must_vanish_and_sweeps_be_independent():
-    def judged(power, ess):
-        rows = Rows(
-            {
-                "width": width,
-                "rejection": 0.4 * (width / 64) ** power,
-                "rejection_error": 1e-3,
-                "ess_potential": ess(width),
-                "ess_potential_error": 0.02,
-                "ess_weights": ess(width),
-                "ess_weights_error": 0.02,
-                "rhat_potential": 1.02,
-                "rhat_weights": 1.0 + 1 / width,
-            }
-            for width in (512, 64, 128, 256)  # in any order
-        )
-        findings = said("X-5", Results(rows, {"num_chains": 8, "num_sweeps": 300}, {}))
-        assert [f.chains and f.chains.rhat for f in findings[-4:]] == [1.02] * 2 + [1 + 1 / 64] * 2
-        return verdict(findings)
-
-    assert judged(-1, lambda width: 1 - 10 / width) == "reproduced"
-    assert judged(0, lambda width: 0.5) == "not reproduced"
-    assert judged(-1, lambda width: 0.5) == "reproduced in part"
-
-
-@pytest.mark.parametrize(
-    ("deep", "angle", "shift", "said"),
-    [
-        (0.9, 1.5, 0.0, "reproduced"),
-        (0.3, 1.5, 0.0, "reproduced in part"),
-        (0.9, 1.0, 0.0, "reproduced in part"),
-        (0.9, 1.5, 1.0, "reproduced in part"),
-        (0.3, 1.0, 1.0, "not reproduced"),
-    ],
-)
-def test_whitening_must_allow_longer_steps_for_gradients_of_equal_worth(deep, angle, shift, said):
-    rows = Rows(
-        {
-            "depth": depth,
-            "width": width,
-            "target": name,
-            "repeat": repeat,
-            "step_size": 0.2 * (angle if name == "whitened" else 1) + 1e-3 * repeat,
-            "ess_per_gradient": 0.08 * (deep if depth == 3 else 1) + 1e-4 * repeat,
-            "potential": 7 + (5 * shift if name == "whitened" else 0) + 0.01 * repeat,
-            "potential_std": 5.0,
-            "ess": 300.0 + repeat,
-            "rhat": 1.01 + 0.001 * repeat,
-        }
-        for depth in (3, 1)
-        for width in (256, 128)
-        for name in (("weights", "whitened") if depth > 1 else ("whitened",))
-        for repeat in range(5)
-    )
-    assert verdict_on("X-6", Results(rows, {}, {})) == said

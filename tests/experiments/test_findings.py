@@ -6,10 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from book.experiments.claims import CLAIMS
-from book.experiments.findings import VERDICTS, Chains, Finding, verdict
+from book.experiments.findings import Chains, Finding, verdict
 from book.experiments.trends import exponent, vanishing
-from book.experiments.words import CALLED, WORDS, called
+from book.experiments.words import WORDS
 from widebnn.tables import Measure
 
 
@@ -73,31 +72,27 @@ def test_what_the_margin_does_not_tell_is_open(finding, answer):
 def test_verdicts_follow_from_what_holds():
     yes, no = Finding("", 1.0, above=0), Finding("", -1.0, above=0)
     cases = {
-        (): "not yet run",
-        (yes, yes): "reproduced",
-        (yes, no): "reproduced in part",
-        (no,): "not reproduced",
+        (): "open",
+        (yes, yes): "holds",
+        (yes, no): "holds in part",
+        (no,): "fails",
     }
     for findings, expected in cases.items():
         assert verdict(findings) == expected
-        assert verdict(findings, errs=True) == (expected if expected != "reproduced" else "corrected")
     unknown = Finding("", 1.0, above=0, resolved=False)
     assert verdict([unknown, Finding("", math.nan, above=0)]) == OPEN
     assert verdict([no, no], is_papers=False) == OPEN and verdict([yes, no], is_papers=False) == PART
-    assert {*cases.values(), *(word for of in OUTCOMES for word in of[1:]), "corrected"} == set(VERDICTS)
-    assert set(CALLED) == set(VERDICTS) and {w for words in CALLED.values() for w in words} <= set(WORDS)
+    assert {*cases.values()} == set(WORDS)
 
 
-OPEN, PART = "not testable at this scale", "reproduced in part"
-DIRECTION = "direction reproduced, size not testable at this scale"
-OPPOSITE = "opposite direction at this scale"
+OPEN, PART = "open", "holds in part"
 OUTCOMES = [
-    (Measure(12.0, 0.5), "reproduced", "reproduced"),
-    (Measure(11.0, 0.5), PART, DIRECTION),  # the size is not sure, and the sign is
-    (2.0, PART, DIRECTION),
-    (Measure(2.0, 0.5), "not reproduced", OPEN),
+    (Measure(12.0, 0.5), "holds", "holds"),
+    (Measure(11.0, 0.5), PART, PART),  # the size is not sure, and the sign is
+    (2.0, PART, PART),
+    (Measure(2.0, 0.5), "fails", OPEN),
     (Measure(8.0, 3.0), OPEN, OPEN),  # neither the size nor the absence of an effect is excluded
-    (Measure(0.2, 0.1), "contradicted", OPPOSITE),
+    (Measure(0.2, 0.1), "fails", "fails"),
     (math.nan, OPEN, OPEN),
 ]
 
@@ -114,24 +109,6 @@ def test_a_size_is_judged_at_the_papers_setting_and_a_sign_anywhere(value, at_pa
     assert verdict([dataclasses.replace(one, resolved=False)]) == OPEN
     with pytest.raises(ValueError, match="one that decides at most; got 2"):
         verdict([one, one])
-
-
-@pytest.mark.parametrize(
-    ("id", "verdict", "word"),
-    [
-        ("H-F10", "reproduced", "reproduced"),
-        ("H-F11b", "reproduced", "answered"),
-        ("X-2", "reproduced", "holds"),
-        ("H-F10", PART, PART),
-        ("X-2", "not reproduced", "fails"),
-        ("H-E5", "corrected", "corrected"),
-    ],
-)
-def test_a_word_of_success_says_where_chains_have_not_converged(id, verdict, word):
-    unsure = f"{word}, chains not converged"
-    assert called(CLAIMS[id], verdict) == word
-    assert called(CLAIMS[id], verdict, False) == (unsure if unsure in WORDS else word)
-    assert (unsure in WORDS) == (verdict == "reproduced")
 
 
 def test_an_error_from_few_values_counts_as_much_as_students_t_says():

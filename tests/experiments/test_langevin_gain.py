@@ -75,25 +75,6 @@ def test_both_parametrisations_start_at_the_same_parameters(calls):
 
 
 @pytest.mark.slow
-def test_chains_move_all_weights_and_start_at_the_prior_or_after_some_steps_where_asked(calls):
-    def first(**options):
-        calls.clear()
-        list(langevin_gain(**TINY | {"num_train": (3,), "parametrisations": ("θ",)}, **options))
-        return calls[0]
-
-    def inner(position):
-        return sum(leaf.size for leaf in jax.tree.leaves(position.inner))
-
-    (_, mapped), (_, prior) = first(), first(from_prior=True)
-    jax.tree.map(np.testing.assert_array_equal, mapped.inner, prior.inner)
-    assert not np.allclose(mapped.readout, prior.readout)
-    assert inner(first(moves_all=True)[1]) > inner(mapped)
-    _, start = first(equilibrate=10)
-    np.testing.assert_array_equal(start.readout, prior.readout)  # in φ
-    np.testing.assert_array_equal(calls[1][1].readout, mapped.readout)  # in θ, of steps that stayed
-
-
-@pytest.mark.slow
 def test_the_regulariser_grows_with_the_images_where_it_should(calls):
     for reg_grows in (False, True):
         one = {"num_train": (3,), "parametrisations": ("φ",), "reg_grows": reg_grows}
@@ -147,46 +128,47 @@ def results(over, gains, rhat=(2.0, 1.1), acceptance=0.99, of="θφ", ess=200.0,
                     row |= {f"pooled_{quantity}": per_step, f"pooled_error_{quantity}": error * per_step}
                     row |= {f"ess_bulk_{quantity}": ess, f"ess_tail_{quantity}": ess}
                     row[f"rhat_{quantity}"] = 1.02 if name == "θ" else 1.001
-                row |= {"ess_projections": per_step, "ess_error_projections": error * per_step}
+                for quantity in ("projections", "predictions"):
+                    row |= {f"ess_{quantity}": per_step, f"ess_error_{quantity}": error * per_step}
                 row |= {"ess_low_projections": per_step * ess / 10 * (worse if name == "φ" else 1)}
                 row |= {"rhat_squared_projections": squared, "rhat_squared_std_projections": 0.01}
                 rows.append(row)
-    return Results(Rows(reversed(rows)), {"num_projections": 100, "num_chains": 3}, {})
+    return Results(Rows(reversed(rows)), {"num_projections": 100, "num_chains": 3, "thin": 1}, {})
 
 
-OPEN = "not testable at this scale"
+OPEN = "open"
 
 
 @pytest.mark.parametrize(
     ("id", "made", "wanted"),
     [
-        ("H-F7a", results("width", (2, 4, 50)), "reproduced"),
-        ("H-F7a", results("width", (2, 4, 9)), "reproduced in part"),
-        ("H-F7a", results("width", (9, 4, 0.5)), "contradicted"),
+        ("H-F7a", results("width", (2, 4, 50)), "holds"),
+        ("H-F7a", results("width", (2, 4, 9)), "holds in part"),
+        ("H-F7a", results("width", (9, 4, 0.5)), "fails"),
         ("H-F7a", results("width", (2, 4, 50), ess=149.0), OPEN),
         ("H-F7a", results("width", (2, 4, 50), error=0.1), OPEN),  # 0.14 of 50, by t with two degrees
-        ("H-F7a", results("width", (1, 1.001), error=0.001), "not reproduced"),
-        ("H-F7b", results("num_train", (9, 4, 2)), "reproduced"),
-        ("H-F7b", results("num_train", (4, 0.5)), "contradicted"),
-        ("H-F7c", results("width", (2, 4)), "reproduced"),
+        ("H-F7a", results("width", (1, 1.001), error=0.001), "fails"),
+        ("H-F7b", results("num_train", (9, 4, 2)), "holds"),
+        ("H-F7b", results("num_train", (4, 0.5)), "fails"),
+        ("H-F7c", results("width", (2, 4)), "holds"),
         ("H-F7c", results("width", (2, 4), ess=10.0), OPEN),
-        ("H-F7d", results("width", (2, 4)), "reproduced"),
-        ("H-F7d", results("width", (0.9, 4)), "contradicted"),
-        ("H-F8a", results("num_train", (10, 10, 10)), "reproduced"),
-        ("H-F8a", results("num_train", (10, 1.1)), "reproduced in part"),
+        ("H-F7d", results("width", (2, 4)), "holds"),
+        ("H-F7d", results("width", (0.9, 4)), "fails"),
+        ("H-F8a", results("num_train", (10, 10, 10)), "holds"),
+        ("H-F8a", results("num_train", (10, 1.1)), "holds in part"),
         ("H-F8a", results("num_train", (10, 10), acceptance=0.979, of="φ"), OPEN),
         ("H-F8a", results("num_train", (10, 10), acceptance=0.979, of="θ"), OPEN),
-        ("H-F8b", results("num_train", (11, 1)), "reproduced"),
-        ("H-F8b", results("num_train", (2, 1)), "reproduced in part"),
-        ("H-F8c", results("num_train", (2, 10), worse=20, ess=2e6), "reproduced"),
-        ("H-F8c", results("num_train", (2, 10), worse=5, ess=2e6), "reproduced in part"),
-        ("H-F8c", results("num_train", (2, 10), ess=2e6), "not reproduced"),
-        ("H-F8c", results("num_train", (2, 10), worse=0.1, ess=2e6), "contradicted"),
+        ("H-F8b", results("num_train", (11, 1)), "holds"),
+        ("H-F8b", results("num_train", (2, 1)), "holds in part"),
+        ("H-F8c", results("num_train", (2, 10), worse=20, ess=2e6), "holds"),
+        ("H-F8c", results("num_train", (2, 10), worse=5, ess=2e6), "holds in part"),
+        ("H-F8c", results("num_train", (2, 10), ess=2e6), "fails"),
+        ("H-F8c", results("num_train", (2, 10), worse=0.1, ess=2e6), "fails"),
         ("H-F8c", results("num_train", (2, 10), worse=20, ess=50.0), OPEN),  # five a chain
-        ("H-F9", results("num_train", (1, 1), rhat=(90.0, 1.1)), "reproduced"),
-        ("H-F9", results("num_train", (1, 1), rhat=(2.0, 1.1)), "reproduced in part"),
+        ("H-F9", results("num_train", (1, 1), rhat=(90.0, 1.1)), "holds"),
+        ("H-F9", results("num_train", (1, 1), rhat=(2.0, 1.1)), "holds in part"),
         ("H-F9", results("num_train", (1, 1), rhat=(90.0, 1.3)), OPEN),
-        ("H-F9", results("num_train", (1, 1), rhat=(1.1, 1.15)), "contradicted"),
+        ("H-F9", results("num_train", (1, 1), rhat=(1.1, 1.15)), "fails"),
     ],
 )
 def test_verdicts_follow_the_numbers(id, made, wanted):
@@ -206,9 +188,9 @@ def test_the_worth_of_two_steps_depends_on_the_damping():
         kept = np.sqrt(1 - damping)
         worth = 0.05**2 / (4 - 0.05**2) * (1 + kept) / (1 - kept)
         assert worth_where_flat(0.05, damping) == pytest.approx(worth, rel=1e-3)
-    tuned, low, middle, high = said("X-9", results("width", (2, 4, 8)))
+    tuned, apart, low, middle, high = said("X-9", results("width", (2, 4, 8)))
     assert tuned.value == pytest.approx(8, rel=0.1) and high.value == pytest.approx(64, rel=0.01)
-    assert low.value < middle.value < high.value
+    assert low.value < middle.value < high.value and apart.value < 10
 
 
 def test_a_tenfold_gain_of_stationary_chains_makes_this_much_of_rhat():
@@ -241,7 +223,7 @@ def test_the_gain_that_is_reported_is_that_at_the_last_checkpoint():
     assert gain.value == pytest.approx(2) and gain.error == pytest.approx(2 * np.hypot(0.01, 0.01))
 
 
-@pytest.mark.parametrize(("power", "word"), [(0.5, "reproduced"), (0.0, "not reproduced")])
+@pytest.mark.parametrize(("power", "word"), [(0.5, "holds"), (0.0, "fails")])
 def test_steps_in_theta_are_compared_over_all_runs(power, word):
     def run(*sizes):
         rows = results("num_train", (2,) * 2).rows

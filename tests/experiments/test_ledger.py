@@ -10,8 +10,9 @@ import pytest
 from book.experiments.claims import CLAIMS, MEASURES, made
 from book.experiments.ledger import ledger, report, text
 from book.experiments.ledger_page import pages
-from book.experiments.papers import of_run, said
+from book.experiments.papers import said
 from book.experiments.registry import EXPERIMENTS
+from book.experiments.words import ANOTHER_SIZE, UNCONVERGED
 from widebnn.scale import SCALES
 from widebnn.tables import Results, Rows
 from widebnn.tables._results import digest
@@ -21,12 +22,14 @@ RESULTS = ROOT / "book" / "results"
 PAGE = ROOT / "book" / "ledger.md"
 
 # The list of what the ledger must hold, kept apart from the declarations.
-REPRIORISATION = "H-F1 H-F2 H-F3 H-T2.1 H-P2.2 H-P2.3 H-P3.1 H-F4 H-F5 H-F6 H-F7a H-F7b H-F7c H-F7d H-F7e"
+REPRIORISATION = (
+    "H-F1 H-F2 H-F3 H-T2.1 H-T2.1d H-P2.2 H-P2.3 H-P3.1 H-F4 H-32 H-F5 H-F6 H-F7a H-F7b H-F7c H-F7d H-F7e"
+)
 REPRIORISATION += " H-F8a H-F8b H-F8c H-F9 H-F10 H-F11a H-F11b"
-APPENDICES = "H-AB H-AC H-AD H-AD2 H-AE1 H-AE2 H-E5 H-ES H-EJ H-ET"
-PCN = "P-T2.1 P-T2.2 P-T3.1 P-A1 P-A2 P-F1 P-F2 P-F3 P-F4 P-F5 P-F6 P-C P-C2 P-V1 P-V2 P-V3"
+APPENDICES = "H-AB H-AB2 H-AC H-AD H-AD2 H-AE1 H-AE2 H-E2a H-E2b H-E2c H-E5 H-ES H-EJ H-ET"
+PCN = "P-T2.1 P-T2.2 P-T3.1 P-A1 P-A2 P-F1 P-F2 P-F3 P-F4 P-F5 P-F6 P-C P-C2 P-N P-B P-F4b P-V1 P-V2 P-V3"
 PCN += " P-X P-E9 P-ER P-ES P-EC"
-VARIATIONAL = "V-P2 V-T1 V-T2 V-C V-F1 V-F2 V-F3 V-F4 V-F5 V-F6a V-F6b V-A1 V-EW V-EN V-EC"
+VARIATIONAL = "V-P2 V-T1 V-T2 V-C V-Q V-ERM V-F1 V-F2 V-F3 V-F4 V-F5 V-F6a V-F6b V-A1 V-EB V-EW V-EN V-EC"
 BEYOND = "X-1 X-2 X-3 X-4 X-5 X-6 X-7 X-8 X-9"
 ROWS = " ".join((REPRIORISATION, APPENDICES, PCN, VARIATIONAL, BEYOND)).split()
 
@@ -43,7 +46,8 @@ def written(entries):
 
 def test_no_row_is_missing_and_none_is_new(entries):
     assert [entry.claim.id for entry in entries] == ROWS
-    assert {claim.experiment for claim in CLAIMS.values()} == set(EXPERIMENTS)
+    served = {name for claim in CLAIMS.values() for name in (claim.experiment, *claim.beside)}
+    assert served == set(EXPERIMENTS)
     assert all(set(one.scales) == set(SCALES) for one in EXPERIMENTS.values())
     for claim in CLAIMS.values():
         assert {*claim.beside} <= {*EXPERIMENTS}
@@ -60,17 +64,16 @@ def test_pages_are_those_of_the_stored_results(entries, written):
     for section in sections:
         entry = by_id[section.split()[0].rstrip(":")]
         claim = entry.claim
-        assert entry.word in section and entry.results.source in section
+        assert entry.verdict in section and all(flag in section for flag in entry.flags)
         for words in (claim.claim, claim.paper, claim.number, claim.would_change, claim.rule, claim.mended):
             assert words in section
         deciding = entry.deciding
         assert entry.chains is None or str(entry.chains) in section
         assert all(run.source in section for run in entry.runs)
-        for setting in (entry.paper, *map(of_run, entry.runs)):
+        for setting in (entry.paper, *entry.settings):
             assert all(f"| {said(name, values)} |" in section for name, values in setting.items())
         assert all(f.chains for f in deciding if "ESS" in f.what and f.is_known)
-        assert claim.would_change or entry.verdict in ("reproduced", "corrected")
-        assert claim.errs or entry.verdict != "corrected"
+        assert claim.would_change or entry.verdict == "holds" or not entry.runs
 
 
 def test_the_worst_chains_behind_a_row_tell_whether_it_converged(entries):
@@ -79,11 +82,15 @@ def test_the_worst_chains_behind_a_row_tell_whether_it_converged(entries):
         assert (entry.chains is None) == (not found)
         if found:
             assert entry.chains.have_converged == all(chains.have_converged for chains in found)
-            assert entry.word.endswith("chains not converged") <= (not entry.chains.have_converged)
+            sure = entry.chains.have_converged or entry.verdict == "open"
+            assert (UNCONVERGED in entry.flags) == (entry.claim.unsure or not sure)
 
 
 def test_no_row_is_rejected_off_the_papers_setting(entries):
-    assert not any(entry.verdict in ("not reproduced", "contradicted") for entry in entries if entry.paper)
+    for entry in entries:
+        if not entry.is_papers and entry.deciding:
+            assert entry.verdict != "fails" or entry.deciding[0].sign < 0
+        assert (ANOTHER_SIZE in entry.flags) == (not entry.is_papers and entry.verdict != "open")
     by_id = {entry.claim.id: entry for entry in entries}
     assert not by_id["H-F7a"].is_papers and by_id["H-T2.1"].is_papers
     assert [run.scale for run in by_id["P-F2"].runs] == ["colab", "laptop"]
@@ -119,27 +126,27 @@ def test_another_number_changes_the_page_and_the_verdict(tmp_path, entries):
             row["ess_norm"] /= 2
     found = stored(tmp_path, "laptop", rows)
     changed = {e.claim.id: e.verdict for e in found}
-    assert before == {"H-F7e": "not testable at this scale", "H-F10": "reproduced"}
-    assert changed["H-F10"] == "opposite direction at this scale"
-    assert all(word == "not yet run" for name, word in changed.items() if name not in before)
+    assert before == {"H-E2c": "holds", "H-F10": "holds"}
+    assert changed["H-F10"] == "fails" and changed["H-E2c"] == "holds"
+    assert all(word == "open" for name, word in changed.items() if name not in before)
     assert "".join(pages(found).values()).count("Nothing measured yet.") == len(CLAIMS) - len(before)
 
 
 def test_smoke_scale_gives_no_verdict(tmp_path):
     rows = json.loads((RESULTS / "over_reg_laptop.json").read_text())["rows"]
-    assert {entry.verdict for entry in stored(tmp_path, "smoke", rows)} == {"not yet run"}
+    assert {entry.verdict for entry in stored(tmp_path, "smoke", rows)} == {"open"}
 
 
 def test_text_has_every_claim_and_counts_verdicts(entries):
     lines = text(entries)
     for entry in entries:
-        assert re.search(rf"^{re.escape(entry.claim.id)}  .*\n  by the rule, at .*{entry.word}", lines, re.M)
+        assert re.search(rf"^{re.escape(entry.claim.id)}  .*\n  by the rule.*: {entry.words}", lines, re.M)
     counted = re.findall(r"\d+", lines.splitlines()[-1])
     assert sum(map(int, counted)) == len(entries)
 
 
 def test_a_row_is_judged_by_results_of_its_experiment():
-    with pytest.raises(ValueError, match="row must be one of 'H-AB', .*; got 'P-F99'"):
+    with pytest.raises(ValueError, match="row must be one of 'H-32', .*; got 'P-F99'"):
         report("P-F99", Results(Rows(), {}, {}))
     with pytest.raises(ValueError, match="results must be those of over_width, .* P-F1 rests; got 'grid'"):
         report("P-F1", Results(Rows(), {}, {}, "grid"))

@@ -42,7 +42,7 @@ def test_run_computes_and_loads(capsys, tmp_path):
 
 def test_beyond_smoke_scale_it_says_what_was_found(capsys):
     assert __main__.main(["run", "over_reg", "--scale", "laptop", "--results", str(RESULTS)]) == 0
-    assert "by the rule, at laptop scale: reproduced" in capsys.readouterr().out
+    assert "by the rule, at laptop scale: holds" in capsys.readouterr().out
 
 
 def test_a_stopped_run_says_how_it_goes_on(capsys, tmp_path, monkeypatch):

@@ -62,3 +62,13 @@ def test_settings_of_a_run_come_from_what_it_was_run_with_and_its_rows():
 )
 def test_settings_in_words(name, values, words):
     assert said(name, values) == words
+
+
+def test_a_row_has_the_settings_that_it_rests_on():
+    settings = {"widths": [128, 256], "function_widths": [16, 32], "num_functions": 500, "num_draws": 1_000}
+    run = Results(Rows(), settings | {"num_train": 16, "num_chains": 4, "num_steps": 50}, {}, "theorems")
+    functions, of_prior, chains = (of_run(run, row) for row in ("H-F3", "H-T2.1", "P-T2.1"))
+    assert functions["width"] == [16, 32] and functions["draws"] == [500] and functions["depth"] == [3]
+    assert functions["n"] == [3] == of_paper("theorems", "H-F3")["n"] and "steps" not in functions
+    assert of_prior["draws"] == [1_000] and "chains" not in of_prior and of_prior["depth"] == [1]
+    assert chains["chains"] == [4] and chains["steps"] == [50]

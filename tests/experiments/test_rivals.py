@@ -61,10 +61,10 @@ def test_a_machine_without_blackjax_is_told_what_to_install(monkeypatch):
 @pytest.mark.parametrize(
     ("deep", "shallow", "said"),
     [
-        (2.0, 2.0, "reproduced"),
-        (0.5, 2.0, "contradicted"),
-        (2.0, 0.5, "reproduced"),  # shown beside the number that decides
-        (None, 2.0, "not testable at this scale"),
+        (2.0, 2.0, "holds"),
+        (0.5, 2.0, "fails"),
+        (2.0, 0.5, "holds"),  # shown beside the number that decides
+        (None, 2.0, "open"),
     ],
 )
 def test_claim_follows_the_widest_and_deepest(deep, shallow, said):

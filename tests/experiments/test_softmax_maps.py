@@ -25,10 +25,10 @@ def made(gains: dict[int, float], more: float = 1.0, ess: float = 0.05, error: f
 @pytest.mark.parametrize(
     ("widest", "num_steps", "word"),
     [
-        (1.3, 1_000, "reproduced"),
-        (0.7, 1_000, "contradicted"),
-        (1.0, 1_000, "not testable at this scale"),
-        (1.3, 300, "not testable at this scale"),  # 120 effective samples of the identity
+        (1.3, 1_000, "holds"),
+        (0.7, 1_000, "fails"),
+        (1.0, 1_000, "open"),
+        (1.3, 300, "open"),  # 120 effective samples of the identity
     ],
 )
 def test_the_better_gaussian_map_at_the_widest_network_decides(widest, num_steps, word):
@@ -44,10 +44,10 @@ def test_the_better_gaussian_map_at_the_widest_network_decides(widest, num_steps
 @pytest.mark.parametrize(
     ("gain", "more", "word"),
     [
-        (2.0, 1.2, "reproduced in part"),  # a second is worth less than without a map
-        (0.5, 1.2, "reproduced in part"),  # a step too
-        (0.5, 0.9, "not reproduced"),
-        (50.0, 1.2, "reproduced"),
+        (2.0, 1.2, "holds in part"),  # a second is worth less than without a map
+        (0.5, 1.2, "holds in part"),  # a step too
+        (0.5, 0.9, "fails"),
+        (50.0, 1.2, "holds"),
     ],
 )
 def test_the_laplace_map_is_compared_with_the_better_gaussian_map_and_with_none(gain, more, word):

@@ -57,7 +57,7 @@ def test_the_widest_network_is_compared_with_the_narrowest_that_is_resolved(narr
     """150 effective samples of 2,000 steps are 0.075 a step."""
     rows = made(w8=narrow, w16=middle, w32=0.8, acceptance=0.0)
     findings, word = found(rows)
-    assert len(findings) == 8 and word == ("reproduced" if ratio == 8 else "reproduced in part")
+    assert len(findings) == 8 and word == ("holds" if ratio == 8 else "holds in part")
     for finding in findings:
         if "narrowest" in finding.what:
             assert finding.is_known == (ratio is not None)
@@ -71,7 +71,7 @@ def test_the_widest_network_is_compared_with_the_narrowest_that_is_resolved(narr
 
 def test_widths_of_all_runs_count_and_of_one_width_the_last():
     findings, word = found(made(w16=0.4, w32=0.8), made(w8=0.1, w16=0.2))
-    assert word == "reproduced"
+    assert word == "holds"
     assert findings[0].what == "pCN, weights, β = 0.2: 32 ÷ 8, the narrowest resolved"
     assert [findings[0].value, findings[1].value] == pytest.approx([8, 8])
 
@@ -83,7 +83,7 @@ def test_widths_of_all_runs_count_and_of_one_width_the_last():
 def test_langevin_has_no_more_effective_samples_than_accepted_moves(langevin, acceptance, ratio):
     findings, word = found(made(w8=0.1, w32=0.8, langevin=langevin, acceptance=acceptance))
     of_langevin = [finding for finding in findings if "LMC" in finding.what]
-    assert word == "reproduced" and len(of_langevin) == 4
+    assert word == "holds" and len(of_langevin) == 4
     for finding in of_langevin:
         assert finding.value == pytest.approx(ratio) and ("at most" in finding.what) == (langevin != 0.2)
 

@@ -33,6 +33,19 @@ class Measure(NamedTuple):
         return cls(float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values))))
 
     @classmethod
+    def over_splits(cls, values: Sequence[float] | np.ndarray, test_share: float = 0.1) -> "Measure":
+        """The mean over random splits into data to fit and to test, two or more, and its standard error.
+
+        Training sets of different splits overlap, so that their scatter alone makes too small an error. With
+        a share q to test on, the variance of a mean over n splits is 1/n + q/(1 − q) times that of one
+        (Nadeau & Bengio 2003, *Inference for the generalization error*).
+        """
+        spread = float(np.std(values, ddof=1))
+        return cls(
+            float(np.mean(values)), spread * math.sqrt(1 / len(values) + test_share / (1 - test_share))
+        )
+
+    @classmethod
     def of(cls, row: Mapping[str, Any], name: str) -> "Measure":
         """The measure in the columns ``<name>`` and ``<name>_error`` of a row."""
         return cls(row[name], row[f"{name}_error"])
