@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.optimize
+import scipy.sparse
 from flax import nnx
 from scipy import stats
 from sklearn.base import clone
@@ -22,8 +24,9 @@ import widebnn as wb
 from widebnn.driver import Draws
 from widebnn.estimators import BNNClassifier, BNNRegressor
 from widebnn.estimators._base import block_size, starts
-from widebnn.estimators._columns import FARTHEST
-from widebnn.estimators._draws import largest, moments, quantile
+from widebnn.estimators._columns import FARTHEST, scaler_of
+from widebnn.estimators._draws import mean_of_positive_part, moments, quantile
+from widebnn.estimators._process import _most_probable
 from widebnn.models import FCN
 from widebnn.targets import LogNormal
 
@@ -103,6 +106,21 @@ def keep(regressor, num_draws, **collected):
     model = copy.deepcopy(regressor)
     model._scales = {}, {}
     return model, partial(model._keep, draws, dict.fromkeys(WATCHED))
+
+
+def test_what_never_changes_says_nothing_of_convergence(regressor):
+    """As a probability of 0 in float32."""
+    predictions = np.random.default_rng(0).normal(size=(2, 8, 3))
+    model, call = keep(regressor, 8, predictions=predictions[:, :, :2])
+    call()
+    wanted = model.ess_, model.rhat_
+    predictions[:, :, 2] = 0
+    model, call = keep(regressor, 8, predictions=predictions)
+    call()
+    assert (model.ess_, model.rhat_) == wanted and model.rhat_["predictions"] < 3
+    model, call = keep(regressor, 8, predictions=predictions[:, :, 2:])
+    call()
+    assert model.ess_["predictions"] == 0 and model.rhat_["predictions"] == np.inf
 
 
 def test_draws_that_do_not_predict_are_left_out(regressor):
@@ -187,7 +205,7 @@ def test_what_is_kept_predicts_as_the_posterior_does(regressor):
     """Also where there are fewer rows than units, and Σ is kept as I less what the data explain."""
     x = curve(5, seed=2)[0]
     for model in (regressor, BNNRegressor(**SHORT | {"width": 32}).fit(*curve(12))):
-        mean, variance = model._over_rows(partial(model._over_draws, moments), x)
+        mean, variance = model._over_draws(moments, model._inputs(x))
         position = jax.tree.map(lambda leaf: leaf[3], model._kept[0][0])
         wanted = wb.predictive_moments(model._inputs(x))(model._posterior, position)
         np.testing.assert_allclose(mean[3], wanted[0], rtol=1e-3, atol=1e-4)
@@ -317,11 +335,121 @@ def test_infinite_width_with_scales_held_and_several_outputs():
     np.testing.assert_allclose(mean[:, 0], -mean[:, 1])
 
 
+def friedman(n, num_columns, seed):
+    """Columns of which five count."""
+    return make_friedman1(n, n_features=num_columns, noise=1, random_state=seed)
+
+
+def test_columns_have_scales_where_the_data_say_so():
+    """The mode is one: its gradient is that of differences; and noise alone gives no column a scale."""
+    (x, y), (new, wanted) = friedman(80, 10, 0), friedman(300, 10, 1)
+    model = BNNRegressor(width=math.inf, num_samples=20).fit(x, y)  # options of chains do not count
+    relevances, process = model.relevances_, model._process
+    assert relevances.gain > 5 and relevances.names[:2] == ["x0", "x1"]
+    assert relevances.mean[:5].min() > relevances.mean[5:].max() and (relevances.std > 0).all()
+    one = BNNRegressor(width=math.inf, scales={"weight_std": LogNormal(2**0.5, 0.7)}).fit(x, y)
+    assert math.isnan(one.relevances_.gain) and (one.relevances_.mean == 1).all()
+    error, error_of_one = (np.sqrt(np.mean((m.predict(new) - wanted) ** 2)) for m in (model, one))
+    assert error < 0.85 * error_of_one
+    lower, upper = model.predict_interval(new)
+    assert 0.8 < np.mean((lower < wanted) & (wanted < upper)) < 0.97
+
+    slope = one.evidence_slope_
+    assert slope.slope > 3 * slope.error > 0 and slope is one.evidence_slope_
+
+    loss = []
+    monkey = scipy.optimize.minimize
+    scipy.optimize.minimize = lambda f, *args, **kwargs: loss.append(f)
+    with jax.enable_x64(True):
+        try:
+            _most_probable(process.evidence, process.mode)
+        finally:
+            scipy.optimize.minimize = monkey
+        u = process.mode + 0.3
+        for h in 1e-5 * np.eye(len(u))[::3]:
+            slope = (loss[0](u + h)[0] - loss[0](u - h)[0]) / 2e-5
+            np.testing.assert_allclose(slope, loss[0](u)[1] @ h / 1e-5, rtol=1e-5, atol=1e-5)
+
+    mean, covariance = model.predict(new[:4], return_cov=True)
+    np.testing.assert_allclose(np.diag(covariance), model.predict(new[:4], return_std=True)[1] ** 2)
+    draws = model.sample_y(new[:4], 4_000, random_state=1)
+    assert np.abs((draws.mean(axis=1) - mean) / np.sqrt(np.diag(covariance) / 4_000)).max() < 5
+    assert np.linalg.norm(np.cov(draws) - covariance) < 0.1 * np.linalg.norm(covariance)
+
+
+@pytest.mark.parametrize("num_columns", [30, 600])
+def test_columns_of_noise_have_one_scale(num_columns):
+    """Thirty, and more than there are rows, where the curvature is a diagonal."""
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(60, num_columns)), random.normal(size=60)
+    model = BNNRegressor(width=math.inf).fit(x, y)
+    assert model.relevances_.gain < 5 and (model.relevances_.std == 0).all()
+    lower, upper = model.predict_interval(random.normal(size=(400, num_columns)))
+    new = random.normal(size=400)
+    assert 0.8 < np.mean((lower < new) & (new < upper)) < 0.98
+
+
+def test_each_output_has_its_own_noise_and_one_that_never_changes_is_predicted_as_it_is(monkeypatch):
+    random = np.random.default_rng(0)
+
+    def table(n):
+        x = random.normal(size=(n, 2))
+        y = x + [0.05, 2] * random.normal(size=(n, 2))
+        return x, np.column_stack([y, np.full(n, 3.0)])
+
+    (x, y), (new, wanted) = table(100), table(400)
+    model = BNNRegressor(width=math.inf).fit(x, y)
+    lower, upper = model.predict_interval(new)
+    covered = np.mean((lower < wanted) & (wanted < upper), axis=0)
+    assert np.abs(covered[:2] - 0.9).max() < 0.08
+    assert (model.predict(new)[:, 2] == 3).all()
+    alone = [BNNRegressor(width=math.inf).fit(x, column) for column in y.T]
+    np.testing.assert_allclose(model.scales_["noise_std"], [each.scales_["noise_std"] for each in alone])
+    densities = [each.log_predictive_density(new, column) for each, column in zip(alone, wanted.T)]
+    np.testing.assert_allclose(model.log_predictive_density(new, wanted), np.sum(densities, axis=0))
+    assert model.predict_interval(new[:5], [0.5, 0.9])[0].shape == (2, 5, 3)
+    assert model.predict(new[:5], return_cov=True)[1].shape == (5, 5, 3)
+    assert model.sample_y(new[:5], 2).shape == (5, 3, 2)
+    monkeypatch.setattr(BNNRegressor, "_sample", BNNRegressor._fit_limit)
+    assert [each.width for each in BNNRegressor(width=8).fit(x, y[:, 1:]).estimators_] == [8, math.inf]
+
+
+def test_a_column_of_two_values_is_in_units_of_their_distance():
+    x = np.array([[0.0, 1.0, 5.0], [0.0, 2.0, 5.0], [1.0, 3.0, 5.0], [0.0, 4.0, 5.0]])
+    units = scaler_of(x).transform(x)
+    np.testing.assert_allclose(np.ptp(units[:, 0]), 1)
+    np.testing.assert_allclose(units[:, 1].std(), 1)
+    np.testing.assert_array_equal(units[:, 2], 0)
+
+
+def test_categories_and_sparse_matrices_are_taken():
+    random = np.random.default_rng(0)
+    kind = pd.Categorical(random.choice(["red", "green"], 40), ["red", "green", "blue"])
+    table = pd.DataFrame({"a": random.normal(size=40), "kind": kind})
+    y = table.a + 2.0 * (kind == "red")
+    model = BNNRegressor(width=math.inf).fit(table, y)
+    assert model.n_features_in_ == 2 and model.relevances_.names == ["a", "kind"]
+    indicators = np.column_stack([table.a] + [kind == name for name in kind.categories]).astype(float)
+    held = {"weight_std": LogNormal(2**0.5, 0.7)}
+    wanted = BNNRegressor(width=math.inf, scales=held).fit(indicators, y).predict(indicators)
+    same = BNNRegressor(width=math.inf, scales=held)
+    np.testing.assert_allclose(same.fit(table, y).predict(table[::-1]), wanted[::-1])
+    sparse = scipy.sparse.csr_array(indicators)
+    np.testing.assert_array_equal(same.fit(sparse, y).predict(sparse), wanted)
+    assert np.isfinite(model.predict(table.assign(kind="blue"))).all()  # of the dtype, though in no row
+    with pytest.raises(ValueError, match="categories of the fit in column 'kind': 'red', .*; got 'pink'"):
+        model.predict(table.assign(kind="pink"))
+    with pytest.raises(TypeError, match="X must be a pandas data frame, as it was in fit"):
+        model.predict(indicators[:, :2])
+    for column in ("a", "kind"):
+        with pytest.raises(ValueError, match=f"in column {column}: put sklearn.impute.SimpleImputer"):
+            model.predict(table.assign(**{column: table[column].where(table.a > 0)}))
+    with pytest.raises(ValueError, match="at most 100,000,000 entries where it is sparse"):
+        model.fit(scipy.sparse.csr_array((10_001, 10_000)), np.zeros(10_001))
+
+
 def test_what_has_no_meaning_at_infinite_width_is_refused(monkeypatch):
     x, y = curve(12)
-    for option in ({"num_chains": 2}, {"until": wb.Until(ess=100)}, {"thin": 1}):
-        with pytest.raises(ValueError, match=f"width must be finite where {next(iter(option))} is given"):
-            BNNRegressor(width=math.inf, **option).fit(x, y)
     with pytest.raises(ValueError, match="width must be finite where features is given"):
         BNNRegressor(width=math.inf, features=lambda d_in: FCN(d_in, 6, rngs=nnx.Rngs(0))).fit(x, y)
     with pytest.raises(ValueError, match="width must be finite: BNNClassifier has no limit"):
@@ -409,14 +537,19 @@ def test_classes_after_a_long_fit_that_is_announced(likelihood, monkeypatch):
     assert np.isfinite(model.predict_proba([[40.0, -40.0]])).all()
 
 
+def test_probabilities_of_regression_on_indicators():
+    draws = np.random.default_rng(0).normal(size=400_000)
+    for mean, std in ((0.2, 0.1), (-0.1, 0.3), (0.5, 0.0)):
+        found = float(mean_of_positive_part(jnp.float32(mean), jnp.float32(std)))
+        assert abs(found - np.maximum(mean + std * draws, 0).mean()) < 5 * std / np.sqrt(400_000) + 1e-6
+
+
 @pytest.mark.slow
-def test_chance_of_thelargest():
-    means = np.array([[0.0, 0.0, 0.0], [0.3, -1.0, 0.8]], np.float32)
-    found = np.asarray(largest(jnp.asarray(means)))
-    draws = np.random.default_rng(0).normal(size=(400_000, 1, 3)) + means
-    counted = np.stack([(draws.argmax(axis=2) == c).mean(axis=0) for c in range(3)], axis=1)
-    np.testing.assert_allclose(found[0], 1 / 3, rtol=1e-5)
-    assert np.abs(found - counted).max() < 5 * 0.5 / np.sqrt(400_000)
+def test_a_rare_class_has_its_share():
+    """By regression on indicators too, whose normal observations would say a ninth of it."""
+    x, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) < 2
+    p = BNNClassifier(likelihood="gaussian", **SHORT | {"num_samples": 40}).fit(x, y).predict_proba(x)
+    assert 0.03 < p[:, 1].mean() < 0.12 and p[:2, 1].min() > 0.02
 
 
 @pytest.mark.slow
@@ -448,8 +581,16 @@ def test_nothing_is_predicted_before_a_fit(estimator):
 def test_bad_requests(regressor):
     with pytest.raises(RuntimeError, match="return_std and return_cov must not both be True"):
         regressor.predict([[0.0]], return_std=True, return_cov=True)
+    with pytest.raises(AttributeError, match="evidence_slope_ is there where width=math.inf"):
+        _ = regressor.evidence_slope_
     with pytest.raises(ValueError, match=r"level must lie in \(0, 1\); got 1.5"):
         regressor.predict_interval([[0.0]], level=1.5)
+    for wrong, error in ((None, TypeError), ("0.9", TypeError), ([0.5, 1], ValueError), ([], ValueError)):
+        with pytest.raises(error, match="level must"):
+            regressor.predict_interval([[0.0]], level=wrong)
+    several = regressor.predict_interval([[0.0]], level=[0.5, 0.9])
+    assert several[0].shape == (2, 1)
+    np.testing.assert_array_equal(several[1][1], regressor.predict_interval([[0.0]], 0.9)[1])
     with pytest.raises(ValueError, match=r"y must have shape \(1,\); got \(2,\)"):
         regressor.log_predictive_density([[0.0]], [1.0, 2.0])
     for wrong, error in ((np.nan, ValueError), (None, TypeError), (np.datetime64("NaT", "s"), TypeError)):

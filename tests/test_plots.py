@@ -37,6 +37,7 @@ FIGURES = {
     "traces": lambda **kw: plots.traces(DRAWS, ylabel="potential U", thin=25, **kw),
     "rank plot": lambda **kw: plots.rank_plot(DRAWS, **kw),
     "function bands": lambda **kw: plots.function_bands(X, X, BANDS, data=([0.0], [0.1]), **kw),
+    "relevances": lambda **kw: plots.relevances([0.2, 1.7], [0.1, 0.2], ["age", "a name of a column"], **kw),
     "reliability diagram": lambda **kw: plots.reliability_diagram({"τ = 1": RELIABILITY}, **kw),
 }
 figures = pytest.mark.parametrize("draw", FIGURES.values(), ids=FIGURES.keys())

@@ -58,7 +58,7 @@ def bnn(table: Table, seed: int) -> Fitted:
 
     def predict(x: np.ndarray) -> Mixture:
         means, stds = model._mixture(x)
-        return Mixture(means[:, :, 0], stds[:, :, 0]).thinned()
+        return Mixture(means, stds).thinned()
 
     return Fitted(predict, said)
 
@@ -93,7 +93,7 @@ def nngp(table: Table, seed: int) -> Fitted:
 
     def predict(x: np.ndarray) -> Mixture:
         means, stds = model._mixture(x)
-        return Mixture(means[:, :, 0], stds[:, :, 0])
+        return Mixture(means, stds)
 
     return Fitted(predict)
 

@@ -63,6 +63,14 @@ ROWS = [
         call=lambda o: simplex_map(**o),
     ),
     *refused(
+        "plots.relevances",
+        ([], [], "mean must have shape"),
+        ([1.0, 2.0], [0.1], "std must have shape (2)…(1,)"),
+        ([1.0, -2.0], [0.1, 0.1], "mean must be finite and not negative"),
+        ([1.0], [0.1], ["a", "b"], "names must have one entry per column, 1; got 2"),
+        ([1.0], [0.1], kw(most=0), "most must be at least 1; got 0"),
+    ),
+    *refused(
         "plots.reliability_diagram",
         ({}, "curves…none"),
         ({"a": ([0.5], [0.5, 1.0])}, "accuracy of 'a'…(1)…(2,)"),

@@ -23,11 +23,10 @@ from widebnn.diagnostics import convergence
 from widebnn.driver import Draws, sample
 from widebnn.driver._end import MIN_DRAWS
 from widebnn.driver.stopping import Until
-from widebnn.estimators._columns import checked, random_of, standardised
+from widebnn.estimators._columns import Categories, checked, random_of, standardised
 from widebnn.estimators._draws import Function, at_draws, kept_of
 from widebnn.estimators._long import warn_if_long
 from widebnn.estimators._network import SCALES, Network
-from widebnn.estimators._process import Process
 from widebnn.models import BNN
 from widebnn.targets import LogNormal
 
@@ -57,11 +56,10 @@ class _Fitted:
     """What `fit` finds out."""
 
     n_features_in_: int
+    _categories: Categories
     _scaler: Any
-    _target_scaler: Any
     _labels: Any
     _num_outputs: int
-    _process: "Process | None" = None
     _kept: Any
     _x: np.ndarray
     _y: np.ndarray
@@ -106,13 +104,26 @@ class BNNEstimator(_Fitted, BaseEstimator):
     def _built(self) -> targets.Scaled:
         """The posterior of weights and scales."""
         learned, known = self._scales
+        return targets.Scaled(self._target(self._network.bnn(self._x.shape[1], **known)), learned)
+
+    @property
+    def _network(self) -> Network:
         width: Any = 1 if self._is_limit else self.width
-        network = Network(self.features, width, self.depth, self.activation, self._num_outputs)
-        return targets.Scaled(self._target(network.bnn(self.n_features_in_, **known)), learned)
+        return Network(self.features, width, self.depth, self.activation, self._num_outputs)
 
     @property
     def _is_limit(self) -> bool:
         return np.ndim(self.width) == 0 and self.width == math.inf
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _forget(self) -> None:
+        """What an earlier fit found, of which another may not find all."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
 
     def _check_options(self) -> None:
         refuse_fork()
@@ -183,10 +194,17 @@ class BNNEstimator(_Fitted, BaseEstimator):
         for name in watched:
             if made >= MIN_DRAWS and np.isfinite(draws[name]).all():
                 found = convergence(draws[name])
-                self.ess_[name] = float(np.nan_to_num(found.ess.min()))
-                self.rhat_[name] = float(np.nan_to_num(found.rhat.max(), nan=math.inf))
+                # what never changes, such as a probability of 0, says nothing, as for `until`
+                changes = ~(np.isnan(found.ess) | np.isnan(found.rhat))
+                if changes.any():
+                    self.ess_[name] = float(np.min(found.ess, where=changes, initial=math.inf))
+                    self.rhat_[name] = float(np.max(found.rhat, where=changes, initial=0.0))
         learned, known = self._scales
         self.scales_ = known | {name: float(draws[name].mean()) for name in learned}
+        if self._posterior.has_exact_scales and "noise_std" in self.scales_:
+            used = float(np.sqrt([kept[1].noise for kept in self._kept]).mean())
+            if used > (1 + 1e-5) * self.scales_["noise_std"]:  # rounding has a floor
+                self.scales_["noise_std"] = used
 
     def _keep_positions(self, positions: np.ndarray) -> None:
         """Of as many draws as memory is meant for, what predictions need."""
@@ -211,19 +229,21 @@ class BNNEstimator(_Fitted, BaseEstimator):
         number = len(self.positions_)
         return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:number], *parts)
 
-    def _over_rows(self, of_batch: Callable[[np.ndarray], Any], X: Any) -> Any:
-        """Where rows know nothing of one another, in batches of them, leaves (draw, m, ...)."""
-        inputs = self._inputs(X)
-        size = min(max(MIN_ROWS, 2 ** (len(inputs) - 1).bit_length()), MAX_ROWS)
-        padded = np.concatenate([inputs, np.repeat(inputs[-1:], -len(inputs) % size, axis=0)])
-        parts = [of_batch(batch) for batch in np.split(padded, len(padded) // size)]
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1)[:, : len(inputs)], *parts)
+    def _over_rows(self, of_batch: Callable[..., Any], X: Any, *others: np.ndarray) -> Any:
+        """What is made of each batch of rows, and of the same rows of the others: leaves (m, ...)."""
+        arrays = self._inputs(X), *others
+        number = len(arrays[0])
+        size = min(max(MIN_ROWS, 2 ** (number - 1).bit_length()), MAX_ROWS)
+        padded = [np.concatenate([a, np.repeat(a[-1:], -number % size, axis=0)]) for a in arrays]
+        batches = zip(*(np.split(a, len(a) // size) for a in padded))
+        parts = [of_batch(*batch) for batch in batches]
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:number], *parts)
 
     def _inputs(self, X: Any) -> np.ndarray:
         """Standardised."""
         refuse_fork()
         check_is_fitted(self)
-        return standardised(self._scaler, X=checked(self, X, reset=False))
+        return standardised(self._scaler, X=self._categories.indicators(checked(self, X, reset=False)))
 
 
 @partial(jax.jit, static_argnames="num_chains")

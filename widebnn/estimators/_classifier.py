@@ -29,7 +29,9 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
     likelihood
         "softmax": $p(c | x) ∝ exp f_c(x)$, where the weights themselves are sampled. "gaussian": regression
         on one-hot targets minus $1/k$, $k$ the number of classes, as in the papers' experiments, with the
-        readout integrated out; the probability of a class is that of its observation being the largest.
+        readout integrated out. Then $p_c ∝ E[max(f_c + 1/k, 0)]$ (Sugiyama 2010), since the mean of an
+        indicator is the probability of its class; and since $n$ labels tell no more, $p$ is mixed with the
+        uniform distribution, which counts as $k$ rows.
     width, depth, activation, features, num_chains, num_samples, thin, burn_in, until
         As in `BNNRegressor`, but `width` is finite.
     scales
@@ -64,7 +66,7 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
         Parameters
         ----------
         X
-            Inputs $(n, d_in)$: an array, a list or a data frame of numbers.
+            Inputs $(n, d_in)$, as for `BNNRegressor.fit`.
         y
             Labels $(n,)$, of at least two classes.
 
@@ -84,6 +86,7 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
             raise ValueError(
                 "width must be finite: BNNClassifier has no limit of infinite width; BNNRegressor does"
             )
+        self._forget()
         X, y = checked(self, X, y)
         check_classification_targets(y)
         self._check_options()
@@ -93,6 +96,7 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
         if self._num_outputs < 2:
             raise ValueError(f"y must hold at least two classes; got one class, {self.classes_[0]}")
         refuse_fill_values(X=X)
+        X = self._categories.indicators(X)
         self._scaler = scaler_of(X)
         self._x, self._y = standardised(self._scaler, X=X), self._labels.transform(y)
         self._sample()
@@ -114,9 +118,13 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the $k$ classes, $(m, k)$, in the order of `classes_`."""
         is_softmax = self.likelihood == "softmax"
-        probabilities = _draws.softmax_probabilities if is_softmax else _draws.largest_probabilities
-        p = self._over_rows(partial(self._over_draws, probabilities), X).astype(np.float64).mean(axis=0)
-        return p / p.sum(axis=1, keepdims=True)
+        of_draws = partial(
+            self._over_draws, _draws.softmax_probabilities if is_softmax else _draws.positive_parts
+        )
+        p = self._over_rows(lambda inputs: of_draws(inputs).mean(axis=0), X).astype(np.float64)
+        p /= p.sum(axis=1, keepdims=True)
+        n, k = len(self._x), p.shape[1]
+        return p if is_softmax else (n * p + 1) / (n + k)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each input, $(m,)$."""

@@ -1,77 +1,228 @@
-"""The regressor at infinite width: a Gaussian process at the most probable scales, in float64 on the host."""
+"""The regressor at infinite width: a Gaussian process whose scales, one per column too, the evidence chooses.
 
+The scale of column j is log σ_W,j = log σ_W + τ z_j with z ~ N(0, I). Laplace's evidence
+chooses τ, and τ = 0, one scale for all columns, is among the candidates. JAX computes the kernel and pulls a
+gradient back through it, whatever the number of scales; LAPACK factorises, all in float64.
+"""
+
+import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
+import scipy.optimize
 from jaxtyping import Float64
+from threadpoolctl import threadpool_limits
 
-from widebnn import targets
-from widebnn.targets._limit import Conditioned, Evidence
+from widebnn.estimators._network import Network
+from widebnn.models import BNN
+from widebnn.targets import LogNormal
+from widebnn.targets._limit import Conditioned, Evidence, Vector
+from widebnn.targets._readout import ROUNDING
 
 __all__ = ["MAX_LIMIT_ROWS", "Process"]
 
 MAX_LIMIT_ROWS = 10_000
 """Rows of an infinitely wide network, whose kernel takes memory for their square."""
+SPREADS = 0.5, 1.0
+"""τ, besides 0. With a larger one, thousands of columns fit noise, and Laplace's evidence does not see it."""
+OVERALL_SPREAD = 1.5
+"""Of log σ_W beside z: where few columns matter, the others pull it down."""
+FIRST_ROWS, MAX_ROWS = 512, 1_024
+"""Rows whose evidence chooses τ, and then those that make the scales precise."""
+CURVATURE_WORK, MIN_CURVATURE_ROWS = 1e9, 64
+"""Scales times rows cubed that curvature may take, and its least number of rows."""
+MAX_CROSS = 500
+"""Scales whose curvature is a full matrix; of more, only the diagonal is used."""
+LEAST = ROUNDING * np.finfo(np.float64).eps
+"""Least σ² in units of tr K."""
+LEAST_GAIN = 5.0
+"""Nats of evidence that a scale per column takes: "very strong" for Kass & Raftery (1995)."""
+NUM_DRAWS, MAX_DRAWN_ROWS = 8, 1_500
+"""Draws of the scales over which predictions are averaged where columns have scales, up to so many rows, and
+not where columns outnumber rows, which leaves no Gaussian."""
 
-MAX_ROWS = 256
-"""Rows whose means and variances are computed at a time."""
+
+class Setting(NamedTuple):
+    """A function from coordinates u = (z, u of the scales) to a network; `groups` is the z of each input."""
+
+    bnn: BNN
+    groups: np.ndarray
+    priors: dict[str, LogNormal]
+    weight_std: Any
+    tau: float
+
+    def __call__(self, u: Any) -> BNN:
+        scales, factors = self.scales(u)
+        return self.bnn.at_scales(**scales, **{"layers.0.weight_std": scales["weight_std"] * factors})
+
+    def scales(self, u: Any) -> tuple[dict[str, Any], Any]:
+        """The scales that are learned and `weight_std`, and the factors of the inputs' weights.
+
+        The mean square of the factors is 1.
+        """
+        num_groups = len(u) - len(self.priors)
+        factors = jnp.exp(self.tau * u[:num_groups])[self.groups]
+        size = jnp.sqrt(jnp.mean(factors**2))
+        learned: dict[str, Any] = {
+            name: prior.at(at) for (name, prior), at in zip(self.priors.items(), u[num_groups:])
+        }
+        return learned | {"weight_std": learned.get("weight_std", self.weight_std) * size}, factors / size
+
+
+class Approximation(NamedTuple):
+    """The Gaussian about the most probable u, and Laplace's log evidence up to a constant, on some rows."""
+
+    setting: Setting
+    u: Vector
+    information: Float64[np.ndarray, "scale scale"]
+    log_evidence: float
+
+    @classmethod
+    def of(cls, setting: Setting, x: np.ndarray, y: np.ndarray, start: Vector) -> "Approximation":
+        found = _most_probable(Evidence(setting, x, y, LEAST), start)
+        most = int(max(MIN_CURVATURE_ROWS, (CURVATURE_WORK / len(found.x)) ** (1 / 3)))
+        few = _spaced(x, y, most)
+        root = np.sqrt(len(x) / len(few[0])) * Evidence(setting, *few, LEAST).information_root(found.x)
+        if len(root) > MAX_CROSS:
+            values = np.sum(root**2, axis=1)
+            information = np.diag(values)
+        else:
+            information = root @ root.T
+            values = np.linalg.eigvalsh(information)
+        log_det = np.log1p(np.maximum(values, 0)).sum()
+        return cls(setting, found.x, information, -found.fun - log_det / 2)
+
+    def root(self, ratio: float) -> Float64[np.ndarray, "scale scale"]:
+        """Root of the covariance, given so many times the rows."""
+        factor = np.linalg.cholesky(np.eye(len(self.u)) + ratio * self.information)
+        return scipy.linalg.solve_triangular(factor, np.eye(len(self.u)), lower=True).T
 
 
 @dataclass(frozen=True, eq=False)
 class Process:
-    """The process given all rows, in standardised units.
+    """The process of one output given all rows, in standardised units.
 
     Attributes
     ----------
+    setting, mode, root
+        A function from coordinates of scales to a kernel, the most probable ones, and a root of their
+        covariance.
+    gain
+        Nats by which scales per column have the higher log evidence.
     evidence
-        Its kernel, and the rows.
-    u
-        Coordinates of its scales.
-    given
-        The factorisation.
+        The rows.
+    members
+        Coordinates, and the process given the rows: at draws where columns have scales, else at the mode.
     """
 
+    setting: Setting
+    mode: Vector
+    root: Float64[np.ndarray, "scale scale"]
+    gain: float
     evidence: Evidence
-    u: Float64[np.ndarray, " scale"]
-    given: Conditioned
+    members: list[tuple[Vector, Conditioned]]
 
     @classmethod
-    def of(cls, posterior: targets.Scaled) -> tuple["Process", dict[str, float]]:
-        """The process of a network's posterior, and its scales by name."""
-        found, scales = np.zeros(0), {}
-        if posterior.priors:
-            mode = posterior.limiting_scales().mean
-            found = np.asarray(jax.tree.leaves(mode), np.float64)
-            scales = posterior.scales(targets.ScaledPosition(None, **mode))
-        evidence = posterior._evidence()
-        named = {name: float(scale) for name, scale in jax.device_get(scales).items()}
-        return cls(evidence, found, evidence.given_rows(found)), named
+    def of(
+        cls,
+        network: Network,
+        x: np.ndarray,
+        y: np.ndarray,
+        priors: dict[str, LogNormal],
+        known: dict[str, float],
+        groups: np.ndarray | None = None,
+    ) -> "Process":
+        """The process whose scales suit the rows; inputs of a group share a scale, or all do."""
+        index = np.zeros(x.shape[1], int) if groups is None else groups
+        num_groups = int(index.max()) + 1
+        bnn = network.bnn(x.shape[1], **known)
+        setting = Setting(bnn, index, priors, known.get("weight_std", 1.0), 0.0)
+        few = _spaced(x, y, FIRST_ROWS)
+        best = last = one = Approximation.of(setting, *few, np.zeros(num_groups + len(priors)))
+        gain = math.nan
+        for tau in SPREADS if num_groups > 1 and y.any() else ():
+            overall = {"weight_std": priors["weight_std"]._replace(spread=OVERALL_SPREAD)}
+            start = last.u.copy()
+            start[:num_groups] *= last.setting.tau / tau
+            last = Approximation.of(setting._replace(tau=tau, priors=priors | overall), *few, start)
+            gain = float(np.fmax(gain, last.log_evidence - one.log_evidence))
+            if last.log_evidence > max(best.log_evidence, one.log_evidence + LEAST_GAIN):
+                best = last
+        setting, mode, root = best.setting, best.u, best.root(len(x) / len(few[0]))
+        if len(x) > FIRST_ROWS:
+            mode = _most_probable(Evidence(setting, *_spaced(x, y, MAX_ROWS), LEAST), mode).x
+        draws = [mode]
+        if setting.tau and num_groups <= len(x) <= MAX_DRAWN_ROWS:
+            half = np.random.default_rng(0).normal(size=(NUM_DRAWS // 2, len(mode))) @ root.T
+            draws = [*(mode + half), *(mode - half)]
+        evidence = Evidence(setting, x, y, LEAST)
+        return cls(setting, mode, root, gain, evidence, [(u, evidence.given_rows(u)) for u in draws])
+
+    def scales(self, u: Vector | None = None) -> tuple[dict[str, float], np.ndarray]:
+        """The scales, and the factors of the inputs' weights; the most probable ones unless given."""
+        with jax.enable_x64(True):
+            scales, factors = jax.device_get(_scales(self.setting, self.mode if u is None else u))
+        return {name: float(scale) for name, scale in scales.items()}, np.asarray(factors, np.float64)
 
     def moments(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means (1, m, d_out) and variances (1, m) of observations, by batches of rows."""
-        batches = np.split(new, range(MAX_ROWS, len(new), MAX_ROWS))
-        parts = [self._predicted(batch) for batch in batches]
-        mean = np.concatenate([mean for mean, _ in parts])
-        variance = np.concatenate([np.diag(covariance) for _, covariance in parts])
-        return mean[None], variance[None] + self.given.noise
+        """Means (draw, m, 1) and variances (draw, m) of observations."""
+        parts = [self._moments(u, given, new) for u, given in self.members]
+        mean, variance = (np.stack(each) for each in zip(*parts))
+        return mean[:, :, None], variance
 
-    def covariance(self, new: np.ndarray) -> np.ndarray:
-        """(m, m), of observations."""
-        return self._predicted(new)[1] + self.given.noise * np.eye(len(new))
+    def _moments(self, u: Vector, given: Conditioned, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        cross, own = self.evidence.between(u, new)
+        with threadpool_limits(1, user_api="blas"):
+            explained = scipy.linalg.solve_triangular(given.factor, cross, lower=True)
+            mean = (cross.T @ given.weights)[:, 0]
+        return mean, np.maximum(own - np.einsum("im,im->m", explained, explained), 0) + given.noise
+
+    def covariances(self, new: np.ndarray) -> np.ndarray:
+        """(draw, m, m), of observations."""
+        return np.stack([self._jointly(u, given, new)[1] for u, given in self.members])
 
     def draws(self, new: np.ndarray, num_samples: int, random: np.random.RandomState) -> np.ndarray:
-        """Observations (sample, m, d_out), each jointly at all inputs."""
-        mean, covariance = self._predicted(new)
-        values, vectors = np.linalg.eigh(covariance + self.given.noise * np.eye(len(new)))
-        root = vectors * np.sqrt(np.maximum(values, 0))
-        return mean + root @ random.normal(size=(num_samples, *mean.shape))
+        """Observations (sample, m, 1), each jointly at all inputs."""
+        found = []
+        for k, (u, given) in enumerate(self.members):
+            number = len(range(k, num_samples, len(self.members)))
+            mean, covariance = (
+                self._jointly(u, given, new) if number else (np.zeros(len(new)), np.eye(len(new)))
+            )
+            factor = np.linalg.cholesky(covariance)
+            found.append(mean + random.normal(size=(number, len(mean))) @ factor.T)
+        return random.permutation(np.concatenate(found))[:, :, None]
 
-    def _predicted(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means (m, d_out) and covariance (m, m) of the function, with no variance below 0."""
-        cross, own = self.evidence.between(self.u, new)
-        explained = scipy.linalg.solve_triangular(self.given.factor, cross, lower=True)
-        covariance = own - explained.T @ explained
-        np.fill_diagonal(covariance, np.maximum(np.diag(covariance), 0))
-        return cross.T @ self.given.weights, covariance
+    def _jointly(self, u: Vector, given: Conditioned, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means (m,) and covariance (m, m) of observations."""
+        cross, _ = self.evidence.between(u, new)
+        with threadpool_limits(1, user_api="blas"):
+            explained = scipy.linalg.solve_triangular(given.factor, cross, lower=True)
+            covariance = self.evidence.within(u, new) - explained.T @ explained
+        diagonal = np.arange(len(new))
+        covariance[diagonal, diagonal] = np.maximum(covariance[diagonal, diagonal], 0) + given.noise
+        return (cross.T @ given.weights)[:, 0], covariance
+
+
+def _spaced(x: np.ndarray, y: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.linspace(0, len(x) - 1, min(len(x), most)).astype(int)
+    return x[rows], y[rows]
+
+
+def _most_probable(evidence: Evidence, start: Vector) -> Any:
+    """The least of minus log evidence plus ½‖u‖², by `scipy.optimize.minimize`."""
+
+    def loss(u: Vector) -> tuple[float, Vector]:
+        value, gradient = evidence(u)
+        return value + float(u @ u) / 2, gradient + u
+
+    return scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B")
+
+
+@jax.jit
+def _scales(setting: Setting, u: Any) -> Any:
+    return setting.scales(u)

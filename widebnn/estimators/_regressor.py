@@ -1,15 +1,18 @@
 """Regression: a mixture of Gaussians, one per draw, or the process of infinite width."""
 
+import functools
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import norm
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
 from widebnn import targets
 from widebnn._arrays import real
@@ -17,14 +20,43 @@ from widebnn._check import at_least, finite
 from widebnn.collectors import predictive_mean
 from widebnn.estimators import _draws
 from widebnn.estimators._base import BNNEstimator, block_size
-from widebnn.estimators._columns import checked, random_of, refuse_fill_values, scaler_of, standardised
+from widebnn.estimators._columns import (
+    checked,
+    names_of,
+    random_of,
+    refuse_fill_values,
+    scaler_of,
+    standardised,
+)
 from widebnn.estimators._network import SCALES
 from widebnn.estimators._process import MAX_LIMIT_ROWS, Process
+from widebnn.nngp import EvidenceSlope, evidence_slope
 
 __all__ = ["BNNRegressor"]
 
 
-CHAIN_OPTIONS = "num_chains", "num_samples", "thin", "burn_in", "until"
+class Relevances(NamedTuple):
+    """The scale of each column's weights, in units of the root mean square of all.
+
+    Attributes
+    ----------
+    names
+        Of the columns.
+    mean, std
+        Posterior mean and deviation, $(d_in,)$; 1 and 0 where one scale serves all columns.
+    gain
+        By how many nats the log evidence with a scale per column exceeds that with one for all, by Laplace's
+        approximation; where it does not, one is taken. NaN where there was no choice.
+    """
+
+    names: list[str]
+    mean: np.ndarray
+    std: np.ndarray
+    gain: float
+
+
+NUM_RELEVANCES = 1_000
+"""Draws that tell of the relevances."""
 
 
 @dataclass(eq=False, repr=False)
@@ -39,9 +71,9 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     ----------
     width
         $d_ℓ$ of a dense network: one number, or one per hidden layer. ``math.inf`` is the limit of infinite
-        width, a Gaussian process with the network's kernel at the most probable scales, in float64: no chains
-        are run, a fit takes about a second up to 500 rows, and options of chains are refused. It takes up to
-        10,000 rows.
+        width, a Gaussian process with the network's kernel, in float64: no chains are run, a fit takes a few
+        seconds up to 500 rows, and options of chains do not count. It takes up to 10,000 rows. There each
+        column has a scale of its own where the data say so, see the notes.
     depth
         $L$, the number of hidden layers; not used where `width` gives one number per layer.
     activation
@@ -52,7 +84,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     scales
         By name ("noise_std", "readout_std", "weight_std", "bias_std"), a number to hold a scale there, or a
         `widebnn.targets.LogNormal` as its prior; `SCALES` unless given. They refer to standardised inputs
-        and targets.
+        and targets. Where "weight_std" is given, it is the scale of all columns.
     num_chains
         Number of chains.
     num_samples
@@ -73,7 +105,18 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     Attributes
     ----------
     scales_
-        By name, posterior mean of each scale.
+        By name, posterior mean of each scale; "noise_std" is the $σ$ of predictions.
+    relevances_
+        At infinite width, a tuple of the `names` of the columns, posterior `mean` and `std` of the scale of
+        each column's weights, in units of the root mean square of all, and `gain`, by how many nats the log
+        evidence with a scale per column exceeds that with one; see `widebnn.plots.relevances`.
+    evidence_slope_
+        At infinite width, of one hidden layer and one output: what `widebnn.nngp.evidence_slope` finds at the
+        most probable scales, in seconds, when it is asked for. A $c₁$ that is large and positive says that
+        the data prefer a finite width; a negative or small one, that this limit is the answer.
+    estimators_
+        Where $y$ has several columns, the regressor of each. Then `scales_` hold arrays, and of the other
+        attributes `seconds_` alone is there.
     ess_
         By name, the least effective sample size of each scale and of "predictions", at up to 16 rows of the
         training inputs: what `until` looks at, by `widebnn.diagnostics.convergence`.
@@ -98,11 +141,22 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     Notes
     -----
     Without chains, at ``width=math.inf``, `scales_` are the most probable scales, `seconds_` those of the
-    whole fit, and the other attributes are absent.
+    whole fit, and the other attributes of chains are absent. The scale of column $j$ is
+    $log σ_W,j = log σ_W + τ z_j$ with $z ~ N(0, I)$ (automatic relevance determination, MacKay 1994, Neal
+    1996). Laplace's evidence chooses $τ$ among 0 (one scale for all), ½ and 1; another than 0 has to gain
+    5 nats; then predictions average over 8 draws of the scales from Laplace's Gaussian, up to 1,500 rows and
+    where columns do not outnumber rows, since the most probable scales alone are too sure of themselves.
+
+    Inputs are in units of their deviation, those of two values in units of their distance. A column of a
+    pandas frame whose dtype is "category" becomes an indicator of each category, all with one relevance.
+
+    Each output has a network, scales and noise of its own. One that never changes is predicted as it is.
 
     Noise has a floor: $σ²$ counts as no less than $4ε tr ΨΨᵀ$, with $ε$ the rounding error, since float32
     loses smaller noise beside the eigenvalues of $ΨΨᵀ$. With outputs of about the size of the targets, $σ$ is
-    then at least $7·10⁻⁴ √n$ in their units; tables with more noise than that do not meet it.
+    then at least $7·10⁻⁴ √n$ in their units, and more where the readout's scale is large: at 400 rows of
+    little noise it binds in most draws. `scales_` says the $σ$ that results. There is none in practice at
+    infinite width, in float64.
 
     `fit` keeps of each draw what predictions need, the mean of the readout and a root of its covariance: up
     to 256 MiB in all. Where 1,000 draws take more, fewer are kept, and 16 at least.
@@ -126,7 +180,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         Parameters
         ----------
         X
-            Inputs $(n, d_in)$, $n ≥ 2$: an array, a list or a data frame of numbers.
+            Inputs $(n, d_in)$, $n ≥ 2$: an array, a list, a sparse matrix of up to 10⁸ entries, or a data
+            frame of numbers and, in pandas, categories.
         y
             Targets $(n,)$ or $(n, d_out)$.
 
@@ -140,45 +195,84 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         TimeoutError, KeyboardInterrupt
             If the seconds of `until` are spent, or Ctrl-C is pressed, before there is a draw.
         """
+        self._forget()
+        given = X
         X, y = checked(self, X, y, multi_output=True, y_numeric=True, ensure_min_samples=2)
         self._check_options()
         self._is_flat = y.ndim == 1
         y = y.reshape(len(y), -1).astype(np.float64)
         refuse_fill_values(X=X)
         refuse_fill_values(y=y)
-        self._scaler, self._target_scaler = scaler_of(X), scaler_of(y)
+        self._outputs, self._process = [], None
+        if y.shape[1] > 1:
+            self._fit_outputs(given, y)
+            return self
+        X = self._categories.indicators(X)
+        self._scaler, self._target_scaler = scaler_of(X), scaler_of(y, are_inputs=False)
         self._x, self._y = standardised(self._scaler, X=X), standardised(self._target_scaler, y=y)
-        self._num_outputs = y.shape[1]
-        self._process = None
+        self._num_outputs = 1
         if self._is_limit:
             self._fit_limit()
         else:
             self._sample()
         return self
 
+    def _fit_outputs(self, X: Any, y: np.ndarray) -> None:
+        """Each output by a network, scales and noise of its own; one that never changes by the limit."""
+        for column in y.T:
+            model: Any = clone(self)
+            if np.ptp(column) == 0 and self.features is None:
+                model.set_params(width=math.inf)
+            self._outputs.append(model.fit(X, column))
+        self.estimators_ = self._outputs
+        known = self._scales[1]
+        self.scales_ = {
+            name: known.get(name, np.array([model.scales_[name] for model in self._outputs]))
+            for name in self._outputs[0].scales_
+        }
+        self.seconds_ = sum(model.seconds_ for model in self._outputs)
+
     def _check_options(self):
         super()._check_options()
-        if not self._is_limit:
-            return
-        given = [name for name in CHAIN_OPTIONS if getattr(self, name) != getattr(type(self), name)]
-        if given or self.features is not None:
+        if self._is_limit and self.features is not None:
             raise ValueError(
-                f"width must be finite where {given[0] if given else 'features'} is given: at width=math.inf "
-                "there is a Gaussian process, without chains, of a dense network"
+                "width must be finite where features is given: at width=math.inf there is a Gaussian process "
+                "of a dense network"
             )
 
     def _fit_limit(self) -> None:
-        """The Gaussian process at the most probable scales."""
+        """The Gaussian process at the scales of highest evidence, or at draws about them."""
         start = time.perf_counter()
         if len(self._x) > MAX_LIMIT_ROWS:
             raise ValueError(
                 f"width must be finite for more than {MAX_LIMIT_ROWS:,} rows, whose kernel takes memory for "
                 f"their square; got {len(self._x):,} rows"
             )
-        self._posterior = self._built()
-        self._process, found = Process.of(self._posterior)
-        self.scales_ = self._scales[1] | found
+        learned, known = self._scales
+        is_free = "weight_std" not in (self.scales or {})
+        groups = self._categories.groups(self.n_features_in_) if is_free else None
+        self._process = Process.of(self._network, self._x, self._y, learned, known, groups)
+        self.scales_ = self._process.scales()[0] | known
+        self.relevances_ = self._relevances(self._process)
         self.seconds_ = time.perf_counter() - start
+
+    @functools.cached_property
+    def evidence_slope_(self) -> EvidenceSlope:
+        """$log Z_∞$ and $c₁$ at the most probable scales, by `widebnn.nngp.evidence_slope`."""
+        check_is_fitted(self)
+        if self._process is None:
+            raise AttributeError("evidence_slope_ is there where width=math.inf and y has one column")
+        process = self._process
+        return evidence_slope(process.setting(jnp.asarray(process.mode)), self._x, self._y)
+
+    def _relevances(self, process: Process) -> Relevances:
+        groups = self._categories.groups(self.n_features_in_)
+        first = np.unique(groups, return_index=True)[1]
+        random = np.random.default_rng(0)
+        number = NUM_RELEVANCES if process.setting.tau else 2
+        steps = random.normal(size=(number, len(process.mode))) @ process.root.T
+        draws = np.array([process.scales(process.mode + step)[1][first] for step in steps])
+        return Relevances(names_of(self), draws.mean(axis=0), draws.std(axis=0), process.gain)
 
     def _target(self, bnn):
         return targets.marginal(bnn, self._x, self._y, block_size=block_size(bnn, self._x, self.num_chains))
@@ -186,14 +280,25 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     def _watched(self, rows):
         return predictive_mean(rows)
 
-    def _mixture(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Means and deviations of y* per draw, (draw, m, d_out), in the units of y."""
-        process = self._process
-        moments = partial(self._over_draws, _draws.moments) if process is None else process.moments
-        mean, variance = self._over_rows(moments, X)
+    def _of_batch(self, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means and deviations of y* per draw, (draw, m), in the units of y."""
+        if self._process is None:
+            mean, variance = self._over_draws(_draws.moments, inputs)
+        else:
+            mean, variance = self._process.moments(inputs)
         centre, unit = self._target_scaler.mean_, self._target_scaler.scale_
-        std = np.sqrt(variance.astype(np.float64))[:, :, None]
-        return centre + unit * mean.astype(np.float64), unit * std
+        return centre + unit * mean[:, :, 0].astype(np.float64), unit * np.sqrt(variance.astype(np.float64))
+
+    def _mixture(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Means and deviations of y* per draw, (draw, m), of all rows at once."""
+        parts = self._over_rows(lambda inputs: np.stack(self._of_batch(inputs)).transpose(2, 0, 1), X)
+        means, stds = parts.transpose(1, 2, 0)
+        return means, stds
+
+    def _each(self, ask: Callable[["BNNRegressor"], Any]) -> list[Any]:
+        """What is asked of the regressor of each output."""
+        check_is_fitted(self)
+        return [ask(model) for model in self._outputs]
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """The mean of an observation at new inputs, and its standard deviation or covariance.
@@ -222,27 +327,34 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         """
         if return_std and return_cov:
             raise RuntimeError("return_std and return_cov must not both be True: ask for one at a time")
-        means, stds = self._mixture(X)
-        mean = self._shaped(means.mean(axis=0))
-        if return_std:
-            return mean, self._shaped(np.sqrt((stds**2).mean(axis=0) + means.var(axis=0)))
+        if outputs := self._each(lambda model: model.predict(X, return_std, return_cov)):
+            if not (return_std or return_cov):
+                return np.stack(outputs, axis=-1)
+            mean, spread = (np.stack(each, axis=-1) for each in zip(*outputs))
+            return mean, spread
         if return_cov:
-            return mean, self._covariance(X, means)
-        return mean
+            return self._joint_moments(X)
 
-    def _covariance(self, X: Any, means: np.ndarray) -> np.ndarray:
+        def moments(inputs: np.ndarray) -> np.ndarray:
+            means, stds = self._of_batch(inputs)
+            return np.stack([means.mean(axis=0), np.sqrt((stds**2).mean(axis=0) + means.var(axis=0))], axis=1)
+
+        mean, std = self._shaped(self._over_rows(moments, X).T)
+        return (mean, std) if return_std else mean
+
+    def _joint_moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         inputs = self._inputs(X)
         within = (
             self._over_draws(_draws.covariance, inputs)
             if self._process is None
-            else self._process.covariance(inputs)[None]
+            else self._process.covariances(inputs)
         )
-        within = within.mean(axis=0)[:, :, None] * self._target_scaler.scale_**2
+        means = self._mixture(X)[0]
         centred = means - means.mean(axis=0)
-        between = np.einsum("sij,skj->ikj", centred, centred) / len(means)
-        return (within + between)[:, :, 0] if self._is_flat else within + between
+        covariance = within.mean(axis=0) * self._target_scaler.scale_**2 + centred.T @ centred / len(means)
+        return self._shaped(means.mean(axis=0)), self._shaped(covariance)
 
-    def predict_interval(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+    def predict_interval(self, X: Any, level: Any = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Central interval of an observation: the $(1 ∓ level)/2$ quantiles of the mixture.
 
         Parameters
@@ -250,23 +362,38 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         X
             New inputs $(m, d_in)$.
         level
-            Probability in (0, 1).
+            Probability in (0, 1), or a sequence of them.
 
         Returns
         -------
         lower, upper
-            Shaped like the mean.
+            Shaped like the mean; for a sequence of levels, with an axis of levels before, as of
+            `numpy.quantile`.
 
         Raises
         ------
+        TypeError
+            If `level` holds other things than numbers.
         ValueError
-            If `level` lies outside (0, 1).
+            If `level` lies outside (0, 1), or is no number and no sequence of them.
         """
-        if not 0 < level < 1:
+        levels = np.asarray(real(level=level), np.float64)
+        if levels.ndim > 1 or levels.size == 0:
+            raise ValueError(f"level must be a number, or a sequence of them; got shape {levels.shape}")
+        if not ((levels > 0) & (levels < 1)).all():
             raise ValueError(f"level must lie in (0, 1); got {level}")
-        means, stds = self._mixture(X)
-        lower, upper = (_draws.quantile(q, means, stds) for q in ((1 - level) / 2, (1 + level) / 2))
-        return self._shaped(lower), self._shaped(upper)
+        if outputs := self._each(lambda model: model.predict_interval(X, level)):
+            lower, upper = (np.stack(each, axis=-1) for each in zip(*outputs))
+            return lower, upper
+        ends = np.stack([(1 - levels.ravel()) / 2, (1 + levels.ravel()) / 2])
+
+        def quantiles(inputs: np.ndarray) -> np.ndarray:
+            mixture = self._of_batch(inputs)
+            return np.stack([_draws.quantile(q, *mixture) for q in ends.ravel()], axis=1)
+
+        found = self._shaped(self._over_rows(quantiles, X).T.reshape(2, levels.size, -1))
+        lower, upper = found if levels.ndim else found[:, 0]
+        return lower, upper
 
     def log_predictive_density(self, X: Any, y: Any) -> np.ndarray:
         """$log p(y* | D)$ of observations at new inputs, $(m,)$, in nats; minus their mean is the NLL.
@@ -286,11 +413,21 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             If `y` does not have one row per input and one column per output, or is not finite.
         """
         y = np.asarray(finite(y=real(y=y)), np.float64)
-        means, stds = self._mixture(X)
-        if y.size != means[0].size or y.shape[:1] != means[0].shape[:1]:
-            raise ValueError(f"y must have shape {self._shaped(means[0]).shape}; got {y.shape}")
-        log_p = norm.logpdf(y.reshape(means[0].shape), means, stds).sum(axis=2)
-        return np.asarray(logsumexp(log_p, axis=0)) - math.log(len(means))
+        check_is_fitted(self)
+        number = len(self._inputs(X)) if not self._outputs else len(self._outputs[0]._inputs(X))
+        wanted = (number,) if self._is_flat else (number, max(len(self._outputs), 1))
+        if y.size != math.prod(wanted) or y.shape[:1] != (number,):
+            raise ValueError(f"y must have shape {wanted}; got {y.shape}")
+        y = y.reshape(number, -1)
+        columns = iter(y.T)
+        if outputs := self._each(lambda model: model.log_predictive_density(X, next(columns))):
+            return np.sum(outputs, axis=0)
+
+        def log_mean(inputs: np.ndarray, y: np.ndarray) -> np.ndarray:
+            means, stds = self._of_batch(inputs)
+            return np.asarray(logsumexp(norm.logpdf(y[:, 0], means, stds), axis=0)) - math.log(len(means))
+
+        return self._over_rows(log_mean, X, y)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Draws of observations; each is made by one draw of the posterior, jointly at all inputs.
@@ -315,8 +452,10 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             If `n_samples` is not an integer of at least 1.
         """
         at_least(1, n_samples=n_samples)
-        inputs, random = self._inputs(X), random_of(random_state)
-
+        random = random_of(random_state)
+        if outputs := self._each(lambda model: model.sample_y(X, n_samples, random)):
+            return np.stack(outputs, axis=1)
+        inputs = self._inputs(X)
         if self._process is not None:
             draws = self._process.draws(inputs, n_samples, random)
         else:
@@ -325,8 +464,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             rounds = [self._over_draws(_draws.draw, inputs, seed=seed) for seed in seeds]
             chosen = random.permutation(num_rounds * len(self.positions_))[:n_samples]
             draws = np.concatenate(rounds)[chosen]
-        draws = self._target_scaler.mean_ + self._target_scaler.scale_ * draws.astype(np.float64)
-        return draws[:, :, 0].T if self._is_flat else np.moveaxis(draws, 0, -1)
+        found = self._target_scaler.mean_ + self._target_scaler.scale_ * draws[:, :, 0].T.astype(np.float64)
+        return found if self._is_flat else found[:, None]
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
-        return values[:, 0] if self._is_flat else values
+        return values if self._is_flat else values[..., None]

@@ -87,7 +87,7 @@ class BNN:
         for name, value in checked.items():
             object.__setattr__(self, name, value)  # frozen from here on
 
-    def at_scales(self, **scales: Number) -> "BNN":
+    def at_scales(self, **scales: Number | Float[Array, " d_in"]) -> "BNN":
         """The same network at other scales, which may be traced.
 
         Parameters
@@ -110,7 +110,8 @@ class BNN:
             name = scale_of(path, scales)
             return leaf if name is None else scales[name]
 
-        ratio, made = scales.get("readout_std", 1.0), copy.copy(self)
+        ratio: Any = scales.get("readout_std", 1.0)
+        made = copy.copy(self)
         changed = {
             "noise_std": scales.get("noise_std", self.noise_std),
             "weight_std": ratio * self.weight_std,

@@ -140,7 +140,10 @@ def _recursion(bnn: BNN, kind: str) -> Kernel:
 
 
 def _of_inputs(
-    known: Static, scales: list[tuple[Number, Number]], x1: Inputs, x2: NewInputs | None = None
+    known: Static,
+    scales: list[tuple[Number | Float[Array, " d_in"], Number]],
+    x1: Inputs,
+    x2: NewInputs | None = None,
 ) -> Float[Array, "n m"]:
     kind, columns, *network = known.value
     x2 = None if x2 is None or x2 is x1 else _checked(columns, x2=x2)
@@ -151,7 +154,7 @@ def _of_inputs(
 def _limit(
     x1: Float[Array, "n d"],
     x2: Float[Array, "m d"] | None,
-    scales: list[tuple[Number, Number]],
+    scales: list[tuple[Number | Float[Array, " d_in"], Number]],
     in_features: int,
     activation: str,
 ) -> Layer:

@@ -6,6 +6,7 @@ Functions of figures take arrays and return the Axes that they have drawn on.
 from widebnn.plots._figures import (
     function_bands,
     rank_plot,
+    relevances,
     reliability_diagram,
     simplex_map,
     traces,
@@ -20,6 +21,7 @@ __all__ = [
     "Slider",
     "function_bands",
     "rank_plot",
+    "relevances",
     "reliability_diagram",
     "simplex_map",
     "slider",

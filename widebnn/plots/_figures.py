@@ -18,6 +18,7 @@ from widebnn.plots._style import LOOKS, style
 __all__ = [
     "function_bands",
     "rank_plot",
+    "relevances",
     "reliability_diagram",
     "simplex_map",
     "traces",
@@ -338,6 +339,54 @@ def simplex_map(
             label=label,
             format=FuncFormatter(lambda v, _: f"{v:,.0f}" if v >= 100 else f"{v:.3g}"),
         )
+    return ax
+
+
+@style()
+def relevances(
+    mean: ArrayLike,
+    std: ArrayLike,
+    names: Sequence[str] | None = None,
+    *,
+    most: int = 30,
+    ax: Axes | None = None,
+) -> Axes:
+    """Scales of the columns' weights with one deviation to either side, the largest on top.
+
+    Parameters
+    ----------
+    mean, std
+        Posterior mean and deviation of each column's relevance, (column,), as of
+        `widebnn.BNNRegressor.relevances_`.
+    names
+        Of the columns; "x0", "x1", … unless given.
+    most
+        Columns that are shown, at most: those of the largest mean.
+    ax
+        Axes to draw on; new ones in the package's style if None.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or a mean or deviation is negative or not finite.
+    """
+    mean = _array("mean", mean, (None,))
+    std = _array("std", std, mean.shape)
+    for name, values in (("mean", mean), ("std", std)):
+        if not (np.isfinite(values) & (values >= 0)).all():
+            raise ValueError(f"{name} must be finite and not negative; got {values}")
+    names = [f"x{j}" for j in range(len(mean))] if names is None else [str(name) for name in names]
+    if len(names) != len(mean):
+        raise ValueError(f"names must have one entry per column, {len(mean)}; got {len(names)}")
+    order = np.argsort(-mean, kind="stable")[: at_least(1, most=most)][::-1]
+    ax = plt.subplots()[1] if ax is None else ax
+    places = np.arange(len(order))
+    ax.errorbar(mean[order], places, xerr=std[order], fmt="o")
+    ax.axvline(1, color="#444444", linewidth=1, linestyle="--", label="one for all")
+    ax.set_yticks(places, [names[j] for j in order])
+    ax.set(xlabel="relevance", ylabel="column")
+    ax.set_xlim(left=min(0, ax.get_xlim()[0]))
+    _legend_above(ax)
     return ax
 
 

@@ -74,10 +74,26 @@ class Evidence:
         return Conditioned(factor, scipy.linalg.cho_solve((factor, True), self.y), noise)
 
     def between(self, u: Vector, new: np.ndarray) -> tuple[Any, Any]:
-        """K of rows and new inputs, and of new inputs, at u."""
+        """K of rows and new inputs, and the variance at each new input, at u."""
         with _in_float64():
             at = self.network_at, jnp.asarray(u)
             return jax.device_get(_between(*at, jnp.asarray(self.x), jnp.asarray(new, jnp.float64)))
+
+    def within(self, u: Vector, new: np.ndarray) -> Any:
+        """K of new inputs, at u."""
+        with _in_float64():
+            return jax.device_get(_kernel(self.network_at, jnp.asarray(u), jnp.asarray(new, jnp.float64)))[0]
+
+    def information_root(self, u: Vector) -> Float64[np.ndarray, "scale pair"]:
+        """R at u, of which RRᵀ is Fisher's information ½ tr (K_σ²⁻¹ ∂_iK_σ² K_σ²⁻¹ ∂_jK_σ²) of one output."""
+        with _in_float64(), threadpool_limits(1, user_api="blas"):
+            at = self.network_at, jnp.asarray(u), jnp.asarray(self.x)
+            (kernel, noise), (slopes, noise_slopes) = jax.device_get(_with_derivatives(*at))
+            eye = np.eye(len(kernel))
+            least = self.least_noise * np.trace(kernel)
+            inverse = np.linalg.inv(np.linalg.cholesky(kernel + max(float(noise), least) * eye))
+            whitened = inverse @ (slopes + noise_slopes[:, None, None] * eye) @ inverse.T
+        return whitened.reshape(len(whitened), -1) / np.sqrt(2)
 
 
 @contextlib.contextmanager
@@ -101,6 +117,13 @@ def _pulled_back(network_at: Any, u: Array, x: Array, cotangents: Any) -> Array:
 
 
 @jax.jit
+def _with_derivatives(network_at: Any, u: Array, x: Array) -> Any:
+    """K and σ², and their derivatives in u, of which the coordinate comes first."""
+    value, tangent = jax.linearize(functools.partial(_kernel, network_at, x=x), u)
+    return value, jax.lax.map(tangent, jnp.eye(len(u), dtype=u.dtype))
+
+
+@jax.jit
 def _between(network_at: Any, u: Array, x: Array, new: Array) -> Any:
     kernel = nngp_kernel(network_at(u))
-    return kernel(x, new), kernel(new)
+    return kernel(x, new), jax.vmap(lambda row: kernel(row[None])[0, 0])(new)
