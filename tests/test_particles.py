@@ -11,7 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import widebnn as wb
-from widebnn import _island, particles, samplers, targets
+from widebnn import samplers, targets
+from widebnn.driver import _island
+from widebnn.driver import _particles as particles
 
 from .exact import evidence, importance
 from .exact.conservation import after_steps

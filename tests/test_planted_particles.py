@@ -6,7 +6,9 @@ from unittest import mock
 import jax.numpy as jnp
 import numpy as np
 
-from widebnn import ChainWarning, _island, particles
+from widebnn import ChainWarning
+from widebnn.driver import _island
+from widebnn.driver import _particles as particles
 from widebnn.targets import from_potential
 from widebnn.targets._linear import Linear
 

@@ -36,11 +36,11 @@ from widebnn.collectors import (
 )
 from widebnn.diagnostics import effective_sample_size, random_projections, rhat, rhat_squared
 from widebnn.driver import Draws, Prediction, checkpoints, run_chains, sample, stopping, streaming
+from widebnn.driver._particles import Particles, smc
 from widebnn.driver.checkpoints import Checkpoint
 from widebnn.driver.stopping import Until
 from widebnn.driver.streaming import Stream, Streamed
 from widebnn.models import BNN
-from widebnn.particles import Particles, smc
 from widebnn.scale import at_scale, current_scale
 from widebnn.versions import device, print_versions
 from widebnn.weight_draws import WeightDraws

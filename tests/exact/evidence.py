@@ -18,7 +18,7 @@ NUM_ISLANDS = 400
 PARTICLES = 16
 TEMPERATURES = 0.03, 0.1, 0.3, 0.6, 1.0
 DETECTABLE = 0.25
-"""Relative bias of Ẑ that is seen in all but one run of a million."""
+"""Relative bias of Ẑ that is seen in all but one run of a million."""
 LEVEL = 0.95
 
 
@@ -45,7 +45,7 @@ def islands(target, temperatures=TEMPERATURES, num_particles=PARTICLES, **option
 
 
 def assert_unbiased(run, exact):
-    """E Ẑ = Z on its natural scale, and enough islands to see a bias of `DETECTABLE`."""
+    """E Ẑ = Z on its natural scale, and enough islands to see a bias of `DETECTABLE`."""
     ratios = np.exp(run.log_evidences - exact)
     error = ratios.std(ddof=1) / math.sqrt(len(ratios))
     limit = stats.norm.isf(FALSE_FAILURE / 2)
@@ -87,7 +87,7 @@ def of_network(problem, widths, activation, num_draws=400_000):
 
 
 def assert_evidence(run, exact, exact_error=0.0):
-    """log Ẑ of a run of many islands is log Z, within their errors."""
+    """log Ẑ of a run of many islands is log Z, within their errors."""
     error = math.hypot(run.log_evidence_error, exact_error)
     assert error < 0.05, f"too wide: {error}"
     score = (run.log_evidence - exact) / error

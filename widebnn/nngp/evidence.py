@@ -57,7 +57,7 @@ def evidence_slope(
     moments of one of them. With $p$ the outputs of a unit at the data, times $σ_W$ of the readout,
     $K_0 = E ppᵀ$, $α_j = K_σ²⁻¹y_:j$, $q = pᵀK_σ²⁻¹p$ and $s = ∑_j (α_jᵀp)²$,
 
-    $$c₁ = ½ E[¼(d_out q − s − E(d_out q − s))² − s q + ½ d_out q²] + ½ B,$$
+    $$c₁ = ½ E[(d_out q − s − E(d_out q − s))²/4 − s q + ½ d_out q²] + ½ B,$$
 
     with $B = ∑_j α_jᵀK_0K_σ²⁻¹K_0α_j − ½ d_out tr (K_σ²⁻¹K_0)²$, and $E(d_out q − s)$ known from $K_0$. Where
     $d$ is not large beside $|c₁|$ the evidence leaves this line.
@@ -88,6 +88,17 @@ def evidence_slope(
     ValueError
         If the network has not one hidden layer: in deeper ones $E K̂ ≠ K$ at order $1/d$, and $c₁$ is no
         moment of one unit. If $x$ or $y$ does not fit it, a number is out of range, or $K_σ²$ is singular.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from flax import nnx
+    >>> import widebnn as wb
+    >>> x = np.linspace(-1, 1, 8)[:, None]
+    >>> bnn = wb.BNN(wb.models.FCN(1, 64, rngs=nnx.Rngs(0)), 1, noise_std=0.3)
+    >>> found = wb.nngp.evidence_slope(bnn, x, np.sin(3 * x), relative_error=1.0)
+    >>> found.num_units >= 16_384
+    True
     """
     import scipy.linalg
 

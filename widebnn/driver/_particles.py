@@ -28,7 +28,13 @@ from widebnn._arrays import NewInputs, Tabular
 from widebnn._check import Number, at_least, brief, one_key, proper_fraction
 from widebnn._compile import make_room, refuse_fork
 from widebnn._failures import warn
-from widebnn._island import (
+from widebnn.automatic import auto, hmc
+from widebnn.collectors import Collector, check, potential, prediction, prepared, value
+from widebnn.diagnostics import convergence
+from widebnn.driver._devices import Devices, free_bytes
+from widebnn.driver._draws import Draws
+from widebnn.driver._interrupts import Interrupts
+from widebnn.driver._island import (
     Cloud,
     Programs,
     at_temperature,
@@ -39,12 +45,6 @@ from widebnn._island import (
     next_temperature,
     resampled,
 )
-from widebnn.automatic import auto, hmc
-from widebnn.collectors import Collector, check, potential, prediction, prepared, value
-from widebnn.diagnostics import convergence
-from widebnn.driver import Draws
-from widebnn.driver._devices import Devices, free_bytes
-from widebnn.driver._interrupts import Interrupts
 from widebnn.driver.checkpoints import Checkpoint, Snapshot, Store, identity
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import tuned
@@ -119,7 +119,7 @@ class Particles(Draws):
     step_sizes, num_moves, acceptance_rates
         Step size (NaN where nothing is tuned), number of moves and mean acceptance rate at each.
     log_evidences
-        $log Ẑ$ of each island, with `log_normaliser` where the target has one: $Ẑ$ is then an estimate of
+        $log Ẑ$ of each island, with `log_normaliser` where the target has one: $Ẑ$ is then an estimate of
         $p(y | X)$, and else of $E exp(−U)$ over $N(0, I)$.
     bounds
         $−E U$ over the prior and over the posterior, each less `log_normaliser`: $log Z$ lies between them
@@ -148,7 +148,7 @@ class Particles(Draws):
 
     @property
     def log_evidence(self) -> float:
-        """$log Ẑ$, with $Ẑ$ the mean over all islands, in nats."""
+        """$log Ẑ$, with $Ẑ$ the mean over all islands, in nats."""
         return float(_log_mean(self.log_evidences))
 
     @property
@@ -164,7 +164,7 @@ class Particles(Draws):
     def log_evidence_interval(self, level: float = 0.95) -> tuple[float, float]:
         """The interval that holds $log Z$ in a share `level` of runs, by Student's t over the islands.
 
-        It takes $Ẑ$ of an island for nearly normal: where the standard deviation of `log_evidences` exceeds
+        It takes $Ẑ$ of an island for nearly normal: where the standard deviation of `log_evidences` exceeds
         half a nat, take more particles.
 
         Raises
@@ -214,14 +214,14 @@ def smc(
 
     Exact draws from $N(0, I)$ go along $exp(−½‖u‖² − βU(u))$ from $β = 0$ to 1. At each temperature they are
     weighted by $exp(−(β′ − β)U)$, resampled systematically by these weights, and moved by a kernel that
-    leaves the new density where it is. The product of the mean weights is $Ẑ$, an estimate of
+    leaves the new density where it is. The product of the mean weights is $Ẑ$, an estimate of
     $Z = E exp(−U)$ (Del Moral, Doucet & Jasra 2006). Repriorisation makes the way short: the wider the
     network, the fewer temperatures (Hron et al. 2022, Theorem 2.1). Of a very wide one $β = 1$ is the first,
     and this is plain importance sampling from the prior, followed by moves.
 
     A pilot island finds the temperatures, the step size of each and the number of moves, and is then thrown
-    away. The `num_islands` others keep what it found, so that nothing in them adapts, and $E Ẑ = Z$ exactly,
-    given any pilot: on the scale of $Z$. The logarithm is low by half the relative variance of $Ẑ$. The
+    away. The `num_islands` others keep what it found, so that nothing in them adapts, and $E Ẑ = Z$ exactly,
+    given any pilot: on the scale of $Z$. The logarithm is low by half the relative variance of $Ẑ$. The
     islands are independent runs: from their spread come `Particles.log_evidence_error` and $R̂$.
 
     Rules of the pilot. The next $β$ is the one at which the weights leave a share `ess` of effective
@@ -291,6 +291,18 @@ def smc(
         If islands disagree, by an $R̂$ above 1.1 or log evidences more than a nat apart (in standard
         deviation), particles had not lost their memory after 32 moves, potentials or what was collected are
         NaN, or the run was interrupted.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import numpy as np
+    >>> from flax import nnx
+    >>> import widebnn as wb
+    >>> bnn = wb.BNN(wb.models.FCN(1, 8, rngs=nnx.Rngs(0)), 1, noise_std=0.5)
+    >>> target = wb.targets.marginal(bnn, np.ones((3, 1)), np.ones(3))
+    >>> run = wb.smc(jax.random.key(0), target, progress=False)
+    >>> run["potential"].shape
+    (4, 64)
     """
     refuse_fork()
     if not isinstance(target, Target):
