@@ -73,9 +73,13 @@ def weights_over_tau(results: Results, beside: Sequence[Results]) -> Iterator[Fi
     yield Finding(f"{what}, largest τ", _correlation(rows, max(taus)), above=-0.5)
     for run in beside:
         known = {"degrees": degrees_of_freedom(run)}
-        for at, found in run.rows.by("tau", "initial_std"):
-            what = "mean σ ÷ the prior's, τ = {:.2g}, first σ {:g}".format(*at)
-            yield Finding(what, found.measure("std") / prior, below=0.25, **known)
+        for tau, of in run.rows.by("tau"):
+            low, *_, high = sorted(of.over("initial_std", "std"), key=lambda one: one.value)
+            yield Finding(
+                f"mean σ ÷ the prior's, τ = {tau:.2g}, first σ 0.1", high / prior, below=0.25, **known
+            )
+            what = f"mean σ, τ = {tau:.2g}, from the smallest first σ ÷ from the largest"
+            yield Finding(what, low / high, above=0.5, **known)
 
 
 def _correlation(rows: Rows, tau: float) -> Measure:
