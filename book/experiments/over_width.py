@@ -195,10 +195,12 @@ def pcn_reaches_pcnl(results: Results, beside: Sequence[Results]) -> Iterator[Fi
 
 
 @mixing_over_width.claim("P-N")
-def pcnl_leads_where_narrow(results: Results) -> Iterator[Finding]:
+def pcnl_leads_where_narrow(results: Results, beside: Sequence[Results]) -> Iterator[Finding]:
     beta = max(results.rows.values("step_size"))
     for quantity in ("weights", "predictions"):
-        (pcn, *_), (pcnl, *_) = (over_widths([results], beta, name, quantity) for name in ("pCN", "pCNL"))
+        (pcn, *_), (pcnl, *_) = (
+            over_widths([*beside, results], beta, name, quantity) for name in ("pCN", "pCNL")
+        )
         most = pcn.per_step if pcn.is_known else pcn.moves
         what = (
             f"pCNL ÷ pCN, {quantity}, β = {beta:g}, width {pcn.width:,}{'' if pcn.is_known else ', at least'}"
@@ -210,10 +212,10 @@ BURN_IN = 20_000
 
 
 @mixing_over_width.claim("P-B")
-def burn_in_suffices(results: Results) -> Iterator[Finding]:
+def burn_in_suffices(results: Results, beside: Sequence[Results]) -> Iterator[Finding]:
     beta = max(results.rows.values("step_size"))
     for name in PAPERS:
-        narrowest, *_ = over_widths([results], beta, name, "weights")
+        narrowest, *_ = over_widths([*beside, results], beta, name, "weights")
         found = narrowest.per_step if narrowest.is_known else narrowest.moves
         bound = "" if narrowest.is_known else ", at most"
         at = f"{name}, β = {beta:g}, width {narrowest.width:,}{bound}"
