@@ -57,7 +57,7 @@ def test_whitening_leaves_such_a_layer_as_it_is():
 def test_convolution_with_one_scale_per_channel():
     layer = wb.models.Conv(3, 2, weight_std=S, rngs=nnx.Rngs(0))
     plain = wb.models.Conv(3, 2, weight_std=1.0, rngs=nnx.Rngs(0))
-    images = RNG.normal(size=(2, 4, 4, 3))
+    images = jnp.asarray(RNG.normal(size=(2, 4, 4, 3)))
     np.testing.assert_allclose(layer(images), plain(S * images), rtol=1e-5, atol=1e-6)
 
 

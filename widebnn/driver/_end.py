@@ -123,7 +123,7 @@ def warn_of_disagreement(
             if len(worst := worst[plain[worst] > LOOSE_RHAT]):
                 by_ranks = convergence(entries[:, :, worst])  # which no start far away moves
                 rhats = np.where(np.isinf(plain[worst]), np.inf, by_ranks.rhat)
-                labels = [_label(name, tuple(shape), i * spacing) for i in worst]
+                labels = [_label(name, tuple(shape), int(i) * spacing) for i in worst]
                 found += zip(rhats, np.nan_to_num(by_ranks.ess), labels)
     for name, summary in streamed.items():
         has_rhat = summary.summary.batches is not None and summary.count >= FIRST_LOOK

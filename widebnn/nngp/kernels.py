@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
@@ -141,7 +142,7 @@ def _recursion(bnn: BNN, kind: str) -> Kernel:
 
 def _of_inputs(
     known: Static,
-    scales: list[tuple[Number | Float[Array, " d_in"], Number]],
+    scales: list[tuple[Number | Float[Array | np.ndarray, " d_in"], Number]],
     x1: Inputs,
     x2: NewInputs | None = None,
 ) -> Float[Array, "n m"]:
@@ -154,7 +155,7 @@ def _of_inputs(
 def _limit(
     x1: Float[Array, "n d"],
     x2: Float[Array, "m d"] | None,
-    scales: list[tuple[Number | Float[Array, " d_in"], Number]],
+    scales: list[tuple[Number | Float[Array | np.ndarray, " d_in"], Number]],
     in_features: int,
     activation: str,
 ) -> Layer:

@@ -130,7 +130,7 @@ class Scaled(Target):
     def num_observations(self) -> int | None:
         return self.base.num_observations
 
-    def scales(self, position: ScaledPosition) -> dict[str, Float[Array, ""]]:
+    def scales(self, position: ScaledPosition) -> dict[str, Float[Array, "..."]]:
         """By name, the scales at a position."""
         return _scales(self.priors, position.scales | position.readout_scales)
 
