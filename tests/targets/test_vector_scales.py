@@ -58,7 +58,7 @@ def test_convolution_with_one_scale_per_channel():
     layer = wb.models.Conv(3, 2, weight_std=S, rngs=nnx.Rngs(0))
     plain = wb.models.Conv(3, 2, weight_std=1.0, rngs=nnx.Rngs(0))
     images = jnp.asarray(RNG.normal(size=(2, 4, 4, 3)))
-    np.testing.assert_allclose(layer(images), plain(S * images), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(layer(images), plain(S[None, None, None] * images), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", [wb.nngp.nngp_kernel, wb.nngp.ntk_kernel])

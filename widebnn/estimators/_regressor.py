@@ -143,7 +143,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     Without chains, at ``width=math.inf``, `scales_` are the most probable scales, `seconds_` those of the
     whole fit, and the other attributes of chains are absent. The scale of column $j$ is
     $log σ_W,j = log σ_W + τ z_j$ with $z ~ N(0, I)$ (automatic relevance determination, MacKay 1994, Neal
-    1996). Laplace's evidence chooses $τ$ among 0 (one scale for all), ½ and 1; another than 0 has to gain
+    1996). Laplace's evidence chooses $τ$ among 0 (one scale for all), $½$ and 1; another than 0 has to gain
     5 nats; then predictions average over 8 draws of the scales from Laplace's Gaussian, up to 1,500 rows and
     where columns do not outnumber rows, since the most probable scales alone are too sure of themselves.
 

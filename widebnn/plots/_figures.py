@@ -369,6 +369,11 @@ def relevances(
     ------
     ValueError
         If shapes do not fit, or a mean or deviation is negative or not finite.
+
+    Examples
+    --------
+    >>> import widebnn as wb
+    >>> ax = wb.plots.relevances([2.0, 0.3], [0.4, 0.2], ["size", "age"])
     """
     mean = _array("mean", mean, (None,))
     std = _array("std", std, mean.shape)
