@@ -356,6 +356,8 @@ def test_columns_have_scales_where_the_data_say_so():
 
     slope = one.evidence_slope_
     assert slope.slope > 3 * slope.error > 0 and slope is one.evidence_slope_
+    given = one._process.evidence(one._process.mode)[0] + len(y) / 2 * math.log(2 * math.pi)
+    np.testing.assert_allclose(slope.log_evidence, -given, rtol=1e-3)
 
     loss = []
     monkey = scipy.optimize.minimize

@@ -140,6 +140,7 @@ class Process:
         index = np.zeros(x.shape[1], int) if groups is None else groups
         num_groups = int(index.max()) + 1
         bnn = network.bnn(x.shape[1], **known)
+        priors = dict(sorted(priors.items()))  # as a program sees a dict: the order of u
         setting = Setting(bnn, index, priors, known.get("weight_std", 1.0), 0.0)
         few = _spaced(x, y, FIRST_ROWS)
         best = last = one = Approximation.of(setting, *few, np.zeros(num_groups + len(priors)))
