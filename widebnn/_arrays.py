@@ -241,7 +241,7 @@ def _array(name: str, value: Any) -> np.ndarray:
         raise ValueError(f"{name} must be an array; got a {type(value).__name__} of uneven rows") from None
     if (fields := array.dtype.names) is not None:
         raise TypeError(f"{name} must have plain columns; got a structured array of {', '.join(fields)}")
-    if array.dtype == object and array.size > 0 and isinstance(array.flat[0], Mapping):
+    if array.dtype == object and array.ndim == 1 and array.size and isinstance(array[0], Mapping):
         raise TypeError(f"{name} must be a table or an array; got dicts: pass pandas.DataFrame({name})")
     return array
 
