@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import widebnn as wb
+from widebnn._pytree import as_pytree
 from widebnn.models import _whitened_dense
 from widebnn.models._whitened_dense import WhitenedDense
 from widebnn.targets import _blocks as blocks
@@ -214,7 +215,7 @@ def non_gaussian(which="softmax", kind=NonGaussian, affine=Laplace, likelihood=l
     def make(tiny):
         right = LIKELIHOODS[which].target(tiny)
         first = jnp.zeros((len(tiny.x), tiny.bnn.out_features))
-        steps = lambda *of: affine(*of, first, num_steps=2)  # noqa: E731
+        steps = as_pytree(lambda *of: affine(*of, first, num_steps=2))
         return kind(tiny.bnn, tiny.x, right.y, likelihood(right.likelihood), steps)
 
     return which, make
