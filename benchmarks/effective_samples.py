@@ -98,8 +98,8 @@ class Posterior:
     def sample(self, sampler: Sampler | tuned, num_chains: int = NUM_CHAINS, **options: Any) -> wb.Draws:
         """Chains that begin in the posterior."""
         initial = jax.tree.map(lambda leaf: leaf[:num_chains], self.positions)
-        options |= {"burn_in": 0, "num_chains": num_chains, "num_positions": 0}
-        options |= {"initial": initial, "progress": False}
+        options = {"burn_in": 0, "num_positions": 0} | options
+        options |= {"num_chains": num_chains, "initial": initial, "progress": False}
         return wb.sample(self.rng_key, self.target, sampler, **options)
 
     @property
