@@ -121,7 +121,7 @@ def test_data_space_takes_all_rows():
 
 def compiled_gradient(n, d_in, width, depth, block_size):
     """The compiled potential and gradient in float32, from shapes alone: no number is computed."""
-    features = nnx.eval_shape(lambda: wb.models.FCN(d_in, width, depth, rngs=nnx.Rngs(0)))
+    features = wb.models.from_nnx(wb.models.FCN(d_in, width, depth, rngs=nnx.Rngs(0)))
     bnn = wb.BNN(features, 10, noise_std=0.1)
 
     def value_and_gradient(x, y, position):

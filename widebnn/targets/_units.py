@@ -1,5 +1,6 @@
 """Which parameters belong to the units of the top hidden layer, found by asking the network."""
 
+import contextlib
 import functools
 from typing import Any, NamedTuple
 
@@ -37,7 +38,9 @@ def units_of(bnn: BNN, x: Any) -> Units:
     num_units = jax.eval_shape(bnn.embedding, bnn.features.template, x).shape[1] - int(bnn.has_bias)
     belongs = [leaf.shape[-1:] == (num_units,) for leaf in leaves]
     tried = tuple((i, k) for i, fits in enumerate(belongs) if fits for k in {0, num_units - 1})
-    with jax.ensure_compile_time_eval():
+    # Within it nothing is compiled as a whole, which outside of a trace would be twenty small programs.
+    is_traced = isinstance(jax.device_put(np.zeros(())), jax.core.Tracer)
+    with jax.ensure_compile_time_eval() if is_traced else contextlib.nullcontext():
         before, *after = np.asarray(_embeddings(*_untraced((bnn, x)), tried))
     for (i, k), psi in zip(tried, after, strict=True):
         belongs[i] &= np.array_equal(np.flatnonzero((psi != before).any(axis=0)), [k])
