@@ -230,8 +230,8 @@ def smc(
     fallen to $0.2 + 1/√N$; at most 32. A step size in `widebnn.samplers.tuned` is changed after each move
     towards the acceptance rate that is wanted; the islands take the one that came closest.
 
-    Without a sampler, coordinates and kernel are those of `widebnn.auto`: function-space HMC, whose angle
-    grows to a quarter turn where $U$ is flat, so that a move is an independent draw; or the unit-wise
+    Without a sampler, coordinates and kernel are those of `widebnn.automatic.auto`: function-space HMC, whose
+    angle grows to a quarter turn where $U$ is flat, so that a move is an independent draw; or the unit-wise
     sampler, of which the tempered kernel is exact too. For `widebnn.targets.scaled` the kernel is
     function-space HMC on network and scales together, and the scales start at their posterior in the limit of
     infinite width (`limiting_scales`), whose density relative to the prior is part of $U$: posterior and

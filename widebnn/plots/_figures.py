@@ -357,7 +357,7 @@ def relevances(
     ----------
     mean, std
         Posterior mean and deviation of each column's relevance, (column,), as of
-        `widebnn.BNNRegressor.relevances_`.
+        ``BNNRegressor.relevances_``.
     names
         Of the columns; "x0", "x1", … unless given.
     most
