@@ -46,13 +46,13 @@ def test_readout_has_either_scaling():
 def test_local_and_global_draws_of_the_convolution_of_the_networks_have_one_law():
     """`widebnn.models.Conv`, with its scales and its bias: mean and variance of each output."""
     layer = wb.models.Conv(3, 2, stride=2, bias_std=0.7, rngs=rngs())
-    graph, params = nnx.split(layer)
+    graph, params, scales = nnx.split(layer, nnx.Param, ...)
     q = wb.vi.mean_field(nnx.to_pure_dict(params), 0.3)
     x, num = IMAGES[:1, :4, :4], 20_000
 
     def moments(draw):
         keys = jax.random.split(KEY, num)
-        f = np.asarray(jax.jit(jax.vmap(lambda key: nnx.merge(graph, draw(key))(x)))(keys))
+        f = np.asarray(jax.jit(jax.vmap(lambda key: nnx.merge(graph, draw(key), scales)(x)))(keys))
         return f.mean(axis=0), f.var(axis=0)
 
     (mean, variance), (exact_mean, exact_variance) = moments(q.local_draw), moments(q.draw)
