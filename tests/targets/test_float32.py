@@ -27,7 +27,7 @@ def marginal(dtype, reduced, depth):
     data = load(num_train=256, num_test=1)
     features = wb.models.FCN(data.x_train.shape[1], 1_024, depth, rngs=nnx.Rngs(0))
     graph, state = nnx.split(features)
-    features = nnx.merge(graph, jax.tree.map(lambda leaf: leaf.astype(dtype), state))
+    features = nnx.merge(graph, jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), state))
     x, y = (jnp.asarray(a, dtype) for a in (data.x_train, data.y_train))
     return reduced(wb.targets.marginal(wb.BNN(features, 10, noise_std=0.1), x, y))
 

@@ -55,11 +55,11 @@ def evidence_slope(
 
     $K̂ − K$ is a mean over $d$ independent units, so that to first order in $1/d$ the evidence depends on
     moments of one of them. With $p$ the outputs of a unit at the data, times $σ_W$ of the readout,
-    $K_0 = E ppᵀ$, $α_j = K_σ²⁻¹y_:j$, $q = pᵀK_σ²⁻¹p$ and $s = ∑_j (α_jᵀp)²$,
+    $K_0 = E ppᵀ$, $α_j = K_σ²⁻¹y_:j$, $q = pᵀK_σ²⁻¹p$, $s = ∑_j (α_jᵀp)²$ and $h = d_out q − s$,
 
-    $$c₁ = ½ E[(d_out q − s − E(d_out q − s))²/4 − s q + ½ d_out q²] + ½ B,$$
+    $$c₁ = ½ E[(h − E h)²/4 − s q + ½ d_out q²] + ½ B,$$
 
-    with $B = ∑_j α_jᵀK_0K_σ²⁻¹K_0α_j − ½ d_out tr (K_σ²⁻¹K_0)²$, and $E(d_out q − s)$ known from $K_0$. Where
+    with $B = ∑_j α_jᵀK_0K_σ²⁻¹K_0α_j − ½ d_out tr (K_σ²⁻¹K_0)²$, and $E h$ known from $K_0$. Where
     $d$ is not large beside $|c₁|$ the evidence leaves this line.
 
     Width and scales are confounded until the scales are chosen: at scales that do not suit, $c₁$ is positive

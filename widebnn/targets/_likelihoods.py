@@ -98,10 +98,10 @@ class Likelihood(Record, ABC):
     def regression(self, y: Observed, f: Outputs) -> Regression:
         """The Gaussian that stands for the likelihood near $F$, for the map "laplace".
 
-        $R_iR_iᵀ = H_i$ and $R_iz_i = H_iF_i + ∇log p(y_i | F_i)$, with $H_i = −∇²log p(y_i | F_i)$: a step of
-        Newton's method. $H_i$ is positive where $log p$ is concave; that it always is, its diagonal is raised
-        to the sum of the absolute values beside it, plus $10⁻⁴$. Override it where you know better, such as
-        the expectation of $H_i$ or a step of EM.
+        $R_iR_iᵀ = H_i$ and $R_i z_i = H_i F_i + ∇log p(y_i | F_i)$, with $H_i = −∇²log p(y_i | F_i)$: a step
+        of Newton's method. $H_i$ is positive where $log p$ is concave; that it always is, its diagonal is
+        raised to the sum of the absolute values beside it, plus $10⁻⁴$. Override it where you know better,
+        such as the expectation of $H_i$ or a step of EM.
         """
 
         def log_prob(y_i, f_i):
