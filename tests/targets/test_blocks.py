@@ -167,7 +167,8 @@ x, y = (rng.standard_normal((10_000, columns), dtype=np.float32) for columns in 
 before = kib("VmRSS")
 bnn = wb.BNN(wb.models.FCN(3_072, 1_024, rngs=nnx.Rngs(0)), 10, noise_std=0.1)
 target = wb.targets.marginal(bnn, x, y, block_size=2_048)
-draws = wb.sample(jax.random.key(0), target, wb.samplers.pcn(0.1), num_samples=1, progress=False)
+draws = wb.sample(jax.random.key(0), target, wb.samplers.pcn(0.1), num_samples=1, burn_in=0,
+                  num_chains=1, progress=False)
 assert np.isfinite(draws["potential"]).all()
 print(kib("VmHWM") - before)
 """

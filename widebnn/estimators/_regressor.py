@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from widebnn import targets
 from widebnn._arrays import real
 from widebnn._check import at_least, finite
+from widebnn._compile import refuse_fork
 from widebnn.collectors import predictive_mean
 from widebnn.estimators import _draws
 from widebnn.estimators._base import BNNEstimator, block_size
@@ -297,6 +298,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
 
     def _each(self, ask: Callable[["BNNRegressor"], Any]) -> list[Any]:
         """What is asked of the regressor of each output."""
+        refuse_fork()
         check_is_fitted(self)
         return [ask(model) for model in self._outputs]
 
