@@ -16,7 +16,7 @@ MODULES = """
 theorems deep_limit precision identities misprints counterexample algorithms unitwise whitening rivals
 learned_scales efficiency over_width gradient_gain convergence langevin_gain architectures step_cost
 published_pcnl landscape over_reg shortcuts iterated_maps softmax_maps collapse mean_field_gap suprema
-concentration elbo_ratio resnet tempering plain_training approximations
+concentration elbo_ratio resnet tempering plain_training approximations evidence_over_width evidence_sign
 """
 
 

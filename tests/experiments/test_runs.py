@@ -81,6 +81,26 @@ def algorithms(at, rows):
         assert abs(row["chain"] - row[law]) < 5 * error
 
 
+@small()
+def evidence_over_width(at, rows):
+    """Particles and prior draws have the same evidence."""
+    assert [row["width"] for row in rows] == list(at.widths)
+    for row in rows:
+        assert len(row["log_evidences"]) == len(row["num_temperatures"]) == len(at.repeats)
+        assert row["source"] == "prior draws" and row["difference_error"] > 0
+        assert abs(np.mean(row["log_evidences"]) - row["limit"] - row["difference"]) < 0.5
+    assert rows[-1]["effective"] > rows[0]["effective"]
+
+
+@small()
+def evidence_sign(at, rows):
+    assert [row["split"] for row in rows] == list(at.splits)
+    for row in rows:
+        assert row["slope_error"] > 0 and row["num_temperatures"] > 0 and row["ess"] > 0
+        assert abs(row["log_evidence"] - row["limit"]) < 5
+        assert abs(row["nll_network"] - row["nll_limit"]) < 1  # on standardised targets
+
+
 APPROXIMATIONS = importlib.import_module("book.experiments.approximations")
 
 
