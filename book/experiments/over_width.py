@@ -208,7 +208,7 @@ def pcnl_leads_where_narrow(results: Results, beside: Sequence[Results]) -> Iter
         yield Finding(what, pcnl.per_step / most, above=2, chains=behind([pcnl.least]))
 
 
-BURN_IN = 20_000
+BURN_IN, LEAST_IN_BURN_IN = 20_000, 10
 
 
 @mixing_over_width.claim("P-B")
@@ -216,14 +216,16 @@ def burn_in_suffices(results: Results, beside: Sequence[Results]) -> Iterator[Fi
     beta = max(results.rows.values("step_size"))
     for name in PAPERS:
         narrowest, *_ = over_widths([*beside, results], beta, name, "weights")
-        found = narrowest.per_step if narrowest.is_known else narrowest.moves
-        bound = "" if narrowest.is_known else ", at most"
-        at = f"{name}, β = {beta:g}, width {narrowest.width:,}{bound}"
+        is_known = narrowest.is_known
+        found = (narrowest.per_step if is_known else narrowest.moves) / (1 / BURN_IN)
+        at = f"{name}, β = {beta:g}, width {narrowest.width:,}{'' if is_known else ', at most'}"
         what = f"effective samples of weights in {BURN_IN:,} steps, {at}"
-        chains = behind([narrowest.least]) if narrowest.is_known else None
-        yield Finding(what, found / (1 / BURN_IN), above=10, chains=chains)
+        resolved = is_known or found.value < LEAST_IN_BURN_IN  # a bound from above can only refute
+        chains = behind([narrowest.least]) if is_known else None
+        yield Finding(what, found, above=LEAST_IN_BURN_IN, resolved=resolved, chains=chains)
     at_most = BURN_IN * worth_of_pcn(0.01)
-    yield Finding(f"effective samples in {BURN_IN:,} steps, pCN, β = 0.01, U = 0", at_most, above=10)
+    what = f"effective samples in {BURN_IN:,} steps, pCN, β = 0.01, U = 0"
+    yield Finding(what, at_most, above=LEAST_IN_BURN_IN)
 
 
 @over_width.claim("P-V2")

@@ -67,8 +67,8 @@ def step_takes(results: Results) -> Iterator[Finding]:
     rows, device = results.rows, results.provenance.get("device", "cpu")
     every = [of for name in ("dense", "convolutional") for of in _ratios(rows, name, FEATURE).values()]
     greatest = max(every, key=lambda ratio: ratio.value)
-    on_card = not device.startswith("cpu")
-    yield Finding("feature space ÷ θ, greatest", greatest, below=1.5, decides=True, resolved=on_card)
+    on_gpu = not device.startswith("cpu")
+    yield Finding("feature space ÷ θ, greatest", greatest, below=1.5, decides=True, resolved=on_gpu)
     for width, found in _ratios(rows, "dense", "φ").items():
         if width <= MODERATE:
             yield Finding(f"φ ÷ θ, dense, width {width:,}", found, below=2)

@@ -152,7 +152,7 @@ def test_numpy_that_nothing_fits_is_replaced(fresh, wheel, execute, tmp_path):
 
 
 def test_the_gpu_survives(fresh, wheel):
-    """Where there is a graphics card, jax, jaxlib and plugin come in one version, beside the same NumPy."""
+    """Where there is a GPU, jax, jaxlib and plugin come in one version, beside the same NumPy."""
     wanted = ("jax[cuda12]", f"widebnn @ {wheel.as_uri()}", f"numpy=={NUMPY}")
     options = ("--quiet", "--dry-run", "--report", "-")
     report = json.loads(run(*PIP, "--python", fresh / "bin" / "python", "install", *options, *wanted))
