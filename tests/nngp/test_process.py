@@ -37,6 +37,7 @@ def test_moments_are_those_of_the_conditional_gaussian():
     weights = cross.T @ inverse_with_noise(k)
     assert np.allclose(gp.mean(x_new), weights @ gp.y, rtol=0, atol=1e-12)
     assert np.allclose(gp.covariance(x_new), new - weights @ cross, rtol=0, atol=1e-12)
+    assert np.allclose(gp.variance(x_new), np.diag(new - weights @ cross), rtol=0, atol=1e-12)
 
 
 def test_log_marginal_likelihood_is_the_log_density_of_the_observations():
@@ -136,6 +137,7 @@ def test_float32_holds_the_posterior(float32, noise_std):
         values = {
             "mean": gp.mean(new),
             "covariance": gp.covariance(new),
+            "variance": gp.variance(new),
             "log marginal likelihood": gp.log_marginal_likelihood(),
             "KL": gp.kl_from_prior(),
         }

@@ -15,12 +15,11 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 from jaxtyping import Float64
-from threadpoolctl import threadpool_limits
 
 from widebnn.estimators._network import Network
 from widebnn.models import BNN
 from widebnn.targets import LogNormal
-from widebnn.targets._limit import Conditioned, Evidence, Vector
+from widebnn.targets._limit import Conditioned, Evidence, Vector, on_one_thread
 from widebnn.targets._readout import ROUNDING
 
 __all__ = ["MAX_LIMIT_ROWS", "Process"]
@@ -177,7 +176,7 @@ class Process:
 
     def _moments(self, u: Vector, given: Conditioned, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         cross, own = self.evidence.between(u, new)
-        with threadpool_limits(1, user_api="blas"):
+        with on_one_thread():
             explained = scipy.linalg.solve_triangular(given.factor, cross, lower=True)
             mean = (cross.T @ given.weights)[:, 0]
         return mean, np.maximum(own - np.einsum("im,im->m", explained, explained), 0) + given.noise
@@ -189,19 +188,18 @@ class Process:
     def draws(self, new: np.ndarray, num_samples: int, random: np.random.RandomState) -> np.ndarray:
         """Observations (sample, m, 1), each jointly at all inputs."""
         found = []
-        for k, (u, given) in enumerate(self.members):
-            number = len(range(k, num_samples, len(self.members)))
-            mean, covariance = (
-                self._jointly(u, given, new) if number else (np.zeros(len(new)), np.eye(len(new)))
-            )
-            factor = np.linalg.cholesky(covariance)
-            found.append(mean + random.normal(size=(number, len(mean))) @ factor.T)
+        for k, (u, given) in enumerate(self.members[:num_samples]):
+            mean, covariance = self._jointly(u, given, new)
+            with on_one_thread():
+                factor = np.linalg.cholesky(covariance)
+                normal = random.normal(size=(len(range(k, num_samples, len(self.members))), len(mean)))
+                found.append(mean + normal @ factor.T)
         return random.permutation(np.concatenate(found))[:, :, None]
 
     def _jointly(self, u: Vector, given: Conditioned, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means (m,) and covariance (m, m) of observations."""
         cross, _ = self.evidence.between(u, new)
-        with threadpool_limits(1, user_api="blas"):
+        with on_one_thread():
             explained = scipy.linalg.solve_triangular(given.factor, cross, lower=True)
             covariance = self.evidence.within(u, new) - explained.T @ explained
         diagonal = np.arange(len(new))

@@ -24,7 +24,7 @@ def relu(a: Entries, c: Entries, b: Entries) -> tuple[Entries, Entries]:
 def erf(a: Entries, c: Entries, b: Entries) -> tuple[Entries, Entries]:
     """The arc-sine kernel (Williams 1997)."""
     root = jnp.sqrt(1 + 2 * a + 2 * b + 4 * _determinant(a, c, b))
-    return 2 / jnp.pi * jnp.arctan2(2 * c, root), 4 / (jnp.pi * root)
+    return 2 / jnp.pi * jnp.arctan(2 * c / root), 4 / (jnp.pi * root)
 
 
 def gelu(a: Entries, c: Entries, b: Entries) -> tuple[Entries, Entries]:
@@ -35,7 +35,7 @@ def gelu(a: Entries, c: Entries, b: Entries) -> tuple[Entries, Entries]:
     """
     s2 = (1 + a) * (1 + b)
     d = 1 + a + b + _determinant(a, c, b)
-    orthant = 1 / 4 + jnp.arctan2(c, jnp.sqrt(d)) / (2 * jnp.pi)
+    orthant = 1 / 4 + jnp.arctan(c / jnp.sqrt(d)) / (2 * jnp.pi)
     integral = 1 / (2 * jnp.pi * s2 * jnp.sqrt(d))
     return c * orthant + (a * b * d + c**2) * integral, orthant + c * (3 + a + b + c**2 / d) * integral
 

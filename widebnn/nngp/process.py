@@ -15,6 +15,9 @@ from widebnn.nngp.kernels import Kernel
 
 __all__ = ["GaussianProcess", "gaussian_process"]
 
+ROWS_AT_ONCE = 256
+"""Whose variances are computed side by side."""
+
 _product = functools.partial(jnp.matmul, precision="highest")  # differences of large numbers come next
 
 
@@ -51,6 +54,11 @@ class GaussianProcess(Record):
         """
         x = self._new_inputs(x)
         return _covariance(self.factor, self.kernel(self.x, x), self.kernel(x))
+
+    def variance(self, x: NewInputs | Tabular) -> Float[Array, " m"]:
+        """$Var[f_j(x) | D]$, the diagonal of `covariance` in memory for $n × m$ numbers."""
+        x = self._new_inputs(x)
+        return _variance(self.factor, self.kernel(self.x, x), _own(self.kernel, x))
 
     def sample(
         self, rng_key: Key[Array, ""], x: NewInputs | Tabular, num_samples: int = 1
@@ -151,6 +159,18 @@ def _covariance(
     whitened = _forward(factor, cross)
     covariance = new - _product(whitened.T, whitened)
     return jnp.fill_diagonal(covariance, jnp.maximum(jnp.diag(covariance), 0), inplace=False)
+
+
+@jax.jit
+def _own(kernel: Kernel, x: Float[Array, "m ..."]) -> Float[Array, " m"]:
+    return jax.lax.map(lambda row: kernel(row[None])[0, 0], x, batch_size=min(len(x), ROWS_AT_ONCE))
+
+
+@jax.jit
+def _variance(
+    factor: Float[Array, "n n"], cross: Float[Array, "n m"], own: Float[Array, " m"]
+) -> Float[Array, " m"]:
+    return jnp.maximum(own - jnp.sum(_forward(factor, cross) ** 2, axis=0), 0)
 
 
 @functools.partial(jax.jit, static_argnames="num_samples")

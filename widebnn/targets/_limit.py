@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from widebnn.nngp import nngp_kernel
 
@@ -46,7 +46,7 @@ class Evidence:
         """
         import scipy.linalg  # a fifth of a second at import, and a chain does without
 
-        with _in_float64(), threadpool_limits(1, user_api="blas"):
+        with _in_float64(), on_one_thread():
             at = self.network_at, jnp.asarray(u), jnp.asarray(self.x)
             kernel, noise = jax.device_get(_kernel(*at))
             n, d_out = self.y.shape
@@ -86,7 +86,7 @@ class Evidence:
 
     def information_root(self, u: Vector) -> Float64[np.ndarray, "scale pair"]:
         """R at u, of which RRᵀ is Fisher's information ½ tr (K_σ²⁻¹ ∂_iK_σ² K_σ²⁻¹ ∂_jK_σ²) of one output."""
-        with _in_float64(), threadpool_limits(1, user_api="blas"):
+        with _in_float64(), on_one_thread():
             at = self.network_at, jnp.asarray(u), jnp.asarray(self.x)
             (kernel, noise), (slopes, noise_slopes) = jax.device_get(_with_derivatives(*at))
             eye = np.eye(len(kernel))
@@ -94,6 +94,17 @@ class Evidence:
             inverse = np.linalg.inv(np.linalg.cholesky(kernel + max(float(noise), least) * eye))
             whitened = inverse @ (slopes + noise_slopes[:, None, None] * eye) @ inverse.T
         return whitened.reshape(len(whitened), -1) / np.sqrt(2)
+
+
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    """Those that are loaded, whose search takes milliseconds."""
+    return ThreadpoolController()
+
+
+def on_one_thread() -> contextlib.AbstractContextManager[Any]:
+    """LAPACK on one thread, as others would wait for one another's small matrices."""
+    return _libraries().limit(limits=1, user_api="blas")
 
 
 @contextlib.contextmanager
