@@ -5,7 +5,9 @@ chooses τ, and τ = 0, one scale for all columns, is among the candidates. JAX 
 gradient back through it, whatever the number of scales; LAPACK factorises, all in float64.
 """
 
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,6 +45,10 @@ LEAST_GAIN = 5.0
 NUM_DRAWS, MAX_DRAWN_ROWS = 8, 1_500
 """Draws of the scales over which predictions are averaged where columns have scales, up to so many rows, and
 not where columns outnumber rows, which leaves no Gaussian."""
+MAX_MOVED_ROWS, NUM_MOVES, NUM_KICKS = 512, 2, 3
+"""Rows up to which these draws are of the posterior itself, by so many moves from its Gaussian."""
+PRECISION = 1e-6
+"""Relative change of the loss, of some hundred nats, at which the most probable scales are found."""
 
 
 class Setting(NamedTuple):
@@ -114,8 +120,6 @@ class Process:
         Nats by which scales per column have the higher log evidence.
     evidence
         The rows.
-    members
-        Coordinates, and the process given the rows: at draws where columns have scales, else at the mode.
     """
 
     setting: Setting
@@ -123,7 +127,6 @@ class Process:
     root: Float64[np.ndarray, "scale scale"]
     gain: float
     evidence: Evidence
-    members: list[tuple[Vector, Conditioned]]
 
     @classmethod
     def of(
@@ -155,12 +158,29 @@ class Process:
         setting, mode, root = best.setting, best.u, best.root(len(x) / len(few[0]))
         if len(x) > FIRST_ROWS:
             mode = _most_probable(Evidence(setting, *_spaced(x, y, MAX_ROWS), LEAST), mode).x
-        draws = [mode]
-        if setting.tau and num_groups <= len(x) <= MAX_DRAWN_ROWS:
-            half = np.random.default_rng(0).normal(size=(NUM_DRAWS // 2, len(mode))) @ root.T
-            draws = [*(mode + half), *(mode - half)]
-        evidence = Evidence(setting, x, y, LEAST)
-        return cls(setting, mode, root, gain, evidence, [(u, evidence.given_rows(u)) for u in draws])
+        return cls(setting, mode, root, gain, Evidence(setting, x, y, LEAST))
+
+    @functools.cached_property
+    def members(self) -> list[tuple[Vector, Conditioned]]:
+        """Coordinates, and the process given the rows: draws where columns have scales, else the mode."""
+        return [(u, self.evidence.given_rows(u)) for u in self._draws()]
+
+    def _draws(self) -> list[Vector]:
+        num_rows, num_groups = len(self.evidence.x), len(self.mode) - len(self.setting.priors)
+        if not self.setting.tau or not num_groups <= num_rows <= MAX_DRAWN_ROWS:
+            return [self.mode]
+        random = np.random.default_rng(0)
+        half = random.normal(size=(NUM_DRAWS // 2, len(self.mode)))
+        starts = [*half, *-half]
+        if num_rows <= MAX_MOVED_ROWS:
+            starts = [_moved(self._potential, v, random) for v in starts]
+        return [self.mode + self.root @ v for v in starts]
+
+    def _potential(self, v: Vector) -> tuple[float, Vector]:
+        """Minus the log posterior of u = mode + root v relative to N(0, I) in v, and its gradient."""
+        u = self.mode + self.root @ v
+        value, gradient = self.evidence(u)
+        return value + float(u @ u - v @ v) / 2, self.root.T @ (gradient + u) - v
 
     def scales(self, u: Vector | None = None) -> tuple[dict[str, float], np.ndarray]:
         """The scales, and the factors of the inputs' weights; the most probable ones unless given."""
@@ -219,7 +239,31 @@ def _most_probable(evidence: Evidence, start: Vector) -> Any:
         value, gradient = evidence(u)
         return value + float(u @ u) / 2, gradient + u
 
-    return scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B")
+    return scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": PRECISION})
+
+
+def _moved(
+    potential: Callable[[Vector], tuple[float, Vector]], v: Vector, random: np.random.Generator
+) -> Vector:
+    """A draw by function-space HMC (Beskos et al. 2011), quarter turns from a draw of N(0, I).
+
+    As `widebnn.samplers.function_space_hmc`, of a potential on the host.
+    """
+    value, gradient = potential(v)
+    for _ in range(NUM_MOVES):
+        m = random.normal(size=len(v))
+        h = math.pi / 2 / NUM_KICKS * random.uniform(0.8, 1.2)
+        there, momentum, value_there, slope = v, m, value, gradient
+        for _ in range(NUM_KICKS):
+            kicked = momentum - h / 2 * slope
+            cos, sin = math.cos(h), math.sin(h)
+            there, momentum = cos * there + sin * kicked, cos * kicked - sin * there
+            value_there, slope = potential(there)
+            momentum = momentum - h / 2 * slope
+        change = value_there - value + float(there @ there + momentum @ momentum - v @ v - m @ m) / 2
+        if random.uniform() < math.exp(-max(change, 0.0)):
+            v, value, gradient = there, value_there, slope
+    return v
 
 
 @jax.jit

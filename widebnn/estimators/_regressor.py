@@ -145,8 +145,9 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     whole fit, and the other attributes of chains are absent. The scale of column $j$ is
     $log σ_W,j = log σ_W + τ z_j$ with $z ~ N(0, I)$ (automatic relevance determination, MacKay 1994, Neal
     1996). Laplace's evidence chooses $τ$ among 0 (one scale for all), $½$ and 1; another than 0 has to gain
-    5 nats; then predictions average over 8 draws of the scales from Laplace's Gaussian, up to 1,500 rows and
-    where columns do not outnumber rows, since the most probable scales alone are too sure of themselves.
+    5 nats. Then predictions average over 8 draws of the scales, since the most probable ones alone are too
+    sure of themselves: up to 512 rows by function-space HMC from Laplace's Gaussian, up to 1,500 rows from
+    that Gaussian itself; above, and where columns outnumber rows, the most probable scales remain.
 
     Inputs are in units of their deviation, those of two values in units of their distance. A column of a
     pandas frame whose dtype is "category" becomes an indicator of each category, all with one relevance.
