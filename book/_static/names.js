@@ -19,6 +19,15 @@ document.addEventListener("DOMContentLoaded", () => {
     };
     if (!picture.closest(".slider")) picture.complete ? fit() : picture.addEventListener("load", fit);
   }
+  // On a phone a row of a wide table is a card, each number beside the name of its column (book.css).
+  for (const table of document.querySelectorAll(".bd-article .cell_output table")) {
+    const names = [...table.querySelectorAll("thead tr:last-child th")].map((one) => one.textContent);
+    if (names.length < 6) continue;
+    table.classList.add("cards");
+    for (const row of table.querySelectorAll("tbody tr")) {
+      [...row.cells].forEach((cell, i) => { cell.dataset.name = names[i]; });
+    }
+  }
   // What scrolls can be scrolled by keyboard; at another size other things do.
   const scrolled = document.querySelectorAll(".bd-article :is(figure, .cell_output, .text_html, .pst-scrollable-table-container)");
   const sizes = new ResizeObserver(() => {

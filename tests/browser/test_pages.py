@@ -35,7 +35,9 @@ SIZES: dict[str, ViewportSize] = {
     "desktop": {"width": 1280, "height": 900},
     "phone": {"width": 390, "height": 844},
 }
-MAX_BYTES = 3_000_000  # of a page with its pictures
+MAX_BYTES = 2_000_000  # of all that a first visit loads, not compressed
+LOADED = """() => ["navigation", "resource"].flatMap(type => performance.getEntriesByType(type))
+  .reduce((sum, one) => sum + one.decodedBodySize, 0)"""
 FIRST_SCREEN = 700  # pixels of a desktop's window above which the first picture begins
 WIDER = """() => {
   const article = document.querySelector("article.bd-article");
@@ -183,7 +185,7 @@ def test_page_renders(desktop: Visit, name: str):
     assert len(page.locator("meta[name=description]").get_attribute("content") or "") >= 20
     card = page.locator("meta[property='og:image']").get_attribute("content") or ""
     assert (HTML / card.removeprefix(CONFIG["sphinx"]["config"]["ogp_site_url"])).is_file()
-    assert weight(page, name) <= MAX_BYTES
+    assert page.evaluate(LOADED) <= MAX_BYTES
     assert page.locator("dt.sig", has_text="*args").count() == 0
     # A role, directive or formula that was not understood shows its markup.
     prose = page.locator("article").evaluate(
@@ -204,14 +206,6 @@ def test_page_renders(desktop: Visit, name: str):
     page.evaluate(UNFOLD)
     assert not page.evaluate(WIDER), "wider than the column on a phone, in a solution or a reminder"
     check_accessibility(page, "light", {"runOnly": ["wcag2a", "wcag2aa"], "rules": NOT_OURS})
-
-
-def weight(page: Page, name: str) -> int:
-    """Bytes of a page and its pictures; what all pages share is loaded once."""
-    sources = page.locator("img").evaluate_all("images => images.map(image => image.getAttribute('src'))")
-    page_file = HTML / f"{name}.html"
-    files = {page_file} | {page_file.parent / one for one in sources if not one.startswith("data:")}
-    return sum(file.stat().st_size for file in files)
 
 
 def check_equations(page: Page) -> None:

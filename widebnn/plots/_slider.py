@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+from PIL import Image
 
 from widebnn.plots._style import style
 
@@ -102,5 +103,7 @@ def slider(
             file = io.BytesIO()
             figure.savefig(file, format="png")
             plt.close(figure)
-        pictures.append(file.getvalue())
+        palette = io.BytesIO()  # of 128 colours, which takes a third of the bytes of a page
+        Image.open(file).convert("RGB").quantize(128).save(palette, "png", optimize=True)
+        pictures.append(palette.getvalue())
     return Slider(pictures, [text.format(value) for value in values], start, alt)
