@@ -83,6 +83,21 @@ def test_evidence_of_a_tiny_network(which):
 
 
 @pytest.mark.slow
+def test_evidence_with_noise_per_row():
+    tiny = problem(widths=(3,))
+    noise = np.linspace(0.3, 0.9, len(tiny.x))
+    tiny = tiny._replace(bnn=wb.BNN(tiny.bnn.features, 1, noise, bias_std=tiny.bnn.bias_std))
+    run = wb.smc(
+        jax.random.key(1),
+        targets.marginal(tiny.bnn, tiny.x, tiny.y),
+        num_particles=200,
+        num_islands=30,
+        progress=False,
+    )
+    evidence.assert_evidence(run, *evidence.of_network(tiny, (3,), "gelu"))
+
+
+@pytest.mark.slow
 def test_evidence_and_posterior_in_the_weights():
     """All of θ by a sampler that is given: the evidence is the same, and predictions are exact."""
     tiny, exact = importance.solved("one layer")
@@ -200,6 +215,13 @@ def refuse(self):
 
 
 # What a run is from outside.
+
+
+def test_samplers_that_read_scales_are_refused():
+    sampler = samplers.with_scales(samplers.function_space_hmc(0.1))
+    for one in (sampler, samplers.tuned(sampler, 0.8, 1.5), samplers.readout_scales()):
+        with pytest.raises(TypeError, match=r"sampler must need no more of the target than its potential"):
+            wb.smc(jax.random.key(0), with_scales(), one, progress=False)
 
 
 def tiny_run(key=0, noise_std=0.4, **options):

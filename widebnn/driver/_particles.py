@@ -387,7 +387,16 @@ class Walk:
             with contextlib.suppress(TypeError, ValueError, np.linalg.LinAlgError):
                 target = Referenced(target, target.limiting_scales())
         kernel = sampler.sampler if isinstance(sampler, tuned) else sampler
-        prepared = kernel.prepare(at_temperature(target, kernel, 1.0)[0])
+        tempered, _ = at_temperature(target, kernel, 1.0)
+        try:
+            prepared = kernel.prepare(tempered)
+        except TypeError as error:
+            if tempered is target:
+                raise
+            raise TypeError(
+                "sampler must need no more of the target than its potential, which is tempered; "
+                f"got {type(kernel).__name__}"
+            ) from error
         sampler = replace(sampler, sampler=prepared) if isinstance(sampler, tuned) else prepared
         target, sampler = devices.shard_data((target, sampler))
         return cls(devices.put(rng_key), target, sampler, Programs.of(target, devices), ess, temperatures)
