@@ -1,0 +1,248 @@
+"""Seconds to predictions of the same accuracy, and to the evidence: particles, chains, BlackJAX, Laplace.
+
+`python -m benchmarks.evidence` measures every case that `_build/evidence.jsonl` does not have yet, each in a
+process of its own. Tuning counts, importing and reading data do not. Each method runs twice, and compiles the
+first time. They are seconds of one core (`time.process_time`), so that a busy machine costs little.
+
+Particles run first, 64 in each of four islands. Chains, in the same coordinates and by the same kernel, run
+until the least effective sample size of the same predictions is that of the particles. BlackJAX's adaptive
+tempered SMC has four times 64 particles in the same coordinates, temperatures by the same rule, and as many
+moves of HMC at each as ours makes in the mean. NumPyro, which has no tempering, is not among them.
+"""
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+from flax import nnx
+from jax.flatten_util import ravel_pytree
+
+import widebnn as wb
+from book.experiments.blackjax_samplers import blackjax
+from book.experiments.regression_tables import split
+from widebnn.tree import normal_like
+from widebnn.versions import device
+
+ROWS = Path("_build/evidence.jsonl")
+NUM_PARTICLES, NUM_ISLANDS, ESS = 64, 4, 0.7
+NUM_NEW = 50
+MOST_DRAWS = 20_000
+"""Of each chain, where chains stop that do not get there."""
+LENGTH, STEP_SIZE = 1.2, 1.1
+"""Of BlackJAX's HMC: trajectories in radians, and step size times the fourth root of the dimension (Beskos et
+al. 2013), by which it accepts some 0.8 of them at width 16."""
+SIZES = ((16, 1, 100), (256, 1, 32), (256, 1, 100), (256, 3, 100), (4_096, 1, 100))
+"""Width, depth and rows of the diabetes table."""
+
+
+class Case(NamedTuple):
+    """A network and how many rows it observes."""
+
+    width: int
+    depth: int
+    num_data: int
+
+
+class Found(NamedTuple):
+    """Predictions (run, draw, new) and the log evidences of independent runs, with what a method says."""
+
+    predictions: Any = None
+    log_evidences: Any = None
+    said: str = ""
+
+
+def measure(case: Case) -> list[dict]:
+    """A row for each method."""
+    data = split("diabetes", case.num_data, NUM_NEW, seed=0)
+    d_in = data.x.shape[1]
+    features = wb.models.FCN(d_in, case.width, case.depth, bias_std=0.5, rngs=nnx.Rngs(0))
+    bnn = wb.BNN(features, 1, noise_std=0.7)
+    posterior = wb.targets.marginal(bnn, data.x, data.y)
+    jax.block_until_ready(posterior.x)
+    rows: list[dict] = []
+
+    def timed(method: str, make: Callable[[], Callable[[Any], Found]]) -> Found:
+        start = time.process_time()
+        run = make()
+        found = run(jax.random.key(0))
+        seconds = time.process_time() - start
+        again = run(jax.random.key(1))
+        both = {"first": seconds, "again": time.process_time() - start - seconds}
+        row = case._asdict() | {"method": method} | {name: round(value, 2) for name, value in both.items()}
+        rows.append(row | told(again) | {"device": device()})
+        return found
+
+    moves: list[int] = []
+    particles = timed("particles", lambda: by_particles(posterior, data.x_test, moves))
+    enough = least_ess(particles.predictions)
+    timed("chains", lambda: by_chains(posterior, data.x_test, enough))
+    number = round(float(np.mean(moves)))
+    timed("BlackJAX tempered SMC", lambda: by_blackjax(posterior, data.x_test, number))
+    timed("Laplace", lambda: by_laplace(wb.targets.standard(bnn, data.x, data.y)))
+    return rows
+
+
+def told(found: Found) -> dict:
+    """The least effective sample size of predictions, and log Z with its error over runs."""
+    row: dict[str, Any] = {"said": found.said}
+    if found.predictions is not None:
+        row["ess"] = round(least_ess(found.predictions), 1)
+    if found.log_evidences is not None:
+        each = np.atleast_1d(np.asarray(found.log_evidences, np.float64))
+        row["log_evidence"] = round(float(np.logaddexp.reduce(each) - math.log(len(each))), 3)
+        if len(each) > 1:
+            row["log_evidence_error"] = round(float(each.std(ddof=1) / math.sqrt(len(each))), 3)
+    return row
+
+
+def least_ess(predictions: Any) -> float:
+    """The least, over new inputs, of the effective samples that `wb.Until` looks at."""
+    return float(wb.diagnostics.convergence(predictions).ess.min())
+
+
+def by_particles(posterior: Any, new: Any, moves: list[int]) -> Callable[[Any], Found]:
+    def run(key):
+        particles = wb.smc(
+            key,
+            posterior,
+            num_particles=NUM_PARTICLES,
+            num_islands=NUM_ISLANDS,
+            ess=ESS,
+            collect={"mean": wb.predictive_mean(new)},
+            progress=False,
+        )
+        moves.extend(particles.num_moves)
+        said = f"{len(particles.temperatures)} temperatures"
+        return Found(particles["mean"][..., 0], particles.log_evidences, said)
+
+    return run
+
+
+def by_chains(posterior: Any, new: Any, enough: float) -> Callable[[Any], Found]:
+    target, sampler, _ = wb.auto(posterior)
+
+    def run(key):
+        draws = wb.sample(
+            key,
+            target,
+            sampler,
+            num_samples=MOST_DRAWS,
+            burn_in=100,
+            num_chains=NUM_ISLANDS,
+            until=wb.Until(ess=enough, rhat=1.05),
+            collect={"mean": wb.predictive_mean(new)},
+            progress=False,
+        )
+        return Found(draws["mean"][..., 0], None, f"{draws['mean'].shape[1]:,} draws, {draws.stopped}")
+
+    return run
+
+
+def by_blackjax(posterior: Any, new: Any, num_moves: int) -> Callable[[Any], Found]:
+    library, target = blackjax(), wb.auto(posterior).target
+    size = ravel_pytree(target.draw_prior(jax.random.key(0)))[0].size
+    step_size = STEP_SIZE / size**0.25
+    kicks = round(LENGTH / step_size)
+    hmc = {"step_size": step_size, "inverse_mass_matrix": jnp.ones(size), "num_integration_steps": kicks}
+    algorithm = library.adaptive_tempered_smc(
+        lambda u: -sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(u)) / 2,
+        lambda u: -target.potential(u),
+        library.hmc.build_kernel(),
+        library.hmc.init,
+        library.smc.extend_params(hmc),
+        library.smc.resampling.systematic,
+        ESS,
+        num_mcmc_steps=num_moves,
+    )
+    mean = wb.collectors.prepared(wb.predictive_mean(new), target)
+    normaliser = float(target.log_normaliser())
+
+    def island(key):
+        start_key, run_key, draw_key = jax.random.split(key, 3)
+        draws = jax.vmap(target.draw_prior)(jax.random.split(start_key, NUM_PARTICLES))
+
+        def step(carry):
+            state, key, log_evidence, number, _ = carry
+            key, step_key = jax.random.split(key)
+            state, info = algorithm.step(step_key, state)
+            rate = info.update_info.acceptance_rate.mean()
+            return state, key, log_evidence + info.log_likelihood_increment, number + 1, rate
+
+        state, _, log_evidence, number, rate = jax.lax.while_loop(
+            lambda carry: carry[0].tempering_param < 1, step, (algorithm.init(draws), run_key, 0.0, 0, 0.0)
+        )
+        keys = jax.random.split(draw_key, NUM_PARTICLES)
+        means = jax.vmap(lambda u, key: mean(target, u, key))(state.particles, keys)
+        return means[..., 0], log_evidence, number, rate
+
+    islands = jax.jit(lambda keys: jax.lax.map(island, keys))
+
+    def run(key):
+        found = islands(jax.random.split(key, NUM_ISLANDS))
+        means, log_evidences, number, rate = jax.device_get(found)
+        said = f"{number.mean():.3g} temperatures, acceptance {rate.mean():.2f}"
+        return Found(means, np.float64(log_evidences) - normaliser, said)
+
+    return run
+
+
+def by_laplace(target: Any) -> Callable[[Any], Found]:
+    """At a mode over all weights, by the generalised Gauss–Newton matrix (Immer et al. 2021)."""
+    _, unravel = ravel_pytree(normal_like(jax.random.key(0), target.template))
+    bnn, variance = target.bnn, float(target.bnn.noise_std) ** 2
+
+    def network(theta):
+        return bnn(unravel(theta), target.x).ravel()
+
+    @jax.jit
+    @jax.value_and_grad
+    def loss(theta):
+        return (jnp.sum((target.y.ravel() - network(theta)) ** 2) / variance + theta @ theta) / 2
+
+    jacobian = jax.jit(jax.jacrev(network))
+
+    def run(key):
+        start = np.asarray(ravel_pytree(normal_like(key, target.template))[0], np.float64)
+        mode = scipy.optimize.minimize(
+            lambda theta: tuple(np.asarray(part, np.float64) for part in loss(jnp.float32(theta))),
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 5_000, "maxfun": 10_000},
+        )
+        slopes = np.asarray(jacobian(jnp.float32(mode.x)), np.float64)
+        n = len(slopes)
+        log_det = np.linalg.slogdet(np.eye(n) + slopes @ slopes.T / variance)[1]
+        log_evidence = -mode.fun - (log_det + n * math.log(2 * math.pi * variance)) / 2
+        return Found(None, log_evidence, f"{mode.nit} steps to the mode")
+
+    return run
+
+
+def run(path: Path = ROWS) -> Iterator[dict]:
+    """Measure what the file lacks, and add it there."""
+    made = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    done = {Case(*(row[name] for name in Case._fields)) for row in made}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as executor:
+        for case in (Case(*size) for size in SIZES):
+            for row in [] if case in done else executor.submit(measure, case).result():
+                with path.open("a") as file:
+                    print(json.dumps(row), file=file)
+                yield row
+
+
+if __name__ == "__main__":
+    argparse.ArgumentParser(prog="python -m benchmarks.evidence", description=__doc__).parse_args()
+    for row in run():
+        print(json.dumps(row), flush=True)
