@@ -48,7 +48,7 @@ ROWS = [
         "models.BNN",
         *[(lambda v=v: bnn(noise_std=v), f"noise_std…a finite number above 0…{v}") for v in SCALES],
         (lambda: bnn(noise_std=jnp.array([0.1, -0.2, 0.3])), "noise_std…above 0…-0.2"),
-        (lambda: bnn(noise_std=jnp.ones(2)), "noise_std…(n, 1); got…(2,), which could be one per output"),
+        (lambda: bnn(noise_std=jnp.ones((2, 3))), "noise_std…one axis; got the shape (2, 3)"),
         (lambda: bnn(noise_std=jnp.ones((4, 2))), "noise_std…one axis; got the shape (4, 2)"),
         *[
             (lambda v=v: bnn(noise_std=v), TypeError, f"noise_std…above 0…{brief(v)}")

@@ -146,7 +146,7 @@ ROWS = [
         "targets.marginal",
         (
             lambda: wb.targets.marginal(bnn(noise_std=jnp.ones(1)), X, Y),
-            "noise_std…a number or one per observation, 4; got 1 of them",
+            "noise_std…a number, one per output, 2, or one per observation, 4; got 1 of them",
         ),
         (
             lambda: wb.targets.marginal(bnn(noise_std=jnp.ones(4)), X, Y, block_size=2),

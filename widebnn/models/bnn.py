@@ -47,8 +47,9 @@ class BNN:
     out_features
         Number of outputs, $d_out$.
     noise_std
-        $σ > 0$, the standard deviation of the observation noise; where it is known to differ, an array with
-        one number per observation, $(n, 1)$ or $(n,)$, that goes with the data of a target.
+        $σ > 0$, the standard deviation of the observation noise. Where it differs, an array: one number per
+        output, $(d_out,)$, or, known and to go with the data of a target, one per observation, $(n, 1)$ or
+        $(n,)$. Where $n = d_out > 1$, the shape $(d_out,)$ is one per output.
     weight_std, bias_std
         $σ_W$ and $σ_b$ of the readout; the papers' 1 and 0.1 by default. With $σ_b = 0$ there is no bias,
         unless the 0 is traced.
@@ -61,7 +62,7 @@ class BNN:
 
     features: Embedding
     out_features: int = field(metadata=STATIC)
-    noise_std: Any  # a number, or (n, 1)
+    noise_std: Any  # a number, (n, 1) or (1, d_out)
     weight_std: Number
     bias_std: Number
     has_bias: bool = field(metadata=STATIC, init=False)
@@ -78,7 +79,7 @@ class BNN:
     ):
         checked = {
             "out_features": at_least(1, out_features=out_features),
-            "noise_std": _of_rows(noise_std, out_features),
+            "noise_std": _noise(noise_std, out_features),
             "weight_std": positive(weight_std=weight_std),
             "bias_std": non_negative(bias_std=bias_std),
             "has_bias": not is_known_to_be(0, bias_std),
@@ -87,7 +88,7 @@ class BNN:
         for name, value in checked.items():
             object.__setattr__(self, name, value)  # frozen from here on
 
-    def at_scales(self, **scales: Number | Float[Array, " d_in"]) -> "BNN":
+    def at_scales(self, **scales: Number | Float[Array, "..."]) -> "BNN":
         """The same network at other scales, which may be traced.
 
         Parameters
@@ -113,7 +114,7 @@ class BNN:
         ratio: Any = scales.get("readout_std", 1.0)
         made = copy.copy(self)
         changed = {
-            "noise_std": scales.get("noise_std", self.noise_std),
+            "noise_std": _placed(scales.get("noise_std", self.noise_std), self.out_features),
             "weight_std": ratio * self.weight_std,
             "bias_std": ratio * self.bias_std,
             "features": jax.tree_util.tree_map_with_path(replaced, self.features),
@@ -163,16 +164,18 @@ def scale_of(path: tuple, names: Collection[str]) -> str | None:
     return max((name for name in names if whole.endswith(f".{name}")), key=len, default=None)
 
 
-def _of_rows(noise_std: Any, out_features: int) -> Any:
-    """A number, or one per observation as a column."""
+def _noise(noise_std: Any, out_features: int) -> Any:
+    """A number, or arrays as `_placed` places them."""
     if np.ndim(noise_std) == 0 or not isinstance(noise_std, jax.Array | np.ndarray):
         number: Any = noise_std
         return positive(noise_std=number)
-    if noise_std.shape == (out_features,) and out_features > 1:
-        raise ValueError(
-            f"noise_std must be a number or one per observation, (n, 1); got the shape {noise_std.shape}, "
-            "which could be one per output"
-        )
-    if noise_std.ndim == 2 and noise_std.shape[1] == 1:
-        noise_std = noise_std[:, 0]
-    return positive_each(None, noise_std=noise_std)[:, None]
+    if noise_std.ndim == 2 and (noise_std.shape[1] == 1 or noise_std.shape == (1, out_features)):
+        noise_std = noise_std.ravel()
+    return _placed(positive_each(None, noise_std=noise_std), out_features)
+
+
+def _placed(noise_std: Any, out_features: int) -> Any:
+    """One number per output as a row, and one per observation as a column, to meet (n, d_out)."""
+    if np.ndim(noise_std) != 1:
+        return noise_std
+    return noise_std[None, :] if noise_std.shape == (out_features,) != (1,) else noise_std[:, None]

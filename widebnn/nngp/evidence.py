@@ -116,6 +116,8 @@ def evidence_slope(
     rng_key = jax.random.key(0) if rng_key is None else one_key(rng_key=rng_key)
     positive(relative_error=relative_error)
     at_least(1, max_units=max_units)
+    if np.shape(bnn.noise_std)[1:] not in ((), (1,)):
+        raise ValueError("bnn must have one noise_std for all outputs")
 
     n, d_out = y.shape
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):

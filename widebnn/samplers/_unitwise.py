@@ -101,6 +101,8 @@ class unitwise(Sampler):
         beta = jnp.asarray(self.inverse_temperature, new.dtype)
         # the noise of the potential where the sweep begins, and the rows of the regression that has it
         (old_rows, y, noise), (new_rows, *_) = target.regression(state.embedding), target.divided(new)
+        if noise.ndim:  # one number per output, and each output has a regression of its own
+            y, noise = y.T[:, :, None], noise[0]
         rows = accept_key, y, noise, num_units, old_rows, new_rows
         rates, is_accepted = sweep(*rows, self.block_size, beta)
 
@@ -124,6 +126,7 @@ def _in_data_space(rng_key, y, noise, num_units: int, old, new, m: int, beta):
     per_group = min(max(1, GROUP // m), num_blocks)
     num_groups, q = -(-num_blocks // per_group), m * per_group
     sign = jnp.repeat(jnp.asarray([1, -1], old.dtype), m)
+    each = jax.vmap if noise.ndim else _once
 
     def columns(psi):
         """Those of the units; zeros fill the last group: blocks that change nothing."""
@@ -139,27 +142,48 @@ def _in_data_space(rng_key, y, noise, num_units: int, old, new, m: int, beta):
 
     def visit_block(table, inputs):
         block, uniform = inputs
-        rows, across = both(table, block), both(table, block, axis=1)
-        inverse, log_det = _inverse(jnp.diag(sign) + both(rows, block, axis=1))
-        b = rows[:, 2 * q :]
-        change = (y.shape[1] * log_det - jnp.sum(b * _small_product(inverse, b))) / 2
-        rate, is_accepted = _metropolis(beta * change, uniform)
-        move = _small_product(jnp.where(is_accepted, inverse, 0), rows)
-        return table - _small_product(across, move), (rate, is_accepted)
+
+        @each
+        def offer(table):
+            rows, across = both(table, block), both(table, block, axis=1)
+            inverse, log_det = _inverse(jnp.diag(sign) + both(rows, block, axis=1))
+            b = rows[:, 2 * q :]
+            change = (b.shape[1] * log_det - jnp.sum(b * _small_product(inverse, b))) / 2
+            return change, (table, across, inverse, rows)
+
+        change, offered = offer(table)
+        rate, is_accepted = _metropolis(beta * jnp.sum(change), uniform)
+
+        @each
+        def moved(offered):
+            table, across, inverse, rows = offered
+            return table - _small_product(across, _small_product(jnp.where(is_accepted, inverse, 0), rows))
+
+        return moved(offered), (rate, is_accepted)
 
     def visit_group(precision, group):
         v = jnp.concatenate(
             [jax.lax.dynamic_slice_in_dim(psi, group * q, q, axis=1) for psi in (new, old_columns)], axis=1
         )
-        g = precision @ v
-        table = jnp.concatenate([v.T @ g, g.T @ y], axis=1)
+
+        @each
+        def tabled(precision, y):
+            g = precision @ v
+            return g, jnp.concatenate([v.T @ g, g.T @ y], axis=1)
+
+        g, table = tabled(precision, y)
         _, (rates, is_accepted) = jax.lax.scan(visit_block, table, (jnp.arange(per_group), uniforms[group]))
         is_in = jnp.tile(jnp.repeat(is_accepted, m), 2)  # as if the others had not been offered
-        among = jnp.where(is_in[:, None] & is_in[None, :], table[:, : 2 * q], 0)
-        gained, lost = _exchange(jnp.where(is_in[:, None], g.T, 0), among, q)
-        return precision - gained.T @ gained + lost.T @ lost, (rates, is_accepted)
 
-    precision = _inverse_of_gram(old.T, noise)
+        @each
+        def moved(precision, g, table):
+            among = jnp.where(is_in[:, None] & is_in[None, :], table[:, : 2 * q], 0)
+            gained, lost = _exchange(jnp.where(is_in[:, None], g.T, 0), among, q)
+            return precision - gained.T @ gained + lost.T @ lost
+
+        return moved(precision, g, table), (rates, is_accepted)
+
+    precision = each(lambda noise: _inverse_of_gram(old.T, noise))(noise)
     _, offered = jax.lax.scan(visit_group, precision, jnp.arange(num_groups))
     rates, is_accepted = (leaf.reshape(-1)[:num_blocks] for leaf in offered)
     return rates, jnp.repeat(is_accepted, m)
@@ -185,9 +209,10 @@ def _in_feature_space(rng_key, y, noise, num_units: int, old, new, m: int, beta)
     With E the block's columns of the identity, the change is EΔᵀ + ΔEᵀ: rank 2m again, V = [E, Δ] and
     S = [[0, I], [I, 0]]. The quadratic form is ‖y‖² − rᵀw with r = Ψᵀy and w = Qr, over σ².
     """
-    precision = _inverse_of_gram(old, noise)
+    each = jax.vmap if noise.ndim else _once
+    precision = each(lambda noise: _inverse_of_gram(old, noise))(noise)
     gram_old, gram, gram_new = old.T @ old, old.T @ new, new.T @ new
-    difference = (new - old).T @ y
+    difference = each(lambda y: (new - old).T @ y)(y)
     swap = jnp.roll(jnp.eye(2 * m, dtype=old.dtype), m, axis=0)
 
     def rows(matrix, k):
@@ -203,25 +228,40 @@ def _in_feature_space(rng_key, y, noise, num_units: int, old, new, m: int, beta)
         to_old = jnp.where(moved[:, None], rows(gram, k).T, columns(gram_old, k))
         among = rows(columns(gram_new, k) - columns(gram_old, k), k) / 2
         delta = jax.lax.dynamic_update_slice_in_dim(to_new - to_old, among, k * m, axis=0)
-        g = jnp.concatenate([columns(precision, k), precision @ delta], axis=1)
-        inverse, log_det = _inverse(swap + jnp.concatenate([rows(g, k), delta.T @ g]))
-        dr = rows(difference, k)
-        vw = jnp.concatenate([rows(w, k), delta.T @ w])
-        s = inverse @ (vw + rows(g, k).T @ dr)
-        dw = g[:, :m] @ dr - g @ s
-        quadratic = jnp.sum(dr * (rows(w + dw, k) + vw[:m])) - jnp.sum(vw * s)
-        change = (y.shape[1] * log_det - quadratic / noise) / 2
-        rate, is_accepted = _metropolis(beta * change, uniform)
-        precision = precision - g @ jnp.where(is_accepted, inverse, 0) @ g.T
+
+        @each
+        def offer(precision, w, difference, noise):
+            g = jnp.concatenate([columns(precision, k), precision @ delta], axis=1)
+            inverse, log_det = _inverse(swap + jnp.concatenate([rows(g, k), delta.T @ g]))
+            dr = rows(difference, k)
+            vw = jnp.concatenate([rows(w, k), delta.T @ w])
+            s = inverse @ (vw + rows(g, k).T @ dr)
+            dw = g[:, :m] @ dr - g @ s
+            quadratic = jnp.sum(dr * (rows(w + dw, k) + vw[:m])) - jnp.sum(vw * s)
+            return (w.shape[1] * log_det - quadratic / noise) / 2, (precision, w, g, inverse, dw)
+
+        change, offered = offer(precision, w, difference, noise)
+        rate, is_accepted = _metropolis(beta * jnp.sum(change), uniform)
+
+        @each
+        def taken(offered):
+            precision, w, g, inverse, dw = offered
+            return precision - g @ jnp.where(is_accepted, inverse, 0) @ g.T, w + jnp.where(is_accepted, dw, 0)
+
         is_here = jnp.arange(len(moved)) // m == k
-        carry = precision, w + jnp.where(is_accepted, dw, 0), moved | (is_here & is_accepted)
-        return carry, (rate, is_accepted)
+        return (*taken(offered), moved | (is_here & is_accepted)), (rate, is_accepted)
 
     num_blocks = num_units // m
     uniforms = jax.random.uniform(rng_key, (num_blocks,), old.dtype)
-    start = precision, precision @ (old.T @ y), jnp.zeros(old.shape[1], bool)
+    w = each(lambda precision, y: precision @ (old.T @ y))(precision, y)
+    start = precision, w, jnp.zeros(old.shape[1], bool)
     _, (rates, is_accepted) = jax.lax.scan(visit, start, (jnp.arange(num_blocks), uniforms))
     return rates, jnp.repeat(is_accepted, m)
+
+
+def _once(function):
+    """In place of `jax.vmap` where all outputs have one σ: they are one regression."""
+    return function
 
 
 def _inverse_of_gram(psi, noise):

@@ -1,6 +1,7 @@
 """Affine maps W = μ + Σ^½φ_W of the readout, for likelihoods that are not Gaussian."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax.numpy as jnp
 from jax.tree_util import Partial
@@ -78,12 +79,13 @@ def regression_step(
 
 
 def affine_map(
-    map: str, first: Outputs, reg: Number | None, noise_std: Number, num_steps: int
+    map: str, first: Outputs, reg: Number | None, noise_std: Any, num_steps: int
 ) -> Callable[[Float[Array, "n p"], Observed, Likelihood], AffineMap]:
     """(Ψ, y, likelihood) ↦ the map of this name; λ of the map "gaussian" is σ² unless given."""
     if reg is not None and map != "gaussian":
         raise ValueError(f"reg must be left out unless map is 'gaussian'; got reg={reg} and map={map!r}")
-    reg = noise_std**2 if reg is None else positive(reg=reg)
+    if map == "gaussian":
+        reg = positive(reg=positive(noise_std=noise_std) ** 2 if reg is None else reg)
     at_least(1, num_steps=num_steps)
     maps: Mapping[str, Callable[..., AffineMap]] = {
         "identity": Partial(Identity),

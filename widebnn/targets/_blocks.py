@@ -55,9 +55,9 @@ class Rows(NamedTuple):
         return jax.lax.fori_loop(0, -(-n // size), add, zero)
 
 
-def misfit(psi: Float[Array, "b p"], y: Float[Array, "b d_out"], readout: Readout) -> Float[Array, ""]:
-    """‖y − ΨW‖²."""
-    return jnp.sum((y - psi @ readout) ** 2)
+def misfits(psi: Float[Array, "b p"], y: Float[Array, "b d_out"], readout: Readout) -> Float[Array, "1 d_out"]:
+    """‖y − ΨW‖² of each output."""
+    return jnp.sum((y - psi @ readout) ** 2, axis=0, keepdims=True)
 
 
 def _moments(psi, y):
@@ -83,7 +83,7 @@ class BlockedFeatureSpace(FeatureSpace):
         self._factorise(gram, cross, reg)
 
     def _misfit(self, readout):
-        return self.data.sum(lambda rows: misfit(*rows(self.embedding, self.inner), readout))
+        return jnp.sum(self.data.sum(lambda rows: misfits(*rows(self.embedding, self.inner), readout)))
 
     def potential(self, ratio: Number = 1) -> Float[Array, ""]:
         """As in `FeatureSpace`, with the gradient formed in the pass that forms the misfit.
@@ -113,7 +113,7 @@ class BlockedFeatureSpace(FeatureSpace):
 def _potential(embedding, block_size, variables, solved, x, y):
     """U of (inner, λ, ρ), given μ, S and log det K̂_λ; its gradient goes through all of them at once."""
     (inner, reg, ratio), (mean, _, log_det) = variables, solved
-    square = Rows(x, y, block_size).sum(lambda rows: misfit(*rows(embedding, inner), mean))
+    square = jnp.sum(Rows(x, y, block_size).sum(lambda rows: misfits(*rows(embedding, inner), mean)))
     return (ratio * (square / reg + jnp.sum(mean**2)) + mean.shape[1] * log_det) / 2
 
 

@@ -206,7 +206,7 @@ def jacobian(
     """
     bnn, x, y, *_ = checked(bnn, x, y)
     if jnp.ndim(bnn.noise_std):
-        raise ValueError("bnn must have one noise_std for all observations under the Jacobian map")
+        raise ValueError("bnn must have one noise_std for all of y under the Jacobian map")
     reg = positive(reg=bnn.noise_std**2 if reg is None else reg)
     at_least(1, order=order)
     if num_probes is not None:

@@ -31,7 +31,13 @@ from widebnn.models._one_by_one import check_features
 from widebnn.models.embedding import FeaturesError, Inner
 from widebnn.targets._base import Target
 from widebnn.targets._blocks import BlockedFeatureSpace, Rows
-from widebnn.targets._readout import ReadoutPosterior, least_noise, readout_posterior, smaller_space
+from widebnn.targets._readout import (
+    PerOutput,
+    ReadoutPosterior,
+    least_noise,
+    readout_posterior,
+    smaller_space,
+)
 from widebnn.tree import Position
 
 
@@ -117,12 +123,15 @@ class BNNTarget(ModelTarget):
         log_std = jnp.log(jnp.asarray(self.bnn.noise_std, self.y.dtype))
         return self.y.size * (log_std.mean() + math.log(2 * math.pi) / 2)
 
-    def divided(self, psi: Float[Array, "n p"]) -> tuple[Array, Array, Number]:
-        """$Ψ$, $y$ and $σ²$; where each observation has its own $σ$, rows divided by it, and 1."""
-        std = jnp.asarray(self.bnn.noise_std, psi.dtype)
-        return (psi / std, self.y / std, 1.0) if std.ndim else (psi, self.y, std**2)
+    def divided(self, psi: Float[Array, "n p"]) -> tuple[Array, Array, Any]:
+        """$Ψ$, $y$ and $σ²$; where each observation has its own $σ$, rows divided by it, and 1.
 
-    def regression(self, psi: Float[Array, "n p"]) -> tuple[Array, Array, Float[Array, ""]]:
+        Where each output has its own, $σ²$ is a row $(1, d_out)$.
+        """
+        std = jnp.asarray(self.bnn.noise_std, psi.dtype)
+        return (psi / std, self.y / std, 1.0) if self._is_per_row else (psi, self.y, std**2)
+
+    def regression(self, psi: Float[Array, "n p"]) -> tuple[Array, Array, Float[Array, "..."]]:
         """As `divided`, with $max(σ², 4ε tr ΨΨᵀ)$ in place of $σ²$."""
         psi, y, noise = self.divided(psi)
         return psi, y, jnp.maximum(noise, least_noise(jnp.sum(psi**2)))
@@ -132,16 +141,24 @@ class BNNTarget(ModelTarget):
 
         Unless `reg` is given, $λ = max(σ², 4ε tr ΨΨᵀ)$, with $ε$ the rounding error: in float32 smaller noise
         is lost beside the eigenvalues of $ΨΨᵀ$. Where it is, $σ²$ counts as that in predictions too. Where
-        each observation has its own $σ$, rows of $Ψ$ and $y$ are divided by it, and $λ$ is in units of $σ²$.
+        each observation has its own $σ$, rows of $Ψ$ and $y$ are divided by it, and $λ$ is in units of $σ²$;
+        where each output has, there is a posterior of each column, all at one $λ$ if it is given.
         """
         if self.block_size is not None:
             shape = self.num_observations, self._theta.readout.shape[0]
             if smaller_space(shape, self.space) == "feature":
                 rows = Rows(self.x, self.y, self.block_size)
-                at = self.inner(position), rows, reg, self.bnn.noise_std
-                return BlockedFeatureSpace(self.bnn.embedding, *at)
+                at = self.bnn.embedding, self.inner(position)
+                std = jnp.asarray(self.bnn.noise_std, self.y.dtype)
+                if std.ndim == 0:
+                    return BlockedFeatureSpace(*at, rows, reg, std)
+                return PerOutput(
+                    lambda y, std: BlockedFeatureSpace(*at, rows._replace(y=y), reg, std), self.y, std
+                )
         psi, y, noise = self.regression(self.embedding(position))
-        return readout_posterior(psi, y, noise if reg is None else reg, self.space)
+        if reg is not None:
+            noise = jnp.full_like(noise, reg) if noise.ndim else reg
+        return readout_posterior(psi, y, noise, self.space)
 
     def output(self, position, x=None, rng_key=None):
         readout_key, embedding_key = (None, None) if rng_key is None else jax.random.split(rng_key)
@@ -159,24 +176,32 @@ class BNNTarget(ModelTarget):
     def predictive_moments(self, position, x=None, rng_key=None):
         given = self.readout_posterior(position)
         psi = self.embedding(position, x, rng_key)
-        noise = given.reg * self._noise_unit(x)[:, 0] ** 2
-        return psi @ given.mean(), given.variance(psi) + noise
+        variance, unit = given.variance(psi), self._noise_unit(x)
+        noise = given.reg * (unit if variance.ndim == 2 else unit[:, 0]) ** 2
+        return psi @ given.mean(), variance + noise
 
     def predictive_draw(self, position, x=None, rng_key=None):
         output_key, noise_key = jax.random.split(required(rng_key, "the noise of an observation"))
         f = self.output(position, x, output_key)
-        noise_std = self._noise_unit(x) if jnp.ndim(self.bnn.noise_std) else self.bnn.noise_std
+        unit = self._noise_unit(x)
+        noise_std = unit if self._is_per_row else jnp.asarray(self.bnn.noise_std, f.dtype)
         return f + noise_std * jax.random.normal(noise_key, f.shape, f.dtype)
 
     def _noise_unit(self, x: Any) -> Float[Array, "#n 1"]:
         """What rows are divided by, (1, 1) or (n, 1)."""
-        std = jnp.asarray(self.bnn.noise_std, self.y.dtype)
-        if std.ndim and x is not None:
+        if not self._is_per_row:
+            return jnp.ones((1, 1), self.y.dtype)
+        if x is not None:
             raise ValueError(
                 "noise_std is one number per observation, and that of new inputs is not known: collect "
                 "wb.predictive_mean and wb.predictive_variance, or wb.output, which are without noise"
             )
-        return std if std.ndim else jnp.ones((1, 1), std.dtype)
+        return jnp.asarray(self.bnn.noise_std, self.y.dtype)
+
+    @property
+    def _is_per_row(self) -> bool:
+        """Whether each observation has its own σ, (n, 1)."""
+        return jnp.shape(self.bnn.noise_std)[1:] == (1,)
 
     @jitted
     def log_likelihood(self, position: Position, rng_key: Key[Array, ""] | None = None) -> Float[Array, " n"]:
@@ -188,7 +213,8 @@ class BNNTarget(ModelTarget):
         unit = self._noise_unit(None)
         psi = self.embedding(position) / unit
         residual, variance = self.readout_posterior(position).left_out(psi)
-        return jnp.sum(_log_normal(residual * unit, jnp.sqrt(variance)[:, None] * unit), axis=1)
+        std = jnp.sqrt(variance).reshape(len(psi), -1)  # the same for all outputs, or one for each
+        return jnp.sum(_log_normal(residual * unit, std * unit), axis=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -241,11 +267,12 @@ def checked(
             raise ValueError(
                 f"block_size must be None with space='data', which takes all rows; got {block_size}"
             )
-        if jnp.ndim(bnn.noise_std):
+        if jnp.shape(bnn.noise_std)[1:] == (1,):
             raise ValueError(f"block_size must be None where each row has its noise_std; got {block_size}")
-    if jnp.shape(bnn.noise_std) not in ((), (len(y), 1)):
+    if jnp.shape(bnn.noise_std) not in ((), (len(y), 1), (1, bnn.out_features)):
         raise ValueError(
-            f"noise_std must be a number or one per observation, {len(y)}; got {len(bnn.noise_std)} of them"
+            f"noise_std must be a number, one per output, {bnn.out_features}, or one per observation, "
+            f"{len(y)}; got {bnn.noise_std.size} of them"
         )
     return bnn, x, y, space, block_size
 
@@ -293,7 +320,7 @@ def check_observations(bnn: BNN, x: Any, y: Observations | Tabular) -> Array:
 
 
 def _log_normal(
-    residual: Float[Array, "n d_out"], std: Number | Float[Array, "n 1"]
+    residual: Float[Array, "n d_out"], std: Number | Float[Array, "#n #d_out"]
 ) -> Float[Array, "n d_out"]:
     return -((residual / std) ** 2) / 2 - jnp.log(std) - math.log(2 * math.pi) / 2
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs, Observations, Tabular
-from widebnn._check import Number, is_known_to_be, positive
+from widebnn._check import Number, positive
 from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.targets._network import NetworkTarget, checked
@@ -23,26 +23,22 @@ class Repriorised(NetworkTarget):
         # −log p(y | T(φ)) + ½‖W‖² − ½‖φ_W‖² − log|∂W/∂φ_W| with the square completed: at λ = σ² the readout
         # drops out, else only ‖W‖² − ‖φ_W‖² remains of it.
         readout = self.readout_posterior(position, self.reg)
-        if is_known_to_be(1, ratio := self._ratio):
+        if self.reg is None:
             return readout.potential()
+        ratio = self.reg / self._noise
         phi = position.readout
         w = readout.transform(phi)
-        return readout.potential(ratio) + (1 - ratio) / 2 * jnp.sum((w - phi) * (w + phi))
+        return readout.potential(ratio) + jnp.sum((1 - ratio) * (w - phi) * (w + phi)) / 2
 
     def log_normaliser(self) -> Float[Array, ""]:
         # the change of variables brings (d_out/2) log det Σ, of which U leaves out (n d_out/2) log λ
         reg = self._noise if self.reg is None else self.reg
-        return super().log_normaliser() - self.y.size / 2 * jnp.log(reg)
+        return super().log_normaliser() - self.y.size / 2 * jnp.log(jnp.asarray(reg, self.y.dtype)).mean()
 
     @property
-    def _ratio(self) -> Number:
-        """λ/σ²."""
-        return 1 if self.reg is None else self.reg / self._noise
-
-    @property
-    def _noise(self) -> Number:
+    def _noise(self) -> Number | Float[Array, "1 d_out"]:
         """σ², in units of which λ is given where each observation has its own."""
-        return 1.0 if jnp.ndim(self.bnn.noise_std) else self.bnn.noise_std**2
+        return 1.0 if self._is_per_row else jnp.asarray(self.bnn.noise_std, self.y.dtype) ** 2
 
     @jitted
     def log_jacobian(self, position: Parameters) -> Float[Array, ""]:

@@ -65,7 +65,8 @@ class LogNormal(NamedTuple):
     Attributes
     ----------
     median
-        $m > 0$; an array for a scale that is one, such as $σ_W$ of the first layer with one number per input.
+        $m > 0$; an array for a scale that is one, such as $σ_W$ of the first layer with one number per input,
+        or $σ$ with one per output.
     spread
         $τ > 0$, a number or an array too: two thirds of the prior lie between $m exp(−τ)$ and $m exp(τ)$.
     """
@@ -271,8 +272,12 @@ class Scaled(Target):
         """Minus the log evidence of the limit, on so many rows, evenly spaced; on all unless given."""
         if isinstance(self.base, NonGaussian):
             raise TypeError("target must have Gaussian noise, whose evidence is known")
-        if jnp.ndim(self.base.bnn.noise_std) and "noise_std" not in self.priors:
-            raise ValueError("target must have one noise_std for all observations where scales have a limit")
+        if (
+            self.priors["noise_std"].shape
+            if "noise_std" in self.priors
+            else jnp.ndim(self.base.bnn.noise_std)
+        ):
+            raise ValueError("target must have one noise_std for all of y where scales have a limit")
         num_data = len(self.base.x)
         rows = np.linspace(0, num_data - 1, min(num_data, max_rows or num_data)).astype(int)
         x, y = (np.asarray(a)[rows] for a in (self.base.x, self.base.y))
@@ -416,6 +421,8 @@ def _check_names(target: BNNTarget | NonGaussian, priors: Mapping[str, LogNormal
 
 def _check_vector(target: BNNTarget | NonGaussian, name: str, paths: list[tuple]) -> None:
     # A scale that is an array is that of one layer, whose inputs are as they were.
+    if name == "noise_std" and target.bnn.out_features > 1 and isinstance(target, BNNTarget):
+        return  # one per output
     if name in READOUT_SCALES:
         raise ValueError(f"{name}.median must be a number; got an array")
     if len(paths) != 1:

@@ -29,19 +29,19 @@ class Spectrum(NamedTuple):
     rest: Float[Array, " d_out"]
     num_observations: int
 
-    def potential(self, scale: Number, noise_std: Number) -> Float[Array, ""]:
-        """$½ ∑_j y_:jᵀ K⁻¹ y_:j + (d_out/2) log det K$ with $K = s²ΨΨᵀ + σ²I$.
+    def potential(self, scale: Number, noise_std: Number | Float[Array, "#d_out"]) -> Float[Array, ""]:
+        """$½ ∑_j (y_:jᵀ K⁻¹ y_:j + log det K)$ with $K = s²ΨΨᵀ + σ²I$.
 
         Parameters
         ----------
         scale, noise_std
-            $s$ and $σ$.
+            $s$ and $σ$, which may be one per output.
         """
-        noise = jnp.asarray(noise_std, self.values.dtype) ** 2
-        values = jnp.asarray(scale, self.values.dtype) ** 2 * self.values + noise
-        quadratic = jnp.sum(self.squares / values[:, None]) + jnp.sum(self.rest) / noise
-        log_det = jnp.sum(jnp.log(values)) + (self.num_observations - len(values)) * jnp.log(noise)
-        return (quadratic + len(self.rest) * log_det) / 2
+        noise = jnp.asarray(noise_std, self.values.dtype).reshape(1, -1) ** 2
+        values = jnp.asarray(scale, self.values.dtype) ** 2 * self.values[:, None] + noise
+        quadratic = jnp.sum(self.squares / values) + jnp.sum(self.rest[None, :] / noise)
+        rest = (self.num_observations - len(values)) * jnp.mean(jnp.log(noise))
+        return (quadratic + len(self.rest) * (jnp.sum(jnp.mean(jnp.log(values), axis=1)) + rest)) / 2
 
 
 def spectrum(psi: Float[Array, "n p"], y: Float[Array, "n d_out"], space: str = "auto") -> Spectrum:

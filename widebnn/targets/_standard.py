@@ -1,11 +1,12 @@
 """The posterior of θ as it stands: the potential is minus the log likelihood, its normaliser left out."""
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from widebnn._arrays import Inputs, Observations, Tabular
 from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
-from widebnn.targets._blocks import Rows, misfit
+from widebnn.targets._blocks import Rows, misfits
 from widebnn.targets._network import NetworkTarget, checked
 
 
@@ -16,11 +17,11 @@ class Standard(NetworkTarget):
     def potential(self, position: Parameters) -> Float[Array, ""]:
         if self.block_size is None:
             psi, y, noise = self.divided(self.embedding(position))
-            return misfit(psi, y, position.readout) / (2 * noise)
+            return jnp.sum(misfits(psi, y, position.readout) / noise) / 2
         rows = Rows(self.x, self.y, self.block_size)
         at = self.bnn.embedding, position.inner
-        square = rows.sum(lambda rows: misfit(*rows(*at), position.readout))
-        return square / (2 * self.bnn.noise_std**2)
+        squares = rows.sum(lambda rows: misfits(*rows(*at), position.readout))
+        return jnp.sum(squares / jnp.asarray(self.bnn.noise_std, squares.dtype) ** 2) / 2
 
     def from_parameters(self, parameters: Parameters) -> Parameters:
         return parameters
