@@ -16,7 +16,6 @@ from widebnn import (
     samplers,
     targets,
     tree,
-    weight_draws,
 )
 from widebnn._failures import ChainWarning
 from widebnn._kept import keep_compiled
@@ -43,7 +42,6 @@ from widebnn.driver.streaming import Stream, Streamed
 from widebnn.models import BNN
 from widebnn.scale import at_scale, current_scale
 from widebnn.versions import device, print_versions
-from widebnn.weight_draws import WeightDraws
 
 if TYPE_CHECKING:
     from widebnn import data, estimates, estimators, landscape, metrics, plots, tables, vi
@@ -83,7 +81,6 @@ __all__ = [
     "Stream",
     "Streamed",
     "Until",
-    "WeightDraws",
     "at_scale",
     "auto",
     "checkpoints",
@@ -127,7 +124,6 @@ __all__ = [
     "targets",
     "tree",
     "vi",
-    "weight_draws",
 ]
 
 

@@ -56,7 +56,35 @@ def potential(target: Any, position: Position, rng_key: MaybeKey = None) -> Floa
 
 @jax.jit
 def weights(target: Any, position: Position, rng_key: MaybeKey = None) -> Float[Array, " weight"]:
-    """All weights $θ$ of a network in one vector; memory grows with every draw by all of them."""
+    """All weights $θ$ of a network in one vector; memory grows with every draw by all of them.
+
+    `widebnn.Draws.predict` needs the target and its data. Weights need the network alone:
+
+    Examples
+    --------
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> import numpy as np
+    >>> from flax import nnx
+    >>> import widebnn as wb
+    >>> bnn = wb.BNN(wb.models.FCN(1, 8, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
+    >>> x, x_new = np.linspace(-1, 1, 3)[:, None], np.zeros((2, 1))
+    >>> target = wb.targets.marginal(bnn, x, x)
+    >>> draws = wb.sample(
+    ...     jax.random.key(0),
+    ...     target,
+    ...     num_samples=10,
+    ...     burn_in=10,
+    ...     collect={"theta": wb.collectors.weights},
+    ...     progress=False,
+    ... )
+    >>> zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), bnn.template(x_new))
+    >>> flat, to_parameters = jax.flatten_util.ravel_pytree(zeros)
+    >>> thetas = draws["theta"].reshape(-1, flat.size)
+    >>> f = jax.jit(jax.vmap(lambda theta: bnn(to_parameters(theta), x_new)))(thetas)
+    >>> f.shape
+    (40, 2, 1)
+    """
     return ravel_pytree(_method(target, ("to_parameters",))(position, rng_key))[0]
 
 

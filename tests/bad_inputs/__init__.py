@@ -13,9 +13,8 @@ from . import (
     tables,
     targets,
     vi,
-    weight_draws,
 )
 
-NETWORKS = [data, models, targets, nngp, samplers, sampling, weight_draws, vi, scales]
+NETWORKS = [data, models, targets, nngp, samplers, sampling, vi, scales]
 STUDIES = [diagnostics, landscape, plots, tables]
 ROWS = [row for table in NETWORKS + STUDIES for row in table.ROWS]

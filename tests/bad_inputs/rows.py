@@ -21,7 +21,6 @@ from widebnn import (
     scale,
     streaming,
     versions,
-    weight_draws,
 )
 
 MODULES = {
@@ -47,7 +46,6 @@ MODULES = {
     "stopping": wb.stopping,
     "versions": versions,
     "vi": wb.vi,
-    "weight_draws": weight_draws,
 }
 
 KEY = jax.random.key(0)

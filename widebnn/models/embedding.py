@@ -106,6 +106,15 @@ def from_function(apply: Callable[[Inner, Any], Float[Array, "n d_L"]], paramete
     >>> features = wb.models.from_function(apply, jnp.zeros((2, 16)))
     >>> bnn = wb.BNN(features, out_features=1, noise_std=0.1)
 
+    Another prior is a map of $N(0, 1)$ inside the network, such as Laplace's distribution:
+
+    >>> def laplace(w):
+    ...     return -jnp.sign(w) * (jnp.log(2) + jax.scipy.stats.norm.logsf(jnp.abs(w)))
+    >>> sparse = wb.models.from_function(lambda w, x: jnp.tanh(x @ laplace(w)), jnp.zeros((2, 16)))
+    >>> upper_quartile = laplace(jax.scipy.stats.norm.ppf(0.75))
+    >>> bool(jnp.isclose(upper_quartile, jnp.log(2)))
+    True
+
     A network of graphs, each node of which meets the mean of its neighbours and itself, twice:
 
     >>> def of_graph(kernels, x):

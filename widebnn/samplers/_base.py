@@ -93,11 +93,29 @@ class Sampler(Record, ABC):
 
     Examples
     --------
-    Acceptance rates of chains over a grid of step sizes, by one program:
+    A sampler of one's own, which proposes independent draws from the prior:
 
     >>> import jax
     >>> import jax.numpy as jnp
     >>> import widebnn as wb
+    >>> from widebnn.samplers import PotentialState, Sampler, accept
+    >>> class prior_draws(Sampler):
+    ...     def init(self, target, position, rng_key=None):
+    ...         return PotentialState(position, target.potential(position))
+    ...
+    ...     def step(self, target, rng_key, state):
+    ...         draw_key, accept_key = jax.random.split(rng_key)
+    ...         proposal = self.init(target, target.draw_prior(draw_key))
+    ...         return accept(accept_key, state.potential - proposal.potential, state, proposal)
+    >>> half = wb.targets.from_potential(lambda u: jnp.sum(u**2) / 2, jnp.zeros(1))
+    >>> collect = {"u": lambda target, position: position}
+    >>> options = {"num_samples": 2_000, "collect": collect, "progress": False}
+    >>> draws = wb.sample(jax.random.key(0), half, prior_draws(), **options)
+    >>> bool(abs(draws["u"].var() - 1 / 2) < 0.05)
+    True
+
+    Acceptance rates of chains over a grid of step sizes, by one program:
+
     >>> def rate(rng_key, target, sampler):
     ...     init, step = sampler.bind(target)
     ...     start_key, *keys = jax.random.split(rng_key, 101)
