@@ -66,6 +66,16 @@ def test_a_curve_and_its_noise(regressor):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("make", [BNNRegressor, BNNClassifier])
+def test_no_key_is_used_twice(make):
+    """By JAX's own check, which takes some ways of handling a batch of keys for a use."""
+    x, y = curve(20)
+    with jax.debug_key_reuse(True):
+        model = make(**SHORT).fit(x, y > 10)
+        assert len(model.predict(x)) == 20
+
+
+@pytest.mark.slow
 def test_deviations_grow_where_there_are_no_data(regressor):
     _, std = regressor.predict([[0.0], [6.0]], return_std=True)
     assert std[1] > 1.5 * std[0]

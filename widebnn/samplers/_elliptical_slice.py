@@ -87,10 +87,11 @@ class elliptical_slice(Sampler):
 
 def slices(potential: Potential, position: Position, rng_key: Key[Array, ""], num_updates: int):
     """The position after so many slices, and the report of the last."""
-    density, sampler = Density(potential), elliptical_slice()
+    density, sampler, kind = Density(potential), elliptical_slice(), jax.random.key_impl(rng_key)
+    # As bits, since JAX's check of keys takes the transposition of a batch of them for a use.
     last, info = jax.lax.scan(
-        lambda state, key: sampler.step(density, key, state),
+        lambda state, bits: sampler.step(density, jax.random.wrap_key_data(bits, impl=kind), state),
         sampler.init(density, position),
-        jax.random.split(rng_key, num_updates),
+        jax.random.key_data(jax.random.split(rng_key, num_updates)),
     )
     return last.position, jax.tree.map(lambda leaf: leaf[-1], info)
