@@ -8,7 +8,7 @@ import jax
 import pytest
 
 import widebnn as wb
-from widebnn._kept import _cut_back
+from widebnn._compile import _cut_back
 
 PROGRAM = """\
 import jax, widebnn as wb

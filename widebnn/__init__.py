@@ -17,8 +17,8 @@ from widebnn import (
     targets,
     tree,
 )
+from widebnn._compile import keep_compiled
 from widebnn._failures import ChainWarning
-from widebnn._kept import keep_compiled
 from widebnn.automatic import Auto, auto
 from widebnn.collectors import (
     embedding,

@@ -284,13 +284,7 @@ class _Scale:
 
 
 def scale(name: str) -> Collector:
-    """One scale of `widebnn.targets.scaled`, such as "noise_std".
-
-    Raises
-    ------
-    ValueError
-        When it meets the target, if there is no scale of this name.
-    """
+    """One scale of `widebnn.targets.scaled`, such as "noise_std"."""
     return _Scale(name)
 
 

@@ -45,14 +45,14 @@ Of AR(1) chains with fewer than a hundred effective samples, at most one entry i
 many as this: for one chain of 200 to 40,000 draws as for four of 2,000, whatever the thinning, which is part
 of the autocorrelation."""
 
-KeptDraws = Real[Array | np.ndarray, "chain draw *event"] | Bool[Array | np.ndarray, "chain draw *event"]
+ChainDraws = Real[Array | np.ndarray, "chain draw *event"] | Bool[Array | np.ndarray, "chain draw *event"]
 """Booleans are 0 and 1."""
 
 NUMBERS = {2: "two draws", 8: "eight draws"}
 SERIES_AT_ONCE = 256  # spectra in float64 take many times the memory of draws, which may be all that fits
 
 
-def kept_draws(name: str, draws: Any, min_draws: int = 2) -> Real[np.ndarray, "..."]:
+def chain_draws(name: str, draws: Any, min_draws: int = 2) -> Real[np.ndarray, "..."]:
     """Finite draws (chain, draw, ...), enough of them for what is asked."""
     if hasattr(draws, "collected"):
         raise TypeError(
@@ -90,7 +90,7 @@ def _lag_products(x: Float[np.ndarray, "... draw"]) -> Float[np.ndarray, "... dr
     return np.fft.irfft(np.abs(np.fft.rfft(x, length)) ** 2, length)[..., :num_draws]
 
 
-def effective_sample_size(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
+def effective_sample_size(draws: ChainDraws) -> Float[np.ndarray, "*event"]:
     """Effective sample size (ESS) as both papers define it, summed over chains.
 
     For each chain of $N$ draws, with $ρ̂_k$ the autocorrelation at lag $k$ (estimated from $N − k$ products),
@@ -105,7 +105,7 @@ def effective_sample_size(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     Parameters
     ----------
     draws
-        Kept draws, (chain, draw, *event), at least two per chain: `draws["potential"]` of a run.
+        Draws, (chain, draw, *event), at least two per chain: `draws["potential"]` of a run.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def effective_sample_size(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     ----------
     Hron et al. 2022, eq. (7); Pezzetti et al. 2025, §4.2.
     """
-    return _over_event(_effective_sample_size, kept_draws("draws", draws))
+    return _over_event(_effective_sample_size, chain_draws("draws", draws))
 
 
 def _effective_sample_size(draws: Float[np.ndarray, "chain draw series"]) -> Float[np.ndarray, " series"]:
@@ -137,7 +137,7 @@ def _effective_sample_size(draws: Float[np.ndarray, "chain draw series"]) -> Flo
     return (draws.shape[1] / integrated_time).sum(axis=0)
 
 
-def rhat_squared(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
+def rhat_squared(draws: ChainDraws) -> Float[np.ndarray, "*event"]:
     """$R̂²$, the variance over all chains relative to the variance within them; 1 when chains agree.
 
     With $N$ draws in each of $M$ chains, $W$ the mean of the chains' variances and $B/N$ the variance of
@@ -153,7 +153,7 @@ def rhat_squared(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     Parameters
     ----------
     draws
-        Kept draws, (chain, draw, *event), two chains or more: `draws["potential"]` of a run.
+        Draws, (chain, draw, *event), two chains or more: `draws["potential"]` of a run.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def rhat_squared(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     ----------
     Brooks & Gelman 1998; Hron et al. 2022, eq. (6); Pezzetti et al. 2025, Appendix B.1.
     """
-    draws = kept_draws("draws", draws)
+    draws = chain_draws("draws", draws)
     if len(draws) < 2:
         raise ValueError(f"draws must hold two chains or more to compare; got shape {draws.shape}")
     return _over_event(_rhat_squared, draws)
@@ -186,7 +186,7 @@ def _rhat_squared(draws: Float[np.ndarray, "chain draw series"]) -> Float[np.nda
     return (num_draws - 1) / num_draws + (1 + 1 / num_chains) * of_means / within
 
 
-def rhat(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
+def rhat(draws: ChainDraws) -> Float[np.ndarray, "*event"]:
     """$R̂$, the root of `rhat_squared`: a ratio of standard deviations, on the scale that ArviZ reports.
 
     Parameters, errors and references are those of `rhat_squared`, of whose result it is the root.
@@ -209,7 +209,7 @@ class Convergence(NamedTuple):
     rhat: Float[np.ndarray, "*event"]
 
 
-def convergence(draws: KeptDraws) -> Convergence:
+def convergence(draws: ChainDraws) -> Convergence:
     """Rank-normalised effective sample sizes and $R̂$ by ArviZ, which need no finite variance.
 
     They are what `widebnn.stopping.Until` looks at. Unlike `effective_sample_size` they see chains that
@@ -218,7 +218,7 @@ def convergence(draws: KeptDraws) -> Convergence:
     Parameters
     ----------
     draws
-        Kept draws, (chain, draw, *event), at least eight per chain.
+        Draws, (chain, draw, *event), at least eight per chain.
 
     Returns
     -------
@@ -231,7 +231,7 @@ def convergence(draws: KeptDraws) -> Convergence:
     """
     import arviz  # a second, which only those pay who look
 
-    x = np.asarray(kept_draws("draws", draws, min_draws=8), np.float64)
+    x = np.asarray(chain_draws("draws", draws, min_draws=8), np.float64)
     entries = x.reshape(*x.shape[:2], -1)
     varies = (entries != entries[:1, :1]).any(axis=(0, 1))
     ess, rhat = np.full((2, len(varies)), np.nan)
@@ -246,13 +246,13 @@ def convergence(draws: KeptDraws) -> Convergence:
     return Convergence(ess.reshape(x.shape[2:]), rhat.reshape(x.shape[2:]))
 
 
-def convergence_summary(draws: KeptDraws) -> dict[str, float | None]:
+def convergence_summary(draws: ChainDraws) -> dict[str, float | None]:
     """How far chains agree, over all entries of what was collected.
 
     Parameters
     ----------
     draws
-        Kept draws, two chains or more of eight draws or more.
+        Draws, two chains or more of eight draws or more.
 
     Returns
     -------
@@ -274,7 +274,7 @@ def convergence_summary(draws: KeptDraws) -> dict[str, float | None]:
     """
     import arviz
 
-    exact = kept_draws("draws", draws, min_draws=8).astype(float)
+    exact = chain_draws("draws", draws, min_draws=8).astype(float)
     exact = exact.reshape(*exact.shape[:2], -1)
     squared = rhat_squared(exact)
     late = exact[:, -(exact.shape[1] // 2) :]
@@ -294,7 +294,7 @@ def convergence_summary(draws: KeptDraws) -> dict[str, float | None]:
     return {name: float(value) if np.isfinite(value) else None for name, value in found.items()}
 
 
-def bulk_and_tail(draws: KeptDraws) -> dict[str, float]:
+def bulk_and_tail(draws: ChainDraws) -> dict[str, float]:
     """`ess_bulk` and `ess_tail` of all chains together (Vehtari et al. 2021), mean over the entries.
 
     NaN where there is an entry that no chain moves, of which ArviZ reports a perfect ESS.
@@ -308,14 +308,14 @@ def bulk_and_tail(draws: KeptDraws) -> dict[str, float]:
     >>> all(ess > 1_000 for ess in sizes.values())
     True
     """
-    exact = kept_draws("draws", draws, min_draws=8)
+    exact = chain_draws("draws", draws, min_draws=8)
     return {
         "ess_bulk": _ess(exact, method="bulk"),
         "ess_tail": _ess(exact, method="tail", prob=(0.05, 0.95)),
     }
 
 
-def _ess(draws: KeptDraws, **kind: Any) -> float:
+def _ess(draws: ChainDraws, **kind: Any) -> float:
     import arviz
 
     exact = np.asarray(draws, float)
@@ -323,7 +323,7 @@ def _ess(draws: KeptDraws, **kind: Any) -> float:
     return float(np.mean(arviz.ess(exact, **kind))) if is_moving else math.nan
 
 
-def resolved_sample_size(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
+def resolved_sample_size(draws: ChainDraws) -> Float[np.ndarray, "*event"]:
     """The least effective sample size of each entry, by four functions of it, where it is resolved.
 
     The functions are its rank, whether it is in the lower or in the upper tail, and its distance from the
@@ -337,7 +337,7 @@ def resolved_sample_size(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     Parameters
     ----------
     draws
-        Kept draws, (chain, draw, *event), at least eight per chain.
+        Draws, (chain, draw, *event), at least eight per chain.
 
     Returns
     -------
@@ -362,7 +362,7 @@ def resolved_sample_size(draws: KeptDraws) -> Float[np.ndarray, "*event"]:
     """
     import arviz
 
-    x = np.asarray(kept_draws("draws", draws, min_draws=8), np.float64)
+    x = np.asarray(chain_draws("draws", draws, min_draws=8), np.float64)
     if x.size == 0:
         return np.zeros(x.shape[2:])
     distance = np.abs(x - np.median(x, axis=(0, 1)))
@@ -456,7 +456,7 @@ def principal_components(
     Parameters
     ----------
     draws
-        Kept draws of a vector, (chain, draw, feature).
+        Draws of a vector, (chain, draw, feature).
     num
         Number of directions, at most the smaller of `feature` and the number of draws in all chains.
 
@@ -464,7 +464,7 @@ def principal_components(
     ----------
     Pezzetti et al. 2025, Appendix B.2 (traces of the first two).
     """
-    draws = kept_draws("draws", draws)
+    draws = chain_draws("draws", draws)
     if draws.ndim != 3:
         raise ValueError(f"draws must have shape (chain, draw, feature); got {draws.shape}")
     pooled = draws.reshape(-1, draws.shape[2]).astype(np.float64)
@@ -508,12 +508,6 @@ def band(
         Values (..., projection), one per projection on the last axis.
     probs
         Lower and upper probability; both papers draw (0, 1), the minimum and the maximum.
-
-    Raises
-    ------
-    ValueError
-        Unless ``0 <= probs[0] <= probs[1] <= 1`` and there is a last axis with entries. NaN is not an error:
-        the band of an ESS that is undefined somewhere is undefined.
 
     References
     ----------

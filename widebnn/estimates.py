@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from widebnn._arrays import real
 from widebnn._check import at_least
 from widebnn.collectors import check, prepared, value
-from widebnn.diagnostics import kept_draws
+from widebnn.diagnostics import chain_draws
 from widebnn.targets._base import Target
 from widebnn.tree import Position
 
@@ -110,7 +110,7 @@ def prior_draws(
     target
         Target whose positions are drawn.
     collect
-        By name, collectors as in `widebnn.sample`.
+        A dict of collectors, as in `widebnn.sample`.
     num_draws
         Number of draws.
     batch_size
@@ -118,7 +118,7 @@ def prior_draws(
 
     Returns
     -------
-    By name, arrays (draw, ...).
+    A dict of arrays (draw, ...).
     """
     at_least(1, num_draws=num_draws)
     at_least(1, batch_size=batch_size)
@@ -285,7 +285,7 @@ def mean_and_mcse(draws: Reals) -> Estimate:
     """
     import arviz  # a second, which only those pay who ask
 
-    x = kept_draws("draws", draws, min_draws=8).astype(np.float64)
+    x = chain_draws("draws", draws, min_draws=8).astype(np.float64)
     if x.ndim != 2:
         raise ValueError(f"draws must have shape (chain, draw); got {x.shape}")
     moves = (x != x[0, 0]).any()

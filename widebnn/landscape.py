@@ -208,11 +208,6 @@ def slice_through(target: Target, corners: Sequence[Position], resolution: int) 
         Two or three positions, none zero, no two opposite.
     resolution
         Steps along an edge, at least 2.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If corners do not fit the target or cannot be joined (see `slerp`), or `resolution` is below 2.
     """
     at_least(2, resolution=resolution)
     if len(corners) not in (2, 3):

@@ -153,6 +153,7 @@ ROWS = [
         (kw(scales={"sigma": 1.0}), "scales…'noise_std'…'sigma'"),
         (kw(scales={"noise_std": -1.0}), "scales['noise_std']…above 0…-1.0"),
         (kw(scales={"noise_std": "0.1"}), TypeError, "scales['noise_std']…above 0…'0.1'"),
+        (kw(scales={"noise_std": LogNormal(np.ones(2), 1.0)}), TypeError, "scales['noise_std']…above 0"),
         (kw(features=3), TypeError, "features…3"),
         *[(kw(until=v), TypeError, f"until…widebnn.Until…{v}") for v in (True, 400)],
         *[(kw(x=v), TypeError, "X…real numbers…dates, durations or periods") for v in DATES],

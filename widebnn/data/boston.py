@@ -52,9 +52,6 @@ def boston(num_train: int = 400, num_test: int = 106) -> Dataset:
 
     Raises
     ------
-    TypeError, ValueError
-        If a number is not a positive integer, there are not so many tracts, a column does not vary over so
-        few training rows, or the file is malformed.
     FileNotFoundError, NotADirectoryError
         If `WIDEBNN_DATA` is not a folder, or its folder for Boston has no such file.
     OSError

@@ -80,11 +80,6 @@ def diabetes(num_train: int = 256, num_test: int = 186) -> Dataset:
     Dataset
         Inputs $(n, 10)$ and targets $(n, 1)$, each column standardised by its training rows.
 
-    Raises
-    ------
-    ValueError
-        If a column does not vary over so few training rows.
-
     Notes
     -----
     Efron, Hastie, Johnstone & Tibshirani, "Least angle regression", Annals of Statistics 32 (2004).

@@ -63,8 +63,6 @@ def cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True
 
     Raises
     ------
-    TypeError, ValueError
-        If a number is not a positive integer, there are not so many images, or a file is malformed.
     FileNotFoundError, NotADirectoryError
         If `WIDEBNN_DATA` is not a folder, or its CIFAR-10 folder lacks training or test files.
     OSError

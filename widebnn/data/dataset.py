@@ -77,13 +77,7 @@ class Dataset:
 
 
 def standardisation(raw: Num[np.ndarray, "row *input"], *, per_column: bool) -> Standardisation:
-    """Mean and (population) standard deviation of `raw`: one pair in all, or one a column.
-
-    Raises
-    ------
-    ValueError
-        If the values, or those of a column, do not vary.
-    """
+    """Mean and (population) standard deviation of `raw`: one pair in all, or one a column."""
     axis = 0 if per_column else None
     mean, std = (
         np.asarray(moment(raw, axis=axis, dtype=np.float64), np.float32) for moment in (np.mean, np.std)

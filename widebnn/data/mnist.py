@@ -82,8 +82,6 @@ def mnist(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) 
 
     Raises
     ------
-    TypeError, ValueError
-        If a number is not an integer in range, there are not so many images, or a file is malformed.
     FileNotFoundError, NotADirectoryError
         If `WIDEBNN_DATA` is not a folder, or its folder of this data set lacks a file that is needed.
     OSError

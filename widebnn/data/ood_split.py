@@ -71,8 +71,6 @@ def ood_split(inside: str, outside: str, num_train: int, num_test: int, *, colou
 
     Raises
     ------
-    ValueError
-        If a name is unknown, or there are not so many images.
     OSError
         If the images have to be downloaded and cannot be.
     """

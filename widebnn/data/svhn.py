@@ -49,8 +49,6 @@ def svhn(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True) -
 
     Raises
     ------
-    TypeError, ValueError
-        If a number is not an integer in range, there are not so many images, or a file is malformed.
     FileNotFoundError, NotADirectoryError
         If `WIDEBNN_DATA` is not a folder, or its SVHN folder lacks a file that is needed.
     OSError

@@ -48,13 +48,13 @@ class Draws:
     Attributes
     ----------
     collected
-        By name, arrays (chain, draw, ...) of the functions that were collected.
+        A dict of arrays (chain, draw, ...) of the functions that were collected.
     stats
-        By name, arrays (chain, draw) of what the sampler reports, such as "acceptance_rate" and
+        A dict of arrays (chain, draw) of what the sampler reports, such as "acceptance_rate" and
         "is_accepted", each the mean over the steps between draws. Where nothing was collected there is one
         column, the mean over all steps after burn-in.
     streamed
-        By name, summaries of the functions that were streamed.
+        A dict of summaries of the functions that were streamed.
     position
         Last position of every chain, leaves (chain, ...), from which another run can continue.
     step_size

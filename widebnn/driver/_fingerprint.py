@@ -14,7 +14,7 @@ OF_ARRAYS, OF_POTENTIALS = 1e-5, 1e-3
 
 
 def fingerprint(target: Target, position: PyTree) -> dict[str, Any]:
-    """By name, shape, norm and projection of each array of a target, and $U$ at the position.
+    """A dict of shape, norm and projection of each array of a target, and $U$ at the position.
 
     The projection is on one fixed direction, so that a permutation changes it. The potential tells what is no
     array, such as the activation.

@@ -166,11 +166,6 @@ class Particles(Draws):
 
         It takes $Ẑ$ of an island for nearly normal: where the standard deviation of `log_evidences` exceeds
         half a nat, take more particles.
-
-        Raises
-        ------
-        ValueError
-            If `level` lies outside (0, 1).
         """
         from scipy.stats import t  # a second, which only those pay who ask
 
@@ -275,11 +270,9 @@ def smc(
 
     Raises
     ------
-    TypeError
-        If an argument is of another type, or `sampler` needs more of a target than its potential.
     ValueError
-        If a number is out of range, `temperatures` do not increase to 1, particles do not fit into memory,
-        no draw from the prior has a finite potential, or the checkpoint holds another or a longer run.
+        If particles do not fit into memory, no draw from the prior has a finite potential, or the checkpoint
+        holds another or a longer run.
     OSError
         If a checkpoint cannot be written; the one before is kept.
     KeyboardInterrupt

@@ -42,7 +42,7 @@ def run_chains(
     Returns
     -------
     values, stats
-        By name, arrays (chain, draw, ...), as `Draws.collected` and `Draws.stats`.
+        Dicts of arrays (chain, draw, ...), as `Draws.collected` and `Draws.stats`.
 
     Examples
     --------

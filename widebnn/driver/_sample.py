@@ -103,11 +103,11 @@ def sample(
         How many positions of each chain to keep, evenly spaced over the run: an even number, or 0 for none.
         64 unless given, or as many as 256 MiB hold.
     collect
-        By name, functions of `(target, position, rng_key)` whose values (arrays of one shape) are kept, such
+        A dict of functions of `(target, position, rng_key)` whose values (arrays of one shape) are kept, such
         as those of `widebnn.collectors`. An argument `rng_key` may be left out; it is a fresh key each time.
         The potential alone unless given.
     stream
-        By name, functions like those of `collect`, or `widebnn.streaming.Stream`s of them; their values at
+        A dict of functions like those of `collect`, or `widebnn.streaming.Stream`s of them; their values at
         every draw, which is every `thin`-th step, enter a summary in fixed memory and are not kept. None
         unless given.
     initial
@@ -132,15 +132,9 @@ def sample(
 
     Raises
     ------
-    TypeError
-        If `rng_key` is not a key, `sampler` is not a sampler, `target` is not a target, `until` or
-        `checkpoint` is of another type, or `collect` or `stream` holds something that is not a function to
-        one array.
     ValueError
-        If a number is out of range, `until` has nothing to look at, `sampler` is tuned without burn-in or
-        does not go with the target, `initial` has the wrong shapes, the potential is not finite
-        where a chain starts, `mesh` does not divide chains or observations or spans several processes where
-        there is a `checkpoint`, or the checkpoint holds another run, a longer one or a damaged one.
+        If the potential is not finite where a chain starts, `mesh` does not divide chains or observations, or
+        the checkpoint holds another run, a longer one or a damaged one.
     OSError
         If a checkpoint cannot be written; the one before is kept.
     RuntimeError

@@ -40,13 +40,6 @@ class Until:
     names
         Names of what is looked at, among what is collected or streamed; all unless given.
 
-    Raises
-    ------
-    TypeError
-        If one of the first three is not a number, or `names` is one string.
-    ValueError
-        If `ess` or `seconds` is not positive, `rhat` is not above 1, or all three are None.
-
     References
     ----------
     Vehtari et al. 2021 (400 and 1.01).

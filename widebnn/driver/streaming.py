@@ -100,11 +100,6 @@ def start(values: Shaped[Array, "chain *event"] | jax.ShapeDtypeStruct, stream: 
         An array like those that will come, one row per chain, or its shape and dtype.
     stream
         What to keep.
-
-    Raises
-    ------
-    TypeError
-        If the values are not real numbers.
     """
     if not jnp.isdtype(values.dtype, ("bool", "integral", "real floating")):
         raise TypeError(f"a streamed function must return real numbers; it returned {values.dtype}")
@@ -261,13 +256,7 @@ class Streamed:
 
     @property
     def mcse(self) -> Float[np.ndarray, "*event"]:
-        """The Monte Carlo standard error of `mean`, $√(b V/(C n))$ in the terms of `effective_sample_size`.
-
-        Raises
-        ------
-        ValueError
-            As `effective_sample_size`.
-        """
+        """Monte Carlo standard error of `mean`, $√(b V/(C n))$ in the terms of `effective_sample_size`."""
         means, length = self._batch_means()
         of_means = means.var(axis=0, ddof=1).mean(axis=0)
         return np.asarray(np.sqrt(length * of_means / (means.shape[1] * self.count)))
@@ -278,11 +267,6 @@ class Streamed:
 
         The variance within halves is that within chains less the part that lies between the halves, which is
         exact: $S = S₁ + S₂ + (n₁n₂/n)(m₁ − m₂)²$, each $S$ a sum of squares about the mean $m$ of $n$ values.
-
-        Raises
-        ------
-        ValueError
-            As `effective_sample_size`.
         """
         means, length = self._batch_means()
         n = self.count
@@ -310,11 +294,6 @@ class Streamed:
         ----------
         q
             One probability, or an array of them, whose axes come first in the result.
-
-        Raises
-        ------
-        ValueError
-            If a probability lies outside [0, 1], or quantiles were not streamed.
         """
         probabilities = np.asarray(q, np.float64)
         if not np.all((probabilities >= 0) & (probabilities <= 1)):

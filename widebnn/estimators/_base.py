@@ -26,7 +26,7 @@ from widebnn.driver.stopping import Until
 from widebnn.estimators._columns import Categories, checked, random_of, standardised
 from widebnn.estimators._draws import Function, at_draws, kept_of
 from widebnn.estimators._long import warn_if_long
-from widebnn.estimators._network import SCALES, Network
+from widebnn.estimators._network import SCALES, Architecture
 from widebnn.models import BNN
 from widebnn.targets import LogNormal
 
@@ -107,9 +107,9 @@ class BNNEstimator(_Fitted, BaseEstimator):
         return targets.Scaled(self._target(self._network.bnn(self._x.shape[1], **known)), learned)
 
     @property
-    def _network(self) -> Network:
+    def _network(self) -> Architecture:
         width: Any = 1 if self._is_limit else self.width
-        return Network(self.features, width, self.depth, self.activation, self._num_outputs)
+        return Architecture(self.features, width, self.depth, self.activation, self._num_outputs)
 
     @property
     def _is_limit(self) -> bool:
@@ -137,7 +137,7 @@ class BNNEstimator(_Fitted, BaseEstimator):
         given = {} if self.scales is None else dict(self.scales)
         for name, scale in given.items():
             one_of(names, scales=name)
-            if not isinstance(scale, LogNormal):
+            if not isinstance(scale, LogNormal) or (name == "noise_std" and scale.shape):  # one for all of y
                 positive(**{f"scales[{name!r}]": scale})
         both = {name: given.get(name, self.priors[name]) for name in names}
         learned = {name: scale for name, scale in both.items() if isinstance(scale, LogNormal)}

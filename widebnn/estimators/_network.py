@@ -10,7 +10,7 @@ from flax import nnx
 from widebnn.models import BNN, FCN
 from widebnn.targets import LogNormal
 
-__all__ = ["LABEL_NOISE", "SCALES", "Network"]
+__all__ = ["LABEL_NOISE", "SCALES", "Architecture"]
 
 
 SCALES: dict[str, LogNormal] = {
@@ -29,7 +29,7 @@ READOUT_BIAS = 0.1
 """σ_b of the readout in units of its σ_W."""
 
 
-class Network(NamedTuple):
+class Architecture(NamedTuple):
     """What the scales are the scales of: the options of an estimator that make its network."""
 
     features: Any

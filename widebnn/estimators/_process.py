@@ -18,7 +18,7 @@ import scipy.linalg
 import scipy.optimize
 from jaxtyping import Float64
 
-from widebnn.estimators._network import Network
+from widebnn.estimators._network import Architecture
 from widebnn.models import BNN
 from widebnn.targets import LogNormal
 from widebnn.targets._limit import Conditioned, Evidence, Vector, on_one_thread
@@ -131,7 +131,7 @@ class Process:
     @classmethod
     def of(
         cls,
-        network: Network,
+        network: Architecture,
         x: np.ndarray,
         y: np.ndarray,
         priors: dict[str, LogNormal],

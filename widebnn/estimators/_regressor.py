@@ -106,7 +106,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     Attributes
     ----------
     scales_
-        By name, posterior mean of each scale; "noise_std" is the $σ$ of predictions.
+        A dict of the posterior mean of each scale; "noise_std" is the $σ$ of predictions.
     relevances_
         At infinite width, a tuple of the `names` of the columns, posterior `mean` and `std` of the scale of
         each column's weights, in units of the root mean square of all, and `gain`, by how many nats the log
@@ -119,10 +119,10 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         Where $y$ has several columns, the regressor of each. Then `scales_` hold arrays, and of the other
         attributes `seconds_` alone is there.
     ess_
-        By name, the least effective sample size of each scale and of "predictions", at up to 16 rows of the
+        A dict of the least effective sample size of each scale and of "predictions", at up to 16 rows of the
         training inputs: what `until` looks at, by `widebnn.diagnostics.convergence`.
     rhat_
-        By name, the largest $R̂$ of the same.
+        A dict of the largest $R̂$ of the same.
     acceptance_rate_
         Mean acceptance rate over all chains and steps after burn-in.
     seconds_

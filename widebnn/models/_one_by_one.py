@@ -34,11 +34,6 @@ def check_features(bnn: BNN, x: Any) -> None:
     Networks of this package pass, those whose parameters belong to given inputs too, and nothing is compared
     where something is being traced.
 
-    Raises
-    ------
-    FeaturesError
-        If they differ.
-
     Warns
     -----
     UserWarning

@@ -94,7 +94,7 @@ class BNN:
         Parameters
         ----------
         **scales
-            By name, their values. "noise_std" is $σ$. "readout_std" multiplies $Ψ$: $σ_W$ and $σ_b$ of the
+            Their values. "noise_std" is $σ$. "readout_std" multiplies $Ψ$: $σ_W$ and $σ_b$ of the
             readout as they are. Any other name is the end of the path of numbers in `features`: "weight_std"
             and "bias_std" are those of all layers, "layers.0.weight_std" that of the first layer of a `FCN`.
             Where several names end the same path, the longest counts.

@@ -83,11 +83,9 @@ def evidence_slope(
 
     Raises
     ------
-    TypeError
-        If `bnn` is not a network, or `rng_key` not a key.
     ValueError
         If the network has not one hidden layer: in deeper ones $E K̂ ≠ K$ at order $1/d$, and $c₁$ is no
-        moment of one unit. If $x$ or $y$ does not fit it, a number is out of range, or $K_σ²$ is singular.
+        moment of one unit. If $K_σ²$ is singular.
 
     Examples
     --------

@@ -90,7 +90,7 @@ def width_curves(
     width
         Widths, (width,), above 0.
     curves
-        By name, (mean, low, high), each (width,): the line and the edges of its band, as
+        A dict of (mean, low, high), each (width,): the line and the edges of its band, as
         `widebnn.diagnostics.band` returns them. Names of `LOOKS` are drawn in its colours. NaN leaves a gap.
     ylabel
         The quantity, with its unit.
@@ -241,7 +241,7 @@ def function_bands(
     mean
         Mean of the function there, (point,).
     bands
-        By name, (low, high), each (point,), the widest band first: for a Gaussian
+        A dict of (low, high), each (point,), the widest band first: for a Gaussian
         ``{"95 %": (mean - 1.96 * std, mean + 1.96 * std)}``, or quantiles of draws.
     label
         Name of the line in the legend.
@@ -365,11 +365,6 @@ def relevances(
     ax
         Axes to draw on; new ones in the package's style if None.
 
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, or a mean or deviation is negative or not finite.
-
     Examples
     --------
     >>> import widebnn as wb
@@ -402,7 +397,7 @@ def reliability_diagram(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, ax
     Parameters
     ----------
     curves
-        By name, (confidence, accuracy), each (bin,) in [0, 1], as `widebnn.metrics.reliability` returns them;
+        A dict of (confidence, accuracy), each (bin,) in [0, 1], as of `widebnn.metrics.reliability`;
         empty bins, NaN in both, are left out.
     ax
         Axes to draw on; new ones in the package's style if None.

@@ -19,11 +19,6 @@ class conditional(Sampler):
     sampler
         Sampler of that field, or of a dict of those fields, by their potential, such as `elliptical_slice`.
 
-    Raises
-    ------
-    ValueError
-        When a chain starts, if the position has no such field.
-
     Examples
     --------
     >>> import widebnn as wb

@@ -31,8 +31,6 @@ class readout_scales(Sampler):
     ------
     TypeError
         When it meets the target, if that has no scales or its readout is not integrated out.
-    ValueError
-        If `num_updates` is below 1.
     """
 
     num_updates: int = field(default=10, metadata=STATIC)

@@ -36,10 +36,8 @@ class rescaled(Sampler):
 
     Raises
     ------
-    TypeError
-        When it meets the target, if that has no scales.
     ValueError
-        If `num_updates` is below 1; when it meets the target, if no scale of it multiplies weights alone.
+        When it meets the target, if no scale of it multiplies weights alone.
 
     Examples
     --------

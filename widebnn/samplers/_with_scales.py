@@ -34,11 +34,6 @@ class with_scales(Sampler):
         Sampler of the network's position, or of a dict of it and the scales of its layers, by the potential.
     limit
         The posterior of the scales at infinite width, what ``target.limiting_scales()`` returns.
-
-    Raises
-    ------
-    TypeError
-        If `sampler` is not a sampler; when it meets the target, if that has no scales.
     """
 
     tunes: ClassVar[str] = "sampler"

@@ -23,11 +23,6 @@ ABSENT = "—"
 class Rows(list[Row]):
     """A list of rows, each a dict from columns to entries; rows may differ in their columns.
 
-    Raises
-    ------
-    ValueError
-        From every method, if no row has a column that it is asked for.
-
     Examples
     --------
     >>> from widebnn.tables import Rows

@@ -87,13 +87,6 @@ def from_potential(potential: Callable[[Position], Float[Array, ""]], template: 
         of its programs; those of a `jax.tree_util.Partial` are arguments, which others can replace.
     template
         Arrays or `jax.ShapeDtypeStruct`s with the shapes and dtypes of a position.
-
-    Raises
-    ------
-    TypeError
-        If `potential` is not callable.
-    ValueError
-        If it does not return a real scalar on such a position.
     """
     if not callable(potential):
         raise TypeError(f"potential must be a function of a position; got {brief(potential)}")

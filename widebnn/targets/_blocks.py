@@ -55,7 +55,9 @@ class Rows(NamedTuple):
         return jax.lax.fori_loop(0, -(-n // size), add, zero)
 
 
-def misfits(psi: Float[Array, "b p"], y: Float[Array, "b d_out"], readout: Readout) -> Float[Array, "1 d_out"]:
+def misfits(
+    psi: Float[Array, "b p"], y: Float[Array, "b d_out"], readout: Readout
+) -> Float[Array, "1 d_out"]:
     """‖y − ΨW‖² of each output."""
     return jnp.sum((y - psi @ readout) ** 2, axis=0, keepdims=True)
 

@@ -1,7 +1,7 @@
 """The Jacobian reparametrisation R: one step towards the data, by the empirical tangent kernel."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import jax
@@ -31,7 +31,6 @@ class _Step(NamedTuple):
     factor: Float[Array, "n n"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Jacobian(BNNTarget):
     """φ with θ = R(φ) = φ + Jᵀr̃, r̃ = Θ̂_λ⁻¹(y − f_φ(X)), Θ̂_λ = JJᵀ + λI.
 

@@ -1,7 +1,6 @@
 """Bayesian linear regression, where repriorisation is exact and everything can be checked by hand."""
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +14,6 @@ from widebnn.targets._readout import ReadoutPosterior, readout_posterior
 from widebnn.tree import half_square_difference
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Linear(Target):
     """θ of y = Xθ + σε, θ ~ N(0, I): U(θ) = ‖y − Xθ‖²/(2σ²), θ of shape (d_in, d_out).
 

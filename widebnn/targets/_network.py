@@ -3,7 +3,7 @@
 import functools
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import jax
@@ -41,7 +41,6 @@ from widebnn.targets._readout import (
 from widebnn.tree import Position
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ModelTarget(Target):
     """A posterior of the parameters of a network, whatever the likelihood is."""
 
@@ -93,7 +92,6 @@ class ModelTarget(Target):
         return self.x.shape[1:]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class BNNTarget(ModelTarget):
     """A posterior under Gaussian noise: what is known of every parametrisation.
 
@@ -217,7 +215,6 @@ class BNNTarget(ModelTarget):
         return jnp.sum(_log_normal(residual * unit, std * unit), axis=1)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class NetworkTarget(BNNTarget):
     """A parametrisation of a network's posterior that has an inverse.
 

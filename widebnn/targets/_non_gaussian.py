@@ -1,7 +1,6 @@
 """Posteriors of networks whose likelihood is not Gaussian, under three affine maps of the readout."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -22,7 +21,6 @@ from widebnn.tree import half_square_difference
 Labels = Real[Array | np.ndarray, " n"] | Real[Array | np.ndarray, "n d_out"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class NonGaussian(ModelTarget):
     """p(y | θ) = p(y | F) at F = ΨW, with the readout written as W = μ + Σ^½φ_W.
 
@@ -84,7 +82,6 @@ class NonGaussian(ModelTarget):
         return self.likelihood.of_rows(self.y, psi @ self.map_of_readout(psi).transform(position.readout))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Classifier(NonGaussian):
     """The same where y is a class, or several that are in or out."""
 
@@ -130,13 +127,6 @@ def categorical(
     A `Target` with ``to_parameters`` and ``from_parameters``. It answers these of `widebnn.collectors`:
     ``output`` with logits, ``predictive_mean`` and ``predictive_probabilities`` with $E[y | θ]$,
     ``predictive_draw`` with classes, and ``log_likelihood``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `x` is empty, not finite or does not fit the network, `labels` are neither class numbers nor
-        one-hot rows, `map` is unknown, `reg` is not positive or is given with another map than "gaussian", or
-        `num_steps` is below 1.
     """
     x = check_inputs(bnn, x)
     onehot = _one_hot(labels, num_rows(x), bnn.out_features)
@@ -168,12 +158,6 @@ def binary(
     Returns
     -------
     A `Target` as in `categorical`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `x` is empty, not finite or does not fit the network, `y` is not of that shape or holds other
-        numbers than 0 and 1, or an option is one that `categorical` refuses.
 
     Examples
     --------
@@ -221,12 +205,6 @@ def student_t(
     -------
     A `Target` as in `categorical`, without ``predictive_probabilities``; ``predictive_draw`` has the noise.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If `x` or `y` is empty, not finite or of the wrong shape, `degrees` is not positive, or an option is
-        one that `categorical` refuses.
-
     Examples
     --------
     >>> from flax import nnx
@@ -271,12 +249,6 @@ def non_gaussian(
     Returns
     -------
     A `Target` as in `categorical`, without ``predictive_probabilities``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `x` or `y` is empty, not finite or of the wrong shape, `likelihood` is not one, or returns other
-        shapes or a density of 0 of `y`, or an option is one that `categorical` refuses.
     """
     if not isinstance(likelihood, Likelihood):
         raise TypeError(

@@ -1,6 +1,6 @@
 """Repriorisation: the map T that turns the posterior into nearly its prior (Hron et al. 2022)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -12,7 +12,6 @@ from widebnn.models import BNN, Parameters
 from widebnn.targets._network import NetworkTarget, checked
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Repriorised(NetworkTarget):
     """φ = T⁻¹(θ): the inner parameters as they are, and φ_W in place of the readout W = μ + Σ^½φ_W."""
 

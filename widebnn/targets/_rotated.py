@@ -6,7 +6,7 @@ r rows. The rest of W¹ keeps its prior and is drawn only when new inputs look a
 """
 
 import functools
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -31,7 +31,6 @@ class IrreducibleError(ValueError):
     """The network, or its data, are none whose layers can be reduced to what the data see of them."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Reduced(NetworkTarget):
     """A target on the position of `base`, whose network is that of the observed inputs alone."""
 
@@ -67,7 +66,6 @@ class Seen(NamedTuple):
     outside: Float[Array, "m d_in"] | None  # X*(I − QQᵀ), unless all lie in the span of the data
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Rotated(Reduced):
     """A target on QᵀW¹ in place of W¹, everything else as in `base`, which is applied to R."""
 

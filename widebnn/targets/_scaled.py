@@ -5,7 +5,7 @@ log s = log m + τ u with u ~ N(0, I) for every scale s: again a potential over 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -93,9 +93,9 @@ class ScaledPosition(NamedTuple):
     network
         Position of the target at these scales.
     scales
-        By name, $u$ of each scale below the readout.
+        A dict of $u$ of each scale below the readout.
     readout_scales
-        By name, $u$ of "noise_std" and "readout_std".
+        A dict of $u$ of "noise_std" and "readout_std".
     """
 
     network: Position
@@ -103,7 +103,6 @@ class ScaledPosition(NamedTuple):
     readout_scales: dict[str, Any]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Scaled(Target):
     """The posterior of a network and of its scales; see `scaled`.
 
@@ -115,7 +114,7 @@ class Scaled(Target):
     base
         The target at scales that are known.
     priors
-        By name, the prior of each scale that is not.
+        A dict of the priors of scales that are not.
     """
 
     base: Any  # BNNTarget | NonGaussian
@@ -132,7 +131,7 @@ class Scaled(Target):
         return self.base.num_observations
 
     def scales(self, position: ScaledPosition) -> dict[str, Float[Array, "..."]]:
-        """By name, the scales at a position."""
+        """A dict of the scales at a position."""
         return _scales(self.priors, position.scales | position.readout_scales)
 
     def at(self, position: ScaledPosition) -> BNNTarget | NonGaussian:
@@ -153,11 +152,6 @@ class Scaled(Target):
         """$U$ as a function of `position.readout_scales` alone, up to a constant.
 
         One eigendecomposition of $ΨΨᵀ$, or of $ΨᵀΨ$ where that is smaller, serves all values of them.
-
-        Raises
-        ------
-        TypeError
-            If the readout is not integrated out.
         """
         target = self.at(position)
         if not self.has_exact_scales or not isinstance(target, NetworkTarget):
@@ -179,7 +173,7 @@ class Scaled(Target):
 
     @property
     def multiplied(self) -> dict[str, list[tuple]]:
-        """By name of a scale, the paths of the weights that it multiplies, for `widebnn.samplers.rescaled`.
+        """A dict from scales to the paths of the weights that they multiply, for `widebnn.samplers.rescaled`.
 
         They are kernels and biases of `widebnn.models.Dense` and `widebnn.models.Conv`. A scale that does
         anything else is left out.
@@ -369,14 +363,7 @@ def scaled(target: BNNTarget | NonGaussian, **priors: LogNormal) -> Scaled:
     target
         Posterior of a network, in any parametrisation of `widebnn.targets`.
     priors
-        By name, the `LogNormal` prior of each scale.
-
-    Raises
-    ------
-    TypeError
-        If `target` is not a network's posterior, or a prior is not a `LogNormal`.
-    ValueError
-        If there is no prior, a median or spread is not positive, or the network has no scale of that name.
+        The `LogNormal` prior of each scale, by keyword.
     """
     if not isinstance(target, BNNTarget | NonGaussian):
         raise TypeError(f"target must be a target of a network's posterior; got {type(target).__name__}")
@@ -415,16 +402,17 @@ def _check_names(target: BNNTarget | NonGaussian, priors: Mapping[str, LogNormal
         raise ValueError(
             f"priors must be of scales of the network, {', '.join(known)}; got {', '.join(unknown)}"
         )
-    for name in (name for name, prior in priors.items() if prior.shape):
-        _check_vector(target, name, [path for path in paths if scale_of(path, priors) == name])
+    for name, prior in priors.items():
+        is_per_output = name == "noise_std" and prior.shape == (target.bnn.out_features,) != (1,)
+        if prior.shape and not (is_per_output and isinstance(target, BNNTarget)):
+            _check_vector(target, name, [path for path in paths if scale_of(path, priors) == name])
 
 
 def _check_vector(target: BNNTarget | NonGaussian, name: str, paths: list[tuple]) -> None:
     # A scale that is an array is that of one layer, whose inputs are as they were.
-    if name == "noise_std" and target.bnn.out_features > 1 and isinstance(target, BNNTarget):
-        return  # one per output
     if name in READOUT_SCALES:
-        raise ValueError(f"{name}.median must be a number; got an array")
+        outputs = f", or one per output, {target.bnn.out_features}" if name == "noise_std" else ""
+        raise ValueError(f"{name}.median must be a number{outputs}; got an array of another shape")
     if len(paths) != 1:
         raise ValueError(
             f"{name}.median must be a number, as {len(paths)} layers have that scale: name one of them, such "

@@ -1,7 +1,5 @@
 """The way from N(0, I) to a posterior, and coordinates in which it starts closer to its end."""
 
-from dataclasses import dataclass
-
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
@@ -13,7 +11,6 @@ from widebnn.targets._scaled import Scaled, ScaledPosition
 from widebnn.tree import Position
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Tempered(Target):
     """A density proportional to exp(−½‖u‖² − βU(u)): the prior stays as it is."""
 
@@ -32,7 +29,6 @@ class Tempered(Target):
         return self.beta * self.inside.potential(position)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Referenced(Target):
     """The posterior of weights and scales in coordinates v of the scales, u = m + Lv.
 

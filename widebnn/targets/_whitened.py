@@ -9,7 +9,7 @@ only through K_(ℓ−1), which changes little where they are wide.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import jax
@@ -35,7 +35,6 @@ Path = tuple[Any, ...]
 OUTSIDE = "the part of the weights outside the data"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Whitened(Reduced):
     """A target on ε_ℓ in place of the weights of the dense layers above the first that `layers` names."""
 

@@ -183,14 +183,8 @@ def fit(
 
     Raises
     ------
-    TypeError
-        If `model` is not a network, `optimiser` is not an Optax transformation, `rng_key` is not a key,
-        `checkpoint` is of another type, `x` or `y` hold other things than real numbers, labels for the cross
-        entropy are neither integers nor booleans, or draws are local and a layer cannot take kernels that are
-        not drawn yet.
     ValueError
-        If a number is out of range, `x`, `y` and `loss` do not fit, or `checkpoint` holds another run, a
-        longer one or a damaged one.
+        If `checkpoint` holds another run, a longer one or a damaged one.
     FloatingPointError
         If the ELBO is not finite after an epoch; a checkpoint keeps the fit before that epoch.
     OSError
