@@ -12,7 +12,7 @@ the readout of `widebnn.targets.marginal`, the weights that new inputs alone loo
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -305,6 +305,16 @@ def value(argument: str, function: Collector, target: Any, position: Position, r
     if not jnp.isscalar(found) and not hasattr(found, "dtype"):
         raise TypeError(f"{argument} must return one array; it returned {brief(found)}")
     return jnp.asarray(found)
+
+
+def values_of(
+    argument: str, functions: Mapping[str, Collector], target: Any, position: Position, rng_key: Any
+) -> dict[str, Array]:
+    """What several collectors return, each with a key of its own."""
+    return {
+        name: value(f"{argument}[{name!r}]", function, target, position, jax.random.fold_in(rng_key, i))
+        for i, (name, function) in enumerate(functions.items())
+    }
 
 
 def check(argument: str, function: Any) -> None:

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from widebnn._arrays import real
 from widebnn._check import at_least
-from widebnn.collectors import check, prepared, value
+from widebnn.collectors import check, prepared, values_of
 from widebnn.diagnostics import chain_draws
 from widebnn.targets._base import Target
 from widebnn.tree import Position
@@ -139,11 +139,7 @@ def _at_prior_draws(
     rng_key: Key[Array, ""], target: Target, functions: dict[str, Any], batch_size: int
 ) -> dict[str, Array]:
     def draw(rng_key):
-        position = target.draw_prior(rng_key)
-        return {
-            name: value(f"collect[{name!r}]", function, target, position, jax.random.fold_in(rng_key, i))
-            for i, (name, function) in enumerate(functions.items())
-        }
+        return values_of("collect", functions, target, target.draw_prior(rng_key), rng_key)
 
     return jax.vmap(draw)(jax.random.split(rng_key, batch_size))
 

@@ -46,6 +46,7 @@ ROWS = [
         ({"rng_key": 0}, TypeError, "rng_key…jax.random.key(0)"),
         ({"relative_error": 0}, "relative_error…above 0…0"),
         ({"max_units": 0}, "max_units…at least 1…0"),
+        ({"bnn": bnn(noise_std=jnp.ones(2))}, "bnn…one noise_std for all outputs"),
         call=lambda options: evidence_slope(**options),
     ),
     *alike(

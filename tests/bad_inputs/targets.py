@@ -51,6 +51,10 @@ ROWS = [
         for row in refused(f"collectors.{name}", (None, X, TypeError, "target…NoneType has none"))
     ],
     *refused(
+        "collectors.weights",
+        (wb.targets.linear(X, X, 0.1), X, TypeError, "target…to_parameters…Linear"),
+    ),
+    *refused(
         "targets.marginal",
         (X[:, :2], Y, {}, "x…(4, 2)…does not fit the network"),
         (X[:0], Y[:0], {}, "x…n ≥ 1…(0, 3)"),

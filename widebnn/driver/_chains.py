@@ -178,12 +178,7 @@ class Chains:
         draw_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys)
 
         def of_chain(position, rng_key):
-            return {
-                name: collectors.value(
-                    f"{argument}[{name!r}]", function, self.target, position, jax.random.fold_in(rng_key, i)
-                )
-                for i, (name, function) in enumerate(functions.items())
-            }
+            return collectors.values_of(argument, functions, self.target, position, rng_key)
 
         return jax.vmap(of_chain)(carry.states.position, draw_keys)
 

@@ -29,7 +29,7 @@ from widebnn._check import Number, at_least, brief, one_key, proper_fraction
 from widebnn._compile import make_room, refuse_fork
 from widebnn._failures import warn
 from widebnn.automatic import auto, hmc
-from widebnn.collectors import Collector, check, potential, prediction, prepared, value
+from widebnn.collectors import Collector, check, potential, prediction, prepared, values_of
 from widebnn.diagnostics import convergence
 from widebnn.driver._devices import Devices, free_bytes
 from widebnn.driver._draws import Draws
@@ -596,11 +596,7 @@ def _at_particles(target, functions, rng_key, positions):
     def at(inputs):
         position, key = inputs
         position = target.back(position) if is_referenced else position
-        values = {
-            name: value(f"collect[{name!r}]", function, inside, position, jax.random.fold_in(key, i))
-            for i, (name, function) in enumerate(functions.items())
-        }
-        return position, values
+        return position, values_of("collect", functions, inside, position, key)
 
     keys = jax.random.split(jax.random.fold_in(rng_key, 2**31), len(jax.tree.leaves(positions)[0]))
     return jax.lax.map(at, (positions, keys))

@@ -137,8 +137,10 @@ class BNNEstimator(_Fitted, BaseEstimator):
         given = {} if self.scales is None else dict(self.scales)
         for name, scale in given.items():
             one_of(names, scales=name)
-            if not isinstance(scale, LogNormal) or (name == "noise_std" and scale.shape):  # one for all of y
+            if not isinstance(scale, LogNormal):
                 positive(**{f"scales[{name!r}]": scale})
+            elif name == "noise_std" and scale.shape:
+                raise ValueError(f"scales['noise_std'] must be one for all of y; got {scale}")
         both = {name: given.get(name, self.priors[name]) for name in names}
         learned = {name: scale for name, scale in both.items() if isinstance(scale, LogNormal)}
         self._scales = learned, {name: scale for name, scale in both.items() if name not in learned}

@@ -61,7 +61,7 @@ class ReadoutPosterior(Protocol):
     """
 
     y: Float[Array, "n d_out"]
-    reg: Number
+    reg: Any  # a number, or one per output as a row
 
     def quadratic(self) -> Float[Array, ""]:
         """$∑_j y_:jᵀ K̂_λ⁻¹ y_:j$."""
@@ -137,7 +137,9 @@ def readout_posterior(
         Where to factorise: "feature" for $p × p$, "data" for $n × n$, "auto" for the smaller matrix.
     """
     kind = {"data": DataSpace, "feature": FeatureSpace}[smaller_space(psi.shape, space)]
-    return PerOutput(lambda y, reg: kind(psi, y, reg), y, reg) if jnp.ndim(reg) else kind(psi, y, reg)
+    if isinstance(reg, jax.Array) and reg.ndim:
+        return PerOutput(lambda y, reg: kind(psi, y, reg), y, reg)
+    return kind(psi, y, reg)
 
 
 def smaller_space(shape: tuple[int, ...], space: str = "auto") -> str:
@@ -292,6 +294,7 @@ class PerOutput(ReadoutPosterior):
         reg: Float[Array, "1 d_out"],
     ):
         self.of, self.y, self._given = of, y, reg[0]
+        self.reg = self._each(lambda given: given.reg)[None, :]
 
     def _each(self, question: Callable[..., Any], *given: Float[Array, "... d_out"]) -> Any:
         """The answers of all outputs, along the last axis."""
@@ -300,10 +303,6 @@ class PerOutput(ReadoutPosterior):
             return question(self.of(y[:, None], reg), *given)
 
         return jax.vmap(answer, in_axes=-1, out_axes=-1)(self.y, self._given, *given)
-
-    @property
-    def reg(self) -> Float[Array, "1 d_out"]:
-        return self._each(lambda given: given.reg)[None, :]
 
     def quadratic(self) -> Float[Array, ""]:
         return jnp.sum(self._each(lambda given: given.quadratic()))
