@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64
 
-from widebnn.estimators._network import SCALES, Network
+from widebnn.estimators._network import SCALES, Architecture
 from widebnn.estimators._process import Process
 from widebnn.models import BNN
 from widebnn.nngp import nngp_kernel
@@ -26,7 +26,7 @@ def at_most_probable_scales(
     column is among them where `per_column`, and Laplace's evidence wants it.
     """
     groups = np.arange(x.shape[1]) if per_column else None
-    network = Network(None, 1, 1, "gelu", y.shape[1])
+    network = Architecture(None, 1, 1, "gelu", y.shape[1])
     process = Process.of(network, x, y, dict(SCALES), {}, groups)
 
     def of_width(width: int) -> BNN:
