@@ -122,7 +122,7 @@ def test_scales_that_the_data_choose():
     np.testing.assert_allclose(
         target.potential(position), known.potential(position.network) + known.log_normaliser(), rtol=1e-12
     )
-    with pytest.raises(ValueError, match="one noise_std for all of y"):
+    with pytest.raises(ValueError, match="one noise_std for all of y's columns"):
         target.limiting_scales()
     with pytest.raises(ValueError, match="noise_std.median must be a number, or one per output, 2"):
         targets.scaled(targets.marginal(bnn, TINY.x, TINY.y), noise_std=LogNormal(np.ones(5), 0.5))

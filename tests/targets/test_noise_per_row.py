@@ -102,7 +102,8 @@ def test_reduced_and_scaled_targets_have_the_same_noise():
     u = jax.tree.map(lambda leaf: leaf.astype(float), known.draw_prior(KEY))
     inner = known.to_parameters(u, KEY).inner
     np.testing.assert_allclose(known.potential(u) + known.log_normaliser(), -dense(inner), rtol=1e-7)
-    target = targets.scaled(targets.marginal(*AT), readout_std=targets.LogNormal(1.0, 0.5))
+    scale = targets.LogNormal(1.0, 0.5)  # of "noise_std": of the factor of all rows
+    target = targets.scaled(targets.marginal(*AT), readout_std=scale, noise_std=scale)
     position = jax.tree.map(lambda leaf: leaf.astype(float), target.draw_prior(KEY))
 
     @jax.jit
@@ -110,12 +111,14 @@ def test_reduced_and_scaled_targets_have_the_same_noise():
         conditional = target.readout_conditional(position)
 
         def gap(u):
-            scales = {"readout_std": u}
+            scales = {"readout_std": u, "noise_std": 1 - u}
             return conditional(scales) - target.potential(position._replace(readout_scales=scales))
 
         return jax.vmap(gap)(us)
 
     assert np.ptp(gaps(np.array([-1.0, 0.0, 1.5]))) < 1e-9
+    factor = target.scales(position)["noise_std"]
+    np.testing.assert_allclose(np.ravel(target.at(position).bnn.noise_std), factor * STD)
 
 
 def test_a_run_and_its_predictions():

@@ -64,7 +64,7 @@ class _Fitted:
     _x: np.ndarray
     _y: np.ndarray
     _posterior: targets.Scaled
-    _scales: tuple[dict[str, LogNormal], dict[str, float]]
+    _scales: tuple[dict[str, LogNormal], dict[str, Any]]
 
 
 @dataclass(eq=False, repr=False)
@@ -203,7 +203,7 @@ class BNNEstimator(_Fitted, BaseEstimator):
                     self.rhat_[name] = float(np.max(found.rhat, where=changes, initial=0.0))
         learned, known = self._scales
         self.scales_ = known | {name: float(draws[name].mean()) for name in learned}
-        if self._posterior.has_exact_scales and "noise_std" in self.scales_:
+        if self._posterior.has_exact_scales and "noise_std" in learned and "noise_std" not in known:
             used = float(np.sqrt([kept[1].noise for kept in self._kept]).mean())
             if used > (1 + 1e-5) * self.scales_["noise_std"]:  # rounding has a floor
                 self.scales_["noise_std"] = used

@@ -21,6 +21,8 @@ __all__ = [
     "draw",
     "kept_of",
     "moments",
+    "noise",
+    "output",
     "positive_parts",
     "quantile",
     "softmax_probabilities",
@@ -73,6 +75,16 @@ def draw(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -
     output_key, noise_key = jax.random.split(key)
     f = collectors.output(inputs)(posterior, position, output_key)
     return f + jnp.sqrt(predictor.noise) * jax.random.normal(noise_key, f.shape, f.dtype)
+
+
+def output(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
+    return collectors.output(inputs)(posterior, position, key)
+
+
+def noise(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
+    """λ of rows that are divided by a σ of their own, and the factor of these."""
+    factor = posterior.scales(position).get("noise_std", 1.0)
+    return jnp.asarray(predictor.noise), jnp.asarray(factor)
 
 
 def softmax_probabilities(posterior: Any, position: Any, predictor: None, inputs: Any, key: Any) -> Any:

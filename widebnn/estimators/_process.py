@@ -19,6 +19,7 @@ import scipy.optimize
 from jaxtyping import Float64
 
 from widebnn.estimators._network import Architecture
+from widebnn.estimators._noise import REACH
 from widebnn.models import BNN
 from widebnn.targets import LogNormal
 from widebnn.targets._limit import Conditioned, Evidence, Vector, on_one_thread
@@ -30,6 +31,8 @@ MAX_LIMIT_ROWS = 10_000
 """Rows of an infinitely wide network, whose kernel takes memory for their square."""
 SPREADS = 0.5, 1.0
 """τ, besides 0. With a larger one, thousands of columns fit noise, and Laplace's evidence does not see it."""
+NOISE_SPREAD = 1.0
+"""Prior deviation of log σ(x) over inputs of variance 1, where σ depends on them."""
 OVERALL_SPREAD = 1.5
 """Of log σ_W beside z: where few columns matter, the others pull it down."""
 FIRST_ROWS, MAX_ROWS = 512, 1_024
@@ -52,30 +55,58 @@ PRECISION = 1e-6
 
 
 class Setting(NamedTuple):
-    """A function from coordinates u = (z, u of the scales) to a network; `groups` is the z of each input."""
+    """A function from coordinates u = (z, u of the scales, u of a) and inputs to a network.
+
+    `groups` is the z of each input. log σ(x) = log σ + aᵀx, where there is an a, is that of `noise_spread`
+    times its u.
+    """
 
     bnn: BNN
     groups: np.ndarray
     priors: dict[str, LogNormal]
     weight_std: Any
     tau: float
+    noise_spread: np.ndarray
 
-    def __call__(self, u: Any) -> BNN:
+    def __call__(self, u: Any, x: Any) -> BNN:
         scales, factors = self.scales(u)
-        return self.bnn.at_scales(**scales, **{"layers.0.weight_std": scales["weight_std"] * factors})
+        bnn = self.bnn.at_scales(**scales, **{"layers.0.weight_std": scales["weight_std"] * factors})
+        if not len(self.noise_spread):
+            return bnn
+        log_std = jnp.clip(x @ self.coefficients(u), -REACH, REACH)
+        return bnn.at_scales(noise_std=bnn.noise_std * jnp.exp(log_std)[:, None])
+
+    def coefficients(self, u: Any) -> Any:
+        """a, (d,), or (0,) where σ is one number."""
+        return self.noise_spread * u[len(u) - len(self.noise_spread) :]
 
     def scales(self, u: Any) -> tuple[dict[str, Any], Any]:
         """The scales that are learned and `weight_std`, and the factors of the inputs' weights.
 
         The mean square of the factors is 1.
         """
-        num_groups = len(u) - len(self.priors)
+        num_groups = len(u) - len(self.priors) - len(self.noise_spread)
         factors = jnp.exp(self.tau * u[:num_groups])[self.groups]
         size = jnp.sqrt(jnp.mean(factors**2))
         learned: dict[str, Any] = {
-            name: prior.at(at) for (name, prior), at in zip(self.priors.items(), u[num_groups:])
+            name: prior.at(u[num_groups + i]) for i, (name, prior) in enumerate(self.priors.items())
         }
         return learned | {"weight_std": learned.get("weight_std", self.weight_std) * size}, factors / size
+
+
+class Rows(NamedTuple):
+    """Inputs (n, d), targets (n, 1), and known deviations of noise (n,), or ones."""
+
+    x: np.ndarray
+    y: np.ndarray
+    units: np.ndarray
+
+    def spaced(self, most: int) -> "Rows":
+        rows = np.linspace(0, len(self.x) - 1, min(len(self.x), most)).astype(int)
+        return Rows(*(each[rows] for each in self))
+
+    def evidence(self, setting: Setting) -> Evidence:
+        return Evidence(setting, self.x, self.y, LEAST, self.units)
 
 
 class Approximation(NamedTuple):
@@ -87,11 +118,10 @@ class Approximation(NamedTuple):
     log_evidence: float
 
     @classmethod
-    def of(cls, setting: Setting, x: np.ndarray, y: np.ndarray, start: Vector) -> "Approximation":
-        found = _most_probable(Evidence(setting, x, y, LEAST), start)
-        most = int(max(MIN_CURVATURE_ROWS, (CURVATURE_WORK / len(found.x)) ** (1 / 3)))
-        few = _spaced(x, y, most)
-        root = np.sqrt(len(x) / len(few[0])) * Evidence(setting, *few, LEAST).information_root(found.x)
+    def of(cls, setting: Setting, rows: Rows, start: Vector) -> "Approximation":
+        found = _most_probable(rows.evidence(setting), start)
+        few = rows.spaced(int(max(MIN_CURVATURE_ROWS, (CURVATURE_WORK / len(found.x)) ** (1 / 3))))
+        root = np.sqrt(len(rows.x) / len(few.x)) * few.evidence(setting).information_root(found.x)
         if len(root) > MAX_CROSS:
             values = np.sum(root**2, axis=1)
             information = np.diag(values)
@@ -120,6 +150,8 @@ class Process:
         Nats by which scales per column have the higher log evidence.
     evidence
         The rows.
+    is_noise_known
+        Whether rows came with deviations of their noise; predictions are then without it.
     """
 
     setting: Setting
@@ -127,6 +159,15 @@ class Process:
     root: Float64[np.ndarray, "scale scale"]
     gain: float
     evidence: Evidence
+    is_noise_known: bool
+
+    @property
+    def network(self) -> BNN:
+        """At the most probable scales, with σ of each row where it varies."""
+        bnn = self.setting(jnp.asarray(self.mode), jnp.asarray(self.evidence.x))
+        if not self.is_noise_known:
+            return bnn
+        return bnn.at_scales(noise_std=bnn.noise_std * jnp.asarray(self.evidence.units)[:, None])
 
     @classmethod
     def of(
@@ -137,28 +178,33 @@ class Process:
         priors: dict[str, LogNormal],
         known: dict[str, float],
         groups: np.ndarray | None = None,
+        noise: str = "constant",
+        known_noise: np.ndarray | None = None,
     ) -> "Process":
         """The process whose scales suit the rows; inputs of a group share a scale, or all do."""
         index = np.zeros(x.shape[1], int) if groups is None else groups
-        num_groups = int(index.max()) + 1
+        num_groups, num_data = int(index.max()) + 1, len(x)
         bnn = network.bnn(x.shape[1], **known)
         priors = dict(sorted(priors.items()))  # as a program sees a dict: the order of u
-        setting = Setting(bnn, index, priors, known.get("weight_std", 1.0), 0.0)
-        few = _spaced(x, y, FIRST_ROWS)
-        best = last = one = Approximation.of(setting, *few, np.zeros(num_groups + len(priors)))
+        noise_spread = np.full(x.shape[1] * (noise == "per input"), NOISE_SPREAD / math.sqrt(x.shape[1]))
+        setting = Setting(bnn, index, priors, known.get("weight_std", 1.0), 0.0, noise_spread)
+        rows = Rows(x, y, np.ones(num_data) if known_noise is None else known_noise)
+        few = rows.spaced(FIRST_ROWS)
+        start = np.zeros(num_groups + len(priors) + len(noise_spread))
+        best = last = one = Approximation.of(setting, few, start)
         gain = math.nan
         for tau in SPREADS if num_groups > 1 and y.any() else ():
             overall = {"weight_std": priors["weight_std"]._replace(spread=OVERALL_SPREAD)}
             start = last.u.copy()
             start[:num_groups] *= last.setting.tau / tau
-            last = Approximation.of(setting._replace(tau=tau, priors=priors | overall), *few, start)
+            last = Approximation.of(setting._replace(tau=tau, priors=priors | overall), few, start)
             gain = float(np.fmax(gain, last.log_evidence - one.log_evidence))
             if last.log_evidence > max(best.log_evidence, one.log_evidence + LEAST_GAIN):
                 best = last
-        setting, mode, root = best.setting, best.u, best.root(len(x) / len(few[0]))
-        if len(x) > FIRST_ROWS:
-            mode = _most_probable(Evidence(setting, *_spaced(x, y, MAX_ROWS), LEAST), mode).x
-        return cls(setting, mode, root, gain, Evidence(setting, x, y, LEAST))
+        setting, mode, root = best.setting, best.u, best.root(num_data / len(few.x))
+        if num_data > FIRST_ROWS:
+            mode = _most_probable(rows.spaced(MAX_ROWS).evidence(setting), mode).x
+        return cls(setting, mode, root, gain, rows.evidence(setting), known_noise is not None)
 
     @functools.cached_property
     def members(self) -> list[tuple[Vector, Conditioned]]:
@@ -166,7 +212,7 @@ class Process:
         return [(u, self.evidence.given_rows(u)) for u in self._draws()]
 
     def _draws(self) -> list[Vector]:
-        num_rows, num_groups = len(self.evidence.x), len(self.mode) - len(self.setting.priors)
+        num_rows, num_groups = len(self.evidence.x), int(self.setting.groups.max()) + 1
         if not self.setting.tau or not num_groups <= num_rows <= MAX_DRAWN_ROWS:
             return [self.mode]
         random = np.random.default_rng(0)
@@ -195,11 +241,16 @@ class Process:
         return mean[:, :, None], variance
 
     def _moments(self, u: Vector, given: Conditioned, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        cross, own = self.evidence.between(u, new)
+        cross, own, noise = self.evidence.between(u, new)
         with on_one_thread():
             explained = scipy.linalg.solve_triangular(given.factor, cross, lower=True)
             mean = (cross.T @ given.weights)[:, 0]
-        return mean, np.maximum(own - np.einsum("im,im->m", explained, explained), 0) + given.noise
+        variance = np.maximum(own - np.einsum("im,im->m", explained, explained), 0)
+        return mean, variance + self._noise(given, noise)
+
+    def _noise(self, given: Conditioned, noise: np.ndarray) -> np.ndarray:
+        """σ² at new inputs; where only that of rows is known, so little that covariances have a factor."""
+        return np.maximum(0 if self.is_noise_known else noise, given.least) * np.ones_like(noise)
 
     def covariances(self, new: np.ndarray) -> np.ndarray:
         """(draw, m, m), of observations."""
@@ -218,18 +269,15 @@ class Process:
 
     def _jointly(self, u: Vector, given: Conditioned, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means (m,) and covariance (m, m) of observations."""
-        cross, _ = self.evidence.between(u, new)
+        cross, *_ = self.evidence.between(u, new)
+        prior, noise = self.evidence.within(u, new)
         with on_one_thread():
             explained = scipy.linalg.solve_triangular(given.factor, cross, lower=True)
-            covariance = self.evidence.within(u, new) - explained.T @ explained
+            covariance = prior - explained.T @ explained
         diagonal = np.arange(len(new))
-        covariance[diagonal, diagonal] = np.maximum(covariance[diagonal, diagonal], 0) + given.noise
+        own = np.maximum(covariance[diagonal, diagonal], 0)
+        covariance[diagonal, diagonal] = own + self._noise(given, noise)
         return (cross.T @ given.weights)[:, 0], covariance
-
-
-def _spaced(x: np.ndarray, y: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.linspace(0, len(x) - 1, min(len(x), most)).astype(int)
-    return x[rows], y[rows]
 
 
 def _most_probable(evidence: Evidence, start: Vector) -> Any:

@@ -4,10 +4,9 @@ import functools
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import norm
@@ -29,7 +28,8 @@ from widebnn.estimators._columns import (
     scaler_of,
     standardised,
 )
-from widebnn.estimators._network import SCALES
+from widebnn.estimators._network import SCALES, Architecture
+from widebnn.estimators._noise import Noise, known_noise
 from widebnn.estimators._process import MAX_LIMIT_ROWS, Process
 from widebnn.nngp import EvidenceSlope, evidence_slope
 
@@ -98,6 +98,9 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         When sampling may end before `num_samples` draws, a `widebnn.stopping.Until`; unless given, at 400
         effective samples and an $R̂$ of at most 1.01, of every scale and of the predictions. Its `names` are
         not used.
+    noise
+        "constant": one $σ$ for all inputs. "per input": $σ(x) = σ exp(aᵀx)$ with $x$ standardised and
+        $|aᵀx| ≤ 3$, see the notes. Where the noise of each row is known, give it to `fit`.
     random_state
         Seed, a `numpy.random.Generator`, or anything else that scikit-learn takes for one.
     progress
@@ -115,6 +118,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         At infinite width, of one hidden layer and one output: what `widebnn.nngp.evidence_slope` finds at the
         most probable scales, in seconds, when it is asked for. A $c₁$ that is large and positive says that
         the data prefer a finite width; a negative or small one, that this limit is the answer.
+    noise_coefficients_
+        Where noise="per input", $a$, one number per standardised input.
     estimators_
         Where $y$ has several columns, the regressor of each. Then `scales_` hold arrays, and of the other
         attributes `seconds_` alone is there.
@@ -154,6 +159,12 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
 
     Each output has a network, scales and noise of its own. One that never changes is predicted as it is.
 
+    With noise="per input", $a ~ N(0, I/d_in)$ is found with the scales of the limit of infinite width, and
+    averaged over with those of the columns. A finite network keeps the most probable $a$ of the limit and
+    samples $σ$: the uncertainty of $a$ itself, about $1/√(2n)$ in each coefficient, is not in its
+    predictions. Where the noise is known, predictions are of $f$, as those of `GaussianProcessRegressor` with
+    an array `alpha` are: that of a new observation comes on top, as in ``np.hypot(std, noise_std)``.
+
     Noise has a floor: $σ²$ counts as no less than $4ε tr ΨΨᵀ$, with $ε$ the rounding error, since float32
     loses smaller noise beside the eigenvalues of $ΨΨᵀ$. With outputs of about the size of the targets, $σ$ is
     then at least $7·10⁻⁴ √n$ in their units, and more where the readout's scale is large: at 400 rows of
@@ -166,17 +177,20 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     The seconds of `until` are those of burn-in and draws. Compilation, some ten seconds for the first fit of
     a shape, and the scales of the limit, about a second, come on top.
 
-    Rows have no weights: `fit` takes no `sample_weight`. A row that counts $k$ times can be given $k$ times.
+    Rows have no weights: `fit` takes no `sample_weight`, by which scikit-learn means a number of equal rows.
+    A row that counts $k$ times can be given $k$ times; one that is more precise has a smaller `noise_std`.
     Predictions are arrays of NumPy; `set_output` is for transformers alone.
     Inputs further than $10¹²$ standard deviations from the training data are refused: float32 could not hold
     what a network makes of them.
     """
 
+    noise: str = field(default="constant", kw_only=True)
+
     @property
     def _names(self):
         return tuple(SCALES)
 
-    def fit(self, X: Any, y: Any) -> "BNNRegressor":
+    def fit(self, X: Any, y: Any, noise_std: Any = None) -> "BNNRegressor":
         """Sample the posterior.
 
         Parameters
@@ -186,6 +200,9 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             frame of numbers and, in pandas, categories.
         y
             Targets $(n,)$ or $(n, d_out)$.
+        noise_std
+            Known standard deviations of the noise of each row, $(n,)$ or shaped like $y$, in the units of
+            $y$; found from the data unless given.
 
         Raises
         ------
@@ -205,27 +222,47 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         y = y.reshape(len(y), -1).astype(np.float64)
         refuse_fill_values(X=X)
         refuse_fill_values(y=y)
+        known_std = known_noise(self.noise, self.scales, noise_std, y)
         self._outputs, self._process = [], None
         if y.shape[1] > 1:
-            self._fit_outputs(given, y)
+            self._fit_outputs(given, y, known_std)
             return self
         X = self._categories.indicators(X)
         self._scaler, self._target_scaler = scaler_of(X), scaler_of(y, are_inputs=False)
         self._x, self._y = standardised(self._scaler, X=X), standardised(self._target_scaler, y=y)
         self._num_outputs = 1
+        self._noise = None
+        if known_std is not None:
+            self._noise = Noise(known_std[:, 0] / self._target_scaler.scale_)
+            self._scales = _without_noise(self._scales[0]), self._scales[1]
         if self._is_limit:
             self._fit_limit()
         else:
+            self._vary_noise()
             self._sample()
         return self
 
-    def _fit_outputs(self, X: Any, y: np.ndarray) -> None:
+    def _vary_noise(self) -> None:
+        """Where the noise varies, the network's σ is one number per row, and the scale their factor."""
+        learned, known = self._scales
+        if self.noise == "per input":
+            limit = Architecture(None, 1, 1, self.activation, 1)
+            process = Process.of(limit, self._x, self._y, {**self.priors, **learned}, {}, noise=self.noise)
+            self._keep_noise(process)
+        if self._noise is not None:
+            self._scales = learned, known | {"noise_std": self._noise.units[:, None]}
+
+    def _keep_noise(self, process: Process) -> None:
+        self.noise_coefficients_ = np.asarray(process.setting.coefficients(process.mode), np.float64)
+        self._noise = Noise.log_linear(self.noise_coefficients_, self._x)
+
+    def _fit_outputs(self, X: Any, y: np.ndarray, noise_std: np.ndarray | None) -> None:
         """Each output by a network, scales and noise of its own; one that never changes by the limit."""
-        for column in y.T:
+        for j, column in enumerate(y.T):
             model: Any = clone(self)
             if np.ptp(column) == 0 and self.features is None:
                 model.set_params(width=math.inf)
-            self._outputs.append(model.fit(X, column))
+            self._outputs.append(model.fit(X, column, None if noise_std is None else noise_std[:, j]))
         self.estimators_ = self._outputs
         known = self._scales[1]
         self.scales_ = {
@@ -253,8 +290,12 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         learned, known = self._scales
         is_free = "weight_std" not in (self.scales or {})
         groups = self._categories.groups(self.n_features_in_) if is_free else None
-        self._process = Process.of(self._network, self._x, self._y, learned, known, groups)
-        self.scales_ = self._process.scales()[0] | known
+        units = None if self._noise is None else self._noise.units
+        noise = self.noise, units
+        self._process = Process.of(self._network, self._x, self._y, learned, known, groups, *noise)
+        self.scales_ = self._process.scales()[0] | known | ({} if units is None else {"noise_std": units})
+        if self.noise == "per input":
+            self._keep_noise(self._process)
         self.relevances_ = self._relevances(self._process)
         self.seconds_ = time.perf_counter() - start
 
@@ -264,8 +305,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         check_is_fitted(self)
         if self._process is None:
             raise AttributeError("evidence_slope_ is there where width=math.inf and y has one column")
-        process = self._process
-        return evidence_slope(process.setting(jnp.asarray(process.mode)), self._x, self._y)
+        return evidence_slope(self._process.network, self._x, self._y)
 
     def _relevances(self, process: Process) -> Relevances:
         groups = self._categories.groups(self.n_features_in_)
@@ -277,7 +317,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         return Relevances(names_of(self), draws.mean(axis=0), draws.std(axis=0), process.gain)
 
     def _target(self, bnn):
-        return targets.marginal(bnn, self._x, self._y, block_size=block_size(bnn, self._x, self.num_chains))
+        rows = block_size(bnn, self._x, self.num_chains) if self._noise is None else None
+        return targets.marginal(bnn, self._x, self._y, block_size=rows)
 
     def _watched(self, rows):
         return predictive_mean(rows)
@@ -286,10 +327,19 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         """Means and deviations of y* per draw, (draw, m), in the units of y."""
         if self._process is None:
             mean, variance = self._over_draws(_draws.moments, inputs)
+            if self._noise is not None:
+                std, taken = self._noise_stds(inputs, self._noise)
+                variance = np.maximum(variance - taken**2, 0) + std**2
         else:
             mean, variance = self._process.moments(inputs)
         centre, unit = self._target_scaler.mean_, self._target_scaler.scale_
         return centre + unit * mean[:, :, 0].astype(np.float64), unit * np.sqrt(variance.astype(np.float64))
+
+    def _noise_stds(self, inputs: np.ndarray, noise: Noise) -> tuple[np.ndarray, np.ndarray]:
+        """σ(x) per draw (draw, m), and what `_draws` takes for it (draw, 1): that of rows divided by it."""
+        one, factor = self._over_draws(_draws.noise, inputs[:1])
+        std = np.sqrt(one)[:, None]
+        return std * factor[:, None] * noise.at(inputs), std
 
     def _mixture(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Means and deviations of y* per draw, (draw, m), of all rows at once."""
@@ -352,6 +402,10 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             if self._process is None
             else self._process.covariances(inputs)
         )
+        if self._process is None and self._noise is not None:
+            std, taken = self._noise_stds(inputs, self._noise)
+            diagonal = np.arange(len(inputs))
+            within[:, diagonal, diagonal] += std**2 - taken**2
         means = self._mixture(X)[0]
         centred = means - means.mean(axis=0)
         covariance = within.mean(axis=0) * self._target_scaler.scale_**2 + centred.T @ centred / len(means)
@@ -464,11 +518,19 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         else:
             num_rounds = -(-n_samples // len(self.positions_))
             seeds = [random.randint(2**31) for _ in range(num_rounds)]
-            rounds = [self._over_draws(_draws.draw, inputs, seed=seed) for seed in seeds]
+            draw = _draws.draw if self._noise is None else _draws.output
+            rounds = [self._over_draws(draw, inputs, seed=seed) for seed in seeds]
             chosen = random.permutation(num_rounds * len(self.positions_))[:n_samples]
             draws = np.concatenate(rounds)[chosen]
+            if self._noise is not None:
+                std = np.tile(self._noise_stds(inputs, self._noise)[0], (num_rounds, 1))[chosen]
+                draws = draws + (std * random.normal(size=std.shape))[:, :, None]
         found = self._target_scaler.mean_ + self._target_scaler.scale_ * draws[:, :, 0].T.astype(np.float64)
         return found if self._is_flat else found[:, None]
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         return values if self._is_flat else values[..., None]
+
+
+def _without_noise(priors: dict[str, Any]) -> dict[str, Any]:
+    return {name: prior for name, prior in priors.items() if name != "noise_std"}

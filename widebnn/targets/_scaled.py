@@ -165,7 +165,9 @@ class Scaled(Target):
         def potential(u: dict[str, Float[Array, ""]]) -> Float[Array, ""]:
             there = here | {name: self.priors[name].at(value) for name, value in u.items()}
             ratio = there["readout_std"] / here["readout_std"] if "readout_std" in here else 1.0
-            variance = there["noise_std"] ** 2 if "noise_std" in there else noise
+            # in units of what rows are divided by, where each has a σ of its own
+            unit = here["noise_std"] if "noise_std" in here and target._is_per_row else 1.0
+            variance = (there["noise_std"] / unit) ** 2 if "noise_std" in there else noise
             least = least_noise(ratio**2 * jnp.sum(eigen.values))  # as in the target's potential
             return eigen.potential(ratio, jnp.sqrt(jnp.maximum(variance, least)))
 
@@ -266,17 +268,17 @@ class Scaled(Target):
         """Minus the log evidence of the limit, on so many rows, evenly spaced; on all unless given."""
         if isinstance(self.base, NonGaussian):
             raise TypeError("target must have Gaussian noise, whose evidence is known")
-        if (
-            self.priors["noise_std"].shape
-            if "noise_std" in self.priors
-            else jnp.ndim(self.base.bnn.noise_std)
-        ):
-            raise ValueError("target must have one noise_std for all of y where scales have a limit")
+        scale, held = self.priors.get("noise_std"), jnp.shape(self.base.bnn.noise_std)
+        if (scale and scale.shape) or held[1:] not in ((), (1,)):
+            raise ValueError("target must have one noise_std for all of y's columns where scales have a limit")
         num_data = len(self.base.x)
         rows = np.linspace(0, num_data - 1, min(num_data, max_rows or num_data)).astype(int)
         x, y = (np.asarray(a)[rows] for a in (self.base.x, self.base.y))
         least_noise = ROUNDING * float(jnp.finfo(self.base.x.dtype).eps)
-        return Evidence(Partial(_network_at, self.base.bnn, self.priors), x, y, least_noise)
+        bnn, units = self.base.bnn, None
+        if jnp.ndim(bnn.noise_std):
+            units, bnn = np.asarray(bnn.noise_std)[rows, 0], bnn.at_scales(noise_std=1.0)
+        return Evidence(Partial(_network_at, bnn, self.priors), x, y, least_noise, units)
 
     @jitted
     def draw_start(self, rng_key: Key[Array, ""], limit: Gaussian | None = None) -> ScaledPosition:
@@ -320,6 +322,9 @@ def _at_scales(target: Any, scales: Mapping[str, Array]) -> Any:
     """The target with all networks in it, and a likelihood with a scale of its own, at these scales."""
 
     def changed(node):
+        is_per_row = isinstance(node, BNN) and jnp.shape(node.noise_std)[1:] == (1,)
+        if is_per_row and "noise_std" in scales:
+            return node.at_scales(**{**scales, "noise_std": scales["noise_std"] * node.noise_std})
         if isinstance(node, BNN):
             return node.at_scales(**scales)
         if isinstance(node, StudentT) and "noise_std" in scales:
@@ -329,7 +334,7 @@ def _at_scales(target: Any, scales: Mapping[str, Array]) -> Any:
     return jax.tree.map(changed, target, is_leaf=lambda node: isinstance(node, BNN | StudentT))
 
 
-def _network_at(bnn: BNN, priors: Mapping[str, LogNormal], u: Array) -> BNN:
+def _network_at(bnn: BNN, priors: Mapping[str, LogNormal], u: Array, x: Any = None) -> BNN:
     parts = _unflatten(priors, u)
     return bnn.at_scales(**_scales(priors, parts["scales"] | parts["readout_scales"]))
 
@@ -352,11 +357,12 @@ def scaled(target: BNNTarget | NonGaussian, **priors: LogNormal) -> Scaled:
             weight_std=wb.targets.LogNormal(1.4, 0.7),
         )
 
-    "noise_std" is $σ$. "readout_std" multiplies $Ψ$, weights and bias of the readout alike. Given the layers
-    below, the exact conditional of these two costs one eigendecomposition; `widebnn.samplers.readout_scales`
-    uses it. Every other name is the end of a path in the layers below: "weight_std" and "bias_std" are $σ_W$
-    and $σ_b$ of all of them, ``**{"layers.0.weight_std": prior}`` is of the first one alone. A scale
-    of a layer of your own is a number that the module holds as ``nnx.data``, by the name of its attribute.
+    "noise_std" is $σ$; where the network has one per observation, the factor of all of them. "readout_std"
+    multiplies $Ψ$, weights and bias of the readout alike. Given the layers below, the exact conditional of
+    these two costs one eigendecomposition; `widebnn.samplers.readout_scales` uses it. Every other name is the
+    end of a path in the layers below: "weight_std" and "bias_std" are $σ_W$ and $σ_b$ of all of them,
+    ``**{"layers.0.weight_std": prior}`` is of the first one alone. A scale of a layer of your own is a number
+    that the module holds as ``nnx.data``, by the name of its attribute.
 
     Parameters
     ----------
