@@ -270,7 +270,9 @@ class Scaled(Target):
             raise TypeError("target must have Gaussian noise, whose evidence is known")
         scale, held = self.priors.get("noise_std"), jnp.shape(self.base.bnn.noise_std)
         if (scale and scale.shape) or held[1:] not in ((), (1,)):
-            raise ValueError("target must have one noise_std for all of y's columns where scales have a limit")
+            raise ValueError(
+                "target must have one noise_std for all of y's columns where scales have a limit"
+            )
         num_data = len(self.base.x)
         rows = np.linspace(0, num_data - 1, min(num_data, max_rows or num_data)).astype(int)
         x, y = (np.asarray(a)[rows] for a in (self.base.x, self.base.y))
