@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        print("stopped; what was finished is stored, and a run goes on with --resume", file=sys.stderr)
+        print("stopped; what was finished is stored, and the same command goes on", file=sys.stderr)
         return 130
     except (ValueError, OSError, NotImplementedError, ImportError) as error:
         words = " ".join([str(error), *getattr(error, "__notes__", ())])
@@ -63,7 +63,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     running.add_argument("--scale", choices=SCALES, help="default: WIDEBNN_SCALE, or what suits the device")
     running.add_argument("--results", **folder)
-    running.add_argument("--resume", action="store_true", help="go on where a run was interrupted")
     command(_gpu).add_argument("--results", **folder)
     listing = command(_ledger)
     listing.add_argument("--results", **folder)
@@ -123,7 +122,7 @@ def _run(options: argparse.Namespace) -> None:
     changes = dict(_setting(words) for words in options.set)
     parts = experiment.parts(experiment.settings(scale, **changes))
     print(f"{experiment.name} at {scale} scale, in {_counted(len(parts), 'part')}", flush=True)
-    found = experiment.run(scale, options.results, resume=options.resume, on_row=_say, **changes)
+    found = experiment.run(scale, options.results, on_row=_say, **changes)
     made = found.provenance
     print(f"{_counted(len(found.rows), 'row')}: {duration(made['seconds'])} on {made['device']}")
     for id in experiment.findings if scale != "smoke" else ():

@@ -42,13 +42,7 @@ class Claim:
 
 
 def made(words: dict[str, dict[str, Any]]) -> dict[str, Claim]:
-    """Claims by id, in the order of the words.
-
-    Raises
-    ------
-    ValueError
-        If a claim lacks a word, or has one that no claim has.
-    """
+    """Claims by id, in the order of the words."""
     claims = {}
     for id, of_claim in words.items():
         try:

@@ -24,7 +24,8 @@ def deep_limit(dataset, num_train, architectures, widths, depth, num_draws, nois
     """
     for architecture, of in zip(architectures, widths, strict=True):
         images = observed(architecture, dataset, num_train, 1)
-        y = np.where(images.labels_train % 2 == 0, 0.5, -0.5)[:, None].astype(images.x_train.dtype)
+        is_even = np.asarray(images.labels_train) % 2 == 0
+        y = np.where(is_even, 0.5, -0.5)[:, None].astype(images.x_train.dtype)
         for width in of:
             bnn = network(architecture, images, width, depth, noise_std, seed)
             target = targets.marginal(bnn.__class__(bnn.features, 1, noise_std), images.x_train, y)

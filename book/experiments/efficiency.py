@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
+from typing import Any
 
 import jax
 import numpy as np
@@ -102,11 +104,10 @@ def _run(
             collect=posterior.collect(target, project),
         )
         row = {"target": kind, "sampler": name, "dimension": size(target)} | of_chains(draws) | counted(draws)
-        settled = sampler
-        if is_tuned:
+        if isinstance(sampler, tuned):
             assert draws.step_size is not None
-            settled = sampler.at(draws.step_size)
-        yield row, steps(target, settled, jax.tree.map(lambda leaf: leaf[0], initial))
+            sampler = sampler.at(draws.step_size)
+        yield row, steps(target, sampler, jax.tree.map(lambda leaf: leaf[0], initial))
 
 
 def counted(draws: Draws) -> Row:
@@ -140,32 +141,21 @@ PAPERS = ("pCN", "pCNL", "Langevin")
 
 @efficiency.claim("X-1")
 def faster(results: Results) -> Iterator[Finding]:
-    rows, degrees = results.rows, results.settings["num_chains"] - 1
-    for width in sorted(rows.where(sampler="unit-wise").values("width")):
-        here = rows.where(width=width, target="rotated")
-        best = max((row for row in here if row["sampler"] in PAPERS), key=lambda row: row["ess_per_second"])
+    for width in sorted(results.rows.where(sampler="unit-wise").values("width")):
+        here = results.rows.where(width=width, target="rotated")
+        best = max((row for row in here if row["sampler"] in PAPERS), key=itemgetter("ess_per_second"))
         for name in ("function-space HMC", "unit-wise"):
             what = f"width {width:,}: ESS per second, {name} ÷ {best['sampler']}, log₁₀"
-            gain = _gain(here.one(sampler=name), best, "ess_per_second")
-            ess = here.one(sampler=name)["ess"], best["ess"]
-            known = {"degrees": degrees, "resolved": is_resolved(*ess), "chains": behind(ess)}
-            yield Finding(what, gain, above=0, **known)
+            yield _gain(results, what, here.one(sampler=name), best, "ess_per_second", above=0)
 
 
 @efficiency.claim("P-C2")
 def langevin_leads_where_narrow(results: Results) -> Iterator[Finding]:
     here = results.rows.where(width=min(results.rows.values("width")), target="rotated")
     langevin, pcn, pcnl = (here.one(sampler=name) for name in ("Langevin", "pCN", "pCNL"))
-    best = max(pcn, pcnl, key=lambda row: row["ess_per_step"])
-    ess = langevin["ess"], best["ess"]
-    yield Finding(
-        f"width {best['width']:,}: ESS per step, Langevin ÷ {best['sampler']}, log₁₀",
-        _gain(langevin, best, "ess_per_step"),
-        above=0,
-        degrees=results.settings["num_chains"] - 1,
-        resolved=is_resolved(*ess),
-        chains=behind(ess),
-    )
+    best = max(pcn, pcnl, key=itemgetter("ess_per_step"))
+    what = f"width {best['width']:,}: ESS per step, Langevin ÷ {best['sampler']}, log₁₀"
+    yield _gain(results, what, langevin, best, "ess_per_step", above=0)
 
 
 @efficiency.claim("X-2")
@@ -178,16 +168,17 @@ def targets_agree(results: Results) -> Iterator[Finding]:
         what = f"{row['target']} against {whole['target']}"
         yield Finding(f"{what}: shift of U in its deviations", shift, above=-0.5, below=0.5, degrees=degrees)
         is_rotated = row["target"] == "rotated"
-        ess = row["ess"], whole["ess"]
-        known = {"degrees": degrees, "resolved": is_resolved(*ess), "chains": behind(ess)}
-        interval = {"above": 0} if is_rotated else {"above": -0.3, "below": 0.3}
+        interval: dict[str, Any] = {"above": 0} if is_rotated else {"above": -0.3, "below": 0.3}
         words = f"{what}: ESS per {{}}, log₁₀ of the ratio"
-        yield Finding(words.format("step"), _gain(row, whole, "ess_per_step"), **interval, **known)
-        per_second = _gain(row, whole, "ess_per_second")
-        yield Finding(words.format("second"), per_second, above=0, decides=is_rotated, **known)
+        yield _gain(results, words.format("step"), row, whole, "ess_per_step", **interval)
+        judged: dict[str, Any] = {"above": 0, "decides": is_rotated}
+        yield _gain(results, words.format("second"), row, whole, "ess_per_second", **judged)
 
 
-def _gain(row: Row, other: Row, column: str) -> Measure:
+def _gain(results: Results, what: str, row: Row, other: Row, column: str, **judged: Any) -> Finding:
     """log₁₀ of a ratio, whose error is that of the effective samples; times are medians."""
     relative = [one["ess_per_step_error"] / one["ess_per_step"] for one in (row, other)]
-    return Measure(math.log10(row[column] / other[column]), math.hypot(*relative) / math.log(10))
+    ratio = Measure(math.log10(row[column] / other[column]), math.hypot(*relative) / math.log(10))
+    ess = row["ess"], other["ess"]
+    known = {"degrees": results.settings["num_chains"] - 1, "resolved": is_resolved(*ess)}
+    return Finding(what, ratio, chains=behind(ess), **known, **judged)

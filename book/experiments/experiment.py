@@ -75,13 +75,7 @@ class Experiment:
         return iter(self._function(**settings))
 
     def settings(self, scale: str, **changes: Any) -> Settings:
-        """The settings at a scale, with changes by name.
-
-        Raises
-        ------
-        ValueError
-            If there is no such scale or setting; the message names those that there are.
-        """
+        """The settings at a scale, with changes by name."""
         settings = self.scales[one_of(self.scales, scale=scale)]
         for name in changes:
             one_of(settings, setting=name)
@@ -121,30 +115,17 @@ class Experiment:
         scale: str,
         folder: str | os.PathLike = "results",
         *,
-        resume: bool = False,
         on_row: Callable[[Row], None] = lambda row: None,
         progress: bool = True,
         **changes: Any,
     ) -> Results:
         """The results at a scale: those stored in a folder, or else computed and stored there.
 
-        Until all is computed, every part that is finished lies in a folder beside them: an interruption
-        costs one part.
+        Until all is computed, every part that is finished lies in a folder beside them, where the next run of
+        these settings goes on: an interruption costs one part.
 
-        Parameters
-        ----------
-        scale
-            "smoke", "laptop", "colab" or "paper", as far as there are settings for it.
-        folder
-            Made if there is none.
-        resume
-            Whether to go on where a run of these settings was interrupted.
-        on_row
-            Called with each row as soon as it is there.
-        progress
-            Whether to show a progress bar, one unit per part.
-        changes
-            Settings that differ from those of the scale.
+        The folder is made if there is none. `on_row` is called with each row as soon as it is there, and
+        `changes` are settings that differ from those of the scale.
 
         Raises
         ------
@@ -152,8 +133,7 @@ class Experiment:
             If there is no such scale or setting, the folder holds other things and no results, or they are
             damaged, or a part observes more than the data at hand hold.
         FileExistsError
-            If the folder holds results of other settings under this name, or parts of an interrupted run
-            that is not to be resumed. They are kept.
+            If the folder holds results of other settings under this name, which are kept.
         OSError
             If data cannot be found, or results not be stored; what was stored before is kept.
         """
@@ -166,11 +146,6 @@ class Experiment:
         stored = {
             i: self.load(file, part) for i, part in parts if (file := parts_folder / f"{i}.json").exists()
         }
-        if stored and not resume:
-            raise FileExistsError(
-                f"{parts_folder.name} holds {len(stored)} of {len(parts)} parts of an interrupted run: "
-                "resume it (--resume), or delete the folder to begin anew"
-            )
         self.look_for_data(settings)  # data that are not there end it before it begins
         parts_folder.mkdir(parents=True, exist_ok=True)
         is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"
@@ -195,15 +170,7 @@ class Experiment:
             getattr(wb.data, SOURCES.get(source, source))(num_train, 1)
 
     def load(self, path: Path, settings: Settings) -> Results:
-        """Results of exactly these settings.
-
-        Raises
-        ------
-        ValueError
-            If the file holds no results, or damaged ones.
-        FileExistsError
-            If they are those of other settings.
-        """
+        """Results of exactly these settings."""
         found = read(path)
         if found.settings != (wanted := plain(settings)):
             differ = [n for n in wanted | found.settings if wanted.get(n) != found.settings.get(n)]
@@ -273,13 +240,7 @@ def plain(value: Any) -> Any:
 
 
 def checked(folder: str | os.PathLike) -> Path:
-    """A folder that is new, empty, or has results of experiments in it.
-
-    Raises
-    ------
-    NotADirectoryError, ValueError
-        If it is a file, or holds other things only.
-    """
+    """A folder that is new, empty, or has results of experiments in it."""
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(f"results must be a folder; {path.name} is a file")

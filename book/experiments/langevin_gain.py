@@ -151,46 +151,22 @@ def _worth(draws: Float[np.ndarray, "chain draw *event"], thin: int) -> dict[str
     return per_step | convergence_summary(draws)
 
 
-def _declared(function) -> Experiment:
+def _declared(name: str, over: str) -> Experiment:
+    def gain(**settings: Any) -> Iterator[Row]:
+        return langevin_gain(**settings)
+
+    gain.__name__, gain.__doc__ = name, f"Effective samples of Langevin in φ and in θ, {over}."
     return experiment(
-        SETTINGS[function.__name__],
+        SETTINGS[name],
         parts=("widths", "num_train", "parametrisations"),
         observes=lambda at: [(at["dataset"], num_train) for num_train in at["num_train"]],
-    )(function)
+    )(gain)
 
 
-@_declared
-def gain_over_width(**settings) -> Iterator[Row]:
-    """Effective samples of Langevin in φ and in θ, over width.
-
-    "paper" has the widths of Hron et al., with three chains where they have one.
-    """
-    return langevin_gain(**settings)
-
-
-@_declared
-def gain_over_data(**settings) -> Iterator[Row]:
-    """Effective samples of Langevin in φ and in θ, over the number of observations.
-
-    The paper does not state its numbers.
-    """
-    return langevin_gain(**settings)
-
-
-@_declared
-def gain_dense(**settings) -> Iterator[Row]:
-    """Effective samples of Langevin in φ and in θ, of a dense network over steps.
-
-    "paper" goes from one image per unit to forty (Figure 8).
-    """
-    return langevin_gain(**settings)
-
-
-@_declared
-def gain_resnet(**settings) -> Iterator[Row]:
-    """Effective samples of Langevin in φ and in θ, of a Wide ResNet-20 over steps (Figure 8)."""
-    return langevin_gain(**settings)
-
+gain_over_width = _declared("gain_over_width", "over width")
+gain_over_data = _declared("gain_over_data", "over the number of observations")
+gain_dense = _declared("gain_dense", "of a dense network over steps")
+gain_resnet = _declared("gain_resnet", "of a Wide ResNet-20 over steps (Figure 8)")
 
 LEAST_ACCEPTANCE = 0.98  # of the protocol
 MOST_RHAT = 1.2  # a ratio of variances, at which chains agree
@@ -230,7 +206,7 @@ def damping_makes_fifty(results: Results) -> Iterator[Finding]:
     yield Finding("gain of the two tuned steps where U is constant, γ = 2ε", gain, below=25)
     yield Finding("the same two steps, each with its best γ", best(phi) / best(theta), below=25)
     for damping in (0.01, 0.1, 1.0):
-        bound = {"below": 25} if damping < 0.1 else {"above": 25}
+        bound: dict[str, Any] = {"below": 25} if damping < 0.1 else {"above": 25}
         what = f"the same two steps, γ = {damping:g} for both"
         yield Finding(what, worth(phi, damping) / worth(theta, damping), **bound)
 

@@ -129,13 +129,7 @@ class Entry:
 
 
 def report(row: str, results: Results) -> Entry:
-    """The row of the ledger with this id, by the results of one run.
-
-    Raises
-    ------
-    ValueError
-        If there is no such row, or the results are of another experiment.
-    """
+    """The row of the ledger with this id, by the results of one run."""
     claim = CLAIMS[one_of(CLAIMS, row=row)]
     if results.name != claim.experiment:
         raise ValueError(
@@ -149,13 +143,6 @@ def ledger(folder: str | os.PathLike) -> list[Entry]:
 
     The largest scale that has results counts; beside it stands what else the claim names. Smoke scale, which
     tests code and not claims, never counts.
-
-    Raises
-    ------
-    FileNotFoundError, NotADirectoryError
-        If there is no such folder.
-    ValueError, FileExistsError
-        If the folder holds other things and no results, or they are damaged or of other settings.
     """
     if not Path(folder).exists():
         raise FileNotFoundError(f"results must be a folder of results; there is no {str(folder)!r}")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from flax import nnx
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
+from book.experiments.tempered_fits import adam, fit, flat
 from book.experiments.trends import degrees_of_freedom
 from widebnn import metrics, vi
 from widebnn.tables import Results, Row
@@ -36,35 +38,24 @@ def plain_training(
     for repeat in repeats:
         fit_key, predict_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), repeat))
         model = vi.TwoLayer(data.x_train.shape[1], width, 10, rngs=nnx.Rngs(fit_key))
-        optimiser = optax.adam(
-            optax.cosine_decay_schedule(learning_rate, num_epochs * -(-num_train // batch_size))
-        )
-        fitted = vi.fit(
-            fit_key,
-            model,
-            data.x_train,
-            data.labels_train,
-            vi.cross_entropy,
-            optimiser,
-            num_epochs=num_epochs,
-            batch_size=batch_size,
-            temperature=vi.temperature(tau, num_train, width),
-            initial_std=0.1,
-            local=True,
-            progress=False,
-        )
-        found = {VARIATIONAL: vi.predict(predict_key, fitted, data.x_test, num_samples=num_draws)}
-        found[PLAIN] = _minimum(fit_key, model, data, optimiser, num_epochs, batch_size)
+        training = {"num_epochs": num_epochs, "batch_size": batch_size, "learning_rate": learning_rate}
+        options = {"temperature": vi.temperature(tau, num_train, width), "initial_std": 0.1, "local": True}
+        fitted = fit(fit_key, model, data.x_train, data.labels_train, **training, **options)
+        found = {
+            VARIATIONAL: vi.predict(predict_key, fitted, data.x_test, num_samples=num_draws),
+            PLAIN: _minimum(fit_key, model, data, **training),
+        }
         for method, probabilities in found.items():
             p = np.asarray(probabilities)
             scores = {name: float(getattr(metrics, name)(p, data.labels_test)) for name in SCORES}
             yield {"repeat": repeat, "method": method} | scores
 
 
-def _minimum(rng_key, model, data, optimiser, num_epochs, batch_size):
+def _minimum(rng_key, model, data, num_epochs, batch_size, learning_rate):
     """Class probabilities at test images after plain training."""
     graph, weights = nnx.split(model)
     x, labels = jnp.asarray(data.x_train), jnp.asarray(data.labels_train)
+    optimiser = adam(len(x), num_epochs, batch_size, learning_rate)
 
     def risk(weights, rows):
         logits = nnx.merge(graph, weights)(x[rows])
@@ -89,7 +80,7 @@ def _minimum(rng_key, model, data, optimiser, num_epochs, batch_size):
 def compares_with_plain_training(results: Results) -> Iterator[Finding]:
     degrees = degrees_of_freedom(results)
     ours, plain = (results.rows.where(method=method) for method in (VARIATIONAL, PLAIN))
-    bounds = {"accuracy": {"above": -0.005}, "nll": {"below": 0}, "ece": {"below": 0}}
+    bounds: dict[str, Any] = {"accuracy": {"above": -0.005}, "nll": {"below": 0}, "ece": {"below": 0}}
     for name, bound in bounds.items():
         less = ours.measure(name) - plain.measure(name)
         yield Finding(f"{name}, variational less empirical risk", less, degrees=degrees, **bound)
@@ -118,29 +109,16 @@ def more_observations(
                 model = vi.TwoLayer(data.x_train.shape[1], width, 10, rngs=nnx.Rngs(key))
                 size = min(batch_size, num_train)
                 epochs = max(1, num_steps // -(-num_train // size))
-                steps = epochs * -(-num_train // size)
-                fitted = vi.fit(
-                    key,
-                    model,
-                    data.x_train,
-                    data.labels_train,
-                    vi.cross_entropy,
-                    optax.adam(optax.cosine_decay_schedule(learning_rate, steps)),
-                    num_epochs=epochs,
-                    batch_size=size,
-                    temperature=eta,
-                    initial_std=0.1,
-                    local=True,
-                    progress=False,
-                )
-                stds = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(fitted.posterior.std)])
+                training = {"num_epochs": epochs, "batch_size": size, "learning_rate": learning_rate}
+                options = {"temperature": eta, "initial_std": 0.1, "local": True}
+                fitted = fit(key, model, data.x_train, data.labels_train, **training, **options)
                 row = {"repeat": repeat, "num_train": num_train, "grows": grows, "eta": eta}
-                yield row | {"std": float(stds.mean() / math.sqrt(0.2))}
+                yield row | {"std": float(flat(fitted.posterior.std).mean() / math.sqrt(0.2))}
 
 
 @more_observations.claim("V-Q")
 def does_not_concentrate(results: Results) -> Iterator[Finding]:
-    known = {"degrees": degrees_of_freedom(results)}
+    known: dict[str, Any] = {"degrees": degrees_of_freedom(results)}
     least, *_, most = sorted(results.rows.values("num_train"))
     for grows, of in results.rows.by("grows"):
         fall = of.where(num_train=most).measure("std") / of.where(num_train=least).measure("std")

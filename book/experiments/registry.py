@@ -50,18 +50,12 @@ GPU = ["gain_over_width", "gain_dense", "gradient_gain", "step_cost", "resnet"]
 
 def on_gpu(name: str) -> str:
     """The command that runs an experiment of `GPU`, with matrix products in full; of others the empty one."""
-    command = f"python -m book.experiments run {name} --scale colab --resume"
+    command = f"python -m book.experiments run {name} --scale colab"
     return f"JAX_DEFAULT_MATMUL_PRECISION=highest {command}" if name in GPU else ""
 
 
 def find(name: str) -> Experiment:
-    """The experiment of this name, or the one that serves the row of the ledger with this id.
-
-    Raises
-    ------
-    ValueError
-        If there is none; the message says which there are.
-    """
+    """The experiment of this name, or the one that serves the row of the ledger with this id."""
     known = EXPERIMENTS | {id: EXPERIMENTS[claim.experiment] for id, claim in CLAIMS.items()}
     return known[one_of(known, name=name)]
 

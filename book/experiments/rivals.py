@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from widebnn.stopping import Until
 
 from book.experiments.blackjax_samplers import BLACKJAX, Adaptation, Adapted
 from book.experiments.chain_summaries import behind, finite, jackknife, of_chains
@@ -20,6 +19,7 @@ from book.experiments.posterior import WATCHED, dense, size
 from widebnn import targets
 from widebnn.diagnostics import convergence, resolved_sample_size
 from widebnn.driver import Draws, sample
+from widebnn.driver.stopping import Until
 from widebnn.tables import Measure, Results, Row
 
 WIDEST = 128

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -114,7 +115,7 @@ def readout_cost(spaces, nums_train, widths, num_rounds, seed) -> Iterator[Row]:
 
 @readout_cost.claim("H-AB2")
 def cubic_in_one(rows: Rows) -> Iterator[Finding]:
-    bounds = {
+    bounds: dict[tuple[str, str], dict[str, Any]] = {
         ("feature", "width"): {"above": 2},
         ("data", "width"): {"below": 2},
         ("data", "num_train"): {"above": 2},

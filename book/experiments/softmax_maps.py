@@ -1,6 +1,7 @@
 """Maps of the readout under a softmax likelihood, over width (Hron et al. 2022, Appendix F and Figure 11)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 
@@ -10,11 +11,10 @@ import numpy as np
 from flax import nnx
 from jax.tree_util import Partial
 
-from book.experiments.chain_summaries import behind, is_resolved
 from book.experiments.experiment import SETTINGS, experiment
-from book.experiments.findings import Chains, Finding
+from book.experiments.findings import Finding
 from book.experiments.networks import in_span, observed
-from book.experiments.tuned_chains import effective_samples
+from book.experiments.tuned_chains import effective_samples, gain
 from widebnn import data, targets
 from widebnn.diagnostics import random_projections
 from widebnn.models import BNN, FCN
@@ -26,7 +26,7 @@ NUM_COMPONENTS = 4
 """Of two digits: what the network sees of them."""
 
 
-QUANTITIES = {"ess_projections": "projections of θ", "ess_predictions": "predictions"}
+QUANTITIES = {"projections": "projections of θ", "predictions": "predictions"}
 MAPS = {
     "identity": lambda num_classes: {"map": "identity"},
     "Gaussian, λ = σ²": lambda num_classes: {"map": "gaussian"},
@@ -110,55 +110,40 @@ def laplace_map(**settings) -> Iterator[Row]:
 
 @softmax_gain.claim("H-F11a")
 def gaussian_map_helps(results: Results) -> Iterator[Finding]:
-    degrees = results.settings["num_chains"] - 1
-    for column, name in QUANTITIES.items():
+    for quantity, name in QUANTITIES.items():
         what = f"ESS of {name}, best Gaussian map ÷ identity"
-        narrowest, *_, widest = _gains(results, column, "Gaussian", "identity")
-        for width, gain, chains in (narrowest, widest):
-            decides = column == "ess_projections" and width == widest[0]
-            where = f"{what}, width {width:,}"
-            resolved = is_resolved(chains.ess)
-            yield Finding(
-                where, gain, above=1, decides=decides, resolved=resolved, degrees=degrees, chains=chains
-            )
-        resolved = is_resolved(narrowest[2].ess, widest[2].ess)
-        grows = widest[1] - narrowest[1]
-        yield Finding(f"{what}, widest less narrowest", grows, above=0, resolved=resolved, degrees=degrees)
-        *_, (width, gain, chains) = _gains(results, column, "λ = σ²", "identity")
-        yield Finding(
-            f"ESS of {name}, Gaussian map with λ = σ² ÷ identity, width {width:,}",
-            gain,
-            above=1,
-            resolved=is_resolved(chains.ess),
-            degrees=degrees,
-            chains=chains,
-        )
+        narrowest, *_, widest = _gains(results, what, quantity, "Gaussian", "identity")
+        yield narrowest
+        yield replace(widest, decides=quantity == "projections")
+        grows = Measure(widest.value, widest.error) - Measure(narrowest.value, narrowest.error)
+        known = {"resolved": narrowest.resolved and widest.resolved, "degrees": widest.degrees}
+        yield Finding(f"{what}, widest less narrowest", grows, above=0, **known)
+        what = f"ESS of {name}, Gaussian map with λ = σ² ÷ identity"
+        yield _gains(results, what, quantity, "λ = σ²", "identity")[-1]
 
 
 @laplace_map.claim("H-F11b")
 def laplace_map_is_better(results: Results) -> Iterator[Finding]:
     widest = results.rows.where(width=max(results.rows.values("width")))
     slower = widest.one(map="Laplace")["ms_per_step"] / widest.one(map="identity")["ms_per_step"]
-    for column, name in QUANTITIES.items():
-        for other in ("Gaussian", "identity"):
-            *_, (_, gain, chains) = _gains(results, column, "Laplace", other)
-            what = f"ESS of {name}, Laplace map ÷ {'best ' * (other != 'identity')}{other}, widest"
-            known = {"resolved": is_resolved(chains.ess), "chains": chains}
-            known |= {"degrees": results.settings["num_chains"] - 1}
-            yield Finding(what, gain, above=1, **known)
-        yield Finding(f"{what}, per second", gain / slower, above=1, **known)
+    for quantity, name in QUANTITIES.items():
+        of = f"ESS of {name}, Laplace map ÷ "
+        yield replace(
+            _gains(results, "", quantity, "Laplace", "Gaussian")[-1], what=f"{of}best Gaussian, widest"
+        )
+        per_step = _gains(results, "", quantity, "Laplace", "identity")[-1]
+        yield replace(per_step, what=f"{of}identity, widest")
+        per_second = Measure(per_step.value, per_step.error) / slower
+        yield replace(per_step, what=f"{of}identity, widest, per second", measure=per_second)
 
 
-def _gains(results: Results, column, over, under) -> list[tuple[int, Measure, Chains]]:
-    """Width, the best of one kind of map ÷ the best of another, and their chains."""
-    total = results.settings["num_chains"] * results.settings["num_steps"]
+def _gains(results: Results, what: str, quantity: str, over: str, under: str) -> list[Finding]:
+    """The best of one kind of map ÷ the best of another, over width."""
     gains = []
     for width, rows in sorted(results.rows.by("width")):
-        found = sorted(rows, key=itemgetter(column))
-        best = [next(row for row in reversed(found) if kind in row["map"]) for kind in (over, under)]
-        rhat = (row[column.replace("ess", "rhat")] for row in best)
-        gain = Measure.of(best[0], column) / Measure.of(best[1], column)
-        gains.append((width, gain, behind((row[column] * total for row in best), rhat)))
+        found = sorted(rows, key=itemgetter(f"ess_{quantity}"), reverse=True)
+        best = (next(row for row in found if kind in row["map"]) for kind in (over, under))
+        gains.append(gain(results, f"{what}, width {width:,}", *best, quantity, above=1))
     return gains
 
 

@@ -19,6 +19,19 @@ from widebnn.metrics import classification_summary
 from widebnn.tables import Results, Row
 
 
+def adam(num_train: int, num_epochs: int, batch_size: int, learning_rate: float):
+    """Adam, whose steps fall to 0 as a cosine."""
+    steps = num_epochs * -(-num_train // batch_size)
+    return optax.adam(optax.cosine_decay_schedule(learning_rate, steps))
+
+
+def fit(rng_key, model, x, labels, *, num_epochs, batch_size, learning_rate, **options: Any) -> vi.Fit:
+    """A fit of classes; `options` go to `widebnn.vi.fit`."""
+    options |= {"num_epochs": num_epochs, "batch_size": batch_size, "progress": False}
+    optimiser = adam(len(x), num_epochs, batch_size, learning_rate)
+    return vi.fit(rng_key, model, x, labels, vi.cross_entropy, optimiser, **options)
+
+
 def fits(
     images: InAndOut,
     model: Callable[[nnx.Rngs], Any],
@@ -27,12 +40,10 @@ def fits(
     *,
     taus,
     num_repeats,
-    num_epochs,
-    batch_size,
-    learning_rate,
     initial_std,
     num_draws,
     seed,
+    **training,
 ) -> Iterator[tuple[Row, vi.Fit]]:
     """A row and the fit that it is of, for each τ and repeat, whose randomness is the same at every τ.
 
@@ -40,22 +51,17 @@ def fits(
     to go, in ρ, to the prior's deviation: a fit at a large τ that stops short shows where it started.
     """
     num_train = len(images.x_train)
-    steps = num_epochs * -(-num_train // batch_size)
     for tau in taus:
         for repeat in range(num_repeats):
             fit_key, predict_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), repeat))
-            fitted = vi.fit(
+            fitted = fit(
                 fit_key,
                 model(nnx.Rngs(jax.random.fold_in(fit_key, 0))),
                 images.x_train,
                 images.labels_train,
-                vi.cross_entropy,
-                optax.adam(optax.cosine_decay_schedule(learning_rate, steps)),
-                num_epochs=num_epochs,
-                batch_size=batch_size,
                 temperature=vi.temperature(tau, num_train, width),
                 initial_std=initial_std,
-                progress=False,
+                **training,
                 **options,
             )
             x = np.concatenate([images.x_test, images.x_outside])

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from flax import nnx
@@ -63,7 +64,7 @@ def published_temperature(initial_stds, **settings) -> Iterator[Row]:
 @tempering.claim("V-F5")
 def weights_over_tau(results: Results, beside: Sequence[Results]) -> Iterator[Finding]:
     rows, prior = results.rows, math.sqrt(results.settings["prior_variance"])
-    known = {"degrees": degrees_of_freedom(results)}
+    known: dict[str, Any] = {"degrees": degrees_of_freedom(results)}
     (*_, std), (*_, norm) = rows.over("tau", "std"), rows.over("tau", "mean_norm")
     yield Finding("mean σ ÷ the prior's, largest τ", std / prior, above=0.95, below=1.05, **known)
     yield Finding("root mean square of μ ÷ the prior's σ, largest τ", norm / prior, below=0.05, **known)

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from book.experiments.claims import CLAIMS
 from book.experiments.experiment import Experiment
 from book.experiments.findings import Finding, verdict
-from book.experiments.registry import EXPERIMENTS
 from widebnn.tables import Results, Rows
 
 
@@ -16,12 +14,3 @@ def findings(experiment: Experiment, row: str, rows, **settings: Any) -> list[Fi
 def judged(experiment: Experiment, row: str, rows, **settings: Any) -> str:
     """The verdict on a row of the ledger by these rows, found under these settings."""
     return verdict(findings(experiment, row, rows, **settings))
-
-
-def said(row: str, results: Results) -> list[Finding]:
-    """The findings of a row of the ledger in these results."""
-    return EXPERIMENTS[CLAIMS[row].experiment].findings[row](results)
-
-
-def verdict_on(row: str, results: Results) -> str:
-    return verdict(said(row, results))

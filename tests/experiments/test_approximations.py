@@ -11,10 +11,8 @@ from book.experiments.approximations import (
     _problem,
     _reparametrised_prior,
     _row,
-    distances,
 )
 from book.experiments.images import images
-from widebnn.tables import Results, Rows
 
 
 def tiny(width=16):
@@ -62,22 +60,3 @@ def test_a_wide_network_is_near_its_limit():
         found = _reparametrised_prior(jax.random.key(1), problem, num_draws=30)
         near.append(_row(problem, found, limit)["distance"])
     assert near[1] < near[0] / 3
-
-
-def test_the_nearest_of_vi_and_the_ensemble_decides():
-    far = {"MCMC": 0.0, "MCMC again": 0.02, "φ ~ N(0, I)": 0.05, "NNGP": 0.06}
-    far |= {"deep ensemble": 0.4, "VI, η = 1": 0.3, "VI, τ = 0.1": 0.5}
-    rows = Rows(
-        {"repeat": repeat, "method": name, "total_variation": value + 0.001 * repeat, "deviation_ratio": 0.3}
-        | ({"ess_bulk": 900.0 - repeat, "rhat": 1.002} if name.startswith("MCMC") else {})
-        for name, value in far.items()
-        for repeat in range(3)
-    )
-    findings = list(distances(Results(rows, {}, {})))
-    (decides,) = [finding for finding in findings if finding.decides]
-    assert decides.what == "VI, η = 1 ÷ φ ~ N(0, I)" and decides.chains == (898.0, 1.002)
-    assert decides.value == pytest.approx(0.301 / 0.051) and decides.above == 3
-    assert {finding.degrees for finding in findings} == {2.0}
-    found = {finding.what: finding.value for finding in findings}
-    assert found["φ ~ N(0, I) ÷ a second chain"] == pytest.approx(0.051 / 0.021)
-    assert found["NNGP ÷ φ ~ N(0, I)"] == pytest.approx(0.061 / 0.051)

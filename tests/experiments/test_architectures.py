@@ -1,4 +1,4 @@
-"""The experiment beyond one hidden layer: rows against importance sampling, parts, claims on made-up rows."""
+"""The experiment beyond one hidden layer: what it says of chains."""
 
 import importlib
 import json
@@ -7,10 +7,6 @@ import numpy as np
 import pytest
 
 import widebnn as wb
-from book.experiments.findings import verdict
-from widebnn.tables import Results, Rows
-
-from .judging import said
 
 MODULE = importlib.import_module("book.experiments.architectures")
 
@@ -51,38 +47,3 @@ def test_bulk_and_tail_see_chains_that_disagree():
         assert apart[f"{name}_potential"] < 0.05
     assert agreeing["potential"] == pytest.approx(independent.mean())
     assert apart["ess_potential"] == pytest.approx(agreeing["ess_potential"])  # chain by chain
-
-
-def rows(gain, **rates):
-    """A setting of two widths: of each sampler two acceptances, and pCNL's effective samples over pCN's."""
-    made, rates = [], rates | {"Langevin, γ = 0.01": rates["Langevin"]}
-    for name, pair in rates.items():
-        for width, rate in zip((8, 64), pair, strict=True):
-            ess = 0.1 * (gain[width == 64] if name == "pCNL" else 1.0)
-            made.append(
-                {"architecture": "dense", "dataset": "digits", "depth": 1, "width": width, "sampler": name}
-                | {"num_steps": 1_000, "acceptance": rate, "acceptance_error": 0.01}
-                | {"ess_potential": ess, "ess_potential_error": 0.001}
-                | {"ess_bulk_potential": ess, "ess_tail_potential": ess, "rhat_potential": 1.02}
-            )
-    return made
-
-
-def judged(made):
-    findings = said("P-X", Results(Rows(reversed(made)), {"num_chains": 2}, {}))
-    return verdict(findings), findings
-
-
-def test_verdicts_follow_the_numbers():
-    rising = {"pCN": (0.1, 0.6), "pCNL": (0.5, 0.9), "Langevin": (0.5, 0.3)}
-    assert judged(rows((1.0, 3.0), **rising))[0] == "holds"
-    falling = {"pCN": (0.6, 0.5), "pCNL": (0.5, 0.4), "Langevin": (0.3, 0.5)}
-    assert judged(rows((3.0, 1.0), **falling))[0] == "fails"
-    assert judged(rows((3.0, 1.0), **rising))[0] == "holds in part"
-
-
-def test_too_few_effective_samples_resolve_no_gap():
-    made = rows((1.0, 3.0), pCN=(0.1, 0.6), pCNL=(0.5, 0.9), Langevin=(0.5, 0.3))
-    made[0]["ess_bulk_potential"] = 0.07  # 140 of two chains of 1,000 steps
-    *_, gap = judged(made)[1]
-    assert np.isnan(gap.value) and not gap.holds

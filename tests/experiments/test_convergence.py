@@ -14,13 +14,11 @@ from book.experiments.chain_summaries import (
     pooled_ess_per_draw,
     trace_summary,
 )
-from book.experiments.convergence import PRIOR, convergence
-from book.experiments.posterior import LMC
+from book.experiments.convergence import convergence
 from widebnn.diagnostics import convergence_summary
-from widebnn.tables import Measure, Results, Rows
+from widebnn.tables import Measure
 
 from ..exact.streams import autoregressive
-from .judging import said
 
 TINY = convergence.settings(
     "smoke",
@@ -95,53 +93,6 @@ def test_steadiness_of_noise_and_of_a_trend():
     apart = trace_summary(noise + 9 * np.arange(3)[:, None, None])
     assert apart["pc_between"] > 0.4  # of the first component nearly 1, of the second nearly 0
     assert np.shape(steady["pc_traces"]) == (2, 3, 200) and steady["pc_thin"] == 25
-
-
-AT_ZERO = 0.5
-
-
-def rows(pcn, pcnl, langevin, num_repeats=4, scatter=0.01):
-    """A number for the narrowest and one for the widest, over repeats."""
-    made = []
-    dampings = dict.fromkeys(LMC.values(), langevin)
-    signs = {"pCN": -1, PRIOR: 0}
-    for name, numbers in {"pCN": pcn, "pCNL": pcnl, **dampings, PRIOR: (1 + AT_ZERO,) * 2}.items():
-        for width, number in zip((8, 64), numbers, strict=True):
-            offsets = signs.get(name, 1) * (1 if width == 64 else -1) * np.linspace(-1, 1, num_repeats)
-            for repeat, offset in enumerate(scatter * offsets):
-                row = {"width": width, "sampler": name, "step": 100, "repeat": repeat}
-                for quantity in ("weights", "predictions"):
-                    row |= {f"rhat_squared_{quantity}": number + offset}
-                    row |= {f"rhat_{quantity}": math.sqrt(number), f"ess_bulk_{quantity}": 9.0}
-                made.append(row | {"pc_between": number - 1 + offset})
-    return made
-
-
-def results_of(made):
-    """With rows of an earlier checkpoint, and chains of pCN that are longer than the others."""
-    early = [row | {"step": 50, "rhat_squared_weights": 99.0} for row in made]
-    for row in early:
-        del row["pc_between"]
-    late = [row | {"step": 200} if row["sampler"] == "pCN" else row for row in reversed(made)]
-    return Results(Rows([*late, *early]), {}, {})
-
-
-def test_shares_count_by_what_they_exceed_those_at_no_potential():
-    made = rows((1.9, 1.9), (1.9, 1.9), (1.6, 1.6))
-    for row in made:
-        if row["sampler"] == PRIOR and row["width"] == 64:
-            row["pc_between"] += 0.2
-    (found,) = said("P-F5", results_of(made))
-    assert found.value == pytest.approx(-0.2) and found.degrees == 3 and found.error < 0.01
-
-
-def test_the_chains_behind_a_row_are_those_that_it_compares():
-    made = rows((1.9, 1.1), (1.1, 1.05), (1.1, 1.6))
-    made += [row | {"width": 16, "rhat_weights": 7.0} for row in made if row["width"] == 8]
-    found = {}
-    for row in ("P-F4", "P-F5", "P-F6"):
-        found[row] = max(finding.chains.rhat**2 for finding in said(row, results_of(made)))
-    assert found == pytest.approx({"P-F4": 1.6, "P-F5": 1.9, "P-F6": 1.9})
 
 
 @pytest.mark.parametrize(

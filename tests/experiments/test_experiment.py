@@ -116,12 +116,10 @@ def test_an_interrupted_run_goes_on_where_it_was(calls, grid, tmp_path, stop):
     with pytest.raises((KeyboardInterrupt, RuntimeError)):
         declared(stopped).run("laptop", tmp_path)
     stored = names(tmp_path)
-    with pytest.raises(FileExistsError, match=r"2 of 3 parts of an interrupted run: resume it \(--resume\)"):
-        grid.run("laptop", tmp_path)
     with pytest.raises(FileExistsError, match=r"other settings, which are kept \(num_repeats\)"):
-        grid.run("laptop", tmp_path, resume=True, num_repeats=3)
+        grid.run("laptop", tmp_path, num_repeats=3)
     assert names(tmp_path) == stored and not calls
-    found = grid.run("laptop", tmp_path, resume=True)
+    found = grid.run("laptop", tmp_path)
     assert found.rows == ALL and calls == [8] and names(tmp_path) == ["grid_laptop.json"]
 
 
@@ -156,7 +154,7 @@ def test_damaged_results_are_refused_and_kept(calls, grid, tmp_path, damage, wor
     with pytest.raises(ValueError, match=rf"grid_smoke\.json {words}"):
         grid.run("smoke", tmp_path)
     with pytest.raises(ValueError, match=rf"0\.json {words}"):
-        grid.run("laptop", tmp_path, resume=True)
+        grid.run("laptop", tmp_path)
     assert not calls and path.read_text() == damaged == (parts / "0.json").read_text()
 
 
@@ -179,7 +177,7 @@ def test_a_full_disk_loses_nothing_that_was_stored(calls, grid, tmp_path, monkey
     )
     assert names(tmp_path) == ["grid_laptop.parts/0.json"]  # the part before, and no half of one
     calls.clear()
-    assert grid.run("laptop", tmp_path, resume=True).rows == ALL and calls == [4, 8]
+    assert grid.run("laptop", tmp_path).rows == ALL and calls == [4, 8]
 
 
 def test_data_are_looked_for_before_the_first_part(tmp_path, monkeypatch):

@@ -1,18 +1,13 @@
-"""Maps that take several steps: that their potentials are of one posterior, and what is compared."""
+"""Maps that take several steps: that their potentials are of one posterior."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from jax.flatten_util import ravel_pytree
 
-from book.experiments.findings import verdict
 from book.experiments.iterated_maps import Iterated, diabetes_patients
 from widebnn import targets
 from widebnn._pytree import as_pytree
-from widebnn.tables import Results, Rows
-
-from .judging import said
 
 
 def test_one_step_of_r_has_the_potential_of_the_jacobian_target():
@@ -36,19 +31,3 @@ def test_one_step_of_r_has_the_potential_of_the_jacobian_target():
     np.testing.assert_array_equal(*orientations)
     np.testing.assert_allclose(*of_one, rtol=1e-3)
     np.testing.assert_allclose(*of_two, rtol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("several", "descent", "word"),
-    [(1.1, 0.5, "holds"), (0.9, 2.0, "fails"), (1.5, 1.0, "open")],
-)
-def test_the_greater_gain_decides(several, descent, word):
-    ess = {("R", 1): 0.1, ("R", 4): 0.1 * several, ("gradient descent", 2): 0.1 * descent}
-    rows = [
-        {"map": name, "iterations": k, "folded": 0.0, "ess_projections": value, "ess_projections_error": 1e-3}
-        | {"rhat_projections": 1 + value}
-        for (name, k), value in ess.items()
-    ]
-    rows.append(rows[1] | {"folded": 0.5, "ess_projections": 9.0})  # no bijection: it does not count
-    findings = said("H-AE2", Results(Rows(rows), {"num_chains": 8, "num_steps": 1_000}, {}))
-    assert verdict(findings) == word

@@ -1,4 +1,4 @@
-"""Samplers of BlackJAX after their own adaptation, and a claim that follows the rows."""
+"""Samplers of BlackJAX after their own adaptation."""
 
 import sys
 
@@ -10,10 +10,7 @@ import pytest
 import widebnn as wb
 from book.experiments import rivals as module
 from book.experiments.blackjax_samplers import BLACKJAX, blackjax
-from book.experiments.rivals import CONTENDERS, rivals
-from widebnn.tables import Results, Rows
-
-from .judging import verdict_on
+from book.experiments.rivals import rivals
 
 SMOKE = rivals.scales["smoke"]
 
@@ -56,37 +53,6 @@ def test_a_machine_without_blackjax_is_told_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "blackjax", None)
     with pytest.raises(ImportError, match=r"pip install 'blackjax>=1\.7'"):
         blackjax()
-
-
-@pytest.mark.parametrize(
-    ("deep", "shallow", "said"),
-    [
-        (2.0, 2.0, "holds"),
-        (0.5, 2.0, "fails"),
-        (2.0, 0.5, "holds"),  # shown beside the number that decides
-        (None, 2.0, "open"),
-    ],
-)
-def test_claim_follows_the_widest_and_deepest(deep, shallow, said):
-    def row(depth, contender, speed):
-        return {
-            "depth": depth,
-            "width": 128,
-            "contender": contender,
-            "ess_per_second": speed,
-            "ess_per_second_error": speed and speed / 100,
-        }
-
-    rows = Rows()
-    for depth, ratio in ((1, shallow), (3, deep)):
-        rows.append(row(depth, "function-space HMC", ratio and 10 * ratio))
-        rows.append(row(depth, "BlackJAX adjusted MCLMC", 10.0))
-        rows.append(row(depth, "BlackJAX NUTS", 9.0))
-        rows.append(row(depth, "BlackJAX unadjusted MCLMC", 99.0))
-        rows.append(row(depth, "BlackJAX adjusted MCLMC on weights", 99.0))
-        rows.append({"depth": depth, "width": 128, "contender": "BlackJAX mgrad", "stopped": "burn-in"})
-    assert verdict_on("X-7", Results(rows, {"num_chains": 4}, {})) == said
-    assert len(CONTENDERS) == 12
 
 
 def test_the_error_of_effective_samples_is_that_of_a_sum_over_chains(monkeypatch):
