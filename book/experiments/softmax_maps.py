@@ -142,8 +142,8 @@ def _gains(results: Results, what: str, quantity: str, over: str, under: str) ->
     gains = []
     for width, rows in sorted(results.rows.by("width")):
         found = sorted(rows, key=itemgetter(f"ess_{quantity}"), reverse=True)
-        best = (next(row for row in found if kind in row["map"]) for kind in (over, under))
-        gains.append(gain(results, f"{what}, width {width:,}", *best, quantity, above=1))
+        more, less = (next(row for row in found if kind in row["map"]) for kind in (over, under))
+        gains.append(gain(results, f"{what}, width {width:,}", more, less, quantity, above=1))
     return gains
 
 
