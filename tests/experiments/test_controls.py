@@ -88,6 +88,7 @@ SLIPS: list[tuple[str, Slip]] = [
     ("H-F7e", times(0.5, "ess_projections", reg=0.01)),
     ("H-F10 H-E2c", exchanged("map", "T", "R")),
     ("H-F11b", times(0.3, "ess_projections", "ess_predictions", map="Laplace")),
+    ("H-AB2", exchanged("space", "data", "feature")),
     ("H-AD2", each(lambda row: {"step_size": 0.01})),
     ("H-AE1", times(0.1, "sign")),
     ("P-A1 P-A2", exchanged("acceptance", "printed", "right")),
