@@ -197,19 +197,23 @@ def predictive_mean(x: NewInputs | Tabular | None = None) -> Collector:
 
 
 def predictive_covariance(x: NewInputs | Tabular | None = None) -> Collector:
-    """$Cov[f_j(x) | θ^≤L, D] = Ψ*ΣΨ*ᵀ$, $(m, m)$, for each output $j$; the noise $σ² I$ is not in it."""
+    """$Cov[f_j(x) | θ^≤L, D] = Ψ*ΣΨ*ᵀ$, $(m, m)$, for each output $j$; the noise $σ² I$ is not in it.
+
+    Where each output has its own $σ$, they differ, $(m, m, d_out)$.
+    """
     return At(("predictive_covariance",), x)
 
 
 def predictive_variance(x: NewInputs | Tabular | None = None) -> Collector:
-    """$Var[f_j(x) | θ^≤L, D]$, $(m,)$, the diagonal of `predictive_covariance`."""
+    """$Var[f_j(x) | θ^≤L, D]$, $(m,)$ or $(m, d_out)$, the diagonal of `predictive_covariance`."""
     return At(("predictive_variance",), x)
 
 
 def predictive_moments(x: NewInputs | Tabular | None = None) -> Callable[..., Any]:
     """Mean $(m, d_out)$ and variance $(m,)$ of $y* = f(x) + σ ε$ given $θ^≤L$ and $D$, by hand alone.
 
-    Under another likelihood they are those of $y*$ given $θ$, and the variance is $(m, d_out)$.
+    Under another likelihood they are those of $y*$ given $θ$. There, and where each output has its own $σ$,
+    the variance is $(m, d_out)$.
 
     Examples
     --------

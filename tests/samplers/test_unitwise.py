@@ -30,24 +30,22 @@ def test_every_block_is_accepted_with_its_change_of_the_potential(block_size, n,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width, floor_over_noise", [(320, 9), (64, 8)])
-def test_noise_has_the_floor_of_the_potential(width, floor_over_noise):
+def test_noise_has_the_floor_of_the_potential():
     """In float32 at n = 256 and σ = .01, where 4ε tr ΨΨᵀ is ten times σ², against float64 at that noise.
 
-    Rounding leaves a few hundredths; with σ² itself the first ΔU would be 6 where −15 is right. With fewer
-    units than rows, (σ²I + ΨᵀΨ)⁻¹ in float32 would give one of −8·10⁶ where −358 is right.
+    Rounding leaves a few hundredths; with σ² itself the first ΔU would be 6 where −15 is right.
     """
     rng = np.random.default_rng(0)
     x = np.float32(rng.normal(size=(256, 4)))
     y = np.float32(np.sin(x[:, :1]) + 0.05 * rng.normal(size=(256, 1)))
 
     def network(noise_std):
-        return wb.BNN(wb.models.FCN(4, width, rngs=nnx.Rngs(0)), 1, noise_std, weight_std=3.0)
+        return wb.BNN(wb.models.FCN(4, 320, rngs=nnx.Rngs(0)), 1, noise_std, weight_std=3.0)
 
     with jax.enable_x64(False):
         target = marginal(network(0.01), x, y)
         floor = float(target.readout_posterior(target.draw_prior(jax.random.key(0))).reg)
-    assert floor > floor_over_noise * 0.01**2
+    assert floor > 9 * 0.01**2
     exact = marginal(network(floor**0.5), x.astype(float), y.astype(float))
 
     def potential(position):
@@ -55,7 +53,29 @@ def test_noise_has_the_floor_of_the_potential(width, floor_over_noise):
             return float(exact.potential(jax.tree.map(lambda leaf: leaf.astype(float), position)))
 
     with jax.enable_x64(False):
-        assert_changes_of_potential(target, width // 8, potential, tolerance=0.1)
+        assert_changes_of_potential(target, 40, potential, tolerance=0.1)
+
+
+@pytest.mark.slow
+def test_with_fewer_units_than_rows_float32_is_right_or_refused():
+    """In feature space a ΔU would be −.96 at σ = .5 where −.14 is right."""
+    rng = np.random.default_rng(0)
+    x, y = np.float32(rng.normal(size=(256, 4))), np.float32(rng.normal(size=(256, 1)))
+
+    def target(noise_std, dtype=np.float32):
+        bnn = wb.BNN(wb.models.FCN(4, 64, rngs=nnx.Rngs(0)), 1, noise_std, weight_std=3.0)
+        return marginal(bnn, x.astype(dtype), y.astype(dtype))
+
+    exact = jax.jit(target(0.3, np.float64).potential)
+
+    def potential(position):
+        with jax.enable_x64(True):
+            return float(exact(jax.tree.map(lambda leaf: leaf.astype(float), position)))
+
+    with jax.enable_x64(False):
+        assert_changes_of_potential(target(0.3), 4, potential, tolerance=0.02)
+        with pytest.raises(ValueError, match="noise_std must be at least 0.1.* in float32"):
+            unitwise().prepare(target(0.01))
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_factor, cho_solve, solve_triangular
 from jaxtyping import Array, Float
 
-from widebnn._check import Number, at_least, non_negative
+from widebnn._check import Number, at_least, is_known_to_be, non_negative
 from widebnn._pytree import STATIC
 from widebnn.samplers._base import Info, Sampler
 from widebnn.tree import Position, normal_like
@@ -26,6 +26,9 @@ from widebnn.tree import Position, normal_like
 GROUP = 32
 """Units whose turns come before the inverse is updated: matrices large enough to be fast and small enough for
 a cache."""
+
+LEAST_NOISE = 1e-3
+"""σ² in units of ‖ψ‖², down to which float32 holds ΔU to about .02 where there are fewer units than rows."""
 
 
 class UnitwiseState(NamedTuple):
@@ -41,7 +44,8 @@ class unitwise(Sampler):
     With $P = K̂_σ²⁻¹$, $G = PV$, $M = S + VᵀG$ and $b = Gᵀy$,
     $ΔU = −½ ∑_j b_:jᵀM⁻¹b_:j + (d_out/2) log |det M|$, and an acceptance makes $P ← P − GM⁻¹Gᵀ$: $8n²d_L$
     operations per sweep, besides the product that makes all proposals. $P$ is computed anew for each sweep.
-    Where $n > p$, the inverse of $σ²I + ΨᵀΨ$ takes its place in float64; in float32 it would lose $ΔU$.
+    Where $n > p$, the inverse of $σ²I + ΨᵀΨ$ takes its place in float64. In float32 it would lose $ΔU$, and
+    there $σ²$ must be at least $10⁻³$ of the mean square length of the columns of $Ψ$.
 
     The target is `widebnn.targets.marginal`, or that target rotated or whitened. The weights into the top
     hidden layer move and nothing else: with several hidden layers, `alternate` it with a sampler that moves
@@ -64,7 +68,8 @@ class unitwise(Sampler):
     TypeError
         When it meets the target, if that has no units.
     ValueError
-        When it meets the target, if `block_size` does not divide the number of units.
+        When it meets the target, if `block_size` does not divide the number of units, or $n > p$ and $σ$ is
+        too small for float32.
     """
 
     block_size: int = field(default=1, metadata=STATIC)
@@ -83,6 +88,8 @@ class unitwise(Sampler):
             raise ValueError(
                 f"block_size must divide the number of units, {units.num_units}; got {self.block_size}"
             )
+        if target.num_observations > units.num_units:
+            _check_precision(target)
         return replace(self, units=units)
 
     def init(self, target, position, rng_key=None):
@@ -259,6 +266,21 @@ def _in_feature_space(rng_key, y, noise, num_units: int, old, new, m: int, beta)
     start = precision, w, jnp.zeros(old.shape[1], bool)
     _, (rates, is_accepted) = jax.lax.scan(visit, start, (jnp.arange(num_blocks), uniforms))
     return rates, jnp.repeat(is_accepted, m)
+
+
+def _check_precision(target):
+    """See that float32 holds what a column takes from P: 1 − ψᵀPψ may be as small as σ²/‖ψ‖².
+
+    Its rounding error is ε‖ψ‖²/σ², and that of ΔU, a logarithm of it, a few tenths of ε(‖ψ‖²/σ²)².
+    """
+    psi, _, noise = target.divided(target.embedding(target.draw_prior(jax.random.key(0))))
+    least = LEAST_NOISE * jnp.sum(psi**2) / psi.shape[1]
+    if psi.dtype == jnp.float32 and is_known_to_be(1, jnp.min(jnp.asarray(noise)) < least):
+        raise ValueError(
+            f"noise_std must be at least {float(least) ** 0.5:.2g} in float32 with {target.units.num_units} "
+            f"units and {len(psi)} observations; take more units, samplers.function_space_hmc, or float64 by "
+            'jax.config.update("jax_enable_x64", True)'
+        )
 
 
 def _once(function):
