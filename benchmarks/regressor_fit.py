@@ -64,7 +64,8 @@ def regressor_fit_vs_gpr(num_rows: int, rounds: int) -> Comparison:
     seeds = iter(range(rounds))
 
     def ours() -> None:
-        model = wb.BNNRegressor(num_samples=MAX_DRAWS, until=UNTIL, random_state=next(seeds)).fit(*table)
+        options: Any = {"num_samples": MAX_DRAWS, "until": UNTIL, "random_state": next(seeds)}
+        model = wb.BNNRegressor(width=128, **options).fit(*table)
         if model.stopped_ != "converged":
             raise NotConvergedError(f"ours ended by {model.stopped_} before it had converged")
 

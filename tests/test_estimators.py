@@ -23,16 +23,19 @@ from sklearn.preprocessing import PolynomialFeatures
 import widebnn as wb
 from widebnn.driver import Draws
 from widebnn.estimators import BNNClassifier, BNNRegressor
-from widebnn.estimators._base import block_size, starts
+from widebnn.estimators._base import block_size
 from widebnn.estimators._columns import FARTHEST, scaler_of
 from widebnn.estimators._draws import mean_of_positive_part, moments, quantile
+from widebnn.estimators._engine import NUM_PARTICLES, Answer, error_of_interval, error_of_probabilities
 from widebnn.estimators._process import _most_probable
 from widebnn.models import FCN
 from widebnn.targets import LogNormal
 
 from .exact.programs import PROGRAMS
 
+CHAINS = wb.Until(None, None, seconds=1e6)
 SHORT = {"width": 8, "num_chains": 2, "num_samples": 8, "thin": 1, "burn_in": 20, "random_state": 0}
+SHORT |= {"until": CHAINS}
 
 pytestmark = [
     pytest.mark.usefixtures("float32"),
@@ -49,7 +52,7 @@ def curve(n=60, seed=0):
 @pytest.fixture(scope="module")
 def regressor():
     with jax.enable_x64(False):  # before the tests are
-        return BNNRegressor(width=64, num_samples=150, burn_in=200, random_state=0).fit(*curve())
+        return BNNRegressor(width=64, random_state=0).fit(*curve())
 
 
 @pytest.mark.slow
@@ -101,7 +104,69 @@ def test_convergence_is_reported(regressor):
     names = {"noise_std", "readout_std", "weight_std", "bias_std"}
     assert regressor.ess_.keys() == regressor.rhat_.keys() == names | {"predictions"}
     assert regressor.scales_.keys() == names
-    assert 0.5 < regressor.acceptance_rate_ < 1
+    assert 0.5 < regressor.acceptance_rate_ < 1 and regressor.stopped_ == "converged"
+
+
+def test_particles_tell_of_the_evidence(regressor):
+    """Which lies near that of the limit, where c₁ is small."""
+    assert len(regressor.positions_) == NUM_PARTICLES * regressor.num_chains
+    wanted = regressor._limit.log_evidence
+    assert abs(regressor.log_evidence_ - wanted) < 3 and 0 < regressor.log_evidence_error_ < 1
+
+
+def test_a_long_way_is_for_chains_which_end_when_the_answer_stands(monkeypatch, capsys):
+    monkeypatch.setattr("widebnn.estimators._engine.SHORT_WAY", 0.0)
+    x, y = curve(12)
+    model = BNNRegressor(**SHORT | {"width": 32, "until": None, "num_samples": 400, "progress": True})
+    model.fit(x, y)
+    assert "chains, since the potential has a deviation of" in capsys.readouterr().out
+    assert model.stopped_ == "converged" and 16 <= len(model.positions_) < 800
+    assert not hasattr(model, "log_evidence_")
+
+
+def test_the_error_of_an_interval_is_that_of_its_ends():
+    """Chains that are one Gaussian each: their ends differ as their means do, and by 1.645 deviations."""
+    means = np.random.default_rng(0).normal(size=(4, 1, 2_000))
+    values = np.stack([0.1 * means, np.ones_like(means)], axis=-1)
+    np.testing.assert_allclose(error_of_interval(values), 0.1 / 2 / stats.norm.isf(0.05), rtol=0.05)
+    answer = Answer()
+    values[0, 0, 0] = np.nan
+    assert answer.of_draws(values) == math.inf and not answer.is_met(answer.look(answer, [], {}))
+    p = np.full((4, 5, 3, 2), 0.5)
+    assert error_of_probabilities(p) == 0
+    p[0] += [
+        0.04,
+        -0.04,
+    ]  # of four chains: a mean that is off by .01 with a deviation of .02/√4 of each class
+    np.testing.assert_allclose(error_of_probabilities(p), 0.01 * math.sqrt(2))
+
+
+@pytest.mark.parametrize(
+    ("slope", "width"), [(-100.0, math.inf), (5 * 128 + 210, 128), (5 * 128 + 190, math.inf)]
+)
+def test_the_slope_of_the_evidence_chooses_the_width(slope, width, monkeypatch, capsys):
+    found = wb.nngp.EvidenceSlope(-50.0, slope, 100.0, 16_384)
+    monkeypatch.setattr("widebnn.estimators._regressor.evidence_slope", lambda *args, **options: found)
+    monkeypatch.setattr(BNNRegressor, "_sample", lambda model: None)
+    model = BNNRegressor(progress=True).fit(*curve(12))
+    assert model.width_ == width and model.evidence_slope_ is found
+    assert f"c₁ = {slope:,.0f} ± 100" in capsys.readouterr().out
+
+
+def test_a_finite_network_has_the_relevances_of_the_limit():
+    """Its columns are in units of them; the same network of columns in the given units has their scales."""
+    x, y = friedman(80, 10, 0)
+    model = BNNRegressor(**SHORT).fit(x, y)
+    assert model.relevances_.gain > 5 and model._factors.std() > 0.1
+    np.testing.assert_allclose(np.mean(model._factors**2), 1)
+    position = jax.tree.map(lambda leaf: leaf[0], model._kept[0][0])
+    bnn = model._posterior.at(position).bnn
+    scale = {"layers.0.weight_std": model._factors * model._posterior.scales(position)["weight_std"]}
+    free = [bnn.embedding(position.network, model._x * model._factors)]
+    free.append(bnn.at_scales(**scale).embedding(position.network, model._x))
+    np.testing.assert_allclose(*free, rtol=1e-3, atol=1e-4)
+    with pytest.raises(ValueError, match="width must be \"auto\", a number or numbers; got 'wide'"):
+        BNNRegressor(width="wide").fit(x, y)
 
 
 WATCHED = ("noise_std", "predictions")
@@ -283,23 +348,6 @@ def test_tables_without_noise_end_in_an_answer():
 @pytest.mark.parametrize(("n", "width"), [(12, 16), (100, 512), (300, 64), (1_000, 128)])
 def test_many_tables_without_noise_end_in_an_answer(n, width, depth):
     assert_answers(n, width, depth, range(10))
-
-
-def test_starts_are_drawn_again_until_they_are_finite(regressor):
-    """By a posterior of which two thirds of all starts are not."""
-    posterior = regressor._posterior
-
-    class Failing(type(posterior)):
-        def potential(self, position):
-            sigma = self.scales(position)["noise_std"]
-            return jnp.where(sigma < 0.33, jnp.nan, super().potential(position))
-
-    failing = Failing(posterior.base, posterior.priors)
-    _, found = starts(failing, jax.random.key(0), None, 50)
-    found = jax.vmap(failing.potential)(found)
-    assert jnp.isfinite(found).all()
-    keys = jax.random.split(jax.random.key(0), 50)
-    assert not jnp.isfinite(jax.vmap(lambda key: failing.potential(failing.draw_start(key)))(keys)).all()
 
 
 @pytest.mark.slow
@@ -484,8 +532,9 @@ def test_each_output_has_its_own_noise_and_one_that_never_changes_is_predicted_a
     assert model.predict_interval(new[:5], [0.5, 0.9])[0].shape == (2, 5, 3)
     assert model.predict(new[:5], return_cov=True)[1].shape == (5, 5, 3)
     assert model.sample_y(new[:5], 2).shape == (5, 3, 2)
-    monkeypatch.setattr(BNNRegressor, "_sample", BNNRegressor._fit_limit)
-    assert [each.width for each in BNNRegressor(width=8).fit(x, y[:, 1:]).estimators_] == [8, math.inf]
+    monkeypatch.setattr(BNNRegressor, "_sample", lambda model: setattr(model, "scales_", {}))
+    monkeypatch.setattr(BNNRegressor, "seconds_", 0.0, raising=False)
+    assert [each.width_ for each in BNNRegressor(width=8).fit(x, y[:, 1:]).estimators_] == [8, math.inf]
 
 
 def test_a_column_of_two_values_is_in_units_of_their_distance():
@@ -596,13 +645,10 @@ def two_moons(n=120):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("likelihood", ["softmax", "gaussian"])
-def test_classes_after_a_long_fit_that_is_announced(likelihood, monkeypatch):
-    monkeypatch.setattr("widebnn.estimators._long.LONG", 1e-6)
+def test_classes(likelihood):
     x, y = two_moons()
     options = {"num_samples": 40, "burn_in": 100, "num_chains": 2, "random_state": 0}
-    words = r"180 steps of 2 chains, .* minutes here, with 80 rows at width 32: take"
-    with pytest.warns(UserWarning, match=words):
-        model = BNNClassifier(width=32, likelihood=likelihood, **options).fit(x[:80], y[:80])
+    model = BNNClassifier(width=32, likelihood=likelihood, **options).fit(x[:80], y[:80])
     p = model.predict_proba(x[80:])
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-6)
     assert list(model.classes_) == ["lower", "upper"]
@@ -630,7 +676,8 @@ def test_a_rare_class_has_its_share():
 def test_in_a_pipeline_a_short_fit_says_so_and_holds_scales_at_constant_columns_targets_and_equal_rows():
     x = np.repeat(curve(20)[0], 2, axis=0)  # and a column of ones by PolynomialFeatures
     held = {"noise_std": 0.25, "readout_std": 1.0, "weight_std": 1.4, "bias_std": LogNormal(0.3, 0.1)}
-    pipeline = make_pipeline(PolynomialFeatures(2), BNNRegressor(**SHORT | {"scales": held, "burn_in": 1}))
+    options = SHORT | {"scales": held, "burn_in": 1, "until": wb.Until()}
+    pipeline = make_pipeline(PolynomialFeatures(2), BNNRegressor(**options))
     with pytest.warns(wb.ChainWarning, match="ended after 8 of 8 draws .* without an ESS of 400"):
         found = cross_validate(
             pipeline, x, np.full(len(x), 3.0), cv=ShuffleSplit(1), return_estimator=True, error_score="raise"
@@ -655,8 +702,6 @@ def test_nothing_is_predicted_before_a_fit(estimator):
 def test_bad_requests(regressor):
     with pytest.raises(RuntimeError, match="return_std and return_cov must not both be True"):
         regressor.predict([[0.0]], return_std=True, return_cov=True)
-    with pytest.raises(AttributeError, match="evidence_slope_ is there where width=math.inf"):
-        _ = regressor.evidence_slope_
     with pytest.raises(ValueError, match=r"level must lie in \(0, 1\); got 1.5"):
         regressor.predict_interval([[0.0]], level=1.5)
     for wrong, error in ((None, TypeError), ("0.9", TypeError), ([0.5, 1], ValueError), ([], ValueError)):

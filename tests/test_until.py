@@ -78,7 +78,7 @@ def ended(collected, until=SLOW, streamed=(), chunk=50):
 
 
 def test_looks_are_at_a_hundred_draws_and_when_they_grew_by_a_quarter():
-    assert [_end.next_look(num) for num in (0, 1, 99, 100, 124, 125, 155, 156)] == [
+    assert [_end.next_look(num, 100) for num in (0, 1, 99, 100, 124, 125, 155, 156)] == [
         *(100, 100, 100, 125, 125, 156, 156, 195)
     ]
 

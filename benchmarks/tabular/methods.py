@@ -49,8 +49,8 @@ class Method(NamedTuple):
 
 
 def bnn(table: Table, seed: int) -> Fitted:
-    """`BNNRegressor` as it is, until 200 effective samples and R̂ ≤ 1.02, or 500 draws of each chain."""
-    model = wb.BNNRegressor(num_samples=NUM_SAMPLES, until=UNTIL, random_state=seed)
+    """`BNNRegressor` of 128 units, until 200 effective samples and R̂ ≤ 1.02, or 500 draws of each chain."""
+    model = wb.BNNRegressor(width=128, num_samples=NUM_SAMPLES, until=UNTIL, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", wb.ChainWarning)  # `said` tells of it
         model.fit(*table)

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import jax
 import numpy as np
@@ -38,11 +38,15 @@ class End:
         self.num_samples, self.devices = num_samples, devices
         self.wanted = until if until is not None and until.looks else None
         self.seconds = until.seconds if until is not None and until.seconds is not None else math.inf
-        self.watch, self.reached = Watch(), None
+        self.watch: Any = self.wanted if hasattr(self.wanted, "look") else Watch()
+        self.first_look = getattr(self.wanted, "first_look", FIRST_LOOK)
+        self.reached: Any = None
 
     def next_look(self, num_draws: int) -> int:
         """The number of draws with which the next chunk must end, if it has come so far."""
-        return min(self.num_samples, next_look(num_draws)) if self.wanted else self.num_samples
+        return (
+            min(self.num_samples, next_look(num_draws, self.first_look)) if self.wanted else self.num_samples
+        )
 
     def reached_by(self, num_draws: int, snapshot: Snapshot, *, is_interrupted: bool) -> Stopped | None:
         """What ends the run here, if anything does."""
@@ -53,7 +57,9 @@ class End:
             stopped = "num_samples"
         elif snapshot.seconds >= self.seconds:
             stopped = "seconds"
-        is_look = num_draws > 0 and (stopped is not None or num_draws == next_look(num_draws - 1))
+        is_look = num_draws > 0 and (
+            stopped is not None or num_draws == next_look(num_draws - 1, self.first_look)
+        )
         if self.wanted and is_look and not is_interrupted:
             values = [collected for collected, _ in snapshot.draws]
             streamed, _ = on_host(snapshot.carry)
@@ -65,9 +71,7 @@ class End:
     @property
     def note(self) -> str:
         """For the progress bar."""
-        if self.reached is None:
-            return ""
-        return f", ESS {self.reached.ess:.0f}, R̂ {self.reached.rhat:.3f}"
+        return "" if self.reached is None else f", {self.reached.note}"
 
     def without_draws(self, stopped: Stopped, steps: int, burn_in: int) -> BaseException:
         """What is raised where the run is over before there is a draw."""
@@ -99,9 +103,9 @@ def on_host(carry: Carry) -> tuple[dict[str, Streamed], dict[str, Streamed]]:
     return streamed, stats
 
 
-def next_look(num_draws: int) -> int:
+def next_look(num_draws: int, first: int) -> int:
     """The first number of draws above `num_draws` at which they are looked at."""
-    look = FIRST_LOOK
+    look = first
     while look <= num_draws:
         look += look // GROWTH
     return look

@@ -107,6 +107,11 @@ class Reached(NamedTuple):
     worst: str = ""
     """Which entry has the largest R̂."""
 
+    @property
+    def note(self) -> str:
+        """For a progress bar."""
+        return f"ESS {self.ess:.0f}, R̂ {self.rhat:.3f}"
+
     def __str__(self) -> str:
         if math.isnan(self.ess):
             return "nothing that is looked at varies, or there are too few draws of it"

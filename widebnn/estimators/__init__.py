@@ -1,9 +1,10 @@
 """From arrays to intervals: Bayesian neural networks behind scikit-learn's interface.
 
-All that these classes do is a few lines of the package: standardise the data, put a network and the priors of
-its scales into `widebnn.targets.scaled`, start at the scales of the infinitely wide network where these are
-known, run `widebnn.sample` with `widebnn.samplers.with_scales`, and average predictions over the draws. Of an
-infinitely wide network the Gaussian process at the most probable scales takes the place of the draws.
+All that these classes do is a few lines of the package: standardise the data, find the most probable scales
+of the infinitely wide network, and ask by `widebnn.nngp.evidence_slope` whether a finite one has more
+evidence. If not, the Gaussian process at these scales is the answer. Else a network and the priors of its
+scales go into `widebnn.targets.scaled`, `widebnn.smc` or `widebnn.sample` draws from it, whichever way is
+shorter, and predictions are averaged over the draws.
 """
 
 from widebnn.estimators._classifier import BNNClassifier

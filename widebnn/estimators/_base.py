@@ -3,37 +3,36 @@
 import contextlib
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from widebnn import collectors, samplers, targets
+from widebnn import collectors, targets
 from widebnn._check import at_least, one_of, positive
 from widebnn._compile import refuse_fork
 from widebnn._failures import warn
 from widebnn.diagnostics import convergence
-from widebnn.driver import Draws, sample
+from widebnn.driver import Draws
 from widebnn.driver._end import MIN_DRAWS
+from widebnn.driver._particles import Particles
 from widebnn.driver.stopping import Until
 from widebnn.estimators._columns import Categories, checked, random_of, standardised
 from widebnn.estimators._draws import Function, at_draws, kept_of
-from widebnn.estimators._long import warn_if_long
+from widebnn.estimators._engine import Answer, run
 from widebnn.estimators._network import SCALES, Architecture
 from widebnn.models import BNN
+from widebnn.samplers import Gaussian
 from widebnn.targets import LogNormal
 
 __all__ = ["BNNEstimator", "block_size"]
 
 
-TARGET_ACCEPTANCE = 0.8
 NUM_WATCHED = 16
 """Training rows at which predictions are watched for convergence."""
 MAX_POSITIONS = 1_000
@@ -44,8 +43,6 @@ MAX_BYTES = 2**28
 """What is kept of all draws, unless that were fewer than `DRAWS_AT_ONCE` of them."""
 MIN_ROWS, MAX_ROWS = 16, 256
 """Rows that are predicted at a time: a power of two, so that few programs serve all."""
-MAX_TRIES = 100
-"""Draws of a start whose potential is not finite."""
 BLOCK_ROWS, BLOCK_BYTES = 4_096, 2**30
 """Rows that go through the network at a time where Ψ of all of them, in all chains, takes more."""
 NUM_COPIES = 8
@@ -56,6 +53,7 @@ class _Fitted:
     """What `fit` finds out."""
 
     n_features_in_: int
+    width_: Any
     _categories: Categories
     _scaler: Any
     _labels: Any
@@ -71,7 +69,7 @@ class _Fitted:
 class BNNEstimator(_Fitted, BaseEstimator):
     """What regression and classification share: the network, its chains, and what is said of them."""
 
-    width: int | float | Sequence[int] = 128
+    width: Any = 128
     depth: int = 1
     _: KW_ONLY
     activation: str = "gelu"
@@ -101,6 +99,11 @@ class BNNEstimator(_Fitted, BaseEstimator):
     def _watched(self, rows: Any) -> Callable[..., Any]:
         """The prediction that is watched for convergence."""
 
+    @property
+    @abstractmethod
+    def _answer(self) -> Answer:
+        """When the watched predictions stand."""
+
     def _built(self) -> targets.Scaled:
         """The posterior of weights and scales."""
         learned, known = self._scales
@@ -108,12 +111,8 @@ class BNNEstimator(_Fitted, BaseEstimator):
 
     @property
     def _network(self) -> Architecture:
-        width: Any = 1 if self._is_limit else self.width
+        width: Any = 1 if self.width_ == math.inf else self.width_
         return Architecture(self.features, width, self.depth, self.activation, self._num_outputs)
-
-    @property
-    def _is_limit(self) -> bool:
-        return np.ndim(self.width) == 0 and self.width == math.inf
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -149,31 +148,32 @@ class BNNEstimator(_Fitted, BaseEstimator):
         """Draw weights and scales; keep positions, and what tells of convergence."""
         posterior = self._posterior = self._built()
         seed = random_of(self.random_state).randint(np.iinfo(np.int32).max)
-        limit = None
-        if posterior.priors and self.features is None and posterior.has_exact_scales:
-            with contextlib.suppress(np.linalg.LinAlgError):  # without it, scales start at their medians
-                limit = posterior.limiting_scales()
-        warn_if_long(self, posterior)
-        run_key, initial = starts(posterior, jax.random.key(seed), limit, self.num_chains)
-        move = samplers.function_space_hmc(0.1, jitter=0.2)
-        sampler = samplers.with_scales(move, limit)
         rows = self._x[:: -(-len(self._x) // NUM_WATCHED)]
-        watched = {name: collectors.scale(name) for name in posterior.priors}
+        watched: dict[str, Any] = {name: collectors.scale(name) for name in posterior.priors}
         watched["predictions"] = self._watched(rows)
-        draws = sample(
-            run_key,
+        draws = run(
+            jax.random.key(seed),
             posterior,
-            samplers.tuned(sampler, TARGET_ACCEPTANCE, math.pi / 2),
+            self._limiting_scales(posterior),
+            until=self.until,
+            answer=self._answer,
+            collect=watched | {"positions": flat},
+            num_chains=self.num_chains,
             num_samples=self.num_samples,
             thin=self.thin,
             burn_in=self.burn_in,
-            num_chains=self.num_chains,
-            until=replace(Until() if self.until is None else self.until, names=list(watched)),
-            initial=initial,
-            collect=watched | {"positions": flat},
             progress=self.progress,
         )
+        if isinstance(draws, Particles):
+            self.log_evidence_, self.log_evidence_error_ = draws.log_evidence, draws.log_evidence_error
         self._keep(draws, watched)
+
+    def _limiting_scales(self, posterior: targets.Scaled) -> Gaussian | None:
+        """The posterior of the scales in the limit, where it is known."""
+        if posterior.priors and self.features is None and posterior.has_exact_scales:
+            with contextlib.suppress(np.linalg.LinAlgError):  # without it, scales start near their medians
+                return posterior.limiting_scales()
+        return None
 
     def _keep(self, draws: Draws, watched: Mapping[str, Any]) -> None:
         # Where a scale is held so low that float32 cannot tell K̂ from singular, a draw may not predict.
@@ -246,27 +246,6 @@ class BNNEstimator(_Fitted, BaseEstimator):
         refuse_fork()
         check_is_fitted(self)
         return standardised(self._scaler, X=self._categories.indicators(checked(self, X, reset=False)))
-
-
-@partial(jax.jit, static_argnames="num_chains")
-def starts(posterior: targets.Scaled, rng_key: Any, limit: Any, num_chains: int) -> Any:
-    """The key of a run, and where its chains start."""
-    start_key, run_key = jax.random.split(rng_key)
-
-    def draw(key):
-        start = posterior.draw_start(key, limit)
-        return start, jnp.isfinite(posterior.potential(start))
-
-    def is_open(found):
-        return ~found[1] & (found[2] < MAX_TRIES)
-
-    def again(found):
-        return *draw(jax.random.fold_in(found[3], found[2])), found[2] + 1, found[3]
-
-    def of_chain(key):
-        return jax.lax.while_loop(is_open, again, (*draw(key), jnp.asarray(1), key))[0]
-
-    return run_key, jax.vmap(of_chain)(jax.random.split(start_key, num_chains))
 
 
 def block_size(bnn: BNN, x: np.ndarray, num_chains: int) -> int | None:

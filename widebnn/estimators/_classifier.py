@@ -1,5 +1,6 @@
 """Classification: probabilities of classes, by a softmax or by the largest of Gaussian observations."""
 
+import math
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,9 +16,13 @@ from widebnn.collectors import predictive_mean, predictive_probabilities
 from widebnn.estimators import _draws
 from widebnn.estimators._base import BNNEstimator, block_size
 from widebnn.estimators._columns import checked, refuse_fill_values, scaler_of, standardised
+from widebnn.estimators._engine import Answer, error_of_probabilities
 from widebnn.estimators._network import LABEL_NOISE, SCALES
 
 __all__ = ["BNNClassifier"]
+
+MAX_ERROR = 0.02
+"""Of all probabilities of a row together, at which a fit ends."""
 
 
 @dataclass(eq=False, repr=False)
@@ -32,8 +37,11 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
         readout integrated out. Then $p_c ∝ E[max(f_c + 1/k, 0)]$ (Sugiyama 2010), since the mean of an
         indicator is the probability of its class; and since $n$ labels tell no more, $p$ is mixed with the
         uniform distribution, which counts as $k$ rows.
-    width, depth, activation, features, num_chains, num_samples, thin, burn_in, until
-        As in `BNNRegressor`, but `width` is finite.
+    width
+        As in `BNNRegressor`, but finite: a softmax has no limit in closed form that could be asked.
+    depth, activation, features, num_chains, num_samples, thin, burn_in, until
+        As in `BNNRegressor`. Unless `until` is given, a fit ends when the Monte Carlo error of all
+        probabilities of a row together is at most .02, in the mean square over up to 16 rows.
     scales
         As in `BNNRegressor`, but `priors` unless given; "noise_std" belongs to "gaussian" alone.
     random_state, progress
@@ -49,7 +57,7 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
     Warns
     -----
     ChainWarning
-        If the run ended before the chains had converged.
+        If the run ended before the predictions stood.
     """
 
     likelihood: str = field(default="softmax", kw_only=True)
@@ -82,7 +90,7 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
             As for `BNNRegressor.fit`.
         """
         one_of(("softmax", "gaussian"), likelihood=self.likelihood)
-        if self._is_limit:
+        if np.ndim(self.width) == 0 and self.width == math.inf:
             raise ValueError(
                 "width must be finite: BNNClassifier has no limit of infinite width; BNNRegressor does"
             )
@@ -90,6 +98,7 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
         X, y = checked(self, X, y)
         check_classification_targets(y)
         self._check_options()
+        self.width_ = self.width
         self._labels = LabelEncoder().fit(y)
         self.classes_ = self._labels.classes_
         self._num_outputs = len(self.classes_)
@@ -114,6 +123,10 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
         if self.likelihood == "softmax":
             return predictive_probabilities(rows)
         return predictive_mean(rows)
+
+    @property
+    def _answer(self):
+        return Answer(error=error_of_probabilities, largest=MAX_ERROR, unit="probability")
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the $k$ classes, $(m, k)$, in the order of `classes_`."""

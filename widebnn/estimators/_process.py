@@ -18,9 +18,11 @@ import scipy.linalg
 import scipy.optimize
 from jaxtyping import Float64
 
+from widebnn import targets
 from widebnn.estimators._network import Architecture
 from widebnn.estimators._noise import REACH
 from widebnn.models import BNN
+from widebnn.samplers import Gaussian
 from widebnn.targets import LogNormal
 from widebnn.targets._limit import Conditioned, Evidence, Vector, on_one_thread
 from widebnn.targets._readout import ROUNDING
@@ -227,6 +229,33 @@ class Process:
         u = self.mode + self.root @ v
         value, gradient = self.evidence(u)
         return value + float(u @ u - v @ v) / 2, self.root.T @ (gradient + u) - v
+
+    @property
+    def log_evidence(self) -> float:
+        """Laplace's approximation over the scales, given the factors of the columns, in nats."""
+        mean, factor = self.gaussian(np.float64)
+        u = np.array(jax.tree.leaves(mean))
+        given_scales = -self.evidence(self.mode)[0] - len(self.evidence.y) / 2 * math.log(2 * math.pi)
+        return given_scales - float(u @ u) / 2 + float(np.log(np.diag(factor)).sum())
+
+    def gaussian(self, dtype: Any) -> Gaussian:
+        """That of the scales given the factors of the columns, as `targets.Scaled.limiting_scales` has it."""
+        learned = self.setting.priors
+        first = int(self.setting.groups.max()) + 1
+        here = slice(first, first + len(learned))
+        covariance = np.linalg.inv(np.linalg.inv(self.root @ self.root.T)[here, here])
+        size = self.scales()[0].get("weight_std", 1.0)  # with that of the factors, which the prior has not
+        u = dict(zip(learned, self.mode[here]))
+        if "weight_std" in u:
+            u["weight_std"] = math.log(size / learned["weight_std"].median) / learned["weight_std"].spread
+        parts: Any = {"readout_scales": {}, "scales": {}}
+        for name, value in u.items():
+            part = "readout_scales" if name in targets.READOUT_SCALES else "scales"
+            parts[part][name] = np.asarray(value, dtype)
+        order = [list(learned).index(name) for part in parts.values() for name in part]
+        factor = np.linalg.cholesky(covariance[np.ix_(order, order)])
+        found: Any = np.asarray(factor, dtype)
+        return Gaussian(parts, found)
 
     def scales(self, u: Vector | None = None) -> tuple[dict[str, float], np.ndarray]:
         """The scales, and the factors of the inputs' weights; the most probable ones unless given."""

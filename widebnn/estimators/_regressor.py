@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import norm
@@ -17,9 +18,8 @@ from widebnn import targets
 from widebnn._arrays import real
 from widebnn._check import at_least, finite
 from widebnn._compile import refuse_fork
-from widebnn.collectors import predictive_mean
 from widebnn.estimators import _draws
-from widebnn.estimators._base import BNNEstimator, block_size
+from widebnn.estimators._base import NUM_WATCHED, BNNEstimator, block_size
 from widebnn.estimators._columns import (
     checked,
     names_of,
@@ -28,6 +28,7 @@ from widebnn.estimators._columns import (
     scaler_of,
     standardised,
 )
+from widebnn.estimators._engine import Answer, Moments
 from widebnn.estimators._network import SCALES, Architecture
 from widebnn.estimators._noise import Noise, known_noise
 from widebnn.estimators._process import MAX_LIMIT_ROWS, Process
@@ -56,6 +57,12 @@ class Relevances(NamedTuple):
     gain: float
 
 
+UNITS, FEW_UNITS, MANY_ROWS = 128, 64, 2_000
+"""Of the finite network that `width="auto"` may choose, and of that for more rows."""
+LEAST_GAIN = 5.0
+"""Nats by which its evidence has to exceed the limit's: "very strong" for Kass & Raftery (1995)."""
+MAX_ROWS, MAX_UNITS = 512, 2**15
+"""Rows, evenly spaced, and units of which c₁ is found."""
 NUM_RELEVANCES = 1_000
 """Draws that tell of the relevances."""
 
@@ -65,16 +72,16 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     """Regression with a wide Bayesian neural network whose scales the data choose.
 
     The model is $y = Ψ W + σε$, with inputs and targets that the estimator standardises. The readout $W$ is
-    integrated out. The layers below are sampled by `widebnn.samplers.function_space_hmc`, all scales also by
-    elliptical slices (`widebnn.samplers.with_scales`). A prediction is a mixture of Gaussians, one per draw.
+    integrated out. The layers below and all scales are drawn by particles (`widebnn.smc`) or by chains
+    (`widebnn.sample`), or the width is infinite. A prediction is a mixture of Gaussians, one per draw.
 
     Parameters
     ----------
     width
         $d_ℓ$ of a dense network: one number, or one per hidden layer. ``math.inf`` is the limit of infinite
-        width, a Gaussian process with the network's kernel, in float64: no chains are run, a fit takes a few
-        seconds up to 500 rows, and options of chains do not count. It takes up to 10,000 rows. There each
-        column has a scale of its own where the data say so, see the notes.
+        width, a Gaussian process with the network's kernel, in float64: nothing is sampled but scales, a fit
+        takes a few seconds up to 500 rows, and options of chains do not count. It takes up to 10,000 rows.
+        "auto" asks the evidence which of both it is to be; see the notes.
     depth
         $L$, the number of hidden layers; not used where `width` gives one number per layer.
     activation
@@ -87,17 +94,17 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         `widebnn.targets.LogNormal` as its prior; `SCALES` unless given. They refer to standardised inputs
         and targets. Where "weight_std" is given, it is the scale of all columns.
     num_chains
-        Number of chains.
+        Number of chains, or of islands of particles.
     num_samples
         Draws of each chain, at most.
     thin
-        Steps from one draw to the next.
+        Steps of a chain from one draw to the next.
     burn_in
-        First steps, which tune the step size and are left out.
+        First steps of a chain, which tune the step size and are left out.
     until
-        When sampling may end before `num_samples` draws, a `widebnn.stopping.Until`; unless given, at 400
-        effective samples and an $R̂$ of at most 1.01, of every scale and of the predictions. Its `names` are
-        not used.
+        Asks for more than an answer that stands, and for chains: a `widebnn.stopping.Until`, such as
+        ``Until()`` for 400 effective samples and an $R̂$ of at most 1.01 of every scale and of the
+        predictions. Its `names` are not used. Unless given, a fit ends when predictions stand; see the notes.
     noise
         "constant": one $σ$ for all inputs. "per input": $σ(x) = σ exp(aᵀx)$ with $x$ standardised and
         $|aᵀx| ≤ 3$, see the notes. Where the noise of each row is known, give it to `fit`.
@@ -110,22 +117,28 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     ----------
     scales_
         A dict of the posterior mean of each scale; "noise_std" is the $σ$ of predictions.
+    width_
+        The width that was taken.
     relevances_
-        At infinite width, a tuple of the `names` of the columns, posterior `mean` and `std` of the scale of
-        each column's weights, in units of the root mean square of all, and `gain`, by how many nats the log
-        evidence with a scale per column exceeds that with one; see `widebnn.plots.relevances`.
+        A tuple of the `names` of the columns, posterior `mean` and `std` of the scale of each column's
+        weights at infinite width, in units of the root mean square of all, and `gain`, by how many nats the
+        log evidence with a scale per column exceeds that with one; see `widebnn.plots.relevances`.
     evidence_slope_
-        At infinite width, of one hidden layer and one output: what `widebnn.nngp.evidence_slope` finds at the
-        most probable scales, in seconds, when it is asked for. A $c₁$ that is large and positive says that
-        the data prefer a finite width; a negative or small one, that this limit is the answer.
+        Of one hidden layer and one output: what `widebnn.nngp.evidence_slope` finds at the limit's most
+        probable scales, on up to 512 rows. A $c₁$ that is large and positive says that the data prefer a
+        finite width; a negative or small one, that the limit is the answer.
+    log_evidence_, log_evidence_error_
+        Where particles ran, $log p(y | X)$ of the standardised targets, all scales but the relevances
+        integrated out, and its standard error over the islands, in nats.
     noise_coefficients_
         Where noise="per input", $a$, one number per standardised input.
     estimators_
         Where $y$ has several columns, the regressor of each. Then `scales_` hold arrays, and of the other
         attributes `seconds_` alone is there.
     ess_
-        A dict of the least effective sample size of each scale and of "predictions", at up to 16 rows of the
-        training inputs: what `until` looks at, by `widebnn.diagnostics.convergence`.
+        A dict of the least effective sample size of each scale and of "predictions", mean and deviation of an
+        observation at up to 16 rows of the training inputs: what `until` looks at, by
+        `widebnn.diagnostics.convergence`.
     rhat_
         A dict of the largest $R̂$ of the same.
     acceptance_rate_
@@ -133,26 +146,42 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     seconds_
         Wall time of burn-in and sampling, without compilation.
     stopped_
-        "converged", or what else ended the run, as in `widebnn.Draws`.
+        "converged" where predictions stood, or what else ended the run, as in `widebnn.Draws`.
     positions_
         The positions over which predictions are averaged, (draw, coordinate): at most 1,000, evenly spaced.
 
     Warns
     -----
     ChainWarning
-        If the run ended before the chains had converged, or draws do not predict.
-    UserWarning
-        If the fit is estimated to take more than ten minutes, before it starts.
+        If the run ended before the predictions stood, or draws do not predict.
 
     Notes
     -----
-    Without chains, at ``width=math.inf``, `scales_` are the most probable scales, `seconds_` those of the
+    **Width.** A fit begins in the limit of infinite width. ``width="auto"`` takes that limit, unless a finite
+    network has more evidence beyond doubt: to first order $c₁/d$ nats more at width $d$ (`evidence_slope_`).
+    With $d = 128$, or 64 above 2,000 rows, and two standard errors less, that has to exceed 5 nats, "very
+    strong" for Kass & Raftery (1995); then $d$ is the width. Where $c₁$ is not known, with `features`,
+    several hidden layers or more than 10,000 rows, the width is $d$ too. `progress` says what was chosen.
+
+    **Engine.** From the start, $N(0, I)$ for the weights and the limit's Gaussian for the scales, particles
+    go to the posterior where the potential has a deviation of at most 10 nats over 32 draws there. Where the
+    way is longer, no limit is known, or `until` is given, there are chains, by
+    `widebnn.samplers.function_space_hmc` and `widebnn.samplers.with_scales`.
+
+    **End.** A fit ends when predictions stand: when the Monte Carlo error of the ends of the 90 % interval is
+    at most 5 % of its half width, in the mean square over 16 rows, as chains or islands disagree. Particles
+    are doubled until then, up to 128 of each island. Scales compensate for one another, and their $R̂$ may
+    then be large: `rhat_` reports it, and `until` asks for more.
+
+    **Relevances.** At infinite width `scales_` are the most probable scales, `seconds_` those of the
     whole fit, and the other attributes of chains are absent. The scale of column $j$ is
     $log σ_W,j = log σ_W + τ z_j$ with $z ~ N(0, I)$ (automatic relevance determination, MacKay 1994, Neal
     1996). Laplace's evidence chooses $τ$ among 0 (one scale for all), $½$ and 1; another than 0 has to gain
-    5 nats. Then predictions average over 8 draws of the scales, since the most probable ones alone are too
-    sure of themselves: up to 512 rows by function-space HMC from Laplace's Gaussian, up to 1,500 rows from
-    that Gaussian itself; above, and where columns outnumber rows, the most probable scales remain.
+    5 nats. A finite network has the most probable factors $exp(τ z_j)$ relative to one scale, which is
+    sampled. In the limit, predictions then average over 8 draws of the scales, since the most probable ones
+    alone are too sure of themselves: up to 512 rows by function-space HMC from Laplace's Gaussian, up to
+    1,500 rows from that Gaussian itself; above, and where columns outnumber rows, the most probable scales
+    remain.
 
     Inputs are in units of their deviation, those of two values in units of their distance. A column of a
     pandas frame whose dtype is "category" becomes an indicator of each category, all with one relevance.
@@ -175,7 +204,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     to 256 MiB in all. Where 1,000 draws take more, fewer are kept, and 16 at least.
 
     The seconds of `until` are those of burn-in and draws. Compilation, some ten seconds for the first fit of
-    a shape, and the scales of the limit, about a second, come on top.
+    a shape, and the limit, a few seconds, come on top.
 
     Rows have no weights: `fit` takes no `sample_weight`, by which scikit-learn means a number of equal rows.
     A row that counts $k$ times can be given $k$ times; one that is more precise has a smaller `noise_std`.
@@ -184,6 +213,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     what a network makes of them.
     """
 
+    width: Any = "auto"
     noise: str = field(default="constant", kw_only=True)
 
     @property
@@ -223,7 +253,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         refuse_fill_values(X=X)
         refuse_fill_values(y=y)
         known_std = known_noise(self.noise, self.scales, noise_std, y)
-        self._outputs, self._process = [], None
+        self._outputs, self._process, self._limit = [], None, None
         if y.shape[1] > 1:
             self._fit_outputs(given, y, known_std)
             return self
@@ -235,24 +265,15 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         if known_std is not None:
             self._noise = Noise(known_std[:, 0] / self._target_scaler.scale_)
             self._scales = _without_noise(self._scales[0]), self._scales[1]
-        if self._is_limit:
-            self._fit_limit()
-        else:
-            self._vary_noise()
-            self._sample()
+        self._fit_output()
         return self
 
-    def _vary_noise(self) -> None:
-        """Where the noise varies, the network's σ is one number per row, and the scale their factor."""
-        learned, known = self._scales
-        if self.noise == "per input":
+    def _keep_noise(self, learned: dict[str, Any]) -> None:
+        """Coefficients of the limit, or of a dense network's where features have none."""
+        process = self._limit
+        if process is None:
             limit = Architecture(None, 1, 1, self.activation, 1)
             process = Process.of(limit, self._x, self._y, {**self.priors, **learned}, {}, noise=self.noise)
-            self._keep_noise(process)
-        if self._noise is not None:
-            self._scales = learned, known | {"noise_std": self._noise.units[:, None]}
-
-    def _keep_noise(self, process: Process) -> None:
         self.noise_coefficients_ = np.asarray(process.setting.coefficients(process.mode), np.float64)
         self._noise = Noise.log_linear(self.noise_coefficients_, self._x)
 
@@ -273,39 +294,93 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
 
     def _check_options(self):
         super()._check_options()
-        if self._is_limit and self.features is not None:
+        if isinstance(self.width, str) and self.width != "auto":
+            raise ValueError(f'width must be "auto", a number or numbers; got {self.width!r}')
+        if np.ndim(self.width) == 0 and self.width == math.inf and self.features is not None:
             raise ValueError(
                 "width must be finite where features is given: at width=math.inf there is a Gaussian process "
                 "of a dense network"
             )
 
-    def _fit_limit(self) -> None:
-        """The Gaussian process at the scales of highest evidence, or at draws about them."""
+    def _fit_output(self) -> None:
+        """The limit first, whose scales and evidence say what comes next."""
         start = time.perf_counter()
-        if len(self._x) > MAX_LIMIT_ROWS:
-            raise ValueError(
-                f"width must be finite for more than {MAX_LIMIT_ROWS:,} rows, whose kernel takes memory for "
-                f"their square; got {len(self._x):,} rows"
-            )
         learned, known = self._scales
-        is_free = "weight_std" not in (self.scales or {})
-        groups = self._categories.groups(self.n_features_in_) if is_free else None
-        units = None if self._noise is None else self._noise.units
-        noise = self.noise, units
-        self._process = Process.of(self._network, self._x, self._y, learned, known, groups, *noise)
-        self.scales_ = self._process.scales()[0] | known | ({} if units is None else {"noise_std": units})
+        self._limit, self._factors = None, np.ones(self._x.shape[1])
+        if self.features is None:
+            self.width_ = math.inf
+            is_free = "weight_std" not in (self.scales or {})
+            groups = self._categories.groups(self.n_features_in_) if is_free else None
+            noise = self.noise, None if self._noise is None else self._noise.units
+            try:
+                self._limit = Process.of(self._network, self._x, self._y, learned, known, groups, *noise)
+            except np.linalg.LinAlgError:
+                if np.ndim(self.width) == 0 and self.width == math.inf:
+                    raise
+            else:
+                self.relevances_ = self._relevances(self._limit)
         if self.noise == "per input":
-            self._keep_noise(self._process)
-        self.relevances_ = self._relevances(self._process)
-        self.seconds_ = time.perf_counter() - start
+            self._keep_noise(learned)
+        self.width_ = self._chosen_width()
+        if np.ndim(self.width_) == 0 and self.width_ == math.inf:
+            if len(self._x) > MAX_LIMIT_ROWS:
+                raise ValueError(
+                    f"width must be finite for more than {MAX_LIMIT_ROWS:,} rows, whose kernel takes memory "
+                    f"for their square; got {len(self._x):,} rows"
+                )
+            self._process: Any = self._limit
+            _ = self._process.members
+            units = {} if self._noise is None else {"noise_std": self._noise.units}
+            self.scales_ = self._process.scales()[0] | known | units
+            self.seconds_ = time.perf_counter() - start
+            return
+        if self._limit is not None:  # columns in units in which one scale serves them all
+            self._factors = self._limit.scales()[1]
+            learned = self._limit.setting.priors
+        if self._noise is not None:  # the network's σ is one number per row, and the scale their factor
+            known = known | {"noise_std": self._noise.units[:, None]}
+        self._scales = learned, known
+        self._sample()
+
+    def _chosen_width(self) -> Any:
+        """What is given, or what the sign and size of c₁ say; see the notes of the class."""
+        if self.width != "auto":
+            return self.width
+        finite = FEW_UNITS if len(self._x) > MANY_ROWS else UNITS
+        if self._limit is None or self.depth != 1 or len(self._x) > MAX_LIMIT_ROWS:
+            return finite
+        _, slope, error, _ = self.evidence_slope_
+        is_finite = slope - 2 * error > LEAST_GAIN * finite
+        if self.progress:
+            print(
+                f"c₁ = {slope:,.0f} ± {error:,.0f}: {finite} units have {slope / finite:.1f} nats more "
+                f"evidence than the limit, to first order; width={finite if is_finite else 'math.inf'}"
+            )
+        return finite if is_finite else math.inf
+
+    def _limiting_scales(self, posterior):
+        if self._limit is None or not posterior.priors:
+            return super()._limiting_scales(posterior) if self.features is None else None
+        return self._limit.gaussian(jax.tree.leaves(posterior.template)[0].dtype)
+
+    @property
+    def _answer(self):
+        return Answer()
+
+    def _over_draws(self, function, inputs, seed=0):
+        return super()._over_draws(function, inputs * self._factors, seed)
 
     @functools.cached_property
     def evidence_slope_(self) -> EvidenceSlope:
-        """$log Z_∞$ and $c₁$ at the most probable scales, by `widebnn.nngp.evidence_slope`."""
-        check_is_fitted(self)
-        if self._process is None:
-            raise AttributeError("evidence_slope_ is there where width=math.inf and y has one column")
-        return evidence_slope(self._process.network, self._x, self._y)
+        """$log Z_∞$ and $c₁$ at the limit's most probable scales, by `widebnn.nngp.evidence_slope`."""
+        check_is_fitted(self, "_x")
+        if self._limit is None:
+            raise AttributeError("evidence_slope_ is there where features is not given and y has one column")
+        bnn, num_data = self._limit.network, len(self._x)
+        rows = np.linspace(0, num_data - 1, min(num_data, MAX_ROWS)).astype(int)
+        if np.ndim(bnn.noise_std):
+            bnn = bnn.at_scales(noise_std=bnn.noise_std[rows])
+        return evidence_slope(bnn, self._x[rows], self._y[rows], max_units=MAX_UNITS)
 
     def _relevances(self, process: Process) -> Relevances:
         groups = self._categories.groups(self.n_features_in_)
@@ -317,11 +392,13 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         return Relevances(names_of(self), draws.mean(axis=0), draws.std(axis=0), process.gain)
 
     def _target(self, bnn):
-        rows = block_size(bnn, self._x, self.num_chains) if self._noise is None else None
-        return targets.marginal(bnn, self._x, self._y, block_size=rows)
+        x = self._x * self._factors
+        rows = block_size(bnn, x, self.num_chains) if self._noise is None else None
+        return targets.marginal(bnn, x, self._y, block_size=rows)
 
     def _watched(self, rows):
-        return predictive_mean(rows)
+        noise = None if self._noise is None else self._noise.units[:: -(-len(self._x) // NUM_WATCHED)]
+        return Moments(rows * self._factors, noise)
 
     def _of_batch(self, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and deviations of y* per draw, (draw, m), in the units of y."""

@@ -1,5 +1,7 @@
 """The way from N(0, I) to a posterior, and coordinates in which it starts closer to its end."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
@@ -46,6 +48,9 @@ class Referenced(Target):
     @property
     def num_observations(self) -> int | None:
         return self.inside.num_observations
+
+    def prepared(self, x: Any) -> Any:
+        return self.inside.prepared(x)
 
     def back(self, position: ScaledPosition) -> ScaledPosition:
         """The position of `inside`."""

@@ -1,0 +1,224 @@
+"""Two engines, one measured choice: particles where the way to the posterior is short, else chains.
+
+How long the way is, a sweep over draws from the start tells, N(0, I) for the weights and the limit's Gaussian
+for the scales: the standard deviation of the potential there. Either engine ends when the answer stands: when
+chains or islands agree on what is predicted. What their scales do, no prediction needs to know.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Float64
+
+from widebnn import samplers, targets
+from widebnn._pytree import pytree
+from widebnn.automatic import hmc
+from widebnn.collectors import predictive_mean, predictive_moments, predictive_variance
+from widebnn.driver import Draws, sample
+from widebnn.driver._devices import Devices
+from widebnn.driver._island import Programs, drawn
+from widebnn.driver._particles import smc
+from widebnn.driver.stopping import Until
+from widebnn.estimators._draws import quantile
+from widebnn.samplers import Gaussian
+from widebnn.targets._tempered import Referenced
+
+__all__ = ["Answer", "Moments", "error_of_interval", "error_of_probabilities", "run"]
+
+SHORT_WAY = 10.0
+"""Deviation of the potential at the start, in nats, up to which particles have few temperatures to go."""
+NUM_PARTICLES, MAX_PARTICLES = 32, 128
+"""Of each island, doubled until the answer stands."""
+NEAR = 0.3
+"""Deviation of the scales' coordinates at the start where no limit is known."""
+TAIL = 0.05
+"""On either side of the interval whose ends are looked at."""
+
+Values = Float64[np.ndarray, "chain draw row of"]
+
+
+@pytree
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Collects mean and deviation of an observation at each row, (row, 2).
+
+    Where the noise varies, its deviations are given in units of σ, which is 1 unless it is learned.
+    """
+
+    rows: Any
+    noise: Any = None
+
+    def __call__(self, target: Any, position: Any, rng_key: Any = None) -> Any:
+        if self.noise is None:
+            mean, variance = predictive_moments(self.rows)(target, position, rng_key)
+        else:
+            mean = predictive_mean(self.rows)(target, position, rng_key)
+            noise = self.noise * target.scales(position).get("noise_std", 1.0)
+            variance = (
+                predictive_variance(self.rows)(target, position, rng_key) + noise.astype(mean.dtype) ** 2
+            )
+        return jnp.stack([mean[:, 0], jnp.sqrt(variance.reshape(len(mean)))], axis=1)
+
+
+def error_of_interval(values: Values) -> float:
+    """Monte Carlo error of the ends of the 90 % interval, in half widths, by the disagreement of chains.
+
+    A chain's draws are a mixture of Gaussians at each row, of which `values` hold mean and deviation. The
+    mean square over rows and ends is taken, since three degrees of freedom of four chains tell little alone.
+    """
+    means, stds = np.moveaxis(values, -1, 0)
+    ends = np.array([[quantile(q, *both) for q in (TAIL, 1 - TAIL)] for both in zip(means, stds)])
+    half = np.diff(ends.mean(axis=0), axis=0) / 2
+    return math.sqrt(np.mean(ends.var(axis=0, ddof=1) / len(ends) / half**2))
+
+
+def error_of_probabilities(values: Values) -> float:
+    """Monte Carlo error of all classes' probabilities together, the root of the mean square over rows."""
+    p = values.mean(axis=1)
+    return math.sqrt(np.mean(np.sum(p.var(axis=0, ddof=1), axis=-1)) / len(p))
+
+
+@dataclass(frozen=True)
+class Answer(Until):
+    """Looks at predictions alone: a run ends when their Monte Carlo error is small."""
+
+    first_look: ClassVar[int] = 16
+
+    error: Callable[[Values], float] = error_of_interval
+    largest: float = 0.05
+    unit: str = "half the width of a predictive interval"
+
+    def __post_init__(self):
+        object.__setattr__(self, "names", ("predictions",))
+
+    @property
+    def looks(self) -> bool:
+        return True
+
+    def look(self, until: Until, draws: Sequence[Mapping[str, Any]], streamed: Any, **_: Any) -> "Reached":
+        if not draws:
+            return Reached(math.inf)
+        values = np.concatenate([part["predictions"] for part in draws]).swapaxes(0, 1)
+        return Reached(self.of_draws(values))
+
+    def of_draws(self, values: np.ndarray) -> float:
+        """The error of (chain, draw, row, of), of those draws at which all chains predict."""
+        is_finite = np.isfinite(values).all(axis=(0, 2, 3))
+        return self.error(values[:, is_finite].astype(np.float64)) if is_finite.any() else math.inf
+
+    def is_met(self, reached: Any) -> bool:
+        return reached.error <= self.largest
+
+    def __str__(self) -> str:
+        return f"a Monte Carlo error of at most {self.largest:.0%} of {self.unit}"
+
+
+class Reached(NamedTuple):
+    """By the draws so far."""
+
+    error: float
+
+    @property
+    def note(self) -> str:
+        return f"error {self.error:.1%}"
+
+    def __str__(self) -> str:
+        return f"Monte Carlo error {self.error:.1%}"
+
+
+def run(
+    rng_key: Any,
+    posterior: targets.Scaled,
+    limit: Gaussian | None,
+    *,
+    until: Until | None,
+    answer: Answer,
+    collect: Mapping[str, Any],
+    num_chains: int,
+    progress: bool,
+    **options: Any,
+) -> Draws:
+    """Draws of the posterior from N(0, I) and the limit's scales; `options` are those of chains.
+
+    Raises
+    ------
+    FloatingPointError
+        If the potential is finite at no start.
+    """
+    sweep_key, run_key = jax.random.split(rng_key)
+    start = Referenced(posterior, _near(posterior) if limit is None else limit)
+    devices = Devices(None, NUM_PARTICLES, posterior.num_observations)
+    cloud = drawn(start, sweep_key, (0, 0), Programs.of(start, devices))
+    potentials = np.asarray(cloud.potentials, np.float64)
+    (found,) = np.nonzero(np.isfinite(potentials))
+    if not len(found):
+        raise FloatingPointError(
+            "the potential is finite at no start: hold the scales in a narrower range by `scales`"
+        )
+    deviation = float(potentials[found].std()) if len(found) == len(potentials) else math.inf
+    is_short = limit is not None and deviation <= SHORT_WAY
+    if is_short and until is None:
+        draws, engine = _particles(run_key, start, answer, collect, num_chains, progress), "particles"
+    else:
+        chosen = found[np.arange(num_chains) % len(found)]
+        initial = _back(start, jax.tree.map(lambda leaf: leaf[chosen], cloud.positions))
+        move = samplers.function_space_hmc(0.1, jitter=0.2)
+        draws, engine = (
+            sample(
+                run_key,
+                posterior,
+                samplers.tuned(samplers.with_scales(move, limit), 0.8, math.pi / 2),
+                num_chains=num_chains,
+                until=answer
+                if until is None
+                else replace(until, names=[name for name in collect if name != "positions"]),
+                initial=initial,
+                collect=collect,
+                progress=progress,
+                **options,
+            ),
+            "chains",
+        )
+    if progress:
+        print(
+            f"{engine}, since the potential has a deviation of {deviation:.3g} nats at the start; "
+            f"{Reached(answer.of_draws(draws['predictions']))} of {answer.unit}"
+        )
+    return draws
+
+
+def _particles(rng_key, start, answer, collect, num_islands, progress) -> Draws:
+    number = NUM_PARTICLES
+    while True:
+        draws = smc(
+            rng_key,
+            start,
+            hmc(),
+            num_particles=number,
+            num_islands=num_islands,
+            collect=collect,
+            progress=progress,
+        )
+        is_met = answer.is_met(Reached(answer.of_draws(draws["predictions"])))
+        if is_met or number >= MAX_PARTICLES:
+            return replace(draws, stopped="converged" if is_met else "num_samples")
+        number *= 2
+
+
+def _near(posterior: targets.Scaled) -> Gaussian:
+    """About the medians of the scales."""
+    here = posterior.template
+    shapes = {"readout_scales": here.readout_scales, "scales": here.scales}
+    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return Gaussian(zeros, NEAR * jnp.eye(len(ravel_pytree(zeros)[0])))
+
+
+@jax.jit
+def _back(start: Referenced, positions: Any) -> Any:
+    return jax.vmap(start.back)(positions)
