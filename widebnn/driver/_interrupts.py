@@ -1,7 +1,9 @@
 """Ctrl-C as a wish that is heard where the work can stop."""
 
+import contextlib
 import signal
 import threading
+from collections.abc import Iterator
 
 
 class Interrupts:
@@ -28,3 +30,11 @@ class Interrupts:
         if self.heard:
             raise KeyboardInterrupt
         self.heard = True
+
+
+@contextlib.contextmanager
+def raised_at_once() -> Iterator[None]:
+    """Within it, the first Ctrl-C raises: draws that are cut short must not be taken for all of them."""
+    with Interrupts() as interrupts:
+        interrupts.heard = True
+        yield
