@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import numpy as np
@@ -118,7 +119,7 @@ def slope_of_one_unit(results: Results) -> Iterator[Finding]:
         ratio = Measure(*map(float, measured)) / Measure(abs(slope.value), slope.error)
         what = f"{row['dataset']}, width {row['width']:,}: d (log Z_d − log Z_∞) ÷ c₁"
         is_by_draws = row["source"] == "prior draws"
-        size = {"above": 0.5, "below": 1.5} if row["width"] == widest else {"above": 0}
+        size: dict[str, Any] = {"above": 0.5, "below": 1.5} if row["width"] == widest else {"above": 0}
         yield Finding(what, ratio, **size, degrees=math.inf if is_by_draws else degrees)
 
 

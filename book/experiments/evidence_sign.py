@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -74,7 +75,9 @@ def of_network(rng_key, bnn: BNN, data: Split, num_particles: int, num_islands: 
     each = norm.logpdf(data.y_test[:, 0], found[..., 0], np.sqrt(found[..., 1]))
     summary = convergence_summary(found[..., 0])
     return {
-        "nll_network": float(-(logsumexp(each, axis=(0, 1)) - math.log(found[..., 0, 0].size)).mean()),
+        "nll_network": float(
+            math.log(found[..., 0, 0].size) - np.asarray(logsumexp(each, axis=(0, 1))).mean()
+        ),
         **Measure(run.log_evidence, run.log_evidence_error).columns("log_evidence"),
         "num_temperatures": len(run.temperatures),
         "rhat": summary["rhat"],
@@ -101,7 +104,7 @@ def sign_tells_tables_apart(results: Results) -> Iterator[Finding]:
             if all(abs(one.value) > 2 * (one.error or 0) for one in (slope, worse)):
                 agree.append(slope.value * worse.value < 0)
                 signs.append(slope.value > 0)
-            wanted = {"below": 0} if slope.value > 0 else {"above": 0}
+            wanted: dict[str, Any] = {"below": 0} if slope.value > 0 else {"above": 0}
             scales = "a scale per column" if has_columns else "one scale"
             what = f"{dataset}, {scales}, c₁ = {slope}: NLL less that of the limit"
             lines.append(Finding(what, worse, **wanted, degrees=degrees, chains=particles))

@@ -31,7 +31,7 @@ def at_most_probable_scales(
 
     def of_width(width: int) -> BNN:
         bnn = network._replace(width=width).bnn(x.shape[1])
-        return process.setting._replace(bnn=bnn)(jnp.asarray(process.mode))
+        return process.setting._replace(bnn=bnn)(jnp.asarray(process.mode), x)
 
     return of_width
 

@@ -1,7 +1,7 @@
 """Small tables for regression: real ones that come with scikit-learn, Boston, and made ones."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32
@@ -16,7 +16,7 @@ NUM_MADE = 200
 """Rows of a table that is made."""
 BOSTON = 506
 
-Table = tuple[np.ndarray, np.ndarray]
+Table = Any  # inputs and outputs; what scikit-learn's loaders return has several types
 
 
 class Split(NamedTuple):
