@@ -94,5 +94,5 @@ def _setting(settings: dict[str, Any]) -> Setting:
 
 
 def as_list(value: Any) -> list[Any]:
-    """One value or several."""
-    return [*value] if isinstance(value, list | tuple) else [value]
+    """One value or several, each by itself."""
+    return [one for entry in value for one in as_list(entry)] if isinstance(value, list | tuple) else [value]

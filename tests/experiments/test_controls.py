@@ -78,7 +78,7 @@ IDENTITIES = "H-F2 H-F4 H-AB H-AC H-AD V-A1"
 MISPRINTS = "H-E5 H-ES H-EJ H-ET P-E9 P-ER P-ES P-EC V-EB V-EW V-EN V-EC"
 
 SLIPS: list[tuple[str, Slip]] = [
-    (f"H-F1 {THEOREMS}", WIDTHS),
+    (f"H-F1 H-T2.1d {THEOREMS}", WIDTHS),
     (THEOREMS, put(value=0.5)),
     (THEOREMS, times(300, "error")),
     ("H-P2.3", each(lambda row: {"value": row["value"] + 0.1 * (row.get("limit") or 0)})),
