@@ -4,6 +4,7 @@ import contextlib
 import re
 import signal
 import threading
+import time
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +20,7 @@ from widebnn.driver import _end, _sample
 from widebnn.driver._chains import Carry
 from widebnn.driver._devices import Devices
 from widebnn.driver._end import End
-from widebnn.driver._interrupts import Interrupts
+from widebnn.driver._interrupts import Interrupts, raised_at_once
 from widebnn.samplers import pcn
 
 from .exact import resume
@@ -371,6 +372,9 @@ def test_interrupts_are_noted_within_and_raised_without(control_c):
         assert interrupts.heard
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), raised_at_once(), Interrupts():
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.1)
 
 
 def test_chains_that_disagree_are_told_though_no_criterion_ends_the_run():
