@@ -141,13 +141,49 @@ def test_the_error_of_an_interval_is_that_of_its_ends():
     np.testing.assert_allclose(error_of_probabilities(p), 0.01 * math.sqrt(2))
 
 
+@pytest.mark.slow
+def test_widths_are_averaged_by_their_evidence(capsys):
+    x, y = curve(20)
+    model = BNNRegressor(width=[16, math.inf], random_state=0, progress=True).fit(x, y)
+    (low, _, weight), (limit, _, other) = model.evidences_[16], model.evidences_[math.inf]
+    np.testing.assert_allclose(weight / other, math.exp(low - limit))
+    assert "width       16: log evidence" in capsys.readouterr().out and 0.02 < weight < 0.98
+    assert model.width_ == (16 if low > limit else math.inf)
+    new = curve(5, seed=1)[0]
+    alone = BNNRegressor(width=math.inf).fit(x, y)
+    parts = dict(zip((16, math.inf), (each for each, _ in model._averaged)))
+    np.testing.assert_allclose(parts[math.inf].predict(new), alone.predict(new))
+    mean, std = model.predict(new, return_std=True)
+    wanted = weight * parts[16].predict(new) + other * alone.predict(new)
+    np.testing.assert_allclose(mean, wanted, atol=0.02 * std.min())
+    same, covariance = model.predict(new, return_cov=True)
+    np.testing.assert_allclose(same, mean, atol=0.02 * std.min())
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), std, rtol=0.02)
+    draws = model.sample_y(new, 4_000)
+    assert np.abs((draws.mean(axis=1) - mean) / (std / np.sqrt(4_000))).max() < 5
+    assert np.isfinite(model.log_predictive_density(new, mean)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"width": []}, "width must hold one width or more"),
+        ({"width": [8, 8]}, "each of them once"),
+        ({"width": [8, 16], "until": CHAINS}, "width must not be a list where features or until"),
+    ],
+)
+def test_widths_that_cannot_be_averaged_are_refused(options, match):
+    with pytest.raises(ValueError, match=match):
+        BNNRegressor(**options).fit(*curve(12))
+
+
 @pytest.mark.parametrize(
     ("slope", "width"), [(-100.0, math.inf), (5 * 128 + 210, 128), (5 * 128 + 190, math.inf)]
 )
 def test_the_slope_of_the_evidence_chooses_the_width(slope, width, monkeypatch, capsys):
     found = wb.nngp.EvidenceSlope(-50.0, slope, 100.0, 16_384)
     monkeypatch.setattr("widebnn.estimators._regressor.evidence_slope", lambda *args, **options: found)
-    monkeypatch.setattr(BNNRegressor, "_sample", lambda model: None)
+    monkeypatch.setattr(BNNRegressor, "_sample", lambda model, _: None)
     model = BNNRegressor(progress=True).fit(*curve(12))
     assert model.width_ == width and model.evidence_slope_ is found
     assert f"c₁ = {slope:,.0f} ± 100" in capsys.readouterr().out
@@ -532,7 +568,7 @@ def test_each_output_has_its_own_noise_and_one_that_never_changes_is_predicted_a
     assert model.predict_interval(new[:5], [0.5, 0.9])[0].shape == (2, 5, 3)
     assert model.predict(new[:5], return_cov=True)[1].shape == (5, 5, 3)
     assert model.sample_y(new[:5], 2).shape == (5, 3, 2)
-    monkeypatch.setattr(BNNRegressor, "_sample", lambda model: setattr(model, "scales_", {}))
+    monkeypatch.setattr(BNNRegressor, "_sample", lambda model, _: setattr(model, "scales_", {}))
     monkeypatch.setattr(BNNRegressor, "seconds_", 0.0, raising=False)
     assert [each.width_ for each in BNNRegressor(width=8).fit(x, y[:, 1:]).estimators_] == [8, math.inf]
 

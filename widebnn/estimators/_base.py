@@ -144,7 +144,7 @@ class BNNEstimator(_Fitted, BaseEstimator):
         learned = {name: scale for name, scale in both.items() if isinstance(scale, LogNormal)}
         self._scales = learned, {name: scale for name, scale in both.items() if name not in learned}
 
-    def _sample(self) -> None:
+    def _sample(self, tells_evidence: bool = False) -> None:
         """Draw weights and scales; keep positions, and what tells of convergence."""
         posterior = self._posterior = self._built()
         seed = random_of(self.random_state).randint(np.iinfo(np.int32).max)
@@ -163,6 +163,7 @@ class BNNEstimator(_Fitted, BaseEstimator):
             thin=self.thin,
             burn_in=self.burn_in,
             progress=self.progress,
+            tells_evidence=tells_evidence,
         )
         if isinstance(draws, Particles):
             self.log_evidence_, self.log_evidence_error_ = draws.log_evidence, draws.log_evidence_error

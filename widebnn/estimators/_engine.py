@@ -6,6 +6,7 @@ chains or islands agree on what is predicted. What their scales do, no predictio
 """
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -17,6 +18,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Float64
 
 from widebnn import samplers, targets
+from widebnn._failures import ChainWarning, warn
 from widebnn._pytree import pytree
 from widebnn.automatic import hmc
 from widebnn.collectors import predictive_mean, predictive_moments, predictive_variance
@@ -142,9 +144,12 @@ def run(
     collect: Mapping[str, Any],
     num_chains: int,
     progress: bool,
+    tells_evidence: bool = False,
     **options: Any,
 ) -> Draws:
     """Draws of the posterior from N(0, I) and the limit's scales; `options` are those of chains.
+
+    Particles are taken, however long the way, where the run has to tell the evidence.
 
     Raises
     ------
@@ -163,7 +168,7 @@ def run(
         )
     deviation = float(potentials[found].std()) if len(found) == len(potentials) else math.inf
     is_short = limit is not None and deviation <= SHORT_WAY
-    if is_short and until is None:
+    if tells_evidence or (is_short and until is None):
         draws, engine = _particles(run_key, start, answer, collect, num_chains, progress), "particles"
     else:
         chosen = found[np.arange(num_chains) % len(found)]
@@ -195,20 +200,22 @@ def run(
 
 def _particles(rng_key, start, answer, collect, num_islands, progress) -> Draws:
     number = NUM_PARTICLES
+    collect = {name: function for name, function in collect.items() if name != "positions"}
+    options = {"num_islands": num_islands, "collect": collect, "progress": progress}
     while True:
-        draws = smc(
-            rng_key,
-            start,
-            hmc(),
-            num_particles=number,
-            num_islands=num_islands,
-            collect=collect,
-            progress=progress,
-        )
-        is_met = answer.is_met(Reached(answer.of_draws(draws["predictions"])))
-        if is_met or number >= MAX_PARTICLES:
-            return replace(draws, stopped="converged" if is_met else "num_samples")
+        with warnings.catch_warnings():  # of scales, of which no prediction needs to know
+            warnings.filterwarnings("ignore", "islands disagree", ChainWarning)
+            draws = smc(rng_key, start, hmc(), num_particles=number, **options)
+        reached = Reached(answer.of_draws(draws["predictions"]))
+        if (is_met := answer.is_met(reached)) or number >= MAX_PARTICLES:
+            break
         number *= 2
+    if not is_met:
+        warn(f"the fit ended with {number} particles of each island without {answer}; {reached}")
+    shape = draws["potential"].shape  # of islands that finished
+    leaves = [np.asarray(leaf).reshape(*shape, -1) for leaf in jax.tree.leaves(draws.positions)]
+    collected = draws.collected | {"positions": np.concatenate(leaves, axis=-1)}
+    return replace(draws, collected=collected, stopped="converged" if is_met else "num_samples")
 
 
 def _near(posterior: targets.Scaled) -> Gaussian:

@@ -1,5 +1,6 @@
 """Regression: a mixture of Gaussians, one per draw, or the process of infinite width."""
 
+import copy
 import functools
 import math
 import time
@@ -57,6 +58,19 @@ class Relevances(NamedTuple):
     gain: float
 
 
+class WidthEvidence(NamedTuple):
+    """Of one of several widths: log evidence, its standard error in nats, and the weight of its predictions.
+
+    In the limit the evidence is Laplace's approximation over the scales, without an error.
+    """
+
+    log_evidence: float
+    error: float
+    weight: float
+
+
+NUM_AVERAGED = 256
+"""Draws of all widths together, over which predictions are averaged."""
 UNITS, FEW_UNITS, MANY_ROWS = 128, 64, 2_000
 """Of the finite network that `width="auto"` may choose, and of that for more rows."""
 LEAST_GAIN = 5.0
@@ -81,7 +95,9 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         $d_ℓ$ of a dense network: one number, or one per hidden layer. ``math.inf`` is the limit of infinite
         width, a Gaussian process with the network's kernel, in float64: nothing is sampled but scales, a fit
         takes a few seconds up to 500 rows, and options of chains do not count. It takes up to 10,000 rows.
-        "auto" asks the evidence which of both it is to be; see the notes.
+        "auto" asks the evidence which of both it is to be; see the notes. A list such as
+        ``[16, 64, 256, math.inf]`` averages over widths by their evidence, from particles; layers of
+        different widths are a tuple, ``(64, 32)``.
     depth
         $L$, the number of hidden layers; not used where `width` gives one number per layer.
     activation
@@ -129,7 +145,11 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         finite width; a negative or small one, that the limit is the answer.
     log_evidence_, log_evidence_error_
         Where particles ran, $log p(y | X)$ of the standardised targets, all scales but the relevances
-        integrated out, and its standard error over the islands, in nats.
+        integrated out, and its standard error over the islands, in nats. At infinite width Laplace's
+        approximation, without an error.
+    evidences_
+        Where `width` is a list, a dict from each width to a tuple of `log_evidence`, `error` and `weight`.
+        `width_` is then the one of most evidence, and of the attributes of draws there are none.
     noise_coefficients_
         Where noise="per input", $a$, one number per standardised input.
     estimators_
@@ -253,7 +273,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         refuse_fill_values(X=X)
         refuse_fill_values(y=y)
         known_std = known_noise(self.noise, self.scales, noise_std, y)
-        self._outputs, self._process, self._limit = [], None, None
+        self._outputs, self._averaged, self._process, self._limit = [], [], None, None
         if y.shape[1] > 1:
             self._fit_outputs(given, y, known_std)
             return self
@@ -296,7 +316,15 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         super()._check_options()
         if isinstance(self.width, str) and self.width != "auto":
             raise ValueError(f'width must be "auto", a number or numbers; got {self.width!r}')
-        if np.ndim(self.width) == 0 and self.width == math.inf and self.features is not None:
+        widths = self.width if isinstance(self.width, list) else [self.width]
+        if not widths or len(set(widths)) < len(widths):
+            raise ValueError(f"width must hold one width or more, each of them once; got {self.width}")
+        if isinstance(self.width, list) and (self.features is not None or self.until is not None):
+            raise ValueError(
+                "width must not be a list where features or until is given: widths are averaged by the "
+                "evidence, of dense networks and by particles"
+            )
+        if math.inf in widths and self.features is not None:
             raise ValueError(
                 "width must be finite where features is given: at width=math.inf there is a Gaussian process "
                 "of a dense network"
@@ -315,14 +343,53 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             try:
                 self._limit = Process.of(self._network, self._x, self._y, learned, known, groups, *noise)
             except np.linalg.LinAlgError:
-                if np.ndim(self.width) == 0 and self.width == math.inf:
+                if self.width == math.inf or isinstance(self.width, list):
                     raise
             else:
                 self.relevances_ = self._relevances(self._limit)
         if self.noise == "per input":
             self._keep_noise(learned)
-        self.width_ = self._chosen_width()
-        if np.ndim(self.width_) == 0 and self.width_ == math.inf:
+        if isinstance(self.width, list):
+            self._average(learned, known)
+        else:
+            self.width_ = self._chosen_width()
+            self._fit_width(learned, known)
+        if self._averaged or self._process is not None:
+            self.seconds_ = time.perf_counter() - start
+
+    def _average(self, learned: dict[str, Any], known: dict[str, Any]) -> None:
+        """Fits of all widths, each with its evidence, and as many draws of each as that says."""
+        models = []
+        for width in self.width:
+            model = copy.copy(self)
+            model.width = model.width_ = width
+            model._fit_width(learned, known, tells_evidence=True)
+            models.append(model)
+        found: Any = np.array([model.log_evidence_ for model in models])
+        weights = np.exp(found - logsumexp(found))
+        numbers = np.diff(np.round(NUM_AVERAGED * np.cumsum([0, *weights])).astype(int))
+        self._averaged = [(model, int(number)) for model, number in zip(models, numbers) if number]
+        self.evidences_ = {
+            width: WidthEvidence(model.log_evidence_, model.log_evidence_error_, float(weight))
+            for width, model, weight in zip(self.width, models, weights)
+        }
+        if self.progress:
+            for width, (log_evidence, error, weight) in self.evidences_.items():
+                print(
+                    f"width {width!s:>8}: log evidence {log_evidence:9.2f} ± {error:.2f}, weight {weight:.3f}"
+                )
+        self.width_ = self.width[int(found.argmax())]
+        self.log_evidence_ = float(np.asarray(logsumexp(found))) - math.log(len(found))
+        self.scales_ = {
+            name: np.sum([w * model.scales_[name] for w, model in zip(weights, models)], axis=0)
+            for name in models[0].scales_
+        }
+
+    def _fit_width(
+        self, learned: dict[str, Any], known: dict[str, Any], tells_evidence: bool = False
+    ) -> None:
+        """The process of the limit, or the posterior of a network of the width that was taken."""
+        if self.width_ == math.inf:
             if len(self._x) > MAX_LIMIT_ROWS:
                 raise ValueError(
                     f"width must be finite for more than {MAX_LIMIT_ROWS:,} rows, whose kernel takes memory "
@@ -332,7 +399,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             _ = self._process.members
             units = {} if self._noise is None else {"noise_std": self._noise.units}
             self.scales_ = self._process.scales()[0] | known | units
-            self.seconds_ = time.perf_counter() - start
+            self.log_evidence_, self.log_evidence_error_ = self._process.log_evidence, math.nan
             return
         if self._limit is not None:  # columns in units in which one scale serves them all
             self._factors = self._limit.scales()[1]
@@ -340,7 +407,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         if self._noise is not None:  # the network's σ is one number per row, and the scale their factor
             known = known | {"noise_std": self._noise.units[:, None]}
         self._scales = learned, known
-        self._sample()
+        self._sample(tells_evidence)
 
     def _chosen_width(self) -> Any:
         """What is given, or what the sign and size of c₁ say; see the notes of the class."""
@@ -402,6 +469,11 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
 
     def _of_batch(self, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and deviations of y* per draw, (draw, m), in the units of y."""
+        if self._averaged:
+            parts = [(np.stack(model._of_batch(inputs)), number) for model, number in self._averaged]
+            each = [part[:, np.linspace(0, part.shape[1] - 1, number).astype(int)] for part, number in parts]
+            means, stds = np.concatenate(each, axis=1)
+            return means, stds
         if self._process is None:
             mean, variance = self._over_draws(_draws.moments, inputs)
             if self._noise is not None:
@@ -473,6 +545,13 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         return (mean, std) if return_std else mean
 
     def _joint_moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        if self._averaged:
+            means, covariances = zip(*(model._joint_moments(X) for model, _ in self._averaged))
+            weights = np.array([number for _, number in self._averaged]) / NUM_AVERAGED
+            mean = np.tensordot(weights, means, axes=1)
+            centred = (np.array(means) - mean).reshape(len(weights), len(mean))
+            between = self._shaped((weights * centred.T) @ centred)
+            return mean, np.tensordot(weights, covariances, axes=1) + between
         inputs = self._inputs(X)
         within = (
             self._over_draws(_draws.covariance, inputs)
@@ -589,6 +668,12 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         random = random_of(random_state)
         if outputs := self._each(lambda model: model.sample_y(X, n_samples, random)):
             return np.stack(outputs, axis=1)
+        if self._averaged:
+            models, numbers = zip(*self._averaged)
+            of_each = zip(models, random.multinomial(n_samples, np.array(numbers) / NUM_AVERAGED))
+            parts = [model.sample_y(X, int(k), random) for model, k in of_each if k]
+            found = np.concatenate(parts, axis=-1)
+            return found[..., random.permutation(n_samples)]
         inputs = self._inputs(X)
         if self._process is not None:
             draws = self._process.draws(inputs, n_samples, random)
