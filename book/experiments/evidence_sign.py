@@ -30,7 +30,7 @@ def observes(settings):
     return [("boston", settings["num_train"])] if "boston" in settings["datasets"] else []
 
 
-@experiment(SETTINGS["evidence_sign"], parts=("datasets", "per_column"), observes=observes)
+@experiment(SETTINGS["evidence_sign"], parts=(("datasets", "per_column"),), observes=observes)
 def evidence_sign(
     datasets, per_column, num_train, num_test, width, splits, num_particles, num_islands, seed
 ) -> Iterator[Row]:
@@ -42,17 +42,16 @@ def evidence_sign(
     of the network, with its error; the NLL of both, `nll_limit` and `nll_network`, in units of standardised
     targets; the number of temperatures; R̂ and effective samples of means at new inputs, over islands.
     """
-    for dataset in datasets:
-        for has_columns in per_column:
-            for number in splits:
-                data = split(dataset, num_train, num_test, number)
-                networks = at_most_probable_scales(data.x, data.y, has_columns)
-                rng_key = jax.random.fold_in(jax.random.key(seed), number)
-                slope = nngp.evidence_slope(networks(1), data.x, data.y, rng_key)
-                row = {"dataset": dataset, "per_column": has_columns, "split": number}
-                row |= Measure(slope.slope, slope.error).columns("slope") | {"limit": slope.log_evidence}
-                row |= {"nll_limit": nll_of_limit(networks(1), data)}
-                yield row | of_network(rng_key, networks(width), data, num_particles, num_islands)
+    for dataset, has_columns in zip(datasets, per_column, strict=True):
+        for number in splits:
+            data = split(dataset, num_train, num_test, number)
+            networks = at_most_probable_scales(data.x, data.y, has_columns)
+            rng_key = jax.random.fold_in(jax.random.key(seed), number)
+            slope = nngp.evidence_slope(networks(1), data.x, data.y, rng_key)
+            row = {"dataset": dataset, "per_column": has_columns, "split": number}
+            row |= Measure(slope.slope, slope.error).columns("slope") | {"limit": slope.log_evidence}
+            row |= {"nll_limit": nll_of_limit(networks(1), data)}
+            yield row | of_network(rng_key, networks(width), data, num_particles, num_islands)
 
 
 def nll_of_limit(bnn: BNN, data: Split) -> float:
