@@ -466,6 +466,55 @@ def test_noise_that_varies_from_row_to_row(width):
     assert (of_f < 0.5 * std_new).mean() > 0.9
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("likelihood", ["student_t", "poisson"])
+def test_outliers_and_counts(likelihood):
+    """The density has mass 1, a mean and a deviation that are those of `predict`, and .9 in the interval."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, size=(80, 1))
+    curve_at = np.sin(2 * x[:, 0])
+    if likelihood == "poisson":
+        y, grid = rng.poisson(np.exp(1 + curve_at)), np.arange(60.0)
+    else:
+        y, grid = 5 + 2 * curve_at + 0.2 * rng.normal(size=80), np.linspace(-45, 55, 4_001)
+        y[:6] += 30  # which would raise a mean by 2.2
+    options = SHORT | {"width": 16, "num_samples": 20, "burn_in": 60}
+    model = BNNRegressor(**options | {"likelihood": likelihood}).fit(x, y)
+    new = np.array([[0.8]])
+    mean, std = model.predict(new, return_std=True)
+    assert abs(mean[0] - (np.exp(1 + np.sin(1.6)) if likelihood == "poisson" else 5 + 2 * np.sin(1.6))) < 1.5
+    p = np.exp(model.log_predictive_density(np.tile(new, (len(grid), 1)), grid)) * (grid[1] - grid[0])
+    np.testing.assert_allclose(p.sum(), 1, atol=1e-4)
+    np.testing.assert_allclose(p @ grid, mean, rtol=1e-3)
+    np.testing.assert_allclose(np.sqrt(p @ (grid - mean) ** 2), std, rtol=0.02)
+    lower, upper = model.predict_interval(new)
+    outside = p[grid < lower].sum(), p[grid > upper].sum()
+    assert max(outside) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 400)
+    assert p[grid <= lower].sum() > 0.05 - 4 * np.sqrt(0.05 * 0.95 / 400)
+    draws = model.sample_y(new, 4_000)
+    np.testing.assert_allclose(draws.mean(), mean, atol=4 * std[0] / np.sqrt(4_000))
+    _, covariance = model.predict(np.array([[0.8], [0.9]]), return_cov=True)
+    np.testing.assert_allclose(covariance[0, 0], std**2, rtol=1e-5)
+    assert 0 < covariance[0, 1] < covariance[0, 0]
+
+
+def test_what_a_likelihood_does_not_take_is_refused():
+    x, y = curve(8)
+    counts = np.arange(8)
+    refused = [
+        ({"likelihood": "cauchy"}, y, "likelihood must be one of 'gaussian', 'student_t', 'poisson'"),
+        ({"likelihood": "student_t", "width": math.inf}, y, "width must be finite where likelihood"),
+        ({"likelihood": "student_t", "noise": "per input"}, y, "likelihood must be 'gaussian' where noise"),
+        ({"likelihood": "poisson"}, counts - 1, "y must hold counts, 0, 1, 2, …, .* got -1"),
+        ({"likelihood": "poisson"}, counts + 0.5, "y must hold counts, 0, 1, 2, …, .* got 0.5"),
+        ({"likelihood": "poisson"}, 0 * counts, "y must hold a count above 0"),
+        ({"likelihood": "poisson", "scales": {"noise_std": 1.0}}, counts, "scales must be one of"),
+    ]
+    for options, y, message in refused:
+        with pytest.raises(ValueError, match=message):
+            BNNRegressor(**SHORT | options).fit(x, y)
+
+
 def test_what_says_twice_or_wrongly_what_the_noise_is_is_refused():
     x, y = curve(8)
     refused = [

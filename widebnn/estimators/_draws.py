@@ -21,6 +21,7 @@ __all__ = [
     "draw",
     "kept_of",
     "moments",
+    "network_output",
     "noise",
     "output",
     "positive_parts",
@@ -44,8 +45,10 @@ def kept_of(posterior: targets.Scaled, positions: Any) -> tuple[Any, Any]:
     def of_draw(flat):
         position = unravel(flat)
         target: Any = posterior.at(position)
-        if not posterior.has_exact_scales:
+        if hasattr(target, "predictive_probabilities"):
             return position, None
+        if not posterior.has_exact_scales:  # θ, whose readout takes a factorisation
+            return position, target.to_parameters(position.network)
         return position, target.readout_posterior(position.network).predictor()
 
     return jax.lax.map(of_draw, positions)
@@ -79,6 +82,12 @@ def draw(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -
 
 def output(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
     return collectors.output(inputs)(posterior, position, key)
+
+
+def network_output(posterior: Any, position: Any, parameters: Any, inputs: Any, key: Any) -> Any:
+    """f of the network's one output where its θ are kept, and σ, or 1 where there is none."""
+    f = posterior.at(position).bnn(parameters, inputs)[:, 0]
+    return f, jnp.asarray(posterior.scales(position).get("noise_std", 1.0), f.dtype)
 
 
 def noise(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:

@@ -19,7 +19,7 @@ from widebnn import targets
 from widebnn._arrays import real
 from widebnn._check import at_least, finite
 from widebnn._compile import refuse_fork
-from widebnn.estimators import _draws
+from widebnn.estimators import _draws, _likelihoods
 from widebnn.estimators._base import NUM_WATCHED, BNNEstimator, block_size
 from widebnn.estimators._columns import (
     checked,
@@ -77,6 +77,8 @@ LEAST_GAIN = 5.0
 """Nats by which its evidence has to exceed the limit's: "very strong" for Kass & Raftery (1995)."""
 MAX_ROWS, MAX_UNITS = 512, 2**15
 """Rows, evenly spaced, and units of which c₁ is found."""
+NUM_OBSERVATIONS = 10
+"""Of each draw, whose quantiles are those of a mixture that is not of Gaussians."""
 NUM_RELEVANCES = 1_000
 """Draws that tell of the relevances."""
 
@@ -124,6 +126,10 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     noise
         "constant": one $σ$ for all inputs. "per input": $σ(x) = σ exp(aᵀx)$ with $x$ standardised and
         $|aᵀx| ≤ 3$, see the notes. Where the noise of each row is known, give it to `fit`.
+    likelihood
+        "gaussian"; "student_t" for outliers, $y = f + σt$ with $t$ of 4 degrees of freedom; "poisson" for
+        counts, of mean $exp(b + f)$ with $b$ the logarithm of their mean. The last two need a finite `width`;
+        the readout is sampled with the layers below, and predictions are mixtures of these distributions.
     random_state
         Seed, a `numpy.random.Generator`, or anything else that scikit-learn takes for one.
     progress
@@ -235,10 +241,11 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
 
     width: Any = "auto"
     noise: str = field(default="constant", kw_only=True)
+    likelihood: str = field(default="gaussian", kw_only=True)
 
     @property
     def _names(self):
-        return tuple(SCALES)
+        return tuple(name for name in SCALES if name != "noise_std" or self.likelihood != "poisson")
 
     def fit(self, X: Any, y: Any, noise_std: Any = None) -> "BNNRegressor":
         """Sample the posterior.
@@ -272,6 +279,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         y = y.reshape(len(y), -1).astype(np.float64)
         refuse_fill_values(X=X)
         refuse_fill_values(y=y)
+        _likelihoods.check_likelihood(self.likelihood, self.width, self.noise, noise_std, y)
         known_std = known_noise(self.noise, self.scales, noise_std, y)
         self._outputs, self._averaged, self._process, self._limit = [], [], None, None
         if y.shape[1] > 1:
@@ -279,6 +287,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             return self
         X = self._categories.indicators(X)
         self._scaler, self._target_scaler = scaler_of(X), scaler_of(y, are_inputs=False)
+        _likelihoods.centre(self.likelihood, self._target_scaler, y)
         self._x, self._y = standardised(self._scaler, X=X), standardised(self._target_scaler, y=y)
         self._num_outputs = 1
         self._noise = None
@@ -302,7 +311,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         for j, column in enumerate(y.T):
             model: Any = clone(self)
             if np.ptp(column) == 0 and self.features is None:
-                model.set_params(width=math.inf)
+                model.set_params(width=math.inf, likelihood="gaussian")
             self._outputs.append(model.fit(X, column, None if noise_std is None else noise_std[:, j]))
         self.estimators_ = self._outputs
         known = self._scales[1]
@@ -335,7 +344,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         start = time.perf_counter()
         learned, known = self._scales
         self._limit, self._factors = None, np.ones(self._x.shape[1])
-        if self.features is None:
+        if self.features is None and self.likelihood == "gaussian":
             self.width_ = math.inf
             is_free = "weight_std" not in (self.scales or {})
             groups = self._categories.groups(self.n_features_in_) if is_free else None
@@ -460,6 +469,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
 
     def _target(self, bnn):
         x = self._x * self._factors
+        if self.likelihood != "gaussian":
+            return _likelihoods.target(self.likelihood, bnn, x, self._y)
         rows = block_size(bnn, x, self.num_chains) if self._noise is None else None
         return targets.marginal(bnn, x, self._y, block_size=rows)
 
@@ -474,6 +485,9 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             each = [part[:, np.linspace(0, part.shape[1] - 1, number).astype(int)] for part, number in parts]
             means, stds = np.concatenate(each, axis=1)
             return means, stds
+        if self.likelihood != "gaussian":
+            law = self._law(inputs)
+            return self._in_units(law.mean()), self._target_scaler.scale_ * law.std()
         if self._process is None:
             mean, variance = self._over_draws(_draws.moments, inputs)
             if self._noise is not None:
@@ -483,6 +497,15 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             mean, variance = self._process.moments(inputs)
         centre, unit = self._target_scaler.mean_, self._target_scaler.scale_
         return centre + unit * mean[:, :, 0].astype(np.float64), unit * np.sqrt(variance.astype(np.float64))
+
+    def _law(self, inputs: np.ndarray) -> Any:
+        """Distributions of standardised observations that are not Gaussian, per draw (draw, m)."""
+        f, noise_std = self._over_draws(_draws.network_output, inputs)
+        return _likelihoods.law(self.likelihood, f.astype(np.float64), noise_std, self._y)
+
+    def _in_units(self, values: np.ndarray) -> np.ndarray:
+        """In the units of y."""
+        return self._target_scaler.mean_ + self._target_scaler.scale_ * values
 
     def _noise_stds(self, inputs: np.ndarray, noise: Noise) -> tuple[np.ndarray, np.ndarray]:
         """σ(x) per draw (draw, m), and what `_draws` takes for it (draw, 1): that of rows divided by it."""
@@ -552,6 +575,12 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             centred = (np.array(means) - mean).reshape(len(weights), len(mean))
             between = self._shaped((weights * centred.T) @ centred)
             return mean, np.tensordot(weights, covariances, axes=1) + between
+        if self.likelihood != "gaussian":
+            means, stds = self._mixture(X)
+            covariance = np.cov(means.T, ddof=0).reshape(2 * means.shape[1:])
+            return self._shaped(means.mean(axis=0)), self._shaped(
+                covariance + np.diag((stds**2).mean(axis=0))
+            )
         inputs = self._inputs(X)
         within = (
             self._over_draws(_draws.covariance, inputs)
@@ -601,6 +630,10 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         ends = np.stack([(1 - levels.ravel()) / 2, (1 + levels.ravel()) / 2])
 
         def quantiles(inputs: np.ndarray) -> np.ndarray:
+            if self.likelihood != "gaussian":
+                law = self._law(inputs)
+                draws = law.rvs((NUM_OBSERVATIONS, *law.mean().shape), random_state=0)
+                return self._in_units(np.quantile(draws, ends.ravel(), axis=(0, 1)).T)
             mixture = self._of_batch(inputs)
             return np.stack([_draws.quantile(q, *mixture) for q in ends.ravel()], axis=1)
 
@@ -637,6 +670,11 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             return np.sum(outputs, axis=0)
 
         def log_mean(inputs: np.ndarray, y: np.ndarray) -> np.ndarray:
+            if self.likelihood != "gaussian":
+                law, units = self._law(inputs), self._target_scaler.scale_
+                log_density = law.logpmf if self.likelihood == "poisson" else law.logpdf
+                values = log_density((y[:, 0] - self._target_scaler.mean_) / units) - np.log(units)
+                return np.asarray(logsumexp(values, axis=0)) - math.log(len(values))
             means, stds = self._of_batch(inputs)
             return np.asarray(logsumexp(norm.logpdf(y[:, 0], means, stds), axis=0)) - math.log(len(means))
 
@@ -675,7 +713,12 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             found = np.concatenate(parts, axis=-1)
             return found[..., random.permutation(n_samples)]
         inputs = self._inputs(X)
-        if self._process is not None:
+        if self.likelihood != "gaussian":
+            f, noise_std = self._over_draws(_draws.network_output, inputs)
+            chosen = random.permutation(np.arange(n_samples) % len(f))
+            law = _likelihoods.law(self.likelihood, f[chosen].astype(np.float64), noise_std[chosen], self._y)
+            draws = law.rvs(f[chosen].shape, random_state=random)[:, :, None]
+        elif self._process is not None:
             draws = self._process.draws(inputs, n_samples, random)
         else:
             num_rounds = -(-n_samples // len(self.positions_))
