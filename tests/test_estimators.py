@@ -428,7 +428,7 @@ def uneven(n, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [32, math.inf])
+@pytest.mark.parametrize("width", [pytest.param(32, marks=pytest.mark.nightly), math.inf])
 def test_noise_that_varies_from_row_to_row(width):
     """Intervals of quiet and of loud rows hold nine in ten, with an error of .02 from 150 rows in each half.
 
@@ -467,7 +467,7 @@ def test_noise_that_varies_from_row_to_row(width):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("likelihood", ["student_t", "poisson"])
+@pytest.mark.parametrize("likelihood", [pytest.param("student_t", marks=pytest.mark.nightly), "poisson"])
 def test_outliers_and_counts(likelihood):
     """The density has mass 1, a mean and a deviation that are those of `predict`, and .9 in the interval."""
     rng = np.random.default_rng(0)

@@ -27,7 +27,7 @@ class Poisson(Likelihood):
     log_rate: Number  # b
 
     def log_prob(self, y, f):
-        return jax.scipy.stats.poisson.logpmf(y, jnp.exp(self.log_rate + f))
+        return jax.scipy.stats.poisson.logpmf(y.astype(f.dtype), self.mean(f))
 
     def mean(self, f):
         return jnp.exp(self.log_rate + f)
@@ -70,7 +70,7 @@ def target(likelihood: str, bnn: BNN, x: np.ndarray, y: np.ndarray) -> Any:
 
 
 def law(likelihood: str, f: np.ndarray, noise_std: np.ndarray, y: np.ndarray) -> Any:
-    """Of standardised observations, from f of each draw and new input (draw, m), σ (draw,) and the rows' y."""
+    """Of standardised observations, from f of each draw and input (draw, m), σ (draw,) and the rows' y."""
     if likelihood == "student_t":
         return stats.t(DEGREES, f, noise_std[:, None])
     return stats.poisson(np.exp(np.log(y.mean()) + f))

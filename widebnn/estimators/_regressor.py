@@ -222,9 +222,10 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
 
     Noise has a floor: $σ²$ counts as no less than $4ε tr ΨΨᵀ$, with $ε$ the rounding error, since float32
     loses smaller noise beside the eigenvalues of $ΨΨᵀ$. With outputs of about the size of the targets, $σ$ is
-    then at least $7·10⁻⁴ √n$ in their units, and more where the readout's scale is large: at 400 rows of
-    little noise it binds in most draws. `scales_` says the $σ$ that results. There is none in practice at
-    infinite width, in float64.
+    then at least $7·10⁻⁴ √n$ in their units, and more where the readout's scale is large. On Friedman's first
+    table with 400 rows, $σ$ of .2 and 64 units, it binds in 70 % of draws and averages .17, in units of $y$'s
+    deviation. `scales_` says the $σ$ that results. In float64, after ``jax.config.update("jax_enable_x64",
+    True)`` or at infinite width, the floor is $4·10⁻⁵$ of that.
 
     `fit` keeps of each draw what predictions need, the mean of the readout and a root of its covariance: up
     to 256 MiB in all. Where 1,000 draws take more, fewer are kept, and 16 at least.
