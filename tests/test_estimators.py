@@ -503,7 +503,12 @@ def test_what_a_likelihood_does_not_take_is_refused():
     counts = np.arange(8)
     refused = [
         ({"likelihood": "cauchy"}, y, "likelihood must be one of 'gaussian', 'poisson', 'student_t'"),
-        ({"likelihood": "student_t", "width": math.inf}, y, "width must be finite where likelihood"),
+        ({"likelihood": "student_t", "width": math.inf}, y, "width must be finite, and no list, where"),
+        (
+            {"likelihood": "student_t", "width": [8, 16], "until": None},
+            y,
+            "width must be finite, and no list",
+        ),
         ({"likelihood": "student_t", "noise": "per input"}, y, "likelihood must be 'gaussian' where noise"),
         ({"likelihood": "poisson"}, counts - 1, "y must hold counts, 0, 1, 2, …, .* got -1"),
         ({"likelihood": "poisson"}, counts + 0.5, "y must hold counts, 0, 1, 2, …, .* got 0.5"),

@@ -42,8 +42,11 @@ def check_likelihood(likelihood: str, width: Any, noise: str, noise_std: Any, y:
     one_of(LIKELIHOODS, likelihood=likelihood)
     if likelihood == "gaussian":
         return
-    if width != "auto" and np.isinf(np.asarray(width, float)).any():
-        raise ValueError(f"width must be finite where likelihood={likelihood!r}, which has no exact limit")
+    if isinstance(width, list) or width == np.inf:
+        raise ValueError(
+            f"width must be finite, and no list, where likelihood={likelihood!r}: the evidence of such data is "
+            f"not known; got {width}"
+        )
     if noise != "constant" or noise_std is not None:
         raise ValueError(f"likelihood must be 'gaussian' where noise is said to vary; got {likelihood!r}")
     if likelihood == "poisson" and len(wrong := y[(y < 0) | (y != np.round(y))]):
