@@ -44,8 +44,8 @@ def check_likelihood(likelihood: str, width: Any, noise: str, noise_std: Any, y:
         return
     if isinstance(width, list) or width == np.inf:
         raise ValueError(
-            f"width must be finite, and no list, where likelihood={likelihood!r}: the evidence of such data is "
-            f"not known; got {width}"
+            f"width must be finite, and no list, where likelihood={likelihood!r}, whose evidence is not known; "
+            f"got {width}"
         )
     if noise != "constant" or noise_std is not None:
         raise ValueError(f"likelihood must be 'gaussian' where noise is said to vary; got {likelihood!r}")
