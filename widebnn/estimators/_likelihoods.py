@@ -44,7 +44,7 @@ def check_likelihood(likelihood: str, width: Any, noise: str, noise_std: Any, y:
         return
     if isinstance(width, list) or width == np.inf:
         raise ValueError(
-            f"width must be finite, and no list, where likelihood={likelihood!r}, whose evidence is not known; "
+            f"width must be finite, and no list, where likelihood={likelihood!r}, of unknown evidence; "
             f"got {width}"
         )
     if noise != "constant" or noise_std is not None:
