@@ -71,6 +71,7 @@ PARAMETRISATIONS = exchanged("parametrisation", "θ", "φ")
 GRADIENT = exchanged("sampler", "pCN", "pCNL")
 LANGEVIN = exchanged("sampler", "pCN", "Langevin")
 WIDTHS, TAUS = turned("width"), turned("tau")
+LITTLE = {"slope_error": 1e-3, "difference_error": 1e-4}
 OF_PROJECTIONS = ("pooled_projections", "pooled_error_projections")
 ESS = tuple(f"ess{kind}_weights" for kind in ("", "_low", "_high", "_bulk", "_tail"))
 THEOREMS = "H-F3 H-T2.1 H-P2.2 H-P3.1 P-T2.1 P-T2.2 P-T3.1"
@@ -112,6 +113,8 @@ SLIPS: list[tuple[str, Slip]] = [
     ("X-6", times(0.5, "step_size", target="whitened")),
     ("X-8", each(lambda row: {"ranks": [sum(row["ranks"]), *[0] * (len(row["ranks"]) - 1)]})),
     ("X-9", times(0.2, "step_size", parametrisation="φ")),
+    ("X-10", times(-1.0, "slope")),
+    ("X-11", WIDTHS),
 ]
 """By which fewer findings hold, and what held does not."""
 MENDS: list[tuple[str, Slip]] = [
@@ -127,6 +130,11 @@ MENDS: list[tuple[str, Slip]] = [
     ("H-E2a", each(lambda row: {"approximate": row["exact"]})),
     ("P-V1", times(2, *ESS, sampler="pCN", width=8_192)),
     ("X-7", times(20, "ess_per_second", contender="function-space HMC")),
+    (
+        "X-10",
+        each(lambda row: {"difference": row["slope"] / row["width"]} | LITTLE),
+    ),
+    ("X-12", each(lambda row: {"nll_network": row["nll_limit"] - 1e-3 * row["slope"]})),
     ("V-F2", under(num_repeats=3, num_epochs=40)),
 ]
 """By which what does not hold would."""
