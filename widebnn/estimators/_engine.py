@@ -35,7 +35,7 @@ __all__ = ["Answer", "Moments", "error_of_interval", "error_of_probabilities", "
 
 SHORT_WAY = 10.0
 """Deviation of the potential at the start, in nats, up to which particles have few temperatures to go."""
-NUM_PARTICLES, MAX_PARTICLES = 32, 128
+NUM_PARTICLES, MAX_PARTICLES = 16, 128
 """Of each island, doubled until the answer stands."""
 NEAR = 0.3
 """Deviation of the scales' coordinates at the start where no limit is known."""

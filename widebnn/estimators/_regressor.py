@@ -190,7 +190,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     several hidden layers or more than 10,000 rows, the width is $d$ too. `progress` says what was chosen.
 
     **Engine.** From the start, $N(0, I)$ for the weights and the limit's Gaussian for the scales, particles
-    go to the posterior where the potential has a deviation of at most 10 nats over 32 draws there. Where the
+    go to the posterior where the potential has a deviation of at most 10 nats over 16 draws there. Where the
     way is longer, no limit is known, or `until` is given, there are chains, by
     `widebnn.samplers.function_space_hmc` and `widebnn.samplers.with_scales`.
 
