@@ -131,8 +131,9 @@ def test_a_posterior_and_a_key_are_enough(name, capsys, tmp_path):
     noise = 0 if name == "labels" else 0.1
     assert (std > noise).all() and (std < 3).all()
     draws.save(tmp_path / "run")
-    back = wb.Draws.load(tmp_path / "run", draws.target)
-    assert np.array_equal(back.predict(x_new).mean, mean)
+    for target in (posterior, draws.target):  # as it was given, and in the coordinates of the run
+        back = wb.Draws.load(tmp_path / "run", target)
+        assert np.array_equal(back.predict(x_new).mean, mean)
 
 
 @pytest.mark.slow

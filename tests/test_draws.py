@@ -189,14 +189,11 @@ def test_each_position_draws_the_weights_that_new_inputs_alone_look_at(make):
 
 
 class Own(wb.targets.Target):
-    """No decorator, and one prediction."""
+    """No decorator, a field in the place of an abstract property, and one prediction."""
 
+    template: jax.Array
     centre: jax.Array
     power: int = field(default=2, metadata={"static": True})
-
-    @property
-    def template(self):
-        return jnp.zeros(2)
 
     def potential(self, position):
         return jnp.sum((position - self.centre) ** self.power) / 2
@@ -219,9 +216,10 @@ class Walk(wb.samplers.Sampler):
 
 
 def test_targets_and_samplers_of_ones_own_need_no_decorator_and_predict():
-    target, x_new = Own(jnp.array([1.0, -1.0])), np.eye(2)
-    assert len(jax.tree.leaves((target, Walk(0.3, times=2)))) == 2
-    assert (repr(target), repr(Walk(0.3))) == ("Own(centre=float64[2], power=2)", "Walk(size=0.3, times=1)")
+    target, x_new = Own(jnp.zeros(2), jnp.array([1.0, -1.0])), np.eye(2)
+    assert len(jax.tree.leaves((target, Walk(0.3, times=2)))) == 3
+    shown = "Own(template=float64[2], centre=float64[2], power=2)", "Walk(size=0.3, times=1)"
+    assert (repr(target), repr(Walk(0.3))) == shown
     options = {"num_samples": 50, "burn_in": 0, "num_chains": 1, "num_positions": 8, "progress": False}
     draws = wb.sample(jax.random.key(0), target, Walk(0.3, times=2), predict_at=x_new, **options)
     positions = draws.positions[0]

@@ -90,6 +90,9 @@ class Record:
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
+        for name in inspect.get_annotations(cls):
+            if getattr(getattr(cls, name, None), "__isabstractmethod__", False):
+                setattr(cls, name, field())  # an abstract property that is a field here, and no default of it
         written = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
         pytree(dataclass(frozen=True, eq=False, repr=False)(cls))
         # A `@dataclass` above the class may follow, and is to find it as it was written.

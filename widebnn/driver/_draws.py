@@ -14,10 +14,11 @@ from widebnn._arrays import NewInputs, Tabular
 from widebnn._check import one_key
 from widebnn._compile import refuse_fork
 from widebnn._folder import Folder
+from widebnn.automatic import auto
 from widebnn.collectors import Collector, observation, prepared
 from widebnn.diagnostics import convergence
 from widebnn.driver._end import MIN_DRAWS, Stopped
-from widebnn.driver._fingerprint import difference, fingerprint
+from widebnn.driver._fingerprint import difference, fingerprint, names
 from widebnn.driver.streaming import MOMENTS, Streamed, start
 from widebnn.targets._base import Target
 
@@ -263,7 +264,8 @@ class Draws:
         folder
             Folder that `save` wrote.
         target
-            The target that was sampled, made anew from the same data and network. It says how a position is
+            The target that was sampled, made anew from the same data and network; where `widebnn.auto` chose
+            coordinates, the posterior as it was given, or in those coordinates. It says how a position is
             built from its arrays, so that chains can continue from it, and is compared with the one of the
             run: its arrays up to rounding, and its potential at the last position. Without it, `position` is
             a dict from the path of each leaf to its array.
@@ -283,15 +285,16 @@ class Draws:
         )
         positions = positions or None
         if target is not None:
-            wanted = {name: leaf.shape for name, leaf in _by_name(target.template).items()}
-            if (found := {name: leaf.shape[1:] for name, leaf in position.items()}) != wanted:
+            saved = record.get("target")  # runs that older versions saved have none
+            shapes = {name: leaf.shape[1:] for name, leaf in position.items()}
+            target = _as_sampled(target, shapes, saved)
+            if (given := _shapes(target)) != shapes:
                 raise ValueError(
-                    f"target must have positions as those in {folder}, of shapes {found}; got {wanted}"
+                    f"target must have positions as those in {folder}, of shapes {shapes}; got {given}"
                 )
             structure = jax.tree.structure(target.template)
             position = jax.tree.unflatten(structure, position.values())
             positions = positions and jax.tree.unflatten(structure, positions.values())
-            saved = record.get("target")  # runs that older versions saved have none
             if saved and (found := difference(saved, fingerprint(target, _first(position)))):
                 raise ValueError(f"target must be the one that {folder} is a run of; {found}")
         kinds = {
@@ -319,6 +322,18 @@ def _predicted(target: Target, positions: PyTree, rng_key: Key[Array, ""], asked
 
     keys = jax.random.split(rng_key, len(jax.tree.leaves(positions)[0]))
     return jax.lax.map(at, (positions, keys))
+
+
+def _as_sampled(target: Target, shapes: dict[str, Any], saved: dict[str, Any] | None) -> Target:
+    """The target as it is, or in the coordinates that `auto` chooses, where the run is in these."""
+    chosen = auto(target).target
+    has_arrays = saved is not None and names(chosen) == saved["arrays"].keys() != names(target)
+    has_shapes = _shapes(chosen) == shapes != _shapes(target)
+    return chosen if has_arrays or has_shapes else target
+
+
+def _shapes(target: Target) -> dict[str, tuple[int, ...]]:
+    return {name: leaf.shape for name, leaf in _by_name(target.template).items()}
 
 
 def _plain(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """What the target of a saved run is recognised by: its arrays, and its potential at a position of the run."""
 
+from collections.abc import Set
 from typing import Any
 
 import jax
@@ -24,6 +25,11 @@ def fingerprint(target: Target, position: PyTree) -> dict[str, Any]:
         for path, leaf in jax.tree.leaves_with_path(target)
     }
     return {"arrays": arrays, "potential": float(_potential(target, position))}
+
+
+def names(target: Target) -> Set[str]:
+    """Of the arrays of a target."""
+    return {jax.tree_util.keystr(path).lstrip(".") for path, _ in jax.tree.leaves_with_path(target)}
 
 
 def difference(saved: dict[str, Any], found: dict[str, Any]) -> str:
