@@ -151,6 +151,7 @@ def test_widths_are_averaged_by_their_evidence(capsys):
     assert model.width_ == (16 if low > limit else math.inf)
     new = curve(5, seed=1)[0]
     alone = BNNRegressor(width=math.inf).fit(x, y)
+    assert (alone.stopped_, alone.ess_, alone.rhat_) == ("limit", {}, {})
     parts = dict(zip((16, math.inf), (each for each, _ in model._averaged)))
     np.testing.assert_allclose(parts[math.inf].predict(new), alone.predict(new))
     mean, std = model.predict(new, return_std=True)

@@ -164,7 +164,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     ess_
         A dict of the least effective sample size of each scale and of "predictions", mean and deviation of an
         observation at up to 16 rows of the training inputs: what `until` looks at, by
-        `widebnn.diagnostics.convergence`.
+        `widebnn.diagnostics.convergence`. Empty where the width is infinite.
     rhat_
         A dict of the largest $R̂$ of the same.
     acceptance_rate_
@@ -172,7 +172,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     seconds_
         Wall time of burn-in and sampling, without compilation.
     stopped_
-        "converged" where predictions stood, or what else ended the run, as in `widebnn.Draws`.
+        "converged" where predictions stood, "limit" where the width is infinite and no chain ran, or what
+        else ended the run, as in `widebnn.Draws`.
     positions_
         The positions over which predictions are averaged, (draw, coordinate): at most 1,000, evenly spaced.
 
@@ -200,7 +201,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     then be large: `rhat_` reports it, and `until` asks for more.
 
     **Relevances.** At infinite width `scales_` are the most probable scales, `seconds_` those of the
-    whole fit, and the other attributes of chains are absent. The scale of column $j$ is
+    whole fit; `acceptance_rate_` and `positions_` are absent. The scale of column $j$ is
     $log σ_W,j = log σ_W + τ z_j$ with $z ~ N(0, I)$ (automatic relevance determination, MacKay 1994, Neal
     1996). Laplace's evidence chooses $τ$ among 0 (one scale for all), $½$ and 1; another than 0 has to gain
     5 nats. A finite network has the most probable factors $exp(τ z_j)$ relative to one scale, which is
@@ -410,6 +411,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             units = {} if self._noise is None else {"noise_std": self._noise.units}
             self.scales_ = self._process.scales()[0] | known | units
             self.log_evidence_, self.log_evidence_error_ = self._process.log_evidence, math.nan
+            self.stopped_, self.ess_, self.rhat_ = "limit", {}, {}
             return
         if self._limit is not None:  # columns in units in which one scale serves them all
             self._factors = self._limit.scales()[1]
