@@ -108,9 +108,9 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         In place of those three, a Flax NNX module that maps $(n, d_in)$ to $(n, d_L)$, or a function from
         $d_in$ to such a module. Its scales stay as they are; $σ$ and the readout's scale are learned.
     scales
-        By name ("noise_std", "readout_std", "weight_std", "bias_std"), a number to hold a scale there, or a
-        `widebnn.targets.LogNormal` as its prior; `SCALES` unless given. They refer to standardised inputs
-        and targets. Where "weight_std" is given, it is the scale of all columns.
+        A dict from "noise_std", "readout_std", "weight_std" or "bias_std" to a number that holds the scale
+        there, or to a `widebnn.targets.LogNormal` as its prior; `SCALES` unless given. They refer to
+        standardised inputs and targets. Where "weight_std" is given, it is the scale of all columns.
     num_chains
         Number of chains, or of islands of particles.
     num_samples
