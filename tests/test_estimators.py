@@ -130,6 +130,8 @@ def test_the_error_of_an_interval_is_that_of_its_ends():
     values = np.stack([0.1 * means, np.ones_like(means)], axis=-1)
     np.testing.assert_allclose(error_of_interval(values), 0.1 / 2 / stats.norm.isf(0.05), rtol=0.05)
     answer = Answer()
+    one = values[:2].reshape(1, 2, *values.shape[2:])  # of a single island, where a run was interrupted
+    assert answer.of_draws(one) == answer.of_draws(values[:2])
     values[0, 0, 0] = np.nan
     assert answer.of_draws(values) == math.inf and not answer.is_met(answer.look(answer, [], {}))
     p = np.full((4, 5, 3, 2), 0.5)

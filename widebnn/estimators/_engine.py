@@ -111,8 +111,10 @@ class Answer(Until):
 
     def of_draws(self, values: np.ndarray) -> float:
         """The error of (chain, draw, row, of), of those draws at which all chains predict."""
-        is_finite = np.isfinite(values).all(axis=(0, 2, 3))
-        return self.error(values[:, is_finite].astype(np.float64)) if is_finite.any() else math.inf
+        values = values[:, np.isfinite(values).all(axis=(0, 2, 3))].astype(np.float64)
+        if len(values) == 1:  # of a run that was interrupted: its halves
+            values = np.concatenate(np.array_split(values[:, values.shape[1] % 2 :], 2, axis=1))
+        return self.error(values) if values.size else math.inf
 
     def is_met(self, reached: Any) -> bool:
         return reached.error <= self.largest
