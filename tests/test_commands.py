@@ -29,6 +29,7 @@ NOT_TYPED = {
 
 MODULES = (
     "benchmarks",
+    "benchmarks.evidence",
     "benchmarks.first_draws",
     "benchmarks.tabular",
     "book.executed",

@@ -126,7 +126,7 @@ def slope_of_one_unit(results: Results) -> Iterator[Finding]:
 @evidence_over_width.claim("X-11")
 def fewer_temperatures(rows: Rows) -> Iterator[Finding]:
     for dataset, of in rows.by("dataset"):
-        counts = {row["width"]: row["num_temperatures"] for row in of}
+        counts = {row["width"]: np.array(row["num_temperatures"], float) for row in of}
         means = {width: Measure.mean(count) for width, count in counts.items()}
         degrees = len(of[0]["num_temperatures"]) - 1
         narrow, wide = min(means), max(means)
