@@ -174,7 +174,7 @@ def run(
         draws, engine = _particles(run_key, start, answer, collect, num_chains, progress), "particles"
     else:
         chosen = found[np.arange(num_chains) % len(found)]
-        initial = _back(start, jax.tree.map(lambda leaf: leaf[chosen], cloud.positions))
+        initial = _back(start, jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], cloud.positions))
         move = samplers.function_space_hmc(0.1, jitter=0.2)
         draws, engine = (
             sample(

@@ -273,14 +273,21 @@ def _check_precision(target):
 
     Its rounding error is ε‖ψ‖²/σ², and that of ΔU, a logarithm of it, a few tenths of ε(‖ψ‖²/σ²)².
     """
-    psi, _, noise = target.divided(target.embedding(target.draw_prior(jax.random.key(0))))
-    least = LEAST_NOISE * jnp.sum(psi**2) / psi.shape[1]
-    if psi.dtype == jnp.float32 and is_known_to_be(1, jnp.min(jnp.asarray(noise)) < least):
+    is_less, least = _noise_is_less(target)
+    if least.dtype == jnp.float32 and is_known_to_be(1, is_less):
         raise ValueError(
             f"noise_std must be at least {float(least) ** 0.5:.2g} in float32 with {target.units.num_units} "
-            f"units and {len(psi)} observations; take more units, samplers.function_space_hmc, or float64 by "
-            'jax.config.update("jax_enable_x64", True)'
+            f"units and {target.num_observations} observations; take more units, function_space_hmc, or "
+            'float64 by jax.config.update("jax_enable_x64", True)'
         )
+
+
+@jax.jit
+def _noise_is_less(target):
+    """Than the least σ² that float32 holds; and that one."""
+    psi, _, noise = target.divided(target.embedding(target.draw_prior(jax.random.key(0))))
+    least = LEAST_NOISE * jnp.sum(psi**2) / psi.shape[1]
+    return jnp.min(jnp.asarray(noise)) < least, least
 
 
 def _once(function):
