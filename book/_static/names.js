@@ -20,9 +20,9 @@ document.addEventListener("DOMContentLoaded", () => {
     if (!picture.closest(".slider")) picture.complete ? fit() : picture.addEventListener("load", fit);
   }
   // On a phone a row of a wide table is a card, each number beside the name of its column (book.css).
-  for (const table of document.querySelectorAll(".bd-article .cell_output table")) {
+  for (const table of document.querySelectorAll(".bd-article :is(.cell_output, .errata) table")) {
     const names = [...table.querySelectorAll("thead tr:last-child th")].map((one) => one.textContent);
-    if (names.length < 6) continue;
+    if (names.length < (table.closest(".errata") ? 4 : 6)) continue;
     table.classList.add("cards");
     for (const row of table.querySelectorAll("tbody tr")) {
       [...row.cells].forEach((cell, i) => { cell.dataset.name = names[i]; });
