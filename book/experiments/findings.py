@@ -147,7 +147,7 @@ def verdict(findings: Sequence[Finding], *, is_papers: bool = True) -> str:
     Where one finding decides: "holds" if it does; "holds in part" if it has the sign but not the size;
     "fails" if it has the opposite sign, or excludes both the size and an effect; "open" if it is not resolved
     or excludes neither. Where none does, as where a theorem says several things: "holds" if all do, "holds in
-    part" if some do, "fails" if none does, and "open" if none is resolved, or there are none.
+    part" if some do, "fails" if none does and one excludes what is wanted, else "open".
 
     Parameters
     ----------
@@ -174,5 +174,5 @@ def verdict(findings: Sequence[Finding], *, is_papers: bool = True) -> str:
     sign = deciding[0].sign if deciding else int(any(held))
     if sign > 0:
         return "holds in part"
-    is_excluded = sign < 0 or (is_papers and (not deciding or deciding[0].is_excluded))
+    is_excluded = sign < 0 or (is_papers and any(finding.is_excluded for finding in deciding or findings))
     return "fails" if is_excluded else "open"

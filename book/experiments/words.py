@@ -22,7 +22,7 @@ WORDS = {
         "✗",
         "bad",
         "What decides has the opposite sign or, at the paper's setting, no effect. Where no number does, "
-        "none holds.",
+        "none holds and one says no.",
     ),
     "open": Word("○", "open", "No run that counts is stored, or it is too small to decide."),
 }

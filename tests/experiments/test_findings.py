@@ -76,7 +76,9 @@ def test_verdicts_follow_from_what_holds():
         (yes, yes): "holds",
         (yes, no): "holds in part",
         (no,): "fails",
+        (no, Finding("", Measure(-0.2, 0.1), above=0)): "fails",
     }
+    assert verdict([Finding("", Measure(-0.2, 0.1), above=0)] * 2) == OPEN  # none holds, and none says no
     for findings, expected in cases.items():
         assert verdict(findings) == expected
     unknown = Finding("", 1.0, above=0, resolved=False)
