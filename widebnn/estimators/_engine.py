@@ -14,7 +14,6 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Float64
 
 from widebnn import samplers, targets
@@ -224,8 +223,9 @@ def _near(posterior: targets.Scaled) -> Gaussian:
     """About the medians of the scales."""
     here = posterior.template
     shapes = {"readout_scales": here.readout_scales, "scales": here.scales}
-    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    return Gaussian(zeros, NEAR * jnp.eye(len(ravel_pytree(zeros)[0])))
+    zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+    size = sum(leaf.size for leaf in jax.tree.leaves(zeros))
+    return Gaussian(*jax.device_put((zeros, NEAR * np.eye(size, dtype=jax.dtypes.canonicalize_dtype(float)))))
 
 
 @jax.jit
