@@ -378,9 +378,21 @@ def test_reference_documents_everything_public():
     assert set(wb.__all__) <= documented | modules | top
 
 
-def test_reference_lists_every_module_it_documents():
-    summaries = re.findall(r"\.\. summary:: (\S+)", (ROOT / "book/api.md").read_text())
+def test_reference_lists_everything_it_documents():
+    page = (ROOT / "book/api.md").read_text()
+    summaries = re.findall(r"\.\. summary:: (\S+)", page)
     assert sorted(["widebnn", *summaries]) == sorted(documented_modules())
+    assert set(re.findall(r"~widebnn\.(\w+)", page)) == documented_modules()["widebnn"]
+
+
+def test_docstrings_refer_to_addresses_that_the_reference_has():
+    sections = documented_modules()
+    named = {f"widebnn.{name}" for name in sections.pop("widebnn")}
+    named |= {f"{module}.{name}" for module in sections for name in importlib.import_module(module).__all__}
+    for path in (ROOT / "widebnn").rglob("*.py"):
+        for reference in re.findall(r"(?<!`)`(widebnn[\w.]*)`(?!`)", path.read_text()):
+            member_of = reference.rpartition(".")[0]
+            assert {reference, member_of} & named or reference in sections, f"{path.name}: `{reference}`"
 
 
 @pytest.fixture

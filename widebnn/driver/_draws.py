@@ -264,11 +264,11 @@ class Draws:
         folder
             Folder that `save` wrote.
         target
-            The target that was sampled, made anew from the same data and network; where `widebnn.auto` chose
-            coordinates, the posterior as it was given, or in those coordinates. It says how a position is
-            built from its arrays, so that chains can continue from it, and is compared with the one of the
-            run: its arrays up to rounding, and its potential at the last position. Without it, `position` is
-            a dict from the path of each leaf to its array.
+            The target that was sampled, made anew from the same data and network; where
+            `widebnn.automatic.auto` chose coordinates, the posterior as it was given, or in those
+            coordinates. It says how a position is built from its arrays, so that chains can continue from
+            it, and is compared with the one of the run: its arrays up to rounding, and its potential at the
+            last position. Without it, `position` is a dict from the path of each leaf to its array.
 
         Raises
         ------
