@@ -627,7 +627,7 @@ def test_each_output_has_its_own_noise_and_one_that_never_changes_is_predicted_a
     assert model.sample_y(new[:5], 2).shape == (5, 3, 2)
     monkeypatch.setattr(BNNRegressor, "_sample", lambda model, _: setattr(model, "scales_", {}))
     monkeypatch.setattr(BNNRegressor, "seconds_", 0.0, raising=False)
-    assert [each.width_ for each in BNNRegressor(width=8).fit(x, y[:, 1:]).estimators_] == [8, math.inf]
+    assert BNNRegressor(width=8).fit(x, y[:, 1:]).width_ == [8, math.inf]
 
 
 def test_a_column_of_two_values_is_in_units_of_their_distance():
@@ -657,6 +657,9 @@ def test_categories_and_sparse_matrices_are_taken():
         model.predict(table.assign(kind="pink"))
     with pytest.raises(TypeError, match="X must be a pandas data frame, as it was in fit"):
         model.predict(indicators[:, :2])
+    for other in (table[["kind", "a"]], table[["kind"]], table.assign(b=1.0)):
+        with pytest.raises(ValueError, match="The feature names should match"):
+            model.predict(other)
     for column in ("a", "kind"):
         with pytest.raises(ValueError, match=f"in column {column}: put sklearn.impute.SimpleImputer"):
             model.predict(table.assign(**{column: table[column].where(table.a > 0)}))

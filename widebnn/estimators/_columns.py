@@ -59,8 +59,6 @@ class Categories(dict[int, np.ndarray]):
             raise TypeError(f"X must be a pandas data frame, as it was in fit; got a {type(X).__name__}")
         X = X.copy()
         for j, categories in self.items():
-            if j >= X.shape[1]:
-                continue  # scikit-learn tells of the number of columns
             number = {category: k for k, category in enumerate(categories)}
             column = X.iloc[:, j]
             _refuse_missing(column.isna().to_numpy()[:, None], [str(X.columns[j])])
@@ -108,6 +106,8 @@ def checked(estimator: Any, *arrays: Any, **options: Any) -> Any:
         X = X.toarray()
     if options.get("reset", True):
         estimator._categories = Categories.of(X)
+    elif estimator._categories and hasattr(X, "columns"):  # by names, a category is looked for where it was
+        validate_data(estimator, X, reset=False, skip_check_array=True)
     arrays = estimator._categories.coded(X), *rest
     _refuse_missing(*_missing(arrays[0]))
     check_y = undated if options.get("y_numeric") else present

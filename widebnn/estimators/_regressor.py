@@ -159,8 +159,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     noise_coefficients_
         Where noise="per input", $a$, one number per standardised input.
     estimators_
-        Where $y$ has several columns, the regressor of each. Then `scales_` hold arrays, and of the other
-        attributes `seconds_` alone is there.
+        Where $y$ has several columns, the regressor of each. Then `scales_` hold arrays, `width_` is a
+        list, and of the other attributes `seconds_` alone is there.
     ess_
         A dict of the least effective sample size of each scale and of "predictions", mean and deviation of an
         observation at up to 16 rows of the training inputs: what `until` looks at, by
@@ -321,6 +321,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             name: known.get(name, np.array([model.scales_[name] for model in self._outputs]))
             for name in self._outputs[0].scales_
         }
+        self.width_ = [model.width_ for model in self._outputs]
         self.seconds_ = sum(model.seconds_ for model in self._outputs)
 
     def _check_options(self):
