@@ -6,7 +6,6 @@ from functools import partial
 import arviz
 import jax
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray
@@ -110,12 +109,6 @@ def test_run_is_written_to_a_file_and_read(run, tmp_path):
     tree.to_netcdf(tmp_path / "run.nc")
     with xarray.open_datatree(tmp_path / "run.nc") as read:
         assert read.identical(tree)
-
-
-@pytest.mark.slow
-def test_posterior_predictive_check_is_drawn(run):
-    arviz.plot_ppc_dist(run.to_datatree(linear_network()[2]), num_samples=5)
-    plt.close("all")
 
 
 def at_a_draw(target, *functions):

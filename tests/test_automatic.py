@@ -175,33 +175,6 @@ def test_collectors_hold_new_inputs_and_nothing_else(make):
     assert sum(leaf.nbytes for leaf in jax.tree.leaves(held)) <= x_new.nbytes
 
 
-@pytest.mark.slow
-def test_every_parametrisation_is_of_one_posterior():
-    """Predictions of the standard target by pCN, and of what is taken instead."""
-    x_new = jnp.asarray(RNG.normal(size=(3, 3)), jnp.float32)
-    given = wb.targets.standard(bnn(), X, Y)
-    target, sampler, _ = wb.auto(given)
-    slow = wb.samplers.tuned(wb.samplers.function_space_hmc(0.1), 0.8, 1.5)
-    means = []
-    for one, its_sampler in ((target, sampler), (given, slow)):
-        draws = wb.sample(
-            jax.random.key(1),
-            one,
-            its_sampler,
-            num_samples=3_000,
-            burn_in=300,
-            num_chains=4,
-            collect={"mean": wb.predictive_mean(x_new)},
-            progress=False,
-        )
-        ess = wb.effective_sample_size(draws["mean"])
-        values = draws["mean"].reshape(-1, 3, 2)
-        means.append((values.mean(axis=0), values.std(axis=0) / np.sqrt(ess)))
-    (mine, error), (other, other_error) = means
-    assert (np.abs(mine - other) < 5 * np.hypot(error, other_error)).all()
-    assert (np.hypot(error, other_error) < 0.1).all()
-
-
 @pytest.mark.parametrize("name", ["whitened", "rotated"])
 def test_what_goes_wrong_is_not_hidden(monkeypatch, name):
     """A fault of the package is no sign that layers cannot be reduced."""

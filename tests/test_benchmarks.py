@@ -2,8 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import jax
@@ -13,16 +11,15 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
-from benchmarks import effective_samples, machine, regressor_fit
-from benchmarks.__main__ import COSTS, EFFICIENCY, PEERS, STEPS, chosen, comparisons, follow, size
+from benchmarks import effective_samples, regressor_fit
+from benchmarks.__main__ import EFFICIENCY, PEERS, STEPS, comparisons, follow, size
 from benchmarks.depth import SIZES
 from benchmarks.effective_samples import PCN, Posterior, median_times
-from benchmarks.paper_lmc import lmc_steps
-from benchmarks.paper_pcn import log_density, pcn_steps
+from benchmarks.paper_pcn import log_density
 from benchmarks.peak_memory import peak_memory
 from benchmarks.steps import posterior
-from benchmarks.timing import compare, has
-from benchmarks.vi_epoch import TORCH_PYTHON, our_epochs, torch_epochs, vi_epoch
+from benchmarks.timing import compare
+from benchmarks.vi_epoch import vi_epoch
 from book.experiments.efficiency import timed
 
 pytestmark = pytest.mark.usefixtures("float32")
@@ -47,44 +44,6 @@ def test_the_papers_density_is_ours():
 
         theirs, ours = both(jax.random.split(jax.random.key(0)))
     np.testing.assert_allclose(np.diff(theirs), np.diff(ours), rtol=1e-10)
-
-
-@pytest.mark.slow
-def test_the_papers_steps_accept_as_ours_do():
-    data = wb.data.digits(20, 5)
-    bnn = posterior(data, width=16).bnn
-    theirs = pcn_steps(bnn, data.x_train, data.y_train, 0.05)
-    theirs(500)
-    target = wb.targets.rotated(wb.targets.marginal(bnn, data.x_train, data.y_train))
-    draws = wb.sample(jax.random.key(0), target, wb.samplers.pcn(0.05), num_samples=3_000, num_chains=1)
-    rates = draws.stats["acceptance_rate"]
-    error = rates.std() / np.sqrt(float(wb.effective_sample_size(rates)))
-    assert abs(theirs(3_000) - rates.mean()) < 5 * np.sqrt(2) * error
-
-
-def acceptance(sampler, target, num_samples=2_000):
-    draws = wb.sample(
-        jax.random.key(0), target, sampler, num_samples=num_samples, burn_in=500, num_chains=2, progress=False
-    )
-    rates = draws.stats["acceptance_rate"]
-    return rates.mean(), rates.std() / np.sqrt(float(wb.effective_sample_size(rates)))
-
-
-@pytest.mark.slow
-def test_the_papers_langevin_steps_accept_as_those_we_follow():
-    data = wb.data.digits(20, 5)
-    bnn = posterior(data, width=16).bnn
-    step_size, damping = 0.1, 0.1
-    theirs = lmc_steps(bnn, data.x_train, data.y_train, step_size, damping)
-    theirs(500)
-    target = wb.targets.rotated(wb.targets.marginal(bnn, data.x_train, data.y_train))
-    whole, informed = (
-        sum(leaf.size for leaf in jax.tree.leaves(tree))
-        for tree in (bnn.template(data.x_train), target.template)
-    )
-    sampler = wb.samplers.langevin(step_size, damping, metropolis=False, num_flat=whole - informed)
-    ours, error = acceptance(sampler, target)
-    assert abs(theirs(2_000) - ours) < 5 * np.sqrt(3) * error
 
 
 def test_a_ratio_is_peer_over_ours():
@@ -115,35 +74,6 @@ def test_shipped_tables_are_whole():
     assert listed <= made
     assert all(row["ess_per_second"] > 0 for row in bench["efficiency"])
     assert len(bench["waterfall"]) == 6
-
-
-def test_named_samplers_run_where_they_are_listed_beside_ours():
-    assert dict(chosen()) == {network: list(names) for network, names in EFFICIENCY.items()}
-    assert dict(chosen(["BlackJAX mgrad"])) == {
-        (1_024, 1): ["unit-wise", "function-space HMC", "BlackJAX mgrad"]
-    }
-    assert not dict(chosen([COSTS]))
-    weights = ["function-space HMC, one radian", "function-space HMC on weights"]
-    assert dict(chosen(weights[1:])) == {(1_024, 2): weights, (4_096, 2): weights}
-
-
-def test_functions_of_a_deep_network_are_the_same_on_whitened_layers_and_on_weights(monkeypatch):
-    monkeypatch.setitem(effective_samples.BURN_IN, "function-space HMC, one radian", 3)
-    whitened = Posterior(wb.data.digits(12, 5), width=32, depth=2)
-    weights = whitened.on_weights()
-    assert len(jax.tree.leaves(weights.positions)[-1]) == effective_samples.NUM_CHAINS
-    assert jax.tree.map(jnp.shape, weights.positions) != jax.tree.map(jnp.shape, whitened.positions)
-
-    def values(posterior):
-        functions = posterior.collect.items()
-        target = posterior.target
-        found = jax.vmap(lambda position: {name: function(target, position) for name, function in functions})
-        return jax.jit(found)(posterior.positions)
-
-    ours, theirs = values(whitened), values(weights)
-    for name in whitened.collect:
-        np.testing.assert_allclose(ours[name], theirs[name], rtol=2e-3)
-        assert np.ptp(ours[name], axis=0).min() > 0  # chains differ
 
 
 @pytest.mark.slow
@@ -179,26 +109,6 @@ def test_rows_without_their_peer_are_skipped(interpreter, rows, said, monkeypatc
     assert said.format(empty) in capsys.readouterr().out
 
 
-PEAK = """
-import numpy as np
-from benchmarks.numpyro_hmc import peak_mib
-
-before = peak_mib()
-held = np.ones(2**24)  # 128 MiB
-print(peak_mib() - before)
-del held
-print(peak_mib() - before)
-"""
-
-
-def test_peak_memory_is_that_of_the_process():
-    """One of its own, where no other test has had more."""
-    command, root = [sys.executable, "-c", PEAK], Path(__file__).parents[1]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
-    held, freed = map(float, done.stdout.split())
-    assert 100 < held < 200 and freed > 100  # the peak stays
-
-
 class Fitted:
     """In place of an estimator."""
 
@@ -210,14 +120,6 @@ class Fitted:
         return self
 
 
-def test_a_machine_is_named_and_measured(monkeypatch):
-    for name, small in (("SIDE", 32), ("NUM_FLOATS", 1_000), ("NUM_NORMALS", 1_000)):
-        monkeypatch.setattr(machine, name, small)
-    found = machine.machine()
-    assert found["processor"] == machine.processor() and len(found["processor"]) > 2
-    assert all(value > 0 for name, value in found.items() if name != "processor")
-
-
 def test_seconds_of_a_fit_that_did_not_converge_are_not_reported(monkeypatch, capsys):
     monkeypatch.setattr(wb, "BNNRegressor", Fitted)
     monkeypatch.setattr(regressor_fit, "ROUNDS", {30: 1, 31: 2})
@@ -227,16 +129,3 @@ def test_seconds_of_a_fit_that_did_not_converge_are_not_reported(monkeypatch, ca
     assert all(row["unit"] == "s/fit" and row["ratio"] > 1 for row in rows)  # nothing was fitted by ours
     assert rows[0]["ratio"] == rows[0]["peer"] / rows[0]["ours"]
     assert "skipped regressor_fit_vs_gpr_31: ours ended by draws" in capsys.readouterr().out
-
-
-@pytest.mark.skipif(
-    not has(TORCH_PYTHON, "torch"), reason="PyTorch, of the optional extra `bench`, is not installed"
-)
-def test_torch_descends_the_same_objective():
-    """The objective of ten epochs on digits, at a temperature where both of its terms count."""
-    data = wb.data.digits(1_280, 10)
-    width, temperature = 100, 0.15
-    ours = our_epochs(data, width, temperature, 10).elbo.value
-    with torch_epochs(data, width, temperature) as epoch:
-        theirs = [epoch()[1] for _ in range(10)]
-    np.testing.assert_allclose(-ours / len(data.x_train), theirs, rtol=0.01)

@@ -1,8 +1,6 @@
 """Checkpoints: the same bits after any interruption, and clear words where that cannot be."""
 
 import contextlib
-import json
-import os
 import resource
 import shutil
 from pathlib import Path
@@ -17,7 +15,7 @@ from jax.tree_util import Partial
 import widebnn as wb
 from widebnn import checkpoints
 from widebnn.driver._chains import Chains
-from widebnn.samplers import langevin, pcn, tuned
+from widebnn.samplers import pcn
 
 from .exact.resume import assert_resumes, assert_same_bits, interrupted, run
 
@@ -75,26 +73,6 @@ def test_run_is_extended_and_not_shortened(tmp_path, expected):
     with pytest.raises(ValueError, match="num_samples must be at least the 6 that the .* holds; got 3"):
         run(tmp_path, num_samples=3)
     assert contents(tmp_path) == before
-
-
-@pytest.mark.slow
-def test_every_setting_tells_runs_apart(stopped, tmp_path):
-    changed = {
-        "key": 1,
-        "thin": 3,
-        "burn_in": 1,
-        "num_chains": 3,
-        "sampler": tuned(langevin(0.2, damping=0.3), 0.7, 0.9),
-        "collect": {"a": lambda _, u: u["a"]},
-        "stream": {"a": wb.Stream(lambda _, u: u["a"], batches=False)},
-        "initial": {"a": jnp.ones((3, 2)), "b": jnp.ones((3, 1, 3))},
-    }
-    run(tmp_path, num_samples=1, **changed)
-    ours, other = (json.loads((path / "run.json").read_text()) for path in (stopped, tmp_path))
-    for name in {"rng_key", *changed} - {"key"}:
-        one = ours["configuration"] | {name: other["configuration"][name]}
-        words = f"configuration: {name} was {ours['configuration'][name]} and is now"
-        assert checkpoints._difference(ours, ours | {"configuration": one}).startswith(words)
 
 
 @pytest.mark.slow
@@ -228,14 +206,6 @@ def test_damage_is_told_or_harmless_and_nothing_is_deleted(stored, tmp_path):
     assert saved_by_older > 5
 
 
-def test_a_checkpoint_of_another_run_is_told(copy, tmp_path):
-    other = opened(tmp_path / "other", thin=2)
-    other.save_if_due(30, checkpoints.Snapshot(CARRY, [], 0.0), is_last=True)
-    shutil.copytree(tmp_path / "other" / "state" / "30", copy / "state" / "30")
-    with pytest.raises(ValueError, match=r"30 is damaged: it is of another run.* one before, .*20, is whole"):
-        restored(copy)
-
-
 @contextlib.contextmanager
 def full_disk(num_bytes):
     """The size of files is limited for a while."""
@@ -293,27 +263,12 @@ def test_draws_are_not_dropped_where_their_state_is_lost(copy, lost):
     assert contents(copy) == before
 
 
-def a_folder(path):
-    path.mkdir()
-    (path / "thesis.txt").write_text("years of work")
-
-
-FOREIGN = {
-    "folder": a_folder,
-    "file": lambda path: path.write_text("years of work"),
-    "link": lambda path: path.symlink_to(path.parent / "4"),
-    "link to nothing": lambda path: path.symlink_to("nowhere"),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("make", FOREIGN.values(), ids=FOREIGN)
-def test_what_is_foreign_among_the_draws_is_refused_and_kept(copy, stored, make):
-    make(copy / "draws" / "2024")
+def test_what_is_foreign_among_the_draws_is_refused_and_kept(copy, stored):
+    (copy / "draws" / "2024").write_text("years of work")
     before = contents(copy)
     with pytest.raises(ValueError, match=r"draws/2024 is no part of the run, .* nothing was changed"):
         restored(copy)
-    assert contents(copy) == before and os.path.lexists(copy / "draws" / "2024")
+    assert contents(copy) == before
     (copy / "draws" / "2024").rename(copy.parent / "moved")
     assert restored(copy) == restored(stored)
 
@@ -338,8 +293,3 @@ def test_checkpoints_come_early_and_at_intervals_and_at_the_end(tmp_path, monkey
         now = 100.0 + step
         store.save_if_due(step, checkpoints.Snapshot(CARRY, [], 0.0), is_last=step == 129)
     assert saved == wanted
-
-
-def test_record_is_readable(stopped):
-    record = json.loads((stopped / "run.json").read_text())
-    assert record["configuration"]["thin"] == 2 and record["versions"]["jax"] == jax.__version__

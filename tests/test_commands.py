@@ -70,10 +70,6 @@ def test_make_has_each_target_that_is_named():
     assert "tour" in named and set(named) <= targets()
 
 
-def test_what_ci_does_not_type_is_named_somewhere():
-    assert not [start for start in NOT_TYPED if not any(command.startswith(start) for command in NAMED)]
-
-
 def test_programs_on_pages_are_those_that_tests_run():
     """By `test_readme`, and by `experiments/test_experiment`."""
     assert [(ROOT / page).read_text().count("```python") for page in PAGES] == [1, 0, 0, 1]
@@ -88,20 +84,6 @@ def test_help_answers(module, monkeypatch, capsys):
         runpy.run_module(module, run_name="__main__")
     assert end.value.code == 0
     assert capsys.readouterr().out.startswith("usage: ")
-
-
-def test_every_module_that_is_a_command_is_held_to_that():
-    """Workers that other modules start with arguments of their own are none."""
-    files = [file for folder in ("benchmarks", "book", "widebnn") for file in (ROOT / folder).rglob("*.py")]
-    found = [file for file in files if '__name__ == "__main__"' in file.read_text()]
-    parsers = [file for file in found if "ArgumentParser" in file.read_text()]
-    names = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in parsers]
-    assert {name.removesuffix(".__main__") for name in names} == set(MODULES)
-    assert {file.stem for file in set(found) - set(parsers)} == {
-        "numpyro_hmc",
-        "peak_memory",
-        "torch_bayes_by_backprop",
-    }
 
 
 @pytest.fixture

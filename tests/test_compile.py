@@ -155,22 +155,6 @@ def test_data_and_scales_are_the_leaves_of_a_target_and_the_network_its_structur
     assert np.isclose(slopes.bnn.noise_std, (above - below) / (2 * step), rtol=1e-2)
 
 
-def test_targets_of_different_scales_stack():
-    def potential(weight_std):
-        features = wb.models.FCN(3, 7, weight_std=weight_std, rngs=nnx.Rngs(0))
-        target = wb.targets.marginal(wb.BNN(features, 1, 0.5), DATA[0], DATA[0][:, :1])
-        return target, target.potential(jax.tree.map(lambda leaf: jnp.ones(leaf.shape), target.template))
-
-    made = [potential(s) for s in (0.5, 1.0, 2.0)]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(target for target, _ in made))
-    ones = jax.tree.map(lambda leaf: jnp.ones(leaf.shape), made[0][0].template)
-    found = jax.jit(jax.vmap(lambda target: target.potential(ones)))(stacked)
-    np.testing.assert_allclose(found, [value for _, value in made], rtol=1e-4)
-    assert np.ptp(found) > 0.1
-    of_factory = jax.vmap(lambda s: potential(s)[1])(jnp.asarray([0.5, 1.0, 2.0]))
-    np.testing.assert_allclose(of_factory, found, rtol=1e-4)
-
-
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells, and limits, memory maps")
 def test_programs_are_forgotten_before_a_process_has_too_many(monkeypatch):
     """Without room for the next one XLA would end the process."""

@@ -97,15 +97,6 @@ def test_arrays_of_any_kind_come_back(tmp_path, array):
     assert (back.step_size, back.streamed) == (None, {})
 
 
-def test_positions_of_another_target_are_refused(tmp_path):
-    run().save(tmp_path)
-    other = wb.targets.from_potential(jnp.sum, jnp.zeros(4))
-    with pytest.raises(
-        ValueError, match=r"target must have positions as those in .*\(3, 2\).*; got .*\(4,\)"
-    ):
-        Draws.load(tmp_path, other)
-
-
 def network(**options):
     """Another network of the same shapes, unless nothing is given."""
     scale = {"noise_std": options.pop("noise_std", 0.1)}

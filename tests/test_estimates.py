@@ -3,7 +3,6 @@
 import math
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -87,42 +86,6 @@ def test_prior_draws_are_functions_of_draws_from_the_prior():
     assert stats.kstest(draws["bias"].ravel(), "norm").pvalue > FALSE_FAILURE
 
 
-@pytest.mark.slow
-def test_readouts_divergence_joins_by_the_chain_rule():
-    """All of θ by brute force, U = −log L, against the marginal chain rule of Proposition 2.3."""
-    tiny = problem(noise_std=1.5)
-    standard = wb.targets.standard(tiny.bnn, tiny.x, tiny.y)
-    marginal = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y)
-    n, noise = len(tiny.y), tiny.bnn.noise_std
-
-    def given_inner(u):
-        """KL(N(0, I) ‖ N(μ, Σ)) of the readout, dense."""
-        psi = marginal.embedding(u)
-        sigma = jnp.linalg.inv(jnp.eye(psi.shape[1]) + psi.T @ psi / noise**2)
-        mu = sigma @ psi.T @ tiny.y[:, 0] / noise**2
-        precision = jnp.linalg.inv(sigma)
-        trace, log_det = jnp.trace(precision) - psi.shape[1], jnp.linalg.slogdet(sigma)[1]
-        return (trace + mu @ precision @ mu + log_det) / 2
-
-    def by_kernel(u):
-        energy = jnp.sum(tiny.y**2) + jnp.sum(marginal.embedding(u) ** 2)
-        return energy / (2 * noise**2) - marginal.potential(u) + n * math.log(noise)
-
-    whole = estimates.prior_draws(jax.random.key(0), standard, {"U": wb.potential}, 200_000, 5_000)
-    parts = estimates.prior_draws(
-        jax.random.key(1),
-        marginal,
-        {"U": wb.potential, "dense": lambda _, u: given_inner(u), "kernel": lambda _, u: by_kernel(u)},
-        20_000,
-        5_000,
-    )
-    np.testing.assert_allclose(parts["dense"], parts["kernel"], atol=1e-8)
-    brute = estimates.kl_from_prior(whole["U"])
-    chain = estimates.kl_from_prior(parts["U"], parts["kernel"])
-    assert abs(brute.value - chain.value) < LIMIT * np.hypot(brute.error, chain.error)
-    assert estimates.kl_from_prior(parts["U"]).value < chain.value / 2  # so that the sum is put to the test
-
-
 def test_kolmogorov_distance_of_equal_normals_is_the_exact_one():
     """Every draw N(½, 1) against N(0, 1): 2Φ(¼) − 1, without noise."""
     found = estimates.kolmogorov_distance(np.full(10, 0.5), np.ones(10), np.zeros(()), np.ones(()))
@@ -179,9 +142,3 @@ def test_power_law_recovers_exponent_and_its_error(correction):
     noiseless = estimates.power_law(width, exact, 0.02 * exact, correction)
     np.testing.assert_allclose(noiseless(width), exact, rtol=1e-10)
     np.testing.assert_allclose(noiseless.amplitude, 3.0, rtol=1e-10)
-
-
-def test_chi_square_refuses_what_is_no_power_law():
-    width = np.array([16, 64, 128, 512, 2_048])
-    value = width**-0.5 * np.exp(5 / width)
-    assert estimates.power_law(width, value, 0.02 * value).chi2 > stats.chi2.isf(1e-6, 3)

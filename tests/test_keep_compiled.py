@@ -64,8 +64,3 @@ def test_nothing_is_kept_where_it_is_switched_off_or_cannot_be(settings, tmp_pat
     jax.config.update("jax_enable_compilation_cache", False)
     assert wb.keep_compiled(tmp_path) is None
     assert jax.config.jax_compilation_cache_dir == before
-
-
-def test_a_limit_must_be_a_number_of_mebibytes():
-    with pytest.raises(ValueError, match="max_mib must be at least 1; got 0"):
-        wb.keep_compiled(max_mib=0)

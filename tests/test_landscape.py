@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from jax.tree_util import Partial
 
 import widebnn as wb
 from widebnn import landscape
@@ -126,22 +125,6 @@ def test_barrier_is_measured_from_the_higher_end_and_never_negative():
     assert landscape.slice_through(round_the_circle(-1.0, 0.5), corners, 20).barrier().potential == 0
 
 
-def test_slope_of_the_prior_hides_a_bump_of_the_energy():
-    path = landscape.slice_through(round_the_circle(1.0), (jnp.array([1.0, 0.0]), jnp.array([0.0, 9.0])), 20)
-    np.testing.assert_allclose(path.barrier(), [0.0, 1.0], atol=1e-12)
-
-
-@pytest.mark.slow
-def test_edges_of_a_triangle_are_the_paths_between_its_corners():
-    target = network("standard")
-    corners = draws(target, 3)
-    triangle = landscape.slice_through(target, corners, 8)
-    edges = ((0, 1), (2, 0), (1, 2))
-    paths = [landscape.slice_through(target, (corners[i], corners[j]), 8).barrier() for i, j in edges]
-    np.testing.assert_allclose([triangle.barrier(*edge) for edge in edges], paths, rtol=1e-9)
-    assert np.max(paths) > 0
-
-
 # Curvature.
 
 
@@ -165,20 +148,6 @@ def test_an_eigenvalue_lies_within_the_residual(num_steps):
 def test_curvature_is_the_largest_and_not_the_largest_in_size():
     found = landscape.curvature(KEY, quadratic(jnp.diag(jnp.array([-9.0, -4.0, 0.5]))), jnp.ones(3), 3)
     np.testing.assert_allclose(found, [1.5, 0.0], atol=1e-12)
-
-
-def test_curvature_of_a_flat_potential_is_one():
-    found = landscape.curvature(KEY, quadratic(jnp.zeros((4, 4))), jnp.ones(4))
-    assert tuple(map(float, found)) == (1.0, 0.0)
-
-
-@pytest.mark.slow
-def test_curvature_can_be_mapped_over_positions():
-    target = network("repriorised")
-    stacked = jax.vmap(target.draw_prior)(jax.random.split(KEY, 3))
-    together = jax.lax.map(lambda u: landscape.curvature(KEY, target, u).largest, stacked)
-    alone = landscape.curvature(KEY, target, jax.tree.map(lambda leaf: leaf[1], stacked)).largest
-    np.testing.assert_allclose(together[1], alone, rtol=1e-9)
 
 
 # Training.
@@ -208,29 +177,3 @@ def test_training_of_linear_regression_finds_the_posterior_mean():
 
 
 # Programs.
-
-
-@pytest.mark.slow
-def test_another_target_of_the_same_shape_is_no_new_program():
-    """Nor is its potential at draws from the prior; noise and data are others."""
-    optimiser, traces = optax.sgd(1e-3), []
-
-    def potential(data, u):
-        traces.append(data)
-        return jnp.sum((data @ u) ** 2)
-
-    def look(data):
-        target = wb.targets.from_potential(Partial(potential, data), jnp.zeros(3))
-        corners = list(jnp.eye(3))
-        return [
-            landscape.curvature(KEY, target, corners[0], 3).largest,
-            landscape.slice_through(target, corners[:2], 2).potential,
-            landscape.train(target, corners[0], optimiser, 2).potential,
-            wb.estimates.prior_draws(KEY, target, {"U": wb.potential}, 5)["U"],
-        ]
-
-    data = jnp.arange(6.0).reshape(2, 3)
-    first, num_traces = look(data), len(traces)
-    other = look(data + 1)
-    assert num_traces < len(traces) <= num_traces + 1  # from_potential asks for the shape of its value
-    assert all(not np.allclose(*both) for both in zip(first, other, strict=True))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.stats
 from scipy import integrate
-from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score, roc_curve
 
 from widebnn import metrics
@@ -77,15 +76,6 @@ def test_edges_of_bins_belong_to_the_upper_one_and_one_to_the_last():
     bins = metrics.reliability(p, np.array([0, 0, 0]), num_bins=4)
     np.testing.assert_array_equal(bins.num_inputs, [0, 0, 1, 2])
     np.testing.assert_allclose(bins.confidence, [np.nan, np.nan, 0.5, 0.875])
-
-
-@pytest.mark.parametrize(("adaptive", "strategy"), [(False, "uniform"), (True, "quantile")])
-def test_bins_agree_with_scikit_learns(adaptive, strategy):
-    bins = metrics.reliability(P, LABELS, num_bins=10, adaptive=adaptive)
-    share, mean = calibration_curve(P.argmax(axis=1) == LABELS, P.max(axis=1), n_bins=10, strategy=strategy)
-    filled = bins.num_inputs > 0
-    np.testing.assert_allclose(bins.accuracy[filled], share)
-    np.testing.assert_allclose(bins.confidence[filled], mean, rtol=1e-6)
 
 
 def test_adaptive_bins_have_equal_counts_though_confidences_tie():

@@ -15,7 +15,6 @@ import widebnn as wb
 from widebnn import samplers
 from widebnn._failures import warn_of_failures
 from widebnn.driver import _sample
-from widebnn.driver._chains import Chains
 from widebnn.samplers import langevin, mala, pcn, rwm, tuned
 
 from .exact.resume import TARGET
@@ -180,47 +179,6 @@ def test_step_size_stays_below_its_limit():
         progress=False,
     )
     assert 0.79 < draws.step_size < 0.8 * (1 + 1e-6) and draws.acceptance_rate == 1
-
-
-@pytest.fixture
-def compiled(monkeypatch):
-    """The length of the text and the memory of each program of a run."""
-    seen = {}
-
-    def recording(program):
-        def call(*args, **kwargs):
-            lowered = program.lower(*args, **kwargs)
-            seen[program.__name__] = len(lowered.as_text()), lowered.compile().memory_analysis()
-            return program(*args, **kwargs)
-
-        return call
-
-    for program in (Chains.start, Chains.chunk):
-        monkeypatch.setattr(Chains, program.__name__, recording(program))
-    return seen
-
-
-def test_data_are_arguments_of_the_program(float32, compiled):
-    """A potential that holds four megabytes leaves programs of some kilobytes."""
-    data = jnp.asarray(np.random.default_rng(0).normal(size=(1_000, 1_000)), jnp.float32)
-    potential = jax.tree_util.Partial(lambda data, u: jnp.sum((data @ u) ** 2) / 1e3, data)
-    target = wb.targets.from_potential(potential, jnp.zeros(1_000))
-    wb.sample(jax.random.key(0), target, pcn(0.01), num_samples=3, progress=False, **SHORT)
-    assert set(compiled) == {"start", "chunk"}
-    for text, memory in compiled.values():
-        assert text < 200_000
-        assert memory.argument_size_in_bytes > data.nbytes
-
-
-def test_memory_does_not_grow_with_parameters_times_draws(float32, compiled):
-    size, num_samples = 100_000, 100
-    target = wb.targets.from_potential(lambda u: jnp.sum(jnp.sin(u)) / 10, jnp.zeros(size))
-    draws = wb.sample(jax.random.key(0), target, pcn(0.01), num_samples=num_samples, progress=False, **SHORT)
-    _, memory = compiled["chunk"]
-    of_position = 4 * size
-    assert memory.output_size_in_bytes < 3 * of_position
-    assert memory.temp_size_in_bytes < 12 * of_position
-    assert sum(values.nbytes for values in draws.collected.values()) == 4 * num_samples
 
 
 @pytest.mark.slow

@@ -63,14 +63,6 @@ def test_rhat_is_that_of_the_halves():
     streams.assert_split_rhat()
 
 
-def test_rhat_sees_chains_that_disagree_and_chains_that_drift():
-    values = np.random.default_rng(0).normal(size=(1_000, 2, 3))
-    values[:, 0, 1] += 3
-    values[:, :, 2] += np.linspace(-3, 3, 1_000)[:, None]
-    good, apart, drifting = summarised(values).rhat
-    assert good < 1.01 and apart > 1.5 and drifting > 1.5
-
-
 def test_chains_that_never_move_have_no_effective_samples():
     found = summarised(np.ones((100, 2)))
     assert np.isnan(found.effective_sample_size) and np.isnan(found.rhat) and found.mcse == 0
@@ -130,13 +122,6 @@ def test_what_is_streamed_is_what_would_have_been_kept():
     assert np.array_equal(streamed.position, kept.position)
 
 
-def test_only_what_is_asked_for_is_kept():
-    draws = run(stream={"u": wb.Stream(lambda _, u: u, batches=False, quantiles=False)})
-    summary = draws.streamed["u"].summary
-    assert summary.batches is None and summary.sketch is None
-    assert sum(leaf.nbytes for leaf in jax.tree.leaves(summary)) == 5 * 2 * 3 * summary.origin.itemsize + 4
-
-
 class Compiled(Exception):
     """Raised in place of the run."""
 
@@ -165,19 +150,6 @@ def memory(monkeypatch):
         return stopped.value.args[0]
 
     return of
-
-
-@pytest.mark.slow
-def test_memory_does_not_know_the_length(memory):
-    sampler = pcn(0.5)
-    short, long = (memory(TARGET, sampler, stream=FUNCTIONS, num_samples=n) for n in (1_000, 10**7))
-    for part in ("argument", "output", "temp", "alias"):
-        size = getattr(short, f"{part}_size_in_bytes")
-        assert size == getattr(long, f"{part}_size_in_bytes") and size > 0
-    sizes = [
-        sum(x.nbytes for x in jax.tree.leaves(run(num_samples=n).streamed["u"].summary)) for n in (9, 900)
-    ]
-    assert sizes[0] == sizes[1]
 
 
 @pytest.mark.slow

@@ -70,8 +70,3 @@ def test_neither_part_depends_on_the_size_of_the_other(load):
     np.testing.assert_allclose(
         small.x_scale.undo(small.x_test), large.x_scale.undo(large.x_test)[-20:], rtol=1e-4, atol=1e-4
     )
-
-
-def test_so_few_patients_that_a_column_is_constant_are_refused():
-    with pytest.raises(ValueError, match=r"1 training rows do not vary"):
-        diabetes(num_train=1)

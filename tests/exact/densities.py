@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import integrate, stats
+from scipy import integrate
 
 import widebnn as wb
 from widebnn.targets import Target
@@ -19,43 +19,6 @@ class Density(NamedTuple):
     target: Target
     draw: Callable
     functions: dict[str, tuple[Callable, Callable]]
-
-
-@functools.cache
-def regression():
-    """The posterior N(μ, Σ) of a linear regression, correlated and off centre, on a pytree of two leaves.
-
-    `moments` of the second return value are those of one output's three weights.
-    """
-    rng = np.random.default_rng(1)
-    x, y = rng.normal(size=(4, 3)), rng.normal(size=(4, 2))
-    linear = wb.targets.linear(jnp.asarray(x), jnp.asarray(y), noise_std=0.8)
-    covariance = np.linalg.inv(np.eye(3) + x.T @ x / 0.64)
-    mean = covariance @ x.T @ y / 0.64
-    root = np.linalg.cholesky(covariance)
-
-    def joined(position):
-        return jnp.concatenate([position["first"][None, :], position["rest"]])
-
-    target = wb.targets.from_potential(
-        lambda position: linear.potential(joined(position)),
-        {"first": jnp.zeros(2), "rest": jnp.zeros((2, 2))},
-    )
-
-    def draw(rng, n):
-        theta = mean + np.einsum("ij,njk->nik", root, rng.normal(size=(n, 3, 2)))
-        return {"first": jnp.asarray(theta[:, 0]), "rest": jnp.asarray(theta[:, 1:])}
-
-    def whitened(position):
-        return jnp.linalg.solve(jnp.asarray(root), joined(position) - jnp.asarray(mean))
-
-    functions = {
-        f"weight {i}, {j}": (lambda u, i=i, j=j: joined(u)[i, j], stats.norm(mean[i, j], std).cdf)
-        for i, std in enumerate(np.sqrt(np.diag(covariance)))
-        for j in range(2)
-    }
-    functions["whitened norm"] = (lambda u: jnp.sum(whitened(u) ** 2), stats.chi2(6).cdf)
-    return Density(target, draw, functions)
 
 
 SLOPE, HEIGHT = 3.0, 2.5

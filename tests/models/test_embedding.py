@@ -156,12 +156,6 @@ def test_transformed_modules_keep_their_state():
     assert jnp.allclose(jax.jit(target.potential)(position), plain.potential(position), atol=1e-5)
 
 
-def test_batch_is_seen_where_its_first_rows_are_the_same():
-    x = X.at[1:3].set(X[0])
-    with pytest.raises(ValueError, match="others of its batch"):
-        wb.targets.standard(BNN(NNXWith(Centring()), 1, 0.1), x, X[:, :1])
-
-
 def test_linen_module_that_draws_noise_is_refused():
     class Noisy(nn.Module):
         @nn.compact

@@ -21,12 +21,6 @@ def test_dense_scales_inside_the_layer():
     assert jnp.allclose(layer(X[:1]), layer(X)[:1], atol=1e-6)
 
 
-def test_layer_without_bias_has_none():
-    layer = Dense(3, 6, bias_std=0.0, rngs=nnx.Rngs(0))
-    assert set(nnx.to_pure_dict(nnx.state(layer, nnx.Param))) == {"kernel"}
-    assert jnp.allclose(layer(jnp.zeros((2, 3))), 0)
-
-
 def test_first_parameters_are_draws_of_the_prior():
     layer = Dense(300, 300, rngs=nnx.Rngs(0))
     kernel = layer.kernel[...]
@@ -80,27 +74,3 @@ def test_bnn_output_is_embedding_times_readout():
     assert jnp.allclose(psi, jnp.concatenate([1.4 / math.sqrt(6) * h, jnp.full((4, 1), 0.3)], axis=1))
     assert jnp.allclose(bnn(theta, X), psi @ theta.readout)
     assert isinstance(theta, Parameters)
-
-
-def test_bnn_without_readout_bias_has_no_column_for_it():
-    bnn = BNN(FCN(3, 6, rngs=nnx.Rngs(0)), 2, 0.1, bias_std=0.0)
-    assert bnn.template(X).readout.shape == (6, 2)
-
-
-def test_features_of_images_are_flattened_by_the_module():
-    class Flat(nnx.Module):
-        def __init__(self, rngs):
-            self.dense = Dense(12, 5, rngs=rngs)
-
-        def __call__(self, x):
-            return self.dense(x.reshape(len(x), -1))
-
-    images = jnp.ones((2, 2, 2, 3))
-    bnn = BNN(Flat(nnx.Rngs(0)), 1, 0.1)
-    assert bnn(normal_like(jax.random.key(0), bnn.template(images)), images).shape == (2, 1)
-
-
-def test_sizes_may_be_integers_of_numpy():
-    network = FCN(np.int64(3), np.int64(4), np.int64(2), rngs=nnx.Rngs(0))
-    assert network.width == (4, 4) and type(network.width[0]) is int
-    assert FCN(3, (np.int32(4),), rngs=nnx.Rngs(0)).width == (4,)

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from flax import nnx
 
-import widebnn as wb
 from widebnn.models import BNN, Dense
 from widebnn.nngp import neural_tangents, stax_kernel
 
@@ -45,15 +44,6 @@ def test_missing_package_is_named_with_its_cure(monkeypatch, name):
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match="pip install --no-deps neural-tangents"):
-        neural_tangents.__wrapped__()
-
-
-def test_missing_module_of_another_package_is_not_blamed_on_it(monkeypatch):
-    def import_module(name):
-        raise ModuleNotFoundError("No module named 'scipy'", name="scipy")
-
-    monkeypatch.setattr(importlib, "import_module", import_module)
-    with pytest.raises(ModuleNotFoundError, match="No module named 'scipy'"):
         neural_tangents.__wrapped__()
 
 
@@ -157,11 +147,3 @@ def test_kernel_is_the_mean_over_finite_networks(name, kind, empirical):
     kernel = stax_kernel(stax_network()[2], kind)
     assert_mean(over_prior(empirical, bnn, x), kernel(x))
     assert np.allclose(kernel(x[:1], x), kernel(x)[:1], rtol=1e-12)
-
-
-@pytest.mark.slow
-def test_regression_on_images():
-    x = np.random.default_rng(0).normal(size=(5, 4, 3, 2))
-    gp = wb.nngp.gaussian_process(stax_kernel(stax_conv(True)[2]), x, np.ones((5, 1)), 0.01)
-    assert gp.mean(x[:2]).shape == (2, 1) and np.allclose(gp.mean(x), 1, atol=0.05)
-    assert gp.sample(jax.random.key(0), x[:2], 3).shape == (3, 2, 1)

@@ -95,15 +95,6 @@ def test_draws_have_the_posterior_moments():
     assert_moments(draws, gp.mean(x_new), gp.covariance(x_new))
 
 
-def test_equal_inputs_get_equal_values():
-    gp, x_new, *_ = problem()
-    assert np.allclose(*np.asarray(gp.mean(x_new))[:2], atol=1e-13)
-    covariance = np.asarray(gp.covariance(x_new))
-    assert np.allclose(covariance[0], covariance[1], atol=1e-13)
-    draws = np.asarray(gp.sample(jax.random.key(0), np.concatenate([x_new, gp.x]), 20))
-    assert np.allclose(draws[:, 0], draws[:, 1], atol=1e-6)  # the square root of float64's rounding
-
-
 def test_without_noise_it_interpolates():
     gp, x_new, *_ = problem(noise_std=0.0)
     assert np.allclose(gp.mean(gp.x), gp.y, atol=1e-10)

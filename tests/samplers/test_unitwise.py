@@ -136,26 +136,6 @@ def test_channels_of_the_last_convolution_are_units():
     assert_changes_of_potential(target, 2)
 
 
-@pytest.mark.slow
-def test_more_units_accept_more():
-    """The theorem at work: fresh prior draws of single units, acceptance → 1 as the width grows."""
-    rates = []
-    for width in (8, 512):
-        tiny = problem(widths=(width,), n=6, noise_std=0.2)
-        target = rotated(marginal(tiny.bnn, tiny.x, tiny.y))
-        draws = wb.sample(
-            jax.random.key(0),
-            target,
-            unitwise(),
-            num_samples=30,
-            burn_in=20,
-            num_chains=4,
-            progress=False,
-        )
-        rates.append(draws.acceptance_rate)
-    assert rates[0] < 0.95 < rates[1]
-
-
 # Bugs.
 
 

@@ -1,9 +1,6 @@
 """Targets with the data in blocks against the same targets with all rows at once, and what they take."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -60,26 +57,6 @@ def test_value_and_gradient_are_those_of_all_rows(tiny, make):
     whole, *blocked = values_and_gradients(make, tiny, BLOCK_SIZES if make is wb.targets.marginal else (5,))
     for found in blocked:
         assert_close(found, whole)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [{"widths": (4,)}, {"out_features": 3, "bias_std": 0.0}], ids=str)
-def test_other_networks(options):
-    whole, blocked = values_and_gradients(wb.targets.marginal, problem(n=7, **options), (3,))
-    assert_close(blocked, whole)
-
-
-@pytest.mark.slow
-def test_the_value_alone_and_several_chains(tiny):
-    whole, blocked = (in_feature_space(wb.targets.marginal, tiny, size) for size in (None, 5))
-
-    @jax.jit
-    @jax.vmap
-    def of_chains(key):
-        position = whole.draw_prior(key)
-        return [(t.potential(position), jax.grad(t.potential)(position)) for t in (blocked, whole)]
-
-    assert_close(*of_chains(jax.random.split(jax.random.key(1), 3)))
 
 
 @pytest.mark.slow
@@ -148,39 +125,6 @@ def test_the_gradient_of_50_000_images_fits_in_16_gib(float32):
     used = memory.argument_size_in_bytes + memory.temp_size_in_bytes + memory.output_size_in_bytes
     assert used < 16 * 2**30
     assert memory.temp_size_in_bytes < 2**29, "much less than the data"
-
-
-STEP = """
-import jax
-import numpy as np
-from flax import nnx
-import widebnn as wb
-
-
-def kib(name):  # not of getrusage, whose peak is handed down by the process that started this one
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith(name))
-
-
-rng = np.random.default_rng(0)
-x, y = (rng.standard_normal((10_000, columns), dtype=np.float32) for columns in (3_072, 10))
-before = kib("VmRSS")
-bnn = wb.BNN(wb.models.FCN(3_072, 1_024, rngs=nnx.Rngs(0)), 10, noise_std=0.1)
-target = wb.targets.marginal(bnn, x, y, block_size=2_048)
-draws = wb.sample(jax.random.key(0), target, wb.samplers.pcn(0.1), num_samples=1, burn_in=0,
-                  num_chains=1, progress=False)
-assert np.isfinite(draws["potential"]).all()
-print(kib("VmHWM") - before)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process from Linux")
-def test_a_step_at_10_000_images_takes_less_than_4_gib():
-    """The peak of a process that runs the driver, compilation included, above what it has with the data."""
-    run = subprocess.run([sys.executable, "-c", STEP], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    assert 0 < int(run.stdout) < 4 * 2**20
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """The Jacobian reparametrisation against its formulas written out densely, and against exact answers."""
 
-import dataclasses
 import functools
 
 import jax
@@ -149,55 +148,6 @@ def test_many_probes_of_high_order_find_the_determinant():
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_probes():
-    tiny = problem(**PROBLEMS["one hidden layer"])
-
-    def temporary(num_probes):
-        target = jacobian(tiny, num_probes=num_probes, rng_key=KEY)
-        program = jax.jit(jax.grad(target.potential)).lower(target.template).compile()
-        return program.memory_analysis().temp_size_in_bytes
-
-    assert temporary(4) == temporary(256) > 0
-
-
-@pytest.mark.slow
-def test_linear_model_has_its_known_law():
-    """Without hidden layers R is affine: W = μ_λ + Σ_λφ, so that φ is Gaussian with precision Σ_λΣ⁻¹Σ_λ."""
-    tiny, reg = problem(widths=(), out_features=2), 0.7
-    targets = [jacobian(tiny, reg, **options) for options in ({}, {"num_probes": 1, "rng_key": KEY})]
-
-    def energy(target, phi, flat):
-        return -target.logdensity(phi._replace(readout=flat.reshape(phi.readout.shape)))
-
-    @jax.jit
-    def everything(phi):
-        psi = tiny.bnn.embedding(phi.inner, tiny.x)
-        at_reg, exact = (
-            wb.targets.readout_posterior(psi, tiny.y, value) for value in (reg, tiny.bnn.noise_std**2)
-        )
-        eye, flat = jnp.eye(psi.shape[1]), phi.readout.ravel()
-        root, precision = at_reg.covariance(eye), jnp.linalg.inv(exact.covariance(eye))
-        mode = jnp.linalg.solve(root, exact.mean() - at_reg.mean()).ravel()
-        right = (
-            at_reg.mean() + root @ phi.readout,
-            2 * jnp.linalg.slogdet(root)[1],
-            jnp.kron(root @ precision @ root, jnp.eye(2)),
-            jnp.zeros_like(mode),
-        )
-
-        def of_target(target):
-            of = functools.partial(energy, target, phi)
-            return target.readout(phi), target.log_jacobian(phi), jax.hessian(of)(flat), jax.grad(of)(mode)
-
-        return right, [of_target(target) for target in targets]
-
-    right, found = everything(tiny.draw_parameters())
-    for one in found:
-        for mine, exact in zip(one, right, strict=True):
-            assert_allclose(mine, exact, atol=1e-9)
-
-
-@pytest.mark.slow
 def test_chain_on_an_injective_map_has_the_exact_moments():
     tiny, reg = problem(widths=(3,), n=2), 2.0
     target = jacobian(tiny, reg)
@@ -209,25 +159,3 @@ def test_chain_on_an_injective_map_has_the_exact_moments():
     sampler = wb.samplers.pcn(0.6)
     draws, _ = assert_exact(target, sampler, tiny, exact.moments, num_samples=50, thin=5, burn_in=150)
     assert 0.1 < draws.acceptance_rate < 0.95
-
-
-def test_no_inverse_is_offered():
-    tiny = problem(**PROBLEMS["one hidden layer"])
-    assert not hasattr(jacobian(tiny), "from_parameters")
-    assert {field.name for field in dataclasses.fields(jacobian(tiny))}.isdisjoint({"space", "block_size"})
-
-
-@pytest.mark.slow
-def test_large_reg_gives_the_standard_parametrisation():
-    tiny, reg = problem(**PROBLEMS["one hidden layer"]), 1e9
-    exact, probed = (jacobian(tiny, reg, **options) for options in ({}, {"num_probes": 2, "rng_key": KEY}))
-    standard = wb.targets.standard(tiny.bnn, tiny.x, tiny.y)
-
-    @jax.jit
-    def everything(phi):
-        moved = ravel_pytree(exact.to_parameters(phi))[0] - ravel_pytree(phi)[0]
-        return moved, standard.potential(phi), [target.potential(phi) for target in (exact, probed)]
-
-    moved, wanted, found = everything(tiny.draw_parameters())
-    assert 0 < np.abs(moved).max() < 1e-6
-    assert_allclose(found, [wanted, wanted], rtol=1e-6)

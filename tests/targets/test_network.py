@@ -224,16 +224,6 @@ def test_posterior_of_the_readout_by_its_moments(space):
     assert np.abs(error).max() < 5 * np.sqrt(2 / len(draws))
 
 
-def test_auto_factorises_the_smaller_matrix():
-    for options, kind in (
-        ({"widths": (6,), "n": 3}, wb.targets.DataSpace),
-        ({"widths": (2,), "n": 6}, wb.targets.FeatureSpace),
-    ):
-        tiny = problem(**options)
-        target = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y)
-        assert isinstance(target.readout_posterior(tiny.draw_parameters().inner), kind)
-
-
 @pytest.mark.slow
 def test_gradient_is_finite_where_eigenvalues_meet():
     """Equal rows of data make eigenvalues of K̂ coincide; the Cholesky forms differentiate through them."""

@@ -8,7 +8,7 @@ from jax.flatten_util import ravel_pytree
 from scipy import stats
 
 import widebnn as wb
-from widebnn import samplers, targets
+from widebnn import targets
 
 from ..exact.networks import problem
 from ..exact.units import assert_changes_of_potential
@@ -119,16 +119,3 @@ def test_reduced_and_scaled_targets_have_the_same_noise():
     assert np.ptp(gaps(np.array([-1.0, 0.0, 1.5]))) < 1e-9
     factor = target.scales(position)["noise_std"]
     np.testing.assert_allclose(np.ravel(target.at(position).bnn.noise_std), factor * STD)
-
-
-def test_a_run_and_its_predictions():
-    draws = wb.sample(
-        KEY,
-        targets.marginal(*AT),
-        samplers.pcn(0.5),
-        num_samples=10,
-        num_chains=2,
-        collect={"f": wb.predictive_mean(TINY.x), "y": wb.predictive_draw()},
-        progress=False,
-    )
-    assert draws["f"].shape == draws["y"].shape == (2, 10, N, D_OUT)

@@ -6,12 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import nnx
 from jax.flatten_util import ravel_pytree
 from numpy.testing import assert_allclose
 from scipy import stats
-from sklearn.datasets import load_wine
-from sklearn.preprocessing import scale
 
 import widebnn as wb
 from widebnn.targets._affine_maps import Laplace, regression_step
@@ -164,60 +161,10 @@ def descent(tiny, which, num_steps):
 
 
 @pytest.mark.slow
-def test_newton_finds_the_mode(tiny):
-    _, gradients = descent(tiny, "softmax", 6)
-    assert gradients[0] > 1e-6  # not there at once: the convergence below is Newton's
-    assert gradients[2] < gradients[1] < gradients[0]
-    assert gradients[5] < 1e-11
-
-
-@pytest.mark.slow
 def test_steps_of_em_lower_the_energy_down_to_the_mode():
     values, gradients = descent(problem(**PROBLEMS["n above p"]), "student", 60)
     assert (np.diff(values[:3]) < 0).all() and values[-1] < values[2]
     assert gradients[-1] < 1e-5
-
-
-@pytest.mark.slow
-def test_student_of_many_degrees_is_regression():
-    """Potential and map; the affine map is then that of `repriorised`."""
-    tiny = problem(**PROBLEMS["n below p"])
-    degrees = 1e7  # beyond, log Γ of half of it rounds to more than is allowed below
-    target = wb.targets.student_t(tiny.bnn, tiny.x, tiny.y, degrees, num_steps=1)
-    regression = wb.targets.standard(tiny.bnn, tiny.x, tiny.y)
-
-    @jax.jit
-    def both(phi):
-        psi = tiny.bnn.embedding(phi.inner, tiny.x)
-        mean = wb.targets.readout_posterior(psi, tiny.y, tiny.bnn.noise_std**2).mean()
-        found = target.to_parameters(phi._replace(readout=jnp.zeros_like(mean))).readout
-        exact = regression.log_likelihood(target.to_parameters(phi))
-        return (jnp.sum(target.log_likelihood(phi)), jnp.sum(exact)), (found, mean)
-
-    likelihoods, means = both(tiny.draw_parameters())
-    assert_allclose(*likelihoods, rtol=1e-6)
-    assert_allclose(*means, rtol=1e-5, atol=1e-8)
-
-
-@pytest.mark.slow
-def test_one_newton_step_is_the_gaussian_map_of_other_targets_and_reg(tiny):
-    """At W = 0 the curvature is (I − 11ᵀ/k)/k: centred, regression on k (t − 1/k) with λ = k."""
-    k = tiny.bnn.out_features
-    onehot = jnp.asarray(np.eye(k)[np.asarray(labels(tiny))])
-
-    @jax.jit
-    def both(inner):
-        psi = tiny.bnn.embedding(inner, tiny.x)
-        gaussian = wb.targets.readout_posterior(psi, k * (onehot - 1 / k), float(k))
-        found = Laplace(psi, onehot, Softmax(), jnp.zeros(onehot.shape), 1).posterior
-        eye = jnp.eye(psi.shape[1])
-        centre = jnp.eye(k) - 1 / k
-        exact = jnp.kron(gaussian.covariance(eye), centre) + jnp.kron(eye, jnp.full((k, k), 1 / k))
-        means = found.mean().reshape(gaussian.mean().shape), gaussian.mean()
-        return means, (found.covariance(jnp.eye(len(exact))), exact)
-
-    for found, exact in both(tiny.draw_parameters().inner):
-        assert_allclose(found, exact, atol=1e-11)
 
 
 @pytest.mark.slow
@@ -389,30 +336,3 @@ def test_predictions_have_exact_moments(which):
     assert exact.effective_draws > 10_000
     assert_moments(by_chains(draws["mean"]), exact.moments)
     assert 0.1 < draws.acceptance_rate < 0.98
-
-
-@pytest.mark.slow
-def test_chains_mix_under_the_default_map():
-    """Under the paper's map at λ = σ² they are stuck, although nothing but coordinates differs."""
-    wine = load_wine()
-    rows = np.random.default_rng(0).permutation(len(wine.target))[:30]
-    x, y = scale(wine.data)[rows], wine.target[rows]
-    bnn = wb.BNN(wb.models.FCN(13, 16, rngs=nnx.Rngs(0)), 3, noise_std=0.1)
-
-    def least_effective(**options):
-        target = wb.targets.categorical(bnn, x, y, **options)
-        draws = wb.sample(
-            jax.random.key(0),
-            target,
-            wb.samplers.tuned(wb.samplers.pcn(0.1), 0.4),
-            num_samples=150,
-            thin=10,
-            burn_in=500,
-            num_chains=4,
-            collect={"p": wb.predictive_probabilities(x[:5])},
-        )
-        return wb.diagnostics.convergence(draws["p"]).ess.min()
-
-    with pytest.warns(wb.ChainWarning, match="the chains disagree"):
-        stuck = least_effective(map="gaussian")
-    assert least_effective() > 4 * stuck

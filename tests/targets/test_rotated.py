@@ -2,7 +2,6 @@
 
 import math
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -164,30 +163,3 @@ def test_kernel_is_named_where_two_would_do():
     assert wb.targets.rotated(base, FIRST).basis.shape == (3, 2)
     with pytest.raises(ValueError, match="embedding changed under the rotation"):
         wb.targets.rotated(base, ("layers", 1, "kernel"))
-
-
-def test_linen_network_rotates():
-    class Net(nn.Module):
-        @nn.compact
-        def __call__(self, x):
-            return jnp.tanh(nn.Dense(4, param_dtype=jnp.float64)(x))
-
-    tiny = problem()
-    bnn = wb.BNN(wb.models.from_linen(Net(), tiny.x), 1, 0.3)
-    base = wb.targets.marginal(bnn, tiny.x, tiny.y)
-    rotated = wb.targets.rotated(base)
-    ((after, before), _), *_ = of_both(rotated, base)
-    assert_allclose(after, before, rtol=1e-11)
-
-
-def test_parameters_in_lists_rotate_by_the_path():
-    def apply(layers, x):
-        return jnp.tanh(x @ layers[0][0])
-
-    tiny = problem()
-    features = wb.models.from_function(apply, [[jnp.ones((3, 4))]])
-    base = wb.targets.marginal(wb.BNN(features, 1, 0.3), tiny.x, tiny.y)
-    rotated = wb.targets.rotated(base, (0, 0))
-    assert rotated.template[0][0].shape == (2, 4)
-    ((after, before), _), *_ = of_both(rotated, base)
-    assert_allclose(after, before, rtol=1e-11)

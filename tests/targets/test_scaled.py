@@ -15,7 +15,6 @@ import widebnn as wb
 from widebnn import samplers, targets
 
 from ..exact import scales
-from ..exact.programs import num_compiled
 
 
 @pytest.fixture
@@ -49,18 +48,6 @@ def test_spectrum_gives_the_evidence_at_every_scale(psi):
     for scale, noise_std in ((1.0, 0.3), (0.2, 1.5), (3.0, 0.05)):
         exact, found = potentials(scale, noise_std)
         np.testing.assert_allclose(found, [exact, exact], rtol=1e-8)
-
-
-@pytest.mark.slow
-def test_spectrum_in_float32(float32):
-    """Many observations of few features, where a difference of squares would cancel."""
-    rng = np.random.default_rng(0)
-    psi = rng.normal(size=(2_000, 30))
-    y = psi @ rng.normal(size=(30, 1)) + 0.05 * rng.normal(size=(2_000, 1))
-    exact = targets.spectrum(*(jnp.asarray(a, jnp.float32) for a in (psi, y))).potential(1.0, 0.05)
-    with jax.enable_x64(True):
-        wanted = targets.spectrum(jnp.asarray(psi), jnp.asarray(y)).potential(1.0, 0.05)
-    assert abs(float(exact) - float(wanted)) < 0.3
 
 
 def test_potential_is_minus_the_log_evidence(observed):
@@ -292,30 +279,6 @@ def test_ranks_of_the_truth_are_uniform():
     scales.assert_uniform(found)
 
 
-@pytest.mark.slow
-def test_a_classifier_learns_its_scales(float32):
-    rng = np.random.default_rng(0)
-    x, labels = rng.normal(size=(12, 2)), rng.integers(3, size=12)
-
-    bnn = wb.BNN(wb.models.FCN(2, 4, rngs=nnx.Rngs(0)), 3, 1.0, bias_std=1.0)
-    target = targets.scaled(
-        targets.categorical(bnn, x, labels, map="identity"),
-        readout_std=targets.LogNormal(1.0, 1.0),
-        weight_std=targets.LogNormal(1.4, 0.5),
-    )
-    draws = wb.sample(
-        jax.random.key(0),
-        target,
-        samplers.with_scales(samplers.function_space_hmc(0.3, num_steps=2)),
-        num_samples=50,
-        burn_in=0,
-        num_chains=2,
-        collect={"readout_std": wb.collectors.scale("readout_std"), "f": wb.output(x)},
-    )
-    assert np.ptp(draws["readout_std"], axis=1).min() > 0
-    assert draws["f"].shape == (2, 50, 12, 3)
-
-
 class Stretched(nnx.Module):
     """A layer with a scale of its own, one row of which is a layer of the package."""
 
@@ -378,17 +341,3 @@ def test_scales_of_a_function_are_the_arguments_that_it_has_bound(observed):
     h = np.tanh(np.asarray(target.scales(at)["steepness"] * (observed.x @ at.network))) / 2
     np.testing.assert_allclose(psi[:, :4], h, rtol=1e-6)
     assert target.multiplied == {}
-
-
-def test_other_priors_and_other_known_scales_are_no_new_program(observed, float32):
-    x, y = (np.asarray(part, np.float32) for part in observed[:2])
-
-    def run(median, known):
-        features = wb.models.FCN(2, 3, bias_std=known, rngs=nnx.Rngs(0))
-        target = targets.marginal(wb.BNN(features, 1, known), x, y)
-        posterior = targets.scaled(target, weight_std=targets.LogNormal(median, 0.5))
-        return posterior.potential(posterior.draw_prior(jax.random.key(0)))
-
-    first = run(1.0, 0.3)
-    assert num_compiled(lambda: run(2.0, 0.5)) == 0
-    assert first != run(2.0, 0.5)

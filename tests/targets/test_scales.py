@@ -5,7 +5,6 @@ import functools
 
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 from flax import nnx
@@ -139,29 +138,6 @@ def test_kernels_of_the_limit_have_derivatives_in_all_scales():
         assert_derivatives(*found, least=4 if name == "tangent" else 5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "features",
-    [
-        lambda s: wb.models.CNN(
-            1, 2, weight_std=s["layers_weight_std"], bias_std=s["layers_bias_std"], rngs=nnx.Rngs(0)
-        ),
-        lambda s: wb.models.WideResNet20(
-            1, (1, 1, 2), weight_std=s["layers_weight_std"], offset=s["reg"], rngs=nnx.Rngs(0)
-        ),
-    ],
-    ids=["CNN", "WideResNet20"],
-)
-def test_scales_of_convolutions(features):
-    images = RNG.normal(size=(2, 4, 4, 1))
-
-    def target(s):
-        bnn = wb.BNN(features(s), 2, s["noise_std"], weight_std=s["weight_std"], bias_std=s["bias_std"])
-        return targets.marginal(bnn, images, Y[:2])
-
-    assert_derivatives(*derivatives({"potential": potential(target)})["potential"], least=5)
-
-
 def test_a_traced_bias_keeps_its_column_and_a_known_zero_drops_it():
     def columns(bias_std):
         bnn = network(SCALES | {"bias_std": bias_std, "layers_bias_std": bias_std})
@@ -172,19 +148,6 @@ def test_a_traced_bias_keeps_its_column_and_a_known_zero_drops_it():
     traced = []
     jax.jit(lambda bias_std: traced.append(columns(bias_std)))(0.0)
     assert traced == [(True, 4)]
-
-
-def test_outside_of_jit_with_features_from_outside():
-    """As a user writes it: the module is made once, and σ is the argument."""
-    features = wb.models.FCN(3, 4, rngs=nnx.Rngs(0))
-    position = wb.BNN(features, 2, 0.1).features.template
-    position = jax.tree.map(lambda leaf: jnp.ones(leaf.shape), position)
-
-    def potential(noise_std):
-        return targets.marginal(wb.BNN(features, 2, noise_std), X, Y).potential(position)
-
-    found = jax.grad(potential)(0.4)
-    assert np.isclose(found, (potential(0.4001) - potential(0.3999)) / 2e-4, rtol=1e-5)
 
 
 NORMALISED = {
@@ -244,29 +207,3 @@ def test_with_its_normaliser_a_linear_potential_is_minus_the_log_evidence():
     law = stats.multivariate_normal(np.zeros(len(X)), X @ X.T + 0.4**2 * np.eye(len(X)))
     found = target.repriorised().potential(jnp.ones((3, 2))) + target.log_normaliser()
     np.testing.assert_allclose(found, -sum(law.logpdf(column) for column in Y.T), rtol=1e-10)
-
-
-def test_number_of_observations():
-    bnn = network(SCALES)
-    known = [
-        targets.marginal(bnn, X, Y),
-        targets.rotated(targets.standard(bnn, X, Y)),
-        targets.jacobian(bnn, X, Y),
-        targets.categorical(bnn, X, LABELS),
-        targets.linear(X, Y, 0.1),
-    ]
-    assert [target.num_observations for target in known] == 5 * [5]
-    assert targets.from_potential(lambda u: jnp.sum(u), jnp.zeros(3)).num_observations is None
-
-
-@pytest.mark.parametrize("value", ["0.1", None, True, np.ones(1), jnp.ones((1, 2)), 1j], ids=repr)
-def test_what_is_no_number_is_refused(value, monkeypatch):
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # users meet our errors, and alone
-    with pytest.raises(TypeError, match="noise_std must be a finite number above 0; got"):
-        wb._check.positive(noise_std=value)
-
-
-def test_traced_numbers_of_another_shape_are_refused(monkeypatch):
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-    with pytest.raises(TypeError, match="noise_std must be a finite number above 0; got"):
-        jax.jit(lambda v: wb._check.positive(noise_std=v))(jnp.ones(2))

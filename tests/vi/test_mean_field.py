@@ -38,19 +38,6 @@ def test_divergence_near_the_prior_keeps_its_digits_in_float32(float32):
     np.testing.assert_allclose(wb.vi.kl_divergence(q, 0.2), 1e-6 / 4, rtol=0.01)
 
 
-def test_every_leaf_can_have_a_prior_of_its_own():
-    q = wb.vi.mean_field({"a": jnp.ones(3), "b": jnp.zeros((2, 2))}, 0.5)
-    apart = wb.vi.kl_per_leaf(q, {"a": 0.2, "b": 0.04})
-    for name, variance in [("a", 0.2), ("b", 0.04)]:
-        np.testing.assert_allclose(apart[name], wb.vi.kl_per_leaf(q, variance)[name])
-    np.testing.assert_allclose(wb.vi.kl_divergence(q, {"a": 0.2, "b": 0.04}), apart["a"] + apart["b"])
-
-
-@pytest.mark.parametrize("std", [1e-4, 0.2, 30.0])
-def test_deviations_are_those_asked_for(std):
-    np.testing.assert_allclose(scalar(0.0, std).std["w"], std, rtol=1e-5)
-
-
 def test_draws_have_their_moments_and_antithetic_ones_mirror_them():
     q = MeanField({"w": jnp.array([1.0, -2.0])}, {"w": jnp.array([-1.0, 1.0])})
     draws, mirrored = (side["w"] for side in drawn(lambda key: (q.draw(key), q.draw(key, -1))))
@@ -74,13 +61,6 @@ def test_undrawn_kernel_gives_every_row_a_draw_of_its_own():
     np.testing.assert_array_less(np.abs(f[:, 2]), 1e-15)
     correlation = np.corrcoef(f[:, 0, 0], f[:, 1, 0])[0, 1]
     assert abs(correlation) < 0.05
-
-
-def test_biases_are_drawn_at_once():
-    q = wb.vi.mean_field({"bias": jnp.ones(3)}, 0.3)
-    biases = drawn(q.local_draw)["bias"]
-    np.testing.assert_allclose(biases.mean(axis=0), 1, atol=0.01)
-    np.testing.assert_allclose(biases.std(axis=0), 0.3, rtol=0.03)
 
 
 OPTIONS = [{}, {"num_samples": 4, "antithetic": True}, {"local": True, "num_samples": 2}]
@@ -135,7 +115,3 @@ def test_weights_of_minibatches_add_up_to_one(kind, num_batches):
     np.testing.assert_allclose(weights.sum(), 1, rtol=1e-5)
     if kind == "geometric" and num_batches > 1:
         np.testing.assert_allclose(weights[0] / weights[1], 2)
-
-
-def test_temperature_of_the_papers_mnist():
-    assert wb.vi.temperature(1e-3, 60_000, 400) == pytest.approx(0.15)
