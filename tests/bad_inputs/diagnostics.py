@@ -27,9 +27,7 @@ ROWS = [
         ("rhat", "effective_sample_size", "rhat_squared"),
         (np.zeros((2, 1)), "draws…two draws…(2, 1)"),
         (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
-        (np.ones((0, 5)), "draws must have shape…(0, 5)"),
         (Draws({"f": np.zeros((2, 5))}), TypeError, "draws…an array…a whole run"),
-        (np.zeros((2, 5), "m8[s]"), TypeError, "draws…real numbers…dates, durations or periods…timedelta64"),
         (np.zeros((2, 5), complex), TypeError, "draws…real numbers…complex"),
     ),
     *alike(
@@ -47,17 +45,12 @@ ROWS = [
         (lambda: wb.random_projections(KEY, X)(None, X[:2]), "position…(4, 3)…(2, 3)"),
     ),
     *refused(
-        "diagnostics.principal_components",
-        (np.zeros((2, 5, 3)), kw(num=4), "num…at most 3…4"),
-    ),
-    *refused(
         "diagnostics.band",
         *[
             (np.zeros((2, 3)), (low, high), "probs…[0, 1]…")
             for low, high in ((0.9, 0.1), (0, 1.1), (np.nan, 1))
         ],
         (np.zeros((2, 0)), "values…(2, 0)"),
-        (DAYS, TypeError, "values…real numbers…dates"),
     ),
     *refused(
         "estimates.prior_draws",
@@ -66,30 +59,17 @@ ROWS = [
             TypeError,
             "collect['U']…a function of (target, position)…3",
         ),
-        (
-            lambda: estimates.prior_draws(KEY, target(), {"U": wb.potential}, 0),
-            "num_draws…at least 1…0",
-        ),
-        (
-            lambda: estimates.prior_draws(KEY, target(), {"U": wb.potential}, 10, batch_size=0),
-            "batch_size…at least 1…0",
-        ),
     ),
     *refused(
         "estimates.kl_from_prior",
         (X[:, :1], "potential…(4, 1)"),
-        (DAYS, TypeError, "potential…real numbers…dates"),
-        (X, "a", TypeError, "conditional…real numbers…'a'"),
         (X, jnp.ones(5)[None, :, None], "conditional…(4, 3)…(1, 5, 1)"),
     ),
     *refused(
         "estimates.kolmogorov_distance",
         (X[:3, 0], X[:3, 0], X[0, 0], X[0, 0], "mean…4 draws…(3,)"),
         (X, X[:, :2], X[0], X[0], "mean…(draw, *batch)…(4, 2)"),
-        (X, X, X[0], X[:, 0], "limits…(*batch)…(4,)"),
         (X, X, X[0], 0 * X[0], "limit_variance…above 0…0.0"),
-        (X, -X, X[0], X[0], "variance…above 0…-1.0"),
-        (X, X, X[0], X[0], 1, "num_points…at least 2…1"),
     ),
     *refused(
         "estimates.by_groups",
@@ -106,7 +86,6 @@ ROWS = [
         ("accuracy", "nll", "reliability", "ece"),
         (HALVES, np.array([0, 1]), "labels…(3,)…(2,)"),
         (HALVES, np.array([0, 1, 2]), "labels…0 to 1…0 to 2"),
-        (HALVES, np.array([0, -1, 1]), "labels…0 to 1…-1 to 1"),
         (HALVES, np.array([0.0, 1.0, 0.0]), TypeError, "labels…integers or booleans…0.0 in float64"),
         (HALVES, [0, None, 1], "labels…no missing entries…1 of 3, such as None"),
         *[
@@ -126,47 +105,36 @@ ROWS = [
     *alike(
         "metrics",
         ("reliability", "ece"),
-        (HALVES, np.array([0, 1, 1]), kw(num_bins=0), "num_bins…at least 1…0"),
         (HALVES, np.array([0, 1, 1]), kw(num_bins=4, adaptive=True), "num_bins…at most 3…4"),
     ),
     *alike(
         "metrics",
         ("auroc", "fpr95"),
-        (np.zeros(0), np.ones(2), "inside…at least one"),
         (DAYS, np.ones(2), TypeError, "inside…real numbers…dates"),
     ),
     *refused(
         "metrics.crps",
         (np.ones((1, 3)), np.ones(3), "draws…at least 2; got 1"),
         (np.ones((3, 2)), np.ones(3), "draws…(draw, 3,)…(3, 2)"),
-        (np.ones((3, 0)), np.ones(0), "draws…(draw, 0,)…(3, 0)"),
         (np.ones((2, 2)), DAYS, TypeError, "y must hold real numbers…dates"),
         (np.ones((3, 3)), np.ones(3), "axis…draws…as many…(3, 3)"),
-        (np.ones((3, 3, 1)), np.ones((3, 1)), "axis…draws…as many…(3, 3, 1)"),
         (np.ones((3, 2)), np.ones(3), kw(axis=2), "axis 2…2"),
-        (np.ones((3, 2)), np.ones(3), kw(axis=-3), "axis…-2…-3"),
         (np.ones((3, 2)), np.ones(3), kw(axis=1.0), TypeError, "axis…an integer…1.0"),
     ),
     *refused(
         "metrics.coverage",
         (np.zeros(2), np.ones(3), np.ones(2), "lower, upper and y…(2,), (3,) and (2,)"),
-        (np.zeros(0), np.ones(0), np.ones(0), "lower, upper and y…not empty"),
         (np.ones(2), np.zeros(2), np.ones(2), "lower must be at most upper"),
-        (np.array([np.nan]), np.ones(1), np.ones(1), "lower must be at most upper"),
-        (np.zeros(2), np.ones(2), DAYS, TypeError, "y must hold real numbers…dates"),
     ),
     *refused(
         "metrics.gaussian_mixture_nll",
         (np.ones((2, 3)), np.zeros((2, 3)), np.ones(3), "stds must be above 0; got 0.0"),
-        (np.ones((2, 3)), np.ones((1, 3)), np.ones(3), "stds…(2, 3) of means; got (1, 3)"),
         (np.ones((2, 3)), np.ones(3), np.ones(3), "stds…(2, 3) of means; got (3,)"),
-        (np.ones((2, 2)), 1.0, np.ones(3), "means…(draw, 3,)…(2, 2)"),
         (np.ones((3, 3)), 1.0, np.ones(3), "axis…means…as many…(3, 3)"),
     ),
     *refused(
         "metrics.classification_summary",
         (np.full((2, 2), 0.5), np.zeros(2, int), np.full((2, 3), 1 / 3), "outside…2 classes…3"),
-        (HALVES, np.zeros(3), HALVES, TypeError, "labels…integers or booleans"),
         (HALVES, np.zeros(3, int), HALVES[0], "outside…(n, k)…(2,)"),
     ),
 ]

@@ -24,7 +24,6 @@ ROWS = [
     ),
     *refused(
         "landscape.slice_through",
-        ({"resolution": 1}, "resolution…at least 2…1"),
         ({"corners": [jnp.ones(2)]}, "corners…two positions or three…1"),
         ({"corners": [jnp.ones(2), jnp.ones(3)]}, "corners…(2,)…(3,)"),
         ({"corners": [jnp.ones(2), X_NAN[0, :2]]}, "corners…finite"),

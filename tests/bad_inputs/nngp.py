@@ -1,7 +1,5 @@
 """Bad inputs of infinite width."""
 
-import math
-
 import flax.linen as nn
 import jax.numpy as jnp
 
@@ -38,14 +36,8 @@ def evidence_slope(**options):
 ROWS = [
     *refused(
         "nngp.evidence_slope",
-        ({"bnn": 3}, TypeError, "bnn…widebnn.BNN…int"),
         ({"bnn": bnn(features=fcn(depth=2))}, "bnn…one hidden layer…2 of them"),
         ({"bnn": bnn(features=Images())}, "x…does not fit"),
-        ({"x": X_NAN}, "x…finite"),
-        ({"y": Y[:2]}, "y…(4, 2)"),
-        ({"rng_key": 0}, TypeError, "rng_key…jax.random.key(0)"),
-        ({"relative_error": 0}, "relative_error…above 0…0"),
-        ({"max_units": 0}, "max_units…at least 1…0"),
         ({"bnn": bnn(noise_std=jnp.ones(2))}, "bnn…one noise_std for all outputs"),
         call=lambda options: evidence_slope(**options),
     ),
@@ -61,27 +53,20 @@ ROWS = [
         (fcn, (X, X[:, :2]), "x2…(n, 3)…(4, 2)"),
         call=lambda kernel, f, x: kernel(bnn(features=f()))(*x),
     ),
-    *refused("nngp.nngp_kernel", (lambda: wb.nngp.nngp_kernel(fcn()), TypeError, "bnn…widebnn.BNN…FCN")),
     *refused(
         "nngp.stax_kernel",
         ((1, 2, 3), TypeError, "kernel_fn…(1, 2, 3)"),
-        (linear_kernel, "dual", "kind…'nngp'…'dual'"),
     ),
     *refused(
         "nngp.stax_kernel",
-        ((X_NAN,), "x1…finite"),
-        ((X, X_NAN), "x2…finite"),
         ((X, X[:, :2]), "x2…like those of x1, (3,)…(2,)"),
         call=lambda x: wb.nngp.stax_kernel(lambda x1, x2, kind: linear_kernel(x1, x2))(*x),
     ),
     *refused(
         "nngp.gaussian_process",
-        ("x", X[0], "x…(n, ...)…(3,)"),
         ("x", X[:0], "x…n ≥ 1…(0, 3)"),
         ("x", X[:, :2], "x1…(n, 3)…(4, 2)"),
-        ("y", Y[:3, 0], "y…(4, d_out)…(3, 1)"),
         ("noise_std", -0.1, "noise_std…0 or above…-0.1"),
-        ("noise_std", math.nan, "noise_std…finite…nan"),
         ("kernel", jnp.eye(4), TypeError, "kernel…a function of (x1, x2=None)"),
         ("kernel", lambda x1, x2=None: x1, "kernel…(4, 4)…(4, 3)"),
         ("kernel", lambda x1, x2=None: jnp.full((4, 4), jnp.nan), "kernel…finite"),
@@ -94,11 +79,7 @@ ROWS = [
     *refused(
         "nngp.GaussianProcess",
         (lambda: gaussian_process().mean(X[:, :2]), "x…(m, 3,)…(4, 2)"),
-        (lambda: gaussian_process().covariance(X[:0]), "x…m ≥ 1…(0, 3)"),
         (lambda: gaussian_process().sample(KEY, X_NAN), "x…finite"),
-        (
-            lambda: gaussian_process(noise_std=0.0, x=jnp.eye(3), y=Y[:3]).kl_from_prior(),
-            "noise_std…above 0…0.0",
-        ),
+        (lambda: gaussian_process(noise_std=0.0, x=jnp.eye(3), y=Y[:3]).kl_from_prior(), "noise_std…above 0"),
     ),
 ]

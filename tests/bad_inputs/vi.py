@@ -5,13 +5,12 @@ import functools
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from flax import nnx
 
 import widebnn as wb
 
-from .rows import KEY, RNGS, Images, X, Y, alike, kw, refused
+from .rows import KEY, RNGS, Images, X, Y, alike, refused
 
 
 def fit(model=None, x=X, y=Y, **options):
@@ -42,27 +41,21 @@ def sum_of_weights(weights):
     return weights["w"].sum()
 
 
+UNDRAWN = a_posterior()._replace(mean={"w": X}, rho={"w": X}).local_draw(KEY)["w"]
+
 ROWS = [
     *refused(
         "vi.fit",
         ({"batch_size": 5}, "batch_size…at most 4…5"),
         ({"prior_variance": {"a": 1.0}}, "prior_variance…each leaf…'a'"),
         ({"num_samples": 3, "antithetic": True}, "num_samples…even…3"),
-        ({"weighting": "linear"}, "weighting…'uniform'…'linear'"),
-        ({"optimiser": 0.1}, TypeError, "optimiser…optax.adam…0.1"),
         *[
             ({"y": jnp.array([0, 1, 2, 0]), "loss": loss}, "y…labels 0 to 1…0 to 2")
             for loss in (wb.vi.cross_entropy, jax.jit(wb.vi.cross_entropy))
         ],
         ({"y": X[:, 0], "loss": wb.vi.cross_entropy}, TypeError, "y…integers or booleans…1.0 in float"),
-        ({"y": list("abab"), "loss": wb.vi.cross_entropy}, TypeError, "y…real numbers…'a'"),
-        ({"y": [[1.0, None]] * 4}, TypeError, "y…real numbers…None"),
-        ({"y": np.ones((4, 2), "m8[s]")}, TypeError, "y…real numbers…durations"),
         ({"x": X[:0], "y": Y[:0]}, "x and y…n ≥ 1…(0, 3)"),
         ({"loss": lambda f, y: jnp.sum(f - y)}, "loss…each of 2…()"),
-        ({"rng_key": 0}, TypeError, "rng_key…jax.random.key…0"),
-        ({"model": jnp.tanh}, TypeError, "model…nnx.Module…PjitFunction"),
-        ({"checkpoint": "runs"}, TypeError, "checkpoint…widebnn.Checkpoint…'runs'"),
         (
             {"local": True, "model": nnx.Linear(3, 2, param_dtype=X.dtype, rngs=RNGS)},
             TypeError,
@@ -72,14 +65,12 @@ ROWS = [
     ),
     *refused(
         "vi.network",
-        (3, TypeError, "model…nnx.Module…int"),
         (Images(), "model…(4, d_out)…(4, 3, 1)"),
         (nn.BatchNorm(use_running_average=False), "BatchNorm"),
         call=lambda model: wb.vi.network(model, X, KEY),
     ),
     *refused(
         "vi.predict",
-        (X[:0], {}, "x…(m, 3,)…m ≥ 1…(0, 3)"),
         (X[:, :1], {}, "x…(m, 3,)…(4, 1)"),
         call=lambda x, o: wb.vi.predict(KEY, fitted(), x, **o),
     ),
@@ -89,13 +80,6 @@ ROWS = [
         ({"num_samples": 1, "antithetic": True}, "num_samples…even…1"),
         call=lambda estimate, o: estimate(KEY, a_posterior(), sum_of_weights, **o),
     ),
-    *refused(
-        "vi.elbo",
-        (
-            lambda: wb.vi.elbo(KEY, a_posterior(), sum_of_weights, temperature=-0.5),
-            "temperature…0 or above…-0.5",
-        ),
-    ),
     *alike(
         "vi",
         ("kl_divergence", "kl_per_leaf"),
@@ -104,53 +88,16 @@ ROWS = [
     ),
     *refused(
         "vi.cross_entropy",
-        (X, jnp.zeros(3, int), "labels…(4,)…(3,)"),
         (X, jnp.array([0, 1, 2, 3]), "labels…0 to 2…0 to 3"),
-        (X, jnp.zeros(4), TypeError, "labels…integers or booleans…0.0 in float"),
-        (X, ["a"] * 4, TypeError, "labels…integers or booleans…'a'"),
         (X, [0, None, 1, 2], "labels…no missing entries…1 of 4"),
     ),
     *refused("vi.square", (X, Y, "y…(4, 3)…(4, 2)")),
-    *refused(
-        "vi.relu_moments",
-        (jnp.ones(2), jnp.ones(3), "variance…(2,)…(3,)"),
-        ("a", jnp.ones(3), TypeError, "mean…real numbers…'a'"),
-    ),
+    *refused("vi.relu_moments", (jnp.ones(2), jnp.ones(3), "variance…(2,)…(3,)")),
     *refused(
         "vi.output_moments",
         (lambda: wb.vi.output_moments(a_posterior(), X), "posterior…TwoLayer…hidden"),
         (lambda: wb.vi.output_moments(a_two_layer_posterior(), X[:, :2]), "x…(n, 3)…(4, 2)"),
-        (
-            lambda: wb.vi.output_moments(a_two_layer_posterior(), X, scaling="N"),
-            "scaling…'mean-field', 'ntk'…'N'",
-        ),
     ),
-    *refused(
-        "vi.square_elbo",
-        (lambda: wb.vi.square_elbo(a_two_layer_posterior(), X, X), "y…(4, 2)…(4, 3)"),
-        (
-            lambda: wb.vi.square_elbo(a_two_layer_posterior(), X, Y, temperature=-1.0),
-            "temperature…0 or above…-1.0",
-        ),
-    ),
-    *refused(
-        "vi.kl_weights",
-        (3, "linear", "kind…'geometric'…'linear'"),
-    ),
-    *refused(
-        "vi.LocalReparametrisation",
-        (
-            lambda: a_posterior()._replace(mean={"w": X}, rho={"w": X}).local_draw(KEY)["w"][0],
-            TypeError,
-            "not drawn…0",
-        ),
-    ),
-    *refused(
-        "vi.TwoLayer",
-        (2, 2, 1, kw(scaling="N", rngs=RNGS), "scaling…'mean-field', 'ntk'…'N'"),
-    ),
-    *refused(
-        "vi.ResNet20",
-        (kw(norm="layer", rngs=RNGS), "norm…'batch'…'layer'"),
-    ),
+    *refused("vi.square_elbo", (lambda: wb.vi.square_elbo(a_two_layer_posterior(), X, X), "y…(4, 2)…(4, 3)")),
+    *refused("vi.LocalReparametrisation", (lambda: UNDRAWN[0], TypeError, "not drawn…0")),
 ]
