@@ -60,6 +60,22 @@ def test_value_and_gradient_are_those_of_all_rows(tiny, make):
 
 
 @pytest.mark.slow
+def test_constants_of_a_network_may_be_integers(tiny):
+    """The gradient passes over all arrays of the network at once, and these have none."""
+
+    def features(constants, inner, x):
+        return jnp.tanh(constants["scale"] * x[:, constants["columns"]] @ inner)
+
+    constants = {"scale": jnp.asarray(2.0), "columns": jnp.array([1, 0])}
+    apply = jax.tree_util.Partial(features, constants)
+    bnn = wb.BNN(wb.models.from_function(apply, jnp.zeros((2, 5))), 2, noise_std=0.1)
+    targets = [wb.targets.marginal(bnn, tiny.x, tiny.y, "feature", size) for size in (None, 5)]
+    position = targets[0].draw_prior(jax.random.key(0))
+    both = jax.jit(lambda u: [jax.value_and_grad(target.potential)(u) for target in targets])
+    assert_close(*both(position))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["repriorised at another λ", "rotated"])
 def test_everything_a_target_offers_is_the_same(tiny, kind):
     def answers(target, position, key):

@@ -134,7 +134,7 @@ def test_many_probes_of_high_order_find_the_determinant():
     @jax.jit
     def both(phi):
         dense = Dense(tiny, phi, reg)
-        return dense.h, hessian_log_det(dense.f, num_probes, order, KEY)(dense.flat, dense.r)
+        return dense.h, hessian_log_det(dense.f, dense.flat, dense.r, num_probes, order, KEY)
 
     h, found = jax.device_get(both(tiny.draw_parameters()))
     norm = np.abs(np.linalg.eigvalsh(h)).max()
@@ -145,6 +145,19 @@ def test_many_probes_of_high_order_find_the_determinant():
     remainder = len(h) * norm ** (order + 1) / (1 - norm)
     assert abs(found - np.trace(log)) < 5 * error + remainder
     assert 5 * error + remainder < 0.2 * np.abs(log).max() + 0.05  # the bound itself says something
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_probes():
+    tiny = problem(**PROBLEMS["one hidden layer"])
+
+    def temporary(num_probes):
+        target = jacobian(tiny, num_probes=num_probes, rng_key=KEY)
+        program = jax.jit(jax.grad(target.potential)).lower(target.template).compile()
+        return program.memory_analysis().temp_size_in_bytes
+
+    few, many = temporary(4), temporary(256)
+    assert 0 < many - few <= 252 * 16  # a number and its place for each probe, and no vector
 
 
 @pytest.mark.slow

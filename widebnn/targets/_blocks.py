@@ -2,8 +2,8 @@
 
 ΨᵀΨ, Ψᵀy and ‖y − ΨW‖² are sums over observations. Formed block after block, and their gradients too, with Ψ
 of a block computed anew, they take memory O(block · width + p²) beside the data, however many rows there are.
-The gradient of a potential is in reverse mode, with respect to parameters, λ, and scales of the network that
-are traced; x and y are data and get none.
+The gradient of a potential is in reverse mode, with respect to parameters, λ, and the arrays of the network,
+such as its scales; x and y are data and get none.
 """
 
 import functools
@@ -16,6 +16,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, PyTree
 
 from widebnn._check import Number
+from widebnn.models import BNN
 from widebnn.models.embedding import Inner
 from widebnn.targets._readout import FeatureSpace, Readout, least_noise
 
@@ -28,7 +29,7 @@ class Rows(NamedTuple):
     block_size: int
 
     def sum(self, of_block: Callable[[Callable[..., tuple[Array, Array]]], PyTree]) -> PyTree:
-        """Σ_b of_block(rows), with `rows(embedding, inner)` = Ψ_b, y_b.
+        """Σ_b of_block(rows), with `rows(bnn, inner)` = Ψ_b, y_b.
 
         Where the blocks do not divide n, the last one reaches back, and its rows that were counted are zero.
         """
@@ -39,8 +40,8 @@ class Rows(NamedTuple):
             start = jnp.minimum(i * size, n - size)
             x, y = jax.tree.map(lambda a: jax.lax.dynamic_slice_in_dim(a, start, size), (self.x, self.y))
             is_new = (start + jnp.arange(size) >= i * size)[:, None]
-            return lambda embedding, inner: (
-                jnp.where(is_new, embedding(inner, x), 0),
+            return lambda bnn, inner: (
+                jnp.where(is_new, bnn.embedding(inner, x), 0),
                 jnp.where(is_new, y, 0),
             )
 
@@ -72,20 +73,20 @@ class BlockedFeatureSpace(FeatureSpace):
 
     def __init__(
         self,
-        embedding: Callable[..., Any],
+        bnn: BNN,
         inner: Inner,
         data: Rows,
         reg: Number | None,
         noise_std: Number = 0,
     ):
-        self.embedding, self.inner, self.data, self.y = embedding, inner, data, data.y
-        gram, cross = data.sum(lambda rows: _moments(*rows(embedding, inner)))
+        self.network, self.data, self.y = (bnn, inner), data, data.y
+        gram, cross = data.sum(lambda rows: _moments(*rows(*self.network)))
         if reg is None:  # a derivative of the least noise would take another pass over the data
             reg = jnp.maximum(noise_std**2, least_noise(jax.lax.stop_gradient(jnp.trace(gram))))
         self._factorise(gram, cross, reg)
 
     def _misfit(self, readout):
-        return jnp.sum(self.data.sum(lambda rows: misfits(*rows(self.embedding, self.inner), readout)))
+        return jnp.sum(self.data.sum(lambda rows: misfits(*rows(*self.network), readout)))
 
     def potential(self, ratio: Number = 1) -> Float[Array, ""]:
         """As in `FeatureSpace`, with the gradient formed in the pass that forms the misfit.
@@ -97,45 +98,40 @@ class BlockedFeatureSpace(FeatureSpace):
         mean = self.mean()
         root = solve_triangular(self.factor, jnp.eye(len(self.factor), dtype=self.factor.dtype))
         reg, ratio = (jnp.asarray(number, mean.dtype) for number in (self.reg, ratio))
-        x, y, block_size = self.data
-        # A custom derivative knows arguments alone: a scale that is traced has to be among them.
-        size = min(block_size, len(y))
-        block = jax.tree.map(lambda a: jax.ShapeDtypeStruct((size, *a.shape[1:]), a.dtype), x)
-        pure, scales = jax.closure_convert(self.embedding, self.inner, block)
-
-        def embedding(variables, x):
-            inner, scales = variables
-            return pure(inner, x, *scales)
-
         solved = mean, root @ root.T, self.log_det()
-        return _potential(embedding, block_size, ((self.inner, scales), reg, ratio), solved, x, y)
+        return _potential(self.data.block_size, (self.network, reg, ratio), solved, self.data.x, self.y)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _potential(embedding, block_size, variables, solved, x, y):
-    """U of (inner, λ, ρ), given μ, S and log det K̂_λ; its gradient goes through all of them at once."""
-    (inner, reg, ratio), (mean, _, log_det) = variables, solved
-    square = jnp.sum(Rows(x, y, block_size).sum(lambda rows: misfits(*rows(embedding, inner), mean)))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _potential(block_size, variables, solved, x, y):
+    """U of (network, λ, ρ), given μ, S and log det K̂_λ; its gradient goes through all of them at once."""
+    (network, reg, ratio), (mean, _, log_det) = variables, solved
+    square = jnp.sum(Rows(x, y, block_size).sum(lambda rows: misfits(*rows(*network), mean)))
     return (ratio * (square / reg + jnp.sum(mean**2)) + mean.shape[1] * log_det) / 2
 
 
-def _potential_forward(embedding, block_size, variables, solved, x, y):
-    (inner, reg, ratio), (mean, inverse, log_det) = variables, solved
+def _potential_forward(block_size, variables, solved, x, y):
+    (network, reg, ratio), (mean, inverse, log_det) = variables, solved
     (p, d_out), n = mean.shape, len(y)
 
     def square_and_gradient(rows):
-        psi, pullback, y_b = jax.vjp(lambda inner: rows(embedding, inner), inner, has_aux=True)
+        psi, pullback, y_b = jax.vjp(lambda network: rows(*network), network, has_aux=True)
         residual = y_b - psi @ mean
         (gradient,) = pullback(d_out * (psi @ inverse) - ratio / reg * residual @ mean.T)
-        return jnp.sum(residual**2), gradient
+        return jnp.sum(residual**2), jax.tree.map(_unless_of_integers, gradient)
 
-    square, of_inner = Rows(x, y, block_size).sum(square_and_gradient)
+    square, of_network = Rows(x, y, block_size).sum(square_and_gradient)
     quadratic = square / reg + jnp.sum(mean**2)
     of_reg = (d_out * (jnp.trace(inverse) + (n - p) / reg) - ratio * square / reg**2) / 2
-    return (ratio * quadratic + d_out * log_det) / 2, (of_inner, of_reg, quadratic / 2)
+    return (ratio * quadratic + d_out * log_det) / 2, (of_network, of_reg, quadratic / 2)
 
 
-def _potential_backward(embedding, block_size, gradient, cotangent):
+def _unless_of_integers(gradient):
+    """None, which stands for zero, of constants that have no derivative."""
+    return None if gradient.dtype == jax.dtypes.float0 else gradient
+
+
+def _potential_backward(block_size, gradient, cotangent):
     return jax.tree.map(lambda leaf: cotangent * leaf, gradient), None, None, None
 
 

@@ -109,58 +109,31 @@ class Jacobian(BNNTarget):
         first = len(step.factor) * jnp.log(self.reg) - 2 * jnp.sum(jnp.log(jnp.diag(step.factor)))
         if self.num_probes is None:
             return first + self._second_factor(f, phi, step)[1]
-        estimate = hessian_log_det(f, self.num_probes, self.order, required(self.rng_key, "the probes"))
-        return first + estimate(phi, step.residual)
+        rng_key = required(self.rng_key, "the probes")
+        return first + hessian_log_det(f, phi, step.residual, self.num_probes, self.order, rng_key)
 
 
 def hessian_log_det(
-    f: Outputs, num_probes: int, order: int, rng_key: Key[Array, ""]
-) -> Callable[[Flat, Float[Array, " n"]], Float[Array, ""]]:
-    """(φ, r) ↦ an estimate of log |det(I + H)|, H the Hessian of φ ↦ ⟨r, f(φ)⟩ at fixed r.
+    f: Outputs, phi: Flat, r: Float[Array, " n"], num_probes: int, order: int, rng_key: Key[Array, ""]
+) -> Float[Array, ""]:
+    """An estimate of log |det(I + H)|, H the Hessian of φ ↦ ⟨r, f(φ)⟩ at fixed r.
 
     (1/S) Σ_i Σ_{j ≤ M} (−1)^{j+1}/j s_iᵀH^j s_i with S = `num_probes` Rademacher vectors and M = `order`
-    (Hron et al. 2022, eq. 11); the series converges where ‖H‖ < 1. The gradient is formed together with the
-    value, probe after probe, so that memory does not grow with their number; the probes are drawn afresh
-    from the key wherever they are needed, and are the same at every φ.
+    (Hron et al. 2022, eq. 11); the series converges where ‖H‖ < 1. The probes are the same at every φ.
     """
+    _, times_h = jax.linearize(lambda phi: jax.vjp(f, phi)[1](r)[0], phi)
 
-    def estimate(phi, r):
-        # a custom derivative knows arguments alone: traced scales of the network have to be among them
-        pure, scales = jax.closure_convert(f, phi)
+    @jax.checkpoint  # a gradient goes probe after probe, so that memory does not grow with their number
+    def of_probe(i):
+        key = jax.random.fold_in(rng_key, i)
+        powers = [jax.random.rademacher(key, phi.shape, phi.dtype)]
+        for _ in range((order + 1) // 2):
+            powers.append(times_h(powers[-1]))
+        # H is symmetric: sᵀH^j s from two vectors with half the power each
+        terms = [(-1) ** (j + 1) / j * powers[j // 2] @ powers[(j + 1) // 2] for j in range(1, order + 1)]
+        return sum(terms[1:], terms[0])
 
-        def of_probe(variables, key):
-            phi, r, scales = variables
-
-            def slope(u):
-                return jax.vjp(lambda u: pure(u, *scales), u)[1](r)[0]
-
-            powers = [jax.random.rademacher(key, phi.shape, phi.dtype)]
-            for _ in range((order + 1) // 2):
-                powers.append(jax.jvp(slope, (phi,), (powers[-1],))[1])  # H times the last one
-            # H is symmetric: sᵀH^j s from two vectors with half the power each
-            terms = [(-1) ** (j + 1) / j * powers[j // 2] @ powers[(j + 1) // 2] for j in range(1, order + 1)]
-            return sum(terms[1:], terms[0])
-
-        def value_and_gradient(variables, rng_key):
-            def add(i, total):
-                new = jax.value_and_grad(of_probe)(variables, jax.random.fold_in(rng_key, i))
-                return jax.tree.map(jnp.add, total, new)
-
-            zero = jnp.zeros((), phi.dtype), jax.tree.map(jnp.zeros_like, variables)
-            total = jax.lax.fori_loop(0, num_probes, add, zero)
-            return jax.tree.map(lambda leaf: leaf / num_probes, total)
-
-        @jax.custom_vjp
-        def mean(variables, rng_key):
-            return value_and_gradient(variables, rng_key)[0]
-
-        def backward(gradient, cotangent):
-            return jax.tree.map(lambda leaf: cotangent * leaf, gradient), None
-
-        mean.defvjp(value_and_gradient, backward)
-        return mean((phi, r, scales), rng_key)
-
-    return estimate
+    return jnp.mean(jax.lax.map(of_probe, jnp.arange(num_probes)))
 
 
 def jacobian(

@@ -146,7 +146,7 @@ class BNNTarget(ModelTarget):
             shape = self.num_observations, self._theta.readout.shape[0]
             if smaller_space(shape, self.space) == "feature":
                 rows = Rows(self.x, self.y, self.block_size)
-                at = self.bnn.embedding, self.inner(position)
+                at = self.bnn, self.inner(position)
                 std = jnp.asarray(self.bnn.noise_std, self.y.dtype)
                 if std.ndim == 0:
                     return BlockedFeatureSpace(*at, rows, reg, std)

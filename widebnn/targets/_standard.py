@@ -19,7 +19,7 @@ class Standard(NetworkTarget):
             psi, y, noise = self.divided(self.embedding(position))
             return jnp.sum(misfits(psi, y, position.readout) / noise) / 2
         rows = Rows(self.x, self.y, self.block_size)
-        at = self.bnn.embedding, position.inner
+        at = self.bnn, position.inner
         squares = rows.sum(lambda rows: misfits(*rows(*at), position.readout))
         return jnp.sum(squares / jnp.asarray(self.bnn.noise_std, squares.dtype) ** 2) / 2
 
