@@ -2,54 +2,19 @@
 
 import math
 
-import jax
 import numpy as np
 import pytest
 
 import widebnn as wb
 from book.experiments.chain_summaries import (
-    behind,
     ess_with_error,
     jackknife,
-    pooled_ess_per_draw,
     trace_summary,
 )
-from book.experiments.convergence import convergence
 from widebnn.diagnostics import convergence_summary
 from widebnn.tables import Measure
 
 from ..exact.streams import autoregressive
-
-TINY = convergence.settings(
-    "smoke",
-    num_train=8,
-    num_test=2,
-    widths=(4,),
-    samplers=("pCN",),
-    num_steps=(80,),
-    thin=2,
-    num_projections=3,
-    repeats=(0,),
-)
-
-
-@pytest.mark.slow
-def test_samplers_start_from_the_same_draws_of_the_prior(monkeypatch):
-    keys = []
-
-    def first(rng_key, target, sampler, **options):
-        keys.append(jax.random.key_data(rng_key).tolist())
-        assert "initial" not in options and options["burn_in"] == 0
-        raise InterruptedError
-
-    monkeypatch.setattr("book.experiments.convergence.sample", first)
-    for name in ("pCN", "Langevin"):
-        with pytest.raises(InterruptedError):
-            list(convergence(**TINY | {"samplers": (name,)}))
-    assert len(keys) > 1 and keys == len(keys) * keys[:1]
-    with pytest.raises(InterruptedError):
-        list(convergence(**TINY | {"repeats": (1,)}))
-    assert keys[-1] != keys[0]
 
 
 def test_agreement_sees_what_each_statistic_sees():
@@ -95,19 +60,6 @@ def test_steadiness_of_noise_and_of_a_trend():
     assert np.shape(steady["pc_traces"]) == (2, 3, 200) and steady["pc_thin"] == 25
 
 
-@pytest.mark.parametrize(
-    ("ess", "rhat", "known"),
-    [
-        ((500.0, 300.0), (1.01, 1.2), (300.0, 1.2)),
-        ((500.0, None), (1.01, 1.2), (None, 1.2)),
-        ((500.0, math.nan), (1.01, None), (None, None)),
-        ((500.0,), (None,), (500.0, None)),
-    ],
-)
-def test_of_the_chains_behind_a_number_the_worst_is_known_where_all_are(ess, rhat, known):
-    assert behind(ess, rhat) == behind(iter(ess), iter(rhat)) == known
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("true", [100, 400])
 def test_estimates_of_effective_samples_scatter_by_as_much_as_is_said(true):
@@ -133,15 +85,3 @@ def test_the_jackknife_of_a_mean_is_its_standard_error():
     wanted = Measure.mean(chains.mean(axis=1))
     assert jackknife(np.mean, chains) == pytest.approx(wanted)
     assert jackknife(lambda draws: np.mean(draws["weights"]), {"weights": chains}) == pytest.approx(wanted)
-
-
-def test_the_jackknife_of_effective_samples_is_their_scatter_over_repeats():
-    """AR(1) chains as `gradient_gain` has them: twenty effective samples each, ten chains."""
-    num_repeats, rho = 40, 0.87
-    every = autoregressive(np.random.default_rng(0), rho, (num_repeats, 10, 300, 4), axis=2)
-    found = [pooled_ess_per_draw(draws) for draws in every]
-    values = [one.value for one in found]
-    error = np.std(values) / np.sqrt(num_repeats)
-    assert abs(np.mean(values) - (1 - rho) / (1 + rho)) < 3 * error
-    # The scatter of forty is known to a ninth.
-    assert abs(np.mean([one.error for one in found]) / np.std(values) - 1) < 1 / 3

@@ -123,14 +123,6 @@ def test_an_interrupted_run_goes_on_where_it_was(calls, grid, tmp_path, stop):
     assert found.rows == ALL and calls == [8] and names(tmp_path) == ["grid_laptop.json"]
 
 
-def test_results_of_other_settings_are_kept(grid, tmp_path):
-    grid.run("smoke", tmp_path)
-    before = (tmp_path / "grid_smoke.json").read_text()
-    with pytest.raises(FileExistsError, match=r"grid_smoke\.json holds .* other settings.*\(num_repeats\)"):
-        grid.run("smoke", tmp_path, num_repeats=1)
-    assert (tmp_path / "grid_smoke.json").read_text() == before
-
-
 @pytest.mark.parametrize(
     ("damage", "words"),
     [

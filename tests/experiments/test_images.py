@@ -35,12 +35,6 @@ def test_images_to_observe_are_not_fewer_than_asked_for():
             images("cifar10", 2, num_test)
 
 
-def test_digits_come_with_the_package_and_are_counted():
-    assert images("digits", 100, 50, flatten=False).x_test.shape == (50, 8, 8, 1)
-    with pytest.raises(ValueError, match="1,797"):
-        images("digits", 100, 1_700)
-
-
 @pytest.mark.usefixtures("five_to_test")
 def test_small_images_are_means_over_squares_and_standardised_anew():
     full = images("cifar10", 3, 5, flatten=False)

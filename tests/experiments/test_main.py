@@ -1,14 +1,11 @@
 """The command line: what it prints, and that what is wrong is said in a line."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from book.experiments import __main__, experiment
 from book.experiments.claims import CLAIMS
-from book.experiments.ledger import ledger, text
-from book.experiments.ledger_page import pages
 from book.experiments.registry import EXPERIMENTS, registered
 
 RESULTS = Path(__file__).parents[2] / "book" / "results"
@@ -40,11 +37,6 @@ def test_run_computes_and_loads(capsys, tmp_path):
     assert "of other settings" in capsys.readouterr().err
 
 
-def test_beyond_smoke_scale_it_says_what_was_found(capsys):
-    assert __main__.main(["run", "over_reg", "--scale", "laptop", "--results", str(RESULTS)]) == 0
-    assert "by the rule, at laptop scale: holds" in capsys.readouterr().out
-
-
 def test_a_stopped_run_says_how_it_goes_on(capsys, tmp_path, monkeypatch):
     def stopped(self, **settings):
         raise KeyboardInterrupt
@@ -52,18 +44,6 @@ def test_a_stopped_run_says_how_it_goes_on(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(experiment.Experiment, "__call__", stopped)
     assert __main__.main(["run", "suprema", "--scale", "smoke", "--results", str(tmp_path)]) == 130
     assert "the same command goes on" in capsys.readouterr().err
-
-
-def test_ledger_prints_text_or_writes_the_pages(capsys, tmp_path):
-    results, path = tmp_path / "results", tmp_path / "ledger.md"
-    results.mkdir()
-    shutil.copy(RESULTS / "counterexample_laptop.json", results)
-    entries, command = ledger(results), ["ledger", "--results", str(results)]
-    assert __main__.main(command) == 0
-    assert capsys.readouterr().out == text(entries) + "\n"
-    assert __main__.main([*command, "--write", str(path)]) == 0
-    found = pages(entries)
-    assert [path.with_stem(f"ledger{name}").read_text() for name in found] == list(found.values())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from book.experiments.networks import NETWORKS, in_span, network, observed
+from book.experiments.networks import in_span, network, observed
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,3 @@ def test_in_the_span_a_dense_network_is_the_same_function(float64, mixed_dtypes)
     np.testing.assert_allclose(small(turned, span.x_train), expected, atol=1e-5)
     seen = whole.x_test @ basis @ basis.T  # the part of new images that lies in the span
     np.testing.assert_allclose(small(turned, span.x_test), large(parameters, seen), atol=1e-5)
-
-
-def test_unknown_names_and_sizes_are_refused():
-    dataset = observed("dense", "digits", num_train=3, num_test=2)
-    for call in (
-        lambda: observed("recurrent", "digits", 3, 2),
-        lambda: network("recurrent", dataset, 8, 2, 0.1, 0),
-    ):
-        with pytest.raises(ValueError, match="architecture must be one of") as error:
-            call()
-        assert all(repr(name) in str(error.value) for name in NETWORKS)
-    with pytest.raises(ValueError, match="dataset"):
-        observed("dense", "imagenet", 3, 2)
-    with pytest.raises(ValueError, match="width must be at least 4; got 3"):
-        network("residual", observed("residual", "digits", 3, 2), 3, 2, 0.1, 0)
-    with pytest.raises(ValueError, match="noise_std"):
-        network("dense", dataset, 8, 2, 0.0, 0)

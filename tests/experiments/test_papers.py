@@ -3,7 +3,7 @@
 import pytest
 
 from book.experiments.experiment import plain
-from book.experiments.papers import FIXED, OWN, STATED, meets, of_paper, of_run, said
+from book.experiments.papers import FIXED, OWN, STATED, meets, of_paper, of_run
 from book.experiments.registry import EXPERIMENTS
 from widebnn.tables import Results, Rows
 
@@ -48,20 +48,6 @@ def test_settings_of_a_run_come_from_what_it_was_run_with_and_its_rows():
     rows = Rows([{"width": 8, "num_train": 4}, {"width": 16, "num_train": 4}])
     found = of_run(Results(rows, {"dataset": "cifar10", "repeats": [0, 1]}, {}, "landscape"))
     assert found == {"data": ["cifar10"], "n": [4], "width": [8, 16], "depth": [1], "repeats": [2]}
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "words"),
-    [
-        ("n", [256], "256"),
-        ("n", [10_240, 1_024], "1,024 and 10,240"),
-        ("width", [32, 1_024, 64], "32 to 1,024"),
-        ("steps", [3_200, 3_200], "3,200"),
-        ("data", ["mnist", "boston"], "mnist, boston"),
-    ],
-)
-def test_settings_in_words(name, values, words):
-    assert said(name, values) == words
 
 
 def test_a_row_has_the_settings_that_it_rests_on():

@@ -9,12 +9,12 @@ import pytest
 from scipy import stats
 
 import widebnn as wb
-from book.experiments.published_pcnl import _mean, _shifts, published_marginal, published_potential
+from book.experiments.published_pcnl import _shifts, published_potential
 
 from ..exact.dkwm import FALSE_FAILURE
 from ..exact.importance import _weighted, by_chains
 from ..exact.networks import gp_prediction, problem
-from ..exact.published import assert_integrates, log_weight, misfit
+from ..exact.published import log_weight, misfit
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
@@ -26,22 +26,6 @@ def test_published_potential_is_minus_the_log_likelihood_of_the_map(float64, out
     found = jnp.array([published_potential(target)(phi) for phi in positions])
     assert jnp.ptp(exact) > 0.1
     assert jnp.allclose(found - found[0], exact - exact[0], atol=1e-10)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("space", ["data", "feature"])
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_published_marginal_is_the_gaussian_integral(float64, outputs, space):
-    assert_integrates(problem(out_features=outputs), published_marginal, space)
-
-
-def test_published_marginal_takes_rotated_inputs(float64):
-    tiny = problem()
-    marginal = wb.targets.marginal(tiny.bnn, tiny.x, tiny.y)
-    rotated = wb.targets.rotated(marginal)
-    theta = tiny.draw_parameters()
-    found = published_marginal(rotated)(rotated.from_parameters(theta))
-    assert jnp.allclose(found, published_marginal(marginal)(theta.inner), atol=1e-10)
 
 
 def weighted(half, whole, log_weights_of, num_draws=100_000):
@@ -100,13 +84,6 @@ def test_summaries_of_a_known_shift():
     assert abs(found["mean_shift"] - 0.5) < 5 * found["mean_shift_error"]
     assert abs(found["std_ratio"] - 0.5) < 5 * found["std_ratio_error"]
     assert found["mean_shift_error"] == pytest.approx(math.sqrt((0.36 + 0.09) / 8_000), rel=0.2)
-
-
-def test_error_of_a_mean_counts_all_chains():
-    draws = np.random.default_rng(0).standard_normal((4, 2_500, 3)).astype(np.float32)
-    mean, error = _mean(draws)
-    np.testing.assert_allclose(mean, draws.mean(axis=(0, 1)))
-    np.testing.assert_allclose(error, 1 / 100, rtol=0.2)
 
 
 def test_the_laws_part_in_the_limit_of_infinite_width(float64):

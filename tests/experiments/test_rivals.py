@@ -1,7 +1,5 @@
 """Samplers of BlackJAX after their own adaptation."""
 
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 
 import widebnn as wb
 from book.experiments import rivals as module
-from book.experiments.blackjax_samplers import BLACKJAX, blackjax
+from book.experiments.blackjax_samplers import BLACKJAX
 from book.experiments.rivals import rivals
 
 SMOKE = rivals.scales["smoke"]
@@ -42,17 +40,6 @@ def test_an_adaptation_that_would_take_too_long_is_not_begun():
     on_weights = {"contenders": ("BlackJAX NUTS on weights",), "depths": (1,), "seconds": 1e-6}
     (row,) = rivals(**SMOKE | on_weights)
     assert row["stopped"] == "adapting" and row["adapting_seconds"] > 1e-6 and "ess" not in row
-
-
-def test_what_moves_the_last_layer_alone_or_on_all_weights_has_one_layer():
-    names = ("unit-wise", "BlackJAX NUTS on weights")
-    assert not list(rivals(**SMOKE | {"contenders": names, "depths": (2,)}))
-
-
-def test_a_machine_without_blackjax_is_told_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "blackjax", None)
-    with pytest.raises(ImportError, match=r"pip install 'blackjax>=1\.7'"):
-        blackjax()
 
 
 def test_the_error_of_effective_samples_is_that_of_a_sum_over_chains(monkeypatch):

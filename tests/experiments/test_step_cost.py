@@ -7,7 +7,6 @@ import pytest
 
 import widebnn as wb
 from book.experiments.clock import median_error, step_times, steps
-from book.experiments.step_cost import step_cost
 from widebnn.samplers import pcn
 
 
@@ -38,8 +37,3 @@ def test_the_error_of_a_median_is_that_of_repeated_medians():
     wanted = np.median(values, axis=1).std()
     assert abs(np.mean([median_error(one) for one in values]) / wanted - 1) < 0.05
     assert median_error(np.array([1.0, 1.1, 0.9, 1.0, 50.0])) < 0.1  # one slow round
-
-
-def test_every_scale_has_both_architectures():
-    for settings in step_cost.scales.values():
-        assert {one[0] for one in settings["networks"]} == {"dense", "convolutional"}

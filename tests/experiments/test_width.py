@@ -2,11 +2,9 @@
 
 import numpy as np
 
-import widebnn as wb
 from book.experiments import over_width
 from book.experiments.chain_summaries import mean_of_chains
 from book.experiments.findings import Finding
-from book.experiments.over_width import _summary
 from widebnn.tables import Results, Rows
 
 from ..exact.streams import autoregressive
@@ -17,12 +15,6 @@ def test_standard_error_knows_the_autocorrelation():
     errors = [mean_of_chains(chain[None]).error for chain in x]
     true = x.mean(axis=1).std()
     assert abs(np.mean(errors) / true - 1) < 0.15  # the deviation of 400 means is known to 3.5 %
-
-
-def test_a_chain_that_always_accepts_has_an_acceptance_without_error():
-    stats = {"acceptance_rate": np.ones((1, 10))}
-    draws = wb.Draws({}, stats, {}, None, 0.1, 1, 0, seconds=1.0)
-    assert _summary(draws, 10) == {"acceptance": 1, "acceptance_error": 0, "ms_per_step": 100}
 
 
 def made(per_step, widths=(8, 16)):
