@@ -115,11 +115,7 @@ def pcn_step_vs_parts(data: wb.data.Dataset, width: int) -> Comparison:
             200,
         ),
     ]
-    return compare(
-        f"pcn_step_vs_parts_{width}",
-        pcn(target)(1_000),
-        lambda: sum(part() for part in parts),
-    )
+    return compare(f"pcn_step_vs_parts_{width}", pcn(target)(1_000), lambda: sum(part() for part in parts))
 
 
 def gradient_vs_potential(data: wb.data.Dataset, width: int) -> Comparison:

@@ -124,10 +124,7 @@ def test_without_a_recent_python_make_says_what_to_install(checkout):
 @pytest.mark.parametrize(
     ("pip", "advice"),
     [
-        (
-            "ERROR: Could not install packages: [Errno 28] No space left on device",
-            "free 3 GB",
-        ),
+        ("ERROR: Could not install packages: [Errno 28] No space left on device", "free 3 GB"),
         ("WARNING: Retrying after connection broken by 'NewConnectionError'", "connect to the network"),
         ("No module named pip", r"remove it \(rm -rf .venv\)"),
     ],

@@ -37,10 +37,7 @@ CHAINS = wb.Until(None, None, seconds=1e6)
 SHORT = {"width": 8, "num_chains": 2, "num_samples": 8, "thin": 1, "burn_in": 20, "random_state": 0}
 SHORT |= {"until": CHAINS}
 
-pytestmark = [
-    pytest.mark.usefixtures("float32"),
-    pytest.mark.filterwarnings("ignore:the run ended after"),
-]
+pytestmark = [pytest.mark.usefixtures("float32"), pytest.mark.filterwarnings("ignore:the run ended after")]
 
 
 def curve(n=60, seed=0):

@@ -101,15 +101,7 @@ def test_wheel_works_with_core_dependencies_alone(wheel, tmp_path):
 def test_import_leaves_out_what_a_chain_does_not_need():
     program = "import sys, widebnn as wb; print(*sys.modules); wb.plots; assert 'matplotlib' in sys.modules"
     loaded = set(run(sys.executable, "-c", program, cwd=ROOT).split())
-    heavy = {
-        "matplotlib",
-        "orbax.checkpoint",
-        "arviz",
-        "sklearn",
-        "pooch",
-        "scipy",
-        "widebnn.tables",
-    }
+    heavy = {"matplotlib", "orbax.checkpoint", "arviz", "sklearn", "pooch", "scipy", "widebnn.tables"}
     assert "widebnn.driver" in loaded and not heavy & loaded
 
 

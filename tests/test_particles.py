@@ -352,12 +352,7 @@ def told(*arguments, **options):
 def test_islands_that_disagree_are_told():
     """Each descends from hardly more than one draw of the prior, and cannot move away from it."""
     target = targets.from_potential(lambda u: 50 * jnp.sum((u - 1) ** 2), jnp.zeros(3))
-    found = told(
-        target,
-        samplers.pcn(0.001),
-        temperatures=[1.0],
-        collect={"u": lambda target, u: u},
-    )
+    found = told(target, samplers.pcn(0.001), temperatures=[1.0], collect={"u": lambda target, u: u})
     assert "at β = 1 particles had not moved away" in found
     assert "islands disagree on 'u'" in found
     assert "log evidences of the islands spread by" in found

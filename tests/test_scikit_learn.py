@@ -12,10 +12,7 @@ import widebnn as wb
 SHORT = {"width": 8, "num_chains": 2, "num_samples": 8, "thin": 1, "burn_in": 20, "random_state": 0}
 SHORT |= {"until": wb.Until(None, None, seconds=1e6)}
 
-pytestmark = [
-    pytest.mark.nightly,
-    pytest.mark.filterwarnings("ignore:the run ended after"),
-]
+pytestmark = [pytest.mark.nightly, pytest.mark.filterwarnings("ignore:the run ended after")]
 
 
 @parametrize_with_checks(

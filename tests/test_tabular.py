@@ -143,10 +143,7 @@ def fits(monkeypatch):
 
         return fit
 
-    found = {
-        "BNNRegressor": Method(constant(100.0), "widebnn"),
-        "NNGP": Method(constant(101.0), "widebnn"),
-    }
+    found = {"BNNRegressor": Method(constant(100.0), "widebnn"), "NNGP": Method(constant(101.0), "widebnn")}
     monkeypatch.setattr(rows, "METHODS", found)
     monkeypatch.setattr(rows, "DATA_SETS", {"engel": noisy_line, "wine": lambda: noisy_line(40)})
     return made

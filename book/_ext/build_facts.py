@@ -13,22 +13,17 @@ def _git(app: Sphinx, *words: str) -> str:
     """What git prints; "unknown" where the sources are no clone."""
     command = ["git", "-C", app.srcdir, *words]
     try:
-        run = subprocess.run(
-            command, capture_output=True, text=True, check=True
-        )
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return run.stdout.strip()
 
 
 def state(app: Sphinx, config: Config) -> None:
-    is_changed = _git(
-        app, "status", "--porcelain", "--untracked-files=no"
-    ) not in ("", "unknown")
+    is_changed = _git(app, "status", "--porcelain", "--untracked-files=no") not in ("", "unknown")
     config.myst_substitutions |= {
         "version": version("widebnn"),
-        "commit": _git(app, "rev-parse", "--short", "HEAD")
-        + (", with changes" if is_changed else ""),
+        "commit": _git(app, "rev-parse", "--short", "HEAD") + (", with changes" if is_changed else ""),
         "committed": _git(app, "log", "-1", "--format=%cs"),
         "built": f"{datetime.now(UTC):%Y-%m-%d}",
         "scale": os.environ.get("WIDEBNN_SCALE", "the device's"),

@@ -24,16 +24,10 @@ _CODE = re.compile(
 _MARKUP = re.compile(r"[*|]|(?<=\w)_(?!\w)")
 
 # An argument may be named as a module is, to which it is no link.
-_MODULES = {
-    module.name
-    for module in pkgutil.iter_modules(widebnn.__path__)
-    if not module.ispkg
-}
+_MODULES = {module.name for module in pkgutil.iter_modules(widebnn.__path__) if not module.ispkg}
 _NAME = re.compile(r"(?<!`)`(\w+)`(?!`)")
 
-_RESULT = re.compile(
-    r"^(Returns|Yields)\n-+\n(.*?)(?=^\w+\n---|\Z)", re.DOTALL | re.MULTILINE
-)
+_RESULT = re.compile(r"^(Returns|Yields)\n-+\n(.*?)(?=^\w+\n---|\Z)", re.DOTALL | re.MULTILINE)
 _DEFAULT = re.compile(r"<factory>|<function (?:[\w.]*<lambda>|[\w.]+)>")
 _OF_BOTH = re.compile(r"([\w~.]+)\[Array, ('[^']*')\] \| \1\[ndarray, \2\]")
 _TABLE = "~widebnn._arrays.Frame | ~collections.abc.Sequence[~typing.Any]"
@@ -47,8 +41,7 @@ def escape(text: str) -> str:
     parts = _CODE.split(text)
     parts[::2] = [_MARKUP.sub(r"\\\g<0>", text) for text in parts[::2]]
     parts[1::2] = [
-        typeset(text) if text.startswith("$") else _NAME.sub(_argument, text)
-        for text in parts[1::2]
+        typeset(text) if text.startswith("$") else _NAME.sub(_argument, text) for text in parts[1::2]
     ]
     # A plural's s right behind a closing backtick needs an escaped space, which leaves no trace.
     for i in range(2, len(parts), 2):
@@ -68,11 +61,7 @@ def results(text: str) -> str:
 
 def _in_words(found: re.Match) -> str:
     body = found[2].strip("\n").split("\n")
-    if (
-        len(body) > 1
-        and body[1].startswith(" ")
-        and not body[0].startswith("- ")
-    ):
+    if len(body) > 1 and body[1].startswith(" ") and not body[0].startswith("- "):
         return found[0]  # a type and its description
     name = "returns" if found[1] == "Returns" else "Yields"
     indented = ["    " + line if line else "" for line in body]
@@ -83,14 +72,7 @@ def _in_words(found: re.Match) -> str:
 def _changed(change: Callable[[str], str]) -> Callable[..., None]:
     """What Sphinx calls with the lines of a docstring, from a change of its text."""
 
-    def handler(
-        app: Sphinx,
-        what: str,
-        name: str,
-        obj: object,
-        options: object,
-        lines: list[str],
-    ) -> None:
+    def handler(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
         lines[:] = change("\n".join(lines)).split("\n")
 
     return handler
@@ -107,17 +89,10 @@ def alternatives(
 ) -> tuple[str | None, str | None]:
     """Shapes once per array, whichever library it is of; modules by library and tables by name."""
     named = (
-        text and _WITHIN.sub("", _FLAX.sub(r"\1.Module", text))
-        for text in (signature, return_annotation)
+        text and _WITHIN.sub("", _FLAX.sub(r"\1.Module", text)) for text in (signature, return_annotation)
     )
-    of_both = (
-        text and _OF_BOTH.sub(r"\1[Array | ndarray, \2]", text)
-        for text in named
-    )
-    signature, returned = (
-        text and _DEFAULT.sub("...", text.replace(_TABLE, "Tabular"))
-        for text in of_both
-    )
+    of_both = (text and _OF_BOTH.sub(r"\1[Array | ndarray, \2]", text) for text in named)
+    signature, returned = (text and _DEFAULT.sub("...", text.replace(_TABLE, "Tabular")) for text in of_both)
     return signature, returned
 
 
@@ -136,19 +111,13 @@ def constructor(
     if getattr(obj, "_is_protocol", False):
         return "", None
     arguments = inspect.signature(obj.__init__, bound_method=True)
-    shown = inspect.stringify_signature(
-        arguments, show_return_annotation=False, unqualified_typehints=True
-    )
+    shown = inspect.stringify_signature(arguments, show_return_annotation=False, unqualified_typehints=True)
     return shown, None
 
 
-def undescribed(
-    app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: object
-) -> bool | None:
+def undescribed(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: object) -> bool | None:
     """Leave out a field of which Python alone says something, its number; None lets others choose."""
-    is_number = (inspect.getdoc(obj) or "").startswith(
-        "Alias for field number"
-    )
+    is_number = (inspect.getdoc(obj) or "").startswith("Alias for field number")
     return True if is_number else None
 
 
@@ -168,9 +137,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-read", by_name)
     # Before napoleon (500), whose own markup must survive.
     for change in (escape, results):
-        app.connect(
-            "autodoc-process-docstring", _changed(change), priority=400
-        )
+        app.connect("autodoc-process-docstring", _changed(change), priority=400)
     # The first that answers is heard: what a constructor's metaclass hides is no array.
     app.connect("autodoc-process-signature", constructor)
     app.connect("autodoc-process-signature", alternatives)

@@ -19,10 +19,7 @@ def read() -> dict[str, dict[str, list[str]]]:
     """The places of each equation, by chapter and label."""
     entries = yaml.safe_load((_BOOK / "equations.yml").read_text())
     return {
-        chapter: {
-            label: [places] if isinstance(places, str) else places
-            for label, places in labels.items()
-        }
+        chapter: {label: [places] if isinstance(places, str) else places for label, places in labels.items()}
         for chapter, labels in entries.items()
     }
 
@@ -44,14 +41,8 @@ def resolve(name: str) -> Any:
         for part in parts[end:]:
             if not hasattr(found, part):
                 raise LookupError(f"{name}: {found.__name__} has no {part!r}")
-            found = (
-                inspect.getattr_static(found, part)
-                if inspect.isclass(found)
-                else getattr(found, part)
-            )
-        return getattr(
-            found, "func", getattr(found, "fget", found)
-        )  # of a cached or plain property
+            found = inspect.getattr_static(found, part) if inspect.isclass(found) else getattr(found, part)
+        return getattr(found, "func", getattr(found, "fget", found))  # of a cached or plain property
     raise LookupError(f"{name}: no such module")
 
 
@@ -60,16 +51,12 @@ def line(name: str) -> tuple[str, int]:
     found = inspect.unwrap(resolve(name))
     file = inspect.getsourcefile(found)
     assert file is not None
-    return str(Path(file).relative_to(_BOOK.parent)), inspect.getsourcelines(
-        found
-    )[1]
+    return str(Path(file).relative_to(_BOOK.parent)), inspect.getsourcelines(found)[1]
 
 
 def page(key: str) -> Path:
     """The notebook of a chapter's number, or of a page's name."""
-    (found,) = _BOOK.glob(
-        f"{key}-*.ipynb" if key.isdigit() else f"{key}.ipynb"
-    )
+    (found,) = _BOOK.glob(f"{key}-*.ipynb" if key.isdigit() else f"{key}.ipynb")
     return found
 
 
@@ -84,16 +71,8 @@ def _title(key: str, notebook: Path) -> str:
 
 def formulas(notebook: Path) -> dict[str, str]:
     """By label, the equations of a notebook in LaTeX."""
-    markdown = (
-        "".join(cell["source"])
-        for cell in _cells(notebook)
-        if cell["cell_type"] == "markdown"
-    )
-    found = re.findall(
-        r"\$\$((?:(?!\$\$).)+)\$\$ \((eq-[\w-]+)\)",
-        "\n\n".join(markdown),
-        re.DOTALL,
-    )
+    markdown = ("".join(cell["source"]) for cell in _cells(notebook) if cell["cell_type"] == "markdown")
+    found = re.findall(r"\$\$((?:(?!\$\$).)+)\$\$ \((eq-[\w-]+)\)", "\n\n".join(markdown), re.DOTALL)
     return {label: formula.strip() for formula, label in found}
 
 
@@ -111,9 +90,7 @@ class EquationMap(SphinxDirective):
                 shown = "; ".join(self._place(key, one) for one in places)
                 text += f"{{eq}}`{label}` {shown}\n\n"
                 text += f"$$\n{found[label]}\n$$\n\n"
-                for one in filter(
-                    lambda place: place.startswith("widebnn."), places
-                ):
+                for one in filter(lambda place: place.startswith("widebnn."), places):
                     back.setdefault(one, []).append(f"{{eq}}`{label}`")
         text += "## From the code to the equations\n\n| Code | Equations |\n|:--|:--|\n"
         for name, equations in sorted(back.items()):

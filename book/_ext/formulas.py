@@ -29,16 +29,9 @@ _COMMANDS = """
 _FUNCTIONS = "cos det exp log max min sin sup"
 _OPERATORS = "Cov Exp GP KL Tr Var acc conf diag relu round slerp softmax tr"
 # a null ends the name of a command, and becomes a space where a letter follows
-_SIGNS = {
-    sign: f"\\{name}\0" for sign, name in re.findall(r"(\S) (\w+)", _COMMANDS)
-}
+_SIGNS = {sign: f"\\{name}\0" for sign, name in re.findall(r"(\S) (\w+)", _COMMANDS)}
 _SIGNS |= {"−": "-", "′": "'", "‖": r"\|", "½": r"\tfrac12", "...": r"\dots"}
-_SIGNS |= {
-    " | ": r" \mid ",
-    " ‖ ": r" \,\|\, ",
-    "N": r"\mathcal{N}",
-    ",": "{,}",
-}
+_SIGNS |= {" | ": r" \mid ", " ‖ ": r" \,\|\, ", "N": r"\mathcal{N}", ",": "{,}"}
 _NAMES = {name: f"\\{name}\0" for name in _FUNCTIONS.split()}
 _NAMES |= {name: rf"\operatorname{{{name}}}" for name in _OPERATORS.split()}
 _NAMES |= {name: rf"\mathrm{{{name}}}" for name in ("ELBO", "ESS", "in")}
@@ -78,10 +71,7 @@ def pieces(formula: str) -> list[str]:
         return [formula]
     outside = _CLOSED.sub(lambda found: "x" * len(found[0]), formula)
     breaks = [found.start() for found in _BREAK.finditer(outside)]
-    return [
-        formula[start:end].strip()
-        for start, end in zip([0, *breaks], [*breaks, None], strict=True)
-    ]
+    return [formula[start:end].strip() for start, end in zip([0, *breaks], [*breaks, None], strict=True)]
 
 
 def typeset(formula: str) -> str:
@@ -90,6 +80,4 @@ def typeset(formula: str) -> str:
     if formula.startswith("$$"):
         return f".. math:: {latex(inside)}"
     # an empty group keeps the space around a sign at the end
-    return r"{}`\ :math:`".join(map(latex, pieces(inside))).join(
-        (":math:`", "`")
-    )
+    return r"{}`\ :math:`".join(map(latex, pieces(inside))).join((":math:`", "`"))

@@ -31,25 +31,18 @@ def lighten(app: Sphinx, error: Exception | None) -> None:
     for page, text in pages.items():
         page.write_text(re.sub(f"{SCRIPT}|{PRELOAD}", "", text))
     scripts = [path.read_text() for path in out.glob("_static/**/*theme.js")]
-    icons(
-        out / "_static",
-        set(re.findall(r"fa-[\w-]+", "".join([*pages.values(), *scripts]))),
-    )
+    icons(out / "_static", set(re.findall(r"fa-[\w-]+", "".join([*pages.values(), *scripts]))))
     for picture in (out / "_images").glob("*.png"):
         with Image.open(picture) as image:
             if image.mode != "P":
-                image.convert("RGB").quantize(256).save(
-                    picture, optimize=True
-                )
+                image.convert("RGB").quantize(256).save(picture, optimize=True)
 
 
 def icons(static: Path, names: set[str]) -> None:
     """Cut fonts and style sheet down to the icons of these names, and to those that other sheets draw."""
     (folder,) = static.glob("vendor/fontawesome/*")
     sheet = folder / "css" / "all.min.css"
-    others = "".join(
-        path.read_text() for path in static.glob("**/*.css") if path != sheet
-    )
+    others = "".join(path.read_text() for path in static.glob("**/*.css") if path != sheet)
     codes = set(re.findall(r"\\(f\w{3})\b", others))
 
     def rule(found: re.Match[str]) -> str:
@@ -59,9 +52,7 @@ def icons(static: Path, names: set[str]) -> None:
         return found[0]
 
     css = re.sub(ICON, rule, sheet.read_text())
-    sheet.write_text(
-        re.sub(r'url\([^)]*\.woff2\) format\("woff2"\),', "", css)
-    )
+    sheet.write_text(re.sub(r'url\([^)]*\.woff2\) format\("woff2"\),', "", css))
     for path in (folder / "webfonts").glob("*.ttf"):
         font = TTFont(path)
         subsetter = Subsetter(Options(drop_tables=["FFTM"]))

@@ -19,9 +19,7 @@ class Punctuation(SphinxPostTransform):
         for formula in list(self.document.findall(nodes.math)):
             parent, place = formula.parent, formula.parent.index(formula)
             text = formula.next_node(descend=False, siblings=True)
-            if isinstance(text, nodes.Text) and (
-                mark := PUNCTUATION.match(text)
-            ):
+            if isinstance(text, nodes.Text) and (mark := PUNCTUATION.match(text)):
                 together = nodes.inline(classes=["unbroken"])
                 together += [formula, nodes.Text(mark[0])]
                 rest = nodes.Text(text[mark.end() :])

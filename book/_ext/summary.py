@@ -20,14 +20,10 @@ class Summary(Autosummary):
         module = import_module(name)
         # a constant or an alias of a type has no docstring of its own
         public = [
-            one
-            for one in module.__all__
-            if callable(it := getattr(module, one)) and not get_origin(it)
+            one for one in module.__all__ if callable(it := getattr(module, one)) and not get_origin(it)
         ]
         self.options["nosignatures"] = None
-        self.content = StringList(
-            [f"~{name}.{one}" for one in public], source=name
-        )
+        self.content = StringList([f"~{name}.{one}" for one in public], source=name)
         return super().run()
 
 

@@ -44,9 +44,7 @@ def _imports(source: str) -> dict[str, str]:
     found = {}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            origin = (
-                isinstance(node, ast.ImportFrom) and f"from {node.module} "
-            )
+            origin = isinstance(node, ast.ImportFrom) and f"from {node.module} "
             for alias in node.names:
                 line = f"{origin or ''}import {ast.unparse(alias)}"
                 found[alias.asname or alias.name.partition(".")[0]] = line
@@ -55,37 +53,25 @@ def _imports(source: str) -> dict[str, str]:
 
 def _with_imports(statement: str, imports: dict[str, str]) -> str:
     """The statement after the imports of the names that it uses."""
-    used = {
-        node.id
-        for node in ast.walk(ast.parse(statement))
-        if isinstance(node, ast.Name)
-    }
+    used = {node.id for node in ast.walk(ast.parse(statement)) if isinstance(node, ast.Name)}
     lines = [line for name, line in imports.items() if name in used]
     return "\n".join([*lines, "", statement]) if lines else statement
 
 
-def _uses(
-    source: str, names: dict[str, Any]
-) -> Iterator[tuple[Callable, str]]:
+def _uses(source: str, names: dict[str, Any]) -> Iterator[tuple[Callable, str]]:
     """What a cell names of the package, each with its statement; `names` are those imported so far."""
     for statement in ast.walk(ast.parse(source)):
         if isinstance(statement, ast.Import):
             for alias in statement.names:
                 if alias.name == "widebnn":
-                    names[alias.asname or "widebnn"] = import_module(
-                        "widebnn"
-                    )
+                    names[alias.asname or "widebnn"] = import_module("widebnn")
         elif isinstance(statement, ast.ImportFrom):
             if str(statement.module).startswith("widebnn"):
                 module = import_module(str(statement.module))
                 for alias in statement.names:
-                    names[alias.asname or alias.name] = getattr(
-                        module, alias.name
-                    )
+                    names[alias.asname or alias.name] = getattr(module, alias.name)
         # outside its function a return is no statement
-        elif isinstance(statement, ast.stmt) and not isinstance(
-            statement, ast.Return
-        ):
+        elif isinstance(statement, ast.stmt) and not isinstance(statement, ast.Return):
             segment = ast.get_source_segment(source, statement, padded=True)
             shown = textwrap.dedent(str(segment)).rstrip()
             if shown.count("\n") < _MAX_LINES:
@@ -107,14 +93,7 @@ def _named(node: ast.expr, names: dict[str, Any]) -> Any:
     return found
 
 
-def add_example(
-    app: Sphinx,
-    what: str,
-    name: str,
-    obj: Any,
-    options: object,
-    lines: list[str],
-) -> None:
+def add_example(app: Sphinx, what: str, name: str, obj: Any, options: object, lines: list[str]) -> None:
     """Append the example of a function or class that has none of its own."""
     if what not in ("function", "class") or any(">>>" in at for at in lines):
         return

@@ -52,12 +52,7 @@ def architectures(cases, num_test, num_kicks, num_chains, thin, noise_std, seed)
         hmc = samplers.function_space_hmc(0.1, num_kicks)
         hmc = samplers.tuned(hmc, 0.8, max_step_size=np.pi / 2)
         equilibrium = sample(
-            burn_in_key,
-            target,
-            hmc,
-            num_samples=1,
-            burn_in=num_steps // num_kicks,
-            num_chains=num_chains,
+            burn_in_key, target, hmc, num_samples=1, burn_in=num_steps // num_kicks, num_chains=num_chains
         )
         angle: Any = equilibrium.step_size  # a number, since it was tuned
         made = {name: make(posterior, step_size) for name, make in SAMPLERS.items()}

@@ -103,9 +103,7 @@ def adjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]) 
     )
     length = found.L / found.step_size
     make = partial(
-        library.adjusted_mclmc_dynamic,
-        integration_steps_fn=num_steps,
-        integration_steps_params=(length,),
+        library.adjusted_mclmc_dynamic, integration_steps_fn=num_steps, integration_steps_params=(length,)
     )
     sampler = from_blackjax(make, found.step_size)
     return Adapted(sampler, lambda draws: 2 * _num_steps(draws), f"{float(length):.2g} steps")

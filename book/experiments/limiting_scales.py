@@ -16,9 +16,7 @@ __all__ = ["at_most_probable_scales", "kernels"]
 
 
 def at_most_probable_scales(
-    x: Float[np.ndarray, "n d_in"],
-    y: Float[np.ndarray, "n d_out"],
-    per_column: bool = False,
+    x: Float[np.ndarray, "n d_in"], y: Float[np.ndarray, "n d_out"], per_column: bool = False
 ) -> Any:
     """A function from widths to networks with one hidden layer of that many GELU units.
 

@@ -83,10 +83,7 @@ def over_maps(
         project = random_projections(keys[0], bnn.template(x), num=num_projections)
         for name in maps:
             target = targets.categorical(bnn, x, labels, **MAPS[name](num_classes))
-            quantities = {
-                "projections": project,
-                "predictions": Partial(_probabilities, bnn, x_new),
-            }
+            quantities = {"projections": project, "predictions": Partial(_probabilities, bnn, x_new)}
             row = {"width": width, "map": name} | effective_samples(keys[1], target, quantities, **chains)
             potentials = np.asarray(_of_prior(jax.random.split(keys[2], num_prior), target), np.float64)
             yield row | _std(potentials).columns("potential_std")

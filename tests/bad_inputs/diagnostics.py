@@ -71,10 +71,7 @@ ROWS = [
         (X, X[:, :2], X[0], X[0], "mean…(draw, *batch)…(4, 2)"),
         (X, X, X[0], 0 * X[0], "limit_variance…above 0…0.0"),
     ),
-    *refused(
-        "estimates.by_groups",
-        (np.mean, X[:, 0], "draws…num_groups=20…[4]"),
-    ),
+    *refused("estimates.by_groups", (np.mean, X[:, 0], "draws…num_groups=20…[4]")),
     *refused(
         "estimates.power_law",
         (X[:, 0], X[:2, 0], X[:, 0], "value…one entry per width…(2,)"),
@@ -107,11 +104,7 @@ ROWS = [
         ("reliability", "ece"),
         (HALVES, np.array([0, 1, 1]), kw(num_bins=4, adaptive=True), "num_bins…at most 3…4"),
     ),
-    *alike(
-        "metrics",
-        ("auroc", "fpr95"),
-        (DAYS, np.ones(2), TypeError, "inside…real numbers…dates"),
-    ),
+    *alike("metrics", ("auroc", "fpr95"), (DAYS, np.ones(2), TypeError, "inside…real numbers…dates")),
     *refused(
         "metrics.crps",
         (np.ones((1, 3)), np.ones(3), "draws…at least 2; got 1"),

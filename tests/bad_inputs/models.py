@@ -15,14 +15,8 @@ ROWS = [
         *[(3, 4, kw(weight_std=v, rngs=RNGS), f"weight_std…a finite number above 0…{v}") for v in SCALES],
         (3, 4, kw(scale=1, weight_std=1.0, rngs=RNGS), "weight_std…left out…scale…1.0 and 1"),
     ),
-    *refused(
-        "models.Conv",
-        call=lambda o: wb.models.Conv(*o[0], **o[1], rngs=RNGS),
-    ),
-    *refused(
-        "models.CNN",
-        call=lambda o: wb.models.CNN(**{"in_channels": 3, "width": 4} | o, rngs=RNGS),
-    ),
+    *refused("models.Conv", call=lambda o: wb.models.Conv(*o[0], **o[1], rngs=RNGS)),
+    *refused("models.CNN", call=lambda o: wb.models.CNN(**{"in_channels": 3, "width": 4} | o, rngs=RNGS)),
     *refused(
         "models.WideResNet20",
         ({"channels": (4, 4)}, "channels…three…(4, 4)"),
@@ -64,8 +58,5 @@ ROWS = [
         (3, X, TypeError, "apply…function…3"),
         (jnp.dot, {"w": X, "n": 3}, TypeError, "parameters…floating-point…n is 3"),
     ),
-    *refused(
-        "models.from_linen",
-        (nn.BatchNorm(use_running_average=False), X, "features…BatchNorm"),
-    ),
+    *refused("models.from_linen", (nn.BatchNorm(use_running_average=False), X, "features…BatchNorm")),
 ]

@@ -53,10 +53,7 @@ ROWS = [
         (fcn, (X, X[:, :2]), "x2…(n, 3)…(4, 2)"),
         call=lambda kernel, f, x: kernel(bnn(features=f()))(*x),
     ),
-    *refused(
-        "nngp.stax_kernel",
-        ((1, 2, 3), TypeError, "kernel_fn…(1, 2, 3)"),
-    ),
+    *refused("nngp.stax_kernel", ((1, 2, 3), TypeError, "kernel_fn…(1, 2, 3)")),
     *refused(
         "nngp.stax_kernel",
         ((X, X[:, :2]), "x2…like those of x1, (3,)…(2,)"),

@@ -11,17 +11,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 import widebnn as wb
-from widebnn import (
-    automatic,
-    checkpoints,
-    driver,
-    estimates,
-    landscape,
-    metrics,
-    scale,
-    streaming,
-    versions,
-)
+from widebnn import automatic, checkpoints, driver, estimates, landscape, metrics, scale, streaming, versions
 
 MODULES = {
     "widebnn": wb,

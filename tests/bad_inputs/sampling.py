@@ -94,10 +94,7 @@ ROWS = [
         ({"mesh": mesh(data=3)}, "mesh…'data' of 3…observations…None"),
         call=lambda options: sample(**options),
     ),
-    *refused(
-        "driver.run_chains",
-        (KEY, target(), PCN, kw(num_samples=2, collect=ONE), TypeError, "of (u)"),
-    ),
+    *refused("driver.run_chains", (KEY, target(), PCN, kw(num_samples=2, collect=ONE), TypeError, "of (u)")),
     *refused(
         "driver.Draws",
         (lambda: sample(collect={}).to_datatree(), "to_datatree…collect={}"),

@@ -122,10 +122,7 @@ ROWS = [
     *refused(
         "targets.marginal",
         (lambda: marginal(bnn(noise_std=jnp.ones(1)), X, Y), "noise_std…2, or one per observation, 4; got 1"),
-        (
-            lambda: wb.predictive_draw(X)(PER_ROW, PER_ROW.draw_prior(KEY), KEY),
-            "noise_std…of new inputs",
-        ),
+        (lambda: wb.predictive_draw(X)(PER_ROW, PER_ROW.draw_prior(KEY), KEY), "noise_std…of new inputs"),
         (lambda: marginal(bnn(features=fcn(depth=0)), X, Y), "bnn…below the readout…targets.standard"),
     ),
     *refused(
@@ -140,11 +137,7 @@ ROWS = [
     *refused(
         "targets.whitened",
         (lambda: wb.targets.whitened(target("jacobian")), TypeError, "target…with an inverse…Jacobian"),
-        (
-            lambda: whitened(whitened(marginal(bnn(), X, Y))),
-            TypeError,
-            "target…not yet whitened",
-        ),
+        (lambda: whitened(whitened(marginal(bnn(), X, Y))), TypeError, "target…not yet whitened"),
         (lambda: whitened(marginal(bnn(), X, Y, "feature", 2)), "target must have block_size=None…2"),
     ),
     *refused(

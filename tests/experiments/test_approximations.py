@@ -5,13 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from book.experiments.approximations import (
-    Predictions,
-    _nngp,
-    _problem,
-    _reparametrised_prior,
-    _row,
-)
+from book.experiments.approximations import Predictions, _nngp, _problem, _reparametrised_prior, _row
 from book.experiments.images import images
 
 

@@ -130,10 +130,7 @@ MENDS: list[tuple[str, Slip]] = [
     ("H-E2a", each(lambda row: {"approximate": row["exact"]})),
     ("P-V1", times(2, *ESS, sampler="pCN", width=8_192)),
     ("X-7", times(20, "ess_per_second", contender="function-space HMC")),
-    (
-        "X-10",
-        each(lambda row: {"difference": row["slope"] / row["width"]} | LITTLE),
-    ),
+    ("X-10", each(lambda row: {"difference": row["slope"] / row["width"]} | LITTLE)),
     ("X-12", each(lambda row: {"nll_network": row["nll_limit"] - 1e-3 * row["slope"]})),
     ("V-F2", under(num_repeats=3, num_epochs=40)),
 ]

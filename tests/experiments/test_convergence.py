@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 import widebnn as wb
-from book.experiments.chain_summaries import (
-    ess_with_error,
-    jackknife,
-    trace_summary,
-)
+from book.experiments.chain_summaries import ess_with_error, jackknife, trace_summary
 from widebnn.diagnostics import convergence_summary
 from widebnn.tables import Measure
 

@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from book.experiments.langevin_gain import (
-    MOST_RHAT,
-    TENFOLD_RHAT,
-    worth_where_flat,
-)
+from book.experiments.langevin_gain import MOST_RHAT, TENFOLD_RHAT, worth_where_flat
 
 
 def test_the_worth_of_two_steps_depends_on_the_damping():

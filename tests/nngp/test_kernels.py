@@ -12,12 +12,7 @@ import widebnn as wb
 from widebnn.models import ACTIVATIONS, BNN, FCN
 from widebnn.nngp.activations import EXPECTATIONS
 
-from ..exact.kernels import (
-    assert_kernel,
-    assert_tangent_kernel,
-    inputs,
-    network,
-)
+from ..exact.kernels import assert_kernel, assert_tangent_kernel, inputs, network
 
 KERNELS = {"nngp": wb.nngp.nngp_kernel, "ntk": wb.nngp.ntk_kernel}
 

@@ -223,6 +223,5 @@ BUGS = {
 test_bug_is_caught = caught(("sampler", "CDFs differ by", BUGS))
 
 test_right_one_of_the_same_make_passes = passed(
-    random_walk=lambda: proposing(laws.rwm(0.6), prior=1.0),
-    pcn=lambda: proposing(laws.pcn(0.7), prior=0.0),
+    random_walk=lambda: proposing(laws.rwm(0.6), prior=1.0), pcn=lambda: proposing(laws.pcn(0.7), prior=0.0)
 )

@@ -6,14 +6,7 @@ Each target by itself is held to brute-force densities in `tests/targets`, each 
 import pytest
 
 import widebnn as wb
-from widebnn.samplers import (
-    alternate,
-    function_space_hmc,
-    hmc,
-    langevin,
-    mala,
-    unitwise,
-)
+from widebnn.samplers import alternate, function_space_hmc, hmc, langevin, mala, unitwise
 
 from ..exact.importance import assert_exact, solved
 

@@ -320,9 +320,7 @@ def test_any_target_at_scales_is_the_target_of_a_network_that_was_built_with_the
     assert len(set(found.values())) == len(names)
     wanted = network(found)
     np.testing.assert_allclose(
-        target.potential(position),
-        wanted.potential(position.network) + wanted.log_normaliser(),
-        rtol=1e-5,
+        target.potential(position), wanted.potential(position.network) + wanted.log_normaliser(), rtol=1e-5
     )
     kernels = {"weight_std": [("inside", "kernel")], "outside.weight_std": [("outside", "kernel")]}
     if "whitened" in type(wanted).__name__.lower():

@@ -10,10 +10,7 @@ import widebnn as wb
 
 RNG = np.random.default_rng(0)
 N, NODES = 7, 4
-GRAPHS = {
-    "nodes": RNG.normal(size=(N, NODES, 3)),
-    "edges": RNG.integers(2, size=(N, NODES, NODES)),
-}
+GRAPHS = {"nodes": RNG.normal(size=(N, NODES, 3)), "edges": RNG.integers(2, size=(N, NODES, NODES))}
 Y = RNG.normal(size=N)
 KERNELS = [jnp.zeros((3, 6)), jnp.zeros((6, 5))]
 

@@ -80,9 +80,7 @@ def test_posterior_of_scales_is_that_of_the_network_at_them():
     bnn = bnn.at_scales(**{FIRST: 1.0})
     wanted = targets.marginal(bnn, s * X, Y)
     np.testing.assert_allclose(
-        target.potential(position),
-        wanted.potential(position.network) + wanted.log_normaliser(),
-        rtol=1e-5,
+        target.potential(position), wanted.potential(position.network) + wanted.log_normaliser(), rtol=1e-5
     )
 
 
