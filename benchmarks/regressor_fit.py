@@ -12,12 +12,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 
+import numpy as np
 from sklearn.datasets import make_friedman1
 from threadpoolctl import threadpool_limits
 
 import widebnn as wb
 from benchmarks.tabular.data_sets import Table, diabetes
-from benchmarks.tabular.methods import ard_process
+from benchmarks.tabular.methods import process
 from benchmarks.tabular.units import Units
 from benchmarks.timing import Comparison, compare
 
@@ -79,7 +80,7 @@ def _compared(id: str, ours: Callable[[], None], table: Table, rounds: int) -> C
     def peer() -> None:
         with threadpool_limits(cores, user_api="blas"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # length scales at their bounds
-            ard_process(table.x.shape[1], 0, seed=0).fit(Units.of(table).inputs(table.x), table.y)
+            process(np.ones(table.x.shape[1]), 0, seed=0).fit(Units.of(table).inputs(table.x), table.y)
 
     row = compare(id, _seconds(ours), _seconds(peer), rounds)
     row["unit"] = "s/fit"

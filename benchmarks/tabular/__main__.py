@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.tabular.data_sets import DATA_SETS
+from benchmarks.tabular.data_sets import CLASSES, DATA_SETS, NUMBERS
 from benchmarks.tabular.methods import METHODS, OURS
 from benchmarks.tabular.rows import NUM_SPLITS, Row, read, run
-from benchmarks.tabular.summary import SCORES, summaries
+from benchmarks.tabular.summary import Summary, ratio_of_seconds, summaries
 
 ROWS = Path("_build/tabular.jsonl")
 COMMON = ("data", "method", "version", "device")
@@ -54,17 +54,31 @@ def _table(options: argparse.Namespace) -> None:
     if not rows:
         raise ValueError(f"rows must name a file with rows of a run; there are none in {str(options.rows)!r}")
     found = summaries(rows)
-    header = ["set", "method", "splits", *SCORES]
-    lines = []
-    for s in found:
-        seconds = [f"{value:.1f}" for value in (s.median_seconds, s.first_seconds, s.cpu_seconds)]
-        lines.append([s.data, s.method, s.num_splits, *s.scores.values(), *seconds, s.num_converged or "–"])
-    _print([*header, "seconds", "first", "of CPU", "converged"], lines)
-    print("\nless ours, on the splits that both have; below 0 the method is better than ours")
-    others = [s for s in found if s.method != OURS and s.num_common]
-    _print(header, [[s.data, s.method, s.num_common, *s.differences.values()] for s in others])
+    for sets in (NUMBERS, CLASSES):
+        of = [one for one in found if one.data in sets]
+        if of:
+            _print_scores(of)
+    print("\nprocessor seconds of a fit of ours over those of others, first and again, medians over sets")
+    for name in dict.fromkeys(one.method for one in found if one.data in NUMBERS):
+        print(f"{name}: {ratio_of_seconds(found, OURS[0], name)}")
     if options.write:
         options.write.write_text(_shipped(rows))
+
+
+def _print_scores(found: Sequence[Summary]) -> None:
+    names = list(found[0].scores)
+    header = ["set", "method", "splits", *names]
+    lines = [
+        [s.data, s.method, s.num_splits, *(s.scores.get(name, "–") for name in names), s.fit, s.predict]
+        for s in found
+    ]
+    _print([*header, "fit: first, again", "predict: first, again"], lines)
+    print("\nless ours, on the splits that both have")
+    others = [s for s in found if s.method not in OURS and s.num_common]
+    _print(
+        header,
+        [[s.data, s.method, s.num_common, *(s.differences.get(name, "–") for name in names)] for s in others],
+    )
 
 
 def _print(header: Sequence[str], lines: Sequence[Sequence]) -> None:
@@ -77,12 +91,14 @@ def _shipped(rows: Sequence[Row]) -> str:
     groups: dict[tuple, list[Row]] = {}
     for row in sorted(rows, key=lambda row: row.split):
         groups.setdefault(tuple(getattr(row, name) for name in COMMON), []).append(row)
-    columns = [field.name for field in dataclasses.fields(Row) if field.name not in COMMON]
-    lines = [
-        dict(zip(COMMON, shared)) | {name: [getattr(row, name) for row in group] for name in columns}
-        for shared, group in groups.items()
-    ]
-    return '{"fits": [\n' + ",\n".join(json.dumps(line, ensure_ascii=False) for line in lines) + "\n]}\n"
+    columns = ["split", "fit_seconds", "predict_seconds", "place", "said"]
+    lines: dict[str, list[str]] = {"fits": [], "classes": []}
+    for shared, group in groups.items():
+        line = dict(zip(COMMON, shared)) | {name: [getattr(row, name) for row in group] for name in columns}
+        line |= {name: [row.scores[name] for row in group] for name in group[0].scores}
+        lines["classes" if line["data"] in CLASSES else "fits"].append(json.dumps(line, ensure_ascii=False))
+    parts = (f'"{key}": [\n' + ",\n".join(of) + "\n]" for key, of in lines.items())
+    return "{" + ",\n".join(parts) + "}\n"
 
 
 if __name__ == "__main__":

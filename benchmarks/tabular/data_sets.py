@@ -1,18 +1,24 @@
-"""Real regression tables that come with scikit-learn and statsmodels."""
+"""Tables that come with scikit-learn, statsmodels and this package, or are made: numbers, and classes."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.datasets import load_diabetes, load_wine
+from sklearn import datasets
 
-__all__ = ["DATA_SETS", "Split", "Table", "split"]
+from widebnn import data
 
-TEST_FRACTION = 0.1
+__all__ = ["CLASSES", "DATA_SETS", "NUMBERS", "OF_CLASSES", "TEST_FRACTION", "Split", "Table", "split"]
+
+TEST_FRACTION, OF_CLASSES = 0.1, 0.25
+"""Of the rows; of classes more, since a calibration error takes many."""
+NUM_MADE = 300
+"""Rows of a table that is made."""
 
 
 class Table(NamedTuple):
-    """Inputs (n, d) and targets (n,)."""
+    """Inputs (n, d) and targets (n,): numbers, or classes as integers from 0."""
 
     x: np.ndarray
     y: np.ndarray
@@ -26,17 +32,16 @@ class Split(NamedTuple):
 
 
 def split(table: Table, seed: int) -> Split:
-    """A tenth of the rows, chosen at random, is held out."""
+    """A tenth of the rows, chosen at random, is held out, or a quarter where targets are classes."""
     order = np.random.default_rng(seed).permutation(len(table.y))
-    num_test = round(TEST_FRACTION * len(table.y))
+    num_test = round((OF_CLASSES if table.y.dtype.kind == "i" else TEST_FRACTION) * len(table.y))
     test, train = order[:num_test], order[num_test:]
     return Split(Table(table.x[train], table.y[train]), Table(table.x[test], table.y[test]))
 
 
 def diabetes() -> Table:
     """442 × 10: progression of diabetes in a year, from age, sex, body mass index, pressure and six sera."""
-    data: Any = load_diabetes()
-    return Table(data.data, data.target)
+    return Table(*_of_sklearn("load_diabetes"))
 
 
 def star98() -> Table:
@@ -82,8 +87,41 @@ def sunspots() -> Table:
 
 def wine() -> Table:
     """178 × 12: alcohol of wines of one region, in per cent by volume, from twelve other measurements."""
-    data: Any = load_wine()
-    return Table(data.data[:, 1:], data.data[:, 0])
+    x, _ = _of_sklearn("load_wine")
+    return Table(x[:, 1:], x[:, 0])
+
+
+def boston() -> Table:
+    """506 × 13: prices of houses, in deviations, by census tract."""
+    rows = data.boston(505, 1)
+    x, y = (np.concatenate(parts) for parts in ((rows.x_train, rows.x_test), (rows.y_train, rows.y_test)))
+    return Table(_numbers(x), _numbers(y[:, 0]))
+
+
+def friedman(number: int, noise: float) -> Table:
+    """300 rows of one of Friedman's three functions (1991), of 10, 4 and 4 columns, with noise."""
+    return Table(*_of_sklearn(f"make_friedman{number}", NUM_MADE, noise=noise, random_state=0))
+
+
+def cultivar() -> Table:
+    """178 × 13: which of three cultivars a wine is made of."""
+    return Table(*_of_sklearn("load_wine"))
+
+
+def cancer() -> Table:
+    """569 × 30: whether a tumour of the breast is benign, from shapes of its cells."""
+    return Table(*_of_sklearn("load_breast_cancer"))
+
+
+def digits() -> Table:
+    """1,797 × 64: which of ten digits was written, from 8 × 8 grey pixels."""
+    return Table(*_of_sklearn("load_digits"))
+
+
+def _of_sklearn(name: str, *arguments: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    if name.startswith("load"):
+        options = {"return_X_y": True}
+    return getattr(datasets, name)(*arguments, **options)
 
 
 def _statsmodels(name: str) -> Any:
@@ -101,6 +139,11 @@ def _numbers(table: Any) -> np.ndarray:
     return np.array(table, np.float64)
 
 
-DATA_SETS: dict[str, Callable[[], Table]] = {
-    make.__name__: make for make in (diabetes, star98, engel, grunfeld, sunspots, wine)
+NUMBERS: dict[str, Callable[[], Table]] = {
+    make.__name__: make for make in (diabetes, star98, engel, grunfeld, sunspots, wine, boston)
+} | {
+    f"friedman{number}": partial(friedman, number, noise)
+    for number, noise in ((1, 1.0), (2, 100.0), (3, 0.1))
 }
+CLASSES: dict[str, Callable[[], Table]] = {make.__name__: make for make in (cultivar, cancer, digits)}
+DATA_SETS = NUMBERS | CLASSES

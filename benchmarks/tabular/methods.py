@@ -1,28 +1,36 @@
-"""The methods: each fits a table and returns how it predicts."""
+"""The methods: each fits a table and returns how it predicts.
+
+Ours and those of scikit-learn have their defaults, but for two restarts of a Gaussian process of numbers, and
+five rows or more in a leaf of a tree of numbers. laplace-torch is not among them: it was not installed.
+"""
 
 import math
 import subprocess
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import widebnn as wb
 from benchmarks.tabular.data_sets import Table
 from benchmarks.tabular.ensemble import DeepEnsemble
-from benchmarks.tabular.scores import Mixture
+from benchmarks.tabular.scores import LEVELS, Mixture, Probabilities, Quantiles
 from benchmarks.tabular.units import Units
 
-__all__ = ["METHODS", "OURS", "UNTIL", "Fitted", "Method", "ard_process"]
+__all__ = ["CLASSIFIERS", "METHODS", "OURS", "REGRESSORS", "Fitted", "Method", "process"]
 
-UNTIL = wb.Until(ess=200, rhat=1.02)
-"""When a run of ours ends."""
-NUM_SAMPLES = 500
-"""Of each chain, at most."""
+Prediction = Mixture | Quantiles | Probabilities
+LEAF = 5
+"""Rows in a leaf of a tree, at least."""
 NUM_RESTARTS = 2
 """Of the Gaussian process, besides the start at unit scales."""
 
@@ -30,7 +38,7 @@ NUM_RESTARTS = 2
 class Fitted(NamedTuple):
     """Predictions at inputs (m, d), and what the fit says of itself."""
 
-    predict: Callable[[np.ndarray], Mixture]
+    predict: Callable[[np.ndarray], Prediction]
     said: str = ""
 
 
@@ -48,54 +56,84 @@ class Method(NamedTuple):
         return f"{found} {commit.stdout.strip()}".strip() if self.package == "widebnn" else found
 
 
-def bnn(table: Table, seed: int) -> Fitted:
-    """`BNNRegressor` of 128 units, until 200 effective samples and R̂ ≤ 1.02, or 500 draws of each chain."""
-    model = wb.BNNRegressor(width=128, num_samples=NUM_SAMPLES, until=UNTIL, random_state=seed)
+def bnn(table: Table, seed: int, **options: Any) -> Fitted:
+    """`BNNRegressor`, of the width that it chooses unless given."""
+    model = wb.BNNRegressor(random_state=seed, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", wb.ChainWarning)  # `said` tells of it
         model.fit(*table)
-    said = f"{model.stopped_}, ESS {min(model.ess_.values()):.0f}, R̂ {max(model.rhat_.values()):.3f}"
-
-    def predict(x: np.ndarray) -> Mixture:
-        means, stds = model._mixture(x)
-        return Mixture(means, stds).thinned()
-
-    return Fitted(predict, said)
+    said = f"{model.stopped_}, width {model.width_}"
+    if model.width == "auto":
+        found = model.evidence_slope_
+        said += f", c₁ {found.slope:.4g} ± {found.error:.2g}"
+    return Fitted(lambda x: Mixture(*model._mixture(x)).thinned(), said)
 
 
-def ard_process(num_features: int, num_restarts: int, seed: int) -> GaussianProcessRegressor:
-    """With a scale for each feature, of standardised inputs."""
-    scales: Any = np.ones(num_features)
+def bnn_classifier(table: Table, seed: int) -> Fitted:
+    """`BNNClassifier`."""
+    model = wb.BNNClassifier(random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", wb.ChainWarning)
+        model.fit(*table)
+    return Fitted(lambda x: Probabilities(model.predict_proba(x)), model.stopped_)
+
+
+def process(scales: Any, num_restarts: int, seed: int) -> GaussianProcessRegressor:
+    """With one length scale of standardised inputs, or one for each."""
     kernel = ConstantKernel() * RBF(scales) + WhiteKernel()
     return GaussianProcessRegressor(
         kernel, normalize_y=True, n_restarts_optimizer=num_restarts, random_state=seed
     )
 
 
-def gpr(table: Table, seed: int) -> Fitted:
-    """scikit-learn's Gaussian process with a squared exponential of one length scale for each input."""
+def gpr(table: Table, seed: int, has_columns: bool = True) -> Fitted:
+    """scikit-learn's Gaussian process with a squared exponential of one length scale, or of one per input."""
     units = Units.of(table)
-    process = ard_process(table.x.shape[1], NUM_RESTARTS, seed)
+    model = process(np.ones(table.x.shape[1]) if has_columns else 1.0, NUM_RESTARTS, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # length scales at their bounds
-        process.fit(units.inputs(table.x), table.y)
+        model.fit(units.inputs(table.x), table.y)
 
     def predict(x: np.ndarray) -> Mixture:
-        mean, std = process.predict(units.inputs(x), return_std=True)
+        mean, std = model.predict(units.inputs(x), return_std=True)
         return Mixture(np.asarray(mean)[None], np.asarray(std)[None])
 
     return Fitted(predict)
 
 
-def nngp(table: Table, seed: int) -> Fitted:
-    """The limit of our network: scales at the maximum of evidence times prior. In float64."""
-    model = wb.BNNRegressor(width=math.inf).fit(*table)
+def boosting(table: Table, seed: int) -> Fitted:
+    """Gradient boosting of trees: one model for the mean, and one for each of ten quantiles."""
+    losses: list[dict[str, Any]] = [{}, *({"loss": "quantile", "alpha": level} for level in LEVELS)]
+    models = [
+        GradientBoostingRegressor(**loss, min_samples_leaf=LEAF, random_state=seed).fit(*table)
+        for loss in losses
+    ]
 
-    def predict(x: np.ndarray) -> Mixture:
-        means, stds = model._mixture(x)
-        return Mixture(means, stds)
+    def predict(x: np.ndarray) -> Quantiles:
+        mean, *quantiles = (model.predict(x) for model in models)
+        return Quantiles(mean, np.array(quantiles))
 
     return Fitted(predict)
+
+
+def forest(table: Table, seed: int) -> Fitted:
+    """A random forest, with the quantiles of the rows that share a leaf (Meinshausen 2006)."""
+    model = RandomForestRegressor(min_samples_leaf=LEAF, random_state=seed).fit(*table)
+    leaves, order = model.apply(table.x), np.argsort(table.y)
+
+    def predict(x: np.ndarray) -> Quantiles:
+        is_near = model.apply(x)[:, None] == leaves[order]  # (input, row, tree)
+        weights = (is_near / is_near.sum(axis=1, keepdims=True)).mean(axis=2)
+        places = [np.searchsorted(of, LEVELS) for of in weights.cumsum(axis=1)]
+        return Quantiles(model.predict(x), table.y[order][np.array(places)].T)
+
+    return Fitted(predict)
+
+
+def classifier(model: Any, table: Table) -> Fitted:
+    """One of scikit-learn, on standardised inputs."""
+    model = make_pipeline(StandardScaler(), model).fit(*table)
+    return Fitted(lambda x: Probabilities(model.predict_proba(x)))
 
 
 def ensemble(table: Table, seed: int) -> Fitted:
@@ -140,11 +178,29 @@ def bde(table: Table, seed: int) -> Fitted:
     return Fitted(predict)
 
 
-METHODS: dict[str, Method] = {
+REGRESSORS: dict[str, Method] = {
     "BNNRegressor": Method(bnn, "widebnn"),
+    "NNGP": Method(partial(bnn, width=math.inf), "widebnn"),
+    "128 units": Method(partial(bnn, width=128), "widebnn"),
     "GaussianProcessRegressor": Method(gpr, "scikit-learn"),
-    "NNGP": Method(nngp, "widebnn"),
+    "GaussianProcessRegressor, one scale": Method(partial(gpr, has_columns=False), "scikit-learn"),
     "deep ensemble": Method(ensemble, "flax"),
+    "gradient boosting": Method(boosting, "scikit-learn"),
+    "random forest": Method(forest, "scikit-learn"),
     "bde": Method(bde, "sklearn-contrib-bde"),
 }
-OURS = "BNNRegressor"
+CLASSIFIERS: dict[str, Method] = {
+    "BNNClassifier": Method(bnn_classifier, "widebnn"),
+    "GaussianProcessClassifier": Method(
+        lambda table, seed: classifier(GaussianProcessClassifier(ConstantKernel() * RBF()), table),
+        "scikit-learn",
+    ),
+    "logistic regression": Method(
+        lambda table, seed: classifier(LogisticRegression(), table), "scikit-learn"
+    ),
+    "forest of classes": Method(
+        lambda table, seed: classifier(RandomForestClassifier(random_state=seed), table), "scikit-learn"
+    ),
+}
+METHODS = REGRESSORS | CLASSIFIERS
+OURS = ("BNNRegressor", "BNNClassifier")

@@ -2,22 +2,20 @@
 
 import dataclasses
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.tabular.data_sets import DATA_SETS, split
-from benchmarks.tabular.methods import METHODS
-from benchmarks.tabular.scores import scores
+from benchmarks.tabular.data_sets import CLASSES, DATA_SETS, split
+from benchmarks.tabular.methods import CLASSIFIERS, METHODS, REGRESSORS
 from widebnn._check import at_least, one_of
 from widebnn.versions import device
 
 __all__ = ["NUM_SPLITS", "Row", "read", "run"]
 
-NUM_SPLITS = 20
+NUM_SPLITS = 5
 DIGITS = 5
 
 
@@ -29,38 +27,31 @@ class Row:
     ----------
     data, method, split
         What was fitted.
-    rmse, nll, crps, coverage
-        On the test rows, in the units of y.
-    seconds
-        Wall time of the fit, compilation included.
+    scores
+        On the test rows, in the units of y, by name.
+    fit_seconds, predict_seconds
+        Processor seconds, compilation included, of the fit and of the predictions of the test rows; None
+        where they were not measured.
     place
         Fits of the same method and set in the same process before this one, whose programs may be reused.
     said
-        What the fit says of its convergence.
+        What the fit says of itself.
     version
         Package and version of the method.
     device
         What it was computed on.
-    cpu_seconds
-        Of the fit, on all cores; None where it was not measured.
-    load
-        Processes that were running or waiting on the machine, this one among them: the mean of a minute.
     """
 
     data: str
     method: str
     split: int
-    rmse: float
-    nll: float
-    crps: float
-    coverage: float
-    seconds: float
+    scores: dict[str, float]
+    fit_seconds: float | None
+    predict_seconds: float | None
     place: int
     said: str
     version: str
     device: str
-    load: float
-    cpu_seconds: float | None = None
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -106,29 +97,33 @@ def _run(path: Path, data: Sequence[str], methods: Sequence[str], splits: Sequen
     path.parent.mkdir(parents=True, exist_ok=True)
     for seed in splits:
         for name, table in tables.items():
+            fitting = CLASSIFIERS if name in CLASSES else REGRESSORS
             for method in methods:
-                if (name, method, seed) in made:
+                if (name, method, seed) in made or method not in fitting:
                     continue
                 train, test = split(table, seed)
-                start, cpu_start = time.perf_counter(), time.process_time()
-                fitted = METHODS[method].fit(train, seed)
-                times = {
-                    "seconds": time.perf_counter() - start,
-                    "cpu_seconds": time.process_time() - cpu_start,
-                }
-                numbers = scores(fitted.predict(test.x), test.y)._asdict() | times
+                start = time.process_time()
+                fitted = fitting[method].fit(train, seed)
+                fit_end = time.process_time()
+                prediction = fitted.predict(test.x)
+                predict_end = time.process_time()
                 row = Row(
                     data=name,
                     method=method,
                     split=seed,
-                    **{key: float(f"{value:.{DIGITS}g}") for key, value in numbers.items()},
+                    scores={key: _rounded(value) for key, value in prediction.scores(test.y).items()},
+                    fit_seconds=_rounded(fit_end - start),
+                    predict_seconds=_rounded(predict_end - fit_end),
                     place=fits[name, method],
                     said=fitted.said,
-                    version=METHODS[method].version,
+                    version=fitting[method].version,
                     device=device(),
-                    load=round(os.getloadavg()[0], 2),
                 )
                 fits[name, method] += 1
                 with path.open("a") as file:
                     file.write(json.dumps(dataclasses.asdict(row), ensure_ascii=False) + "\n")
                 yield row
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

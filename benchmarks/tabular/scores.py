@@ -1,16 +1,23 @@
-"""Predictive distributions, all of them mixtures of Gaussians, and their scores, all in closed form."""
+"""Predictions of three kinds, each with its scores."""
 
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
-from widebnn.metrics import gaussian_mixture_nll
+from widebnn import metrics
+from widebnn.estimators._draws import quantile
 
-__all__ = ["Mixture", "Scores", "coverage", "crps", "scores"]
+__all__ = ["LEVELS", "Mixture", "Probabilities", "Quantiles", "crps"]
 
 MAX_COMPONENTS = 500
 """Of a mixture over draws, evenly spaced: the cost of the CRPS grows with their square."""
+LEVELS = np.linspace(0.05, 0.95, 10)
+"""Of quantiles: the middles of ten equal parts, whose first and last are the ends of the 90 % interval."""
+
+Scores = dict[str, float]
+"""Root mean squared error of the mean, NLL in nats, CRPS, and of the central 90 % interval the share of
+observations inside and its mean width; or of classes NLL, share that is right and calibration error."""
 
 
 class Mixture(NamedTuple):
@@ -24,42 +31,53 @@ class Mixture(NamedTuple):
         step = -(-len(self.means) // MAX_COMPONENTS)
         return Mixture(self.means[::step], self.stds[::step])
 
-
-class Scores(NamedTuple):
-    """Of m predictions, in the units of y.
-
-    Attributes
-    ----------
-    rmse
-        Root mean squared error of the mean.
-    nll
-        Mean negative log predictive density, in nats.
-    crps
-        Mean continuous ranked probability score.
-    coverage
-        Share of observations in the central 90 % interval.
-    """
-
-    rmse: float
-    nll: float
-    crps: float
-    coverage: float
+    def scores(self, y: np.ndarray) -> Scores:
+        """In the units of y, in closed form."""
+        lower, upper = (quantile(level, *self) for level in LEVELS[[0, -1]])
+        return {
+            "rmse": _rmse(self.means.mean(axis=0), y),
+            "nll": metrics.gaussian_mixture_nll(self.means, self.stds, y, axis=0),
+            "crps": float(crps(self, y).mean()),
+            "coverage": metrics.coverage(lower, upper, y),
+            "width": float(np.mean(upper - lower)),
+        }
 
 
-def scores(mixture: Mixture, y: np.ndarray) -> Scores:
-    """All of them."""
-    return Scores(
-        rmse=float(np.sqrt(np.mean((mixture.means.mean(axis=0) - y) ** 2))),
-        nll=gaussian_mixture_nll(mixture.means, mixture.stds, y, axis=0),
-        crps=float(crps(mixture, y).mean()),
-        coverage=coverage(mixture, y),
-    )
+class Quantiles(NamedTuple):
+    """Means (m,), and quantiles at `LEVELS` (level, m): there is no density, and so no NLL."""
+
+    means: np.ndarray
+    values: np.ndarray
+
+    def scores(self, y: np.ndarray) -> Scores:
+        """The CRPS is twice the mean of quantile losses, as of ten equal atoms."""
+        values = np.sort(self.values, axis=0)  # fitted one by one, they may cross
+        error = y - values
+        losses = np.maximum(LEVELS[:, None] * error, (LEVELS[:, None] - 1) * error)
+        return {
+            "rmse": _rmse(self.means, y),
+            "crps": float(2 * losses.mean()),
+            "coverage": metrics.coverage(values[0], values[-1], y),
+            "width": float(np.mean(values[-1] - values[0])),
+        }
 
 
-def coverage(mixture: Mixture, y: np.ndarray, level: float = 0.9) -> float:
-    """Share of observations whose probability integral transform lies within `level` about one half."""
-    transform = ndtr((y - mixture.means) / mixture.stds).mean(axis=0)
-    return float(np.mean(np.abs(transform - 0.5) < level / 2))
+class Probabilities(NamedTuple):
+    """Of classes, (m, class)."""
+
+    values: np.ndarray
+
+    def scores(self, y: np.ndarray) -> Scores:
+        """Those of classes; of a class that is held for impossible the NLL is infinite."""
+        return {
+            "nll": metrics.nll(self.values, y),
+            "accuracy": metrics.accuracy(self.values, y),
+            "ece": metrics.ece(self.values, y),
+        }
+
+
+def _rmse(means: np.ndarray, y: np.ndarray) -> float:
+    return float(np.sqrt(np.mean((means - y) ** 2)))
 
 
 def crps(mixture: Mixture, y: np.ndarray) -> np.ndarray:

@@ -6,14 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.tabular.data_sets import DATA_SETS, TEST_FRACTION
+from benchmarks.tabular.data_sets import CLASSES, DATA_SETS, OF_CLASSES, TEST_FRACTION
 from benchmarks.tabular.methods import METHODS, OURS
 from benchmarks.tabular.rows import Row
 from widebnn.tables import Measure
 
-__all__ = ["SCORES", "Estimate", "Summary", "summaries"]
-
-SCORES = ("rmse", "nll", "crps", "coverage")
+__all__ = ["Estimate", "Seconds", "Summary", "ratio_of_seconds", "summaries"]
 
 
 class Estimate(NamedTuple):
@@ -29,34 +27,45 @@ class Estimate(NamedTuple):
         return f"{self.value:.{digits}f} ± {self.error:.{digits}f}"
 
 
+class Seconds(NamedTuple):
+    """Processor seconds: the first in its process, which compiles, and the median of the others."""
+
+    first: float
+    again: float
+
+    @classmethod
+    def of(cls, rows: Iterable[Row], name: str) -> "Seconds":
+        """Of fits or predictions; NaN where they were not measured."""
+        parts: tuple[list[float], list[float]] = [], []
+        for row in rows:
+            parts[row.place > 0].append(getattr(row, name) or math.nan)
+        return cls(*(float(np.median(part or [math.nan])) for part in parts))
+
+    def __str__(self) -> str:
+        return f"{self.first:.2g}, {self.again:.2g}"
+
+
 class Summary(NamedTuple):
     """A method on a set.
 
     Attributes
     ----------
     scores, differences
-        By name, the mean over the splits, and that of the method less ours over the splits that both have;
-        below 0, the method is better, other than in coverage.
+        By name, the mean over the splits, and that of the method less ours over the splits that both have.
+    fit, predict
+        Processor seconds.
     num_splits, num_common
         How many splits there are of it, and with ours.
-    median_seconds, first_seconds
-        Of a fit, and of the first in its process, which compiles.
-    cpu_seconds
-        Median of a fit, where they were measured, else NaN.
-    num_converged
-        Of how many fits it was said.
     """
 
     data: str
     method: str
     scores: dict[str, Estimate]
     differences: dict[str, Estimate]
+    fit: Seconds
+    predict: Seconds
     num_splits: int
     num_common: int
-    median_seconds: float
-    first_seconds: float
-    cpu_seconds: float
-    num_converged: int
 
 
 def summaries(rows: Iterable[Row]) -> list[Summary]:
@@ -65,37 +74,48 @@ def summaries(rows: Iterable[Row]) -> list[Summary]:
     for row in rows:
         of.setdefault((row.data, row.method), {})[row.split] = row
     return [
-        _summary(of[data, method], of.get((data, OURS), {}))
+        _summary(of[data, method], of.get((data, OURS[data in CLASSES]), {}))
         for data in DATA_SETS
         for method in METHODS
         if (data, method) in of
     ]
 
 
+def ratio_of_seconds(found: Iterable[Summary], ours: str, theirs: str) -> Seconds:
+    """By how much a fit of the one takes longer, first and again: medians over the sets that both have."""
+    fit = {(one.data, one.method): one.fit for one in found}
+    both = [
+        np.divide(fit[data, ours], fit[data, theirs])
+        for data in DATA_SETS
+        if fit.keys() >= {(data, ours), (data, theirs)}
+    ]
+    return Seconds(*np.median(both, axis=0)) if both else Seconds(math.nan, math.nan)
+
+
 def _summary(rows: dict[int, Row], ours: dict[int, Row]) -> Summary:
     common = sorted(rows.keys() & ours.keys())
     first = next(iter(rows.values()))
+    share = OF_CLASSES if first.data in CLASSES else TEST_FRACTION
+    names = [name for name in first.scores if not common or name in ours[common[0]].scores]
     return Summary(
         data=first.data,
         method=first.method,
-        scores={name: _estimate([getattr(row, name) for row in rows.values()]) for name in SCORES},
+        scores={name: _estimate([row.scores[name] for row in rows.values()], share) for name in first.scores},
         differences={
-            name: _estimate([getattr(rows[i], name) - getattr(ours[i], name) for i in common])
-            for name in SCORES
+            name: _estimate([rows[i].scores[name] - ours[i].scores[name] for i in common], share)
+            for name in names
         },
+        fit=Seconds.of(rows.values(), "fit_seconds"),
+        predict=Seconds.of(rows.values(), "predict_seconds"),
         num_splits=len(rows),
         num_common=len(common),
-        median_seconds=float(np.median([row.seconds for row in rows.values()])),
-        first_seconds=next(row.seconds for row in rows.values() if row.place == 0),
-        cpu_seconds=float(np.median([row.cpu_seconds or math.nan for row in rows.values()])),
-        num_converged=sum(row.said.startswith("converged") for row in rows.values()),
     )
 
 
-def _estimate(values: Sequence[float]) -> Estimate:
+def _estimate(values: Sequence[float], share: float) -> Estimate:
     if not values:
         return Estimate(math.nan, math.nan)
-    if len(values) == 1:
-        return Estimate(float(values[0]), math.nan)
-    value, error = Measure.over_splits(values, TEST_FRACTION)
+    if len(values) == 1 or not np.isfinite(values).all():
+        return Estimate(float(np.mean(values)), math.nan)
+    value, error = Measure.over_splits(values, share)
     return Estimate(value, error or 0.0)
