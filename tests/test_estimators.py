@@ -589,6 +589,51 @@ def test_columns_have_scales_where_the_data_say_so():
     assert np.linalg.norm(np.cov(draws) - covariance) < 0.1 * np.linalg.norm(covariance)
 
 
+def test_scales_of_columns_are_those_that_are_given():
+    """The process of that kernel; of a prior, equal medians are the default, and others favour a column."""
+    (x, y), each = friedman(30, 5, 0), np.array([2.0, 1.0, 0.5, 0.3, 0.1])
+    others = {"noise_std": 0.3, "readout_std": 1.0, "bias_std": 0.5}
+    model = BNNRegressor(width=math.inf, scales=others | {"weight_std": each}).fit(x, y)
+    np.testing.assert_allclose(model.scales_["weight_std"], np.sqrt(np.mean(each**2)))
+    np.testing.assert_allclose(model.relevances_.mean, each / np.sqrt(np.mean(each**2)))
+    units, targets = (x - x.mean(axis=0)) / x.std(axis=0), (y - y.mean()) / y.std()
+    with jax.enable_x64(True):
+        features = FCN(5, 3, activation="gelu", weight_std=each, bias_std=0.5, rngs=nnx.Rngs(0))
+        kernel = wb.nngp.nngp_kernel(wb.BNN(features, 1, 0.3, bias_std=0.1))
+        wanted = wb.nngp.gaussian_process(kernel, units, targets, 0.3).mean(units)
+    np.testing.assert_allclose(model.predict(x), y.mean() + y.std() * np.asarray(wanted)[:, 0], rtol=1e-6)
+
+    default = BNNRegressor(width=math.inf).fit(x, y)
+    equal = {"weight_std": LogNormal(np.full(5, 2**0.5), 0.7)}
+    np.testing.assert_allclose(BNNRegressor(math.inf, scales=equal).fit(x, y).predict(x), default.predict(x))
+    favoured = {"weight_std": LogNormal([*np.full(4, 0.01), 1.0], 0.7)}
+    for width in (math.inf, 8):
+        model = BNNRegressor(**SHORT | {"width": width, "scales": favoured}).fit(x, y)
+        assert model.relevances_.mean.argmax() == 4 and np.isfinite(model.predict(x)).all()
+
+
+@pytest.mark.parametrize(
+    ("scales", "message"),
+    [
+        (
+            {"weight_std": np.ones(2)},
+            r"scales\['weight_std'\] must be a number or .* shape \(1,\); got .* \(2,\)",
+        ),
+        ({"weight_std": [-1.0]}, r"scales\['weight_std'\] must be a finite number above 0; got -1"),
+        (
+            {"weight_std": LogNormal([1.0], [0.5])},
+            r"scales\['weight_std'\] must have one median, or .* spread",
+        ),
+        ({"bias_std": LogNormal([1.0], 0.5)}, r"scales\['bias_std'\] must have one median"),
+    ],
+)
+def test_scales_of_another_number_of_columns_are_refused(scales, message):
+    with pytest.raises(ValueError, match=message):
+        BNNRegressor(width=math.inf, scales=scales).fit(*curve(10))
+    with pytest.raises(ValueError, match=message):
+        BNNClassifier(scales=scales).fit(curve(10)[0], np.arange(10) % 2)
+
+
 @pytest.mark.parametrize("num_columns", [30, 600])
 def test_columns_of_noise_have_one_scale(num_columns):
     """Thirty, and more than there are rows, where the curvature is a diagonal."""

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from widebnn import collectors, targets
-from widebnn._check import at_least, one_of, positive
+from widebnn._check import at_least, one_of, positive, positive_each
 from widebnn._compile import refuse_fork
 from widebnn._failures import warn
 from widebnn.diagnostics import convergence
@@ -22,7 +22,7 @@ from widebnn.driver import Draws
 from widebnn.driver._end import MIN_DRAWS
 from widebnn.driver._particles import Particles
 from widebnn.driver.stopping import Until
-from widebnn.estimators._columns import Categories, checked, random_of, standardised
+from widebnn.estimators._columns import Categories, checked, random_of, scaler_of, standardised
 from widebnn.estimators._draws import Function, at_draws, kept_of
 from widebnn.estimators._engine import Answer, run
 from widebnn.estimators._network import SCALES, Architecture
@@ -55,6 +55,7 @@ class _Fitted:
     n_features_in_: int
     width_: Any
     _categories: Categories
+    _column_sizes: np.ndarray
     _scaler: Any
     _labels: Any
     _num_outputs: int
@@ -134,15 +135,35 @@ class BNNEstimator(_Fitted, BaseEstimator):
             raise TypeError(f"until must be a widebnn.Until; got {self.until!r}")
         names = [name for name in self._names if self.features is None or name in targets.READOUT_SCALES]
         given = {} if self.scales is None else dict(self.scales)
-        for name, scale in given.items():
+        for name in given:
             one_of(names, scales=name)
+        self._column_sizes = self._sizes_of_columns(given)
+        for name, scale in given.items():
             if not isinstance(scale, LogNormal):
                 positive(**{f"scales[{name!r}]": scale})
-            elif name == "noise_std" and scale.shape:
-                raise ValueError(f"scales['noise_std'] must be one for all of y; got {scale}")
+            elif scale.shape:
+                wanted = "one median, or in weight_std one for each column, and one spread"
+                raise ValueError(f"scales[{name!r}] must have {wanted}; got {scale}")
         both = {name: given.get(name, self.priors[name]) for name in names}
         learned = {name: scale for name, scale in both.items() if isinstance(scale, LogNormal)}
         self._scales = learned, {name: scale for name, scale in both.items() if name not in learned}
+
+    def _sizes_of_columns(self, given: dict[str, Any]) -> np.ndarray:
+        """σ_W of each input over the root mean square of all, which replaces it among the scales."""
+        scale, number = given.get("weight_std"), self.n_features_in_
+        column = self._categories.groups(number)
+        each = scale.median if isinstance(scale, LogNormal) else scale
+        if each is None or np.ndim(each) == 0:
+            return np.ones(len(column))
+        sizes = positive_each(number, **{"scales['weight_std']": np.asarray(each)}).astype(np.float64)[column]
+        size = float(np.sqrt(np.mean(sizes**2)))
+        given["weight_std"] = scale._replace(median=size) if isinstance(scale, LogNormal) else size
+        return sizes / size
+
+    def _scale_inputs(self, X: np.ndarray) -> None:
+        """Units of the inputs, in which one scale serves all."""
+        self._scaler = scaler_of(X)
+        self._scaler.scale_ = self._scaler.scale_ / self._column_sizes
 
     def _sample(self, tells_evidence: bool = False) -> None:
         """Draw weights and scales; keep positions, and what tells of convergence."""

@@ -15,7 +15,7 @@ from widebnn._check import one_of
 from widebnn.collectors import predictive_mean, predictive_probabilities
 from widebnn.estimators import _draws
 from widebnn.estimators._base import BNNEstimator, block_size
-from widebnn.estimators._columns import checked, refuse_fill_values, scaler_of, standardised
+from widebnn.estimators._columns import checked, refuse_fill_values, standardised
 from widebnn.estimators._engine import Answer, error_of_probabilities
 from widebnn.estimators._network import LABEL_NOISE, SCALES
 
@@ -106,7 +106,7 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
             raise ValueError(f"y must hold at least two classes; got one class, {self.classes_[0]}")
         refuse_fill_values(X=X)
         X = self._categories.indicators(X)
-        self._scaler = scaler_of(X)
+        self._scale_inputs(X)
         self._x, self._y = standardised(self._scaler, X=X), self._labels.transform(y)
         self._sample()
         return self

@@ -34,6 +34,7 @@ from widebnn.estimators._network import SCALES, Architecture
 from widebnn.estimators._noise import Noise, known_noise
 from widebnn.estimators._process import MAX_LIMIT_ROWS, Process
 from widebnn.nngp import EvidenceSlope, evidence_slope
+from widebnn.targets import LogNormal
 
 __all__ = ["BNNRegressor"]
 
@@ -110,7 +111,9 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     scales
         A dict from "noise_std", "readout_std", "weight_std" or "bias_std" to a number that holds the scale
         there, or to a `widebnn.targets.LogNormal` as its prior; `SCALES` unless given. They refer to
-        standardised inputs and targets. Where "weight_std" is given, it is the scale of all columns.
+        standardised inputs and targets. Where "weight_std" is given, it is the scale of all columns, or an
+        array of the scale of each. The median of its prior may be an array too, about which `relevances_` are
+        found.
     num_chains
         Number of chains, or of islands of particles.
     num_samples
@@ -138,7 +141,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     Attributes
     ----------
     scales_
-        A dict of the posterior mean of each scale; "noise_std" is the $σ$ of predictions.
+        A dict of the posterior mean of each scale; "noise_std" is the $σ$ of predictions, and "weight_std"
+        the root mean square over the columns.
     width_
         The width that was taken.
     relevances_
@@ -288,7 +292,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             self._fit_outputs(given, y, known_std)
             return self
         X = self._categories.indicators(X)
-        self._scaler, self._target_scaler = scaler_of(X), scaler_of(y, are_inputs=False)
+        self._scale_inputs(X)
+        self._target_scaler = scaler_of(y, are_inputs=False)
         _likelihoods.centre(self.likelihood, self._target_scaler, y)
         self._x, self._y = standardised(self._scaler, X=X), standardised(self._target_scaler, y=y)
         self._num_outputs = 1
@@ -305,8 +310,9 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         if process is None:
             limit = Architecture(None, 1, 1, self.activation, 1)
             process = Process.of(limit, self._x, self._y, {**self.priors, **learned}, {}, noise=self.noise)
-        self.noise_coefficients_ = np.asarray(process.setting.coefficients(process.mode), np.float64)
-        self._noise = Noise.log_linear(self.noise_coefficients_, self._x)
+        coefficients = np.asarray(process.setting.coefficients(process.mode), np.float64)
+        self.noise_coefficients_ = coefficients * self._column_sizes
+        self._noise = Noise.log_linear(coefficients, self._x)
 
     def _fit_outputs(self, X: Any, y: np.ndarray, noise_std: np.ndarray | None) -> None:
         """Each output by a network, scales and noise of its own; one that never changes by the limit."""
@@ -349,7 +355,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         self._limit, self._factors = None, np.ones(self._x.shape[1])
         if self.features is None and self.likelihood == "gaussian":
             self.width_ = math.inf
-            is_free = "weight_std" not in (self.scales or {})
+            given = (self.scales or {}).get("weight_std")
+            is_free = given is None or (isinstance(given, LogNormal) and np.ndim(given.median) > 0)
             groups = self._categories.groups(self.n_features_in_) if is_free else None
             noise = self.noise, None if self._noise is None else self._noise.units
             try:
@@ -468,7 +475,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         random = np.random.default_rng(0)
         number = NUM_RELEVANCES if process.setting.tau else 2
         steps = random.normal(size=(number, len(process.mode))) @ process.root.T
-        draws = np.array([process.scales(process.mode + step)[1][first] for step in steps])
+        draws = self._column_sizes * [process.scales(process.mode + step)[1] for step in steps]
+        draws = (draws / np.sqrt(np.mean(draws**2, axis=1, keepdims=True)))[:, first]
         return Relevances(names_of(self), draws.mean(axis=0), draws.std(axis=0), process.gain)
 
     def _target(self, bnn):
