@@ -10,56 +10,46 @@ from pathlib import Path
 import pytest
 
 NUM_KILLS = 20
-MOST_KILLS = (
-    200  # until half of those have come after a checkpoint: on a machine that is busy meanwhile, few do
-)
-RUN = "import runpy, sys; sys.argv = argv; runpy.run_path(argv[0], run_name='__main__')"
+MOST_KILLS = 200
+"""Until half of `NUM_KILLS` have come after a checkpoint: on a machine that is busy meanwhile, few do."""
 
 
 @pytest.mark.nightly
 def test_kill_minus_nine_at_twenty_random_moments(tmp_path):
-    seed = secrets.randbits(32)  # another one each time; the moments may be drawn again from what is printed
-    print(f"seed of the moments: {seed}")
-    moments = random.Random(seed)
+    print(
+        f"seed of the moments: {(seed := secrets.randbits(32))}"
+    )  # another each time, to be drawn again from it
+    moments, script = random.Random(seed), Path(__file__).with_name("killed_run.py").read_text()
     # The server imports the package once, starts no JAX and forks a process for every run.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["widebnn"])
 
-    script = Path(__file__).with_name("killed_run.py")
-
-    def start(path: Path | str, result: Path) -> multiprocessing.Process:
-        arguments = [str(script), str(path), str(result), str(tmp_path / "compiled")]
-        process = context.Process(target=exec, args=(RUN, {"argv": arguments}))
+    def run(path, result, seconds=None):
+        """The exit status of a run that is killed after so many seconds, or never."""
+        given = {"path": str(path), "result": str(result), "cache": str(tmp_path / "compiled")}
+        process = context.Process(target=exec, args=(script, given))
         process.start()
-        return process
+        process.join(seconds)
+        process.kill()  # SIGKILL; nothing happens where it has just ended by itself
+        process.join()
+        return process.exitcode
 
     for _ in range(2):  # the first one fills the compiler's cache
         begin = time.perf_counter()
-        uninterrupted = start("", tmp_path / "expected")
-        uninterrupted.join()
+        assert run("", tmp_path / "expected") == 0
         duration = time.perf_counter() - begin
-    assert uninterrupted.exitcode == 0
     expected = (tmp_path / "expected").read_bytes()
 
     kills = after_a_checkpoint = finished = 0
     while (is_killing := min(kills, 2 * after_a_checkpoint) < NUM_KILLS) or not finished:
         assert kills < MOST_KILLS
         path, result = tmp_path / f"run-{finished}", tmp_path / f"result-{finished}"
-        process = start(path, result)
-        process.join(moments.uniform(0, duration) if is_killing else None)
-        process.kill()  # SIGKILL; nothing happens where it has just ended by itself
-        process.join()
-        if process.exitcode == -signal.SIGKILL:
+        status = run(path, result, moments.uniform(0, duration) if is_killing else None)
+        if status == -signal.SIGKILL:
             kills += 1
-            states = path / "state"
-            after_a_checkpoint += states.exists() and any(
-                entry.name.isdecimal() for entry in states.iterdir()
-            )
+            after_a_checkpoint += any(entry.name.isdecimal() for entry in path.glob("state/*"))
         else:
-            assert process.exitcode == 0, "the run ended in an error of its own"
+            assert status == 0, "the run ended in an error of its own"
             assert result.read_bytes() == expected, f"the bits differ after {kills} kills"
             finished += 1
-    print(
-        f"{kills} kills, {after_a_checkpoint} of them after a checkpoint; "
-        f"{finished} runs finished, {duration:.1f} s each without kills"
-    )
+    print(f"{kills} kills, {after_a_checkpoint} after a checkpoint; {finished} runs of {duration:.1f} s")

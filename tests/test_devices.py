@@ -27,7 +27,7 @@ def test_eight_devices_give_what_one_gives():
     assert done.stdout.endswith("all equal\n")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_processes_give_what_one_gives():
     script = Path(__file__).with_name("hosts_check.py")
     with socket.socket() as free:

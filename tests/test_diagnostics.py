@@ -116,21 +116,6 @@ def test_rhat_squared_is_brooks_and_gelmans_ratio():
     np.testing.assert_allclose(rhat(x), np.sqrt(tfp), rtol=1e-12)
 
 
-def test_excess_over_the_papers_formulas():
-    """The three estimators weigh the variance of the chains' means by 1 + 1/M, 1 and 1 − 1/M."""
-    x = ar1(0.9, (3, 40))
-    m, n = 3, 40
-    printed_by_pezzetti = arviz.rhat(x, method="identity") ** 2
-    np.testing.assert_allclose(
-        rhat_squared(x) - (n - 1) / n, (1 + 1 / m) * (printed_by_pezzetti - (n - 1) / n), rtol=1e-10
-    )
-    within, of_means = x.var(axis=1).mean(), x.mean(axis=1).var()
-    hron_eq6 = (within + of_means) / within
-    np.testing.assert_allclose(hron_eq6, x.var() / within, rtol=1e-12)  # the law of total variance
-    ratio = (rhat_squared(x) - (n - 1) / n) / (hron_eq6 - 1)
-    np.testing.assert_allclose(ratio, (1 + 1 / m) / (1 - 1 / m) * (n - 1) / n, rtol=1e-10)
-
-
 def test_statistics_take_arrays_of_both_kinds_and_return_numpys():
     x = ar1(0.5, (2, 100, 3)).astype(np.float32)
     for statistic in (effective_sample_size, rhat_squared, rhat):
@@ -242,7 +227,3 @@ def test_where_nothing_moves_nothing_is_resolved():
     draws = ar1(0.0, (2, 300, 2))
     draws[:, :, 1] = 7.0
     np.testing.assert_array_equal(np.isfinite(resolved_sample_size(draws)), [True, False])
-
-
-def test_an_event_without_entries_has_no_sample_sizes():
-    assert resolved_sample_size(np.zeros((4, 20, 0))).shape == (0,)

@@ -93,12 +93,6 @@ def test_width_curves_show_their_numbers():
     assert [t.get_text() for t in ax.get_xticklabels()] == ["128", "512", "1,024", "4,096"]
 
 
-def test_reliability_diagram_shows_filled_bins_and_the_diagonal():
-    diagonal, curve = plots.reliability_diagram({"τ = 1": RELIABILITY}).get_lines()
-    np.testing.assert_array_equal(diagonal.get_xydata(), [[0, 0], [1, 1]])
-    np.testing.assert_array_equal(curve.get_xydata(), [[0.2, 0.3], [0.9, 0.8]])
-
-
 def luminance(color: str) -> float:
     """Relative, as WCAG has it."""
     channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(color)]

@@ -53,11 +53,3 @@ def test_a_constant_column_is_refused(column):
     targets = np.array([[0.0], [1.0]])
     with pytest.raises(ValueError, match=r"2 training rows do not vary in every column.*num_train"):
         regression(features=(features, features), targets=(targets, targets), **PROVENANCE)
-
-
-def test_a_dataset_cannot_be_reassigned_and_prints_in_one_line(labelled: Dataset):
-    with pytest.raises(AttributeError):
-        labelled.x_train = labelled.x_test
-    text = repr(labelled)
-    assert "\n" not in text
-    assert "(2, 2)" in text and "made by the test" in text and "'tiny.bin': 3" in text

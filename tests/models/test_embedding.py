@@ -54,16 +54,6 @@ def test_linen_module_becomes_a_pure_function():
     assert embedding.template["Dense_0"]["kernel"].shape == (3, 5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("features", [TwoPaths(nnx.Rngs(0)), from_linen(LinenNet(), X)], ids=["nnx", "linen"])
-def test_users_networks_are_sampled(features):
-    bnn = BNN(features, 2, 0.3)
-    target = wb.targets.marginal(bnn, X, jnp.ones((4, 2)))
-    options = {"num_samples": 5, "burn_in": 0, "num_chains": 1, "progress": False}
-    draws = wb.sample(jax.random.key(0), target, wb.samplers.pcn(0.3), **options)
-    assert draws["potential"].shape == (1, 5) and len(set(draws["potential"][0])) > 1
-
-
 def test_plain_function_is_an_embedding():
     """No library at all: apply and the shapes of its parameters."""
     embedding = Embedding(lambda w, x: jnp.sin(x @ w), jax.ShapeDtypeStruct((3, 4), jnp.float32))

@@ -121,19 +121,6 @@ def test_tangent_kernel_is_the_mean_over_finite_networks(activation):
     assert_tangent_kernel(activation)
 
 
-@pytest.mark.parametrize("activation", EXPECTATIONS)
-def test_opposite_equal_and_zero_inputs(activation):
-    """Without biases, where angles are 0 and π: no rounding error under a root."""
-    features = FCN(50, 4, 2, activation=activation, bias_std=0.0, rngs=nnx.Rngs(0))
-    bnn = BNN(features, 1, 0.1, bias_std=0.0)
-    x = inputs(20, 50).astype(np.float32)
-    for make in KERNELS.values():
-        kernel = make(bnn)
-        for other in (x, -x, 0 * x):
-            assert np.isfinite(kernel(x, other)).all()
-        np.testing.assert_allclose(np.diag(kernel(x, x.copy())), np.diag(kernel(x)), rtol=1e-3)
-
-
 def images(scale):
     """Digits beside near-duplicates of some of them."""
     x = wb.data.digits(num_train=256).x_train

@@ -77,9 +77,8 @@ def test_a_grid_is_one_program_with_the_draws_of_each_alone(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [lambda: pcn(0.3), wb.samplers.unitwise], ids=["pCN", "unit-wise"])
-@pytest.mark.parametrize("of", ["noise", "data"])
-def test_the_pure_run_has_the_draws_of_sample_over_a_grid_of_targets(of, make):
+@pytest.mark.parametrize(("make", "of"), [(lambda: pcn(0.3), "noise"), (wb.samplers.unitwise, "data")])
+def test_the_pure_run_has_the_draws_of_sample_over_a_grid_of_targets(make, of):
     targets = [target for _, target, _ in GRIDS[of]]
     options = {"num_samples": 7, "thin": 2, "burn_in": 5, "num_chains": 3}
     options["collect"] = {"potential": wb.potential, "f": wb.output(TINY.x_new)}

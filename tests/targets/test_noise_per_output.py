@@ -88,8 +88,7 @@ def test_it_is_one_target_for_each_output(make):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [4, 9], ids=["data space", "feature space"])
-@pytest.mark.parametrize("block_size", [1, 5])
+@pytest.mark.parametrize(("n", "block_size"), [(4, 1), (9, 5)], ids=["data space", "feature space"])
 def test_unitwise_accepts_by_the_potential(n, block_size):
     tiny = problem(widths=(5,), out_features=2, n=n)
     target = targets.marginal(wb.BNN(tiny.bnn.features, 2, STD), tiny.x, tiny.y)

@@ -81,26 +81,6 @@ def test_conditional_of_readout_scales_is_the_potential(observed, space):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [("noise_std",), ("readout_std",), ("weight_std",)])
-def test_one_scale_alone(observed, names):
-    """The others keep their values: noise 1, readout 1 and layer √2."""
-    target = scales.target_of(observed.x, observed.y, {name: scales.PRIORS[name] for name in names})
-    position = target.draw_prior(jax.random.key(0))
-    assert set(position.scales) | set(position.readout_scales) == set(names)
-    kernel = scales.sampler_of(target).bind(target)
-
-    @jax.jit
-    def moved(position):
-        state, _ = kernel.step(jax.random.key(1), kernel.init(position))
-        return target.potential(state.position), [
-            target.scales(u)[names[0]] for u in (position, state.position)
-        ]
-
-    potential, (before, after) = moved(position)
-    assert np.isfinite(potential) and before != after
-
-
-@pytest.mark.slow
 def test_predictions_are_those_of_the_target_at_the_scales(observed):
     target = scales.target_of(observed.x, observed.y)
     position, key = target.draw_prior(jax.random.key(0)), jax.random.key(1)
@@ -115,29 +95,6 @@ def test_predictions_are_those_of_the_target_at_the_scales(observed):
     for found, wanted in zip(*both(position, key), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
     assert jax.eval_shape(target.to_parameters, position, key).readout.shape == (4, 1)
-
-
-@pytest.mark.slow
-def test_limiting_scales_maximise_the_evidence(observed):
-    """σ of the limit against a grid, all other scales held by their narrow priors."""
-    fixed = targets.LogNormal(1.0, 1e-4)
-    priors = {"noise_std": targets.LogNormal(0.4, 1.0), "readout_std": fixed, "weight_std": fixed}
-    target = scales.target_of(observed.x, observed.y, priors)
-    found = target.limiting_scales()
-    bnn = target.base.bnn.at_scales(readout_std=1.0, weight_std=1.0)
-
-    @jax.jit
-    @jax.vmap
-    def loss(u):
-        noise_std = 0.4 * jnp.exp(u)
-        process = wb.nngp.gaussian_process(wb.nngp.nngp_kernel(bnn), observed.x, observed.y, noise_std)
-        return u**2 / 2 - process.log_marginal_likelihood()
-
-    grid = np.linspace(-3, 3, 601)
-    best = grid[np.argmin(loss(grid))]
-    assert abs(found.mean["readout_scales"]["noise_std"] - best) < 0.02
-    start = target.draw_start(jax.random.key(0), found)
-    assert jnp.isfinite(target.potential(start))
 
 
 @pytest.mark.slow

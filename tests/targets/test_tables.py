@@ -114,14 +114,3 @@ def test_targets_print_no_data():
         target = make()
         assert repr(target).startswith(f"{type(target).__name__}(") and len(repr(target)) < 500
         assert f"{target.x.dtype}[4, " in repr(target) and "0.1," not in repr(target)
-
-
-def test_repr_of_a_target():
-    float = jnp.zeros(()).dtype
-    assert repr(wb.targets.marginal(network(), X, Y)) == (
-        "Marginal(bnn=BNN(FCN, out_features=1, noise_std=0.3, weight_std=1.0, bias_std=0.1), "
-        f"x={float}[4, 2], y={float}[4, 1], space='auto', block_size=None)"
-    )
-    assert repr(wb.targets.from_potential(jnp.sum, jnp.zeros(2))) == (
-        "_FromPotential(function=sum, shapes=ShapeDtypeStruct(shape=(2,), dtype=float64))"
-    )

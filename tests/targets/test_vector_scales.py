@@ -7,14 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from scipy import optimize, stats
+from scipy import optimize
 
 import widebnn as wb
 from widebnn import samplers, targets
 from widebnn.targets import LogNormal
-
-from ..exact.conservation import NUM_DRAWS
-from ..exact.dkwm import assert_distributed
 
 RNG = np.random.default_rng(0)
 X, Y, X_NEW = RNG.normal(size=(6, 3)), RNG.normal(size=(6, 1)), RNG.normal(size=(2, 3))
@@ -96,29 +93,6 @@ def test_rescaling_holds_each_row_of_weights():
     ]
     np.testing.assert_allclose(*products, rtol=1e-5)
     np.testing.assert_allclose(target.potential(start), target.potential(end), rtol=1e-4)
-
-
-@pytest.mark.slow
-def test_rescaling_of_several_scales_conserves_the_prior():
-    class WithoutData(targets.Scaled):
-        def potential(self, position):
-            return jnp.zeros((), float)
-
-    whole = targets.scaled(targets.marginal(network(), X, Y), **{FIRST: PRIORS[FIRST]})
-    target = WithoutData(whole.base, whole.priors)
-    kernel = samplers.rescaled(num_updates=3).prepare(target)
-    template = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, float), target.template)
-
-    def moved(key):
-        draw_key, step_key = jax.random.split(key)
-        start = wb.tree.normal_like(draw_key, template)
-        end = kernel.step(target, step_key, kernel.init(target, start))[0].position
-        return end.scales[FIRST], jnp.sum(end.network["layers"][0]["kernel"] ** 2, axis=1)
-
-    u, squares = jax.jit(jax.vmap(moved))(jax.random.split(KEY, NUM_DRAWS))
-    for i in range(3):
-        assert_distributed("scale", u[:, i], stats.norm.cdf)
-        assert_distributed("norm", squares[:, i], stats.chi2(5).cdf)
 
 
 @pytest.mark.slow
