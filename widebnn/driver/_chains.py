@@ -78,17 +78,18 @@ class Chains:
         )
         step, collect, stream = devices.hold(tuple(keys), CHAIN)
         keys = Keys(step, collect, stream, devices.hold(jax.random.clone(stream)[0]))
-        initial = jax.vmap(self.target.draw_prior)(init_keys) if initial is None else initial
+        initial = devices.over(self.target.draw_prior, init_keys) if initial is None else initial
         step_size, sampler = None, self.sampler
         if isinstance(sampler, tuned):
             step_size = StepSize.start(sampler.step_size, jnp.result_type(*jax.tree.leaves(initial)))
             sampler = sampler.sampler
-        states = jax.vmap(lambda u, key: sampler.init(self.target, u, key))(initial, start_keys)
+        states = devices.over(lambda both: sampler.init(self.target, *both), (initial, start_keys))
         carry = Carry(states, jnp.asarray(0), step_size, {}, {}, None)
-        streamed = jax.eval_shape(self._streamed, keys, carry)
+        streamed = jax.eval_shape(functools.partial(self._streamed, devices), keys, carry)
         streamed = {name: streaming.start(shape, self.kinds[name]) for name, shape in streamed.items()}
-        report = jax.eval_shape(self._step, keys, carry, jnp.asarray(True))[1]
-        draw = jax.eval_shape(self._collected, keys, carry), report
+        step = functools.partial(self._step, devices)
+        report = jax.eval_shape(step, keys, carry, jnp.asarray(True))[1]
+        draw = jax.eval_shape(functools.partial(self._collected, devices), keys, carry), report
         stats = {} if self.collect else report
         stats = {name: streaming.start(shape, streaming.MOMENTS) for name, shape in stats.items()}
         thinned = _thinning.start(states.position, self.num_positions) if self.num_positions else None
@@ -96,7 +97,7 @@ class Chains:
         # A chunk uses up the memory of the carry, which must not be that of `initial`; and its types stay.
         carry = _placed(devices, jax.tree.map(lambda leaf: jnp.copy(leaf).astype(leaf.dtype), carry))
         draw = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), draw)
-        potentials = devices.hold(jax.vmap(self.target.potential)(initial))
+        potentials = devices.hold(devices.over(self.target.potential, initial))
         return Start(keys, carry, devices.hold(draw), potentials)
 
     @functools.partial(jax.jit, static_argnames=("max_draws", "devices"), donate_argnames="carry")
@@ -116,17 +117,17 @@ class Chains:
 
         def body(i, inside):
             carry, draws = inside
-            carry, drawn = self._draw(keys, carry, num_steps, is_burn_in, *draw)
+            carry, drawn = self._draw(devices, keys, carry, num_steps, is_burn_in, *draw)
             return carry, jax.tree.map(lambda x, new: x.at[i % max_draws].set(new), draws, drawn)
 
         draws = jax.tree.map(lambda leaf: jnp.zeros((max_draws, *leaf.shape), leaf.dtype), draw)
         carry, draws = jax.lax.fori_loop(0, num_draws, body, (carry, draws))
         return _placed(devices, carry), devices.hold(draws)
 
-    def _draw(self, keys, carry, num_steps, is_burn_in, nothing, totals):
+    def _draw(self, devices, keys, carry, num_steps, is_burn_in, nothing, totals):
         def body(_, inside):
             carry, totals = inside
-            carry, report = self._step(keys, carry, is_burn_in)
+            carry, report = self._step(devices, keys, carry, is_burn_in)
             return carry, jax.tree.map(jnp.add, totals, report)
 
         carry, totals = jax.lax.fori_loop(0, num_steps, body, (carry, totals))
@@ -135,23 +136,26 @@ class Chains:
         def keep(carry):
             rng_key = jax.random.fold_in(jax.random.fold_in(keys.sketch, carry.step), SKETCH)
             update = functools.partial(_updated, rng_key=rng_key)
-            streamed = update(carry.streamed, self._streamed(keys, carry))
+            streamed = update(carry.streamed, self._streamed(devices, keys, carry))
             carry = carry._replace(streamed=streamed, stats=update(carry.stats, report))
             if carry.thinned is not None:
                 carry = carry._replace(thinned=_thinning.put(carry.thinned, carry.states.position))
-            return carry, self._collected(keys, carry)
+            return carry, self._collected(devices, keys, carry)
 
         carry, value = jax.lax.cond(is_burn_in, lambda carry: (carry, nothing), keep, carry)
         return carry, (value, report)
 
-    def _step(self, keys, carry, is_burn_in):
+    def _step(self, devices, keys, carry, is_burn_in):
         chain_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys.step)
         step_size, sampler = carry.step_size, self.sampler
         if isinstance(sampler, tuned):
             log_step_size = jnp.where(is_burn_in, step_size.log, step_size.log_average)
             sampler = sampler.at(jnp.exp(log_step_size))
-        step = functools.partial(sampler.step, self.target)
-        states, info = jax.vmap(step)(chain_keys, carry.states)
+
+        def of_chain(both):
+            return sampler.step(self.target, *both)
+
+        states, info = devices.over(of_chain, (chain_keys, carry.states))
         dtype = jnp.result_type(*jax.tree.leaves(states.position))
         # A sampler that reports no acceptance accepts every move.
         report = {"acceptance_rate": jnp.ones(len(chain_keys), dtype)} | {
@@ -168,19 +172,19 @@ class Chains:
             step_size = jax.tree.map(lambda new, old: jnp.where(is_burn_in, new, old), new, step_size)
         return carry._replace(states=states, step=carry.step + 1, step_size=step_size), report
 
-    def _collected(self, keys, carry):
-        return self._values("collect", self.collect, keys.collect, carry)
+    def _collected(self, devices, keys, carry):
+        return self._values(devices, "collect", self.collect, keys.collect, carry)
 
-    def _streamed(self, keys, carry):
-        return self._values("stream", self.stream, keys.stream, carry)
+    def _streamed(self, devices, keys, carry):
+        return self._values(devices, "stream", self.stream, keys.stream, carry)
 
-    def _values(self, argument, functions, keys, carry):
+    def _values(self, devices, argument, functions, keys, carry):
         draw_keys = jax.vmap(lambda key: jax.random.fold_in(key, carry.step))(keys)
 
-        def of_chain(position, rng_key):
-            return collectors.values_of(argument, functions, self.target, position, rng_key)
+        def of_chain(both):
+            return collectors.values_of(argument, functions, self.target, *both)
 
-        return jax.vmap(of_chain)(carry.states.position, draw_keys)
+        return devices.over(of_chain, (carry.states.position, draw_keys))
 
 
 def _placed(devices: Devices, carry: Carry) -> Carry:

@@ -1,6 +1,7 @@
 """Chains over devices and data over devices: how the arrays of a run are sharded on a mesh."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,11 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
+from widebnn.targets._base import Target
+
 CHAIN, DATA = "chain", "data"
+MAX_SIDE_BY_SIDE = 2**9
+"""Numbers of a position up to which chains or particles go side by side on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,22 @@ class Devices:
     mesh: Mesh | None  # with an axis "chain", an axis "data" or both; None for the default device
     num_chains: int
     num_observations: int | None  # None for a target without observations
+    in_turn: bool = False  # chains one after another, not side by side
+
+    @classmethod
+    def of(cls, target: Target, mesh: Mesh | None, num_chains: int) -> "Devices":
+        """On a CPU, products are fastest one after another, unless they are tiny.
+
+        Gradients of four chains of 64 units at 5,000 rows take 19 ms so, and 27 side by side; of 128 units 44
+        and 131.
+        """
+        size = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(target.template))
+        on_cpu = mesh is None and jax.default_backend() == "cpu"
+        return cls(mesh, num_chains, target.num_observations, on_cpu and size > MAX_SIDE_BY_SIDE)
+
+    def over(self, function: Callable[[Any], Any], inputs: Any) -> Any:
+        """The function at each chain or particle."""
+        return jax.lax.map(function, inputs) if self.in_turn else jax.vmap(function)(inputs)
 
     def __post_init__(self):
         if self.mesh is None:

@@ -2,7 +2,6 @@
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,9 +17,6 @@ from widebnn.samplers._base import Sampler
 from widebnn.targets._base import Target
 from widebnn.targets._tempered import Tempered
 
-MAX_SIDE_BY_SIDE = 2**9
-"""Numbers of a position up to which particles go side by side on a CPU."""
-
 
 class Cloud(NamedTuple):
     """The particles of an island, leaves (particle, ...); of several, leaves (island, particle, ...)."""
@@ -31,40 +27,21 @@ class Cloud(NamedTuple):
     acceptance_rates: Float[Array | np.ndarray, "..."]  # mean over the moves since it was resampled
 
 
-class Programs(NamedTuple):
-    """How the particles of an island go through one program."""
-
-    devices: Devices
-    in_turn: bool  # one after another, not side by side
-
-    @classmethod
-    def of(cls, target: Target, devices: Devices) -> "Programs":
-        """On a CPU, products are fastest one after another, unless they are tiny."""
-        size = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(target.template))
-        on_cpu = devices.mesh is None and jax.default_backend() == "cpu"
-        return cls(devices, on_cpu and size > MAX_SIDE_BY_SIDE)
-
-    def over(self, function: Callable[[Any], Any], inputs: Any) -> Any:
-        """The function at each particle."""
-        return jax.lax.map(function, inputs) if self.in_turn else jax.vmap(function)(inputs)
-
-
-@functools.partial(jax.jit, static_argnames="programs")
-def drawn(target: Target, rng_key: Key[Array, ""], at: tuple[Any, ...], programs: Programs) -> Cloud:
+@functools.partial(jax.jit, static_argnames="devices")
+def drawn(target: Target, rng_key: Key[Array, ""], at: tuple[Any, ...], devices: Devices) -> Cloud:
     """Independent draws from N(0, I), with the key of this place in the run."""
 
     def one(key):
         position = target.draw_prior(key)
         return position, target.potential(position)
 
-    devices = programs.devices
     keys = devices.hold(_keys(rng_key, at, devices.num_chains), CHAIN)
-    positions, potentials = programs.over(one, keys)
+    positions, potentials = devices.over(one, keys)
     ancestors = jnp.arange(devices.num_chains, dtype=jnp.int32)
     return Cloud(devices.hold(positions, CHAIN), potentials, ancestors, jnp.ones_like(potentials))
 
 
-@functools.partial(jax.jit, static_argnames="programs")
+@functools.partial(jax.jit, static_argnames="devices")
 def moved(
     target: Target,
     sampler: Sampler,
@@ -74,7 +51,7 @@ def moved(
     cloud: Cloud,
     chosen: Int[Array | np.ndarray, " particle"],
     num_moves: Any,
-    programs: Programs,
+    devices: Devices,
 ) -> Cloud:
     """The chosen particles after so many moves that leave exp(−½‖u‖² − βU) invariant."""
     tempered, sampler = at_temperature(target, sampler, beta)
@@ -92,10 +69,10 @@ def moved(
         state, total = jax.lax.fori_loop(0, num_moves, move, (start, jnp.zeros((), dtype)))
         return state.position, target.potential(state.position), total / jnp.asarray(num_moves, dtype)
 
-    devices, dtype = programs.devices, cloud.potentials.dtype
+    dtype = cloud.potentials.dtype
     positions, ancestors = jax.tree.map(lambda leaf: leaf[chosen], (cloud.positions, cloud.ancestors))
     keys = _keys(rng_key, at, devices.num_chains)
-    found = programs.over(one, devices.hold((keys, positions), CHAIN))
+    found = devices.over(one, devices.hold((keys, positions), CHAIN))
     positions, potentials, rates = devices.hold(found, CHAIN)
     return Cloud(positions, potentials, ancestors, rates)
 

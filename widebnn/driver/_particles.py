@@ -36,7 +36,6 @@ from widebnn.driver._draws import Draws
 from widebnn.driver._interrupts import Interrupts
 from widebnn.driver._island import (
     Cloud,
-    Programs,
     at_temperature,
     drawn,
     log_mean_weight,
@@ -327,7 +326,7 @@ def smc(
     functions = {name: prepared(function, target) for name, function in functions.items()}
 
     make_room()
-    devices = Devices(mesh, num_particles, target.num_observations)
+    devices = Devices.of(target, mesh, num_particles)
     walk = Walk.of(rng_key, target, sampler, devices, ess, wanted)
     check_memory(walk.target, num_particles, num_islands)
     if functions:  # errors in them come before the work
@@ -370,7 +369,7 @@ class Walk:
     rng_key: Key[Array, ""]
     target: Target
     sampler: Sampler | tuned
-    programs: Programs
+    devices: Devices
     ess: Number
     temperatures: np.ndarray | None
 
@@ -392,7 +391,7 @@ class Walk:
             ) from error
         sampler = replace(sampler, sampler=prepared) if isinstance(sampler, tuned) else prepared
         target, sampler = devices.shard_data((target, sampler))
-        return cls(devices.put(rng_key), target, sampler, Programs.of(target, devices), ess, temperatures)
+        return cls(devices.put(rng_key), target, sampler, devices, ess, temperatures)
 
     def start(self) -> State:
         """Before the first temperature of the pilot; it compiles."""
@@ -447,7 +446,7 @@ class Walk:
         return cloud, Moves(min(tried)[1], len(tried), reached)
 
     def _drawn(self, island: int) -> Cloud:
-        return drawn(self.target, self.rng_key, (island, 0), self.programs)
+        return drawn(self.target, self.rng_key, (island, 0), self.devices)
 
     @property
     def _goal(self) -> float:
@@ -465,7 +464,7 @@ class Walk:
     @property
     def least_memory(self) -> float:
         """Correlation up to which particles count as moved."""
-        return MEMORY + 1 / math.sqrt(self.programs.devices.num_chains)
+        return MEMORY + 1 / math.sqrt(self.devices.num_chains)
 
     @property
     def _first_step_size(self) -> float:
@@ -473,7 +472,7 @@ class Walk:
 
     @property
     def _all(self) -> np.ndarray:
-        return np.arange(self.programs.devices.num_chains, dtype=np.int32)
+        return np.arange(self.devices.num_chains, dtype=np.int32)
 
     def _uniform(self, place: tuple[int, int]) -> float:
         seed = np.asarray(jax.random.key_data(self.rng_key)).ravel().tolist()
@@ -482,13 +481,13 @@ class Walk:
     def _arguments(self, beta, step_size, at, cloud, chosen, num_moves):
         sampler = self.sampler.at(step_size) if isinstance(self.sampler, tuned) else self.sampler
         at = (*at, 0)[:3]
-        return self.target, sampler, float(beta), self.rng_key, at, cloud, chosen, num_moves, self.programs
+        return self.target, sampler, float(beta), self.rng_key, at, cloud, chosen, num_moves, self.devices
 
     def identity(self, state: State) -> dict[str, Any]:
         """What must be the same for a run to go on."""
         configuration = {
             "rng_key": f"{jax.random.key_impl(self.rng_key)} {jax.random.key_data(self.rng_key)}",
-            "num_particles": self.programs.devices.num_chains,
+            "num_particles": self.devices.num_chains,
             "ess": float(self.ess),
             "temperatures": None if self.temperatures is None else self.temperatures.tolist(),
             "position": str(self.target.template),

@@ -165,7 +165,7 @@ def planned(
         streams["prediction"] = Stream(prediction(predict_at), quantiles=False)
         until = until and replace(until, names=until.names or ["prediction"])
 
-    devices = Devices(mesh, num_chains, target.num_observations)
+    devices = Devices.of(target, mesh, num_chains)
     if checkpoint is not None and mesh is not None and mesh.is_multi_process:
         raise ValueError("checkpoint must be None where mesh spans several processes")
     wanted = jax.tree.map(lambda leaf: (num_chains, *leaf.shape), target.template)

@@ -81,7 +81,7 @@ def run_chains(
     functions = {name: prepared(function, target) for name, function in collect.items()}
     chains, devices = (
         Chains(target, sampler.prepare(target), functions, {}, {}),
-        Devices(None, num_chains, None),
+        Devices.of(target, None, num_chains),
     )
     keys, carry, draw, _ = chains.start(rng_key, initial, devices=devices)
     if burn_in:

@@ -95,7 +95,7 @@ def sample(
     burn_in
         Number of first steps, of which nothing is kept, and during which a step size is tuned.
     num_chains
-        Number of chains, run side by side by `jax.vmap`.
+        Number of chains, run side by side by `jax.vmap`, or on a CPU, where products are not tiny, in turn.
     predict_at
         New inputs. The mean of an observation there, or a classifier's probabilities, is streamed as
         "prediction", and alone is looked at by `until` unless that names something.

@@ -23,7 +23,7 @@ from widebnn.automatic import hmc
 from widebnn.collectors import predictive_mean, predictive_moments, predictive_variance
 from widebnn.driver import Draws, sample
 from widebnn.driver._devices import Devices
-from widebnn.driver._island import Programs, drawn
+from widebnn.driver._island import drawn
 from widebnn.driver._particles import smc
 from widebnn.driver.stopping import Until
 from widebnn.estimators._draws import quantile
@@ -159,8 +159,8 @@ def run(
     """
     sweep_key, run_key = jax.random.split(rng_key)
     start = Referenced(posterior, _near(posterior) if limit is None else limit)
-    devices = Devices(None, NUM_PARTICLES, posterior.num_observations)
-    cloud = drawn(start, sweep_key, (0, 0), Programs.of(start, devices))
+    devices = Devices.of(start, None, NUM_PARTICLES)
+    cloud = drawn(start, sweep_key, (0, 0), devices)
     potentials = np.asarray(cloud.potentials, np.float64)
     (found,) = np.nonzero(np.isfinite(potentials))
     if not len(found):
