@@ -58,5 +58,10 @@ ROWS = [
         (3, X, TypeError, "apply…function…3"),
         (jnp.dot, {"w": X, "n": 3}, TypeError, "parameters…floating-point…n is 3"),
     ),
-    *refused("models.from_linen", (nn.BatchNorm(use_running_average=False), X, "features…BatchNorm")),
+    *refused(
+        "models.from_linen",
+        (lambda: wb.models.from_linen(fcn(), X), TypeError, "module…linen.Module"),
+        (nn.BatchNorm(use_running_average=False), X, "features…BatchNorm"),
+        (nn.Dropout(0.5, deterministic=True), X, "features…Dropout"),
+    ),
 ]

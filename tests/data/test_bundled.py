@@ -38,12 +38,6 @@ def test_digits_have_one_mean_and_deviation():
     assert abs(data.x_train[:, 0].mean()) > 0.5
 
 
-def test_digits_as_images_are_the_same_pixels():
-    flat, images = digits(20, 10), digits(20, 10, flatten=False)
-    assert images.x_train.shape == (20, 8, 8, 1)
-    np.testing.assert_array_equal(images.x_train[:, 3, 5, 0], flat.x_train[:, 3 * 8 + 5])
-
-
 def test_diabetes_rows_keep_their_targets():
     data = diabetes()
     table, progression = load_diabetes(return_X_y=True, scaled=False)

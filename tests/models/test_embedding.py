@@ -206,23 +206,3 @@ def test_network_of_equinox_is_an_embedding():
     assert jax.tree.structure(jax.grad(target.potential)(position)) == jax.tree.structure(params)
     with pytest.raises(ValueError, match="kernel must be the path of the first layer's kernel"):
         wb.targets.rotated(target)  # Equinox keeps its weights the other way round
-
-
-class LinenWith(nn.Module):
-    kind: str
-
-    @nn.compact
-    def __call__(self, x):
-        h = nn.Dense(5)(x)
-        if self.kind == "BatchNorm":
-            return nn.BatchNorm(use_running_average=False)(h)
-        if self.kind == "Dropout":
-            return nn.Dropout(0.5, deterministic=True)(h)
-        calls = self.variable("counts", "calls", jnp.zeros, ())
-        return h + calls.value
-
-
-@pytest.mark.parametrize("kind, named", [("BatchNorm", "BatchNorm"), ("Dropout", "Dropout"), ("", "counts")])
-def test_linen_module_with_other_state_is_refused(kind, named):
-    with pytest.raises(ValueError, match=f"features must be a function of one input.*{named}"):
-        from_linen(LinenWith(kind), X)

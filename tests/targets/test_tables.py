@@ -71,6 +71,17 @@ def test_columns_of_booleans_beside_numbers_and_new_inputs_in_a_table():
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [int, bool, np.uint8])
+def test_inputs_that_are_no_floats_do_not_cut_new_ones(dtype):
+    bits, new = np.array([[0, 1], [1, 1], [1, 0]]), X + 0.3
+    target, floats = (wb.targets.marginal(network(), bits.astype(kind), Y[:3]) for kind in (dtype, float))
+    means = jax.jit(lambda u: [wb.predictive_mean(new)(one, u) for one in (target, floats)])
+    found, expected = means(target.draw_prior(jax.random.key(0)))
+    assert len(np.unique(expected)) == expected.size  # new inputs are told apart
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("column", [pd.Series, polars.Series], ids=["pandas", "polars"])
 def test_classes_may_be_a_column(column):
     target = wb.targets.categorical(network(3), FRAME, column([0, 1, 2, 1]))
