@@ -95,12 +95,14 @@ def real(scale: Number) -> Number:
 def _normal(rngs: nnx.Rngs, std: Number, shape: tuple[int, ...]) -> Array:
     """Draws from N(0, std²), by NumPy where the key is known.
 
-    `jax.random` would compile a program for each shape, and most of these numbers are never used: a target
-    takes shapes alone from a module.
+    `jax.random` would compile a program for each shape, and one for the next key of the stream. Most of these
+    numbers are never used: a target takes shapes alone from a module.
     """
-    key = rngs.params()
-    if isinstance(key, jax.core.Tracer) or isinstance(std, jax.core.Tracer):
-        return std * jax.random.normal(key, shape)
-    generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    stream = rngs.params
+    key, count = stream.key[...], stream.count[...]
+    if any(isinstance(given, jax.core.Tracer) for given in (key, count, std)):
+        return std * jax.random.normal(stream(), shape)
+    stream.count[...] = jax.device_put(np.array(int(count) + 1, np.uint32))
+    generator = np.random.default_rng([*np.asarray(jax.random.key_data(key)), int(count)])
     values, dtype = float(std) * generator.standard_normal(shape), jnp.result_type(float)
     return jnp.asarray(values.astype(dtype), dtype)  # without a conversion in JAX it compiles nothing

@@ -150,16 +150,34 @@ def smaller_space(shape: tuple[int, ...], space: str = "auto") -> str:
     return "data" if shape[0] <= shape[1] else "feature"
 
 
+# Outside of a program, an operation by itself would be compiled by itself.
+@jax.jit
+def _products(psi, y):
+    return psi.T @ psi, psi.T @ y
+
+
+@jax.jit
+def _upper_factor(gram, reg):
+    return jnp.linalg.cholesky(gram + reg * jnp.eye(len(gram), dtype=gram.dtype), upper=True)
+
+
+@jax.jit
+def _data_factors(psi, reg):
+    eye = jnp.eye(len(psi), dtype=psi.dtype)
+    factor = jnp.linalg.cholesky(psi @ psi.T + reg * eye)
+    return factor, factor + jnp.sqrt(reg) * eye
+
+
 class FeatureSpace(ReadoutPosterior):
     """The readout's posterior by $U$, upper triangular with $UᵀU = ΨᵀΨ + λI$ (Hron et al. 2022, §3.2)."""
 
     def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number):
         self.psi, self.y = psi, y
-        self._factorise(psi.T @ psi, psi.T @ y, reg)
+        self._factorise(*_products(psi, y), reg)
 
     def _factorise(self, gram, cross, reg):
         self.cross, self.reg = cross, positive(reg=reg)
-        self.factor = jnp.linalg.cholesky(gram + reg * jnp.eye(len(gram), dtype=gram.dtype), upper=True)
+        self.factor = _upper_factor(gram, reg)
 
     def _misfit(self, readout):
         return jnp.sum((self.y - self.psi @ readout) ** 2)
@@ -231,9 +249,7 @@ class DataSpace(ReadoutPosterior):
 
     def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number):
         self.psi, self.y, self.reg = psi, y, positive(reg=reg)
-        eye = jnp.eye(len(psi), dtype=psi.dtype)
-        self.factor = jnp.linalg.cholesky(psi @ psi.T + reg * eye)
-        self.shifted = self.factor + jnp.sqrt(reg) * eye
+        self.factor, self.shifted = _data_factors(psi, reg)
 
     def _forward(self, b):
         return solve_triangular(self.factor, b, lower=True)

@@ -26,7 +26,7 @@ from widebnn.models import BNN, Dense, Parameters
 from widebnn.models._whitened_dense import WhitenedDense
 from widebnn.models.embedding import Embedding, Inner, from_nnx
 from widebnn.targets._network import NetworkTarget, required
-from widebnn.targets._rotated import IrreducibleError, Reduced, Rotated, has_vector, rotated
+from widebnn.targets._rotated import IrreducibleError, Reduced, Rotated, has_vector, is_dense, rotated
 from widebnn.tree import Position, normal_like
 
 Path = tuple[Any, ...]
@@ -130,7 +130,7 @@ def whitened(target: NetworkTarget) -> Whitened:
     base = replace(below, bnn=bnn)
     made = Whitened(bnn, below.x, target.y, target.space, base=base, weights=target, layers=layers)
     try:
-        is_same = not layers or _is_same(below, made)
+        is_same = not layers or is_dense(below.bnn) or _is_same(below, made)
     except AttributeError:  # the module asks a layer for its weights
         is_same = False
     if is_known_to_be(0, is_same):
