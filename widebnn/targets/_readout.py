@@ -173,7 +173,8 @@ class FeatureSpace(ReadoutPosterior):
 
     def __init__(self, psi: Float[Array, "n p"], y: Float[Array, "n d_out"], reg: Number):
         self.psi, self.y = psi, y
-        self._factorise(*_products(psi, y), reg)
+        gram, cross = _products(psi, y)
+        self._factorise(gram, cross, reg)
 
     def _factorise(self, gram, cross, reg):
         self.cross, self.reg = cross, positive(reg=reg)
