@@ -145,7 +145,7 @@ def test_entries_that_never_change_are_left_out():
 
 def seen(values, until=SLOW):
     """What a first look at draws (draw, chain, *entry) says, and whether it is enough."""
-    reached = _end.Watch().look(until, [{"u": values}], {}, everywhere=True)
+    reached = until.watch().look([{"u": values}], {}, everywhere=True)
     return str(reached), until.is_met(reached)
 
 
@@ -224,7 +224,7 @@ def test_seconds_that_are_spent_before_the_first_draw_are_an_error(tmp_path):
 @pytest.mark.slow
 def test_resumed_run_ends_at_the_same_draw(tmp_path, monkeypatch):
     """Killed just before the first look, here after eight draws, and just after."""
-    monkeypatch.setattr(_end, "FIRST_LOOK", 8)
+    monkeypatch.setattr(wb.Until, "first_look", 8)
     options = {"num_samples": 60, "until": wb.Until(ess=25, rhat=1.5)}
     for chunks in (4 + 8, 2):
         interrupted(tmp_path / "run", chunks, **options)

@@ -17,8 +17,9 @@ from widebnn._folder import Folder
 from widebnn.automatic import auto
 from widebnn.collectors import Collector, observation, prepared
 from widebnn.diagnostics import convergence
-from widebnn.driver._end import MIN_DRAWS, Stopped
+from widebnn.driver._end import Stopped
 from widebnn.driver._fingerprint import difference, fingerprint, names
+from widebnn.driver.stopping import MIN_DRAWS
 from widebnn.driver.streaming import MOMENTS, Streamed, start
 from widebnn.targets._base import Target
 

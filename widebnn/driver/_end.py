@@ -1,8 +1,7 @@
 """Where a run ends: all its draws are made, they are what was wanted of them, or someone wants no more."""
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import jax
@@ -14,21 +13,17 @@ from widebnn.diagnostics import convergence, rhat
 from widebnn.driver._chains import Carry
 from widebnn.driver._devices import Devices
 from widebnn.driver.checkpoints import Snapshot
-from widebnn.driver.stopping import Reached, Until
+from widebnn.driver.stopping import BLOCK, FIRST_LOOK, Until, label
 from widebnn.driver.streaming import Streamed
 
 Stopped = Literal["num_samples", "converged", "seconds", "interrupted"]
 
-FIRST_LOOK = 100
-"""Draws of each chain, before which no estimate tells much: R̂ of 1.01 takes some 50 in each half chain."""
 GROWTH = 4  # the draws grow by one part in so many from one look to the next
-MIN_DRAWS = 8
 LOOSE_RHAT = 1.1
 """Above it chains disagree beyond doubt. It is √(1 + 1/e) at e = 5 effective samples of half a chain: of a
 hundred draws, ten times fewer than if they were independent."""
 MAX_ENTRIES = 1_000
 """Of one function, evenly spaced, whose R̂ is looked at where nobody asked for it."""
-BLOCK = 32  # entries that are looked at together
 
 
 class End:
@@ -38,8 +33,8 @@ class End:
         self.num_samples, self.devices = num_samples, devices
         self.wanted = until if until is not None and until.looks else None
         self.seconds = until.seconds if until is not None and until.seconds is not None else math.inf
-        self.watch: Any = self.wanted if hasattr(self.wanted, "look") else Watch()
-        self.first_look = getattr(self.wanted, "first_look", FIRST_LOOK)
+        self.watch = self.wanted and self.wanted.watch()
+        self.first_look = FIRST_LOOK if self.wanted is None else self.wanted.first_look
         self.reached: Any = None
 
     def next_look(self, num_draws: int) -> int:
@@ -60,10 +55,10 @@ class End:
         is_look = num_draws > 0 and (
             stopped is not None or num_draws == next_look(num_draws - 1, self.first_look)
         )
-        if self.wanted and is_look and not is_interrupted:
+        if self.wanted and self.watch and is_look and not is_interrupted:
             values = [collected for collected, _ in snapshot.draws]
             streamed, _ = on_host(snapshot.carry)
-            self.reached = self.watch.look(self.wanted, values, streamed, everywhere=stopped is not None)
+            self.reached = self.watch.look(values, streamed, everywhere=stopped is not None)
             stopped = "converged" if self.wanted.is_met(self.reached) else stopped
         every = (None, *get_args(Stopped))
         return every[self.devices.agreed(every.index(stopped))]  # clocks differ
@@ -127,97 +122,18 @@ def warn_of_disagreement(
             if len(worst := worst[plain[worst] > LOOSE_RHAT]):
                 by_ranks = convergence(entries[:, :, worst])  # which no start far away moves
                 rhats = np.where(np.isinf(plain[worst]), np.inf, by_ranks.rhat)
-                labels = [_label(name, tuple(shape), int(i) * spacing) for i in worst]
+                labels = [label(name, tuple(shape), int(i) * spacing) for i in worst]
                 found += zip(rhats, np.nan_to_num(by_ranks.ess), labels)
     for name, summary in streamed.items():
         has_rhat = summary.summary.batches is not None and summary.count >= FIRST_LOOK
         if has_rhat and len(summary.chain_mean) > 1:
             rhats = np.where(np.isfinite(summary.variance), summary.rhat, 0).ravel()
-            labels = [_label(name, summary.mean.shape, i) for i in range(len(rhats))]
+            labels = [label(name, summary.mean.shape, i) for i in range(len(rhats))]
             found += zip(rhats, np.nan_to_num(summary.effective_sample_size).ravel(), labels)
-    found = [entry for entry in found if entry[0] > LOOSE_RHAT]
+    found = [one for one in found if one[0] > LOOSE_RHAT]
     if found:
-        worst, ess, label = max(found)
+        worst, ess, entry = max(found)
         warn(
-            f"the chains disagree: {label} has an R̂ of {worst:.2f} and an ESS of {ess:.0f}. Make more draws, "
+            f"the chains disagree: {entry} has an R̂ of {worst:.2f} and an ESS of {ess:.0f}. Make more draws, "
             "as until=wb.Until() does until they agree, or take a sampler or a step size that mixes better"
         )
-
-
-class Watch:
-    """Looks at the draws of one run, first at those that stood worst when it last looked."""
-
-    def __init__(self):
-        self._order: list[tuple[str, slice]] | None = None
-
-    def look(
-        self,
-        until: Until,
-        draws: Sequence[Mapping[str, Shaped[np.ndarray, "_ chain ..."]]],  # chunk by chunk
-        streamed: Mapping[str, Streamed],
-        *,
-        everywhere: bool,
-    ) -> Reached:
-        """What was reached, by all entries or, unless `everywhere`, by the first block that falls short."""
-        if self._order is None:
-            sizes = {name: math.prod(x.shape[2:]) for name, x in until.of(draws[0]).items()} if draws else {}
-            self._order = [
-                (name, slice(start, start + BLOCK))
-                for name, size in sizes.items()
-                for start in range(0, size, BLOCK)
-            ]
-        found = [_of_stream(name, summary) for name, summary in until.of(streamed).items()]
-        if not everywhere and (reached := _worst(found)) and not until.is_met(reached):
-            return reached
-        for i, (name, block) in enumerate(self._order):
-            found.append(_of_block(name, block, [chunk[name] for chunk in draws]))
-            if not everywhere and (reached := _worst(found)) and not until.is_met(reached):
-                self._order.insert(0, self._order.pop(i))
-                return reached
-        return _worst(found) or Reached()
-
-
-def _of_block(name, block, parts) -> list[tuple[str, float, float]]:
-    """Name, ESS and R̂ of each entry of a block that varies."""
-    shape = parts[0].shape[2:]
-    values = np.concatenate([x.reshape(*x.shape[:2], -1)[:, :, block] for x in parts])
-    values = np.moveaxis(values.astype(np.float64), 0, 1)
-    if values.shape[1] < MIN_DRAWS:
-        return []
-    is_finite = np.isfinite(values).all(axis=(0, 1))
-    found = convergence(np.where(is_finite, values, 0))
-    return _entries(
-        name, shape, block.start, found.ess, found.rhat, is_finite, is_finite & np.isnan(found.ess)
-    )
-
-
-def _of_stream(name, summary) -> list[tuple[str, float, float]]:
-    """As `_of_block`, of all entries of what is streamed; nothing where there are no batch means."""
-    if summary.summary.batches is None or summary.count < MIN_DRAWS:
-        return []
-    ess, rhat, variance = (
-        np.atleast_1d(x).ravel() for x in (summary.effective_sample_size, summary.rhat, summary.variance)
-    )
-    return _entries(name, summary.mean.shape, 0, ess, rhat, np.isfinite(variance), variance == 0)
-
-
-def _entries(name, shape, start, ess, rhat, is_finite, is_constant):
-    ess = np.where(is_finite & ~np.isnan(ess), ess, 0)
-    rhat = np.where(is_finite & ~np.isnan(rhat), rhat, np.inf)
-    return [
-        (_label(name, shape, start + i), float(ess[i]), float(rhat[i]))
-        for i in range(len(ess))
-        if not is_constant[i]
-    ]
-
-
-def _label(name: str, shape: tuple[int, ...], entry: int) -> str:
-    return f"{name}[{', '.join(map(str, np.unravel_index(entry, shape)))}]" if shape else name
-
-
-def _worst(found: list[list[tuple[str, float, float]]]) -> Reached | None:
-    entries = list(itertools.chain.from_iterable(found))
-    if not entries:
-        return None
-    least, worst = min(entries, key=lambda entry: entry[1]), max(entries, key=lambda entry: entry[2])
-    return Reached(least[1], least[0], worst[2], worst[0])

@@ -15,7 +15,7 @@ def loop[Reason: str](
     snapshot: Snapshot,
     done: int,
     *,
-    total: int,
+    total: int | None,
     unit: str,
     store: Store | None,
     progress: bool,

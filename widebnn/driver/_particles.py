@@ -10,7 +10,6 @@ Neal, "Annealed importance sampling", Statistics and Computing 11 (2001); Del Mo
 
 import contextlib
 import math
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,18 +21,16 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Key
 from threadpoolctl import threadpool_limits
-from tqdm.auto import tqdm
 
 from widebnn._arrays import NewInputs, Tabular
-from widebnn._check import Number, at_least, brief, one_key, proper_fraction
+from widebnn._check import Number, at_least, proper_fraction
 from widebnn._compile import make_room, refuse_fork
 from widebnn._failures import warn
 from widebnn.automatic import auto, hmc
-from widebnn.collectors import Collector, check, potential, prediction, prepared, values_of
+from widebnn.collectors import Collector, potential, prediction, prepared, values_of
 from widebnn.diagnostics import convergence
 from widebnn.driver._devices import Devices, free_bytes
 from widebnn.driver._draws import Draws
-from widebnn.driver._interrupts import Interrupts
 from widebnn.driver._island import (
     Cloud,
     at_temperature,
@@ -44,7 +41,10 @@ from widebnn.driver._island import (
     next_temperature,
     resampled,
 )
+from widebnn.driver._loop import loop
+from widebnn.driver._plan import check_run
 from widebnn.driver.checkpoints import Checkpoint, Snapshot, Store, identity
+from widebnn.driver.stopping import MIN_DRAWS
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import tuned
 from widebnn.targets._base import Target
@@ -64,7 +64,6 @@ PILOT = 0
 """The island that finds temperatures, step sizes and numbers of moves, and of which nothing else is kept."""
 COPIES = 8
 """Positions that a particle takes while it moves: its own, gradient, momentum, proposal and theirs."""
-MIN_DRAWS = 8
 MAX_RHAT = 1.1
 MAX_F = 8.0
 """Variance between islands, over what independent draws have, from which they disagree: one case in 10⁷."""
@@ -297,24 +296,11 @@ def smc(
     (4, 64)
     """
     refuse_fork()
-    if not isinstance(target, Target):
-        raise TypeError(
-            "target must be one of widebnn.targets, such as from_potential(potential, template); "
-            f"got {type(target).__name__}"
-        )
-    one_key(rng_key=rng_key)
+    check_run(rng_key, target, sampler, checkpoint, collect=collect)
     at_least(2, num_particles=num_particles)
     at_least(1, num_islands=num_islands)
     proper_fraction(ess=ess)
     wanted = None if temperatures is None else _increasing(temperatures)
-    if sampler is not None and not isinstance(sampler, Sampler | tuned):
-        raise TypeError(f"sampler must be one of widebnn.samplers, such as pcn(0.1); got {brief(sampler)}")
-    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {brief(checkpoint)}")
-    if collect is not None and not isinstance(collect, Mapping):
-        raise TypeError(f"collect must be a dict from names to functions; got {brief(collect)}")
-    for name, function in (collect or {}).items():
-        check(f"collect[{name!r}]", function)
     if sampler is None:
         target, sampler, reason = auto(target)
         if isinstance(target, Scaled):
@@ -332,34 +318,45 @@ def smc(
     if functions:  # errors in them come before the work
         one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype), target.template)
         jax.eval_shape(_at_particles, walk.target, functions, walk.rng_key, one)
-    state, chunks, before, store = walk.start(), [], 0.0, None
+    snapshot, store = Snapshot(walk.start(), [], 0.0), None
     if checkpoint is not None:
-        store = Store(checkpoint, walk.identity(state))
-        state, chunks, before = store.restore(state, Step(*[0.0] * len(Step._fields)))
-    steps = [Step(*row) for chunk in chunks for row in zip(*map(np.asarray, chunk))]
+        store = Store(checkpoint, walk.identity(snapshot.carry))
+        snapshot = store.restore(snapshot.carry, Step(*[0.0] * len(Step._fields)))
+    steps = [Step(*row) for chunk in snapshot.draws for row in zip(*map(np.asarray, chunk))]
     if steps and (made := int(steps[-1].island)) > num_islands:
         raise ValueError(f"num_islands must be at least the {made} of the checkpoint; got {num_islands}")
+    since = time.perf_counter() - snapshot.seconds
 
-    start = time.perf_counter()
-    is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"  # which tqdm forgets in notebooks
-    bar = tqdm(initial=len(steps), unit="temperature", disable=is_silent)
-    # Threads of a Cholesky factorisation keep turning after it and take the cores from what follows.
-    with threadpool_limits(1, user_api="blas"), Interrupts() as interrupts, bar:
-        while (place := next_place(steps))[0] <= num_islands and not interrupts.heard:
-            state, step = walk.step(place, state, steps)
-            steps.append(step)
-            chunks.append(Step(*(np.asarray([value], np.float64) for value in step)))
-            if store is not None:
-                snapshot = Snapshot(state, chunks, before + time.perf_counter() - start)
-                is_last = interrupts.heard or next_place(steps)[0] > num_islands
-                store.save_if_due(len(steps), snapshot, is_last)
-            _show(bar, step, steps, num_islands)
-    seconds = before + time.perf_counter() - start
-    if not (num_finished := len(state.finished.potentials)):
+    def advance(snapshot):
+        state, step = walk.step(next_place(steps), snapshot.carry, steps)
+        steps.append(step)
+        snapshot.draws.append(Step(*(np.asarray([value], np.float64) for value in step)))
+        return Snapshot(state, snapshot.draws, time.perf_counter() - since), 1, _note(step, num_islands)
+
+    def ended(_, number, is_interrupted):
+        if next_place(steps)[0] > num_islands:
+            return "num_samples"
+        return "interrupted" if is_interrupted else None
+
+    if (stopped := ended(snapshot, len(steps), False)) is None:
+        # Threads of a Cholesky factorisation keep turning after it and take the cores from what follows.
+        with threadpool_limits(1, user_api="blas"):
+            snapshot, _, stopped = loop(
+                advance,
+                ended,
+                snapshot,
+                len(steps),
+                total=None,  # as many temperatures as the pilot finds
+                unit="temperature",
+                store=store,
+                progress=progress,
+            )
+    finished = snapshot.carry.finished
+    if not (num_finished := len(finished.potentials)):
         raise KeyboardInterrupt("interrupted before the first island had arrived")
-    if num_finished < num_islands:
+    if stopped == "interrupted":
         warn(f"the run was interrupted after {num_finished} of {num_islands} islands, which are returned")
-    return _result(walk, functions, state.finished, steps, seconds, num_finished < num_islands)
+    return _result(walk, functions, finished, steps, snapshot.seconds, stopped)
 
 
 @dataclass(frozen=True, eq=False)
@@ -518,7 +515,7 @@ def check_memory(target: Target, num_particles: int, num_islands: int) -> None:
         )
 
 
-def _result(walk, functions, finished, steps, seconds, is_cut) -> Particles:
+def _result(walk, functions, finished, steps, seconds, stopped) -> Particles:
     positions, target = finished.positions, walk.target
     if isinstance(target, Referenced):
         functions = {"potential": prepared(potential, target)} | functions
@@ -544,7 +541,7 @@ def _result(walk, functions, finished, steps, seconds, is_cut) -> Particles:
         thin=1,
         burn_in=0,
         seconds=seconds,
-        stopped="interrupted" if is_cut else "num_samples",
+        stopped=stopped,
         reason=f"{len(islands)} islands at β = 1, by {len(pilot)} temperatures",
         positions=positions,
         target=target,
@@ -617,10 +614,7 @@ def _increasing(temperatures: Any) -> np.ndarray:
     return values
 
 
-def _show(bar: tqdm, step: Step, steps: list[Step], num_islands: int) -> None:
-    if step.beta == 1 and step.island == PILOT:
-        bar.total = len(steps) * (num_islands + 1)
+def _note(step: Step, num_islands: int) -> str:
+    """For the progress bar."""
     who = "pilot" if step.island == PILOT else f"island {step.island:.0f} of {num_islands}"
-    told = f"{who}, β = {step.beta:.2g}, {step.num_moves:.0f} moves, acceptance {step.acceptance_rate:.2f}"
-    bar.set_postfix_str(told, refresh=False)
-    bar.update(1)
+    return f"{who}, β = {step.beta:.2g}, {step.num_moves:.0f} moves, acceptance {step.acceptance_rate:.2f}"

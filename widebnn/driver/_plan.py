@@ -117,11 +117,9 @@ def planned(
     progress: bool,
 ) -> Plan:
     """The plan of a run; what is wrong with an argument is said here."""
-    if not isinstance(target, Target):
-        raise TypeError(
-            "target must be one of widebnn.targets, such as from_potential(potential, template); "
-            f"got {type(target).__name__}"
-        )
+    check_run(rng_key, target, sampler, checkpoint, collect=collect, stream=stream)
+    if until is not None and not isinstance(until, Until):
+        raise TypeError(f"until must be a widebnn.Until; got {brief(until)}")
     if sampler is None:
         if initial is not None:
             raise ValueError("initial must be None where sampler is: choose both by widebnn.auto(target)")
@@ -142,23 +140,8 @@ def planned(
         raise ValueError(f"num_positions must be even; got {num_positions}")
     if (total := burn_in + num_samples * thin) > MAX_STEPS:
         raise ValueError(f"burn_in + num_samples * thin must be at most {MAX_STEPS}; got {total}")
-    one_key(rng_key=rng_key)
-    if not isinstance(sampler, Sampler | tuned):
-        raise TypeError(
-            "sampler must be one of widebnn.samplers, such as pcn(0.1), or one of BlackJAX by "
-            f"samplers.from_blackjax(make); got {brief(sampler)}"
-        )
     if isinstance(sampler, tuned) and burn_in == 0:
         raise ValueError("burn_in must be at least 1 where the sampler is tuned; got 0")
-    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {brief(checkpoint)}")
-    if until is not None and not isinstance(until, Until):
-        raise TypeError(f"until must be a widebnn.Until; got {brief(until)}")
-    for name, functions in {"collect": collect, "stream": stream}.items():
-        if functions is not None and not isinstance(functions, Mapping):
-            raise TypeError(f"{name} must be a dict from names to functions; got {brief(functions)}")
-        for key, function in (functions or {}).items():
-            check(f"{name}[{key!r}]", function.function if isinstance(function, Stream) else function)
     collect = {"potential": potential} if collect is None else dict(collect)
     streams = {name: f if isinstance(f, Stream) else Stream(f) for name, f in (stream or {}).items()}
     if predict_at is not None:
@@ -191,3 +174,25 @@ def planned(
         checkpoint,
         devices,
     )
+
+
+def check_run(rng_key: Any, target: Any, sampler: Any, checkpoint: Any, **functions: Any) -> None:
+    """See that what chains and particles are given is of the right type."""
+    if not isinstance(target, Target):
+        raise TypeError(
+            "target must be one of widebnn.targets, such as from_potential(potential, template); "
+            f"got {type(target).__name__}"
+        )
+    one_key(rng_key=rng_key)
+    if sampler is not None and not isinstance(sampler, Sampler | tuned):
+        raise TypeError(
+            "sampler must be one of widebnn.samplers, such as pcn(0.1), or one of BlackJAX by "
+            f"samplers.from_blackjax(make); got {brief(sampler)}"
+        )
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {brief(checkpoint)}")
+    for name, given in functions.items():
+        if given is not None and not isinstance(given, Mapping):
+            raise TypeError(f"{name} must be a dict from names to functions; got {brief(given)}")
+        for key, function in (given or {}).items():
+            check(f"{name}[{key!r}]", function.function if isinstance(function, Stream) else function)

@@ -19,9 +19,8 @@ from widebnn._compile import refuse_fork
 from widebnn._failures import warn
 from widebnn.diagnostics import convergence
 from widebnn.driver import Draws
-from widebnn.driver._end import MIN_DRAWS
 from widebnn.driver._particles import Particles
-from widebnn.driver.stopping import Until
+from widebnn.driver.stopping import MIN_DRAWS, Until
 from widebnn.estimators._columns import Categories, checked, random_of, scaler_of, standardised
 from widebnn.estimators._draws import Function, at_draws, kept_of
 from widebnn.estimators._engine import Answer, run

@@ -102,7 +102,10 @@ class Answer(Until):
     def looks(self) -> bool:
         return True
 
-    def look(self, until: Until, draws: Sequence[Mapping[str, Any]], streamed: Any, **_: Any) -> "Reached":
+    def watch(self) -> Any:
+        return self
+
+    def look(self, draws: Sequence[Mapping[str, Any]], streamed: Any, *, everywhere: bool) -> "Reached":
         if not draws:
             return Reached(math.inf)
         values = np.concatenate([part["predictions"] for part in draws]).swapaxes(0, 1)
