@@ -11,12 +11,9 @@ moves of HMC at each as ours makes in the mean. NumPyro, which has no tempering,
 """
 
 import argparse
-import json
 import math
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +25,7 @@ from flax import nnx
 from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
+from benchmarks.timing import measured
 from book.experiments.blackjax_samplers import blackjax
 from book.experiments.regression_tables import split
 from widebnn.tree import normal_like
@@ -229,20 +227,6 @@ def by_laplace(target: Any) -> Callable[[Any], Found]:
     return run
 
 
-def run(path: Path = ROWS) -> Iterator[dict]:
-    """Measure what the file lacks, and add it there."""
-    made = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    done = {Case(*(row[name] for name in Case._fields)) for row in made}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as executor:
-        for case in (Case(*size) for size in SIZES):
-            for row in [] if case in done else executor.submit(measure, case).result():
-                with path.open("a") as file:
-                    print(json.dumps(row), file=file)
-                yield row
-
-
 if __name__ == "__main__":
     argparse.ArgumentParser(prog="python -m benchmarks.evidence", description=__doc__).parse_args()
-    for row in run():
-        print(json.dumps(row), flush=True)
+    measured(ROWS, [Case(*size) for size in SIZES], measure)

@@ -7,17 +7,15 @@ seconds of one core (`time.process_time`), so that whatever else the machine doe
 
 import argparse
 import itertools
-import json
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 
 import widebnn as wb
+from benchmarks.timing import measured
 from book.experiments.own_samplers import METHODS as OURS
 from book.experiments.posterior import WATCHED, dense
 from widebnn.versions import device
@@ -57,8 +55,8 @@ METHODS = {
 }
 
 
-def measure(case: Case) -> dict:
-    """What a case takes."""
+def measure(case: Case) -> list[dict]:
+    """What a case takes, in a row."""
     data = wb.data.cifar10(num_train=case.num_data, num_test=10)
     marginal = dense(data, case.width, case.depth, noise_std=0.1).marginal
     jax.block_until_ready(marginal.x)
@@ -80,10 +78,10 @@ def measure(case: Case) -> dict:
         )
     except TimeoutError:  # the burn-in did not end
         spent = round(time.process_time() - start, 2)
-        return case._asdict() | {"seconds": spent, "stopped": "burn-in", "device": device()}
+        return [case._asdict() | {"seconds": spent, "stopped": "burn-in", "device": device()}]
     seconds = time.process_time() - start
     found = [wb.diagnostics.convergence(values) for values in draws.collected.values()]
-    return case._asdict() | {
+    row = {
         "seconds": round(seconds, 2),
         "sampling_seconds": round(draws.seconds, 2),
         "stopped": draws.stopped,
@@ -94,27 +92,18 @@ def measure(case: Case) -> dict:
         "step_size": None if draws.step_size is None else round(float(draws.step_size), 4),
         "device": device(),
     }
+    return [case._asdict() | row]
 
 
-def run(path: Path = ROWS) -> Iterator[dict]:
-    """Measure what the file lacks, and add it there."""
-    made = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    done = {Case(*(row[name] for name in Case._fields)) for row in made}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    cases = (Case(m, w, d, n) for n, d, w, m in itertools.product(NUMS_OF_DATA, DEPTHS, WIDTHS, METHODS))
-    # of one layer, rotated is whitened; of several, sweeps move but the last
+def cases() -> Iterator[Case]:
+    """All that are not another one by another name."""
     left_out = {(1, "HMC, rotated"), (2, "unit-wise, whitened"), (3, "unit-wise, whitened")}
-    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as executor:
-        for case in cases:
-            if case in done or (case.depth, case.method) in left_out:
-                continue
-            row = executor.submit(measure, case).result()
-            with path.open("a") as file:
-                print(json.dumps(row), file=file)
-            yield row
+    # of one layer, rotated is whitened; of several, sweeps move but the last
+    for num_data, depth, width, method in itertools.product(NUMS_OF_DATA, DEPTHS, WIDTHS, METHODS):
+        if (depth, method) not in left_out:
+            yield Case(method, width, depth, num_data)
 
 
 if __name__ == "__main__":
     argparse.ArgumentParser(prog="python -m benchmarks.first_draws", description=__doc__).parse_args()
-    for row in run():
-        print(json.dumps(row), flush=True)
+    measured(ROWS, [*cases()], measure)

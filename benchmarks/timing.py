@@ -1,7 +1,11 @@
 """How two things are timed against each other."""
 
+import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
@@ -64,3 +68,16 @@ def can_run(id: str, python: str, module: str, library: str) -> bool:
         hint = f"install the extra `bench`, or name an interpreter that has it in {module.upper()}_PYTHON"
         print(f"skipped {id}: {python} has no {library}; {hint}", flush=True)
     return found
+
+
+def measured(path: Path, cases: Sequence, measure: Callable[..., list[dict]]) -> None:
+    """Measure the named tuples that a file of rows lacks, each in a process of its own, and add the rows."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    done = {tuple(row[name] for name in cases[0]._fields) for row in rows}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as executor:
+        for case in cases:
+            for row in [] if tuple(case) in done else executor.submit(measure, case).result():
+                with path.open("a") as file:
+                    print(json.dumps(row), file=file)
+                print(json.dumps(row), flush=True)

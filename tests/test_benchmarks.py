@@ -4,20 +4,14 @@ import json
 import math
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
-from jax.flatten_util import ravel_pytree
 
 import widebnn as wb
 from benchmarks import effective_samples, regressor_fit
 from benchmarks.__main__ import EFFICIENCY, PEERS, STEPS, comparisons, follow, size
 from benchmarks.depth import SIZES
 from benchmarks.effective_samples import PCN, Posterior, median_times
-from benchmarks.paper_pcn import log_density
 from benchmarks.peak_memory import peak_memory
-from benchmarks.steps import posterior
 from benchmarks.timing import compare
 from benchmarks.vi_epoch import vi_epoch
 from book.experiments.efficiency import timed
@@ -25,25 +19,6 @@ from book.experiments.efficiency import timed
 pytestmark = pytest.mark.usefixtures("float32")
 
 SHIPPED = Path(__file__).parents[1] / "book" / "results" / "bench.json"
-
-
-@pytest.mark.slow
-def test_the_papers_density_is_ours():
-    with jax.enable_x64(True):
-        data = wb.data.digits(20, 5)
-        x, y = jnp.asarray(data.x_train, jnp.float64), jnp.asarray(data.y_train, jnp.float64)
-        bnn = posterior(data, width=8).bnn
-        target = wb.targets.repriorised(bnn, x, y)
-        density = log_density(bnn, target.template)
-
-        @jax.jit
-        @jax.vmap
-        def both(key):
-            u = target.draw_prior(key)
-            return density(ravel_pytree(u)[0], x, y), target.logdensity(u)
-
-        theirs, ours = both(jax.random.split(jax.random.key(0)))
-    np.testing.assert_allclose(np.diff(theirs), np.diff(ours), rtol=1e-10)
 
 
 def test_a_ratio_is_peer_over_ours():

@@ -30,6 +30,6 @@ def test_a_case_is_measured(float32, monkeypatch, budget, stopped):
 
     monkeypatch.setattr(first_draws.wb.data, "cifar10", lambda **sizes: Data)
     monkeypatch.setattr(first_draws, "ENOUGH", Until(ess=100, rhat=1.1, seconds=budget))
-    row = measure(Case("HMC, whitened", 16, 2, 6))
+    (row,) = measure(Case("HMC, whitened", 16, 2, 6))
     assert row["stopped"] == stopped and row["seconds"] > 0
     assert ("ess" in row) == (stopped == "converged")
