@@ -15,7 +15,9 @@ README = Path(__file__).parents[1] / "README.md"
 
 @pytest.mark.slow
 def test_quickstart(float32, capsys):
-    (program,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    """And what the paragraph after it says of particles and the evidence."""
+    text = README.read_text()
+    (program,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     space: dict = {}
     exec(compile(program, "README.md", "exec"), space)
     prediction = space["draws"].streamed["prediction"]
@@ -28,6 +30,11 @@ def test_quickstart(float32, capsys):
         re.sub(r"[\d.]+", "0", re.sub(r" +", " ", text)) for text in (capsys.readouterr().out, stored)
     )
     assert printed == stored
+    lines = re.findall(r"`((?:run\b|wb\.nngp\.)[^`]*)`", text)
+    assert len(lines) == 5
+    for line in lines:
+        exec(compile(line, "README.md", "exec"), space)
+    assert space["run"].log_evidence_error < 1
 
 
 def test_local_links_exist():

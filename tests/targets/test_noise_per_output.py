@@ -4,12 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 from scipy import stats
 
 import widebnn as wb
 from widebnn import targets
 from widebnn.targets import LogNormal
 
+from ..exact.evidence import assert_evidence
 from ..exact.networks import problem
 from ..exact.units import assert_changes_of_potential
 
@@ -26,6 +28,7 @@ MAKERS = {
     "repriorised at λ": lambda *at: targets.repriorised(*at, reg=0.7),
     "marginal, data space": lambda *at: targets.marginal(*at, "data"),
     "marginal, blocks": lambda *at: targets.marginal(*at, "feature", block_size=2),
+    "rotated": lambda *at: targets.rotated(targets.marginal(*at)),
     "whitened": lambda *at: targets.whitened(targets.marginal(*at)),
 }
 
@@ -148,3 +151,33 @@ def test_a_run_and_its_predictions():
         assert stats.kstest(found, "norm").pvalue > 1e-4
     assert draws.predict(X_NEW).std.shape == (3, 2)
     assert (draws.predict(X_NEW).std > STD).all()
+
+
+@pytest.mark.slow
+def test_a_convolutional_network_is_one_for_each_output():
+    images = np.random.default_rng(0).normal(size=(4, 6, 6, 2))
+    features = wb.models.from_nnx(wb.models.CNN(2, 3, rngs=nnx.Rngs(0)))
+    both = targets.marginal(wb.BNN(features, 2, STD), images, TINY.y[:4])
+    alone = [
+        targets.marginal(wb.BNN(features, 1, s), images, TINY.y[:4, k : k + 1]) for k, s in enumerate(STD)
+    ]
+    position = jax.tree.map(lambda leaf: leaf.astype(float), both.draw_prior(KEY))
+
+    @jax.jit
+    def asked(position):
+        return [(t.potential(position), t.predictive_variance(position, images)) for t in (both, *alone)]
+
+    (potential, variance), *parts = asked(position)
+    np.testing.assert_allclose(potential, sum(part[0] for part in parts), rtol=1e-9)
+    np.testing.assert_allclose(variance, np.stack([part[1] for part in parts], axis=-1), rtol=1e-7)
+
+
+@pytest.mark.slow
+def test_particles_have_the_evidence():
+    """That of plain draws from the prior, through the potential that the first test holds."""
+    target = targets.marginal(wb.BNN(TINY.bnn.features, 2, STD), TINY.x, TINY.y)
+    run = wb.smc(KEY, target, num_islands=30, progress=False)
+    draws = wb.estimates.prior_draws(KEY, target, {"U": wb.potential}, 100_000, batch_size=10_000)
+    weights = np.exp(-draws["U"])
+    exact = np.log(weights.mean()) - float(target.log_normaliser())
+    assert_evidence(run, exact, weights.std() / weights.mean() / np.sqrt(len(weights)))
