@@ -83,7 +83,7 @@ tour: $(installed) ## Run a chapter and open its page (another: CHAPTER=05)
 	@echo 'Building its page.'
 	@$(call jupyter_book,-qq --toc _build/tour/_toc.yml --path-output _build/tour)
 	@echo 'The page is $(page)'
-	@echo 'Next: another chapter, make tour CHAPTER=01; all of them, make book; your own data, make tour CHAPTER=14.'
+	@echo 'Next: another chapter, make tour CHAPTER=01; all of them, make book; your own data, make tour CHAPTER=your-data.'
 	@if $(has_display); then $(bin)/python -m webbrowser '$(CURDIR)/$(page)'; fi
 
 browser: $(installed) ## Test the built book in Chromium (with pictures of its pages: SCREENSHOTS=1)

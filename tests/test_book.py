@@ -30,6 +30,7 @@ MAX_COLUMNS = 78  # what a page shows
 MAX_WORDS = 3_200
 MAX_WORDS_IN_ALL = 45_000
 MAX_SECONDS = 90  # at smoke scale
+MAX_VISIBLE = 3_500  # lines of code on the pages, without those folded and blank ones
 GREEK = (
     r"\\((?:alpha|beta|gamma|delta|(?:var)?epsilon|zeta|eta|(?:var)?theta|iota|kappa|lambda|mu|nu|xi|pi|rho"
     r"|(?:var)?sigma|tau|upsilon|(?:var)?phi|chi|psi|omega|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega))(?![a-zA-Z])"
@@ -191,6 +192,12 @@ def num_words(chapter: nbformat.NotebookNode) -> int:
 
 def test_book_is_short_enough():
     assert sum(num_words(nbformat.read(path, as_version=4)) for path in NOTEBOOKS) <= MAX_WORDS_IN_ALL
+
+
+def test_book_shows_little_code():
+    cells = [cell for path in NOTEBOOKS for cell in code_cells(nbformat.read(path, as_version=4))]
+    lines = [line for cell in cells if not tags(cell) for line in cell.source.splitlines()]
+    assert sum(bool(line.strip()) for line in lines) <= MAX_VISIBLE
 
 
 def test_chapter_is_short_enough(chapter):
