@@ -220,7 +220,8 @@ def main() -> int:
     stale = [str(chapter) for chapter, kept in places.items() if not kept.exists()]
     print(f"Chapters to run: {len(stale)} of {len(places)}.", flush=True)
     if stale:
-        command = [sys.executable, "-m", "pytest", "-qq", "-p", "book.executed", *NBVAL, *stale]
+        plain = ["-qq", "-o", "console_output_style=classic"]  # no share that is done beside our own lines
+        command = [sys.executable, "-m", "pytest", *plain, "-p", "book.executed", *NBVAL, *stale]
         # Without it, each kernel's debugger warns of frozen modules.
         quiet = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
         if rc := subprocess.run(command, cwd=ROOT, env=os.environ | quiet).returncode:
