@@ -39,7 +39,7 @@ MOST_DRAWS = 20_000
 LENGTH, STEP_SIZE = 1.2, 1.1
 """Of BlackJAX's HMC: trajectories in radians, and step size times the fourth root of the dimension (Beskos et
 al. 2013), by which it accepts some 0.8 of them at width 16."""
-SIZES = ((16, 1, 100), (256, 1, 32), (256, 1, 100))
+SIZES = ((16, 1, 100), (256, 1, 32), (256, 1, 100), (1_024, 1, 100))
 """Width, depth and rows of the diabetes table."""
 
 
