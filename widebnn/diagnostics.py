@@ -308,19 +308,13 @@ def bulk_and_tail(draws: ChainDraws) -> dict[str, float]:
     >>> all(ess > 1_000 for ess in sizes.values())
     True
     """
-    exact = chain_draws("draws", draws, min_draws=8)
-    return {
-        "ess_bulk": _ess(exact, method="bulk"),
-        "ess_tail": _ess(exact, method="tail", prob=(0.05, 0.95)),
-    }
-
-
-def _ess(draws: ChainDraws, **kind: Any) -> float:
     import arviz
 
-    exact = np.asarray(draws, float)
-    is_moving = np.ptp(exact, axis=1).any(axis=0).all()
-    return float(np.mean(arviz.ess(exact, **kind))) if is_moving else math.nan
+    exact = chain_draws("draws", draws, min_draws=8).astype(float)
+    if not np.ptp(exact, axis=1).any(axis=0).all():
+        return {"ess_bulk": math.nan, "ess_tail": math.nan}
+    tail = arviz.ess(exact, method="tail", prob=(0.05, 0.95))
+    return {"ess_bulk": float(np.mean(arviz.ess(exact, method="bulk"))), "ess_tail": float(np.mean(tail))}
 
 
 def resolved_sample_size(draws: ChainDraws) -> Float[np.ndarray, "*event"]:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Key, Real
 from scipy.special import ndtr
 
 from widebnn._arrays import real
-from widebnn._check import at_least
+from widebnn._check import at_least, finite
 from widebnn.collectors import check, prepared, values_of
 from widebnn.diagnostics import chain_draws
 from widebnn.targets._base import Target
@@ -331,9 +331,7 @@ def _draws(least: int = 2, axis: int = -1, **named: Reals) -> Float[np.ndarray, 
     x = np.asarray(real(**named), np.float64)
     if x.ndim < 1 or x.shape[axis] < least:
         raise ValueError(f"{name} must hold {least} draws or more; got shape {x.shape}")
-    if not np.isfinite(x).all():
-        raise ValueError(f"{name} must be finite; it has NaN or infinite entries")
-    return x
+    return finite(**{name: x})
 
 
 def _mean(x: Float[np.ndarray, " draw"]) -> tuple[float, float]:

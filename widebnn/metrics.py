@@ -344,10 +344,9 @@ def _checked(
 
 def _scores(**named: Scores) -> Float[np.ndarray, " n"]:
     ((name, _),) = named.items()
-    scores = _numbers(**named).ravel()
-    if scores.size == 0 or not np.isfinite(scores).all():
-        raise ValueError(f"{name} must be finite scores, at least one; got {scores}")
-    return scores
+    if (scores := _numbers(**named).ravel()).size == 0:
+        raise ValueError(f"{name} must be scores, at least one; got none")
+    return finite(**{name: scores})
 
 
 def classification_summary(

@@ -12,7 +12,7 @@ from matplotlib.tri import Triangulation
 from numpy.typing import ArrayLike
 
 from widebnn._arrays import real
-from widebnn._check import at_least, brief
+from widebnn._check import at_least, brief, finite
 from widebnn.plots._style import LOOKS, style
 
 __all__ = [
@@ -40,10 +40,7 @@ def _array(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> np.nd
 
 
 def _chains(draws: ArrayLike) -> np.ndarray:
-    draws = _array("draws", draws, (None, None))
-    if not np.isfinite(draws).all():
-        raise ValueError("draws must be finite; they hold NaN or infinite entries")
-    return draws
+    return finite(draws=_array("draws", draws, (None, None)))
 
 
 def _axes(ax: Axes | None) -> Axes:
@@ -379,7 +376,7 @@ def relevances(
     if len(names) != len(mean):
         raise ValueError(f"names must have one entry per column, {len(mean)}; got {len(names)}")
     order = np.argsort(-mean, kind="stable")[: at_least(1, most=most)][::-1]
-    ax = plt.subplots()[1] if ax is None else ax
+    ax = _axes(ax)
     places = np.arange(len(order))
     ax.errorbar(mean[order], places, xerr=std[order], fmt="o")
     ax.axvline(1, color="#444444", linewidth=1, linestyle="--", label="one for all")
