@@ -129,6 +129,10 @@ def test_the_error_of_an_interval_is_that_of_its_ends():
     answer = Answer()
     one = values[:2].reshape(1, 2, *values.shape[2:])  # of a single island, where a run was interrupted
     assert answer.of_draws(one) == answer.of_draws(values[:2])
+    drift = np.tile(values[:1, :, :], (4, 2, 1, 1))  # of all chains together
+    drift[:, 1, :, 0] += 0.1
+    assert error_of_interval(drift) == 0
+    np.testing.assert_allclose(answer.of_draws(drift), 0.05 / stats.norm.isf(0.05), rtol=0.01)
     values[0, 0, 0] = np.nan
     assert answer.of_draws(values) == math.inf and not answer.is_met(answer.look(answer, [], {}))
     p = np.full((4, 5, 3, 2), 0.5)
@@ -138,6 +142,24 @@ def test_the_error_of_an_interval_is_that_of_its_ends():
         -0.04,
     ]  # of four chains: a mean that is off by .01 with a deviation of .02/√4 of each class
     np.testing.assert_allclose(error_of_probabilities(p), 0.01 * math.sqrt(2))
+
+
+def test_the_error_of_an_interval_is_what_many_runs_have():
+    """Four autoregressive chains about a known mixture: the error of the rule is that of the ends, in the mean."""
+    random, num_runs, num_draws, rho = np.random.default_rng(0), 40, 32, 0.8
+    noise = random.normal(size=(num_runs, 4, num_draws, 16))
+    means = noise.copy()
+    for t in range(1, num_draws):  # of mean 0 and deviation 1, in units of the noise of an observation
+        means[:, :, t] = rho * means[:, :, t - 1] + math.sqrt(1 - rho**2) * noise[:, :, t]
+    values = np.stack([means, np.ones_like(means)], axis=-1)
+    half = math.sqrt(2) * stats.norm.isf(0.05)
+    claimed, true = [], []
+    for run in values:
+        both = run.reshape(-1, 16, 2)
+        ends = np.array([quantile(q, both[..., 0], both[..., 1]) for q in (0.05, 0.95)])
+        claimed.append(Answer().of_draws(run) ** 2)
+        true.append(np.mean((np.abs(ends) / half - 1) ** 2))
+    assert 0.9 < math.sqrt(np.mean(claimed) / np.mean(true)) < 1.4
 
 
 @pytest.mark.slow
@@ -178,7 +200,7 @@ def test_widths_that_cannot_be_averaged_are_refused(options, match):
 
 
 @pytest.mark.parametrize(
-    ("slope", "width"), [(-100.0, math.inf), (5 * 128 + 210, 128), (5 * 128 + 190, math.inf)]
+    ("slope", "width"), [(-100.0, math.inf), (5 * 64 + 210, 64), (5 * 64 + 190, math.inf)]
 )
 def test_the_slope_of_the_evidence_chooses_the_width(slope, width, monkeypatch, capsys):
     found = wb.nngp.EvidenceSlope(-50.0, slope, 100.0, 16_384)

@@ -28,6 +28,7 @@ from widebnn.estimators._network import SCALES, Architecture
 from widebnn.models import BNN
 from widebnn.samplers import Gaussian
 from widebnn.targets import LogNormal
+from widebnn.targets._tempered import Referenced
 
 __all__ = ["BNNEstimator", "block_size"]
 
@@ -78,7 +79,7 @@ class BNNEstimator(_Fitted, BaseEstimator):
     num_chains: int = 4
     num_samples: int = 1_000
     thin: int = 2
-    burn_in: int = 100
+    burn_in: int = 50
     until: Until | None = None
     random_state: Any = None
     progress: bool = False
@@ -276,4 +277,5 @@ def block_size(bnn: BNN, x: np.ndarray, num_chains: int) -> int | None:
 
 
 def flat(target: Any, position: Any) -> Any:
-    return ravel_pytree(position)[0]
+    """The position of the posterior, whatever the coordinates of its scales are."""
+    return ravel_pytree(target.back(position) if isinstance(target, Referenced) else position)[0]

@@ -72,8 +72,12 @@ class WidthEvidence(NamedTuple):
 
 NUM_AVERAGED = 256
 """Draws of all widths together, over which predictions are averaged."""
-UNITS, FEW_UNITS, MANY_ROWS = 128, 64, 2_000
-"""Of the finite network that `width="auto"` may choose, and of that for more rows."""
+UNITS = 64
+"""Of the finite network that `width="auto"` may choose.
+
+128 take two to four times as long; their NLL is .007 higher on Friedman's third table (300 rows), .008 on his
+first (100 rows) and .04 on Boston, one split each.
+"""
 LEAST_GAIN = 5.0
 """Nats by which its evidence has to exceed the limit's: "very strong" for Kass & Raftery (1995)."""
 MAX_ROWS, MAX_UNITS = 512, 2**15
@@ -190,19 +194,21 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     -----
     **Width.** A fit begins in the limit of infinite width. ``width="auto"`` takes that limit, unless a finite
     network has more evidence beyond doubt: to first order $c₁/d$ nats more at width $d$ (`evidence_slope_`).
-    With $d = 128$, or 64 above 2,000 rows, and two standard errors less, that has to exceed 5 nats, "very
-    strong" for Kass & Raftery (1995); then $d$ is the width. Where $c₁$ is not known, with `features`,
-    several hidden layers or more than 10,000 rows, the width is $d$ too. `progress` says what was chosen.
+    With $d = 64$ and two standard errors less, that has to exceed 5 nats, "very strong" for Kass & Raftery
+    (1995); then $d$ is the width. Where $c₁$ is not known, with `features`, several hidden layers or more
+    than 10,000 rows, the width is $d$ too. `progress` says what was chosen.
 
     **Engine.** From the start, $N(0, I)$ for the weights and the limit's Gaussian for the scales, particles
-    go to the posterior where the potential has a deviation of at most 10 nats over 16 draws there. Where the
-    way is longer, no limit is known, or `until` is given, there are chains, by
-    `widebnn.samplers.function_space_hmc` and `widebnn.samplers.with_scales`.
+    go to the posterior where the potential has a deviation of at most 5 nats over 16 draws there. Where the
+    way is longer, no limit is known, or `until` is given, there are chains from that start. Both move weights
+    and scales together by `widebnn.samplers.function_space_hmc`, in coordinates in which the start is
+    $N(0, I)$.
 
     **End.** A fit ends when predictions stand: when the Monte Carlo error of the ends of the 90 % interval is
-    at most 5 % of its half width, in the mean square over 16 rows, as chains or islands disagree. Particles
-    are doubled until then, up to 128 of each island. Scales compensate for one another, and their $R̂$ may
-    then be large: `rhat_` reports it, and `until` asks for more.
+    at most 5 % of its half width, in the mean square over 16 rows, as chains or islands disagree, and as the
+    first halves of all of them disagree with the second. Particles are doubled until then, up to 128 of each
+    island. Scales compensate for one another, and their $R̂$ may then be large: `rhat_` reports it, and
+    `until` asks for more.
 
     **Relevances.** At infinite width `scales_` are the most probable scales, `seconds_` those of the
     whole fit; `acceptance_rate_` and `positions_` are absent. The scale of column $j$ is
@@ -433,17 +439,16 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         """What is given, or what the sign and size of c₁ say; see the notes of the class."""
         if self.width != "auto":
             return self.width
-        finite = FEW_UNITS if len(self._x) > MANY_ROWS else UNITS
         if self._limit is None or self.depth != 1 or len(self._x) > MAX_LIMIT_ROWS:
-            return finite
+            return UNITS
         _, slope, error, _ = self.evidence_slope_
-        is_finite = slope - 2 * error > LEAST_GAIN * finite
+        is_finite = slope - 2 * error > LEAST_GAIN * UNITS
         if self.progress:
             print(
-                f"c₁ = {slope:,.0f} ± {error:,.0f}: {finite} units have {slope / finite:.1f} nats more "
-                f"evidence than the limit, to first order; width={finite if is_finite else 'math.inf'}"
+                f"c₁ = {slope:,.0f} ± {error:,.0f}: {UNITS} units have {slope / UNITS:.1f} nats more "
+                f"evidence than the limit, to first order; width={UNITS if is_finite else 'math.inf'}"
             )
-        return finite if is_finite else math.inf
+        return UNITS if is_finite else math.inf
 
     def _limiting_scales(self, posterior):
         if self._limit is None or not posterior.priors:

@@ -52,6 +52,19 @@ class Referenced(Target):
     def prepared(self, x: Any) -> Any:
         return self.inside.prepared(x)
 
+    @property
+    def priors(self) -> Any:
+        """Of the scales."""
+        return self.inside.priors
+
+    def scales(self, position: ScaledPosition) -> Any:
+        """As of `inside`."""
+        return self.inside.scales(self.back(position))
+
+    def given_scales(self, position: ScaledPosition) -> Any:
+        """As of `inside`."""
+        return self.inside.given_scales(self.back(position))
+
     def back(self, position: ScaledPosition) -> ScaledPosition:
         """The position of `inside`."""
         return position._replace(**self.reference.at(self._coordinates(position)))
