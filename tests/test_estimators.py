@@ -145,7 +145,7 @@ def test_the_error_of_an_interval_is_that_of_its_ends():
 
 
 def test_the_error_of_an_interval_is_what_many_runs_have():
-    """Four autoregressive chains about a known mixture: the error of the rule is that of the ends, in the mean."""
+    """Autoregressive chains about a known mixture: the error of the rule is that of the ends, in the mean."""
     random, num_runs, num_draws, rho = np.random.default_rng(0), 40, 32, 0.8
     noise = random.normal(size=(num_runs, 4, num_draws, 16))
     means = noise.copy()
