@@ -35,7 +35,7 @@ SIZES: dict[str, ViewportSize] = {
     "desktop": {"width": 1280, "height": 900},
     "phone": {"width": 390, "height": 844},
 }
-MAX_BYTES = 2_500_000  # of all that a first visit loads, not compressed; chapters with sliders have the most
+MAX_BYTES = 2_000_000  # of all that a first visit loads, not compressed
 LOADED = """() => ["navigation", "resource"].flatMap(type => performance.getEntriesByType(type))
   .reduce((sum, one) => sum + one.decodedBodySize, 0)"""
 FIRST_SCREEN = 700  # pixels of a desktop's window above which the first picture begins

@@ -74,7 +74,7 @@ def slider(
     draw
         Takes a new figure in the package's style and a value, and draws on it.
     values
-        The slider's values, in order; at least two. A picture takes about 30 kB of a page.
+        The slider's values, in order; at least two. A picture takes about 20 kB of a page.
     text
         What the slider says at a value, as a format string: ``"width {:,}"``.
     alt
@@ -103,7 +103,7 @@ def slider(
             file = io.BytesIO()
             figure.savefig(file, format="png")
             plt.close(figure)
-        palette = io.BytesIO()  # of 128 colours, which takes a third of the bytes of a page
-        Image.open(file).convert("RGB").quantize(128).save(palette, "png", optimize=True)
+        palette = io.BytesIO()  # of 32 colours, which takes a quarter of the bytes of a page
+        Image.open(file).convert("RGB").quantize(32).save(palette, "png", optimize=True)
         pictures.append(palette.getvalue())
     return Slider(pictures, [text.format(value) for value in values], start, alt)
