@@ -1,5 +1,7 @@
 """The experiment on what a step costs: the clock and its errors."""
 
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +15,7 @@ from widebnn.samplers import pcn
 def test_the_clock_counts_the_time_of_a_step_alone(monkeypatch):
     """A step moves a clock of its own by what it is said to take."""
     now = 0.0
-    monkeypatch.setattr("book.experiments.clock.time.perf_counter", lambda: now)
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
 
     def wait(position, seconds):
         nonlocal now
