@@ -58,6 +58,13 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
     -----
     ChainWarning
         If the run ended before the predictions stood.
+
+    Notes
+    -----
+    A fit that has ended may be far from having mixed: `rhat_` says so. On four fifths of scikit-learn's digits
+    (1,437 rows) with 64 units it took 22 s of processor time; the held-out NLL was .118, the expected
+    calibration error .05, and $R̂$ of the predictions 2.5. With 400 steps of burn-in it took 46 s, and they
+    were .114, .05 and 1.9: `until` asks for more.
     """
 
     likelihood: str = field(default="softmax", kw_only=True)
