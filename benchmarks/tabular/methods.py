@@ -181,7 +181,7 @@ def bde(table: Table, seed: int) -> Fitted:
 REGRESSORS: dict[str, Method] = {
     "BNNRegressor": Method(bnn, "widebnn"),
     "NNGP": Method(partial(bnn, width=math.inf), "widebnn"),
-    "128 units": Method(partial(bnn, width=128), "widebnn"),
+    "64 units": Method(partial(bnn, width=64), "widebnn"),
     "noise per input": Method(partial(bnn, noise="per input"), "widebnn"),
     "GaussianProcessRegressor": Method(gpr, "scikit-learn"),
     "GaussianProcessRegressor, one scale": Method(partial(gpr, has_columns=False), "scikit-learn"),
