@@ -18,7 +18,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Key, PyTree, Real
 
 from widebnn._arrays import real
-from widebnn._check import at_least, finite
+from widebnn._check import at_least, finite, one_key
 from widebnn.tree import normal_like
 
 __all__ = [
@@ -394,6 +394,7 @@ def random_projections(
     ----------
     Hron et al. 2022, §4.1.2.
     """
+    one_key(rng_key=rng_key)
     at_least(1, num=num)
     leaves, structure = jax.tree.flatten(template)
     if sum(math.prod(leaf.shape) for leaf in leaves) == 0:

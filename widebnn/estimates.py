@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Key, Real
 from scipy.special import ndtr
 
 from widebnn._arrays import real
-from widebnn._check import at_least, finite
+from widebnn._check import at_least, brief, finite, one_key
 from widebnn.collectors import check, prepared, values_of
 from widebnn.diagnostics import chain_draws
 from widebnn.targets._base import Target
@@ -120,8 +120,11 @@ def prior_draws(
     -------
     A dict of arrays (draw, ...).
     """
+    one_key(rng_key=rng_key)
     at_least(1, num_draws=num_draws)
     at_least(1, batch_size=batch_size)
+    if not isinstance(collect, Mapping):
+        raise TypeError(f"collect must be a dict from names to functions; got {brief(collect)}")
     for name, function in collect.items():
         check(f"collect[{name!r}]", function)
 

@@ -18,7 +18,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Key
 
-from widebnn._check import Number, at_least, finite
+from widebnn._check import Number, at_least, brief, finite, one_key
 from widebnn.targets._base import Target
 from widebnn.tree import Position, half_square_difference, inner_product, normal_like
 
@@ -67,6 +67,8 @@ def train(
     The last position, and $U$ before each step. The trace leaves out $½‖u‖²$, which grows with the number of
     parameters: in float32 the sum would lose $U$.
     """
+    if not isinstance(optimiser, optax.GradientTransformation):
+        raise TypeError(f"optimiser must be one of optax, such as optax.adam(1e-3); got {brief(optimiser)}")
     at_least(1, num_steps=num_steps)
     _fits(target, position=position)
     return _train(target, optimiser, num_steps, position)
@@ -274,6 +276,7 @@ def curvature(rng_key: Key[Array, ""], target: Target, position: Position, num_s
     -------
     The largest Ritz value, and the norm of its residual: an exact eigenvalue lies within that distance.
     """
+    one_key(rng_key=rng_key)
     at_least(1, num_steps=num_steps)
     _fits(target, position=position)
     return _curvature(target, num_steps, rng_key, position)

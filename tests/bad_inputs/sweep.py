@@ -30,6 +30,7 @@ GIVEN |= {"ylabel": "U", "path": "a"}
 
 OTHERS = {"bnn": fcn(), "rng_key": 0, "target": flat, "sampler": 3, "second": flat}
 OTHERS |= {"checkpoint": "runs", "until": 400, "mesh": 8, "collect": [flat], "model": jnp.tanh, "features": 3}
+OTHERS |= {"optimiser": 0.1}
 """What an argument of this name must not be: a thing of another kind."""
 
 NON_NEGATIVE = {"bias_std", "offset", "temperature", "tau", "burn_in", "num_flat", "jitter"}
@@ -85,8 +86,15 @@ FIT = {"num_chains": 2, "num_samples": 8, "thin": 1, "burn_in": 1, "width": 4}
 probed = functools.partial(wb.targets.jacobian, **NETWORK, rng_key=KEY)
 
 
-def predict(x=X, **options):
-    return wb.vi.predict(KEY, fitted(), x, **options)
+def predict(x=X, rng_key=KEY, **options):
+    return wb.vi.predict(rng_key, fitted(), x, **options)
+
+
+CHAINS = {"rng_key": KEY, "target": NOWHERE, "sampler": RUN["sampler"], "collect": {}}
+
+
+def chains(**options):
+    return wb.run_chains(**CHAINS | options, num_samples=2)
 
 
 SWEPT = [
@@ -97,13 +105,13 @@ SWEPT = [
     *swept("diagnostics.effective_sample_size", "diagnostics.resolved_sample_size", draws=DRAWS),
     *swept("diagnostics.rhat", "diagnostics.rhat_squared", draws=DRAWS),
     *swept("diagnostics.principal_components", draws=np.ones((2, 5, 3)), num=2),
-    *swept("diagnostics.random_projections", num=2),
+    *swept("diagnostics.random_projections", num=2, rng_key=KEY),
     *swept("estimates.by_groups", num_groups=2),
     *swept("estimates.kl_from_prior", potential=X),
     *swept("estimates.mean_and_mcse", draws=DRAWS),
     *swept("estimates.power_law", width=np.array([8.0, 16, 32, 64]), value=ONES, error=ONES),
-    *swept("estimates.prior_draws", num_draws=2, batch_size=2),
-    *swept("landscape.curvature", num_steps=2),
+    *swept("estimates.prior_draws", num_draws=2, batch_size=2, rng_key=KEY, collect={}),
+    *swept("landscape.curvature", num_steps=2, rng_key=KEY),
     *swept("landscape.simplex_grid", num_corners=2, resolution=2),
     *swept("landscape.slice_through", call=slice_through, resolution=2),
     *swept("landscape.train", num_steps=1),
@@ -138,6 +146,7 @@ SWEPT = [
     *swept("samplers.alternate", first=RUN["sampler"], second=RUN["sampler"]),
     *swept("samplers.unitwise", block_size=2),
     *swept("driver.sample", call=sample, num_samples=2, thin=1, num_chains=2, until=None, **RUN),
+    *swept("widebnn.run_chains", call=chains, **CHAINS),
     *swept("widebnn.smc", call=smc, num_particles=2, num_islands=1, **RUN),
     *swept("stopping.Until", ess=10.0, seconds=1.0),
     *swept("targets.repriorised", "targets.jacobian", x=X, y=Y, reg=0.5),
@@ -159,7 +168,8 @@ SWEPT = [
     *swept("vi.kl_divergence", "vi.kl_per_leaf", prior_variance=0.2),
     *swept("vi.kl_weights", num_batches=2, kind="uniform"),
     *swept("vi.mean_field", std=0.1),
-    *swept("vi.predict", call=predict, num_samples=1, block_size=1, x=X),
+    *swept("vi.network", model=fcn(), rng_key=KEY),
+    *swept("vi.predict", call=predict, num_samples=1, block_size=1, x=X, rng_key=KEY),
     *swept("vi.temperature", tau=1.0, num_observations=10, num_neurons=10),
     *swept("vi.TwoLayer", in_features=2, width=2, out_features=1, scaling="ntk"),
     *swept("vi.ResNet20", in_channels=3, out_features=10, norm="batch"),

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, PyTree, Shaped
 
-from widebnn.collectors import Collector, check, potential, prepared
+from widebnn.collectors import Collector, potential, prepared
 from widebnn.driver._chains import Chains
 from widebnn.driver._devices import Devices
+from widebnn.driver._plan import check_run
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import tuned
 from widebnn.targets._base import Target
@@ -75,9 +76,8 @@ def run_chains(
     >>> jax.jit(jax.vmap(prediction))(both).shape
     (2, 2, 1)
     """
+    check_run(rng_key, target, sampler, None, collect=collect)
     collect = {"potential": potential} if collect is None else dict(collect)
-    for name, function in collect.items():
-        check(f"collect[{name!r}]", function)
     functions = {name: prepared(function, target) for name, function in collect.items()}
     chains, devices = (
         Chains(target, sampler.prepare(target), functions, {}, {}),

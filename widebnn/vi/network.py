@@ -12,6 +12,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key, PyTree
 
 from widebnn._arrays import Inputs
+from widebnn._check import one_key
 from widebnn._pytree import Static, as_pytree
 from widebnn.models import BNN, Embedding, from_linen
 from widebnn.tree import normal_like
@@ -76,6 +77,7 @@ def network(
     ValueError
         If a Linen module holds BatchNorm, Dropout or other state.
     """
+    one_key(rng_key=rng_key)
     match model:
         case nnx.Module():
             taken = _from_nnx(model)

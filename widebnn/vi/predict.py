@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from widebnn._arrays import NewInputs, floating
-from widebnn._check import at_least
+from widebnn._check import at_least, one_key
 from widebnn.vi.fit import Fit
 from widebnn.vi.losses import is_of_classes
 
@@ -47,6 +47,7 @@ def predict(
     block_size
         Number of inputs that go through the network at a time.
     """
+    one_key(rng_key=rng_key)
     at_least(1, num_samples=num_samples)
     at_least(1, block_size=block_size)
     x = floating(x=x)
