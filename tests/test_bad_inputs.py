@@ -25,12 +25,13 @@ from .bad_inputs.sweep import SWEPT
 def test_error_is_clear(row, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # users meet our errors, and alone
+    figures = plt.get_fignums()
     with pytest.raises(row.error) as caught:
         row.call()
     pattern = ".*".join(map(re.escape, row.words))
     assert re.search(pattern, str(caught.value), re.DOTALL), f"{caught.value!r} is no …{'…'.join(row.words)}…"
     assert not list(tmp_path.iterdir()), "something was written before the error"
-    assert not plt.get_fignums(), "something was drawn before the error"
+    assert plt.get_fignums() == figures, "something was drawn before the error"
 
 
 def test_each_argument_is_named_where_it_is_wrong(monkeypatch, tmp_path):

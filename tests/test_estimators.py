@@ -134,13 +134,11 @@ def test_the_error_of_an_interval_is_that_of_its_ends():
     assert error_of_interval(drift) == 0
     np.testing.assert_allclose(answer.of_draws(drift), 0.05 / stats.norm.isf(0.05), rtol=0.01)
     values[0, 0, 0] = np.nan
-    assert answer.of_draws(values) == math.inf and not answer.is_met(answer.look(answer, [], {}))
+    assert answer.of_draws(values) == math.inf and not answer.is_met(answer.look([], {}, everywhere=True))
     p = np.full((4, 5, 3, 2), 0.5)
     assert error_of_probabilities(p) == 0
-    p[0] += [
-        0.04,
-        -0.04,
-    ]  # of four chains: a mean that is off by .01 with a deviation of .02/√4 of each class
+    # of four chains: a mean that is off by .01 with a deviation of .02/√4 of each class
+    p[0] += np.array([0.04, -0.04])
     np.testing.assert_allclose(error_of_probabilities(p), 0.01 * math.sqrt(2))
 
 

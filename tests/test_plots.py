@@ -181,6 +181,17 @@ def test_slider_shows_one_picture_and_says_its_value():
     ]
 
 
+ALIASES = ("θ", "LMC", "readout integrated out")
+
+
+def test_each_method_has_looks_of_its_own():
+    samplers = [looks for name, looks in plots.LOOKS.items() if "φ" not in name and name not in ALIASES]
+    maps = [looks for name, looks in plots.LOOKS.items() if name.startswith(("θ", "φ"))]
+    for family in (samplers, maps):
+        assert len({looks["color"] for looks in family}) == len(family)
+        assert len({looks["marker"] for looks in family}) >= len(family) - 1
+
+
 def test_curves_take_the_looks_of_their_names():
     ax = plots.width_curves(WIDTH, {"pCN": CURVE, "a run": CURVE}, ylabel="acceptance rate")
     known = ax.get_lines()[0]

@@ -228,7 +228,7 @@ def student(right):
 def last_block_counted_twice(rows, of_block):
     """The last block reaches back, and nothing is masked."""
     cuts = [(rows.x[i : i + 2], rows.y[i : i + 2]) for i in (0, 2, 3)]
-    parts = [of_block(lambda embedding, inner, x=x, y=y: (embedding(inner, x), y)) for x, y in cuts]
+    parts = [of_block(lambda bnn, inner, x=x, y=y: (bnn.embedding(inner, x), y)) for x, y in cuts]
     return jax.tree.map(lambda *leaves: sum(leaves[1:], leaves[0]), *parts)
 
 
