@@ -75,7 +75,7 @@ book: $(installed) ## Build the book into _build/html, from chapters run since t
 	@echo 'The book begins at _build/html/index.html'
 
 tour: $(installed) ## Run a chapter and open its page (another: CHAPTER=05)
-	@echo 'Running $(tour), then building its page: about a minute, twice that at first.'
+	@echo 'Running $(tour), then building its page: about a minute.'
 	@rm -rf _build/tour && mkdir -p _build/tour
 	@$(bin)/python -m book.executed _build/tour/_build/.jupyter_cache $(tour)
 	@printf 'format: jb-article\nroot: %s\n' $(tour:.ipynb=) > _build/tour/_toc.yml

@@ -88,8 +88,12 @@ def _print(header: Sequence[str], lines: Sequence[Sequence]) -> None:
 
 def _shipped(rows: Sequence[Row]) -> str:
     """What rows of a method share once, and the rest in columns: a line for each method on each set."""
+
+    def place(row: Row) -> tuple[int, int, int]:
+        return list(DATA_SETS).index(row.data), list(METHODS).index(row.method), row.split
+
     groups: dict[tuple, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: row.split):
+    for row in sorted(rows, key=place):
         groups.setdefault(tuple(getattr(row, name) for name in COMMON), []).append(row)
     columns = ["split", "fit_seconds", "predict_seconds", "place", "said"]
     lines: dict[str, list[str]] = {"fits": [], "classes": []}
