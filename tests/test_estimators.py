@@ -161,6 +161,20 @@ def test_the_error_of_an_interval_is_what_many_runs_have():
 
 
 @pytest.mark.slow
+def test_intervals_hold_where_columns_outnumber_rows():
+    """One of forty columns matters, one is constant: the most probable scales alone hold .77 of new rows."""
+    held = []
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        x = random.normal(size=(225, 40))
+        x[:, 5] = 2.0
+        y = np.sin(x[:, 0]) + 0.1 * random.normal(size=225)
+        low, high = BNNRegressor(random_state=0).fit(x[:25], y[:25]).predict_interval(x[25:])
+        held.append(np.mean((low <= y[25:]) & (y[25:] <= high)))
+    assert 0.8 < np.mean(held) < 0.97
+
+
+@pytest.mark.slow
 def test_widths_are_averaged_by_their_evidence(capsys):
     x, y = curve(20)
     model = BNNRegressor(width=[16, math.inf], random_state=0, progress=True).fit(x, y)

@@ -49,7 +49,7 @@ LEAST_GAIN = 5.0
 """Nats of evidence that a scale per column takes: "very strong" for Kass & Raftery (1995)."""
 NUM_DRAWS, MAX_DRAWN_ROWS = 8, 1_500
 """Draws of the scales over which predictions are averaged where columns have scales, up to so many rows, and
-not where columns outnumber rows, which leaves no Gaussian."""
+not where columns outnumber rows that are too many for moves, which leaves no Gaussian."""
 MAX_MOVED_ROWS, NUM_MOVES, NUM_KICKS = 512, 2, 3
 """Rows up to which these draws are of the posterior itself, by so many moves from its Gaussian."""
 PRECISION = 1e-6
@@ -215,12 +215,13 @@ class Process:
 
     def _draws(self) -> list[Vector]:
         num_rows, num_groups = len(self.evidence.x), int(self.setting.groups.max()) + 1
-        if not self.setting.tau or not num_groups <= num_rows <= MAX_DRAWN_ROWS:
+        is_moved = num_rows <= MAX_MOVED_ROWS
+        if not self.setting.tau or not (is_moved or num_groups <= num_rows <= MAX_DRAWN_ROWS):
             return [self.mode]
         random = np.random.default_rng(0)
         half = random.normal(size=(NUM_DRAWS // 2, len(self.mode)))
         starts = [*half, *-half]
-        if num_rows <= MAX_MOVED_ROWS:
+        if is_moved:
             starts = [_moved(self._potential, v, random) for v in starts]
         return [self.mode + self.root @ v for v in starts]
 

@@ -218,8 +218,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     5 nats. A finite network has the most probable factors $exp(τ z_j)$ relative to one scale, which is
     sampled. In the limit, predictions then average over 8 draws of the scales, since the most probable ones
     alone are too sure of themselves: up to 512 rows by function-space HMC from Laplace's Gaussian, up to
-    1,500 rows from that Gaussian itself; above, and where columns outnumber rows, the most probable scales
-    remain.
+    1,500 rows from that Gaussian itself; above, and where columns outnumber more than 512 rows, the most
+    probable scales remain.
 
     Inputs are in units of their deviation, those of two values in units of their distance. A column of a
     pandas frame whose dtype is "category" becomes an indicator of each category, all with one relevance.
