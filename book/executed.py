@@ -222,8 +222,8 @@ def main() -> int:
     if stale:
         plain = ["-qq", "-o", "console_output_style=classic"]  # no share that is done beside our own lines
         command = [sys.executable, "-m", "pytest", *plain, "-p", "book.executed", *NBVAL, *stale]
-        # Without it, each kernel's debugger warns of frozen modules.
-        quiet = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+        # Without it a kernel's debugger warns of frozen modules, and threads of BLAS spin and take the cores.
+        quiet = {"PYDEVD_DISABLE_FILE_VALIDATION": "1", "OPENBLAS_NUM_THREADS": "1"}
         if rc := subprocess.run(command, cwd=ROOT, env=os.environ | quiet).returncode:
             return rc
     if changed := [c.stem for c, kept in places.items() if place(c) != kept]:

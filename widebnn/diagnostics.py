@@ -469,8 +469,9 @@ def principal_components(
         )
     centred = pooled - pooled[:1]  # exactly 0 where nothing varies
     centred -= centred.mean(axis=0)
-    if centred.shape[0] < centred.shape[1]:  # by SVD too, whose values are in order and not below zero
-        left, variances, _ = np.linalg.svd(centred @ centred.T)
+    if centred.shape[0] < centred.shape[1]:
+        variances, left = (part[..., ::-1] for part in np.linalg.eigh(centred @ centred.T))
+        variances = np.maximum(variances, 0)
         scores = left * np.sqrt(variances)
     else:
         left, singular, _ = np.linalg.svd(centred, full_matrices=False)
