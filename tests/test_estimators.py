@@ -500,6 +500,32 @@ def test_noise_that_varies_from_row_to_row(width):
     assert (of_f < 0.5 * std_new).mean() > 0.9
 
 
+def test_few_rows_stand_for_many(monkeypatch):
+    """What they predict is the process of all rows; of the log evidence half a nat is lost at most."""
+    monkeypatch.setattr("widebnn.targets._limit.BLOCK_ROWS", 250)
+    x, y, _ = uneven(600, 0)
+    process = BNNRegressor(width=math.inf, noise="per input").fit(x, y)._process
+    u, few = process.members[0]
+    assert len(few.x) < 200
+    everything = process.evidence.given_all(u)
+    assert 0 <= few.loss - everything.loss < 0.6
+    new = uneven(100, 1)[0]
+    (mean, of_f), (wanted, of_f_wanted) = (
+        given.given(process.evidence.between(u, given.x, new)[0], jointly=True) for given in (few, everything)
+    )
+    prior = process.evidence.within(u, new)[0]
+    std = np.sqrt(np.diag(prior - of_f_wanted))
+    np.testing.assert_allclose(mean[:, 0] / std, wanted[:, 0] / std, atol=0.1)
+    np.testing.assert_allclose(of_f / np.outer(std, std), of_f_wanted / np.outer(std, std), atol=0.1)
+
+    # where few do not suffice, all are taken, up to a number of rows, and beyond it as many as there may be
+    monkeypatch.setattr("widebnn.targets._limit.MAX_INDUCING", 10)
+    assert process.evidence.given_rows(u).inner is None
+    monkeypatch.setattr("widebnn.targets._limit.MAX_EXACT", 599)
+    ten = process.evidence.given_rows(u)
+    assert len(ten.x) == 10 and ten.loss > few.loss
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("likelihood", [pytest.param("student_t", marks=pytest.mark.nightly), "poisson"])
 def test_outliers_and_counts(likelihood):
@@ -743,15 +769,12 @@ def test_categories_and_sparse_matrices_are_taken():
         model.fit(scipy.sparse.csr_array((10_001, 10_000)), np.zeros(10_001))
 
 
-def test_what_has_no_meaning_at_infinite_width_is_refused(monkeypatch):
+def test_what_has_no_meaning_at_infinite_width_is_refused():
     x, y = curve(12)
     with pytest.raises(ValueError, match="width must be finite where features is given"):
         BNNRegressor(width=math.inf, features=lambda d_in: FCN(d_in, 6, rngs=nnx.Rngs(0))).fit(x, y)
     with pytest.raises(ValueError, match="width must be finite: BNNClassifier has no limit"):
         BNNClassifier(width=math.inf).fit(x, y > 10)
-    monkeypatch.setattr("widebnn.estimators._regressor.MAX_LIMIT_ROWS", 11)
-    with pytest.raises(ValueError, match="width must be finite for more than 11 rows"):
-        BNNRegressor(width=math.inf).fit(x, y)
 
 
 WRONG = {

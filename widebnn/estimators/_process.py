@@ -27,10 +27,8 @@ from widebnn.targets import LogNormal
 from widebnn.targets._limit import Conditioned, Evidence, Vector, on_one_thread
 from widebnn.targets._readout import ROUNDING
 
-__all__ = ["MAX_LIMIT_ROWS", "Process"]
+__all__ = ["Process"]
 
-MAX_LIMIT_ROWS = 10_000
-"""Rows of an infinitely wide network, whose kernel takes memory for their square."""
 SPREADS = 0.5, 1.0
 """τ, besides 0. With a larger one, thousands of columns fit noise, and Laplace's evidence does not see it."""
 NOISE_SPREAD = 1.0
@@ -236,7 +234,9 @@ class Process:
         """Laplace's approximation over the scales, given the factors of the columns, in nats."""
         mean, factor = self.gaussian(np.float64)
         u = np.array(jax.tree.leaves(mean))
-        given_scales = -self.evidence(self.mode)[0] - len(self.evidence.y) / 2 * math.log(2 * math.pi)
+        first, given = self.members[0]
+        given = given if first is self.mode else self.evidence.given_rows(self.mode)
+        given_scales = -given.loss - len(self.evidence.y) / 2 * math.log(2 * math.pi)
         return given_scales - float(u @ u) / 2 + float(np.log(np.diag(factor)).sum())
 
     def gaussian(self, dtype: Any) -> Gaussian:
@@ -271,12 +271,9 @@ class Process:
         return mean[:, :, None], variance
 
     def _moments(self, u: Vector, given: Conditioned, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        cross, own, noise = self.evidence.between(u, new)
-        with on_one_thread():
-            explained = scipy.linalg.solve_triangular(given.factor, cross, lower=True)
-            mean = (cross.T @ given.weights)[:, 0]
-        variance = np.maximum(own - np.einsum("im,im->m", explained, explained), 0)
-        return mean, variance + self._noise(given, noise)
+        cross, own, noise = self.evidence.between(u, given.x, new)
+        mean, less = given.given(cross)
+        return mean[:, 0], np.maximum(own - less, 0) + self._noise(given, noise)
 
     def _noise(self, given: Conditioned, noise: np.ndarray) -> np.ndarray:
         """σ² at new inputs; where only that of rows is known, so little that covariances have a factor."""
@@ -299,15 +296,14 @@ class Process:
 
     def _jointly(self, u: Vector, given: Conditioned, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means (m,) and covariance (m, m) of observations."""
-        cross, *_ = self.evidence.between(u, new)
+        cross, *_ = self.evidence.between(u, given.x, new)
         prior, noise = self.evidence.within(u, new)
-        with on_one_thread():
-            explained = scipy.linalg.solve_triangular(given.factor, cross, lower=True)
-            covariance = prior - explained.T @ explained
+        mean, less = given.given(cross, jointly=True)
+        covariance = prior - less
         diagonal = np.arange(len(new))
         own = np.maximum(covariance[diagonal, diagonal], 0)
         covariance[diagonal, diagonal] = own + self._noise(given, noise)
-        return (cross.T @ given.weights)[:, 0], covariance
+        return mean[:, 0], covariance
 
 
 def _most_probable(evidence: Evidence, start: Vector) -> Any:
