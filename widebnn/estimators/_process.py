@@ -211,6 +211,12 @@ class Process:
         """Coordinates, and the process given the rows: draws where columns have scales, else the mode."""
         return [(u, self.evidence.given_rows(u)) for u in self._draws()]
 
+    @property
+    def has_few_rows(self) -> bool:
+        """Whether columns of scales of their own outnumber the rows, and there are draws of these scales."""
+        num_groups = int(self.setting.groups.max()) + 1
+        return bool(self.setting.tau) and len(self.evidence.x) < min(num_groups, MAX_MOVED_ROWS + 1)
+
     def _draws(self) -> list[Vector]:
         num_rows, num_groups = len(self.evidence.x), int(self.setting.groups.max()) + 1
         is_moved = num_rows <= MAX_MOVED_ROWS

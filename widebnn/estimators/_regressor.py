@@ -4,8 +4,9 @@ import copy
 import functools
 import math
 import time
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +20,7 @@ from widebnn import targets
 from widebnn._arrays import real
 from widebnn._check import at_least, finite
 from widebnn._compile import refuse_fork
+from widebnn._failures import ChainWarning
 from widebnn.estimators import _draws, _likelihoods
 from widebnn.estimators._base import NUM_WATCHED, BNNEstimator, block_size
 from widebnn.estimators._columns import (
@@ -216,10 +218,11 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     $log σ_W,j = log σ_W + τ z_j$ with $z ~ N(0, I)$ (automatic relevance determination, MacKay 1994, Neal
     1996). Laplace's evidence chooses $τ$ among 0 (one scale for all), $½$ and 1; another than 0 has to gain
     5 nats. A finite network has the most probable factors $exp(τ z_j)$ relative to one scale, which is
-    sampled. In the limit, predictions then average over 8 draws of the scales, since the most probable ones
-    alone are too sure of themselves: up to 512 rows by function-space HMC from Laplace's Gaussian, up to
-    1,500 rows from that Gaussian itself; above, and where columns outnumber more than 512 rows, the most
-    probable scales remain.
+    sampled; where columns outnumber up to 512 rows, one is fitted at each of 8 draws of the factors in the
+    limit, predictions average over these networks, and of `positions_` there are none. In the limit,
+    predictions average over 8 draws of the scales, since the most probable ones alone are too sure of
+    themselves: up to 512 rows by function-space HMC from Laplace's Gaussian, up to 1,500 rows from that
+    Gaussian itself; above, and where columns outnumber more than 512 rows, the most probable scales remain.
 
     **Many rows.** At infinite width the scales suit up to 1,024 rows, evenly spaced, and predictions are
     given all rows. Of more than 512 rows, those are factorised that stand for all (Titsias 2009), as many as
@@ -302,6 +305,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
         _likelihoods.check_likelihood(self.likelihood, self.width, self.noise, noise_std, y)
         known_std = known_noise(self.noise, self.scales, noise_std, y)
         self._outputs, self._averaged, self._process, self._limit = [], [], None, None
+        self._num_models = 1
         if y.shape[1] > 1:
             self._fit_outputs(given, y, known_std)
             return self
@@ -430,6 +434,15 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             self.log_evidence_, self.log_evidence_error_ = self._process.log_evidence, math.nan
             self.stopped_, self.ess_, self.rhat_ = "limit", {}, {}
             return
+        if self._limit is not None and self._limit.has_few_rows and not tells_evidence:
+            self._fit_draws(learned, known, self._limit)
+            return
+        self._fit_columns(learned, known, tells_evidence)
+
+    def _fit_columns(
+        self, learned: dict[str, Any], known: dict[str, Any], tells_evidence: bool = False
+    ) -> None:
+        """The posterior of a finite network whose columns have the limit's most probable factors."""
         if self._limit is not None:  # columns in units in which one scale serves them all
             self._factors = self._limit.scales()[1]
             learned = self._limit.setting.priors
@@ -437,6 +450,28 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
             known = known | {"noise_std": self._noise.units[:, None]}
         self._scales = learned, known
         self._sample(tells_evidence)
+
+    def _fit_draws(self, learned: dict[str, Any], known: dict[str, Any], limit: Process) -> None:
+        """A posterior for each of the limit's draws of the factors, of which rows alone tell too little."""
+        models, random = [], random_of(self.random_state)
+        for u, _ in limit.members:
+            model = copy.copy(self)
+            model._limit, model._num_models = replace(limit, mode=u), len(limit.members)
+            model.random_state = random.randint(np.iinfo(np.int32).max)
+            with warnings.catch_warnings():  # of the evidence, which is not asked for
+                warnings.filterwarnings("ignore", "log evidences of the islands", ChainWarning)
+                model._fit_columns(learned, known)
+            models.append(model)
+        self._averaged = [(model, NUM_AVERAGED // len(models)) for model in models]
+        self.scales_ = {
+            name: np.mean([model.scales_[name] for model in models], axis=0) for name in models[0].scales_
+        }
+        self.ess_, self.rhat_ = (
+            {name: worst(each(model)[name] for model in models) for name in each(models[0])}
+            for worst, each in ((min, lambda model: model.ess_), (max, lambda model: model.rhat_))
+        )
+        self.acceptance_rate_ = float(np.mean([model.acceptance_rate_ for model in models]))
+        self.stopped_ = next((m.stopped_ for m in models if m.stopped_ != "converged"), "converged")
 
     def _chosen_width(self) -> Any:
         """What is given, or what the sign and size of c₁ say; see the notes of the class."""
@@ -460,7 +495,8 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
 
     @property
     def _answer(self):
-        return Answer()
+        one = Answer()
+        return replace(one, largest=one.largest * math.sqrt(self._num_models))
 
     def _over_draws(self, function, inputs, seed=0):
         return super()._over_draws(function, inputs * self._factors, seed)
