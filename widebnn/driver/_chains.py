@@ -73,9 +73,9 @@ class Chains:
     @functools.partial(jax.jit, static_argnames="devices")
     def start(self, rng_key: Key[Array, ""], initial: PyTree, devices: Devices) -> Start:
         """Keys, and the carry before the first step; chains start from the prior where `initial` is None."""
-        init_keys, start_keys, *keys = (
-            jax.random.split(key, devices.num_chains) for key in jax.random.split(rng_key, 5)
-        )
+        # All at once: XLA compiles every generator anew.
+        split = jax.vmap(lambda key: jax.random.split(key, devices.num_chains))
+        init_keys, start_keys, *keys = split(jax.random.split(rng_key, 5))
         step, collect, stream = devices.hold(tuple(keys), CHAIN)
         keys = Keys(step, collect, stream, devices.hold(jax.random.clone(stream)[0]))
         initial = devices.over(self.target.draw_prior, init_keys) if initial is None else initial
