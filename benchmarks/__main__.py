@@ -37,7 +37,6 @@ from benchmarks.effective_samples import (
 )
 from benchmarks.machine import Machine, machine
 from benchmarks.peak_memory import peak_memory
-from benchmarks.regressor_fit import regressor_fits
 from benchmarks.steps import (
     gradient_vs_potential,
     pcn_step_vs_paper,
@@ -160,14 +159,13 @@ def chosen(names: Sequence[str] = ()) -> Iterator[tuple[tuple[int, int], list[st
 
 
 def costs(data: wb.data.Dataset) -> Iterator[Comparison]:
-    """What a step costs, and an epoch; what a fit costs, and a chain in memory."""
+    """What a step costs, and an epoch, and a chain in memory."""
     for benchmark, widths in STEPS:
         for width in widths:
             yield benchmark(data, width)
     yield from gradients_whitened_vs_weights(data)
     yield gradient_exponent(data)
     yield from vi_epoch()
-    yield from regressor_fits()
     yield from peak_memory()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import widebnn as wb
-from benchmarks import effective_samples, regressor_fit
+from benchmarks import effective_samples
 from benchmarks.__main__ import EFFICIENCY, PEERS, STEPS, comparisons, follow, size
 from benchmarks.depth import SIZES
 from benchmarks.effective_samples import PCN, Posterior, median_times
@@ -82,25 +82,3 @@ def test_rows_without_their_peer_are_skipped(interpreter, rows, said, monkeypatc
     monkeypatch.setattr(f"benchmarks.{interpreter}", str(empty))
     assert list(rows()) == []
     assert said.format(empty) in capsys.readouterr().out
-
-
-class Fitted:
-    """In place of an estimator."""
-
-    def __init__(self, width=128, num_samples=1, until=None, random_state=0):
-        self.stopped_ = "converged" if random_state == 0 else "draws"
-
-    def fit(self, x, y):
-        assert x.shape == (len(y), 5) and len(y) in (30, 31)
-        return self
-
-
-def test_seconds_of_a_fit_that_did_not_converge_are_not_reported(monkeypatch, capsys):
-    monkeypatch.setattr(wb, "BNNRegressor", Fitted)
-    monkeypatch.setattr(regressor_fit, "ROUNDS", {30: 1, 31: 2})
-    rows = list(regressor_fit.regressor_fits())
-    kinds = [("process", 30), ("regressor", 30), ("process", 31)]
-    assert [row["id"] for row in rows] == [f"{kind}_fit_vs_gpr_{n}" for kind, n in kinds]
-    assert all(row["unit"] == "s/fit" and row["ratio"] > 1 for row in rows)  # nothing was fitted by ours
-    assert rows[0]["ratio"] == rows[0]["peer"] / rows[0]["ours"]
-    assert "skipped regressor_fit_vs_gpr_31: ours ended by draws" in capsys.readouterr().out
