@@ -174,6 +174,3 @@ def test_training_of_linear_regression_finds_the_posterior_mean():
     trained = landscape.train(target, start, optax.sgd(step_size, momentum=0.9), 1_000)
     assert jnp.allclose(trained.position, target.posterior.mean(), atol=1e-8)
     assert trained.potential[-1] < trained.potential[0] / 2
-
-
-# Programs.

@@ -121,8 +121,3 @@ def test_environments_agree():
     assert f"python={python}" in conda["dependencies"]
     assert PROJECT["requires-python"] == f">={python}"
     assert {"pip": ["-r requirements.txt"]} in conda["dependencies"]
-
-
-def test_versions_agree():
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == PROJECT["version"]

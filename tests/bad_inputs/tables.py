@@ -15,8 +15,6 @@ ROWS = [
     *refused(
         "tables.Rows",
         (lambda: ROWS_OF_TWO.where(depth=1), "column…'width'…got 'depth'"),
-        (lambda: ROWS_OF_TWO.one(width=3), "rows…one row…there are 0"),
-        (lambda: Rows().measure("width"), "rows…at least one row…got none"),
     ),
     *refused(
         "tables.results",

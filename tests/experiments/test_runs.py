@@ -466,7 +466,7 @@ def resnet(at, rows):
     assert warm["kl"] < 0.01 * cold["kl"] and warm["mean_norm"] < cold["mean_norm"]
 
 
-@small(contenders=("elliptical slice",))
+@small(contenders=("elliptical slice",), seconds=1e6)
 def rivals(at, rows):  # those of BlackJAX run every night
     (row,) = rows
     assert row["contender"] == "elliptical slice" and row["stopped"] == "converged" and row["rhat"] < 1.1
