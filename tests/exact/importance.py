@@ -18,7 +18,6 @@ import widebnn as wb
 from .dkwm import FALSE_FAILURE
 from .networks import embedding, problem
 
-NUM_DRAWS = 500_000
 NUM_CHAINS = 512
 DETECTABLE = 0.15
 """Relative error of a standard deviation that is seen every second time; twice of it, nearly always."""
@@ -38,7 +37,7 @@ class Reference(NamedTuple):
     effective_draws: float
 
 
-def reference(problem, widths, activation, num_draws=NUM_DRAWS):
+def reference(problem, widths, activation, num_draws):
     """Self-normalised importance sampling with the prior as proposal; errors by the delta method."""
     noise = problem.bnn.noise_std**2 * jnp.eye(len(problem.x))
     y = problem.y
@@ -62,15 +61,19 @@ PROBLEMS = {
 }
 
 
+DRAWS = {"one layer": 100_000, "two layers": 500_000, "three layers": 100_000}
+"""Of which more than 10,000 are effective."""
+
+
 @functools.cache
 def solved(which):
     """A problem and its exact answers; cached, as the draws take seconds."""
     options = PROBLEMS[which]
     tiny = problem(**options)
-    return tiny, reference(tiny, options["widths"], options["activation"])
+    return tiny, reference(tiny, options["widths"], options["activation"], DRAWS[which])
 
 
-def reference_of_means(problem, likelihood, widths, activation, num_draws=NUM_DRAWS):
+def reference_of_means(problem, likelihood, widths, activation, num_draws):
     """The same for E[y | θ] under a likelihood that is not Gaussian: all of θ from the prior."""
 
     def one(key):
@@ -122,7 +125,7 @@ def by_chains(draws):
     return Moments(mean, std, first.std(axis=0) / root, std_influence.std(axis=0) / root)
 
 
-def assert_exact(target, sampler, problem, exact, num_samples=120, thin=10, burn_in=600):
+def assert_exact(target, sampler, problem, exact, num_samples=40, thin=10, burn_in=300):
     """Posterior means and deviations of `output` at new points, from prior draws to independent chains.
 
     False failures at the rate `FALSE_FAILURE` for the whole call (normal errors, 512 chains).

@@ -84,7 +84,7 @@ def reference(observed: Data, num_draws=500_000):
     return _weighted(one, num_draws)
 
 
-def assert_exact(target, sampler, observed, exact, num_samples=150, thin=5, burn_in=400):
+def assert_exact(target, sampler, observed, exact, num_samples=50, thin=5, burn_in=200):
     """Posterior means and deviations of f and of log scales; false failures at `FALSE_FAILURE`."""
     draws = wb.sample(
         jax.random.key(3),
