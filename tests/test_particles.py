@@ -83,21 +83,6 @@ def test_evidence_of_a_tiny_network(which):
 
 
 @pytest.mark.slow
-def test_evidence_with_noise_per_row():
-    tiny = problem(widths=(3,))
-    noise = np.linspace(0.3, 0.9, len(tiny.x))
-    tiny = tiny._replace(bnn=wb.BNN(tiny.bnn.features, 1, noise, bias_std=tiny.bnn.bias_std))
-    run = wb.smc(
-        jax.random.key(1),
-        targets.marginal(tiny.bnn, tiny.x, tiny.y),
-        num_particles=200,
-        num_islands=30,
-        progress=False,
-    )
-    evidence.assert_evidence(run, *evidence.of_network(tiny, (3,), "gelu"))
-
-
-@pytest.mark.slow
 def test_evidence_and_posterior_in_the_weights():
     """All of θ by a sampler that is given: the evidence is the same, and predictions are exact."""
     tiny, exact = importance.solved("one layer")

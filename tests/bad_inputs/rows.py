@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -42,8 +41,6 @@ KEY = jax.random.key(0)
 X, Y = jnp.ones((4, 3)), jnp.ones((4, 2))
 X_NAN = X.at[0, 0].set(jnp.nan)
 RNGS = nnx.Rngs(0)
-SCALES = [0.0, -1.0, math.nan, math.inf]
-"""No standard deviations."""
 
 
 class Row(NamedTuple):

@@ -12,10 +12,7 @@ ROWS = [
         (kw(laptop=1), "choices…'smoke'…['laptop']"),
         (kw(smoke=1, huge=2), "choices…'paper'…huge"),
     ),
-    *refused(
-        "tables.Rows",
-        (lambda: ROWS_OF_TWO.where(depth=1), "column…'width'…got 'depth'"),
-    ),
+    *refused("tables.Rows", (lambda: ROWS_OF_TWO.where(depth=1), "column…'width'…got 'depth'")),
     *refused(
         "tables.results",
         ("walk", "name…'over_width'…got 'walk'"),

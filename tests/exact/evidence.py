@@ -70,7 +70,7 @@ def assert_covers(run, exact, per_run=4):
 
 def of_network(problem, widths, activation, num_draws=400_000):
     """log Z of a tiny network by prior draws of what lies below the readout, and its standard error."""
-    noise = jnp.diag(jnp.broadcast_to(jnp.ravel(jnp.asarray(problem.bnn.noise_std)) ** 2, len(problem.x)))
+    noise = problem.bnn.noise_std**2 * jnp.eye(len(problem.x))
 
     def one(key):
         psi, _ = _prior_embeddings(problem, widths, activation, key)

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 import widebnn as wb
-from widebnn.samplers import function_space_hmc, hmc, langevin, mala, pcn, pcnl, rwm
+from widebnn.samplers import function_space_hmc, hmc, langevin, pcn, pcnl
 
 from ..exact.networks import problem
 
 MAKE = {
-    "rwm": rwm,
-    "mala": mala,
     "pcn": pcn,
     "pcnl": pcnl,
     "hmc": lambda step_size: hmc(step_size, num_steps=3),

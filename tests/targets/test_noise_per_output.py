@@ -11,7 +11,6 @@ import widebnn as wb
 from widebnn import targets
 from widebnn.targets import LogNormal
 
-from ..exact.evidence import assert_evidence
 from ..exact.networks import problem
 from ..exact.units import assert_changes_of_potential
 
@@ -170,14 +169,3 @@ def test_a_convolutional_network_is_one_for_each_output():
     (potential, variance), *parts = asked(position)
     np.testing.assert_allclose(potential, sum(part[0] for part in parts), rtol=1e-9)
     np.testing.assert_allclose(variance, np.stack([part[1] for part in parts], axis=-1), rtol=1e-7)
-
-
-@pytest.mark.slow
-def test_particles_have_the_evidence():
-    """That of plain draws from the prior, through the potential that the first test holds."""
-    target = targets.marginal(wb.BNN(TINY.bnn.features, 2, STD), TINY.x, TINY.y)
-    run = wb.smc(KEY, target, num_islands=30, progress=False)
-    draws = wb.estimates.prior_draws(KEY, target, {"U": wb.potential}, 100_000, batch_size=10_000)
-    weights = np.exp(-draws["U"])
-    exact = np.log(weights.mean()) - float(target.log_normaliser())
-    assert_evidence(run, exact, weights.std() / weights.mean() / np.sqrt(len(weights)))

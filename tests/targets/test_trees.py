@@ -53,8 +53,10 @@ def test_graphs_are_what_they_are_in_one_array():
         found = {}
         for name, target in targets.items():
             u = target.draw_prior(jax.random.key(0))
-            value, gradient = jax.value_and_grad(target.potential)(u)
-            found[name] = value, gradient, wb.output(x)(target, u, jax.random.key(1))
+            value = target.potential(u)
+            found[name] = value, wb.output(x)(target, u, jax.random.key(1))
+            if name == "blocks":  # whose gradient passes over the arrays of x itself
+                found["gradient"] = jax.grad(target.potential)(u)
         return found
 
     graphs = answers({name: make(bnn(), GRAPHS) for name, make in TARGETS.items()}, new)
