@@ -259,23 +259,15 @@ def test_a_symbol_is_defined_once():
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_greek_letters_stand_on_the_notation_page(path: Path):
+def test_greek_and_capital_letters_stand_on_the_notation_page(path: Path):
     symbols, letters = notation()
-    shared, own = set().union(*map(greek, symbols)), letters.get(path.stem[:2], set())
-    used = set().union(*map(greek, mathematics(markdown(nbformat.read(path, as_version=4)))))
-    own = {letter for letter in own if len(letter) > 1}
-    assert "phi" not in used, r"the glyph is \varphi"
-    assert used <= shared | own
-    assert own <= used, "the notation page lists a letter that the chapter does not use"
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_capital_letters_stand_on_the_notation_page(path: Path):
-    symbols, letters = notation()
-    shared = set().union(*map(capitals, symbols))
-    own = {letter for letter in letters.get(path.stem[:2], ()) if len(letter) == 1}
     text = re.sub(r"```.*?```", "", markdown(nbformat.read(path, as_version=4)), flags=re.DOTALL)
-    used = set().union(*map(capitals, mathematics(text)))
+    shared, used = (
+        {letter for formula in formulas for letter in greek(formula) | capitals(formula)}
+        for formulas in (symbols, mathematics(text))
+    )
+    own = letters.get(path.stem[:2], set())
+    assert "phi" not in used, r"the glyph is \varphi"
     assert used <= shared | own
     assert own <= used, "the notation page lists a letter that the chapter does not use"
 

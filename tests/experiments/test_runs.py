@@ -14,6 +14,7 @@ from flax import nnx
 
 import widebnn as wb
 from book.experiments.convergence import PRIOR
+from book.experiments.langevin_gain import worth_where_flat
 from book.experiments.networks import network, observed
 from book.experiments.registry import EXPERIMENTS
 from book.experiments.step_cost import TARGETS
@@ -325,17 +326,6 @@ def landscape(at, rows):
         assert phi["barrier_potential"] < theta["barrier_potential"]
 
 
-def worth(step_size, damping, thin):
-    """Effective samples of x per step where U is constant, cut at the first negative autocorrelation."""
-    c, keep = 1 - step_size**2 / 2, np.sqrt(1 - damping)
-    turn = np.array([[c, keep * step_size], [-step_size * (1 - step_size**2 / 4), keep * c]])
-    turn = np.linalg.matrix_power(turn, thin)
-    x, total = turn[:, 0], 0.0
-    while x[0] > 0:
-        x, total = turn @ x, total + x[0]
-    return 1 / (1 + 2 * total) / thin
-
-
 @small(
     depth=1,
     widths=(2,),
@@ -355,7 +345,7 @@ def gain_over_width(at, rows):
     for row in rows:
         assert row["acceptance"] == pytest.approx(at.target_acceptance, abs=0.006)
         assert row["damping"] == pytest.approx(2 * row["step_size"]) and row["damping"] < 1
-        exact = worth(row["step_size"], row["damping"], at.thin)
+        exact = worth_where_flat(row["step_size"], row["damping"], at.thin) / at.thin
         assert row["ess_projections"] == pytest.approx(exact, rel=0.1)
         assert row["pooled_projections"] == pytest.approx(exact, rel=0.1)
         assert row["ess_low_projections"] < row["ess_projections"] < row["ess_high_projections"]
