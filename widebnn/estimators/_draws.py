@@ -24,7 +24,6 @@ __all__ = [
     "network_output",
     "noise",
     "output",
-    "positive_parts",
     "quantile",
     "softmax_probabilities",
 ]
@@ -100,13 +99,6 @@ def softmax_probabilities(posterior: Any, position: Any, predictor: None, inputs
     return collectors.predictive_probabilities(inputs)(posterior, position, key)
 
 
-def positive_parts(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
-    """E max(f_c + 1/k, 0), f ~ N(mean, variance): what regression on indicators says of a class."""
-    mean, variance = moments(posterior, position, predictor, inputs, key)
-    std = jnp.sqrt(jnp.maximum(variance - predictor.noise, 0))[:, None]
-    return mean_of_positive_part(mean + 1 / mean.shape[1], std)
-
-
 def quantile(q: float, means: np.ndarray, stds: np.ndarray) -> np.ndarray:
     """Quantile of a mixture of Gaussians over the first axis, by Newton's steps between brackets."""
     edges = means + norm.ppf(q) * stds
@@ -123,9 +115,3 @@ def quantile(q: float, means: np.ndarray, stds: np.ndarray) -> np.ndarray:
         if (np.abs(found - last) <= 1e-12 * stds.max(axis=0)).all():
             break
     return found
-
-
-def mean_of_positive_part(mean: Any, std: Any) -> Any:
-    """E max(f, 0) of f ~ N(mean, std²)."""
-    score = mean / jnp.maximum(std, jnp.finfo(mean.dtype).tiny)
-    return mean * jax.scipy.special.ndtr(score) + std * jax.scipy.stats.norm.pdf(score)

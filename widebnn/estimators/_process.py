@@ -95,7 +95,7 @@ class Setting(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Inputs (n, d), targets (n, 1), and known deviations of noise (n,), or ones."""
+    """Inputs (n, d), targets (n, k), and known deviations of noise (n,), or ones."""
 
     x: np.ndarray
     y: np.ndarray
@@ -121,7 +121,8 @@ class Approximation(NamedTuple):
     def of(cls, setting: Setting, rows: Rows, start: Vector) -> "Approximation":
         found = _most_probable(rows.evidence(setting), start)
         few = rows.spaced(int(max(MIN_CURVATURE_ROWS, (CURVATURE_WORK / len(found.x)) ** (1 / 3))))
-        root = np.sqrt(len(rows.x) / len(few.x)) * few.evidence(setting).information_root(found.x)
+        ratio = rows.y.size / len(few.x)  # Fisher's information of one output is that of any other
+        root = np.sqrt(ratio) * few.evidence(setting).information_root(found.x)
         if len(root) > MAX_CROSS:
             values = np.sum(root**2, axis=1)
             information = np.diag(values)
@@ -139,7 +140,7 @@ class Approximation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Process:
-    """The process of one output given all rows, in standardised units.
+    """The process given all rows, in standardised units; several outputs share a kernel.
 
     Attributes
     ----------
@@ -242,7 +243,7 @@ class Process:
         u = np.array(jax.tree.leaves(mean))
         first, given = self.members[0]
         given = given if first is self.mode else self.evidence.given_rows(self.mode)
-        given_scales = -given.loss - len(self.evidence.y) / 2 * math.log(2 * math.pi)
+        given_scales = -given.loss - self.evidence.y.size / 2 * math.log(2 * math.pi)
         return given_scales - float(u @ u) / 2 + float(np.log(np.diag(factor)).sum())
 
     def gaussian(self, dtype: Any) -> Gaussian:
@@ -271,15 +272,27 @@ class Process:
         return {name: float(scale) for name, scale in scales.items()}, np.asarray(factors, np.float64)
 
     def moments(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means (draw, m, 1) and variances (draw, m) of observations."""
+        """Means (draw, m, k) and variances (draw, m) of observations."""
         parts = [self._moments(u, given, new) for u, given in self.members]
         mean, variance = (np.stack(each) for each in zip(*parts))
-        return mean[:, :, None], variance
+        return mean, variance
 
     def _moments(self, u: Vector, given: Conditioned, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         cross, own, noise = self.evidence.between(u, given.x, new)
         mean, less = given.given(cross)
-        return mean[:, 0], np.maximum(own - less, 0) + self._noise(given, noise)
+        return mean, np.maximum(own - less, 0) + self._noise(given, noise)
+
+    def fitted(self, rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Means (draw, m, k) and variances (draw, m) of f at some of the rows, and σ² (draw, m)."""
+        parts = []
+        for u, given in self.members:
+            cross, own, noise = self.evidence.between(u, given.x, self.evidence.x[rows])
+            mean, less = given.given(cross)
+            if given.inner is not None:  # the rows are given by the kernel of inducing rows alone
+                own = given._replace(inner=None).given(cross)[1]
+            parts.append((mean, np.maximum(own - less, 0), self._noise(given, noise)))
+        mean, variance, noise = (np.stack(each) for each in zip(*parts))
+        return mean, variance, noise
 
     def _noise(self, given: Conditioned, noise: np.ndarray) -> np.ndarray:
         """σ² at new inputs; where only that of rows is known, so little that covariances have a factor."""
