@@ -1,11 +1,11 @@
 """Estimators behind scikit-learn's interface: what their users expect."""
 
 import copy
+import dataclasses
 import math
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,8 +24,9 @@ import widebnn as wb
 from widebnn.driver import Draws
 from widebnn.estimators import BNNClassifier, BNNRegressor
 from widebnn.estimators._base import block_size
+from widebnn.estimators._classifier import Indicators
 from widebnn.estimators._columns import FARTHEST, scaler_of
-from widebnn.estimators._draws import mean_of_positive_part, moments, quantile
+from widebnn.estimators._draws import moments, quantile
 from widebnn.estimators._engine import NUM_PARTICLES, Answer, error_of_interval, error_of_probabilities
 from widebnn.estimators._process import _most_probable
 from widebnn.models import FCN
@@ -779,8 +780,13 @@ def test_what_has_no_meaning_at_infinite_width_is_refused():
     x, y = curve(12)
     with pytest.raises(ValueError, match="width must be finite where features is given"):
         BNNRegressor(width=math.inf, features=lambda d_in: FCN(d_in, 6, rngs=nnx.Rngs(0))).fit(x, y)
-    with pytest.raises(ValueError, match="width must be finite: BNNClassifier has no limit"):
-        BNNClassifier(width=math.inf).fit(x, y > 10)
+    for options in ({"likelihood": "softmax"}, {"features": lambda d_in: FCN(d_in, 6, rngs=nnx.Rngs(0))}):
+        with pytest.raises(ValueError, match="width must be finite where features is given or likelihood="):
+            BNNClassifier(width=math.inf, **options).fit(x, y > 10)
+    with pytest.raises(
+        ValueError, match="one for each layer; got .wide."):
+    ):
+        BNNClassifier(width="wide").fit(x, y > 10)
 
 
 WRONG = {
@@ -845,24 +851,88 @@ def two_moons(n=120):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("likelihood", ["softmax", "gaussian"])
+@pytest.mark.parametrize("likelihood", ["softmax", "gaussian", "limit"])
 def test_classes(likelihood):
     x, y = two_moons()
     options = {"num_samples": 40, "burn_in": 100, "num_chains": 2, "random_state": 0}
-    model = BNNClassifier(width=32, likelihood=likelihood, **options).fit(x[:80], y[:80])
+    options |= {"likelihood": likelihood, "width": 32} if likelihood != "limit" else {}
+    model = BNNClassifier(**options).fit(x[:80], y[:80])
     p = model.predict_proba(x[80:])
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-6)
     assert list(model.classes_) == ["lower", "upper"]
+    assert (model.stopped_ == "limit") == (model.width_ == math.inf) == (likelihood == "limit")
     assert model.score(x[80:], y[80:]) > 0.85
-    assert ("noise_std" in model.scales_) == (likelihood == "gaussian")
+    assert ("noise_std" in model.scales_) == hasattr(model, "sharpness_") == (likelihood != "softmax")
     assert np.isfinite(model.predict_proba([[40.0, -40.0]])).all()
 
 
-def test_probabilities_of_regression_on_indicators():
-    draws = np.random.default_rng(0).normal(size=400_000)
-    for mean, std in ((0.2, 0.1), (-0.1, 0.3), (0.5, 0.0)):
-        found = float(mean_of_positive_part(jnp.float32(mean), jnp.float32(std)))
-        assert abs(found - np.maximum(mean + std * draws, 0).mean()) < 5 * std / np.sqrt(400_000) + 1e-6
+def wave(x):
+    return np.sin(2 * x[:, 0]) + x[:, 1]
+
+
+@pytest.fixture(scope="module")
+def few_columns():
+    """A classifier of a table whose label only two of twelve columns tell of."""
+    x = np.random.default_rng(0).normal(size=(120, 12))
+    y = np.where(wave(x) > 0, "above", "below")
+    return BNNClassifier().fit(x, y), x, y
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", ["all", "inducing"])
+def test_a_label_that_is_left_out_is_predicted_as_if_it_had_not_been_there(few_columns, rows, monkeypatch):
+    model, x, _ = few_columns
+    process, indicators = model._process, model._indicators
+    if rows == "inducing":  # here all but a few, which the kernel of these predicts nearly as the whole
+        monkeypatch.setattr("widebnn.targets._limit.MAX_FACTORISED", 50)
+        monkeypatch.setattr("widebnn.targets._limit.MAX_EXACT", 50)
+        process = dataclasses.replace(process)
+    left_out = Indicators.left_out(indicators, *process.fitted(slice(None)))
+    tol = {"all": 1e-8, "inducing": 0.1}[rows]
+    for row in (0, 7):
+        others = np.delete(np.arange(len(x)), row)
+        evidence = copy.copy(process.evidence)
+        evidence.x, evidence.y, evidence.units = (
+            each[others] for each in (evidence.x, evidence.y, evidence.units)
+        )
+        for (u, _), means, variances in zip(process.members, *left_out):
+            mean, variance = process._moments(u, evidence.given_all(u), model._x[[row]])
+            np.testing.assert_allclose(means[row], mean[0], rtol=tol, atol=tol)
+            np.testing.assert_allclose(variances[row], variance[0], rtol=tol)
+
+
+def test_labels_find_how_sharp_probabilities_are():
+    random = np.random.default_rng(0)
+    number = 4_000
+    told = Indicators(random.normal(size=(1, number, 3)), random.uniform(0.5, 2, size=(1, number)))
+    for sharpness in (0.3, 1.0, 3.0):
+        p = told.probabilities(sharpness)
+        y = (p.cumsum(axis=1) < random.uniform(size=(number, 1))).sum(axis=1)
+        found = told.sharpness(y)
+        slope = (told.log_probabilities(1.01 * found, y) - told.log_probabilities(0.99 * found, y)) / 0.02
+        assert abs(math.log(found / sharpness)) < 5 / math.sqrt(np.sum(slope**2))
+    apart = Indicators(np.tile([1.0, -1.0], (1, 20, 1)), np.ones((1, 20)))
+    assert 1 < apart.sharpness(np.zeros(20, int)) < 10  # all are right, which must not say: for sure
+
+
+@pytest.mark.slow
+def test_columns_have_scales_of_their_own_where_labels_that_are_left_out_say_so(few_columns):
+    model, *_ = few_columns
+    factors = model._process.scales()[1]
+    assert factors[:2].min() > 2 * factors[2:].max()
+    new = np.random.default_rng(1).normal(size=(400, 12))
+    assert model.score(new, np.where(wave(new) > 0, "above", "below")) > 0.9
+    given = BNNClassifier(scales={"weight_std": 1.4}).fit(*few_columns[1:])
+    assert not given._process.setting.tau and given.scales_["weight_std"] == 1.4
+
+
+@pytest.mark.slow
+def test_labels_that_nothing_tells_of_have_the_shares_of_their_classes():
+    x, y = np.random.default_rng(0).normal(size=(150, 4)), np.arange(150) % 5 > 0
+    model = BNNClassifier().fit(x, y)
+    p = model.predict_proba(np.random.default_rng(1).normal(size=(200, 4)))
+    assert not model._process.setting.tau
+    assert abs(p[:, 1].mean() - 0.8) < 0.07 and p[:, 1].std() < 0.1
 
 
 @pytest.mark.slow

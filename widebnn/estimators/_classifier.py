@@ -37,7 +37,7 @@ MAX_ERROR = 0.02
 """Of all probabilities of a row together, at which a fit ends."""
 REACH = 5.0
 """Largest |log b|."""
-MAX_LEFT_OUT, MAX_DRAWS = 1_024, 128
+MAX_LEFT_OUT, MAX_DRAWS = 2_048, 128
 """Rows and draws that find b."""
 
 
