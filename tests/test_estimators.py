@@ -783,9 +783,7 @@ def test_what_has_no_meaning_at_infinite_width_is_refused():
     for options in ({"likelihood": "softmax"}, {"features": lambda d_in: FCN(d_in, 6, rngs=nnx.Rngs(0))}):
         with pytest.raises(ValueError, match="width must be finite where features is given or likelihood="):
             BNNClassifier(width=math.inf, **options).fit(x, y > 10)
-    with pytest.raises(
-        ValueError, match="one for each layer; got .wide."):
-    ):
+    with pytest.raises(ValueError, match="one for each layer; got .wide."):
         BNNClassifier(width="wide").fit(x, y > 10)
 
 
