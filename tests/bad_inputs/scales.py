@@ -111,7 +111,7 @@ ROWS = [
     ),
     *refused(
         "widebnn.BNNClassifier",
-        (kw(scales={"noise_std": 0.1}), "scales…'weight_std'…'noise_std'"),
+        (kw(scales={"noise_std": 0.1}, likelihood="softmax"), "scales…'weight_std'…'noise_std'"),
         (kw(y=["a"] * 12), "y…two classes…one class, a"),
         (kw(y=YS), "continuous"),
         (kw(y=["a", None] * 6), "y…no missing entries…6 of 12, such as None"),

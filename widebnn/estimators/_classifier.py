@@ -122,15 +122,18 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
     -----
     **Sharpness.** A label is no Gaussian observation, and $σ$ of the regression does not say how often the
     largest $m_c$ names the wrong class. The prediction of each label from all others does, and has a closed
-    form (Rasmussen & Williams 2006, equation 5.12): $b$ is most probable given these, with
-    $log b ~ N(0, 1)$ a priori (Platt 2000 fits two numbers so). For a finite network the weights below the
-    readout have seen the label that is left out, and $b$ may be too large.
+    form (Rasmussen & Williams 2006, equation 5.12; in section 6.5 it calibrates two classes): $b$ is most
+    probable given these, with $log b ~ N(0, 1)$ a priori. For a finite network the weights below the readout
+    have seen the label that is left out, and $b$ may be too large. Rows that others repeat are not left out.
 
     **Scales of columns.** The limit has one scale for all columns or one for each, as `BNNRegressor` finds
-    them. Since the Gaussian evidence of labels exaggerates, each has its own $b$, and columns have scales of
-    their own where the labels, each predicted from all others, are 5 nats more probable.
+    them. Since the Gaussian evidence of labels exaggerates, labels decide: each predicted from all others,
+    they have to be 5 nats more probable, and more than two standard errors, where columns have scales.
 
     **Softmax.** A fit that has ended may be far from having mixed: `rhat_` says so, `until` asks for more.
+    On 1,348 rows of scikit-learn's digits the NLL of 449 others stayed between .11 and .12 over 240 steps of
+    four chains after burn-in, and their calibration error at .05, with a scale of the readout at the end of
+    its prior: the posterior itself is too cautious, and regression has .05 and .01 there.
     """
 
     width: Any = "auto"
