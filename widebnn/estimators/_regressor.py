@@ -209,21 +209,22 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     **End.** A fit ends when predictions stand: when the Monte Carlo error of the ends of the 90 % interval is
     at most 5 % of its half width, in the mean square over 16 rows, as chains or islands disagree, and as the
     first halves of all of them disagree with the second. Particles are doubled until then, up to 128 of each
-    island. In twelve fits of Friedman's first table with 100 rows, the rule found 4.1 % and a long run
-    3.9 %, at most 5 % in ten of them; in twelve of the diabetes data with 442 rows and 64 units, 1.1 and .9 %,
-    at most 1.2 % in all. Scales compensate for one another, and their $R̂$ may then be large: `rhat_` reports
+    island. In twelve fits of Friedman's first table with 100 rows, the rule found 4.1 % and a long run 3.9 %,
+    at most 5 % in ten of them; in twelve of the diabetes data with 442 rows and 64 units, 1.1 and .9 %, at
+    most 1.2 % in all. Scales compensate for one another, and their $R̂$ may then be large: `rhat_` reports
     it, and `until` asks for more.
 
-    **Relevances.** At infinite width `scales_` are the most probable scales, `seconds_` those of the
-    whole fit; `acceptance_rate_` and `positions_` are absent. The scale of column $j$ is
+    **Relevances.** At infinite width `scales_` are the most probable scales, `seconds_` those of the whole
+    fit; `acceptance_rate_` and `positions_` are absent. The scale of column $j$ is
     $log σ_W,j = log σ_W + τ z_j$ with $z ~ N(0, I)$ (automatic relevance determination, MacKay 1994, Neal
-    1996). Laplace's evidence chooses $τ$ among 0 (one scale for all), $½$ and 1; another than 0 has to gain
-    5 nats. A finite network has the most probable factors $exp(τ z_j)$ relative to one scale, which is
-    sampled; where columns outnumber up to 512 rows, one is fitted at each of 8 draws of the factors in the
-    limit, predictions average over these networks, and of `positions_` there are none; where `width` is a
-    list, the most probable factors stay. In the limit, predictions average over 8 draws of the scales, since the most probable ones alone are too sure of
-    themselves: up to 512 rows by function-space HMC from Laplace's Gaussian, up to 1,500 rows from that
-    Gaussian itself; above, and where columns outnumber more than 512 rows, the most probable scales remain.
+    1996). Laplace's evidence chooses $τ$ among 0 (one scale for all), $½$ and 1; another than 0 has to gain 5
+    nats. A finite network has the most probable factors $exp(τ z_j)$ relative to one scale, which is sampled;
+    where columns outnumber up to 512 rows, one is fitted at each of 8 draws of the factors in the limit,
+    predictions average over these networks, and of `positions_` there are none; where `width` is a list, the
+    most probable factors stay. In the limit, predictions average over 8 draws of the scales, since the most
+    probable ones alone are too sure of themselves: up to 512 rows by function-space HMC from Laplace's
+    Gaussian, up to 1,500 rows from that Gaussian itself; above, and where columns outnumber more than 512
+    rows, the most probable scales remain.
 
     **Many rows.** At infinite width the scales suit up to 1,024 rows, evenly spaced, and predictions are
     given all rows. Of more than 512 rows, those are factorised that stand for all (Titsias 2009), as many as
