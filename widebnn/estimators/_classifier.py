@@ -17,6 +17,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from widebnn import targets
 from widebnn._check import one_of
@@ -269,6 +270,7 @@ class BNNClassifier(ClassifierMixin, BNNEstimator):
             of_draws = partial(self._over_draws, _draws.softmax_probabilities)
             p = self._over_rows(lambda inputs: of_draws(inputs).mean(axis=0), X).astype(np.float64)
             return p / p.sum(axis=1, keepdims=True)
+        check_is_fitted(self)
         moments = self._of_draws if self._process is None else self._process.moments
         return self._over_rows(lambda x: Indicators(*moments(x)).probabilities(self.sharpness_), X)
 
