@@ -17,6 +17,7 @@ theorems deep_limit precision identities misprints counterexample algorithms uni
 learned_scales efficiency over_width gradient_gain convergence langevin_gain architectures step_cost
 published_pcnl landscape over_reg shortcuts iterated_maps softmax_maps collapse mean_field_gap suprema
 concentration elbo_ratio resnet tempering plain_training approximations evidence_over_width evidence_sign
+cold_posteriors
 """
 
 

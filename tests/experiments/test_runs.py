@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from scipy.stats import norm
 
 import widebnn as wb
 from book.experiments.convergence import PRIOR
@@ -37,6 +38,7 @@ SAME = {
     "published_temperature": "tempering",
 }
 """Experiments that are the function of another on other grids."""
+COLD = importlib.import_module("book.experiments.cold_posteriors")
 LOOSE = ("approximations", "plain_training", "rivals")  # BlackJAX and Optax broadcast freely and mix types
 
 
@@ -100,6 +102,32 @@ def evidence_sign(at, rows):
         assert row["slope_error"] > 0 and row["num_temperatures"] > 0 and row["ess"] > 0
         assert abs(row["log_evidence"] - row["limit"]) < 5
         assert abs(row["nll_network"] - row["nll_limit"]) < 1  # on standardised targets
+
+
+@small()
+def cold_posteriors(at, rows):
+    assert [row["beta"] for row in rows] == [beta for of in at.betas for _ in at.splits for beta in of]
+    for row in rows:
+        assert 0 < row["nll"] < 3 and row["num_temperatures"] > 0 and row["ess"] > 0
+
+
+def test_a_tempered_gaussian_likelihood_is_that_of_less_noise_with_a_normaliser_of_its_own():
+    """Of a network of two weights, the readout integrated out on a grid."""
+    x, y = np.array([[0.5], [-1.0], [2.0]], np.float32), np.array([[0.3], [-0.7], [0.9]], np.float32)
+    bnn = wb.BNN(wb.models.FCN(1, 1, bias_std=0.0, rngs=nnx.Rngs(0)), 1, noise_std=1.0, bias_std=0.0)
+    noise = {"noise_std": wb.targets.LogNormal(0.5, 0.7)}
+    inside, beta = wb.targets.scaled(wb.targets.marginal(bnn, x, y), **noise), 2.5
+    target = COLD.TemperedNoise(inside, jnp.float32(beta))
+    grid = np.linspace(-8, 8, 4_001)
+    off = []
+    for key in jax.random.split(jax.random.key(0), 4):
+        position = target.draw_prior(key)
+        psi = np.asarray(inside.at(position).embedding(position.network), float)
+        sigma = float(inside.scales(position)["noise_std"])
+        log_prob = norm.logpdf(y, psi * grid, sigma).sum(axis=0)  # (n, weight) to (weight,)
+        density = np.exp(beta * log_prob) * norm.pdf(grid)
+        off.append(float(target.potential(position)) + np.log(np.trapezoid(density, grid)))
+    assert np.ptp(off) < 1e-3  # a constant in weights and σ
 
 
 APPROXIMATIONS = importlib.import_module("book.experiments.approximations")
