@@ -134,18 +134,18 @@ def bayes_is_best(results: Results) -> Iterator[Finding]:
     rows, settings = results.rows, results.settings
     share = settings["num_test"] / (settings["num_train"] + settings["num_test"])
     degrees = len(settings["splits"]) - 1
-    particles = behind((row["ess"] for row in rows), (row["rhat"] for row in rows))
-    better, telling, lines = 0, 0, []
+    better, telling, found, counted = 0, 0, [], []
     for dataset, of in rows.by("dataset"):
         nll = {beta: np.array(at.column("nll")) for beta, at in of.by("beta")}
         have_agreed = [beta for beta, at in of.by("beta") if max(at.column("rhat")) < LARGEST_RHAT]
         worse = {beta: Measure.over_splits(nll[beta] - nll[1], share) for beta in have_agreed if beta != 1}
+        counted += [row for row in of if row["beta"] in (1, *have_agreed)]
         better += any(one.value < -2 * (one.error or 0) for one in worse.values())
         telling += any(abs(one.value) > 2 * (one.error or 0) for one in worse.values())
-        for beta, one in worse.items():
-            what = f"{dataset}: NLL at β = {beta:g} less that at 1"
-            lines.append(Finding(what, one, above=0, degrees=degrees, chains=particles))
+        found += [(f"{dataset}: NLL at β = {beta:g} less that at 1", one) for beta, one in worse.items()]
+    particles = behind((row["ess"] for row in counted), (row["rhat"] for row in counted))
     what = f"tables, of {telling} that tell β apart, on which another β is better by two errors"
     is_told = telling == len(settings["datasets"])
     yield Finding(what, better, below=0.5, decides=True, resolved=is_told, chains=particles)
-    yield from lines
+    for what, one in found:
+        yield Finding(what, one, above=0, degrees=degrees, chains=particles)

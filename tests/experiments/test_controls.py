@@ -132,6 +132,7 @@ MENDS: list[tuple[str, Slip]] = [
     ("X-7", times(20, "ess_per_second", contender="function-space HMC")),
     ("X-10", each(lambda row: {"difference": row["slope"] / row["width"]} | LITTLE)),
     ("X-12", each(lambda row: {"nll_network": row["nll_limit"] - 1e-3 * row["slope"]})),
+    ("X-13", times(1.2, "nll", dataset="digits", beta=3)),
     ("V-F2", under(num_repeats=3, num_epochs=40)),
 ]
 """By which what does not hold would."""
@@ -146,6 +147,7 @@ LOST: list[tuple[str, Slip]] = [
     ("P-C2 X-1", put(ess=149.0)),
     ("V-F2", under(num_repeats=3, num_epochs=39)),
     ("X-7", put(ess_per_second=None, ess_per_second_error=None)),
+    ("X-13", put(nll=1.0)),
 ]
 """By which nothing is known."""
 
