@@ -16,7 +16,7 @@ from widebnn.samplers import Sampler, accept
 
 from .dkwm import FALSE_FAILURE, assert_distributed
 
-NUM_DRAWS = 100_000
+NUM_DRAWS = 60_000
 
 
 @functools.partial(jax.jit, static_argnums=4)

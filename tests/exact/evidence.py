@@ -68,7 +68,7 @@ def assert_covers(run, exact, per_run=4):
     assert share >= least, f"coverage {share:.0%} of {number} intervals, less than {least:.0%}"
 
 
-def of_network(problem, widths, activation, num_draws=400_000):
+def of_network(problem, widths, activation, num_draws=200_000):
     """log Z of a tiny network by prior draws of what lies below the readout, and its standard error."""
     noise = problem.bnn.noise_std**2 * jnp.eye(len(problem.x))
 
