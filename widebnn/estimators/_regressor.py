@@ -211,8 +211,10 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     first halves of all of them disagree with the second. Particles are doubled until then, up to 128 of each
     island. In twelve fits of Friedman's first table with 100 rows, the rule found 4.1 % and a long run 3.9 %,
     at most 5 % in ten of them; in twelve of the diabetes data with 442 rows and 64 units, 1.1 and .9 %, at
-    most 1.2 % in all. Scales compensate for one another, and their $R̂$ may then be large: `rhat_` reports
-    it, and `until` asks for more.
+    most 1.2 % in all; in six of Friedman's third table with 300 rows, 3.2 and 3.0 %, against a run whose $R̂$
+    was 1.04; in one of his first with 5,000 rows and 10 columns (53 s of processor time), .7 and .6 %,
+    against a run of five times as many draws. Scales compensate for one another, and their $R̂$ may then be
+    large: `rhat_` reports it, and `until` asks for more.
 
     **Relevances.** At infinite width `scales_` are the most probable scales, `seconds_` those of the whole
     fit; `acceptance_rate_` and `positions_` are absent. The scale of column $j$ is
