@@ -26,7 +26,7 @@ AT_ONCE = 100
 
 @experiment(SETTINGS["evidence_over_width"], parts="datasets", observes=lambda settings: [])
 def evidence_over_width(
-    datasets, num_train, widths, repeats, num_particles, num_draws, seed
+    datasets, num_train, widths, repeats, num_particles, num_draws, num_units, seed
 ) -> Iterator[Row]:
     """Evidence of finite networks at the most probable scales of their limit, and c₁ of one unit.
 
@@ -40,7 +40,8 @@ def evidence_over_width(
     for dataset in datasets:
         data = split(dataset, num_train, 0, seed)
         networks = at_most_probable_scales(data.x, data.y)
-        slope = nngp.evidence_slope(networks(1), data.x, data.y, jax.random.key(seed))
+        precise = {"relative_error": 0.02, "max_units": num_units}
+        slope = nngp.evidence_slope(networks(1), data.x, data.y, jax.random.key(seed), **precise)
         found = {"dataset": dataset, "limit": slope.log_evidence}
         found |= Measure(slope.slope, slope.error).columns("slope")
         for width in widths:
