@@ -64,6 +64,7 @@ SIZES = (
     (256, 1, 100, DIABETES),
     (1_024, 1, 100, DIABETES),
     (64, 3, 100, DIABETES),
+    (64, 1, 1_000, "digits"),
 )
 """Width, depth, rows, and the table that they are of."""
 

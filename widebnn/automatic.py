@@ -59,8 +59,8 @@ def auto(target: Target) -> Auto:
 
     `widebnn.smc` takes the same coordinates and kernels for particles: for the evidence, and where the way
     from the prior is short. For predictions alone `widebnn.sample` compiles faster, and on a hundred rows
-    costs two thirds as much per effective sample, in three layers a seventh (``python -m
-    benchmarks.evidence``). It is for long runs too, and where the way is long.
+    costs two thirds as much per effective sample, in three layers a seventh, on a thousand rows a sixteenth
+    (``python -m benchmarks.evidence``). It is for long runs too, and where the way is long.
 
     What `auto` chooses is passed to `widebnn.sample`::
 
