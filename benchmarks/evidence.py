@@ -63,6 +63,7 @@ SIZES = (
     (256, 1, 32, DIABETES),
     (256, 1, 100, DIABETES),
     (1_024, 1, 100, DIABETES),
+    (4_096, 1, 100, DIABETES),
     (64, 3, 100, DIABETES),
     (64, 1, 1_000, "digits"),
 )

@@ -58,9 +58,10 @@ def auto(target: Target) -> Auto:
     and sampling up to 400 effective samples, over width, depth and number of observations.
 
     `widebnn.smc` takes the same coordinates and kernels for particles: for the evidence, and where the way
-    from the prior is short. For predictions alone `widebnn.sample` compiles faster, and on a hundred rows
-    costs two thirds as much per effective sample, in three layers a seventh, on a thousand rows a sixteenth
-    (``python -m benchmarks.evidence``). It is for long runs too, and where the way is long.
+    from the prior is short. For predictions alone `widebnn.sample` compiles faster up to 256 units. On a
+    hundred rows it costs two thirds as much per effective sample up to 256 units, and a third more at 4,096;
+    in three layers a seventh, on a thousand rows a sixteenth (``python -m benchmarks.evidence``). It is for
+    long runs too, and where the way is long.
 
     What `auto` chooses is passed to `widebnn.sample`::
 
