@@ -1,7 +1,7 @@
 """The methods: each fits a table and returns how it predicts.
 
 Ours and those of scikit-learn have their defaults, but for two restarts of a Gaussian process of numbers, and
-five rows or more in a leaf of a tree of numbers. laplace-torch is not among them: it was not installed.
+five rows or more in a leaf of a tree of numbers.
 """
 
 import math
@@ -178,6 +178,42 @@ def bde(table: Table, seed: int) -> Fitted:
     return Fitted(predict)
 
 
+def laplace(table: Table, seed: int) -> Fitted:
+    """Laplace's approximation in all weights (Daxberger et al. 2021), by their training (Immer et al. 2021).
+
+    Precisions of the prior, one per layer, and the noise maximise its evidence as the network is trained;
+    predictions are of the linearised network.
+    """
+    try:
+        import torch  # pyright: ignore[reportMissingImports]
+        from laplace import marglik_training  # pyright: ignore[reportMissingImports]
+        from laplace.curvature import CurvlinopsGGN  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ImportError("the method 'laplace-torch' needs laplace-torch and torch") from None
+    units = Units.of(table)
+    x, y = (torch.tensor(part, dtype=torch.float32) for part in units.table(table))
+    rows = torch.utils.data.TensorDataset(x, y[:, None])
+    torch.manual_seed(seed)
+    layers = torch.nn.Linear(x.shape[1], 50), torch.nn.Tanh(), torch.nn.Linear(50, 1)
+    found, *_ = marglik_training(
+        torch.nn.Sequential(*layers),
+        torch.utils.data.DataLoader(rows, batch_size=150, shuffle=True),
+        "regression",
+        "full",
+        CurvlinopsGGN,
+        optimizer_kwargs={"lr": 1e-2},
+        marglik_frequency=10,
+        n_epochs_burnin=50,
+    )
+
+    def predict(x: np.ndarray) -> Mixture:
+        mean, variance = found(torch.tensor(units.inputs(x), dtype=torch.float32))
+        std = torch.sqrt(variance.ravel() + found.sigma_noise**2)
+        return units.mixture(mean.ravel()[None].detach().numpy(), std[None].detach().numpy())
+
+    return Fitted(predict)
+
+
 REGRESSORS: dict[str, Method] = {
     "BNNRegressor": Method(bnn, "widebnn"),
     "NNGP": Method(partial(bnn, width=math.inf), "widebnn"),
@@ -189,6 +225,7 @@ REGRESSORS: dict[str, Method] = {
     "gradient boosting": Method(boosting, "scikit-learn"),
     "random forest": Method(forest, "scikit-learn"),
     "bde": Method(bde, "sklearn-contrib-bde"),
+    "laplace-torch": Method(laplace, "laplace-torch"),
 }
 CLASSIFIERS: dict[str, Method] = {
     "BNNClassifier": Method(bnn_classifier, "widebnn"),
