@@ -17,7 +17,6 @@ from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.regression_tables import split
 from widebnn import smc, targets
-from widebnn._check import Number
 from widebnn.diagnostics import convergence_summary
 from widebnn.estimators._network import SCALES
 from widebnn.models import BNN, FCN
@@ -31,22 +30,13 @@ LARGEST_RHAT = 1.05
 """Of islands that agree on a loss."""
 
 
-class TemperedNoise(targets.Target):
+class TemperedNoise(Tempered):
     """A Gaussian likelihood to the power β, with the readout integrated out, and σ among the scales.
 
     N(y | f, σ²)^β is N(y | f, σ²/β) times (2πσ²)^(n(1 − β)/2), up to a constant in θ and σ.
     """
 
     inside: Scaled
-    beta: Number
-
-    @property
-    def template(self):
-        return self.inside.template
-
-    @property
-    def num_observations(self) -> int | None:
-        return self.inside.num_observations
 
     def at(self, position) -> tuple[Any, Array]:
         """The target at noise σ²/β, and σ."""
