@@ -118,7 +118,7 @@ class Posterior:
         return Method(sampler, setting, self.clock(sampler))
 
 
-def mixing(posterior: Posterior, name: str) -> tuple[Row, wb.Draws, Clock]:
+def mixing(posterior: Posterior, name: str) -> tuple[Row, Clock]:
     """Set a sampler, run it until it has made enough effective samples, and count them."""
     if name in ON_WEIGHTS:
         posterior = posterior.on_weights()
@@ -129,7 +129,7 @@ def mixing(posterior: Posterior, name: str) -> tuple[Row, wb.Draws, Clock]:
     row = {"sampler": name, "width": posterior.width, "depth": posterior.depth, "setting": setting}
     row |= {"step_size": step_size, "acceptance": draws.acceptance_rate} | counted(draws)
     row["error"] = row.pop("ess_per_step_error")
-    return row, draws, clock
+    return row, clock
 
 
 def paper_pcn(posterior: Posterior, ours: Row) -> tuple[Row, Clock]:

@@ -1,10 +1,8 @@
-"""What a step costs: our pCN against the papers' and against its own parts, a gradient against a potential, a
-sweep of units against a potential, and repriorisation against none.
-"""
+"""What our step of pCN costs against the papers', a gradient on whitened layers against one on weights."""
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +15,8 @@ from book.experiments.clock import Clock, steps
 from book.experiments.posterior import Posterior, dense
 
 STEP_SIZE = 0.1
+DEEP = ((1_024, 2), (2_048, 3), (4_096, 2), (4_096, 3))
+"""Widths and depths at which gradients are compared."""
 
 
 def posterior(data: wb.data.Dataset, width: int, depth: int = 1) -> Posterior:
@@ -61,16 +61,6 @@ def pcn_step_vs_paper(data: wb.data.Dataset, width: int) -> Comparison:
     )
 
 
-def repriorised_overhead(data: wb.data.Dataset, width: int) -> Comparison:
-    """A Langevin step in φ (all of it, not rotated) against one in θ: what the map itself costs."""
-    bnn, both = posterior(data, width).bnn, []
-    for make in (wb.targets.repriorised, wb.targets.standard):
-        target = make(bnn, data.x_train, data.y_train)
-        sampler = wb.samplers.langevin(step_size=1e-3, damping=0.1)
-        both.append(steps(target, sampler, start(target))(max(10, 20_000 // width)))
-    return compare(f"repriorised_overhead_{width}", *both)
-
-
 def repeated(function: Callable, argument, num_calls: int) -> Callable[[], float]:
     """A function that calls `function` so often in one compiled loop and returns milliseconds a call.
 
@@ -93,48 +83,13 @@ def repeated(function: Callable, argument, num_calls: int) -> Callable[[], float
     return timed
 
 
-def pcn_step_vs_parts(data: wb.data.Dataset, width: int) -> Comparison:
-    """Our pCN step against the sum of what no pCN step can do without, each timed by itself.
-
-    Two products of matrices (XW¹ and ΨΨᵀ), the activation, a Cholesky factor of n × n, and as many normal
-    variates as there are weights.
-    """
-    target = posterior(data, width).rotated
-    inner = start(target)
-    kernel = inner["layers"][0]["kernel"]
-    psi, n = target.embedding(inner), len(target.x)
-    gram = psi @ psi.T + jnp.eye(n)
-    parts = [
-        repeated(lambda w: target.x @ w, kernel, 200),
-        repeated(lambda psi: psi @ psi.T, psi, 200),
-        repeated(wb.models.ACTIVATIONS["gelu"], target.x @ kernel, 200),
-        repeated(jnp.linalg.cholesky, gram, 200),
-        repeated(
-            lambda seed: jax.random.normal(jax.random.key(seed[0].astype(int)), (kernel.size + width,)),
-            jnp.zeros(1),
-            200,
-        ),
-    ]
-    return compare(f"pcn_step_vs_parts_{width}", pcn(target)(1_000), lambda: sum(part() for part in parts))
-
-
-def gradient_vs_potential(data: wb.data.Dataset, width: int) -> Comparison:
-    """A gradient (with its value) against a potential."""
-    target = posterior(data, width).rotated
-    inner = start(target)
-    return compare(
-        f"gradient_vs_potential_{width}",
-        repeated(jax.value_and_grad(target.potential), inner, 100),
-        repeated(target.potential, inner, 100),
-    )
-
-
-def sweep_vs_potential(data: wb.data.Dataset, width: int) -> Comparison:
-    """A sweep of the unit-wise sampler against a potential."""
-    target = posterior(data, width).rotated
-    inner = start(target)
-    return compare(
-        f"sweep_vs_potential_{width}",
-        steps(target, wb.samplers.unitwise(), inner)(30),
-        repeated(target.potential, inner, 20),
-    )
+def gradients_whitened_vs_weights(data: wb.data.Dataset) -> Iterator[Comparison]:
+    """A row for each size: gradients with their values, the inputs being rotated in both."""
+    for width, depth in DEEP:
+        marginal = posterior(data, width, depth).marginal
+        num_calls = max(2, 4_000_000 // (width**2 * depth))
+        gradients = [
+            repeated(jax.value_and_grad(target.potential), start(target), num_calls)
+            for target in (wb.targets.whitened(marginal), wb.targets.rotated(marginal))
+        ]
+        yield compare(f"gradient_whitened_vs_weights_{width}x{depth}", *gradients, rounds=5)

@@ -1,7 +1,7 @@
 """`widebnn.BNNRegressor` and `widebnn.BNNClassifier` as they come, against others on small tables.
 
-`taskset -c 0 python -m benchmarks.tabular run --methods NAME` fits and scores on one core, a process for each
-method, so that each compiles its own programs; `python -m benchmarks.tabular table` prints what it found.
+`taskset -c 0 python -m benchmarks.tabular --methods NAME` fits and scores on one core, a process for each
+method, so that each compiles its own programs.
 
 The rules of a method were fixed before its runs, and nothing is tuned on test rows. Each set is split five
 times by the seeds 0 to 4, alike for all methods: nine rows in ten to train on, three in four of classes. Ours

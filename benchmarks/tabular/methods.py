@@ -26,7 +26,7 @@ from benchmarks.tabular.ensemble import DeepEnsemble
 from benchmarks.tabular.scores import LEVELS, Mixture, Probabilities, Quantiles
 from benchmarks.tabular.units import Units
 
-__all__ = ["CLASSIFIERS", "METHODS", "OURS", "REGRESSORS", "Fitted", "Method", "process"]
+__all__ = ["CLASSIFIERS", "METHODS", "REGRESSORS", "Fitted", "Method", "process"]
 
 Prediction = Mixture | Quantiles | Probabilities
 LEAF = 5
@@ -241,4 +241,3 @@ CLASSIFIERS: dict[str, Method] = {
     ),
 }
 METHODS = REGRESSORS | CLASSIFIERS
-OURS = ("BNNRegressor", "BNNClassifier")

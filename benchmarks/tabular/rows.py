@@ -10,13 +10,14 @@ from pathlib import Path
 
 from benchmarks.tabular.data_sets import CLASSES, DATA_SETS, split
 from benchmarks.tabular.methods import CLASSIFIERS, METHODS, REGRESSORS
-from widebnn._check import at_least, one_of
 from widebnn.versions import device
 
-__all__ = ["NUM_SPLITS", "Row", "read", "run"]
+__all__ = ["NUM_SPLITS", "Row", "read", "run", "shipped"]
 
 NUM_SPLITS = 5
 DIGITS = 5
+COMMON = ("data", "method", "version", "device")
+"""What the rows of a method on a set share."""
 
 
 @dataclass(frozen=True)
@@ -74,23 +75,7 @@ def run(
     """Make the rows that the file lacks, and append each to it when it is made.
 
     Split by split, so that a run that is stopped has as many of each set.
-
-    Raises
-    ------
-    ValueError
-        If a set, a method or a split is unknown.
     """
-    for name in data:
-        one_of(DATA_SETS, data=name)
-    for name in methods:
-        one_of(METHODS, method=name)
-    for seed in splits:
-        if at_least(0, split=seed) >= NUM_SPLITS:
-            raise ValueError(f"split must be below {NUM_SPLITS}; got {seed}")
-    return _run(path, data, methods, splits)
-
-
-def _run(path: Path, data: Sequence[str], methods: Sequence[str], splits: Sequence[int]) -> Iterator[Row]:
     made = {row.key for row in read(path)}
     fits: Counter[tuple[str, str]] = Counter()
     tables = {name: DATA_SETS[name]() for name in data}
@@ -127,3 +112,22 @@ def _run(path: Path, data: Sequence[str], methods: Sequence[str], splits: Sequen
 
 def _rounded(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
+
+
+def shipped(path: Path) -> str:
+    """What rows of a method share once, and the rest in columns: a line for each method on each set."""
+
+    def place(row: Row) -> tuple[int, int, int]:
+        return list(DATA_SETS).index(row.data), list(METHODS).index(row.method), row.split
+
+    groups: dict[tuple, list[Row]] = {}
+    for row in sorted(read(path), key=place):
+        groups.setdefault(tuple(getattr(row, name) for name in COMMON), []).append(row)
+    columns = ["split", "fit_seconds", "predict_seconds", "place", "said"]
+    lines: dict[str, list[str]] = {"fits": [], "classes": []}
+    for shared, group in groups.items():
+        line = dict(zip(COMMON, shared)) | {name: [getattr(row, name) for row in group] for name in columns}
+        line |= {name: [row.scores[name] for row in group] for name in group[0].scores}
+        lines["classes" if line["data"] in CLASSES else "fits"].append(json.dumps(line, ensure_ascii=False))
+    parts = (f'"{key}": [\n' + ",\n".join(of) + "\n]" for key, of in lines.items())
+    return "{" + ",\n".join(parts) + "}\n"
