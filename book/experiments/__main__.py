@@ -95,12 +95,13 @@ def _show(options: argparse.Namespace) -> None:
         paper = ": ".join(part for part in (claim.number, claim.paper) if part)
         lines = {"claim": claim.claim, "paper": paper, "rule": claim.rule}
         lines |= {"changed by": claim.would_change} if claim.would_change else {}
-        lines |= {"experiment": claim.experiment, "chapter": f"{claim.chapter} {claim.figure}".strip()}
+        lines |= {"experiment": claim.experiment} if claim.experiment else {"held by": ", ".join(claim.tests)}
+        lines |= {"chapter": f"{claim.chapter} {claim.figure}".strip()}
         for what, words in lines.items():
             print(f"  {what + ':':12}{words or '—'}")
         print()
-    names = dict.fromkeys(claim.experiment for claim in claims) or [find(name).name]
-    for experiment in map(EXPERIMENTS.__getitem__, names):
+    names = dict.fromkeys(claim.experiment for claim in claims if claim.experiment)
+    for experiment in map(EXPERIMENTS.__getitem__, names if claims else [find(name).name]):
         print(f"{experiment.name}: {experiment.title}")
         for scale in experiment.scales:
             settings = experiment.settings(scale)

@@ -11,16 +11,17 @@ __all__ = ["CLAIMS", "MEASURES", "Claim", "made"]
 
 @dataclass(frozen=True)
 class Claim:
-    """A row of the ledger, as `claims.yml` explains it.
+    """A row of the ledger, as `claims.yml` explains it: it rests on an experiment, or tests hold it.
 
     `unsure` where fits have not converged. Ids begin with H- for Hron et al. (2022), P- for
     Pezzetti et al. (2025), V- for Huix et al. (2022) and X- for what none of them has.
     """
 
     id: str
-    experiment: str
     claim: str
     rule: str
+    experiment: str = ""
+    tests: tuple[str, ...] = ()
     where: str = ""
     paper: str = ""
     number: str = ""
@@ -47,6 +48,8 @@ def made(words: dict[str, dict[str, Any]]) -> dict[str, Claim]:
     for id, of_claim in words.items():
         try:
             claims[id] = Claim(id, **of_claim)
+            if bool(claims[id].experiment) == bool(claims[id].tests):
+                raise TypeError("it rests on an experiment, or tests hold it")
         except TypeError as error:
             raise ValueError(f"claims.yml: the words of {id} are not those of a claim: {error}") from None
     return claims

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from book.experiments.algorithms import weighted_mean
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from widebnn import targets
@@ -65,6 +64,13 @@ def _of_draws(target: targets.NetworkTarget, width: int, keys):
         return (target.potential(u), mean, jax.lax.erf(mean / jnp.sqrt(2 * variance)))
 
     return jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=BATCH))(keys)
+
+
+def weighted_mean(weight: np.ndarray, values: np.ndarray) -> Measure:
+    """By draws of these weights, which need not sum to 1."""
+    weight = weight / weight.sum()
+    mean = float(weight @ values)
+    return Measure(mean, float(np.sqrt(weight**2 @ (values - mean) ** 2)))
 
 
 @counterexample.claim("H-AE1")

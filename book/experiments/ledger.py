@@ -14,7 +14,6 @@ from book.experiments.papers import Setting, meets, of_paper, of_run
 from book.experiments.registry import EXPERIMENTS, stored
 from book.experiments.words import ANOTHER_SIZE, UNCONVERGED, WORDS
 from widebnn._check import one_of
-from widebnn.scale import SCALES
 from widebnn.tables import Results
 
 __all__ = ["PAPERS", "Entry", "counts", "ledger", "report", "text"]
@@ -27,8 +26,6 @@ PAPERS = {
 }
 """By the first letter of an id: a heading, the reference and its name."""
 
-COMMAND = "python -m book.experiments run"
-
 
 @dataclass(frozen=True, repr=False)
 class Entry:
@@ -39,7 +36,7 @@ class Entry:
     claim
         The row of the ledger.
     experiment
-        What the row rests on.
+        What the row rests on; None where tests hold it.
     results
         Of one run; None where there is none.
     beside
@@ -47,14 +44,14 @@ class Entry:
     """
 
     claim: Claim
-    experiment: Experiment
-    results: Results | None
+    experiment: Experiment | None = None
+    results: Results | None = None
     beside: Sequence[Results] = ()
 
     @cached_property
     def findings(self) -> list[Finding]:
         """The numbers, each with the interval that the claim puts it in; none without results."""
-        if self.results is None:
+        if self.experiment is None or self.results is None:
             return []
         return self.experiment.findings[self.claim.id](self.results, self.beside)
 
@@ -91,8 +88,8 @@ class Entry:
 
     @property
     def verdict(self) -> str:
-        """One of `book.experiments.words.WORDS`, by the rule for all claims."""
-        return verdict(self.findings, is_papers=self.is_papers)
+        """One of `book.experiments.words.WORDS`, by the rule for all claims; what tests hold holds."""
+        return "holds" if self.claim.tests else verdict(self.findings, is_papers=self.is_papers)
 
     @property
     def flags(self) -> list[str]:
@@ -112,15 +109,10 @@ class Entry:
         """Of the run; None where there is none."""
         return None if self.results is None else self.results.scale or None
 
-    @property
-    def command(self) -> str:
-        """What runs the experiment again, at laptop scale."""
-        scales = [scale for scale in SCALES if scale in self.experiment.scales]
-        return f"{COMMAND} {self.experiment.name} --scale {scales[-1] if len(scales) == 1 else scales[1]}"
-
     def __str__(self) -> str:
         at = f", at {self.scale} scale" if self.scale else ""
         lines = [f"{self.claim.id}  {self.claim.claim}", f"  by the rule{at}: {self.words}"]
+        lines += [f"    held by {test}" for test in self.claim.tests]
         for f in self.findings:
             lines.append(f"  {' ' if f.holds else '!'} {f.what}: {f} (wanted: {f.wanted})")
         return "\n".join(lines)
@@ -153,6 +145,8 @@ def ledger(folder: str | os.PathLike) -> list[Entry]:
     }
 
     def entry(claim: Claim) -> Entry:
+        if claim.tests:
+            return Entry(claim)
         others = [run for name in claim.beside for run in found[name]]
         results = found[claim.experiment][-1] if found[claim.experiment] else None
         return Entry(

@@ -70,6 +70,10 @@ than the margin: no. Within the margin: open. Where one number decides, the verd
 Below each claim stands the paper's setting above ours. A setting that a paper does not state counts as not
 met. Rows without a setting, such as theorems, and rows at the paper's own setting come first.
 
+Where a test of the suite or an assertion in a chapter holds a row, which every change has to pass, the row
+has its name in place of numbers. Rules of these rows were rewritten when tests took the place of stored
+results.
+
 Chains have converged where R̂ is below 1.01 and there are 400 effective samples. R̂ is not known where a chain
 is alone or the run did not keep it. A row that names no chains rests on none.
 
@@ -171,10 +175,14 @@ def _details(entry: Entry) -> str:
         lines += [f"- **Shown in:** {_link(claim)}"]
     lines += ["", ":::{admonition} Rule and run", ":class: dropdown", claim.rule, ""]
     lines += [f"- `{run.name}` at {run.source}" for run in entry.runs]
-    return "\n".join([*lines, f"- Again: `{entry.command}`", ":::", ""])
+    command = f"python -m book.experiments run {claim.experiment} --scale laptop"
+    again = [f"- Again: `{command}`"] if claim.experiment else []
+    return "\n".join([*lines, *again, ":::", ""])
 
 
 def _ours(entry: Entry) -> list[str]:
+    if entry.claim.tests:
+        return ["Held by:", "", *(f"- `{test}`" for test in entry.claim.tests)]
     if not entry.findings:
         return ["Nothing measured yet."]
     return [
@@ -202,7 +210,7 @@ def _link(claim: Claim) -> str:
 
 
 def _anchor(claim: Claim) -> str:
-    return f"ledger-{claim.id}-{claim.experiment}".lower().replace("_", "-")
+    return f"ledger-{claim.id}-{claim.experiment}".lower().replace("_", "-").rstrip("-")
 
 
 def _number(words: str) -> str:

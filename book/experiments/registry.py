@@ -13,7 +13,7 @@ from widebnn.scale import SCALES
 __all__ = ["EXPERIMENTS", "GPU", "find", "on_gpu", "stored"]
 
 MODULES = """
-theorems deep_limit precision identities misprints counterexample algorithms unitwise whitening rivals
+theorems deep_limit precision counterexample unitwise whitening rivals
 learned_scales efficiency over_width gradient_gain convergence langevin_gain architectures step_cost
 published_pcnl landscape over_reg shortcuts iterated_maps softmax_maps collapse mean_field_gap suprema
 concentration elbo_ratio resnet tempering plain_training approximations evidence_over_width evidence_sign
@@ -33,7 +33,7 @@ def registered(modules: Iterable[str], claims: Iterable[Claim]) -> dict[str, Exp
     found = [one for values in every for one in values if isinstance(one, Experiment)]
     experiments = {one.name: one for one in dict.fromkeys(found)}
     served = {(id, name) for name, one in experiments.items() for id in one.findings}
-    worded = {(claim.id, claim.experiment) for claim in claims}
+    worded = {(claim.id, claim.experiment) for claim in claims if claim.experiment}
     for id, name in sorted(worded - served):
         raise ValueError(f"claims.yml has {id} of {name}, which yields no findings for it")
     for id, name in sorted(served - worded):
@@ -57,7 +57,9 @@ def on_gpu(name: str) -> str:
 
 def find(name: str) -> Experiment:
     """The experiment of this name, or the one that serves the row of the ledger with this id."""
-    known = EXPERIMENTS | {id: EXPERIMENTS[claim.experiment] for id, claim in CLAIMS.items()}
+    known = EXPERIMENTS | {
+        id: EXPERIMENTS[claim.experiment] for id, claim in CLAIMS.items() if claim.experiment
+    }
     return known[one_of(known, name=name)]
 
 

@@ -75,16 +75,12 @@ LITTLE = {"slope_error": 1e-3, "difference_error": 1e-4}
 OF_PROJECTIONS = ("pooled_projections", "pooled_error_projections")
 ESS = tuple(f"ess{kind}_weights" for kind in ("", "_low", "_high", "_bulk", "_tail"))
 THEOREMS = "H-F3 H-T2.1 H-P2.2 H-P3.1 P-T2.1 P-T2.2 P-T3.1"
-IDENTITIES = "H-F2 H-F4 H-AB H-AC H-AD V-A1"
-MISPRINTS = "H-E5 H-ES H-EJ H-ET P-E9 P-ER P-ES P-EC V-EB V-EW V-EN V-EC"
 
 SLIPS: list[tuple[str, Slip]] = [
     (f"H-F1 H-T2.1d {THEOREMS}", WIDTHS),
     (THEOREMS, put(value=0.5)),
     (THEOREMS, times(300, "error")),
     ("H-P2.3", each(lambda row: {"value": row["value"] + 0.1 * (row.get("limit") or 0)})),
-    (f"{IDENTITIES} {MISPRINTS}", put(error=1e-3)),
-    (MISPRINTS, times(1e-9, "printed")),
     ("H-F5 H-F7a H-F7b H-F7c H-F7d", PARAMETRISATIONS),
     ("H-F7e", times(0.5, "ess_projections", reg=0.01)),
     ("H-F10 H-E2c", exchanged("map", "T", "R")),
@@ -92,7 +88,6 @@ SLIPS: list[tuple[str, Slip]] = [
     ("H-AB2", exchanged("space", "data", "feature")),
     ("H-AD2", each(lambda row: {"step_size": 0.01})),
     ("H-AE1", times(0.1, "sign")),
-    ("P-A1 P-A2", exchanged("acceptance", "printed", "right")),
     ("P-F1 P-F2", LANGEVIN),
     ("P-F3 P-F4 P-F5", WIDTHS),
     ("P-F2", put(ess_bulk_weights=1e-6)),

@@ -75,15 +75,6 @@ def learned_scales(at, rows):
     assert all(sum(row["ranks"]) == at.num_sets and len(row["ranks"]) == at.num_draws + 1 for row in rows)
 
 
-@small(cases=("pCN", "pCNL, U = 0"))
-def algorithms(at, rows):
-    assert len(rows) == 4
-    for row in rows:
-        law = "posterior" if row["acceptance"] == "right" else "law"
-        error = math.hypot(row["chain_error"], row[f"{law}_error"])
-        assert abs(row["chain"] - row[law]) < 5 * error
-
-
 @small()
 def evidence_over_width(at, rows):
     """Particles and prior draws have the same evidence."""
@@ -310,13 +301,6 @@ def gradient_gain(at, rows):
         np.testing.assert_allclose(row["ess_bulk"], row["ess_per_step"] * steps)
         assert row["ess_per_step_error"] > 0 and row["ms_per_step"] > 0
         assert (row["relative_time"], row["relative_time_error"]) == (1, 0)
-
-
-@small()
-def identities(at, rows):
-    one = EXPERIMENTS["identities"]
-    words = {row: judged(one, row, rows) for row in one.findings}
-    assert len(words) == 18 and set(words.values()) == {"holds"}
 
 
 @small(

@@ -72,3 +72,27 @@ def test_other_regularisers_by_brute_force(found):
     _, _, (_, _, _, mapped), *_ = found
     for logdensity, exact in mapped:
         assert_same_density(logdensity, exact)
+
+
+def test_stable_leapfrog_steps_are_those_of_the_formula():
+    """Below 2/√(1 + ‖XᵀX‖/σ²) in θ and below 2 in φ no eigenvalue of a step leaves the unit circle."""
+    rng = np.random.default_rng(3)
+    target = wb.targets.linear(rng.normal(size=(6, 3)), rng.normal(size=(6, 1)), NOISE_STD)
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def one_step(make, step_size):
+        """The matrix that takes position and momentum to the next ones."""
+
+        def move(flat):
+            position, momentum = jnp.split(flat[:, None], 2)
+            step = wb.samplers.leapfrog(make().potential, step_size, 1)
+            state, momentum, _ = step(wb.samplers.hmc(1.0, 1).init(make(), position), momentum)
+            return jnp.concatenate([state.position, momentum])[:, 0]
+
+        return jax.jacfwd(move)(jnp.zeros(6))
+
+    limit = 2 / np.sqrt(1 + np.linalg.norm(target.x, 2) ** 2 / NOISE_STD**2)
+    for make, wanted in ((lambda: target, limit), (target.repriorised, 2.0)):
+        for factor, is_stable in ((0.999, True), (1.001, False)):
+            eigenvalues = np.linalg.eigvals(one_step(make, wanted * factor))
+            assert (np.abs(eigenvalues).max() < 1 + 1e-6) == is_stable

@@ -89,6 +89,38 @@ def test_gradient_agrees_with_finite_differences(options):
     np.testing.assert_allclose(gradients[0], (up - down) / 2e-6, rtol=1e-5, atol=1e-7)
 
 
+def test_sampled_steps_are_those_of_algorithm_1():
+    """(84) and (85) of Huix et al., the latter with −ρ for its ρ, as printed a control.
+
+    Of log L against the derivative of the package; of log q − log P₀ on average, by three nodes of Gauss and
+    Hermite, against the gradient of the KL divergence: of each weight it is a polynomial of degree 2 in z.
+    """
+    q, variance = wb.vi.mean_field(jnp.linspace(-1.0, 2.0, 5), 0.3), 0.2
+
+    def log_likelihood(w):
+        return jnp.sum(jnp.sin(w) * jnp.roll(w, 1))
+
+    def log_ratio(w, q):
+        return jnp.sum(w**2 / variance - ((w - q.mean) / q.std) ** 2 - 2 * jnp.log(q.std)) / 2
+
+    def step(g, z, sign):
+        by_w, own = jax.grad(g, (0, 1))(q.mean + q.std * z, q)
+        return jnp.stack([by_w + own.mean, by_w * z / (1 + jnp.exp(sign * q.rho)) + own.rho])
+
+    @jax.jit
+    def answers(sign):
+        z = (q.draw(jax.random.split(KEY, 1)[0]) - q.mean) / q.std  # the draw that the package makes
+        nodes = [(1 / 6, -(3**0.5)), (2 / 3, 0.0), (1 / 6, 3**0.5)]
+        of_kl = sum(weight * step(log_ratio, jnp.full(5, node), sign) for weight, node in nodes)
+        return step(lambda w, q: log_likelihood(w), z, sign), of_kl
+
+    of_likelihood = jax.grad(lambda q: wb.vi.expectation(KEY, q, log_likelihood))(q)
+    wanted = [jnp.stack(one) for one in (of_likelihood, jax.grad(wb.vi.kl_divergence)(q, variance))]
+    for right, printed, exact in zip(answers(-1.0), answers(1.0), wanted, strict=True):
+        np.testing.assert_allclose(right, exact, rtol=1e-9, atol=1e-12)
+        assert np.abs(printed - exact).max() > 0.01 * np.abs(exact).max()
+
+
 def variance_of_gradient(q, log_likelihood, **options):
     def gradient(key):
         return jax.grad(lambda q: wb.vi.elbo(key, q, log_likelihood, **options).value)(q).mean["kernel"]
