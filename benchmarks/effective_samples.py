@@ -179,14 +179,14 @@ def _adapted(adaptation: Adaptation) -> Callable[[Posterior], Method]:
 
     def method(posterior: Posterior) -> Method:
         with on_one_thread():
-            adapted = adaptation.adapt(posterior.target, posterior.first, posterior.rng_key)
+            adapted = adaptation(posterior.target, posterior.first, posterior.rng_key)
         return posterior.method(adapted.sampler, adapted.setting)
 
     return method
 
 
 def _windows(name: str, **fixed: Any) -> Callable[[Posterior], Method]:
-    return _adapted(Adaptation(windows(name, "window_adaptation", ADAPTATION_STEPS, **fixed), 0))
+    return _adapted(windows(name, ADAPTATION_STEPS, **fixed))
 
 
 PCN = {f"pCN, acceptance {a}": tuned(wb.samplers.pcn(0.1), a) for a in (0.2, 0.4, 0.6)}

@@ -12,7 +12,6 @@ import yaml
 from book.experiments.claims import CLAIMS
 from book.experiments.ledger import PAPERS, ledger, report, text
 from book.experiments.ledger_page import pages
-from book.experiments.papers import STATED
 from book.experiments.registry import EXPERIMENTS, GPU, find, on_gpu, stored
 from widebnn.scale import SCALES, current_scale
 from widebnn.tables import Row
@@ -108,9 +107,6 @@ def _show(options: argparse.Namespace) -> None:
             print(f"  {scale}, in {_counted(len(experiment.parts(settings)), 'part')}")
             for setting, value in settings.items():
                 print(f"    {setting} = {value!r}")
-        for name, one in STATED.get(experiment.name, {}).items():
-            if one.why_not:
-                print(f"  not as in the paper: {name}, there {one.value!r} ({one.where}): {one.why_not}")
 
 
 def _counted(number: int, what: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from book.experiments.chain_summaries import behind, ess_per_step, finite, is_resolved, mean_of_chains
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
-from book.experiments.networks import Network, network, observed, observes
+from book.experiments.networks import Network, network, observed
 from book.experiments.posterior import LMC, SAMPLERS, Posterior, size
 from widebnn import collectors, samplers
 from widebnn.diagnostics import bulk_and_tail
@@ -19,9 +19,7 @@ from widebnn.driver import Draws, sample
 from widebnn.tables import Measure, Results, Row
 
 
-@experiment(
-    SETTINGS["architectures"], parts="cases", observes=lambda at: observes(case[0] for case in at["cases"])
-)
+@experiment(SETTINGS["architectures"], parts="cases")
 def architectures(cases, num_test, num_kicks, num_chains, thin, noise_std, seed) -> Iterator[Row]:
     """Samplers over width, beyond one hidden layer.
 

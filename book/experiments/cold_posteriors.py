@@ -86,9 +86,7 @@ def _network(x: Any, width: int, d_out: int) -> BNN:
     return BNN(FCN(x.shape[1], width, rngs=nnx.Rngs(0)), int(d_out), noise_std=1.0)
 
 
-@experiment(
-    SETTINGS["cold_posteriors"], parts=(("datasets", "betas"), "splits"), observes=lambda settings: []
-)
+@experiment(SETTINGS["cold_posteriors"], parts=(("datasets", "betas"), "splits"))
 def cold_posteriors(
     *, datasets, betas, num_train, num_test, width, splits, num_particles, num_islands, seed
 ) -> Iterator[Row]:

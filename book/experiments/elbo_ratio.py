@@ -22,11 +22,7 @@ BLOCK = 2_000
 _mean_field, _kl_divergence = (jax.jit(vi.mean_field), jax.jit(vi.kl_divergence))
 
 
-@experiment(
-    SETTINGS["elbo_ratio"],
-    parts=(("datasets", "num_train"), "scalings", "widths"),
-    observes=lambda at: zip(at["datasets"], at["num_train"]),
-)
+@experiment(SETTINGS["elbo_ratio"], parts=(("datasets", "num_train"), "scalings", "widths"))
 def elbo_ratio(
     datasets, num_train, widths, prior_variances, scalings, taus, initial_std, num_samples, seed
 ) -> Iterator[Row]:

@@ -24,7 +24,7 @@ LEAST_WIDTH = 64
 AT_ONCE = 100
 
 
-@experiment(SETTINGS["evidence_over_width"], parts="datasets", observes=lambda settings: [])
+@experiment(SETTINGS["evidence_over_width"], parts="datasets")
 def evidence_over_width(
     datasets, num_train, widths, repeats, num_particles, num_draws, num_units, seed
 ) -> Iterator[Row]:

@@ -26,11 +26,7 @@ LEAST_TABLES = 6
 """Tables on which both signs must be known, for their share to say anything."""
 
 
-def observes(settings):
-    return [("boston", settings["num_train"])] if "boston" in settings["datasets"] else []
-
-
-@experiment(SETTINGS["evidence_sign"], parts=(("datasets", "per_column"),), observes=observes)
+@experiment(SETTINGS["evidence_sign"], parts=(("datasets", "per_column"),))
 def evidence_sign(
     datasets, per_column, num_train, num_test, width, splits, num_particles, num_islands, seed
 ) -> Iterator[Row]:

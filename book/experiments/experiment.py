@@ -1,6 +1,5 @@
 """An experiment: a plain function from settings to rows, its settings by scale, and findings for claims."""
 
-import contextlib
 import functools
 import inspect
 import itertools
@@ -9,18 +8,15 @@ import os
 import shutil
 import subprocess
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import yaml
-from tqdm.auto import tqdm
 
 import widebnn as wb
 from book.experiments.findings import Finding
-from book.experiments.images import SOURCES
 from widebnn._check import one_of
 from widebnn.driver._interrupts import raised_at_once
 from widebnn.scale import SCALES
@@ -30,12 +26,6 @@ from widebnn.tables._results import FORMAT, digest
 __all__ = ["SETTINGS", "Experiment", "Settings", "experiment", "tuples"]
 
 Settings = dict[str, Any]
-Observed = Iterable[tuple[str, int]]
-
-
-def dataset_of(settings: Settings) -> Observed:
-    """What most experiments observe: `num_train` records of `dataset`."""
-    return [(settings["dataset"], settings["num_train"])] if "dataset" in settings else []
 
 
 class Experiment:
@@ -58,10 +48,9 @@ class Experiment:
         function: Callable[..., Iterable[Row]],
         settings: Mapping[str, Settings],
         parts: tuple[str | tuple[str, ...], ...],
-        observes: Callable[[Settings], Observed],
     ):
         functools.update_wrapper(self, function)
-        self.name, self.observes = function.__name__, observes
+        self.name = function.__name__
         self.title = inspect.getdoc(function).partition("\n")[0].rstrip(".")  # type: ignore[union-attr]
         self.findings: dict[str, Callable[..., list[Finding]]] = {}
         self._function, self._axes = function, [(a,) if isinstance(a, str) else a for a in parts]
@@ -116,7 +105,6 @@ class Experiment:
         folder: str | os.PathLike = "results",
         *,
         on_row: Callable[[Row], None] = lambda row: None,
-        progress: bool = True,
         **changes: Any,
     ) -> Results:
         """The results at a scale: those stored in a folder, or else computed and stored there.
@@ -130,44 +118,31 @@ class Experiment:
         Raises
         ------
         ValueError
-            If there is no such scale or setting, the folder holds other things and no results, or they are
-            damaged, or a part observes more than the data at hand hold.
+            If there is no such scale or setting, or stored results are damaged.
         FileExistsError
             If the folder holds results of other settings under this name, which are kept.
-        OSError
-            If data cannot be found, or results not be stored; what was stored before is kept.
         """
         settings = self.settings(scale, **changes)
-        whole = checked(folder) / f"{self.name}_{scale}.json"
+        whole = Path(folder) / f"{self.name}_{scale}.json"
         if whole.exists():
             return self.load(whole, settings)
-        parts_folder = whole.with_suffix(".parts")
-        parts = list(enumerate(self.parts(settings)))
-        stored = {
-            i: self.load(file, part) for i, part in parts if (file := parts_folder / f"{i}.json").exists()
-        }
-        self.look_for_data(settings)  # data that are not there end it before it begins
-        parts_folder.mkdir(parents=True, exist_ok=True)
-        is_silent = not progress or os.environ.get("TQDM_DISABLE") == "1"
-        for i, part in tqdm(parts, unit="part", disable=is_silent):
-            if i in stored:
-                continue
-            start, rows = time.perf_counter(), Rows()
-            with raised_at_once():
-                for row in self(**part):
-                    on_row(row)
-                    rows.append(row)
-            made = {"seconds": round(time.perf_counter() - start, 1)} | circumstances()
-            stored[i] = self.store(parts_folder / f"{i}.json", scale, part, rows, made)
-        rows = Rows(row for i, _ in parts for row in stored[i].rows)
-        found = self.store(whole, scale, settings, rows, joined([stored[i].provenance for i, _ in parts]))
-        shutil.rmtree(parts_folder)
+        unfinished = whole.with_suffix(".parts")
+        parts = {unfinished / f"{i}.json": part for i, part in enumerate(self.parts(settings))}
+        stored = {path: self.load(path, part) for path, part in parts.items() if path.exists()}
+        for path, part in parts.items():
+            if path not in stored:
+                start, rows = time.perf_counter(), Rows()
+                with raised_at_once():
+                    for row in self(**part):
+                        on_row(row)
+                        rows.append(row)
+                made = {"seconds": round(time.perf_counter() - start, 1)} | circumstances()
+                stored[path] = self.store(path, scale, part, rows, made)
+        in_order = [stored[path] for path in parts]
+        rows = Rows(row for one in in_order for row in one.rows)
+        found = self.store(whole, scale, settings, rows, joined([one.provenance for one in in_order]))
+        shutil.rmtree(unfinished)
         return found
-
-    def look_for_data(self, settings: Settings) -> None:
-        """Raise what loading raises if the data that are to be observed are not there."""
-        for source, num_train in self.observes(settings):
-            getattr(wb.data, SOURCES.get(source, source))(num_train, 1)
 
     def load(self, path: Path, settings: Settings) -> Results:
         """Results of exactly these settings."""
@@ -183,26 +158,19 @@ class Experiment:
     def store(self, path: Path, scale: str, settings: Settings, rows: Rows, made: dict[str, Any]) -> Results:
         """Write results to a file, whole or not at all."""
         settings, rows = plain(settings), Rows(plain(rows))
-        found = Results(rows, settings, made, self.name, scale)
         content = {"format": FORMAT, "experiment": self.name, "scale": scale, "settings": settings}
         content |= {"provenance": made, "sha256": digest(settings, rows), "rows": rows}
-        partial = path.with_suffix(f".{uuid.uuid4().hex}.partial")  # no other process writes to it
-        try:
-            partial.write_text(json.dumps(content, indent=1) + "\n")
-            partial.replace(path)
-        except OSError as error:
-            with contextlib.suppress(OSError):  # on a full disk what there is of it would only be in the way
-                partial.unlink(missing_ok=True)
-            error.add_note(f"{path.name} could not be stored; what was stored before is as it was")
-            raise
-        return found
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_text(json.dumps(content, indent=1) + "\n")
+        partial.replace(path)
+        return Results(rows, settings, made, self.name, scale)
 
 
 def experiment(
     settings: Mapping[str, Settings],
     *,
     parts: str | tuple[str | tuple[str, ...], ...] = (),
-    observes: Callable[[Settings], Observed] = dataset_of,
 ) -> Callable[[Callable[..., Iterable[Row]]], Experiment]:
     """Make an experiment of a function that takes settings as keywords and yields rows.
 
@@ -213,12 +181,9 @@ def experiment(
     parts
         Settings whose entries are independent of one another: a run is stored in one part for each
         combination of them, the first outermost. Settings that go together stand in one tuple.
-    observes
-        From settings to names of data sets with the number of records: data are looked for before a run
-        begins.
     """
     axes = (parts,) if isinstance(parts, str) else parts
-    return lambda function: Experiment(function, settings, axes, observes)
+    return lambda function: Experiment(function, settings, axes)
 
 
 def tuples(value: Any) -> Any:
@@ -237,20 +202,6 @@ SETTINGS: dict[str, dict[str, Settings]] = yaml.safe_load(
 def plain(value: Any) -> Any:
     """What JSON makes of it."""
     return json.loads(json.dumps(value))
-
-
-def checked(folder: str | os.PathLike) -> Path:
-    """A folder that is new, empty, or has results of experiments in it."""
-    path = Path(folder)
-    if path.exists() and not path.is_dir():
-        raise NotADirectoryError(f"results must be a folder; {path.name} is a file")
-    held = sorted(one.name for one in path.iterdir()) if path.exists() else []
-    if held and not any(name.partition(".")[0].endswith(SCALES) for name in held):
-        raise ValueError(
-            "results must be a folder that is new, empty or has results of experiments in it; "
-            f"{path.name} holds {held[0]} and none of these"
-        )
-    return path
 
 
 def circumstances() -> dict[str, Any]:

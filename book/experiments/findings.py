@@ -10,7 +10,32 @@ from scipy.stats import norm, t
 from widebnn.tables import Measure
 from widebnn.tables._measure import measured
 
-__all__ = ["Chains", "Finding", "verdict"]
+__all__ = ["ANOTHER_SIZE", "FLAGS", "UNCONVERGED", "WORDS", "Chains", "Finding", "verdict"]
+
+WORDS = {
+    "holds": ("✓", "good", "The number that decides holds. Where none does, all hold."),
+    "holds in part": (
+        "◐",
+        "part",
+        "What decides has the sign and not the size. Where no number does, some hold.",
+    ),
+    "fails": (
+        "✗",
+        "bad",
+        "What decides has the opposite sign or, at the paper's setting, no effect. Where no number does, "
+        "none holds and one says no.",
+    ),
+    "open": ("○", "open", "No run that counts is stored, or it is too small to decide."),
+}
+"""By verdict, in the order in which they are counted: a sign, so that nobody needs to tell colours apart, the
+colour and the meaning."""
+
+ANOTHER_SIZE, UNCONVERGED = "at another size", "not converged"
+
+FLAGS = {
+    ANOTHER_SIZE: "Not with the paper's data, n, width, depth and steps: a sign is judged and a size is not.",
+    UNCONVERGED: "Chains or fits behind what decides were not shown to converge.",
+}
 
 
 class Chains(NamedTuple):
@@ -142,7 +167,7 @@ class Finding:
 
 
 def verdict(findings: Sequence[Finding], *, is_papers: bool = True) -> str:
-    """The verdict on a claim, by one rule for all claims: one of `book.experiments.words.WORDS`.
+    """The verdict on a claim, by one rule for all claims: one of `WORDS`.
 
     Where one finding decides: "holds" if it does; "holds in part" if it has the sign but not the size;
     "fails" if it has the opposite sign, or excludes both the size and an effect; "open" if it is not resolved

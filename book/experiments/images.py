@@ -20,11 +20,9 @@ def _small_cifar10(num_train: int = 256, num_test: int = 1_000, *, flatten: bool
 
 
 LOADERS = {"cifar10": data.cifar10, "cifar10-8x8": _small_cifar10, "digits": data.digits, "mnist": data.mnist}
-SOURCES = {name: name for name in LOADERS} | {"cifar10-8x8": "cifar10"}
-"""By name, the loader in `widebnn.data` whose files hold the images."""
 PIXELS = 28 * 28
 """Numbers that an image of MNIST or Fashion-MNIST has."""
-TEST_FILES = {"cifar10": "test_batch.bin", "mnist": "t10k-images-idx3-ubyte"}
+TEST_FILES = {"cifar10": "test_batch.bin", "cifar10-8x8": "test_batch.bin", "mnist": "t10k-images-idx3-ubyte"}
 """That may hold fewer images than the official ones; digits come in one piece, with the package."""
 
 
@@ -35,8 +33,8 @@ def images(dataset: str, num_train: int, num_test: int, *, flatten: bool = True)
     layers take it, or (height, width, channels).
     """
     load = partial(LOADERS[one_of(LOADERS, dataset=dataset)], num_train, flatten=flatten)
-    if (source := SOURCES[dataset]) in TEST_FILES:
+    if dataset in TEST_FILES:
         records = load(num_test=1).records
-        (held,) = (count for file, count in records.items() if file.startswith(TEST_FILES[source]))
+        (held,) = (count for file, count in records.items() if file.startswith(TEST_FILES[dataset]))
         num_test = min(at_least(1, num_test=num_test), held)
     return load(num_test=num_test)

@@ -23,13 +23,7 @@ PARAMETRISATIONS = {"θ": targets.standard, "φ": targets.repriorised}
 EDGES = ((0, 1), (0, 2), (1, 2))
 
 
-@experiment(
-    SETTINGS["landscape"],
-    parts="repeats",
-    observes=lambda settings: [
-        (settings["dataset"], max(num_train for _, num_train in settings["problems"]))
-    ],
-)
+@experiment(SETTINGS["landscape"], parts="repeats")
 def landscape(
     dataset, problems, training_time, momentum, resolution, num_products, noise_std, repeats, seed
 ) -> Iterator[Row]:

@@ -156,11 +156,7 @@ def _declared(name: str, over: str) -> Experiment:
         return langevin_gain(**settings)
 
     gain.__name__, gain.__doc__ = name, f"Effective samples of Langevin in φ and in θ, {over}."
-    return experiment(
-        SETTINGS[name],
-        parts=("widths", "num_train", "parametrisations"),
-        observes=lambda at: [(at["dataset"], num_train) for num_train in at["num_train"]],
-    )(gain)
+    return experiment(SETTINGS[name], parts=("widths", "num_train", "parametrisations"))(gain)
 
 
 gain_over_width = _declared("gain_over_width", "over width")

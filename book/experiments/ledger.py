@@ -8,11 +8,10 @@ from pathlib import Path
 
 from book.experiments.chain_summaries import behind
 from book.experiments.claims import CLAIMS, Claim
-from book.experiments.experiment import Experiment, checked
-from book.experiments.findings import Chains, Finding, verdict
+from book.experiments.experiment import Experiment
+from book.experiments.findings import ANOTHER_SIZE, UNCONVERGED, WORDS, Chains, Finding, verdict
 from book.experiments.papers import Setting, meets, of_paper, of_run
 from book.experiments.registry import EXPERIMENTS, stored
-from book.experiments.words import ANOTHER_SIZE, UNCONVERGED, WORDS
 from widebnn._check import one_of
 from widebnn.tables import Results
 
@@ -88,12 +87,12 @@ class Entry:
 
     @property
     def verdict(self) -> str:
-        """One of `book.experiments.words.WORDS`, by the rule for all claims; what tests hold holds."""
+        """One of `book.experiments.findings.WORDS`, by the rule for all claims; what tests hold holds."""
         return "holds" if self.claim.tests else verdict(self.findings, is_papers=self.is_papers)
 
     @property
     def flags(self) -> list[str]:
-        """Those of `book.experiments.words.FLAGS` that the verdict has."""
+        """Those of `book.experiments.findings.FLAGS` that the verdict has."""
         if self.verdict == "open":
             return []
         is_sure = not self.claim.unsure and (self.chains is None or self.chains.have_converged)
@@ -138,7 +137,6 @@ def ledger(folder: str | os.PathLike) -> list[Entry]:
     """
     if not Path(folder).exists():
         raise FileNotFoundError(f"results must be a folder of results; there is no {str(folder)!r}")
-    checked(folder)
     found = {
         name: [one.load(at, one.settings(s)) for s, at in stored(one, folder).items() if s != "smoke"]
         for name, one in EXPERIMENTS.items()

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from book.experiments.claims import MEASURES, Claim
+from book.experiments.findings import FLAGS, WORDS
 from book.experiments.ledger import PAPERS, Entry, counts
 from book.experiments.papers import NAMES, Setting, said
 from book.experiments.registry import on_gpu
-from book.experiments.words import FLAGS, WORDS
 from widebnn.tables._measure import measured
 
 __all__ = ["pages"]
@@ -25,7 +25,7 @@ def pages(entries: Sequence[Entry]) -> dict[str, str]:
     """
     own = {letter: [entry for entry in entries if entry.claim.id.startswith(letter)] for letter in PAPERS}
     own = {letter: sorted(rows, key=lambda entry: not entry.is_papers) for letter, rows in own.items()}
-    meanings = "\n\n".join(f"{_badge(word)}\n: {WORDS[word].meaning}" for word in WORDS)
+    meanings = "\n\n".join(f"{_badge(word)}\n: {meaning}" for word, (*_, meaning) in WORDS.items())
     meanings += "".join(f"\n\n{flag}\n: {meaning}" for flag, meaning in FLAGS.items())
     measures = "\n\n".join(f"{word}\n: {meaning}" for word, meaning in MEASURES.items())
     parts = [_HEAD, _counts(f"All {len(entries)} rows", entries)]

@@ -2,8 +2,8 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from flax import nnx
@@ -31,11 +31,6 @@ class Network(NamedTuple):
     depth: int
     num_train: int
     width: int
-
-
-def observes(networks: Iterable[Sequence[Any]]) -> list[tuple[str, int]]:
-    """The data sets that networks observe, each with the numbers of images."""
-    return sorted({(one.dataset, one.num_train) for one in (Network(*network) for network in networks)})
 
 
 def observed(architecture: str, dataset: str, num_train: int, num_test: int) -> data.Dataset:

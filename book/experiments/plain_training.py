@@ -86,11 +86,7 @@ def compares_with_plain_training(results: Results) -> Iterator[Finding]:
         yield Finding(f"{name}, variational less empirical risk", less, degrees=degrees, **bound)
 
 
-@experiment(
-    SETTINGS["more_observations"],
-    parts="repeats",
-    observes=lambda at: [(at["dataset"], num_train) for num_train in at["nums_train"]],
-)
+@experiment(SETTINGS["more_observations"], parts="repeats")
 def more_observations(
     dataset, nums_train, width, taus, fixed_etas, num_steps, batch_size, learning_rate, repeats, seed
 ) -> Iterator[Row]:

@@ -31,12 +31,12 @@ class Contender(NamedTuple):
     """What a chain moves on, how its sampler is adapted, and how long it burns in."""
 
     parametrisation: str
-    adaptation: Adaptation
+    adapt: Adaptation
     burn_in: int
 
 
 def _ours(name: str, gradients: Callable[[Draws], float] = lambda draws: 0) -> Adaptation:
-    return Adaptation(lambda *_: Adapted(METHODS[name].sampler, gradients), 0)
+    return lambda *_: Adapted(METHODS[name].sampler, gradients)
 
 
 HMC = _ours("function-space HMC, one radian", kicks)
@@ -46,16 +46,10 @@ CONTENDERS: Mapping[str, Contender] = {
     "elliptical slice": Contender("whitened", _ours("elliptical slice"), 500),
     **{f"BlackJAX {name}": Contender("whitened", adaptation, 100) for name, adaptation in BLACKJAX.items()},
     "function-space HMC on weights": Contender("weights", HMC, 200),
-    **{
-        f"BlackJAX {name} on weights": Contender("weights", BLACKJAX[name], 100)
-        for name in ("NUTS", "adjusted MCLMC")
-    },
 }
-"""By name. What has nothing to adapt beforehand is tuned in the burn-in, if at all.
-
-No scale lists three of BlackJAX: NUTS with a low-rank mass, slower than NUTS wherever it was tried; NUTS on
-weights, in burn-in after a quarter of an hour at the smallest network; and adjusted MCLMC on weights, whose
-adaptation did not end."""
+"""By name. What has nothing to adapt beforehand is tuned in the burn-in, if at all. On weights, NUTS of
+BlackJAX was still in burn-in after a quarter of an hour at the smallest network, and adjusted MCLMC in
+adaptation."""
 EXACT_PEERS = [f"BlackJAX {name}" for name in BLACKJAX if name != "unadjusted MCLMC"]
 """On whitened layers."""
 
@@ -74,8 +68,7 @@ def rivals(
     Rows with depth, width, contender, parametrisation ("whitened" or "weights") and dimension; seconds from
     nothing to the end, compilation included, of which adapting_seconds before the first step of the chains
     (compilation included) and sampling_seconds (not included); stopped, what ended the run: "converged",
-    "seconds", "burn-in", or "adapting" where that alone would have taken longer than `seconds`, and
-    adapting_seconds is how long. Of those that made draws: step_size where our driver tuned it, acceptance,
+    "seconds" or "burn-in". Of those that made draws: step_size where our driver tuned it, acceptance,
     num_draws of a chain, gradients_per_step; ess, the least, with its standard error (jackknife over chains),
     and ess_mean, None where a chain is too short to resolve it; rhat, the largest; ess_per_second of chains
     that have burnt in, and ess_per_gradient (None where there is no gradient), both of the least; and the
@@ -105,16 +98,15 @@ def rivals(
 
 def _run(rng_key, marginal, contender: Contender, num_chains: int, until: Until) -> Row:
     start_key, rng_key = jax.random.split(rng_key)
-    expected = contender.adaptation.num_gradients * _gradient_seconds(marginal, contender)
-    row = {"parametrisation": contender.parametrisation, "stopped": "adapting", "adapting_seconds": expected}
-    if until.seconds is not None and expected > until.seconds:
-        return row
-
     jax.clear_caches()  # nothing is compiled already
     start = time.perf_counter()
-    target = _target(marginal, contender)
-    adapted = contender.adaptation.adapt(target, target.draw_prior(start_key), rng_key)
-    row |= {"dimension": size(target), "adapting_seconds": time.perf_counter() - start, "stopped": "burn-in"}
+    if contender.parametrisation == "whitened":
+        target = targets.whitened(marginal)
+    else:
+        target = targets.standard(marginal.bnn, marginal.x, marginal.y)
+    adapted = contender.adapt(target, target.draw_prior(start_key), rng_key)
+    row = {"parametrisation": contender.parametrisation, "dimension": size(target), "stopped": "burn-in"}
+    row["adapting_seconds"] = time.perf_counter() - start
     try:
         draws = sample(
             rng_key,
@@ -135,24 +127,6 @@ def _run(rng_key, marginal, contender: Contender, num_chains: int, until: Until)
         "stopped": draws.stopped,
     }
     return row | _summary(draws, contender.burn_in, float(adapted.gradients(draws)))
-
-
-def _target(marginal: targets.NetworkTarget, contender: Contender) -> targets.NetworkTarget:
-    if contender.parametrisation == "whitened":
-        return targets.whitened(marginal)
-    return targets.standard(marginal.bnn, marginal.x, marginal.y)
-
-
-def _gradient_seconds(marginal: targets.NetworkTarget, contender: Contender) -> float:
-    """Of one gradient, compiled; the least of three."""
-    target = _target(marginal, contender)
-    gradient, position = jax.jit(jax.grad(target.potential)), target.draw_prior(jax.random.key(0))
-    seconds = []
-    for _ in range(4):  # the first one compiles
-        start = time.perf_counter()
-        jax.block_until_ready(gradient(position))
-        seconds.append(time.perf_counter() - start)
-    return min(seconds[1:])
 
 
 def _summary(draws: Draws, burn_in: int, gradients: float) -> Row:

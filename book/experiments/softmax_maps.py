@@ -89,17 +89,13 @@ def over_maps(
             yield row | _std(potentials).columns("potential_std")
 
 
-def _observed(settings):
-    return [] if settings["dataset"] == "two digits" else [(settings["dataset"], settings["num_train"])]
-
-
-@experiment(SETTINGS["softmax_gain"], parts=("widths", "maps"), observes=_observed)
+@experiment(SETTINGS["softmax_gain"], parts=("widths", "maps"))
 def softmax_gain(**settings) -> Iterator[Row]:
     """Repriorisation under a softmax likelihood, over width: the Gaussian map against none, all classes."""
     return over_maps(**settings)
 
 
-@experiment(SETTINGS["laplace_map"], parts=("widths", "maps"), observes=_observed)
+@experiment(SETTINGS["laplace_map"], parts=("widths", "maps"))
 def laplace_map(**settings) -> Iterator[Row]:
     """The Laplace map under a softmax likelihood, over width: all maps on two classes of the digits."""
     return over_maps(**settings)

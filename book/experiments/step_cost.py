@@ -9,7 +9,7 @@ import numpy as np
 from book.experiments.clock import median_error, step_times, steps
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
-from book.experiments.networks import Network, network, observed, observes
+from book.experiments.networks import Network, network, observed
 from book.experiments.posterior import size
 from widebnn import samplers, targets
 from widebnn.tables import Measure, Results, Row, Rows
@@ -23,7 +23,7 @@ TARGETS = {
 """By name; φ factorises the smaller of a matrix of images and one of units, the published code the latter."""
 
 
-@experiment(SETTINGS["step_cost"], parts="networks", observes=lambda at: observes(at["networks"]))
+@experiment(SETTINGS["step_cost"], parts="networks")
 def step_cost(networks, num_rounds, timed_seconds, noise_std, seed) -> Iterator[Row]:
     """Milliseconds of a step of Langevin in θ and in φ, one gradient of the potential each, over width.
 

@@ -1,6 +1,5 @@
 """Experiments: parts make the whole, runs are stored once and resumed, and nothing stored is lost."""
 
-import errno
 import hashlib
 import json
 import re
@@ -12,8 +11,6 @@ import pytest
 import widebnn as wb
 from book.experiments.experiment import experiment
 from book.experiments.findings import Finding
-from book.experiments.images import SOURCES
-from book.experiments.registry import EXPERIMENTS
 from widebnn.tables import Rows, read
 
 RESULTS = Path(__file__).parents[2] / "book" / "results"
@@ -126,14 +123,10 @@ def test_an_interrupted_run_goes_on_where_it_was(calls, grid, tmp_path, stop):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda text: "", "holds no results"),
         (lambda text: text[:-30], "holds no results"),
-        (lambda text: '{"rows": []}', "holds no results"),
-        (lambda text: text.replace("results 2", "results 1"), "must have the format"),
         (lambda text: text.replace('"width": 2', '"width": 3', 1), "was edited"),
-        (lambda text: text.replace('"num_repeats": 2', '"num_repeats": 3', 1), "was edited"),
     ],
-    ids=["empty", "cut", "foreign", "old", "a row", "a setting"],
+    ids=["cut", "a row"],
 )
 def test_damaged_results_are_refused_and_kept(calls, grid, tmp_path, damage, words):
     grid.run("smoke", tmp_path)
@@ -148,58 +141,6 @@ def test_damaged_results_are_refused_and_kept(calls, grid, tmp_path, damage, wor
     with pytest.raises(ValueError, match=rf"0\.json {words}"):
         grid.run("laptop", tmp_path)
     assert not calls and path.read_text() == damaged == (parts / "0.json").read_text()
-
-
-def test_a_full_disk_loses_nothing_that_was_stored(calls, grid, tmp_path, monkeypatch):
-    write, writes = Path.write_text, []
-
-    def until_full(path, *args, **kwargs):
-        writes.append(path)
-        if len(writes) == 2:
-            write(path, args[0][:50])  # as far as there was room
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return write(path, *args, **kwargs)
-
-    with monkeypatch.context() as full:
-        full.setattr(Path, "write_text", until_full)
-        with pytest.raises(OSError, match="No space left on device") as caught:
-            grid.run("laptop", tmp_path)
-    assert any(
-        "could not be stored; what was stored before is as it was" in n for n in caught.value.__notes__
-    )
-    assert names(tmp_path) == ["grid_laptop.parts/0.json"]  # the part before, and no half of one
-    calls.clear()
-    assert grid.run("laptop", tmp_path).rows == ALL and calls == [4, 8]
-
-
-def test_data_are_looked_for_before_the_first_part(tmp_path, monkeypatch):
-    def observing(name):
-        return declared(pytest.fail, observes=lambda s: [("digits", 10), (name, 1_000 * len(s["widths"]))])
-
-    with pytest.raises(ValueError, match="num_train is 2,000 but there are 1,797 records"):
-        observing("digits").run("smoke", tmp_path)
-    monkeypatch.setenv("WIDEBNN_DATA", str(tmp_path / "absent"))
-    with pytest.raises(NotADirectoryError, match=r"WIDEBNN_DATA must be a folder of data files.*absent"):
-        observing("cifar10-8x8").run("smoke", tmp_path)
-    assert not names(tmp_path)
-
-
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_names_the_data_that_its_parts_observe(name):
-    one = EXPERIMENTS[name]
-    for settings in one.scales.values():
-        found = set(one.observes(settings))
-        assert found == {of for part in one.parts(settings) for of in one.observes(part)}
-        assert all(hasattr(wb.data, SOURCES.get(source, source)) and num > 0 for source, num in found)
-
-
-def test_a_folder_of_other_things_is_left_alone(calls, grid, tmp_path):
-    (tmp_path / "letter.txt").write_text("dear reader")
-    with pytest.raises(ValueError, match=r"results must be a folder that is new.*holds letter\.txt and none"):
-        grid.run("smoke", tmp_path)
-    with pytest.raises(NotADirectoryError, match=r"results must be a folder; letter\.txt is a file"):
-        grid.run("smoke", tmp_path / "letter.txt")
-    assert not calls and names(tmp_path) == ["letter.txt"]
 
 
 def test_shipped_results_are_of_the_largest_scale_unless_told():

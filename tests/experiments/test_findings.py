@@ -6,9 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from book.experiments.findings import Chains, Finding, verdict
+from book.experiments.findings import WORDS, Chains, Finding, verdict
 from book.experiments.trends import exponent, vanishing
-from book.experiments.words import WORDS
 from widebnn.tables import Measure
 
 

@@ -9,11 +9,11 @@ import nbformat
 import pytest
 
 from book.experiments.claims import CLAIMS
+from book.experiments.findings import ANOTHER_SIZE, UNCONVERGED
 from book.experiments.ledger import ledger, report
 from book.experiments.ledger_page import pages
 from book.experiments.papers import said
 from book.experiments.registry import EXPERIMENTS
-from book.experiments.words import ANOTHER_SIZE, UNCONVERGED
 from widebnn.scale import SCALES
 from widebnn.tables import Results, Rows
 from widebnn.tables._results import digest

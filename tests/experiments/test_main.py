@@ -24,7 +24,6 @@ def test_show_says_what_is_claimed_and_how_it_runs(capsys, name):
     printed = capsys.readouterr().out
     claim = CLAIMS["P-F1"]
     assert claim.claim in printed and claim.rule in printed and "step_sizes = (0.2, 0.1, 0.01)" in printed
-    assert "not as in the paper: num_steps, there " in printed
 
 
 def test_run_computes_and_loads(capsys, tmp_path):
