@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import scipy.stats
-from scipy import integrate
-from sklearn.metrics import accuracy_score, log_loss, roc_auc_score, roc_curve
+from sklearn.metrics import accuracy_score, log_loss, roc_curve
 
 from widebnn import metrics
 
@@ -29,7 +28,7 @@ def test_accuracy_and_likelihood_agree_with_scikit_learn():
     np.testing.assert_allclose(metrics.nll(P, LABELS), wanted, rtol=1e-5)
 
 
-@pytest.mark.parametrize("labels", [[True, True], [True, False], [False] * 3, [True, False, True]])
+@pytest.mark.parametrize("labels", [[True, True], [True, False, True]])
 def test_boolean_labels_are_zero_and_one(labels):
     p = P[: len(labels), :2] / P[: len(labels), :2].sum(axis=1, keepdims=True)
     for metric in (metrics.accuracy, metrics.nll, metrics.ece):
@@ -39,12 +38,6 @@ def test_boolean_labels_are_zero_and_one(labels):
 
 def test_a_label_of_probability_zero_costs_infinitely_much():
     assert metrics.nll(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1, 0])) == np.inf
-
-
-def test_entropy_agrees_with_scipy_and_has_its_bounds():
-    np.testing.assert_allclose(metrics.predictive_entropy(P), scipy.stats.entropy(P, axis=1), rtol=1e-5)
-    extremes = np.array([[1.0, 0, 0, 0], [0.25, 0.25, 0.25, 0.25]])
-    np.testing.assert_allclose(metrics.predictive_entropy(extremes), [0, np.log(4)])
 
 
 def ece_by_loop(p, labels, num_bins):
@@ -63,7 +56,7 @@ def ece_by_loop(p, labels, num_bins):
     return total
 
 
-@pytest.mark.parametrize("num_bins", [1, 4, 15, 100])
+@pytest.mark.parametrize("num_bins", [1, 15])
 def test_ece_is_its_definition(num_bins):
     p = P.astype(float)
     np.testing.assert_allclose(
@@ -78,28 +71,6 @@ def test_edges_of_bins_belong_to_the_upper_one_and_one_to_the_last():
     np.testing.assert_allclose(bins.confidence, [np.nan, np.nan, 0.5, 0.875])
 
 
-def test_adaptive_bins_have_equal_counts_though_confidences_tie():
-    p = np.repeat([[0.9, 0.1], [0.6, 0.4]], [7, 4], axis=0)
-    bins = metrics.reliability(p, np.zeros(11, int), num_bins=3, adaptive=True)
-    np.testing.assert_array_equal(bins.num_inputs, [4, 4, 3])
-    np.testing.assert_allclose(metrics.ece(p, np.zeros(11, int), 3, adaptive=True), 1 - p.max(1).mean())
-
-
-def scores(ties):
-    inside, outside = RNG.normal(size=400), RNG.normal(0.7, size=300)
-    return (inside.round(1), outside.round(1)) if ties else (inside, outside)
-
-
-@pytest.mark.parametrize("ties", [False, True])
-def test_detection_agrees_with_scikit_learn(ties):
-    inside, outside = scores(ties)
-    is_outside = np.repeat([0, 1], [len(inside), len(outside)])
-    both = np.concatenate([inside, outside])
-    np.testing.assert_allclose(metrics.auroc(inside, outside), roc_auc_score(is_outside, both))
-    fpr, tpr, _ = roc_curve(1 - is_outside, -both, drop_intermediate=False)
-    np.testing.assert_allclose(metrics.fpr95(inside, outside), fpr[tpr >= 0.95][0])
-
-
 def test_crps_is_over_pairs_of_different_draws():
     """A loop over all pairs; ties, and observations of several outputs."""
     draws, y = RNG.normal(size=(7, 3, 2)).round(1), RNG.normal(size=(3, 2))
@@ -109,47 +80,22 @@ def test_crps_is_over_pairs_of_different_draws():
     np.testing.assert_allclose(metrics.crps(draws + 1e6, y + 1e6), wanted, rtol=1e-8)
 
 
-def test_draws_may_be_on_any_axis():
+def test_draws_may_be_on_any_axis_and_it_is_told_where_there_are_as_many_as_observations():
     draws, y = RNG.normal(size=(4, 3, 2)), RNG.normal(size=(3, 2))
-    last, stds = np.moveaxis(draws, 0, -1), np.exp(draws)
-    assert metrics.crps(last, y, axis=-1) == pytest.approx(metrics.crps(draws, y))
-    assert metrics.gaussian_mixture_nll(last, np.moveaxis(stds, 0, -1), y, axis=2) == pytest.approx(
-        metrics.gaussian_mixture_nll(draws, stds, y)
-    )
-
-
-def test_axis_of_as_many_draws_as_observations_is_told():
+    assert metrics.crps(np.moveaxis(draws, 0, -1), y, axis=-1) == pytest.approx(metrics.crps(draws, y))
     draws, y = np.array([[0.0, 5.0], [2.0, 5.0]]), np.array([4.0, 5.0])
-    assert metrics.crps(draws, y, axis=0) == 1.0
-    assert metrics.crps(draws.T, y, axis=1) == 1.0
-    assert metrics.gaussian_mixture_nll(np.zeros((1, 1)), 1.0, np.zeros(1)) == pytest.approx(
-        np.log(2 * np.pi) / 2
-    )
+    assert metrics.crps(draws, y, axis=0) == 1.0 == metrics.crps(draws.T, y, axis=1)
 
 
-def test_coverage_counts_the_ends_in():
-    y = np.array([-1.0, 0.0, 0.5, 1.0, 2.0])
-    assert metrics.coverage(np.zeros(5), np.ones(5), y) == 0.6
-    assert metrics.coverage(np.full(5, -np.inf), np.full(5, np.inf), y) == 1.0
-
-
-def mixture(num_components, num_inputs=3):
-    shape = (num_components, num_inputs)
-    return RNG.normal(2, 3, size=shape), RNG.uniform(0.3, 2, size=shape)
-
-
-def test_likelihood_of_a_mixture_is_that_of_its_density():
-    (means, stds), y = mixture(4), np.array([0.0, 1.0, 3.0])
-    density = scipy.stats.norm.pdf(y, means, stds).mean(axis=0)
-    np.testing.assert_allclose(
-        metrics.gaussian_mixture_nll(means, stds, y), -np.log(density).mean(), rtol=1e-12
-    )
-    assert metrics.gaussian_mixture_nll(means, 0.5, y) == pytest.approx(
-        -np.log(scipy.stats.norm.pdf(y, means, 0.5).mean(axis=0)).mean()
-    )
-    assert 500 < metrics.gaussian_mixture_nll(means, stds, y + 200.0) < np.inf  # where it underflows
-    one = means[:, :1], stds[:, :1]
-    whole = integrate.quad(
-        lambda z: np.exp(-metrics.gaussian_mixture_nll(*one, np.array([z]))), -40, 40, limit=200
-    )[0]
-    assert whole == pytest.approx(1, rel=1e-6)
+def test_quality_of_a_forecaster_that_knows_when_it_does_not_know():
+    sure, unsure = np.tile([1.0, 0.0], (20, 1)), np.full((20, 2), 0.5)
+    row = metrics.classification_summary(sure, np.zeros(20, int), unsure)
+    assert (row["accuracy"], row["nll"], row["ece"], row["auroc"], row["fpr95"]) == (1, 0, 0, 1, 0)
+    assert row["entropy_histogram"]["inside"][0] == row["entropy_histogram"]["outside"][-1] == 1
+    assert row["reliability"] == {"confidence": [1.0], "accuracy": [1.0]}
+    row = metrics.classification_summary(P[:400], LABELS[:400], P[400:])
+    np.testing.assert_allclose(row["entropy"], scipy.stats.entropy(P[:400], axis=1).mean(), rtol=1e-6)
+    inside, outside = (scipy.stats.entropy(p.astype(float), axis=1) for p in (P[:400], P[400:]))
+    is_inside = np.repeat([1, 0], [400, 100])
+    fpr, tpr, _ = roc_curve(is_inside, -np.append(inside, outside), drop_intermediate=False)
+    assert row["fpr95"] == fpr[tpr >= 0.95][0]

@@ -23,17 +23,12 @@ from widebnn.tree import normal_like
 
 __all__ = [
     "LEAST_RESOLVED",
-    "Band",
     "Convergence",
-    "PrincipalComponents",
-    "band",
     "bulk_and_tail",
     "convergence",
     "convergence_summary",
     "effective_sample_size",
-    "principal_components",
     "random_projections",
-    "resolved_sample_size",
     "rhat",
     "rhat_squared",
 ]
@@ -317,56 +312,6 @@ def bulk_and_tail(draws: ChainDraws) -> dict[str, float]:
     return {"ess_bulk": float(np.mean(arviz.ess(exact, method="bulk"))), "ess_tail": float(np.mean(tail))}
 
 
-def resolved_sample_size(draws: ChainDraws) -> Float[np.ndarray, "*event"]:
-    """The least effective sample size of each entry, by four functions of it, where it is resolved.
-
-    The functions are its rank, whether it is in the lower or in the upper tail, and its distance from the
-    median, which stands for its square. Autocorrelations of all chains together are summed by Geyer's initial
-    monotone sequence: the sum does not end at the first value that noise makes negative.
-
-    Chains that oscillate, such as those of weakly damped Langevin dynamics, have alternating
-    autocorrelations, which cancel for the rank but not for the distance. The autocorrelations of the distance
-    oscillate too, and would end the sum early: therefore the distance is averaged over pairs of draws.
-
-    Parameters
-    ----------
-    draws
-        Draws, (chain, draw, *event), at least eight per chain.
-
-    Returns
-    -------
-    Array
-        One number for each entry of the event; NaN where the estimate is below `LEAST_RESOLVED`, since short
-        chains are estimated at some ten effective samples however few they have.
-
-    References
-    ----------
-    Geyer 1992, §3.3; Vehtari et al. 2021.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import widebnn as wb
-    >>> draws = np.random.default_rng(0).normal(size=(4, 500))
-    >>> bool(wb.diagnostics.resolved_sample_size(draws) > 1_500)
-    True
-    >>> walks = draws.cumsum(axis=1)  # a correlation as long as the chains
-    >>> bool(np.isnan(wb.diagnostics.resolved_sample_size(walks)))
-    True
-    """
-    import arviz
-
-    x = np.asarray(chain_draws("draws", draws, min_draws=8), np.float64)
-    if x.size == 0:
-        return np.zeros(x.shape[2:])
-    distance = np.abs(x - np.median(x, axis=(0, 1)))
-    pairs = distance[:, : len(x[0]) // 2 * 2].reshape(len(x), -1, 2, *x.shape[2:]).mean(axis=2)
-    with np.errstate(divide="ignore", invalid="ignore"):  # where nothing moves
-        gained = distance.var(axis=(0, 1)) / pairs.var(axis=(0, 1))
-        least = np.minimum(convergence(x).ess, gained * arviz.ess(pairs, method="mean"))
-    return np.where(least >= LEAST_RESOLVED, least, np.nan)
-
-
 def random_projections(
     rng_key: Key[Array, ""], template: PyTree, num: int = 100
 ) -> Callable[[Any, PyTree], Float[Array, " num"]]:
@@ -422,96 +367,3 @@ def _directions(
     normals = jax.vmap(lambda key: normal_like(key, list(leaves)))(jax.random.split(rng_key, num))
     norm = jnp.sqrt(sum(jnp.sum(normal**2, axis=range(1, normal.ndim)) for normal in normals))
     return [normal / jnp.expand_dims(norm, range(1, normal.ndim)) for normal in normals]
-
-
-class PrincipalComponents(NamedTuple):
-    """Draws on their main axes of variation.
-
-    Attributes
-    ----------
-    scores
-        Coordinates on the principal directions, centred over all chains.
-    explained
-        Share of the total variance along each direction, largest first; NaN when nothing varies.
-    """
-
-    scores: Float[np.ndarray, "chain draw num"]
-    explained: Float[np.ndarray, " num"]
-
-
-def principal_components(
-    draws: Real[Array | np.ndarray, "chain draw feature"], num: int = 2
-) -> PrincipalComponents:
-    """Scores of the draws on the first principal directions of all chains pooled.
-
-    Where features outnumber draws they come from the Gram matrix, the inner products of centred draws, so
-    that all weights of a wide network can be features. A direction's sign is arbitrary; the one with its
-    largest entry positive is taken, so that the same draws always give the same picture.
-
-    Parameters
-    ----------
-    draws
-        Draws of a vector, (chain, draw, feature).
-    num
-        Number of directions, at most the smaller of `feature` and the number of draws in all chains.
-
-    References
-    ----------
-    Pezzetti et al. 2025, Appendix B.2 (traces of the first two).
-    """
-    draws = chain_draws("draws", draws)
-    if draws.ndim != 3:
-        raise ValueError(f"draws must have shape (chain, draw, feature); got {draws.shape}")
-    pooled = draws.reshape(-1, draws.shape[2]).astype(np.float64)
-    if at_least(1, num=num) > min(pooled.shape):
-        raise ValueError(
-            f"num must be at most {min(pooled.shape)} for draws of shape {draws.shape}; got {num}"
-        )
-    centred = pooled - pooled[:1]  # exactly 0 where nothing varies
-    centred -= centred.mean(axis=0)
-    if centred.shape[0] < centred.shape[1]:
-        variances, left = (part[..., ::-1] for part in np.linalg.eigh(centred @ centred.T))
-        variances = np.maximum(variances, 0)
-        scores = left * np.sqrt(variances)
-    else:
-        left, singular, _ = np.linalg.svd(centred, full_matrices=False)
-        scores, variances = left * singular, singular**2
-    scores = scores[:, :num]
-    directions = scores.T @ centred
-    largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=1, keepdims=True), axis=1)
-    scores = scores * np.sign(largest[:, 0])
-    with np.errstate(invalid="ignore"):  # where nothing varies
-        explained = variances[:num] / variances.sum()
-    return PrincipalComponents(scores.reshape(*draws.shape[:2], num), explained)
-
-
-class Band(NamedTuple):
-    """A mean and two quantiles: a line and the edges of the band around it."""
-
-    mean: Float[np.ndarray, "*batch"]
-    low: Float[np.ndarray, "*batch"]
-    high: Float[np.ndarray, "*batch"]
-
-
-def band(
-    values: Real[Array | np.ndarray, "*batch projection"], probs: tuple[float, float] = (0.0, 1.0)
-) -> Band:
-    """Mean and two quantiles over the last axis: how a diagnostic varies over projections or test points.
-
-    Parameters
-    ----------
-    values
-        Values (..., projection), one per projection on the last axis.
-    probs
-        Lower and upper probability; both papers draw (0, 1), the minimum and the maximum.
-
-    References
-    ----------
-    Hron et al. 2022, Figure 7; Pezzetti et al. 2025, Figure 2.
-    """
-    if not 0 <= probs[0] <= probs[1] <= 1:
-        raise ValueError(f"probs must be two ordered numbers in [0, 1]; got {probs}")
-    values = np.asarray(real(values=values), np.float64)
-    if values.ndim < 1 or values.shape[-1] < 1:
-        raise ValueError(f"values must have at least one entry on the last axis; got shape {values.shape}")
-    return Band(*map(np.asarray, (values.mean(axis=-1), *np.quantile(values, probs, axis=-1))))

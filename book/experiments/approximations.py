@@ -165,16 +165,12 @@ def _problem(data: Dataset, part: slice, k: int, width, depth, noise_std, seed) 
 def _row(problem: Problem, found: Predictions, reference: Predictions) -> dict[str, float]:
     p, labels = found.probabilities(), problem.labels_test
     (mean, variance), (their_mean, their_variance) = (found.moments(), reference.moments())
-    num_inside = len(labels)
-    inside, outside = np.split(metrics.predictive_entropy(p), [num_inside])
+    summary = metrics.classification_summary(p[: len(labels)], labels, p[len(labels) :])
     values = {
-        "accuracy": metrics.accuracy(p[:num_inside], labels),
-        "nll": metrics.nll(p[:num_inside], labels),
-        "ece": metrics.ece(p[:num_inside], labels),
-        "entropy_inside": inside.mean(),
-        "entropy_outside": outside.mean(),
-        "auroc": metrics.auroc(inside, outside),
-        "fpr95": metrics.fpr95(inside, outside),
+        **{name: summary[name] for name in ("accuracy", "nll", "ece")},
+        "entropy_inside": summary["entropy"],
+        "entropy_outside": summary["entropy_outside"],
+        **{name: summary[name] for name in ("auroc", "fpr95")},
         "total_variation": abs(p - reference.probabilities()).sum(axis=1).mean() / 2,
         "distance": np.sqrt(np.mean((mean - their_mean) ** 2 / their_variance[:, None])),
         "deviation_ratio": np.sqrt(variance.mean() / their_variance.mean()),

@@ -7,9 +7,10 @@ from typing import Any
 import jax
 import numpy as np
 from jaxtyping import Float
+from scipy.linalg import eigh
 
 from book.experiments.findings import Chains
-from widebnn.diagnostics import LEAST_RESOLVED, bulk_and_tail, effective_sample_size, principal_components
+from widebnn.diagnostics import LEAST_RESOLVED, bulk_and_tail, convergence, effective_sample_size
 from widebnn.driver import Draws
 from widebnn.estimates import mean_and_mcse
 from widebnn.tables import Measure, Row, Rows
@@ -122,7 +123,7 @@ def trace_summary(draws: Float[np.ndarray, "chain draw feature"], *, thin: int =
     - `pc_traces`, at most 200 points of each chain, by component, chain and draw, and `pc_thin`, steps from
       one to the next.
     """
-    scores, explained = (np.asarray(part, float) for part in principal_components(draws, num=2))
+    scores, explained = _principal_components(draws)
     num_chains, num_draws = scores.shape[:2]
     half = num_draws // 2
     ess = np.asarray(effective_sample_size(scores), float)
@@ -156,3 +157,35 @@ def shares(values: Float[np.ndarray, "..."], edges: Float[np.ndarray, " edge"]) 
 def rounded(values: Any) -> Any:
     """Numbers, or a tree of them, to six digits, about what float32 holds."""
     return jax.tree.map(lambda value: float(f"{float(value):.6g}"), values)
+
+
+def _principal_components(draws: Float[np.ndarray, "chain draw feature"]) -> tuple[np.ndarray, np.ndarray]:
+    """Scores (chain, draw, 2) of all chains pooled, by the Gram matrix, and shares of the variance, (2,)."""
+    pooled = draws.reshape(-1, draws.shape[2]).astype(np.float64)
+    centred = pooled - pooled[:1]  # exactly 0 where nothing varies
+    centred -= centred.mean(axis=0)
+    gram = centred @ centred.T
+    variances, left = eigh(gram, subset_by_index=(len(gram) - 2, len(gram) - 1))
+    scores = (left * np.sqrt(np.maximum(variances, 0)))[:, ::-1]
+    with np.errstate(invalid="ignore"):
+        return scores.reshape(*draws.shape[:2], 2), variances[::-1] / np.trace(gram)
+
+
+def resolved_sample_size(draws: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "*event"]:
+    """The least effective sample size of each entry, by four functions of it; NaN below `LEAST_RESOLVED`.
+
+    The functions are its rank, whether it is in the lower or in the upper tail, and its distance from the
+    median, which stands for its square. Chains that oscillate, such as those of weakly damped Langevin
+    dynamics, have alternating autocorrelations, which cancel for the rank but not for the distance. The
+    autocorrelations of the distance oscillate too, and would end Geyer's sum early: therefore the distance
+    is averaged over pairs of draws.
+    """
+    import arviz
+
+    draws = np.asarray(draws, np.float64)
+    distance = np.abs(draws - np.median(draws, axis=(0, 1)))
+    pairs = distance[:, : draws.shape[1] // 2 * 2].reshape(len(draws), -1, 2, *draws.shape[2:]).mean(axis=2)
+    with np.errstate(divide="ignore", invalid="ignore"):  # where nothing moves
+        gained = distance.var(axis=(0, 1)) / pairs.var(axis=(0, 1))
+        least = np.minimum(convergence(draws).ess, gained * arviz.ess(pairs, method="mean"))
+    return np.where(least >= LEAST_RESOLVED, least, np.nan)

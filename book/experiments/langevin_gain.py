@@ -26,7 +26,7 @@ from book.experiments.networks import in_span, network, observed
 from book.experiments.posterior import of_parameters
 from book.experiments.tuned_chains import best_damped, best_damping
 from widebnn import targets
-from widebnn.diagnostics import band, convergence_summary, effective_sample_size, random_projections
+from widebnn.diagnostics import convergence_summary, effective_sample_size, random_projections
 from widebnn.driver import Draws, sample
 from widebnn.samplers import tuned
 from widebnn.tables import Measure, Results, Row, Rows
@@ -138,12 +138,12 @@ def _worth(draws: Float[np.ndarray, "chain draw *event"], thin: int) -> dict[str
     draws = draws.reshape(*draws.shape[:2], -1)
     num_draws = draws.shape[1]
     alone = np.array([effective_sample_size(chain[None]) for chain in draws], float) / num_draws
-    mean, low, high = band(alone.mean(axis=0))
+    each = alone.mean(axis=0)
     per_draw = {
-        "ess": mean,
+        "ess": each.mean(),
         "ess_error": Measure.mean(alone.mean(axis=1)).error,
-        "ess_low": low,
-        "ess_high": high,
+        "ess_low": each.min(),
+        "ess_high": each.max(),
         **pooled_ess_per_draw(draws).columns("pooled"),
     }
     is_moving = np.isfinite(alone).all()

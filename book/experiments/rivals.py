@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from book.experiments.blackjax_samplers import BLACKJAX, Adaptation, Adapted
-from book.experiments.chain_summaries import behind, finite, jackknife, of_chains
+from book.experiments.chain_summaries import behind, finite, jackknife, of_chains, resolved_sample_size
 from book.experiments.clock import on_one_thread
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
@@ -17,7 +17,7 @@ from book.experiments.images import images
 from book.experiments.own_samplers import METHODS, kicks
 from book.experiments.posterior import WATCHED, dense, size
 from widebnn import targets
-from widebnn.diagnostics import convergence, resolved_sample_size
+from widebnn.diagnostics import convergence
 from widebnn.driver import Draws, sample
 from widebnn.driver.stopping import Until
 from widebnn.tables import Measure, Results, Row

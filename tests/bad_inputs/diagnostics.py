@@ -32,7 +32,7 @@ ROWS = [
     ),
     *alike(
         "diagnostics",
-        ("convergence", "resolved_sample_size"),
+        ("convergence",),
         (np.zeros((2, 7)), "draws…eight draws…(2, 7)"),
         (np.zeros(5), "draws…(chain, draw, ...)…(5,)"),
         (Draws({"f": np.zeros((2, 9))}), TypeError, "draws…an array…a whole run"),
@@ -43,14 +43,6 @@ ROWS = [
         (KEY, {}, "template…empty"),
         (lambda: wb.random_projections(KEY, [X])(None, (X,)), "position must have"),
         (lambda: wb.random_projections(KEY, X)(None, X[:2]), "position…(4, 3)…(2, 3)"),
-    ),
-    *refused(
-        "diagnostics.band",
-        *[
-            (np.zeros((2, 3)), (low, high), "probs…[0, 1]…")
-            for low, high in ((0.9, 0.1), (0, 1.1), (np.nan, 1))
-        ],
-        (np.zeros((2, 0)), "values…(2, 0)"),
     ),
     *refused(
         "estimates.prior_draws",
@@ -93,18 +85,6 @@ ROWS = [
         (HALVES[:0], np.zeros(0, int), "probabilities…n ≥ 1…(0, 2)"),
         (2 * HALVES, np.array([0, 1, 1]), "probabilities…sum to 1"),
     ),
-    *alike(
-        "metrics",
-        ("confidence", "predictive_entropy"),
-        (HALVES[0], "probabilities…(n, k)…(2,)"),
-        (np.array([[1.5, -0.5]]), "probabilities…0 or above"),
-    ),
-    *alike(
-        "metrics",
-        ("reliability", "ece"),
-        (HALVES, np.array([0, 1, 1]), kw(num_bins=4, adaptive=True), "num_bins…at most 3…4"),
-    ),
-    *alike("metrics", ("auroc", "fpr95"), (DAYS, np.ones(2), TypeError, "inside…real numbers…dates")),
     *refused(
         "metrics.crps",
         (np.ones((1, 3)), np.ones(3), "draws…at least 2; got 1"),
@@ -115,19 +95,9 @@ ROWS = [
         (np.ones((3, 2)), np.ones(3), kw(axis=1.0), TypeError, "axis…an integer…1.0"),
     ),
     *refused(
-        "metrics.coverage",
-        (np.zeros(2), np.ones(3), np.ones(2), "lower, upper and y…(2,), (3,) and (2,)"),
-        (np.ones(2), np.zeros(2), np.ones(2), "lower must be at most upper"),
-    ),
-    *refused(
-        "metrics.gaussian_mixture_nll",
-        (np.ones((2, 3)), np.zeros((2, 3)), np.ones(3), "stds must be above 0; got 0.0"),
-        (np.ones((2, 3)), np.ones(3), np.ones(3), "stds…(2, 3) of means; got (3,)"),
-        (np.ones((3, 3)), 1.0, np.ones(3), "axis…means…as many…(3, 3)"),
-    ),
-    *refused(
         "metrics.classification_summary",
         (np.full((2, 2), 0.5), np.zeros(2, int), np.full((2, 3), 1 / 3), "outside…2 classes…3"),
         (HALVES, np.zeros(3, int), HALVES[0], "outside…(n, k)…(2,)"),
+        (HALVES, np.zeros(3, int), np.array([[1.5, -0.5]]), "outside…0 or above"),
     ),
 ]

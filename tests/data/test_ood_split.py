@@ -1,10 +1,9 @@
-"""Images of known and of unknown classes, and what a forecast says of both."""
+"""Images of known and of unknown classes."""
 
 import numpy as np
 import pytest
 
 from widebnn.data import ood_split
-from widebnn.metrics import classification_summary
 
 
 def test_digits_outside_are_classes_that_were_held_out():
@@ -18,11 +17,3 @@ def test_grey_images_are_enlarged_to_colour():
     flat, colour = (ood_split("digits", "digits", 10, 10, colour=c) for c in (False, True))
     assert colour.x_outside.shape == (10, 32, 32, 3)
     np.testing.assert_allclose(colour.x_outside[:, 2::4, 1::4, 2].reshape(10, 64), flat.x_outside, atol=1e-5)
-
-
-def test_quality_of_a_forecaster_that_knows_when_it_does_not_know():
-    sure, unsure = np.tile([1.0, 0.0], (20, 1)), np.full((20, 2), 0.5)
-    row = classification_summary(sure, np.zeros(20, int), unsure)
-    assert (row["accuracy"], row["nll"], row["ece"], row["auroc"], row["fpr95"]) == (1, 0, 0, 1, 0)
-    assert row["entropy_histogram"]["inside"][0] == row["entropy_histogram"]["outside"][-1] == 1
-    assert row["reliability"] == {"confidence": [1.0], "accuracy": [1.0]}

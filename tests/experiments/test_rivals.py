@@ -1,5 +1,6 @@
 """Samplers of BlackJAX after their own adaptation."""
 
+import arviz
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import widebnn as wb
 from book.experiments import rivals as module
 from book.experiments.blackjax_samplers import BLACKJAX
+from book.experiments.chain_summaries import resolved_sample_size
 
 
 @pytest.fixture(autouse=True)
@@ -46,3 +48,17 @@ def test_the_error_of_effective_samples_is_that_of_a_sum_over_chains(monkeypatch
     assert found["ess"] == pytest.approx(each.sum())
     assert found["ess_error"] == pytest.approx(np.sqrt(5) * each.std(ddof=1))
     assert found["ess_per_second_error"] == pytest.approx(found["ess_error"] / 2.0)
+
+
+def test_chains_that_swing_are_judged_by_their_square():
+    """Rotations by one radian whose radius forgets in a hundred draws: x is antithetic, and x² slow."""
+    rng, keep = np.random.default_rng(0), 0.995
+    turn = keep * np.exp(1j)
+    noise = (rng.normal(size=(4, 1_000, 50)) + 1j * rng.normal(size=(4, 1_000, 50))) * np.sqrt(1 - keep**2)
+    z = np.empty_like(noise)
+    z[:, 0] = noise[:, 0] / np.sqrt(1 - keep**2)
+    for i in range(1, 1_000):
+        z[:, i] = turn * z[:, i - 1] + noise[:, i]
+    assert np.median(arviz.ess(z.real, method="bulk")) > 1_000
+    assert 4_000 * (1 - keep**2) / (1 + keep**2) < 100  # of the square
+    assert np.isfinite(resolved_sample_size(z.real)).mean() < 0.05

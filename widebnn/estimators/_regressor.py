@@ -154,7 +154,7 @@ class BNNRegressor(MultiOutputMixin, RegressorMixin, BNNEstimator):
     relevances_
         A tuple of the `names` of the columns, posterior `mean` and `std` of the scale of each column's
         weights at infinite width, in units of the root mean square of all, and `gain`, by how many nats the
-        log evidence with a scale per column exceeds that with one; see `widebnn.plots.relevances`.
+        log evidence with a scale per column exceeds that with one.
     evidence_slope_
         Of one hidden layer and one output: what `widebnn.nngp.evidence_slope` finds at the limit's most
         probable scales, on up to 512 rows. A $c₁$ that is large and positive says that the data prefer a

@@ -5,9 +5,6 @@ Functions of figures take arrays and return the Axes that they have drawn on.
 
 from widebnn.plots._figures import (
     function_bands,
-    rank_plot,
-    relevances,
-    reliability_diagram,
     simplex_map,
     traces,
     width_curves,
@@ -20,9 +17,6 @@ __all__ = [
     "STYLE",
     "Slider",
     "function_bands",
-    "rank_plot",
-    "relevances",
-    "reliability_diagram",
     "simplex_map",
     "slider",
     "style",
