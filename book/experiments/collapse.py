@@ -97,8 +97,6 @@ def _cross_entropy(scaling, width, num_digits, prior_variance, num_steps, num_sa
         prior_variance=prior_variance,
         initial_std=prior_variance**0.5,
         num_samples=num_samples,
-        antithetic=num_samples % 2 == 0,
-        local=True,
         progress=False,
     )
     residual = jax.nn.one_hot(labels, 10) - 0.1

@@ -40,7 +40,7 @@ def linear():
 
 def fitted(temperature, num_epochs=1_000, **options):
     """The q that the package arrives at: in minibatches of which the last is not full."""
-    options = {"batch_size": 16, "num_samples": 16, "antithetic": True, "initial_std": 0.1} | options
+    options = {"batch_size": 16, "num_samples": 16, "initial_std": 0.1} | options
     num_steps = num_epochs * -(-len(X) // options["batch_size"])
     optimiser = optax.adam(optax.cosine_decay_schedule(0.03, num_steps))
     fit = wb.vi.fit(

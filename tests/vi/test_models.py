@@ -36,25 +36,6 @@ def test_two_layer_network_is_a_mean_over_neurons():
 
 
 @pytest.mark.slow
-def test_local_and_global_draws_of_the_convolution_of_the_networks_have_one_law():
-    """`widebnn.models.Conv`, with its scales and its bias: mean and variance of each output."""
-    layer = wb.models.Conv(3, 2, stride=2, bias_std=0.7, rngs=rngs())
-    graph, params, scales = nnx.split(layer, nnx.Param, ...)
-    q = wb.vi.mean_field(nnx.to_pure_dict(params), 0.3)
-    x, num = IMAGES[:1, :4, :4], 20_000
-
-    def moments(draw):
-        keys = jax.random.split(KEY, num)
-        f = np.asarray(jax.jit(jax.vmap(lambda key: nnx.merge(graph, draw(key), scales)(x)))(keys))
-        return f.mean(axis=0), f.var(axis=0)
-
-    (mean, variance), (exact_mean, exact_variance) = moments(q.local_draw), moments(q.draw)
-    assert np.ptp(exact_variance) > 0.05  # at the border fewer pixels enter
-    np.testing.assert_allclose(mean, exact_mean, atol=6 * (exact_variance.max() * 2 / num) ** 0.5)
-    np.testing.assert_allclose(variance / exact_variance, 1, atol=6 * (4 / num) ** 0.5)
-
-
-@pytest.mark.slow
 def test_resnet_has_the_papers_weights_and_leaves_batchnorm_without_a_posterior():
     """He et al. count 0.27 million parameters."""
     module = models.ResNet20(rngs=rngs())

@@ -1,6 +1,7 @@
 """What `Dense` and `Conv` have in common: scales, where parameters start, and the map."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,9 +12,11 @@ from flax import nnx
 from jaxtyping import Array
 
 from widebnn._check import Number, brief, is_known_to_be, non_negative, positive, positive_each
-from widebnn.models.local_reparametrisation import Linear, apply_kernel
 
-__all__ = ["WEIGHT_STD", "Affine", "real", "stretched"]
+__all__ = ["WEIGHT_STD", "Affine", "Linear", "real", "stretched"]
+
+Linear = Callable[[Array, Array], Array]
+"""A map of inputs and a kernel that is linear in either."""
 
 WEIGHT_STD = 2**0.5
 """The papers' σ_W."""
@@ -66,9 +69,9 @@ class Affine(nnx.Module):
         """Outputs at h, where `linear` is the map of h and W."""
         factor: Any = self.weight_std / math.sqrt(self.fan_in)
         if jnp.ndim(factor):
-            f = apply_kernel(linear, stretched(factor, jnp.asarray(h)), self.kernel[...])
+            f = linear(stretched(factor, jnp.asarray(h)), self.kernel[...])
         else:
-            f = factor * apply_kernel(linear, jnp.asarray(h), self.kernel[...])
+            f = factor * linear(jnp.asarray(h), self.kernel[...])
         if self.bias is None:
             return f
         return f + self.bias_std * jnp.expand_dims(self.bias[...], tuple(range(f.ndim - 1)))

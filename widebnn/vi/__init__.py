@@ -1,10 +1,9 @@
 """Mean-field variational inference of wide networks, with a tempered ELBO (Huix et al. 2022)."""
 
-from widebnn.models.local_reparametrisation import LocalReparametrisation
 from widebnn.vi.elbo import Elbo, elbo, expectation, kl_weights, temperature
 from widebnn.vi.fit import Fit, fit
 from widebnn.vi.losses import cross_entropy, gaussian, square
-from widebnn.vi.mean_field import MeanField, kl_divergence, kl_per_leaf, mean_field
+from widebnn.vi.mean_field import MeanField, kl_divergence, mean_field
 from widebnn.vi.models import ResNet20, TwoLayer
 from widebnn.vi.network import Network, network
 from widebnn.vi.predict import predict
@@ -13,7 +12,6 @@ from widebnn.vi.relu_moments import Moments, output_moments, relu_moments, squar
 __all__ = [
     "Elbo",
     "Fit",
-    "LocalReparametrisation",
     "MeanField",
     "Moments",
     "Network",
@@ -25,7 +23,6 @@ __all__ = [
     "fit",
     "gaussian",
     "kl_divergence",
-    "kl_per_leaf",
     "kl_weights",
     "mean_field",
     "network",

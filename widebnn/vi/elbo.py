@@ -47,8 +47,6 @@ def elbo(
     temperature: Number = 1.0,
     prior_variance: Variances = 0.2,
     num_samples: int = 1,
-    antithetic: bool = False,
-    local: bool = False,
 ) -> Elbo:
     """$ELBO_η(q) = E_q[log L(w)] − η KL(q ‖ P₀)$ (Huix et al. 2022, equation 6).
 
@@ -70,15 +68,9 @@ def elbo(
         $v$ of the prior $N(0, v)$ of a weight, as in `kl_divergence`.
     num_samples
         Number of draws from $q$.
-    antithetic
-        Whether draws come in pairs $μ ± σz$; `num_samples` must then be even.
-    local
-        Whether kernels are drawn after they are applied, by `LocalReparametrisation`.
     """
     non_negative(temperature=temperature)
-    expected = expectation(
-        rng_key, posterior, log_likelihood, num_samples=num_samples, antithetic=antithetic, local=local
-    )
+    expected = expectation(rng_key, posterior, log_likelihood, num_samples=num_samples)
     return Elbo(expected, kl_divergence(posterior, prior_variance), temperature)
 
 
@@ -88,33 +80,14 @@ def expectation(
     function: Callable[[PyTree], PyTree],
     *,
     num_samples: int = 1,
-    antithetic: bool = False,
-    local: bool = False,
 ) -> PyTree:
     """$E_q[g(w)]$ by the mean over draws, side by side; parameters and errors are those of `elbo`.
 
     Leaves of $g$ that are not floating-point numbers, such as counters or keys, are those of the first draw.
-
-    Examples
-    --------
-    >>> import jax
-    >>> import jax.numpy as jnp
-    >>> import widebnn as wb
-    >>> q = wb.vi.mean_field(jnp.ones(3), std=0.1)
-    >>> value = wb.vi.expectation(
-    ...     jax.random.key(0), q, jnp.sum, num_samples=50, antithetic=True
-    ... )
-    >>> round(float(value), 4)
-    3.0
     """
     at_least(1, num_samples=num_samples)
-    if antithetic and num_samples % 2:
-        raise ValueError(f"num_samples must be even where draws are antithetic; got {num_samples}")
-    draw = posterior.local_draw if local else posterior.draw
-    signs = jnp.tile(jnp.array([1, -1]), num_samples // 2) if antithetic else jnp.ones(num_samples, int)
-    keys = jax.random.split(rng_key, num_samples // 2 if antithetic else num_samples)
-    keys = jnp.repeat(keys, 2) if antithetic else keys
-    values = jax.vmap(lambda key, sign: function(draw(key, sign)))(keys, signs)
+    keys = jax.random.split(rng_key, num_samples)
+    values = jax.vmap(lambda key: function(posterior.draw(key)))(keys)
     return jax.tree.map(
         lambda value: jnp.mean(value, axis=0) if jnp.issubdtype(value.dtype, jnp.floating) else value[0],
         values,

@@ -21,7 +21,7 @@ from widebnn._compile import refuse_fork
 from widebnn._failures import warn
 from widebnn._pytree import Static
 from widebnn.driver._loop import loop
-from widebnn.driver.checkpoints import Checkpoint, Snapshot, Store, identity
+from widebnn.driver.checkpoints import Snapshot
 from widebnn.models import BNN, Embedding
 from widebnn.vi.elbo import KL_WEIGHTS, Elbo, expectation, kl_weights
 from widebnn.vi.losses import Loss, is_of_classes
@@ -98,8 +98,6 @@ class Plan(NamedTuple):
     batch_size: int
     augment: Callable[[Key[Array, ""], Array], Array] | None
     num_samples: int
-    antithetic: bool
-    local: bool
 
 
 class Data(NamedTuple):
@@ -127,11 +125,8 @@ def fit(
     prior_variance: Variances = 0.2,
     initial_std: Number = 1e-3,
     num_samples: int = 1,
-    antithetic: bool = False,
-    local: bool = False,
     weighting: str = "uniform",
     augment: Callable[[Key[Array, ""], Array], Array] | None = None,
-    checkpoint: Checkpoint | None = None,
     progress: bool = True,
 ) -> Fit:
     """Fit a mean-field Gaussian to a tempered posterior (Blundell et al. 2015; Huix et al. 2022, Appendix D).
@@ -164,15 +159,12 @@ def fit(
         al., 1/25 as in their published code.
     initial_std
         Where every $σ$ starts; $10⁻³$ as in their text, $10⁻⁴$ in the published code.
-    num_samples, antithetic, local
-        Draws of the weights in each step, as in `widebnn.vi.elbo`.
+    num_samples
+        Number of draws of the weights in each step.
     weighting
         $π_1, …, π_L$, as in `kl_weights`.
     augment
         From a key and $x$ of a minibatch to another $x$, such as `widebnn.data.flip_and_crop`.
-    checkpoint
-        Where the fit is saved between epochs, and from where the next call resumes it; a larger `num_epochs`
-        then extends it. Its `every_steps` counts epochs.
     progress
         Whether to show a progress bar.
 
@@ -183,14 +175,8 @@ def fit(
 
     Raises
     ------
-    ValueError
-        If `checkpoint` holds another run, a longer one or a damaged one.
     FloatingPointError
-        If the ELBO is not finite after an epoch; a checkpoint keeps the fit before that epoch.
-    OSError
-        If a checkpoint cannot be written; the one before is kept.
-    RuntimeError
-        If another process writes checkpoints in the same folder.
+        If the ELBO is not finite after an epoch.
     KeyboardInterrupt
         If Ctrl-C is pressed before the first epoch, or for a second time.
 
@@ -204,7 +190,9 @@ def fit(
     non_negative(temperature=temperature)
     positive(initial_std=initial_std)
     one_of(KL_WEIGHTS, weighting=weighting)
-    _check_types(rng_key, optimiser, checkpoint)
+    if not isinstance(optimiser, optax.GradientTransformation):
+        raise TypeError(f"optimiser must be one of optax, such as optax.adam(1e-3); got {brief(optimiser)}")
+    one_key(rng_key=rng_key)
     x, y, batch_size = _check_data(x, y, batch_size)
     num_batches = -(-len(x) // batch_size)
 
@@ -217,28 +205,15 @@ def fit(
 
     carry = _start(Static(optimiser), initial_std, taken.weights, taken.point, taken.state)
     prior_variances(carry.posterior, prior_variance)
-    draws = {"num_samples": num_samples, "antithetic": antithetic, "local": local}
-    _check_layers(taken, carry.posterior, batch, jnp.asarray(np.asarray(y)[:batch_size]), loss, draws)
+    _check_loss(taken, carry.posterior, batch, jnp.asarray(np.asarray(y)[:batch_size]), loss)
 
-    plan = Plan(taken.apply, loss, optimiser, batch_size, augment, **draws)
+    plan = Plan(taken.apply, loss, optimiser, batch_size, augment, at_least(1, num_samples=num_samples))
     weights_of_kl = jnp.asarray(kl_weights(num_batches, weighting), float)
     data = Data(x, y, run_key, weights_of_kl, prior_variance, jnp.asarray(temperature, float))
 
-    snapshot, store = Snapshot(carry, [], 0.0), None
-    if checkpoint is not None:
-        configuration = {
-            "rng_key": f"{jax.random.key_impl(rng_key)} {jax.random.key_data(rng_key)}",
-            "batch_size": batch_size,
-            "temperature": float(temperature),
-            "weights": str(jax.tree.map(jnp.shape, taken.weights)),
-        }
-        program = _epoch.lower(Static(plan), data, carry, np.False_).as_text()
-        constants = [np.asarray(leaf) for leaf in jax.tree.leaves(data._replace(rng_key=None))]
-        store = Store(checkpoint, identity(configuration, program, constants))
-        snapshot = store.restore(carry, (0, 0))
     epoch = functools.partial(_epoch, Static(plan), data)
     (posterior, point, state, *_), terms, seconds = _run(
-        epoch, snapshot, store, num_epochs, len(x), temperature, progress
+        epoch, carry, num_epochs, len(x), temperature, progress
     )
     log_likelihood, kl = (np.concatenate(term) for term in zip(*terms))
     return Fit(
@@ -258,7 +233,6 @@ def _step(plan: Plan, data: Data, carry: Carry, minibatch: Minibatch) -> tuple[C
     augment_key, draw_key = jax.random.split(minibatch.rng_key)
     inputs, targets = data.x[minibatch.rows], data.y[minibatch.rows]
     inputs = inputs if plan.augment is None else plan.augment(augment_key, inputs)
-    draws = {"num_samples": plan.num_samples, "antithetic": plan.antithetic, "local": plan.local}
 
     def objective(trained):
         posterior, point = trained
@@ -267,7 +241,7 @@ def _step(plan: Plan, data: Data, carry: Carry, minibatch: Minibatch) -> tuple[C
             outputs, state = plan.apply(weights, point, carry.state, inputs, True)
             return -plan.loss(outputs, targets), state
 
-        expected, state = expectation(draw_key, posterior, log_likelihoods, **draws)
+        expected, state = expectation(draw_key, posterior, log_likelihoods, num_samples=plan.num_samples)
         log_likelihood = jnp.sum(jnp.where(minibatch.counts, expected, 0))
         kl = kl_divergence(posterior, data.prior_variance)
         kl = minibatch.kl_weight.astype(kl.dtype) * kl
@@ -307,22 +281,15 @@ def _epoch(plan: Static, data: Data, carry: Carry, is_made: Bool[Array, ""]) -> 
 
 def _run(
     epoch: Callable[[Carry, Any], tuple[Carry, Terms]],
-    snapshot: Snapshot,
-    store: Store | None,
+    carry: Carry,
     num_epochs: int,
     n: int,
     temperature: Number,
     progress: bool,
 ) -> Snapshot:
-    """Go on from a snapshot to the end of `num_epochs`, with the terms of all epochs as its draws."""
-    if (done := int(snapshot.carry.epoch)) > num_epochs:
-        raise ValueError(
-            f"num_epochs must be at least the {done} that the checkpoint holds; got {num_epochs}"
-        )
-    if done == num_epochs:
-        return snapshot
-    carry, _ = epoch(snapshot.carry, np.False_)  # compiles
-    since = time.perf_counter() - snapshot.seconds
+    """All epochs, with their terms as draws."""
+    carry, _ = epoch(carry, np.False_)  # compiles
+    since = time.perf_counter()
 
     def advance(snapshot):
         carry, of_epoch = epoch(snapshot.carry, np.True_)
@@ -345,25 +312,16 @@ def _run(
     snapshot, made, stopped = loop(
         advance,
         ended,
-        snapshot._replace(carry=carry),
-        done,
+        Snapshot(carry, [], 0.0),
+        0,
         total=num_epochs,
         unit="epoch",
-        store=store,
+        store=None,
         progress=progress,
     )
     if stopped == "interrupted":
         warn(f"the fit was interrupted after {made:,} of {num_epochs:,} epochs, which are returned")
     return snapshot
-
-
-def _check_types(rng_key: Any, optimiser: Any, checkpoint: Any) -> None:
-    """What is of the wrong type is named before anything is computed."""
-    if not isinstance(optimiser, optax.GradientTransformation):
-        raise TypeError(f"optimiser must be one of optax, such as optax.adam(1e-3); got {brief(optimiser)}")
-    one_key(rng_key=rng_key)
-    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {brief(checkpoint)}")
 
 
 def _check_data(
@@ -381,22 +339,13 @@ def _check_data(
     return x, y, batch_size
 
 
-def _check_layers(taken, posterior, x, y, loss, draws):
-    """One step's outputs, traced: what does not fit says so in its own words."""
+def _check_loss(taken: Network, posterior: MeanField, x: Array, y: Array, loss: Loss) -> None:
+    """The loss of one step, traced."""
 
     def losses(weights):
         outputs, _ = taken.apply(weights, taken.point, taken.state, x, True)
         return loss(outputs, y)
 
-    of_draws = functools.partial(expectation, posterior=posterior, function=losses, **draws)
-    try:
-        values = jax.eval_shape(of_draws, jax.random.key(0))
-    except TypeError as error:
-        if draws["local"]:
-            raise TypeError(
-                "local draws need layers that compute x @ kernel[...], such as those of widebnn.models: "
-                f"{error}"
-            ) from error
-        raise
+    values = jax.eval_shape(losses, posterior.mean)
     if values.shape != x.shape[:1]:
         raise ValueError(f"loss must return one number for each of {len(x)} observations; got {values.shape}")
