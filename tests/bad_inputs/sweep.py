@@ -152,7 +152,6 @@ SWEPT = [
     *swept("targets.linear", x=X, y=Y, noise_std=0.1),
     *swept("targets.readout_posterior", "targets.DataSpace", "targets.FeatureSpace", reg=0.1),
     *swept("vi.elbo", num_samples=1, temperature=1.0, prior_variance=0.2),
-    *swept("vi.expectation", num_samples=1),
     *swept("vi.fit", call=fit, num_epochs=1, batch_size=2, num_samples=1, x=X, y=Y),
     *swept("vi.fit", call=fit, rng_key=KEY, model=None),
     *swept("vi.fit", call=fit, weighting="uniform", temperature=1.0, prior_variance=0.2, initial_std=0.1),

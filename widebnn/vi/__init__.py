@@ -1,6 +1,6 @@
 """Mean-field variational inference of wide networks, with a tempered ELBO (Huix et al. 2022)."""
 
-from widebnn.vi.elbo import Elbo, elbo, expectation, kl_weights, temperature
+from widebnn.vi.elbo import Elbo, elbo, kl_weights, temperature
 from widebnn.vi.fit import Fit, fit
 from widebnn.vi.losses import cross_entropy, gaussian, square
 from widebnn.vi.mean_field import MeanField, kl_divergence, mean_field
@@ -19,7 +19,6 @@ __all__ = [
     "TwoLayer",
     "cross_entropy",
     "elbo",
-    "expectation",
     "fit",
     "gaussian",
     "kl_divergence",

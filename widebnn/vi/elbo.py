@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Key, PyTree
 from widebnn._check import Number, at_least, non_negative, one_of
 from widebnn.vi.mean_field import MeanField, Variances, kl_divergence
 
-__all__ = ["Elbo", "elbo", "expectation", "kl_weights", "temperature"]
+__all__ = ["Elbo", "elbo", "kl_weights", "temperature"]
 
 KL_WEIGHTS = ("uniform", "geometric")
 
