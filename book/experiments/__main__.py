@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from book.experiments.claims import CLAIMS
-from book.experiments.ledger import PAPERS, ledger, report, text
+from book.experiments.ledger import PAPERS, Entry, ledger, text
 from book.experiments.ledger_page import pages
 from book.experiments.registry import EXPERIMENTS, GPU, find, on_gpu, stored
 from widebnn.scale import SCALES, current_scale
@@ -123,7 +123,7 @@ def _run(options: argparse.Namespace) -> None:
     made = found.provenance
     print(f"{_counted(len(found.rows), 'row')}: {duration(made['seconds'])} on {made['device']}")
     for id in experiment.findings if scale != "smoke" else ():
-        print(f"\n{report(id, found)}")
+        print(f"\n{Entry(CLAIMS[id], experiment, found)}")
 
 
 def _setting(words: str) -> tuple[str, Any]:

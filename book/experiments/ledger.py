@@ -12,10 +12,9 @@ from book.experiments.experiment import Experiment
 from book.experiments.findings import ANOTHER_SIZE, UNCONVERGED, WORDS, Chains, Finding, verdict
 from book.experiments.papers import Setting, meets, of_paper, of_run
 from book.experiments.registry import EXPERIMENTS, stored
-from widebnn._check import one_of
 from widebnn.tables import Results
 
-__all__ = ["PAPERS", "Entry", "counts", "ledger", "report", "text"]
+__all__ = ["PAPERS", "Entry", "counts", "ledger", "text"]
 
 PAPERS = {
     "H": ("Repriorisation", "hron2022", "Hron et al. (2022)"),
@@ -117,16 +116,6 @@ class Entry:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-def report(row: str, results: Results) -> Entry:
-    """The row of the ledger with this id, by the results of one run."""
-    claim = CLAIMS[one_of(CLAIMS, row=row)]
-    if results.name != claim.experiment:
-        raise ValueError(
-            f"results must be those of {claim.experiment}, on which {row} rests; got {results.name!r}"
-        )
-    return Entry(claim, EXPERIMENTS[claim.experiment], results)
 
 
 def ledger(folder: str | os.PathLike) -> list[Entry]:

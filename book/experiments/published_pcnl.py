@@ -49,18 +49,13 @@ def published_potential(target: NetworkTarget) -> Potential:
 def published_marginal(target: NetworkTarget) -> Potential:
     """U_{σ²/2} − U_{σ²}: the potential of the inner parameters under the published law, φ_W integrated out.
 
-    U_s is that of `target` at noise variance s: `widebnn.targets.marginal`, rotated or not. With K̂ the
-    empirical kernel and up to a constant, the difference is
-
-        ½ Σ_j y_:jᵀ[(K̂ + (σ²/2) I)⁻¹ − (K̂ + σ² I)⁻¹] y_:j + (d_out/2) log [det(K̂ + (σ²/2) I)/det(K̂ + σ² I)].
+    U_s is that of `target` at noise variance s: `widebnn.targets.marginal`, rotated or not.
     """
     variance = target.bnn.noise_std**2
 
     def potential(position):
-        given = target.embedding(position), target.y
-        half, whole = (targets.readout_posterior(*given, s, target.space) for s in (variance / 2, variance))
-        quadratic = half.quadratic() - whole.quadratic()
-        return (quadratic + target.bnn.out_features * (half.log_det() - whole.log_det())) / 2
+        half, whole = (target.readout_posterior(position, s).potential() for s in (variance / 2, variance))
+        return half - whole
 
     return potential
 

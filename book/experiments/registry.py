@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
-from book.experiments.claims import CLAIMS, Claim
+from book.experiments.claims import CLAIMS
 from book.experiments.experiment import Experiment
 from widebnn._check import one_of
 from widebnn.scale import SCALES
@@ -13,7 +13,7 @@ from widebnn.scale import SCALES
 __all__ = ["EXPERIMENTS", "GPU", "find", "on_gpu", "stored"]
 
 MODULES = """
-theorems deep_limit precision counterexample unitwise whitening rivals
+theorems deep_limit precision unitwise whitening rivals
 learned_scales efficiency over_width gradient_gain convergence langevin_gain architectures step_cost
 published_pcnl landscape over_reg shortcuts iterated_maps softmax_maps collapse mean_field_gap suprema
 concentration elbo_ratio resnet tempering plain_training approximations evidence_over_width evidence_sign
@@ -21,27 +21,14 @@ cold_posteriors
 """
 
 
-def registered(modules: Iterable[str], claims: Iterable[Claim]) -> dict[str, Experiment]:
-    """The experiments of these modules by name.
-
-    Raises
-    ------
-    ValueError
-        If a claim has no findings in the experiment that it names, or findings have no claim.
-    """
-    every = (vars(import_module(f"book.experiments.{name}")).values() for name in modules)
-    found = [one for values in every for one in values if isinstance(one, Experiment)]
-    experiments = {one.name: one for one in dict.fromkeys(found)}
-    served = {(id, name) for name, one in experiments.items() for id in one.findings}
-    worded = {(claim.id, claim.experiment) for claim in claims if claim.experiment}
-    for id, name in sorted(worded - served):
-        raise ValueError(f"claims.yml has {id} of {name}, which yields no findings for it")
-    for id, name in sorted(served - worded):
-        raise ValueError(f"{name} yields findings for {id}, of which claims.yml says nothing")
-    return experiments
+def _found() -> Iterable[Experiment]:
+    for name in MODULES.split():
+        for value in vars(import_module(f"book.experiments.{name}")).values():
+            if isinstance(value, Experiment):
+                yield value
 
 
-EXPERIMENTS = registered(MODULES.split(), CLAIMS.values())
+EXPERIMENTS = {one.name: one for one in _found()}
 """By name."""
 
 

@@ -55,35 +55,6 @@ def approximation_is_close(rows: Rows) -> Iterator[Finding]:
         yield Finding(what, Measure(float(off), error), below=0.1)
 
 
-@experiment(SETTINGS["subsets"])
-def subsets(num_train, num_inputs, shares, noise_std, seed) -> Iterator[Row]:
-    """In a linear model the longest step where T is made of a share of the data alone.
-
-    Yields
-    ------
-    Rows with share and gain: the longest stable step ÷ that without a map. It is the root of the ratio of the
-    largest eigenvalues of the posterior's precision, in θ and in φ with θ = m + L φ, LLᵀ the covariance given
-    the share.
-    """
-    x = np.random.default_rng(seed).normal(size=(num_train, num_inputs))
-    for share in shares:
-        part = x[: round(share * num_train)]
-        precision, of_part = (np.eye(num_inputs) + a.T @ a / noise_std**2 for a in (x, part))
-        root = np.linalg.inv(np.linalg.cholesky(of_part)).T
-        mapped = root.T @ precision @ root
-        top, top_mapped = (np.linalg.eigvalsh(a)[-1] for a in (precision, mapped))
-        yield {"share": share, "gain": float(np.sqrt(top / top_mapped))}
-
-
-@subsets.claim("H-E2b")
-def subsets_erase_the_gain(rows: Rows) -> Iterator[Finding]:
-    whole = rows.one(share=1.0)["gain"]
-    for row in rows:
-        if row["share"] < 1:
-            what = f"gain with {row['share']:g} of the data ÷ gain with all"
-            yield Finding(what, row["gain"] / whole, below=0.5)
-
-
 @experiment(SETTINGS["readout_cost"], parts="spaces")
 def readout_cost(spaces, nums_train, widths, num_rounds, seed) -> Iterator[Row]:
     """Processor seconds of the readout's posterior mean and log determinant, in data and in feature space.

@@ -87,7 +87,6 @@ SLIPS: list[tuple[str, Slip]] = [
     ("H-F11b", times(0.3, "ess_projections", "ess_predictions", map="Laplace")),
     ("H-AB2", exchanged("space", "data", "feature")),
     ("H-AD2", each(lambda row: {"step_size": 0.01})),
-    ("H-AE1", times(0.1, "sign")),
     ("P-F1 P-F2", LANGEVIN),
     ("P-F3 P-F4 P-F5", WIDTHS),
     ("P-F2", put(ess_bulk_weights=1e-6)),

@@ -10,12 +10,11 @@ import pytest
 
 from book.experiments.claims import CLAIMS
 from book.experiments.findings import ANOTHER_SIZE, UNCONVERGED
-from book.experiments.ledger import ledger, report
+from book.experiments.ledger import ledger
 from book.experiments.ledger_page import pages
 from book.experiments.papers import said
 from book.experiments.registry import EXPERIMENTS
 from widebnn.scale import SCALES
-from widebnn.tables import Results, Rows
 from widebnn.tables._results import digest
 
 ROOT = Path(__file__).parents[2]
@@ -47,11 +46,13 @@ def written(entries):
 
 def test_no_row_is_missing_and_none_is_new(entries):
     assert [entry.claim.id for entry in entries] == ROWS
-    served = {name for claim in CLAIMS.values() for name in (claim.experiment, *claim.beside)}
-    assert served - {""} == set(EXPERIMENTS)
+    worded = {(claim.id, claim.experiment) for claim in CLAIMS.values() if claim.experiment}
+    assert worded == {(id, name) for name, one in EXPERIMENTS.items() for id in one.findings}
+    beside = {name for claim in CLAIMS.values() for name in claim.beside}
+    assert {name for _, name in worded} | beside == set(EXPERIMENTS)
     assert all(set(one.scales) == set(SCALES) for one in EXPERIMENTS.values())
     for claim in CLAIMS.values():
-        assert {*claim.beside} <= {*EXPERIMENTS}
+        assert bool(claim.experiment) != bool(claim.tests)
         assert claim.claim.endswith(".") and (claim.id.startswith("X") or (claim.where and claim.paper))
         assert claim.chapter and claim.rule.endswith(".")
 
@@ -142,10 +143,3 @@ def test_another_number_changes_the_page_and_the_verdict(tmp_path, entries):
     assert all(word == "open" for name, word in changed.items() if name not in before.keys() | held)
     nothing = "".join(pages(found).values()).count("Nothing measured yet.")
     assert nothing == len(CLAIMS) - len(before) - len(held)
-
-
-def test_a_row_is_judged_by_results_of_its_experiment():
-    with pytest.raises(ValueError, match="row must be one of 'H-32', .*; got 'P-F99'"):
-        report("P-F99", Results(Rows(), {}, {}))
-    with pytest.raises(ValueError, match="results must be those of over_width, .* P-F1 rests; got 'grid'"):
-        report("P-F1", Results(Rows(), {}, {}, "grid"))

@@ -96,3 +96,17 @@ def test_stable_leapfrog_steps_are_those_of_the_formula():
         for factor, is_stable in ((0.999, True), (1.001, False)):
             eigenvalues = np.linalg.eigvals(one_step(make, wanted * factor))
             assert (np.abs(eigenvalues).max() < 1 + 1e-6) == is_stable
+
+
+def test_a_map_made_of_a_subset_gains_less_than_half():
+    """Of the longest stable step, beside that of a map made of all data (Hron et al., Appendix E.2)."""
+    x = np.random.default_rng(4).normal(size=(16, 32))
+    gains = []
+    for num in (8, 14, 16):
+        precision, of_part = (np.eye(32) + a.T @ a / 0.1**2 for a in (x, x[:num]))
+        root = np.linalg.inv(np.linalg.cholesky(of_part)).T
+        top, mapped = (np.linalg.eigvalsh(a)[-1] for a in (precision, root.T @ precision @ root))
+        gains.append(np.sqrt(top / mapped))
+    half, most, whole = gains
+    assert_allclose(whole, np.sqrt(1 + np.linalg.norm(x, 2) ** 2 / 0.1**2))
+    assert 1 < half < most < whole / 2
