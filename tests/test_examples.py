@@ -7,7 +7,7 @@ import pkgutil
 import pytest
 
 import widebnn as wb
-from widebnn.data.folders import local_folder
+from widebnn.data.download import local_folder
 
 pytestmark = pytest.mark.usefixtures("float32", "mixed_dtypes")  # as readers compute
 

@@ -13,7 +13,7 @@ ROWS = [
         (kw(num_train=5000), "num_train…5,000 but there are"),
         (kw(num_test=1700), "num_test…leaves no more"),
     ),
-    *alike("data", ("cifar10", "boston"), (0, 10, "num_train…at least 1…0")),
+    *refused("data.boston", (0, 10, "num_train…at least 1…0")),
     *refused(
         "data.flip_and_crop",
         ((X,), "images…(n, height, width, channels)…(4, 3)"),
@@ -22,7 +22,7 @@ ROWS = [
     ),
     *alike(
         "data",
-        ("mnist", "fashion_mnist", "svhn"),
+        ("cifar10", "mnist", "fashion_mnist", "svhn"),
         (-1, 10, "num_train…at least 0…-1"),
         (1, 0, "num_test…at least 1…0"),
     ),

@@ -21,16 +21,14 @@ def body(content: bytes) -> Answer:
     return answer
 
 
-def cut_short(content: bytes, meanwhile: Callable[[], None] = lambda: None) -> Answer:
-    """A header that promises all of the content, half of it, then `meanwhile`, then the connection ends."""
+def cut_short(content: bytes) -> Answer:
+    """A header that promises all of the content, half of it, and the end of the connection."""
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
         request.send_header("Content-Length", str(len(content)))
         request.end_headers()
         request.wfile.write(content[: len(content) // 2])
-        request.wfile.flush()
-        meanwhile()
 
     return answer
 
@@ -40,16 +38,14 @@ def status(code: int) -> Answer:
     return lambda request: request.send_error(code)
 
 
-def archive(files: Mapping[str, bytes], *others: tarfile.TarInfo) -> bytes:
-    """A gzipped tar archive of these files and of further bare entries, such as links."""
+def archive(files: Mapping[str, bytes]) -> bytes:
+    """A gzipped tar archive of these files."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         for name, content in files.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             tar.addfile(entry, io.BytesIO(content))
-        for entry in others:
-            tar.addfile(entry)
     return buffer.getvalue()
 
 

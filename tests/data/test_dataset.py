@@ -11,8 +11,9 @@ PROVENANCE = {"name": "tiny", "source": "made by the test", "records": {"tiny.bi
 @pytest.fixture
 def labelled() -> Dataset:
     images = np.array([[0, 10], [20, 30]], np.uint8), np.array([[15, 255]], np.uint8)
+    images = tuple(x.reshape(-1, 1, 2, 1) for x in images)
     labels = np.array([2, 0]), np.array([1])
-    return classification(images=images, labels=labels, classes=["a", "b", "c", "d"], **PROVENANCE)
+    return classification(images, labels, flatten=True, classes=["a", "b", "c", "d"], **PROVENANCE)
 
 
 def test_pixels_share_one_mean_and_deviation_of_the_training_images(labelled: Dataset):

@@ -1,127 +1,68 @@
-"""Downloads against a loopback server: what arrives is whole and verified, or the folder stays as it was."""
+"""Downloads against a loopback server: what arrives is whole and verified. The two environment variables."""
 
 import hashlib
 import os
-import signal
-import tarfile
 from pathlib import Path
 
 import pytest
 
-from widebnn.data.download import RETRIES, download_archive, download_file
+from widebnn.data.download import RETRIES, cache_folder, download, local_folder
 
-from .loopback import Server, archive, body, cut_short, status
+from .loopback import Server, body, cut_short, status
 
-MEMBERS = ("box/a.bin", "box/b.bin")
-CONTENT = {"box/a.bin": os.urandom(300_000), "box/b.bin": b"second"}
-GOOD = archive(CONTENT)
+GOOD = os.urandom(300_000)
 SHA256 = hashlib.sha256(GOOD).hexdigest()
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A cache folder that already holds an older, good `a.bin`."""
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "a.bin").write_bytes(b"older")
-    return tmp_path / "cache"
-
-
-def holds_the_archive(folder: Path) -> bool:
-    found = {path.name: path.read_bytes() for path in folder.iterdir()}
-    return found == {Path(member).name: CONTENT[member] for member in MEMBERS}
-
-
-def is_untouched(folder: Path) -> bool:
-    return {path.name: path.read_bytes() for path in folder.iterdir()} == {"a.bin": b"older"}
-
-
-def test_files_arrive_and_nothing_else_stays(server: Server, folder: Path):
-    download_archive([server.offer("/x.tar.gz", body(GOOD))], SHA256, MEMBERS, folder)
-    assert holds_the_archive(folder)
-
-
-def test_a_file_arrives_once(server: Server, tmp_path: Path, folder: Path):
-    address = server.offer("/a.bin", body(GOOD))
-    assert download_file([address], SHA256, folder).read_bytes() == b"older", "what is there is kept"
+def test_a_file_arrives_once_and_anew_where_it_is_damaged(server: Server, tmp_path: Path):
+    address = server.offer("/x.bin", body(GOOD))
     for _ in range(2):
-        assert download_file([address], SHA256, tmp_path / "new").read_bytes() == GOOD
-    assert server.requests == {"/a.bin": 1}
+        assert download([address], SHA256, tmp_path / "new").read_bytes() == GOOD
+    assert server.requests == {"/x.bin": 1}
+    (tmp_path / "new" / "x.bin").write_bytes(GOOD[:1_000])
+    assert download([address], SHA256, tmp_path / "new").read_bytes() == GOOD
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["x.bin"]
 
 
-def test_a_busy_server_is_asked_again_after_growing_pauses(server: Server, folder: Path, waits: list[float]):
-    address = server.offer("/x.tar.gz", status(503), status(503), body(GOOD))
-    download_archive([address], SHA256, MEMBERS, folder)
-    assert holds_the_archive(folder)
-    assert waits == [1, 2]
-
-
-def test_the_second_source_serves_when_the_first_is_down(
-    server: Server, unserved: str, folder: Path, waits: list[float]
+def test_a_busy_server_is_asked_again_and_then_the_second_source(
+    server: Server, unserved: str, tmp_path: Path, waits: list[float]
 ):
-    download_archive([unserved, server.offer("/x.tar.gz", body(GOOD))], SHA256, MEMBERS, folder)
-    assert holds_the_archive(folder)
-    assert len(waits) == RETRIES
+    address = server.offer("/archive.tar.gz", status(503), body(GOOD))
+    assert download([unserved, address], SHA256, tmp_path).read_bytes() == GOOD
+    assert len(waits) == RETRIES + 1
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
-    [
-        (body(archive(dict.fromkeys(MEMBERS, b"forged"))), "hash"),
-        (cut_short(GOOD), "IncompleteRead"),
-        (status(404), "404"),
-        (status(503), "503"),
-    ],
-    ids=["forged", "truncated", "not found", "busy"],
+    [(body(b"forged"), "hash"), (cut_short(GOOD), "IncompleteRead"), (status(404), "404")],
+    ids=["forged", "truncated", "not found"],
 )
-def test_failures_name_every_source_and_change_nothing(
-    server: Server, unserved: str, folder: Path, waits: list[float], answer, reason
+def test_failures_name_every_source_and_leave_nothing(
+    server: Server, unserved: str, tmp_path: Path, waits: list[float], answer, reason
 ):
-    address = server.offer("/x.tar.gz", answer)
-    with pytest.raises(OSError, match=r"no source served x.tar.gz.*WIDEBNN_DATA") as error:
-        download_archive([address, unserved], SHA256, MEMBERS, folder)
-    assert f"{address}: " in str(error.value) and f"{unserved}: " in str(error.value)
-    assert reason in str(error.value)
-    assert server.requests["/x.tar.gz"] == 1 + RETRIES
-    assert is_untouched(folder)
+    address = server.offer("/archive.tar.gz", answer)
+    with pytest.raises(OSError, match=r"no source served archive.tar.gz.*WIDEBNN_DATA") as error:
+        download([unserved, address], SHA256, tmp_path)
+    assert unserved in str(error.value) and address in str(error.value) and reason in str(error.value)
+    assert not list(tmp_path.iterdir())
 
 
-def test_an_interrupted_download_leaves_nothing_behind(server: Server, folder: Path, sigint: None):
-    press_ctrl_c = cut_short(GOOD, meanwhile=lambda: os.kill(os.getpid(), signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        download_archive([server.offer("/x.tar.gz", press_ctrl_c)], SHA256, MEMBERS, folder)
-    assert is_untouched(folder)
+def test_the_first_local_folder_that_exists_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WIDEBNN_DATA", str(tmp_path))
+    assert local_folder("first", "second") is None
+    (tmp_path / "second").mkdir()
+    assert local_folder("first", "second") == tmp_path / "second"
+    (tmp_path / "first").mkdir()
+    assert local_folder("first", "second") == tmp_path / "first"
+    monkeypatch.setenv("WIDEBNN_DATA", "")
+    assert local_folder("first") is None
+    monkeypatch.setenv("WIDEBNN_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(NotADirectoryError, match=r"WIDEBNN_DATA must be a folder.*nowhere"):
+        local_folder("first")
 
 
-def test_a_file_in_place_of_the_cache_is_refused_before_any_request(server: Server, tmp_path: Path):
-    (tmp_path / "cache").write_bytes(b"a file, not a folder")
-    address = server.offer("/x.tar.gz", body(GOOD))
-    with pytest.raises(OSError, match=r"cannot write to the cache .*WIDEBNN_CACHE"):
-        download_archive([address], SHA256, MEMBERS, tmp_path / "cache")
-    assert not server.requests
-    assert (tmp_path / "cache").read_bytes() == b"a file, not a folder"
-
-
-def link(name: str, target: str) -> tarfile.TarInfo:
-    entry = tarfile.TarInfo(name)
-    entry.type, entry.linkname = tarfile.SYMTYPE, target
-    return entry
-
-
-@pytest.mark.parametrize(
-    "content",
-    [archive({"box/a.bin": b"alone"}), archive({"box/a.bin": b"beside a link"}, link("box/b.bin", "a.bin"))],
-    ids=["missing", "a link"],
-)
-def test_an_archive_without_a_member_changes_nothing(server: Server, folder: Path, content: bytes):
-    address = server.offer("/x.tar.gz", body(content))
-    with pytest.raises(ValueError, match=r"lacks the files .*box/b.bin"):
-        download_archive([address], hashlib.sha256(content).hexdigest(), MEMBERS, folder)
-    assert is_untouched(folder)
-
-
-def test_other_members_are_left_where_they_are(server: Server, folder: Path):
-    content = archive(CONTENT | {"../escaped.bin": b"out", "box/readme": b"more"}, link("way", "/"))
-    address = server.offer("/x.tar.gz", body(content))
-    download_archive([address], hashlib.sha256(content).hexdigest(), MEMBERS, folder)
-    assert holds_the_archive(folder)
-    assert [path.name for path in folder.parent.iterdir()] == ["cache"]
+def test_the_cache_follows_its_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WIDEBNN_CACHE", str(tmp_path))
+    assert cache_folder("cifar10") == tmp_path / "cifar10"
+    monkeypatch.delenv("WIDEBNN_CACHE")
+    assert cache_folder("cifar10").parts[-2:] == ("widebnn", "cifar10")

@@ -76,45 +76,32 @@ def test_data_set_out_of_distribution_needs_no_training_images(folder: Path):
 
 
 def test_more_than_there_are_is_refused(folder: Path):
-    with pytest.raises(
-        ValueError, match="num_train is 13 but there are 12 records: put the official train-im"
-    ):
+    with pytest.raises(ValueError, match="num_train is 13 but there are 12 records: put more of the offic"):
         mnist(13, 2)
-    with pytest.raises(
-        ValueError, match="num_train is 60,001 but there are 60,000 records: mnist has no more"
-    ):
-        mnist(60_001, 2)
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    "content",
     [
-        (b"", "is no idx file of bytes in 3 dimensions"),
-        (idx(pixels(5))[:-1], "ends after 3,919 bytes of records; wanted 3,920"),
-        (idx(np.zeros((5, 14, 14), np.uint8)), "wanted images of 28 × 28; got 14 × 14"),
-        (
-            bytes([0, 0, 8, 3]) + np.array([12, 2**31, 2**31], ">u4").tobytes(),
-            "wanted images of 28 × 28; got 2147483648 × 2147483648",
-        ),
+        gzip.compress(b""),
+        gzip.compress(idx(pixels(5))[:-1]),
+        gzip.compress(idx(np.zeros((5, 14, 14), np.uint8))),
+        gzip.compress(idx(pixels(5)))[:-400],
     ],
-    ids=["empty", "truncated", "small", "huge"],
+    ids=["empty", "truncated", "small", "damaged"],
 )
-def test_malformed_images_are_refused(folder: Path, content, message):
+def test_malformed_images_are_refused(folder: Path, content):
     (file,) = (folder / "mnist").glob("t10k-images*")
-    file.write_bytes(gzip.compress(content))
-    with pytest.raises(ValueError, match=message):
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=r"t10k-images-idx3-ubyte.gz is no whole idx file"):
         mnist(2, 5)
 
 
-def test_damaged_compression_and_labels_beyond_nine_are_refused(folder: Path):
-    (images,) = (folder / "mnist").glob("train-images*")
+def test_labels_beyond_nine_are_refused(folder: Path):
     (of_test,) = (folder / "mnist").glob("t10k-labels*")
     of_test.write_bytes(gzip.compress(idx(np.full(5, 11, np.uint8))))
-    with pytest.raises(ValueError, match="labels are 0 to 9; got 11"):
+    with pytest.raises(ValueError, match="labels of mnist are 0 to 9; the files hold 11 to 11"):
         mnist(2, 5)
-    images.write_bytes(images.read_bytes()[:-400])
-    with pytest.raises(ValueError, match="is damaged"):
-        mnist(12, 5)
 
 
 def test_files_are_downloaded_once_and_training_files_only_where_needed(

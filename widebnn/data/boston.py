@@ -6,21 +6,14 @@ share Bk of Black inhabitants, on the assumption that segregation raises house p
 what they assumed is so (Carlisle 2019). Use `widebnn.data.diabetes` for anything new.
 """
 
-import csv
-from pathlib import Path
-
 import numpy as np
-from jaxtyping import Float
 
 from widebnn.data.bundled import split
 from widebnn.data.dataset import Dataset, regression
-from widebnn.data.download import download_file
-from widebnn.data.folders import cache_folder, local_folder
+from widebnn.data.download import cache_folder, download, local_folder
 
 __all__ = ["boston"]
 
-FEATURES = ["CRIM", "ZN", "INDUS", "CHAS", "NOX", "RM", "AGE", "DIS", "RAD", "TAX", "PTRATIO", "B", "LSTAT"]
-COLUMNS = [*FEATURES, "MEDV"]
 NUM_ROWS = 506
 # An open copy that MLDatasets.jl ships, at a fixed commit, by two ways; same rows in the same order as the
 # original at lib.stat.cmu.edu/datasets/boston.
@@ -50,13 +43,6 @@ def boston(num_train: int = 400, num_test: int = 106) -> Dataset:
     Dataset
         Inputs $(n, 13)$ and targets $(n, 1)$, each column standardised by its training rows.
 
-    Raises
-    ------
-    FileNotFoundError, NotADirectoryError
-        If `WIDEBNN_DATA` is not a folder, or its folder for Boston has no such file.
-    OSError
-        If the file cannot be downloaded or written to the cache.
-
     Examples
     --------
     >>> import widebnn as wb
@@ -66,12 +52,15 @@ def boston(num_train: int = 400, num_test: int = 106) -> Dataset:
     train, test = split(NUM_ROWS, num_train, num_test)
     folder = local_folder("boston")
     if folder is None:
-        path, source = download_file(SOURCES, SHA256, cache_folder("boston")), f"open copy, sha256 {SHA256}"
+        path, source = download(SOURCES, SHA256, cache_folder("boston")), f"open copy, sha256 {SHA256}"
     else:
         path, source = folder / "boston.csv", "boston.csv in $WIDEBNN_DATA/boston"
-        if not path.is_file():
-            raise FileNotFoundError(f"{folder} holds no file boston.csv")
-    table = read(path)
+    try:
+        table = np.genfromtxt(path, delimiter=",", skip_header=1)
+    except ValueError as error:
+        raise ValueError(f"{path}: wanted numbers in every row: {error}") from error
+    if table.shape != (NUM_ROWS, 14) or not np.isfinite(table).all():
+        raise ValueError(f"{path}: wanted {NUM_ROWS} rows of 14 numbers; got {table.shape}")
     features, prices = table[:, :-1], table[:, -1:]
     return regression(
         features=(features[train], features[test]),
@@ -80,17 +69,3 @@ def boston(num_train: int = 400, num_test: int = 106) -> Dataset:
         source=source,
         records={path.name: len(table)},
     )
-
-
-def read(path: Path) -> Float[np.ndarray, "506 14"]:
-    """The table, its columns in the order of `COLUMNS`."""
-    header, *rows = csv.reader(path.read_text().splitlines()) if path.stat().st_size else [[]]
-    if header != COLUMNS:
-        raise ValueError(f"{path}: wanted the columns {', '.join(COLUMNS)}; got {', '.join(header)}")
-    try:
-        table = np.array(rows, float)
-    except ValueError as error:
-        raise ValueError(f"{path}: wanted numbers in every row: {error}") from error
-    if table.shape != (NUM_ROWS, len(COLUMNS)) or not np.isfinite(table).all():
-        raise ValueError(f"{path}: wanted {NUM_ROWS} rows of {len(COLUMNS)} numbers; got {table.shape}")
-    return table

@@ -1,7 +1,7 @@
 """The two real data sets that scikit-learn carries with it: no download, the default of the smoke scale.
 
-Both are split in the same way: the rows are put in a fixed random order (`permutation`), the training
-set is its start and the test set its end, so that neither depends on the size of the other.
+Both are split in the same way: the rows are put in a fixed random order, the training set is its start and
+the test set its end, so that neither depends on the size of the other.
 
 scikit-learn is imported by the loaders themselves: it takes longer to import than the rest of the package.
 """
@@ -16,19 +16,14 @@ __all__ = ["diabetes", "digits"]
 SPLIT_SEED = 0
 
 
-def permutation(num_rows: int) -> Int[np.ndarray, "row"]:
-    """The fixed order of the rows: NumPy's PCG64 generator with seed `SPLIT_SEED`."""
-    return np.random.default_rng(SPLIT_SEED).permutation(num_rows)
-
-
 def split(
     num_rows: int, num_train: int, num_test: int
 ) -> tuple[Int[np.ndarray, "num_train"], Int[np.ndarray, "num_test"]]:
-    """Row numbers of the training set (start of the permutation) and of the test set (its end)."""
+    """Row numbers of the training set, the start of a fixed random order, and of the test set, its end."""
     check_count(num_rows, "ask for fewer", num_train=num_train)
     left = f"num_train={num_train:,} leaves no more of {num_rows:,}"
     check_count(num_rows - num_train, left, num_test=num_test)
-    order = permutation(num_rows)
+    order = np.random.default_rng(SPLIT_SEED).permutation(num_rows)
     return order[:num_train], order[num_rows - num_test :]
 
 
@@ -56,10 +51,11 @@ def digits(num_train: int = 256, num_test: int = 1_000, *, flatten: bool = True)
 
     pixels, labels = map(np.asarray, load_digits(return_X_y=True))
     train, test = split(len(labels), num_train, num_test)
-    images = pixels if flatten else pixels.reshape(-1, 8, 8, 1)
+    images = pixels.reshape(-1, 8, 8, 1)
     return classification(
-        images=(images[train], images[test]),
-        labels=(labels[train], labels[test]),
+        (images[train], images[test]),
+        (labels[train], labels[test]),
+        flatten=flatten,
         classes=[str(digit) for digit in range(10)],
         name="digits",
         source="scikit-learn's bundled copy",

@@ -1,15 +1,25 @@
 """What every loader returns, and the two ways to make it: from labelled images, from a regression table."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Int, Num
 
 from widebnn._check import at_least
 
-__all__ = ["Dataset", "Standardisation", "check_count", "classification", "regression", "standardisation"]
+__all__ = [
+    "Dataset",
+    "Images",
+    "Standardisation",
+    "check_count",
+    "classification",
+    "image_files",
+    "regression",
+    "standardisation",
+]
 
 
 class Standardisation(NamedTuple):
@@ -89,10 +99,38 @@ def standardisation(raw: Num[np.ndarray, "row *input"], *, per_column: bool) -> 
     return Standardisation(mean, std)
 
 
+class Images(NamedTuple):
+    """Images (n, height, width, channel), class numbers, and how many each source file holds."""
+
+    images: Num[np.ndarray, "n height width channel"]
+    labels: Int[np.ndarray, " n"]
+    records: Mapping[str, int]
+
+
+def image_files(
+    read: Callable[[str, int], Images], num_train: int, num_test: int, *, folder: str, **about: Any
+) -> Dataset:
+    """A `Dataset` of the first images of "train" and of "test", which `read` reads, so many at least.
+
+    Where no training images are asked for, none are read.
+    """
+    at_least(0, num_train=num_train)
+    parts = {}
+    for part, count in (("test", at_least(1, num_test=num_test)), ("train", num_train)):
+        found = read(part, count) if count else Images(parts["test"].images[:0], parts["test"].labels[:0], {})
+        remedy = f"put more of the official files into {folder}, or unset WIDEBNN_DATA to download all"
+        check_count(sum(found.records.values()), remedy, 0, **{f"num_{part}": count})
+        parts[part] = found._replace(images=found.images[:count], labels=found.labels[:count])
+    train, test = parts["train"], parts["test"]
+    records = {**train.records, **test.records}
+    return classification((train.images, test.images), (train.labels, test.labels), records=records, **about)
+
+
 def classification(
-    *,
-    images: tuple[Num[np.ndarray, "train *input"], Num[np.ndarray, "test *input"]],
+    images: tuple[Num[np.ndarray, "train ..."], Num[np.ndarray, "test ..."]],
     labels: tuple[Int[np.ndarray, "train"], Int[np.ndarray, "test"]],
+    *,
+    flatten: bool,
     classes: Sequence[str],
     name: str,
     source: str,
@@ -101,8 +139,16 @@ def classification(
     """A `Dataset` of (train, test) images and labels: one global mean and deviation, one-hot minus 1/classes.
 
     Both statistics are those of the training images given, or of the test images where no others are; the
-    same two numbers serve all.
+    same two numbers serve all. Flat images are the planes of the channels, one after another.
     """
+    for part in labels:
+        if len(part) and not 0 <= part.min() <= part.max() < len(classes):
+            raise ValueError(
+                f"labels of {name} are 0 to {len(classes) - 1}; the files hold {part.min()} to {part.max()}"
+            )
+    if flatten:
+        train, test = (np.moveaxis(x, 3, 1).reshape(len(x), math.prod(x.shape[1:])) for x in images)
+        images = train, test
     x_scale = standardisation(images[0] if len(images[0]) else images[1], per_column=False)
     y_scale = Standardisation(np.asarray(1 / len(classes), np.float32), np.asarray(1, np.float32))
     one_hot = np.eye(len(classes), dtype=np.float32)
@@ -150,10 +196,7 @@ def regression(
 
 
 def check_count(available: int, remedy: str, least: int = 1, **named: int) -> None:
-    """Refuse a number of records that is not an integer from `least` on, or more than there are.
-
-    The number is passed by keyword so that the message bears the caller's own name for it.
-    """
+    """Refuse a number of records that is not an integer from `least` on, or more than there are."""
     ((name, count),) = named.items()
     if at_least(least, **named) > available:
         raise ValueError(f"{name} is {count:,} but there are {available:,} records: {remedy}")

@@ -68,42 +68,35 @@ def ood_split(inside: str, outside: str, num_train: int, num_test: int, *, colou
     colour
         False for flat inputs; True for images $(n, 32, 32, 3)$, for which grey ones are enlarged by a whole
         factor, padded with black and given three equal channels.
-
-    Raises
-    ------
-    OSError
-        If the images have to be downloaded and cannot be.
     """
     one_of(PAIRS, dataset=inside)
     one_of(PAIRS[inside], outside=outside)
     at_least(1, num_train=num_train)
     at_least(1, num_test=num_test)
     if inside == "digits":
-        return _digits(num_train, num_test, colour)
-    first = getattr(data, inside)(num_train, num_test, flatten=not colour)
-    second = getattr(data, outside)(0, num_test, flatten=not colour)
-    raw = [first.x_scale.undo(x) for x in (first.x_train, first.x_test)]
-    raw.append(second.x_scale.undo(second.x_test))
-    x_train, x_test, x_outside = (first.x_scale.apply(_coloured(x) if colour else x) for x in raw)
-    black = float(first.x_scale.apply(np.zeros(1))[0])
-    return InAndOut(x_train, first.labels_train, x_test, first.labels_test, x_outside, 10, black)
-
-
-def _digits(num_train: int, num_test: int, colour: bool) -> InAndOut:
-    every = data.digits(1_797 - DIGITS_TEST, DIGITS_TEST, flatten=not colour)
-    labels_train, labels_test = np.asarray(every.labels_train), np.asarray(every.labels_test)
-    known_train, known_test = labels_train < 5, labels_test < 5
-    if num_train > known_train.sum():
-        raise ValueError(f"num_train must be at most {known_train.sum()} digits of 0 to 4; got {num_train}")
-    parts = [(every.x_train[known_train], num_train)]
-    parts += [(every.x_test[rows], num_test) for rows in (known_test, ~known_test)]
-    x_train, x_test, x_outside = (x[:count] for x, count in parts)
-    black = float(every.x_scale.apply(np.zeros(1))[0])
-    if colour:
-        raw = (every.x_scale.undo(x) for x in (x_train, x_test, x_outside))
-        x_train, x_test, x_outside = (every.x_scale.apply(_coloured(x)) for x in raw)
-    labels_train, labels_test = labels_train[known_train][:num_train], labels_test[known_test][:num_test]
-    return InAndOut(x_train, labels_train, x_test, labels_test, x_outside, 5, black)
+        first = data.digits(1_797 - DIGITS_TEST, DIGITS_TEST, flatten=not colour)
+        known_train, known_test = (np.asarray(y) < 5 for y in (first.labels_train, first.labels_test))
+        if num_train > known_train.sum():
+            raise ValueError(
+                f"num_train must be at most {known_train.sum()} digits of 0 to 4; got {num_train}"
+            )
+        labels = np.asarray(first.labels_train)[known_train], np.asarray(first.labels_test)[known_test]
+        parts = [first.x_train[known_train], first.x_test[known_test], first.x_test[~known_test]]
+    else:
+        first = getattr(data, inside)(num_train, num_test, flatten=not colour)
+        second = getattr(data, outside)(0, num_test, flatten=not colour)
+        labels = np.asarray(first.labels_train), np.asarray(first.labels_test)
+        parts = [first.x_train, first.x_test, first.x_scale.apply(second.x_scale.undo(second.x_test))]
+    scale = first.x_scale
+    x_train, x_test, x_outside = (
+        scale.apply(_coloured(scale.undo(x[:count]))) if colour else x[:count]
+        for x, count in zip(parts, (num_train, num_test, num_test))
+    )
+    num_classes = 5 if inside == "digits" else len(first.classes)
+    black = float(scale.apply(np.zeros(1))[0])
+    return InAndOut(
+        x_train, labels[0][:num_train], x_test, labels[1][:num_test], x_outside, num_classes, black
+    )
 
 
 def _coloured(raw: Float[np.ndarray, "n side side channel"]) -> Float[np.ndarray, "n 32 32 3"]:
