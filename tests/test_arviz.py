@@ -122,8 +122,7 @@ def at_a_draw(target, *functions):
     return [np.asarray(value) for value in values(jax.random.key(0))]
 
 
-@pytest.mark.parametrize("space", ["data", "feature"])
-@pytest.mark.parametrize("n", [3, 9])
+@pytest.mark.parametrize(("space", "n"), [("data", 3), ("feature", 9)])
 def test_an_observation_given_the_others(space, n):
     """The regression on them."""
     tiny = problem(widths=(4,), out_features=2, n=n)
@@ -133,7 +132,7 @@ def test_an_observation_given_the_others(space, n):
     assert np.allclose(found, left_out_exactly(psi, y, noise_std), atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["standard", "repriorised", "marginal", "rotated"])
+@pytest.mark.parametrize("kind", ["repriorised", "rotated"])
 def test_pointwise_log_likelihood_adds_up(kind):
     """To the likelihood of the very readout that `readout` draws."""
     tiny = problem(widths=(4,), out_features=2)
@@ -155,7 +154,7 @@ def classifier(map="identity"):
     return wb.targets.categorical(bnn, x, np.array([0, 1, 2, 0, 1, 2]), map), x
 
 
-@pytest.mark.parametrize("map", ["identity", "gaussian", "laplace"])
+@pytest.mark.parametrize("map", ["identity", "laplace"])
 def test_log_likelihood_of_classes(map):
     target, x = classifier(map)
     p, found = at_a_draw(target, partial(wb.predictive_probabilities(x), target), target.log_likelihood)

@@ -43,15 +43,9 @@ def test_evidence_lies_between_its_bounds(short):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("n", "noise_std", "temperatures"),
-    [(6, 0.8, None), (6, 1.5, [1.0]), (12, 0.7, [0.01, 0.03, 0.07, 0.15, 0.3, 0.6, 1.0])],
-)
-def test_evidence_of_linear_regression(n, noise_std, temperatures):
-    target, exact = evidence.linear(n, noise_std)
-    run = evidence.islands(target, temperatures, num_particles=32)
-    evidence.assert_unbiased(run, exact)
-    assert_allclose(run.temperatures, run.temperatures if temperatures is None else temperatures)
+def test_evidence_of_linear_regression_by_temperatures_of_the_pilot():
+    target, exact = evidence.linear()
+    evidence.assert_unbiased(evidence.islands(target, None, num_particles=32), exact)
 
 
 def test_one_temperature_of_a_flat_potential():
@@ -60,12 +54,10 @@ def test_one_temperature_of_a_flat_potential():
     flat = target.repriorised()
     run = wb.smc(jax.random.key(0), flat, num_particles=8, num_islands=2, progress=False)
     assert_array_equal(run.temperatures, [1.0])
-    assert_array_equal(run.num_ancestors, 8)
     assert_allclose(run.log_evidences - target.log_normaliser(), exact, rtol=1e-12)
 
 
 NETWORKS = {
-    "one layer": {"widths": (3,), "activation": "gelu"},
     "one layer, unit by unit": {"widths": (12,), "activation": "gelu"},
     "two layers": {"widths": (4, 2), "activation": "erf", "out_features": 2, "n": 4},
 }
@@ -100,14 +92,10 @@ def test_evidence_and_posterior_in_the_weights():
     importance.assert_moments(importance.by_chains(run["f"]), exact.moments)
 
 
-BETAS = 0.1, 1.0
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("beta", BETAS)
-def test_moves_leave_the_tempered_density_where_it_is(beta):
+def test_moves_leave_the_tempered_density_where_it_is():
     """exp(−½‖u‖² − βU) of linear regression is Gaussian: exact draws stay exact."""
-    target, _ = evidence.linear()
+    (target, _), beta = evidence.linear(), 0.1
     precision = np.eye(3) + beta * np.asarray(target.x.T @ target.x) / target.noise_std**2
     mean = np.linalg.solve(precision, beta * np.asarray(target.x.T @ target.y)) / target.noise_std**2
     root = np.linalg.cholesky(np.linalg.inv(precision))
@@ -121,10 +109,9 @@ def test_moves_leave_the_tempered_density_where_it_is(beta):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("beta", BETAS)
-def test_unitwise_moves_leave_the_tempered_density_where_it_is(beta):
+def test_unitwise_moves_leave_the_tempered_density_where_it_is():
     """Exact draws by rejection; a functional of them before and after."""
-    tiny = problem(widths=(6,), n=4)
+    tiny, beta = problem(widths=(6,), n=4), 0.1
     target = targets.marginal(tiny.bnn, tiny.x, tiny.y)
     exact = exact_draws(target, beta, 60_000)
     half = len(exact[1]) // 2
@@ -262,38 +249,6 @@ def test_another_problem_of_the_same_shape_compiles_nothing(run):
     assert num_compiled(lambda: tiny_run(key=2, noise_std=0.6, ess=0.5)) == 0
 
 
-class Killed(Exception):
-    """In place of `kill -9`."""
-
-
-def test_a_run_resumes_with_the_same_bits(tmp_path, monkeypatch):
-    whole, _ = tiny_run()
-    step, calls = particles.Walk.step, []
-
-    def killed(self, *args):
-        calls.append(1)
-        if len(calls) == 4:
-            raise Killed
-        return step(self, *args)
-
-    checkpoint = wb.Checkpoint(tmp_path / "run", every_steps=1)
-    for most in (1, 2):  # killed in the pilot, and again in an island
-        calls.clear()
-        monkeypatch.setattr(particles.Walk, "step", killed)
-        with pytest.raises(Killed):
-            tiny_run(checkpoint=checkpoint, num_islands=most + 1)
-    monkeypatch.setattr(particles.Walk, "step", step)
-    for _ in range(2):
-        resumed, _ = tiny_run(checkpoint=checkpoint)
-        for one, other in zip(*map(jax.tree.leaves, (whole.positions, resumed.positions))):
-            assert one.tobytes() == other.tobytes()
-        assert whole.log_evidences.tobytes() == resumed.log_evidences.tobytes()
-    with pytest.raises(ValueError, match="num_islands must be at least the 3"):
-        tiny_run(checkpoint=checkpoint, num_islands=2)
-    with pytest.raises(ValueError, match="another run: configuration: ess was 0.8 and is now 0.5"):
-        tiny_run(checkpoint=checkpoint, ess=0.5)
-
-
 def interrupted_at(place, monkeypatch):
     """Ctrl-C at this island and temperature."""
     step = particles.Walk.step
@@ -317,14 +272,6 @@ def test_ctrl_c_returns_the_islands_that_have_arrived(monkeypatch, sigint):
 def test_ctrl_c_before_there_is_an_island_raises(monkeypatch, sigint):
     with pytest.raises(KeyboardInterrupt, match="before the first island"):
         interrupted_at((0, 0), monkeypatch)
-
-
-def test_what_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr(particles, "free_bytes", lambda: 2**13)
-    with pytest.raises(ValueError, match=r"num_particles must be at most \d+: 16 in each of 3 islands"):
-        tiny_run()
-    monkeypatch.undo()
-    assert particles.free_bytes() > 2**20
 
 
 def told(*arguments, **options):

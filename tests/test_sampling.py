@@ -15,7 +15,7 @@ import widebnn as wb
 from widebnn import samplers
 from widebnn._failures import warn_of_failures
 from widebnn.driver import _sample
-from widebnn.samplers import langevin, mala, pcn, rwm, tuned
+from widebnn.samplers import langevin, pcn, rwm, tuned
 
 from .exact.resume import TARGET
 
@@ -82,20 +82,6 @@ def test_thinning_keeps_every_third_step_and_burn_in_leaves_out_the_first():
     assert np.array_equal(run(num_samples=7, burn_in=5)["a"], every["a"][:, 5:])
 
 
-QUARTIC = wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(2))
-
-
-@pytest.mark.slow
-def test_chains_that_never_moved_are_counted_in_a_warning():
-    """One starts where the gradient throws every proposal of MALA far out."""
-    options = {"num_samples": 100, "thin": 2, "burn_in": 0, "collect": {}, "progress": False}
-    initial = jnp.zeros((4, 2)).at[2].set(30.0)
-    words = r"^1 of 4 chains accepted none of their 200 proposals: take a smaller step size, or start them"
-    with pytest.warns(wb.ChainWarning, match=words):
-        draws = wb.sample(jax.random.key(0), QUARTIC, mala(0.25), initial=initial, **options)
-    assert draws.acceptance_rate > 0.6
-
-
 @pytest.mark.slow
 def test_draws_that_diverged_are_a_warning():
     """Without correction the leapfrog is unstable from ε = 2 on."""
@@ -153,17 +139,13 @@ def test_functions_that_want_a_key_get_a_fresh_one():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "make, wanted, start", [(pcn, 0.7, 0.9), (rwm, 0.25, 0.05)], ids=["pcn from above", "rwm from below"]
-)
-def test_tuning_reaches_the_wanted_acceptance_and_freezes(make, wanted, start):
+def test_tuning_reaches_the_wanted_acceptance_and_freezes():
     """On a Gaussian reference with one stiff direction; the rate is of the draws after tuning."""
     target = wb.targets.from_potential(lambda u: 50 * (u[0] - 1) ** 2, jnp.zeros(5))
     options = {"num_samples": 500, "num_chains": 16, "progress": False}
-    sampler = tuned(make(start), wanted, 1.0 if make is pcn else 5.0)
-    found = wb.sample(jax.random.key(0), target, sampler, burn_in=1_500, **options)
-    assert abs(found.acceptance_rate - wanted) < 0.03
-    frozen = wb.sample(jax.random.key(1), target, make(found.step_size), burn_in=300, **options)
+    found = wb.sample(jax.random.key(0), target, tuned(rwm(0.05), 0.25, 5.0), burn_in=1_500, **options)
+    assert abs(found.acceptance_rate - 0.25) < 0.03
+    frozen = wb.sample(jax.random.key(1), target, rwm(found.step_size), burn_in=300, **options)
     assert abs(frozen.acceptance_rate - found.acceptance_rate) < 0.03
 
 

@@ -10,7 +10,7 @@ from widebnn.driver._chains import Chains
 from widebnn.samplers import pcn
 
 from .exact import streams
-from .exact.streams import autoregressive, summarised
+from .exact.streams import summarised
 
 TARGET = wb.targets.from_potential(lambda u: jnp.sum(jnp.cosh(u)), jnp.zeros(3))
 FUNCTIONS = {"u": lambda _, u: u, "norm": lambda _, u: jnp.sum(u**2)}
@@ -27,7 +27,7 @@ def run(**options):
     return wb.sample(jax.random.key(0), TARGET, pcn(0.5), progress=False, **options)
 
 
-@pytest.mark.parametrize("num", [1, 2, 63, 64, 65, 1_000])
+@pytest.mark.parametrize("num", [1, 2, 1_000])
 def test_moments_are_those_of_the_stored_values(num):
     values = 1e6 + np.random.default_rng(0).normal(size=(num, 3, 2))
     found = summarised(values)
@@ -43,7 +43,7 @@ def test_float32_counts_beyond_its_own_digits(float32):
     streams.assert_moments_of_long_float32_stream()
 
 
-@pytest.mark.parametrize("num", [2, 63, 64, 100, 129, 1_000])
+@pytest.mark.parametrize("num", [2, 63, 64, 129, 1_000])
 def test_batches_are_equally_long_and_at_most_64(num):
     values = np.random.default_rng(0).normal(size=(num, 2))
     batches = summarised(values).summary.batches
@@ -54,9 +54,8 @@ def test_batches_are_equally_long_and_at_most_64(num):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rho", [0.9, -0.5])
-def test_effective_sample_size_by_batch_means(rho):
-    streams.assert_effective_sample_size(rho)
+def test_effective_sample_size_by_batch_means():
+    streams.assert_effective_sample_size()
 
 
 def test_rhat_is_that_of_the_halves():
@@ -68,43 +67,12 @@ def test_chains_that_never_move_have_no_effective_samples():
     assert np.isnan(found.effective_sample_size) and np.isnan(found.rhat) and found.mcse == 0
 
 
-@pytest.mark.parametrize("num", [1, 10, 64])
-def test_quantiles_of_few_values_are_exact(num):
-    values = np.random.default_rng(0).normal(size=(num, 2, 3))
-    q = np.asarray([[0.0, 0.3], [0.5, 1.0]])
-    exact = np.quantile(values.reshape(-1, 3), q, axis=0, method="hazen")
-    found = summarised(values).quantile(q)
-    assert found.shape == (2, 2, 3) and np.allclose(found, exact, rtol=1e-12, atol=1e-14)
-    assert np.array_equal(summarised(values).quantile(0.3), found[0, 1])
-
-
-@pytest.mark.slow
-def test_quantiles_within_the_stated_error():
-    streams.assert_quantiles()
-
-
-@pytest.mark.parametrize("order", ["sorted", "correlated", "few values"])
-def test_quantiles_do_not_mind_the_order(order):
-    """Rank errors of a sketch are bounded for every stream, not only for independent values."""
-    rng = np.random.default_rng(0)
-    values = {
-        "sorted": lambda: np.sort(rng.normal(size=(10_000, 1, 20)), axis=0),
-        "correlated": lambda: autoregressive(rng, 0.99, (10_000, 1, 20)),
-        "few values": lambda: rng.integers(0, 5, size=(10_000, 1, 20)) / 1.0,
-    }[order]()
-    q = np.asarray([0.1, 0.5, 0.9])
-    found = summarised(values).quantile(q)[:, None]
-    below, up_to = (values[None, :, 0] < found).mean(axis=1), (values[None, :, 0] <= found).mean(axis=1)
-    assert np.all((below < q[:, None] + 0.025) & (up_to > q[:, None] - 0.025))
-
-
 @pytest.mark.slow
 def test_integers_and_truth_values_may_be_streamed():
     found = run(stream={"is_left": lambda _, u: u < 0, "rounded": lambda _, u: jnp.round(u).astype(int)})
-    shares = found.streamed["is_left"].mean
+    shares, rounded = found.streamed["is_left"].mean, found.streamed["rounded"]
     assert np.all((shares > 0) & (shares < 1))
-    low, high = found.streamed["rounded"].quantile([0.0, 1.0])
-    assert np.all(low < 0) and np.all(high > 0) and np.array_equal(np.r_[low, high] % 1, np.zeros(6))
+    assert rounded.summary.origin.dtype.kind == "f" and np.all(rounded.variance > 0)
 
 
 @pytest.mark.slow
@@ -163,7 +131,7 @@ def test_ten_million_parameters_need_their_state_and_what_is_asked_for(float32, 
     assert potential.argument_size_in_bytes < 1.01 * of_state
     assert potential.alias_size_in_bytes > 0.99 * potential.output_size_in_bytes
     assert potential.temp_size_in_bytes < 6.1 * of_state  # of a pCN step, whatever is streamed
-    weights = wb.Stream(lambda _, u: u, batches=False, quantiles=False)
+    weights = wb.Stream(lambda _, u: u, batches=False)
     everything = memory(target, sampler, stream={"weights": weights}, num_samples=10**7)
     assert 5.9 * of_state < everything.argument_size_in_bytes < 6.1 * of_state
     assert everything.temp_size_in_bytes < 6.1 * of_state

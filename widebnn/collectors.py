@@ -96,18 +96,6 @@ def log_likelihood(target: Any, position: Position, rng_key: MaybeKey = None) ->
     follows the posterior. Collected as "log_likelihood" it is what `arviz.loo` takes. Where a wide network
     fits the data closely, the importance weights of `arviz.loo` vary too much, and `left_out_log_likelihood`
     is the better choice.
-
-    Examples
-    --------
-    >>> import jax
-    >>> import numpy as np
-    >>> from flax import nnx
-    >>> import widebnn as wb
-    >>> bnn = wb.BNN(wb.models.FCN(1, 8, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
-    >>> target = wb.targets.marginal(bnn, np.ones((3, 1)), np.ones(3))
-    >>> position = target.draw_prior(jax.random.key(0))
-    >>> wb.log_likelihood(target, position, jax.random.key(1)).shape
-    (3,)
     """
     target, position = _given_scales(target, position)
     return _method(target, ("log_likelihood",))(position, rng_key)
@@ -121,18 +109,6 @@ def left_out_log_likelihood(target: Any, position: Position, rng_key: MaybeKey =
     posterior. From it `arviz.loo` therefore estimates the same expected log predictive density as from
     `log_likelihood`, with weights that depend on $θ^≤L$ alone; its `p_loo` then has no meaning (integrated
     importance sampling, Vehtari et al. 2016).
-
-    Examples
-    --------
-    >>> import jax
-    >>> import numpy as np
-    >>> from flax import nnx
-    >>> import widebnn as wb
-    >>> bnn = wb.BNN(wb.models.FCN(1, 8, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
-    >>> target = wb.targets.marginal(bnn, np.ones((3, 1)), np.ones(3))
-    >>> position = target.draw_prior(jax.random.key(0))
-    >>> wb.left_out_log_likelihood(target, position).shape
-    (3,)
     """
     target, position = _given_scales(target, position)
     return _method(target, ("left_out_log_likelihood",))(position)
@@ -232,38 +208,12 @@ def predictive_moments(x: NewInputs | Tabular | None = None) -> Callable[..., An
 
 
 def predictive_draw(x: NewInputs | Tabular | None = None) -> Collector:
-    """Predictive draw $y* = f_θ(x) + σ ε$, $(m, d_out)$, or of another likelihood; class numbers $(m,)$.
-
-    Examples
-    --------
-    >>> import jax
-    >>> import numpy as np
-    >>> from flax import nnx
-    >>> import widebnn as wb
-    >>> bnn = wb.BNN(wb.models.FCN(1, 8, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
-    >>> target = wb.targets.marginal(bnn, np.ones((3, 1)), np.ones(3))
-    >>> position = target.draw_prior(jax.random.key(0))
-    >>> wb.predictive_draw([[0.0], [1.0]])(target, position, jax.random.key(1)).shape
-    (2, 1)
-    """
+    """Predictive draw $y* = f_θ(x) + σ ε$, $(m, d_out)$, or of another likelihood; class numbers $(m,)$."""
     return At(("predictive_draw",), x)
 
 
 def predictive_probabilities(x: NewInputs | Tabular | None = None) -> Collector:
-    """Probabilities of the classes, $(m, d_out)$.
-
-    Examples
-    --------
-    >>> import jax
-    >>> import numpy as np
-    >>> from flax import nnx
-    >>> import widebnn as wb
-    >>> bnn = wb.BNN(wb.models.FCN(1, 8, rngs=nnx.Rngs(0)), 2, noise_std=0.1)
-    >>> target = wb.targets.categorical(bnn, np.ones((3, 1)), np.array([0, 1, 1]))
-    >>> position = target.draw_prior(jax.random.key(0))
-    >>> bool(abs(wb.predictive_probabilities([[0.0]])(target, position).sum() - 1) < 1e-6)
-    True
-    """
+    """Probabilities of the classes, $(m, d_out)$."""
     return At(("predictive_probabilities",), x)
 
 

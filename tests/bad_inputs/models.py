@@ -56,7 +56,6 @@ ROWS = [
     *refused(
         "models.from_linen",
         (lambda: wb.models.from_linen(fcn(), X), TypeError, "module…linen.Module"),
-        (nn.BatchNorm(use_running_average=False), X, "features…BatchNorm"),
-        (nn.Dropout(0.5, deterministic=True), X, "features…Dropout"),
+        (nn.BatchNorm(use_running_average=False), X, "features…batch_stats…BatchNorm"),
     ),
 ]

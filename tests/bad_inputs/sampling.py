@@ -111,8 +111,6 @@ ROWS = [
     ),
     *refused(
         "streaming.Streamed",
-        *[(lambda q=q: streamed().quantile(q), f"q…in [0, 1]…{q}") for q in (-0.1, 1.5, math.nan)],
-        (lambda: streamed(quantiles=False).quantile(0.5), "quantile…quantiles=True"),
         (lambda: streamed(batches=False).effective_sample_size, "batch means…batches=True"),
         (lambda: streamed().rhat, "batch means…two values…0"),
     ),

@@ -33,7 +33,7 @@ OTHERS |= {"checkpoint": "runs", "until": 400, "mesh": 8, "collect": [flat], "mo
 OTHERS |= {"optimiser": 0.1}
 """What an argument of this name must not be: a thing of another kind."""
 
-NON_NEGATIVE = {"bias_std", "offset", "temperature", "tau", "burn_in", "num_flat", "jitter"}
+NON_NEGATIVE = {"bias_std", "temperature", "tau", "burn_in", "num_flat", "jitter"}
 """Numbers that may be 0."""
 UNSHAPED = {"inside", "outside", "probabilities", "draws", "potential", "width", "lower", "stds"}
 UNSHAPED |= {"targets.linear x", "nngp.gaussian_process x"}
@@ -122,7 +122,7 @@ SWEPT = [
     *swept("models.Conv", in_channels=3, out_channels=4, weight_std=1.0, bias_std=0.1),
     *swept("models.Dense", in_features=3, out_features=4, weight_std=1.0, bias_std=0.1, initial_std=1.0),
     *swept("models.FCN", in_features=3, width=4, activation="gelu", weight_std=1.0, bias_std=0.1),
-    *swept("models.WideResNet20", channels=(1, 1, 1), in_channels=3, weight_std=1.0, offset=1.0),
+    *swept("models.WideResNet20", channels=(1, 1, 1), in_channels=3, weight_std=1.0),
     *swept("nngp.gaussian_process", call=gaussian_process, x=np.eye(4, 3), y=Y),
     *swept("nngp.evidence_slope", call=evidence_slope, **NETWORK, rng_key=KEY),
     *swept("nngp.evidence_slope", call=evidence_slope, relative_error=0.1, max_units=1),

@@ -10,7 +10,7 @@ from flax import nnx
 
 import widebnn as wb
 from widebnn.models import ACTIVATIONS, CNN, Conv, WideResNet20
-from widebnn.tree import inner_product, normal_like
+from widebnn.tree import normal_like
 
 IMAGES = jnp.asarray(np.random.default_rng(0).normal(size=(3, 8, 8, 2)))
 gelu = ACTIVATIONS["gelu"]
@@ -26,13 +26,6 @@ def test_convolution_scales_inside_the_layer():
     )
     exact = 1.5 / math.sqrt(18) * by_hand + 0.2 * np.asarray(layer.bias[...])
     np.testing.assert_allclose(layer(IMAGES), exact, atol=1e-5)
-
-
-@pytest.mark.parametrize("size, stride, wanted", [(8, 2, 4), (7, 2, 4), (8, 3, 3)])
-def test_a_stride_divides_the_size(size, stride, wanted):
-    layer = Conv(2, 5, stride=stride, rngs=nnx.Rngs(0))
-    images = jax.ShapeDtypeStruct((3, size, size, 2), jnp.result_type(float))
-    assert jax.eval_shape(lambda x: layer(x), images).shape == (3, wanted, wanted, 5)
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
@@ -103,20 +96,3 @@ def test_kernel_is_the_limit_of_finite_networks(features, num_draws):
     assert (np.abs(draws.mean(axis=0) - kernel) < 5 * error + 0.1 * kernel.max()).all()
     assert error.max() < 0.1 * kernel.max()
     np.testing.assert_allclose(wb.nngp.nngp_kernel(bnn)(IMAGES[:1], IMAGES), kernel[:1], rtol=1e-4)
-
-
-@pytest.mark.slow
-def test_products_with_the_hessian():
-    """In forward over reverse mode, against central differences along a direction."""
-    x = np.random.default_rng(1).normal(size=(2, 3, 3, 1))
-    target = wb.targets.marginal(wb.BNN(CNN(1, 2, rngs=nnx.Rngs(0)), 1, 0.4), x, np.array([1.0, -0.5]))
-    position, u, direction = (target.draw_prior(jax.random.key(i)) for i in range(3))
-
-    @jax.jit
-    def along(t):
-        moved = jax.tree.map(lambda u, v: u + t * v, position, direction)
-        return inner_product(u, jax.grad(target.potential)(moved))
-
-    slope = jax.jvp(along, (0.0,), (1.0,))[1]
-    assert jnp.abs(slope) > 1e-4
-    np.testing.assert_allclose(slope, (along(1e-4) - along(-1e-4)) / 2e-4, rtol=1e-6)

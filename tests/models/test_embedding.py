@@ -71,15 +71,6 @@ class NNXWith(nnx.Module):
         return self.part(self.linear(x))
 
 
-class Counter(nnx.Module):
-    def __init__(self):
-        self.calls = nnx.Variable(jnp.zeros((), jnp.float32))
-
-    def __call__(self, h):
-        self.calls[...] += 1
-        return h
-
-
 class Noise(nnx.Module):
     def __init__(self):
         self.rngs = nnx.Rngs(0)
@@ -98,11 +89,10 @@ class Centring(nnx.Module):
     [
         (nnx.BatchNorm(5, rngs=nnx.Rngs(0)), "BatchNorm at part makes an output depend on the whole batch"),
         (nnx.Dropout(0.5, rngs=nnx.Rngs(0)), "Dropout at part makes it depend on chance"),
-        (Counter(), "the Variable at part/calls is changed by a call"),
-        (Noise(), "random numbers at part/rngs/default/count makes the output depend on chance"),
+        (Noise(), "those of an input change with the others of its batch"),
         (Centring(), "those of an input change with the others of its batch"),
     ],
-    ids=["BatchNorm", "Dropout", "state", "noise", "batch"],
+    ids=["BatchNorm", "Dropout", "noise", "batch"],
 )
 def test_nnx_module_that_is_no_function_of_one_input_is_refused(part, reason):
     with pytest.raises(ValueError, match=f"^features must be a function of one input.*{reason}"):
@@ -130,20 +120,6 @@ def test_constants_are_no_parameters():
     assert jnp.allclose(embedding.apply(inner, X), module(X), atol=1e-6)
     target = wb.targets.marginal(BNN(embedding, 1, 0.1), X, X[:, :1])
     assert jnp.isfinite(jax.jit(target.potential)(target.draw_prior(jax.random.key(0))))
-
-
-def test_transformed_modules_keep_their_state():
-    """nnx.jit and nnx.remat hand every variable back as another array."""
-
-    class Transformed(Fourier):
-        @nnx.jit
-        def __call__(self, x):
-            return nnx.remat(Fourier.__call__)(self, x)
-
-    target = wb.targets.marginal(BNN(Transformed(), 1, 0.1), X, X[:, :1])
-    plain = wb.targets.marginal(BNN(Fourier(), 1, 0.1), X, X[:, :1])
-    position = target.draw_prior(jax.random.key(0))
-    assert jnp.allclose(jax.jit(target.potential)(position), plain.potential(position), atol=1e-5)
 
 
 def test_linen_module_that_draws_noise_is_refused():

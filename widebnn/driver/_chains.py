@@ -26,8 +26,6 @@ STATISTICS = {
 }
 """What is kept of a step's report, by its name there and in ArviZ; averaged over the steps between draws."""
 
-SKETCH = 2**31  # beyond the numbers of the streamed functions, which have keys of their own
-
 
 class Carry(NamedTuple):
     """The complete state of a run's loop, from which it resumes."""
@@ -41,12 +39,11 @@ class Carry(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """A key of each chain for each purpose, and one of all; every step folds its own from them."""
+    """A key of each chain for each purpose; every step folds its own from them."""
 
     step: Key[Array, " chain"]
     collect: Key[Array, " chain"]
     stream: Key[Array, " chain"]
-    sketch: Key[Array, ""]
 
 
 class Start(NamedTuple):
@@ -76,8 +73,7 @@ class Chains:
         # All at once: XLA compiles every generator anew.
         split = jax.vmap(lambda key: jax.random.split(key, devices.num_chains))
         init_keys, start_keys, *keys = split(jax.random.split(rng_key, 5))
-        step, collect, stream = devices.hold(tuple(keys), CHAIN)
-        keys = Keys(step, collect, stream, devices.hold(jax.random.clone(stream)[0]))
+        keys = Keys(*devices.hold(tuple(keys), CHAIN))
         initial = devices.over(self.target.draw_prior, init_keys) if initial is None else initial
         step_size, sampler = None, self.sampler
         if isinstance(sampler, tuned):
@@ -134,10 +130,8 @@ class Chains:
         report = jax.tree.map(lambda total: total / num_steps.astype(total.dtype), totals)
 
         def keep(carry):
-            rng_key = jax.random.fold_in(jax.random.fold_in(keys.sketch, carry.step), SKETCH)
-            update = functools.partial(_updated, rng_key=rng_key)
-            streamed = update(carry.streamed, self._streamed(devices, keys, carry))
-            carry = carry._replace(streamed=streamed, stats=update(carry.stats, report))
+            streamed = _updated(carry.streamed, self._streamed(devices, keys, carry))
+            carry = carry._replace(streamed=streamed, stats=_updated(carry.stats, report))
             if carry.thinned is not None:
                 carry = carry._replace(thinned=_thinning.put(carry.thinned, carry.states.position))
             return carry, self._collected(devices, keys, carry)
@@ -192,8 +186,5 @@ def _placed(devices: Devices, carry: Carry) -> Carry:
     return Carry(devices.hold(carry.states, CHAIN), *map(devices.hold, carry[1:]))
 
 
-def _updated(summaries, values, rng_key):
-    return {
-        name: streaming.update(summary, values[name], jax.random.fold_in(rng_key, i))
-        for i, (name, summary) in enumerate(summaries.items())
-    }
+def _updated(summaries, values):
+    return {name: streaming.update(summary, values[name]) for name, summary in summaries.items()}

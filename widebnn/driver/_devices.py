@@ -3,13 +3,10 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
@@ -65,7 +62,7 @@ class Devices:
         """Split the first axes of each leaf along these axes of the mesh; devices have all of the others."""
         if self.mesh is None:
             return tree
-        return jax.tree.map(lambda leaf: _put(leaf, self._sharding(*axes)), tree)
+        return jax.device_put(tree, self._sharding(*axes))
 
     def hold(self, tree: PyTree, *axes: str | None) -> PyTree:
         """The same within a program: leaves that stay split in this way."""
@@ -82,34 +79,8 @@ class Devices:
 
         return jax.tree.map(lambda leaf: put(leaf) if hasattr(leaf, "dtype") else leaf, tree)
 
-    def agreed(self, number: int) -> int:
-        """The first process's number, where the mesh spans several: all must make the same calls."""
-        if self.mesh is None or not self.mesh.is_multi_process:
-            return number
-        return int(multihost_utils.broadcast_one_to_all(number))
-
     def _sharding(self, *axes) -> NamedSharding:
         mesh: Any = self.mesh
         names = mesh.axis_names
         mesh = Mesh(mesh.devices, names, axis_types=(AxisType.Auto,) * len(names))  # the compiler splits
         return NamedSharding(mesh, PartitionSpec(*[axis if axis in names else None for axis in axes]))
-
-
-def _put(leaf, sharding):
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):  # JAX puts numbers, not keys, on other hosts' devices
-        numbers = jax.device_put(jax.random.key_data(leaf), sharding)
-        return jax.random.wrap_key_data(numbers, impl=jax.random.key_impl(leaf))
-    return jax.device_put(leaf, sharding)
-
-
-def free_bytes() -> float:
-    """Memory that is left on the default device, or for the process; infinite where nobody can tell."""
-    device = jax.local_devices()[0]
-    stats = device.memory_stats() or {}
-    if "bytes_limit" in stats:
-        return stats["bytes_limit"] - stats["bytes_in_use"]
-    table = Path("/proc/meminfo")
-    lines = table.read_text().splitlines() if table.exists() else []
-    return next(
-        (1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")), math.inf
-    )

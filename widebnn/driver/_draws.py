@@ -10,28 +10,27 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, PyTree, Real
 
+from widebnn import _archive
 from widebnn._arrays import NewInputs, Tabular
 from widebnn._check import one_key
 from widebnn._compile import refuse_fork
-from widebnn._folder import Folder
 from widebnn.automatic import auto
 from widebnn.collectors import Collector, observation, prepared
 from widebnn.diagnostics import convergence
 from widebnn.driver._end import Stopped
-from widebnn.driver._fingerprint import difference, fingerprint, names
 from widebnn.driver.stopping import MIN_DRAWS
-from widebnn.driver.streaming import MOMENTS, Streamed, start
+from widebnn.driver.streaming import Batches, Streamed, Sum, Summary
 from widebnn.targets._base import Target
 
 if TYPE_CHECKING:
     from pandas import DataFrame
     from xarray import DataTree
 
-FOLDER = Folder("run", version=1)
-
 TOLD = ("step_size", "thin", "burn_in", "seconds", "stopped", "reason")
-SAVED = ("collected", "stats", "position", "streamed", "positions")
+SAVED = ("collected", "stats", "streamed", "position", "positions")
 """What of a run is saved as numbers and words, and what as arrays."""
+OF_POTENTIALS = 1e-3
+"""Difference up to which two are the same: other processors round differently."""
 GROUPS = ("log_likelihood", "posterior_predictive")
 """Names under which what is collected is a group of its own in ArviZ."""
 
@@ -218,95 +217,79 @@ class Draws:
         tree["posterior"].attrs |= {name: getattr(self, name) for name in self._told[1:]}
         return tree
 
-    def save(self, folder: str | os.PathLike, overwrite: bool = False) -> None:
-        """Save the run in a folder, from which `load` restores it bit for bit.
+    def save(self, path: str | os.PathLike, overwrite: bool = False) -> None:
+        """Save the run in a file, from which `load` restores it bit for bit.
 
-        The folder holds `run.json`, with all numbers, names and a SHA-256 of every file, and one ``.npy`` per
-        array: ``collected.0.npy`` is the first array that `names` lists there as collected. The leaves of
-        `position` and `streamed` are one array each. The folder is written under a temporary name and renamed
-        when it is complete.
+        The file is one of `numpy.load`, without pickles: ``collected f`` is the array that was collected as
+        "f", and ``record`` holds the numbers and words in JSON. It is written under a temporary name and
+        renamed when it is complete.
 
         Parameters
         ----------
-        folder
-            A new or empty folder.
+        path
+            A new file.
         overwrite
-            Whether a run that was saved there may be replaced. Anything else never is.
+            Whether a file that is there may be replaced.
 
         Raises
         ------
         FileExistsError
-            If the folder holds anything else, or a run and `overwrite` is False.
+            If there is a file and `overwrite` is False.
         OSError
             If it cannot be written; what was there before is left as it was.
         """
+        path = Path(path)
+        if path.exists() and not overwrite:
+            raise FileExistsError(f"path must be a new file; {path} exists: overwrite=True replaces it")
         summaries = {name: streamed.summary for name, streamed in self.streamed.items()}
-        trees = map(_by_name, (self.position, summaries, self.positions))
+        trees = map(_by_name, (summaries, self.position, self.positions))
         groups = dict(zip(SAVED, (self.collected, self.stats, *trees)))
         record = {name: _plain(getattr(self, name)) for name in self._told} | {
             "names": {group: list(members) for group, members in groups.items()},
-            "streams": [[name, s.batches is not None, s.sketch is not None] for name, s in summaries.items()],
+            "streams": [[name, summary.batches is not None] for name, summary in summaries.items()],
+            "potential": self.target and _potential(self.target, self.position),
         }
-        if self.target is not None:
-            record["target"] = fingerprint(self.target, _first(self.position))
         arrays = {
-            f"{group}.{i}": np.asarray(array)
-            for group, members in groups.items()
-            for i, array in enumerate(members.values())
+            f"{group} {name}": array for group, members in groups.items() for name, array in members.items()
         }
-        FOLDER.write(Path(folder), record, arrays, overwrite)
+        _archive.write(path, "run", record, arrays)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike, target: Target | None = None) -> "Draws":
-        """Load a run that `save` wrote; arrays are memory-mapped and read when they are used.
+    def load(cls, path: str | os.PathLike, target: Target | None = None) -> "Draws":
+        """Load a run that `save` wrote.
 
         Parameters
         ----------
-        folder
-            Folder that `save` wrote.
+        path
+            File that `save` wrote.
         target
             The target that was sampled, made anew from the same data and network; where
             `widebnn.automatic.auto` chose coordinates, the posterior as it was given, or in those
             coordinates. It says how a position is built from its arrays, so that chains can continue from
-            it, and is compared with the one of the run: its arrays up to rounding, and its potential at the
-            last position. Without it, `position` is a dict from the path of each leaf to its array.
+            it, and its potential at the last position is compared with that of the run. Without it,
+            `position` is a dict from the path of each leaf to its array.
 
         Raises
         ------
         FileNotFoundError
-            If the folder or one of its files is missing.
+            If there is no such file.
         ValueError
-            If the folder holds something else, was written by a newer version or is damaged, or `target` is
+            If the file holds something else, was written by a newer version or is damaged, or `target` is
             not the target that was sampled.
         """
-        record, arrays = FOLDER.read(Path(folder))
-        collected, stats, position, summaries, positions = (
-            {name: arrays[f"{group}.{i}"] for i, name in enumerate(record["names"].get(group, []))}
-            for group in SAVED
+        record, arrays = _archive.read(Path(path), "run")
+        collected, stats, summaries, position, positions = (
+            {name: arrays[f"{group} {name}"] for name in record["names"][group]} for group in SAVED
         )
         positions = positions or None
         if target is not None:
-            saved = record.get("target")  # runs that older versions saved have none
-            shapes = {name: leaf.shape[1:] for name, leaf in position.items()}
-            target = _as_sampled(target, shapes, saved)
-            if (given := _shapes(target)) != shapes:
-                raise ValueError(
-                    f"target must have positions as those in {folder}, of shapes {shapes}; got {given}"
-                )
+            target = _as_sampled(target, position, record["potential"])
             structure = jax.tree.structure(target.template)
-            position = jax.tree.unflatten(structure, position.values())
-            positions = positions and jax.tree.unflatten(structure, positions.values())
-            if saved and (found := difference(saved, fingerprint(target, _first(position)))):
-                raise ValueError(f"target must be the one that {folder} is a run of; {found}")
-        kinds = {
-            name: MOMENTS._replace(batches=batches, quantiles=quantiles)
-            for name, batches, quantiles in record["streams"]
-        }
-        likes = jax.eval_shape(
-            lambda: {name: start(jax.ShapeDtypeStruct((), np.float32), kind) for name, kind in kinds.items()}
-        )
-        built = jax.tree.unflatten(jax.tree.structure(likes), summaries.values())
-        streamed = {name: Streamed(built[name]) for name in kinds}
+            position = structure.unflatten(position.values())
+            positions = positions and structure.unflatten(positions.values())
+        likes = {name: _summary(has_batches) for name, has_batches in record["streams"]}
+        built = jax.tree.structure(likes).unflatten(summaries.values())
+        streamed = {name: Streamed(built[name]) for name in likes}
         told = {name: record[name] for name in cls._told}
         return cls(collected, stats, streamed, position, **told, positions=positions, target=target)
 
@@ -325,26 +308,43 @@ def _predicted(target: Target, positions: PyTree, rng_key: Key[Array, ""], asked
     return jax.lax.map(at, (positions, keys))
 
 
-def _as_sampled(target: Target, shapes: dict[str, Any], saved: dict[str, Any] | None) -> Target:
+def _as_sampled(target: Target, position: dict[str, np.ndarray], potential: float | None) -> Target:
     """The target as it is, or in the coordinates that `auto` chooses, where the run is in these."""
-    chosen = auto(target).target
-    has_arrays = saved is not None and names(chosen) == saved["arrays"].keys() != names(target)
-    has_shapes = _shapes(chosen) == shapes != _shapes(target)
-    return chosen if has_arrays or has_shapes else target
+    shapes, found = {name: leaf.shape[1:] for name, leaf in position.items()}, []
+    for one in (target, auto(target).target):
+        found.append({name: leaf.shape for name, leaf in _by_name(one.template).items()})
+        if found[-1] != shapes:
+            continue
+        if potential is None:
+            return one
+        found.append(_potential(one, jax.tree.structure(one.template).unflatten(position.values())))
+        if np.isclose(found[-1], potential, OF_POTENTIALS, OF_POTENTIALS, equal_nan=True):
+            return one
+    raise ValueError(
+        f"target must be the one that was sampled, with positions of shapes {shapes} and the potential "
+        f"{potential} at the last one of the first chain; got {found}"
+    )
 
 
-def _shapes(target: Target) -> dict[str, tuple[int, ...]]:
-    return {name: leaf.shape for name, leaf in _by_name(target.template).items()}
+@jax.jit
+def _at(target: Target, position: PyTree) -> Float[Array, ""]:
+    return target.potential(position)
+
+
+def _potential(target: Target, position: PyTree) -> float:
+    """At the position of the first chain."""
+    return float(_at(target, jax.tree.map(lambda leaf: np.asarray(leaf[0]), position)))
+
+
+def _summary(has_batches: bool) -> Summary:
+    """One that has the structure alone."""
+    batches = Batches(0, 0, 0, Sum(0, 0)) if has_batches else None  # pyright: ignore
+    return Summary(0, 0, Sum(0, 0), Sum(0, 0), batches)  # pyright: ignore
 
 
 def _plain(value: Any) -> Any:
     """As JSON has it."""
     return value.tolist() if isinstance(value, np.ndarray) else value
-
-
-def _first(position: PyTree) -> PyTree:
-    """Of the first chain."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf[0]), position)
 
 
 def _by_name(tree: PyTree) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -11,7 +11,6 @@ from jaxtyping import Shaped
 from widebnn._failures import warn
 from widebnn.diagnostics import convergence, rhat
 from widebnn.driver._chains import Carry
-from widebnn.driver._devices import Devices
 from widebnn.driver.checkpoints import Snapshot
 from widebnn.driver.stopping import BLOCK, FIRST_LOOK, Until, label
 from widebnn.driver.streaming import Streamed
@@ -29,8 +28,8 @@ MAX_ENTRIES = 1_000
 class End:
     """Sees between chunks whether a run is over."""
 
-    def __init__(self, until: Until | None, num_samples: int, devices: Devices):
-        self.num_samples, self.devices = num_samples, devices
+    def __init__(self, until: Until | None, num_samples: int):
+        self.num_samples = num_samples
         self.wanted = until if until is not None and until.looks else None
         self.seconds = until.seconds if until is not None and until.seconds is not None else math.inf
         self.watch = self.wanted and self.wanted.watch()
@@ -60,8 +59,7 @@ class End:
             streamed, _ = on_host(snapshot.carry)
             self.reached = self.watch.look(values, streamed, everywhere=stopped is not None)
             stopped = "converged" if self.wanted.is_met(self.reached) else stopped
-        every = (None, *get_args(Stopped))
-        return every[self.devices.agreed(every.index(stopped))]  # clocks differ
+        return stopped
 
     @property
     def note(self) -> str:

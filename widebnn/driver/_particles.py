@@ -29,7 +29,7 @@ from widebnn._failures import warn
 from widebnn.automatic import auto, hmc
 from widebnn.collectors import Collector, potential, prediction, prepared, values_of
 from widebnn.diagnostics import convergence
-from widebnn.driver._devices import Devices, free_bytes
+from widebnn.driver._devices import Devices
 from widebnn.driver._draws import Draws
 from widebnn.driver._island import (
     Cloud,
@@ -43,7 +43,7 @@ from widebnn.driver._island import (
 )
 from widebnn.driver._loop import loop
 from widebnn.driver._plan import check_run
-from widebnn.driver.checkpoints import Checkpoint, Snapshot, Store, identity
+from widebnn.driver.checkpoints import Snapshot
 from widebnn.driver.stopping import MIN_DRAWS
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import tuned
@@ -62,8 +62,6 @@ MAX_MOVES = 32
 """Moves at one temperature."""
 PILOT = 0
 """The island that finds temperatures, step sizes and numbers of moves, and of which nothing else is kept."""
-COPIES = 8
-"""Positions that a particle takes while it moves: its own, gradient, momentum, proposal and theirs."""
 MAX_RHAT = 1.1
 MAX_F = 8.0
 """Variance between islands, over what independent draws have, from which they disagree: one case in 10⁷."""
@@ -94,13 +92,6 @@ class Step(NamedTuple):
     acceptance_rate: Any
 
 
-class State(NamedTuple):
-    """What a run is resumed from, beside its steps."""
-
-    cloud: Cloud
-    finished: Cloud  # of the islands that have reached β = 1, on the host
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Particles(Draws):
     """What `smc` returns: the particles of each island as the draws of a chain, and the evidence.
@@ -122,8 +113,6 @@ class Particles(Draws):
     bounds
         $−E U$ over the prior and over the posterior, each less `log_normaliser`: $log Z$ lies between them
         (Jensen), and they are as far apart as the sum of both Kullback–Leibler divergences.
-    num_ancestors
-        Of each island, how many of its draws from the prior have descendants at the end.
     """
 
     temperatures: Any
@@ -132,12 +121,11 @@ class Particles(Draws):
     acceptance_rates: Any
     log_evidences: Any
     bounds: Any
-    num_ancestors: Any
 
     _told: ClassVar[tuple[str, ...]] = (
         *Draws._told,
         *("temperatures", "step_sizes", "num_moves", "acceptance_rates"),
-        *("log_evidences", "bounds", "num_ancestors"),
+        *("log_evidences", "bounds"),
     )
 
     def __post_init__(self):
@@ -193,7 +181,6 @@ def smc(
     temperatures: Sequence[float] | Float[np.ndarray, " temperature"] | None = None,
     predict_at: NewInputs | Tabular | None = None,
     collect: Mapping[str, Collector] | None = None,
-    checkpoint: Checkpoint | None = None,
     mesh: Mesh | None = None,
     progress: bool = True,
 ) -> Particles:
@@ -258,9 +245,6 @@ def smc(
         A dict of collectors, functions of `(target, position, rng_key)` such as those of
         `widebnn.collectors`, which are evaluated at the particles at the end. The potential is always among
         what is collected.
-    checkpoint
-        Folder where the run is saved between temperatures, and from which the next call resumes it, with the
-        same bits; ``every_steps`` of it counts temperatures. A larger `num_islands` extends the run.
     mesh
         Devices to run on: particles are split along the axis "chain", observations along "data".
     progress
@@ -269,10 +253,7 @@ def smc(
     Raises
     ------
     ValueError
-        If particles do not fit into memory, no draw from the prior has a finite potential, or the checkpoint
-        holds another or a longer run.
-    OSError
-        If a checkpoint cannot be written; the one before is kept.
+        If no draw from the prior has a finite potential.
     KeyboardInterrupt
         If Ctrl-C is pressed before one island has arrived; afterwards the finished islands are returned.
 
@@ -296,7 +277,7 @@ def smc(
     (4, 64)
     """
     refuse_fork()
-    check_run(rng_key, target, sampler, checkpoint, collect=collect)
+    check_run(rng_key, target, sampler, collect=collect)
     at_least(2, num_particles=num_particles)
     at_least(1, num_islands=num_islands)
     proper_fraction(ess=ess)
@@ -314,48 +295,41 @@ def smc(
     make_room()
     devices = Devices.of(target, mesh, num_particles)
     walk = Walk.of(rng_key, target, sampler, devices, ess, wanted)
-    check_memory(walk.target, num_particles, num_islands)
     if functions:  # errors in them come before the work
         one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype), target.template)
         jax.eval_shape(_at_particles, walk.target, functions, walk.rng_key, one)
-    snapshot, store = Snapshot(walk.start(), [], 0.0), None
-    if checkpoint is not None:
-        store = Store(checkpoint, walk.identity(snapshot.carry))
-        snapshot = store.restore(snapshot.carry, Step(*[0.0] * len(Step._fields)))
-    steps = [Step(*row) for chunk in snapshot.draws for row in zip(*map(np.asarray, chunk))]
-    if steps and (made := int(steps[-1].island)) > num_islands:
-        raise ValueError(f"num_islands must be at least the {made} of the checkpoint; got {num_islands}")
-    since = time.perf_counter() - snapshot.seconds
+    cloud, steps, finished, since = walk.start(), [], [], time.perf_counter()
 
     def advance(snapshot):
-        state, step = walk.step(next_place(steps), snapshot.carry, steps)
+        island, number = next_place(steps)
+        cloud, step = walk.step((island, number), snapshot.carry, steps)
         steps.append(step)
-        snapshot.draws.append(Step(*(np.asarray([value], np.float64) for value in step)))
-        return Snapshot(state, snapshot.draws, time.perf_counter() - since), 1, _note(step, num_islands)
+        if island != PILOT and step.beta == 1:
+            finished.append(jax.device_get(cloud))
+        return Snapshot(cloud, [], time.perf_counter() - since), 1, _note(step, num_islands)
 
     def ended(_, number, is_interrupted):
         if next_place(steps)[0] > num_islands:
             return "num_samples"
         return "interrupted" if is_interrupted else None
 
-    if (stopped := ended(snapshot, len(steps), False)) is None:
-        # Threads of a Cholesky factorisation keep turning after it and take the cores from what follows.
-        with threadpool_limits(1, user_api="blas"):
-            snapshot, _, stopped = loop(
-                advance,
-                ended,
-                snapshot,
-                len(steps),
-                total=None,  # as many temperatures as the pilot finds
-                unit="temperature",
-                store=store,
-                progress=progress,
-            )
-    finished = snapshot.carry.finished
-    if not (num_finished := len(finished.potentials)):
+    # Threads of a Cholesky factorisation keep turning after it and take the cores from what follows.
+    with threadpool_limits(1, user_api="blas"):
+        snapshot, _, stopped = loop(
+            advance,
+            ended,
+            Snapshot(cloud, [], 0.0),
+            0,
+            total=None,  # as many temperatures as the pilot finds
+            unit="temperature",
+            store=None,
+            progress=progress,
+        )
+    if not finished:
         raise KeyboardInterrupt("interrupted before the first island had arrived")
     if stopped == "interrupted":
-        warn(f"the run was interrupted after {num_finished} of {num_islands} islands, which are returned")
+        warn(f"the run was interrupted after {len(finished)} of {num_islands} islands, which are returned")
+    finished = jax.tree.map(lambda *islands: np.stack(islands), *finished)
     return _result(walk, functions, finished, steps, snapshot.seconds, stopped)
 
 
@@ -390,21 +364,21 @@ class Walk:
         target, sampler = devices.shard_data((target, sampler))
         return cls(devices.put(rng_key), target, sampler, devices, ess, temperatures)
 
-    def start(self) -> State:
+    def start(self) -> Cloud:
         """Before the first temperature of the pilot; it compiles."""
         cloud = self._drawn(PILOT)
         if not np.isfinite(np.asarray(cloud.potentials)).any():
             raise ValueError("the potential must be finite at draws from N(0, I); it is so at none")
         moved(*self._arguments(0.5, self._first_step_size, (PILOT, 0), cloud, self._all, 0))
-        return State(cloud, jax.tree.map(lambda leaf: np.empty((0, *leaf.shape), leaf.dtype), cloud))
+        return cloud
 
-    def step(self, place: tuple[int, int], state: State, steps: list[Step]) -> tuple[State, Step]:
+    def step(self, place: tuple[int, int], cloud: Cloud, steps: list[Step]) -> tuple[Cloud, Step]:
         """Weights, resampling and moves at one temperature."""
         island, number = place
         if number == 0:
             cloud, before, step_size = self._drawn(island), 0.0, self._first_step_size
         else:
-            cloud, before, step_size = state.cloud, steps[-1].beta, steps[-1].step_size
+            before, step_size = steps[-1].beta, steps[-1].step_size
         potentials = np.asarray(cloud.potentials, np.float64)
         invalid = np.isnan(potentials)
         potentials = np.where(invalid, np.inf, potentials)
@@ -424,11 +398,7 @@ class Walk:
         rate = float(np.mean(cloud.acceptance_rates))
         mean_weight = log_mean_weight(potentials, beta - before)
         told = island, number, beta, *moves, mean_weight, potentials.mean(), invalid.sum(), rate
-        finished = state.finished
-        if island != PILOT and beta == 1:
-            arrived = jax.tree.map(lambda leaf: np.asarray(leaf)[None], cloud)
-            finished = jax.tree.map(lambda *parts: np.concatenate(parts), finished, arrived)
-        return State(cloud, finished), Step(*map(float, told))
+        return cloud, Step(*map(float, told))
 
     def _settled(self, beta, step_size, number, cloud, chosen):
         """The pilot's particles after as many moves as it takes, and what they took."""
@@ -480,20 +450,6 @@ class Walk:
         at = (*at, 0)[:3]
         return self.target, sampler, float(beta), self.rng_key, at, cloud, chosen, num_moves, self.devices
 
-    def identity(self, state: State) -> dict[str, Any]:
-        """What must be the same for a run to go on."""
-        configuration = {
-            "rng_key": f"{jax.random.key_impl(self.rng_key)} {jax.random.key_data(self.rng_key)}",
-            "num_particles": self.devices.num_chains,
-            "ess": float(self.ess),
-            "temperatures": None if self.temperatures is None else self.temperatures.tolist(),
-            "position": str(self.target.template),
-        }
-        arguments = self._arguments(0.5, self._first_step_size, (PILOT, 0), state.cloud, self._all, 0)
-        program = moved.lower(*arguments).as_text()
-        constants = [np.asarray(leaf) for leaf in jax.tree.leaves((self.target, self.sampler))]
-        return identity(configuration, program, constants)
-
 
 def next_place(steps: list[Step]) -> tuple[int, int]:
     """Island and number of the temperature that comes next."""
@@ -501,18 +457,6 @@ def next_place(steps: list[Step]) -> tuple[int, int]:
         return PILOT, 0
     island, number = int(steps[-1].island), int(steps[-1].number)
     return (island + 1, 0) if steps[-1].beta == 1 else (island, number + 1)
-
-
-def check_memory(target: Target, num_particles: int, num_islands: int) -> None:
-    """See that the positions of all islands fit, beside what one island takes while it moves."""
-    position = sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(target.template))
-    size, room = position * (num_islands + COPIES), free_bytes()
-    if num_particles * size > room:
-        raise ValueError(
-            f"num_particles must be at most {int(room // size):,}: {num_particles:,} in each of "
-            f"{num_islands} islands take {num_particles * size / 2**30:.3g} GiB, and {room / 2**30:.3g} are "
-            "free; widebnn.sample keeps none of its positions"
-        )
 
 
 def _result(walk, functions, finished, steps, seconds, stopped) -> Particles:
@@ -551,7 +495,6 @@ def _result(walk, functions, finished, steps, seconds, stopped) -> Particles:
         acceptance_rates=np.mean([[step.acceptance_rate for step in island] for island in islands], axis=0),
         log_evidences=log_evidences - normaliser,
         bounds=np.asarray(bounds, np.float64) - normaliser,
-        num_ancestors=[len(np.unique(ancestors)) for ancestors in finished.ancestors],
     )
     _warn(run, walk, steps)
     return run

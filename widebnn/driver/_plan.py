@@ -1,13 +1,13 @@
 """What a run is asked for, seen to be right before anything is computed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
-from jaxtyping import Array, Key, PyTree
+from jaxtyping import Array, PyTree
 
 from widebnn._check import at_least, brief, one_key, one_of
 from widebnn.automatic import auto
@@ -27,24 +27,74 @@ MAX_POSITIONS_BYTES = 2**28
 MAX_STEPS = 2**31 - 1  # what an int32 counts
 
 
-@dataclass(frozen=True, eq=False)
 class Plan:
-    """The arguments of `widebnn.sample`, each given or chosen."""
+    """The arguments of `widebnn.sample`, each given or chosen; what is wrong with one is said here."""
 
-    rng_key: Key[Array, ""]
-    target: Target
-    sampler: Sampler | tuned
-    num_samples: int
-    thin: int
-    burn_in: int
-    num_chains: int
-    num_positions: int
-    collect: Mapping[str, Collector]
-    streams: Mapping[str, Stream]
-    initial: PyTree
-    until: Until | None
-    checkpoint: Checkpoint | None
-    devices: Devices
+    def __init__(
+        self,
+        rng_key: Any,
+        target: Any,
+        sampler: Any,
+        *,
+        num_samples: int | None,
+        thin: int,
+        burn_in: int,
+        num_chains: int,
+        predict_at: Any,
+        num_positions: int | None,
+        collect: Mapping[str, Collector] | None,
+        stream: Mapping[str, Collector | Stream] | None,
+        initial: PyTree,
+        until: Until | None,
+        checkpoint: Checkpoint | None,
+        mesh: Mesh | None,
+        progress: bool,
+    ):
+        check_run(rng_key, target, sampler, collect=collect, stream=stream)
+        if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+            raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {brief(checkpoint)}")
+        if until is not None and not isinstance(until, Until):
+            raise TypeError(f"until must be a widebnn.Until; got {brief(until)}")
+        if sampler is None:
+            if initial is not None:
+                raise ValueError("initial must be None where sampler is: choose both by widebnn.auto(target)")
+            target, sampler, reason = auto(target)
+            if progress:
+                print(reason)
+        if num_samples is None:
+            num_samples, until = MAX_SAMPLES, Until() if until is None else until
+        self.rng_key, self.target, self.sampler, self.initial = rng_key, target, sampler, initial
+        self.num_samples, self.thin = at_least(1, num_samples=num_samples), at_least(1, thin=thin)
+        self.burn_in, self.num_chains = at_least(0, burn_in=burn_in), at_least(1, num_chains=num_chains)
+        if num_positions is None:
+            of_position = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(target.template))
+            num_positions = min(NUM_POSITIONS, MAX_POSITIONS_BYTES // (num_chains * of_position) // 2 * 2)
+        self.num_positions = at_least(0, num_positions=num_positions)
+        if num_positions % 2:
+            raise ValueError(f"num_positions must be even; got {num_positions}")
+        if self.num_steps > MAX_STEPS:
+            raise ValueError(
+                f"burn_in + num_samples * thin must be at most {MAX_STEPS}; got {self.num_steps}"
+            )
+        if isinstance(sampler, tuned) and burn_in == 0:
+            raise ValueError("burn_in must be at least 1 where the sampler is tuned; got 0")
+        self.collect = {"potential": potential} if collect is None else dict(collect)
+        self.streams = {name: f if isinstance(f, Stream) else Stream(f) for name, f in (stream or {}).items()}
+        if predict_at is not None:
+            self.streams["prediction"] = Stream(prediction(predict_at))
+            until = until and replace(until, names=until.names or ["prediction"])
+        self.until = until
+        self.devices = Devices.of(target, mesh, num_chains)
+        wanted = jax.tree.map(lambda leaf: (num_chains, *leaf.shape), target.template)
+        if initial is not None and wanted != (got := jax.tree.map(jnp.shape, initial)):
+            raise ValueError(f"initial must have leaves of shapes (num_chains, ...) = {wanted}; got {got}")
+        for name in until.names or () if until is not None else ():
+            one_of([*self.collect, *self.streams], **{"until.names": name})
+        has_draws = self.collect or any(stream.batches for stream in self.streams.values())
+        if until is not None and until.looks and not has_draws:
+            raise ValueError(
+                "until must have something to look at: collect it, or stream it with batches=True"
+            )
 
     @property
     def num_steps(self) -> int:
@@ -73,9 +123,8 @@ class Plan:
             if self.until is not None and not jnp.isdtype(value.dtype, ("bool", "integral", "real floating")):
                 raise TypeError(f"until looks at real numbers; collect[{name!r}] returns {value.dtype}")
 
-    def configuration(self, collected: Mapping[str, Array], streamed: Mapping[str, Any]) -> dict[str, Any]:
+    def configuration(self) -> dict[str, Any]:
         """What must be the same for a run to be resumed, besides its program and its data."""
-        mesh = self.devices.mesh
         return {
             "rng_key": f"{jax.random.key_impl(self.rng_key)} {jax.random.key_data(self.rng_key)}",
             "num_chains": self.num_chains,
@@ -87,96 +136,10 @@ class Plan:
                 if jnp.ndim(leaf) == 0
             },
             "initial": None if self.initial is None else digest(self.initial),
-            "position": str(self.target.template),
-            "mesh": None if mesh is None else dict(mesh.shape),
-            "collect": {name: f"{value.dtype}{value.shape}" for name, value in collected.items()},
-            "stream": {
-                name: [f"{s.origin.dtype}{s.origin.shape}", s.batches is not None, s.sketch is not None]
-                for name, s in streamed.items()
-            },
         }
 
 
-def planned(
-    rng_key: Any,
-    target: Any,
-    sampler: Any,
-    *,
-    num_samples: int | None,
-    thin: int,
-    burn_in: int,
-    num_chains: int,
-    predict_at: Any,
-    num_positions: int | None,
-    collect: Mapping[str, Collector] | None,
-    stream: Mapping[str, Collector | Stream] | None,
-    initial: PyTree,
-    until: Until | None,
-    checkpoint: Checkpoint | None,
-    mesh: Mesh | None,
-    progress: bool,
-) -> Plan:
-    """The plan of a run; what is wrong with an argument is said here."""
-    check_run(rng_key, target, sampler, checkpoint, collect=collect, stream=stream)
-    if until is not None and not isinstance(until, Until):
-        raise TypeError(f"until must be a widebnn.Until; got {brief(until)}")
-    if sampler is None:
-        if initial is not None:
-            raise ValueError("initial must be None where sampler is: choose both by widebnn.auto(target)")
-        target, sampler, reason = auto(target)
-        if progress:
-            print(reason)
-    if num_samples is None:
-        num_samples, until = MAX_SAMPLES, Until() if until is None else until
-    num_samples, thin = at_least(1, num_samples=num_samples), at_least(1, thin=thin)
-    burn_in, num_chains = at_least(0, burn_in=burn_in), at_least(1, num_chains=num_chains)
-    if num_positions is None:
-        of_position = num_chains * sum(
-            leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(target.template)
-        )
-        num_positions = min(NUM_POSITIONS, MAX_POSITIONS_BYTES // of_position // 2 * 2)
-    at_least(0, num_positions=num_positions)
-    if num_positions % 2:
-        raise ValueError(f"num_positions must be even; got {num_positions}")
-    if (total := burn_in + num_samples * thin) > MAX_STEPS:
-        raise ValueError(f"burn_in + num_samples * thin must be at most {MAX_STEPS}; got {total}")
-    if isinstance(sampler, tuned) and burn_in == 0:
-        raise ValueError("burn_in must be at least 1 where the sampler is tuned; got 0")
-    collect = {"potential": potential} if collect is None else dict(collect)
-    streams = {name: f if isinstance(f, Stream) else Stream(f) for name, f in (stream or {}).items()}
-    if predict_at is not None:
-        streams["prediction"] = Stream(prediction(predict_at), quantiles=False)
-        until = until and replace(until, names=until.names or ["prediction"])
-
-    devices = Devices.of(target, mesh, num_chains)
-    if checkpoint is not None and mesh is not None and mesh.is_multi_process:
-        raise ValueError("checkpoint must be None where mesh spans several processes")
-    wanted = jax.tree.map(lambda leaf: (num_chains, *leaf.shape), target.template)
-    if initial is not None and wanted != (got := jax.tree.map(jnp.shape, initial)):
-        raise ValueError(f"initial must have leaves of shapes (num_chains, ...) = {wanted}; got {got}")
-    for name in until.names or () if until is not None else ():
-        one_of([*collect, *streams], **{"until.names": name})
-    if until is not None and until.looks and not collect and not any(f.batches for f in streams.values()):
-        raise ValueError("until must have something to look at: collect it, or stream it with batches=True")
-    return Plan(
-        rng_key,
-        target,
-        sampler,
-        num_samples,
-        thin,
-        burn_in,
-        num_chains,
-        num_positions,
-        collect,
-        streams,
-        initial,
-        until,
-        checkpoint,
-        devices,
-    )
-
-
-def check_run(rng_key: Any, target: Any, sampler: Any, checkpoint: Any, **functions: Any) -> None:
+def check_run(rng_key: Any, target: Any, sampler: Any, **functions: Any) -> None:
     """See that what chains and particles are given is of the right type."""
     if not isinstance(target, Target):
         raise TypeError(
@@ -189,8 +152,6 @@ def check_run(rng_key: Any, target: Any, sampler: Any, checkpoint: Any, **functi
             "sampler must be one of widebnn.samplers, such as pcn(0.1), or one of BlackJAX by "
             f"samplers.from_blackjax(make); got {brief(sampler)}"
         )
-    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {brief(checkpoint)}")
     for name, given in functions.items():
         if given is not None and not isinstance(given, Mapping):
             raise TypeError(f"{name} must be a dict from names to functions; got {brief(given)}")

@@ -64,19 +64,8 @@ def run_chains(
     >>> rates = jax.jit(jax.vmap(rate))(grid)
     >>> bool((jnp.diff(rates) > 0).all())
     True
-
-    Data sets by the unit-wise sampler:
-
-    >>> sets = [wb.targets.marginal(wb.BNN(features, 1, 0.3), x, sign * y) for sign in (-1, 1)]
-    >>> def prediction(target):
-    ...     run = {"num_samples": 50, "burn_in": 50, "collect": {"f": wb.predictive_mean(x)}}
-    ...     values, _ = wb.run_chains(jax.random.key(0), target, wb.samplers.unitwise(), **run)
-    ...     return values["f"].mean(axis=(0, 1))
-    >>> both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *sets)
-    >>> jax.jit(jax.vmap(prediction))(both).shape
-    (2, 2, 1)
     """
-    check_run(rng_key, target, sampler, None, collect=collect)
+    check_run(rng_key, target, sampler, collect=collect)
     collect = {"potential": potential} if collect is None else dict(collect)
     functions = {name: prepared(function, target) for name, function in collect.items()}
     chains, devices = (

@@ -19,7 +19,7 @@ from widebnn.driver._devices import CHAIN
 from widebnn.driver._draws import Draws
 from widebnn.driver._end import End, Stopped, on_host, warn_of_disagreement
 from widebnn.driver._loop import loop
-from widebnn.driver._plan import Plan, planned
+from widebnn.driver._plan import Plan
 from widebnn.driver.checkpoints import Checkpoint, Snapshot, Store, identity
 from widebnn.driver.stopping import Until
 from widebnn.driver.streaming import Stream
@@ -120,8 +120,7 @@ def sample(
     mesh
         Devices to run on, such as `jax.make_mesh((4, 2), ("chain", "data"))`: chains are split along the axis
         "chain", observations along the axis "data", and either may be left out. The default device unless
-        given. It may span the processes of `jax.distributed`, each of which makes the same call and gets
-        all draws; the last positions stay on the devices, and there can be no checkpoint.
+        given.
     progress
         Whether to show a progress bar, in a terminal or a notebook.
 
@@ -151,7 +150,7 @@ def sample(
         draws each: fewer tell too little. Of a function with many entries, 1,000 are looked at.
     """
     refuse_fork()
-    plan = planned(
+    plan = Plan(
         rng_key,
         target,
         sampler,
@@ -178,13 +177,11 @@ def sample(
     if not np.isfinite(potentials).all():
         raise ValueError(f"the potential must be finite where the chains start; got {potentials}")
     plan.check_values(draw[0])
-    end = End(plan.until, plan.num_samples, devices)
+    end = End(plan.until, plan.num_samples)
     chunks = _Chunks(plan, chains, keys, draw, end)
     snapshot, store = Snapshot(carry, [], 0.0), None
     if checkpoint is not None:
-        configuration = plan.configuration(draw[0], carry.streamed)
-        constants = [np.asarray(leaf) for leaf in jax.tree.leaves(chains)]
-        store = Store(checkpoint, identity(configuration, chunks.program(carry), constants))
+        store = Store(checkpoint, identity(plan.configuration(), chunks.program(carry), chains))
         snapshot = store.restore(carry, draw)
     if (done := int(snapshot.carry.step)) > plan.num_steps:
         raise ValueError(
@@ -282,7 +279,6 @@ class _Chunks:
         if plan.collect and not is_burn_in:
             snapshot.draws.append(draws)
         acceptance = pace.update(num_draws * num_steps, draws[1]["acceptance_rate"])
-        pace.steps_per_chunk = plan.devices.agreed(pace.steps_per_chunk)  # clocks differ
         phase = "burn-in" if is_burn_in else "sampling"
         note = f"{phase}, acceptance {acceptance:.3f}{self.end.note}"
         snapshot = Snapshot(carry, snapshot.draws, time.perf_counter() - self.since)

@@ -5,35 +5,31 @@ loop, so that a chain of $10⁷$ steps is never stored. A summary holds
 
 - moments by Welford's recursion, in compensated sums, so that float32 does not stall after $2²⁴$ steps;
 - the means of 32 to 64 equally long batches: when there are 64, neighbours are merged and batches are from
-  then on twice as long. They give the effective sample size, and $R̂$ of the two halves of each chain;
-- a quantile sketch, a binary counter of sorted blocks of 64 points: two blocks of weight $w$ are merged into
-  one of weight $2w$ by keeping every other point of the two, from the first or the second at random.
+  then on twice as long. They give the effective sample size, and $R̂$ of the two halves of each chain.
 
 Welford 1962; Chan, Golub & LeVeque 1983; Knuth, TAOCP vol. 2, §4.2.2 (exact error of a sum); Glynn & Whitt
-1991 (batch means); Munro & Paterson 1980, and Karnin, Lang & Liberty 2016 for the random start (sketch).
+1991 (batch means).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key, Shaped
+from jaxtyping import Array, Float, Int, Shaped
 
-__all__ = ["Batches", "Sketch", "Stream", "Streamed", "Sum", "Summary", "start"]
+__all__ = ["Batches", "Stream", "Streamed", "Sum", "Summary", "start"]
 
 NUM_BATCHES = 64
-NUM_POINTS = 64
-NUM_LEVELS = 25  # blocks of 2⁶ values in a counter of 25 bits: as many values as an int32 counts
 
 
 class Stream(NamedTuple):
     """A function to stream, and what is kept of it besides its moments.
 
-    Per chain and entry of the function's value, moments take 5 numbers, batches 66 and quantiles 1,664: leave
-    out what a function with many entries does not need.
+    Per chain and entry of the function's value, moments take 5 numbers and batches 66: a function with many
+    entries may do without.
 
     Attributes
     ----------
@@ -41,16 +37,13 @@ class Stream(NamedTuple):
         Collector, as in the argument `collect` of `widebnn.sample`.
     batches
         Whether to keep batch means, for the effective sample size, its error and $R̂$.
-    quantiles
-        Whether to keep a quantile sketch.
     """
 
     function: Callable[..., Shaped[Array, "..."]]
     batches: bool = True
-    quantiles: bool = True
 
 
-MOMENTS = Stream(lambda target, position: position, batches=False, quantiles=False)
+MOMENTS = Stream(lambda target, position: position, batches=False)
 """What is kept of a sampler's statistics, which come from its report and not from a function."""
 
 
@@ -70,16 +63,6 @@ class Batches(NamedTuple):
     total: Sum  # of the batch under way
 
 
-class Sketch(NamedTuple):
-    """The values of the block under way, and sorted blocks by level.
-
-    Level $h$ is in use where bit $h$ of the number of blocks is set.
-    """
-
-    recent: Float[Array, "point chain *event"]
-    levels: Float[Array, "level point chain *event"]
-
-
 class Summary(NamedTuple):
     """What is kept of the values of one function in all chains, all relative to the first value of each."""
 
@@ -88,7 +71,6 @@ class Summary(NamedTuple):
     mean: Sum
     squares: Sum  # Σ (x − mean)²
     batches: Batches | None
-    sketch: Sketch | None
 
 
 def start(values: Shaped[Array, "chain *event"] | jax.ShapeDtypeStruct, stream: Stream) -> Summary:
@@ -118,12 +100,11 @@ def start(values: Shaped[Array, "chain *event"] | jax.ShapeDtypeStruct, stream: 
         mean=Sum(zeros(), zeros()),
         squares=Sum(zeros(), zeros()),
         batches=batches if stream.batches else None,
-        sketch=Sketch(zeros(NUM_POINTS), zeros(NUM_LEVELS, NUM_POINTS)) if stream.quantiles else None,
     )
 
 
-def update(summary: Summary, values: Shaped[Array, "chain *event"], rng_key: Key[Array, ""]) -> Summary:
-    """Fold in one value of every chain; the key is for the sketch."""
+def update(summary: Summary, values: Shaped[Array, "chain *event"]) -> Summary:
+    """Fold in one value of every chain."""
     values = values.astype(summary.origin.dtype)
     count = summary.num + 1
     origin = jnp.where(summary.num == 0, values, summary.origin)
@@ -132,8 +113,7 @@ def update(summary: Summary, values: Shaped[Array, "chain *event"], rng_key: Key
     mean = _add(summary.mean, before / count.astype(before.dtype))
     squares = _add(summary.squares, before * _minus(relative, mean))
     batches = summary.batches and _into_batches(summary.batches, relative, count)
-    sketch = summary.sketch and _into_sketch(summary.sketch, relative, summary.num, rng_key)
-    return Summary(count, origin, mean, squares, batches, sketch)
+    return Summary(count, origin, mean, squares, batches)
 
 
 def _add(total: Sum, term: Float[Array, "*shape"]) -> Sum:
@@ -165,35 +145,11 @@ def _into_batches(batches: Batches, value: Float[Array, "chain *event"], count: 
     return jax.lax.cond(batches.num == NUM_BATCHES, merged, lambda batches: batches, batches)
 
 
-def _into_sketch(
-    sketch: Sketch, value: Float[Array, "chain *event"], count: Int[Array, ""], rng_key: Key[Array, ""]
-) -> Sketch:
-    num_blocks, filled = count // NUM_POINTS, count % NUM_POINTS
-
-    def carry_over(sketch):
-        """Add the block that is now full, as one adds 1 to a binary number."""
-
-        def is_in_use(level_and_block):
-            return (num_blocks >> level_and_block[0]) & 1 == 1
-
-        def merge(level_and_block):
-            level, block = level_and_block
-            both = jnp.sort(jnp.concatenate([sketch.levels[level], block]), axis=0)
-            is_odd = jax.random.bernoulli(jax.random.fold_in(rng_key, level), shape=(1, *value.shape))
-            return level + 1, jnp.where(is_odd, both[1::2], both[::2])
-
-        level, block = jax.lax.while_loop(is_in_use, merge, (jnp.zeros_like(num_blocks), sketch.recent))
-        return Sketch(sketch.recent, sketch.levels.at[level].set(block))
-
-    sketch = Sketch(sketch.recent.at[filled].set(value), sketch.levels)
-    return jax.lax.cond(filled == NUM_POINTS - 1, carry_over, lambda sketch: sketch, sketch)
-
-
 @dataclass(frozen=True, eq=False)
 class Streamed:
     """Estimates from the summary of a streamed function, over $C$ chains of $n$ values each.
 
-    They are in float64 and have the shape of one value, `chain_mean` and `quantile` with further axes first.
+    They are in float64 and have the shape of one value, `chain_mean` with one row per chain.
 
     Attributes
     ----------
@@ -281,38 +237,6 @@ class Streamed:
         with np.errstate(invalid="ignore", divide="ignore"):
             within = np.maximum(squares, 0).mean(axis=0) / (n - 2)
             return np.asarray(np.sqrt(1 - 2 / n + (1 + 0.5 / len(m)) * of_means / within))
-
-    def quantile(self, q: Any) -> Float[np.ndarray, "*q_and_event"]:
-        """The values below which a share `q` of all values of all chains lies, approximately.
-
-        It is exact up to 64 values per chain, by linear interpolation between them (Hazen's rule). Beyond,
-        the share that truly lies below the answer differs from `q` by an error of mean 0 and of a standard
-        deviation of at most 0.008 for one chain and 0.004 for four, whatever the number of values and their
-        order (measured, and tested).
-
-        Parameters
-        ----------
-        q
-            One probability, or an array of them, whose axes come first in the result.
-        """
-        probabilities = np.asarray(q, np.float64)
-        if not np.all((probabilities >= 0) & (probabilities <= 1)):
-            raise ValueError(f"q must hold probabilities in [0, 1]; got {q}")
-        if self.summary.sketch is None:
-            raise ValueError("quantile needs a stream with quantiles=True; this one has quantiles=False")
-        num_blocks, filled = divmod(self.count, NUM_POINTS)
-        recent, levels = self.summary.sketch
-        in_use = [h for h in range(NUM_LEVELS) if num_blocks >> h & 1]
-        points = np.concatenate([recent[:filled], *(levels[h] for h in in_use)])
-        weights = np.concatenate([np.ones(filled), *(np.full(NUM_POINTS, 2.0**h) for h in in_use)])
-        values = np.add(points, self.summary.origin, dtype=np.float64)
-        pooled = values.reshape(len(points) * values.shape[1], -1).T  # one row per entry
-        order = np.argsort(pooled, axis=1)
-        weights = np.repeat(weights, values.shape[1])[order]
-        shares = (np.cumsum(weights, axis=1) - weights / 2) / weights.sum(axis=1, keepdims=True)
-        pooled = np.take_along_axis(pooled, order, axis=1)
-        found = [np.interp(probabilities, *entry) for entry in zip(shares, pooled)]
-        return np.stack(found, axis=-1).reshape(*probabilities.shape, *values.shape[2:])
 
     def _batch_means(self) -> tuple[Float[np.ndarray, "batch chain *event"], int]:
         if self.summary.batches is None:

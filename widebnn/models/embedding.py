@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, PyTree
 from widebnn._check import brief
 from widebnn._pytree import STATIC, Static, as_pytree, pytree
 
-__all__ = ["Embedding", "FeaturesError", "from_function", "from_linen", "from_nnx", "refuse"]
+__all__ = ["Embedding", "FeaturesError", "from_function", "from_linen", "from_nnx"]
 
 Inner = PyTree[Float[Array, "..."]]
 
@@ -115,19 +115,6 @@ def from_function(apply: Callable[[Inner, Any], Float[Array, "n d_L"]], paramete
     >>> bool(jnp.isclose(upper_quartile, jnp.log(2)))
     True
 
-    A network of graphs, each node of which meets the mean of its neighbours and itself, twice:
-
-    >>> def of_graph(kernels, x):
-    ...     h, edges = x["nodes"], x["edges"]
-    ...     for kernel in kernels:
-    ...         mean = (h + edges @ h) / (1 + edges.sum(axis=2, keepdims=True))
-    ...         h = jax.nn.gelu(jnp.sqrt(2 / len(kernel)) * mean @ kernel)
-    ...     return h.mean(axis=1)
-    >>> rng = np.random.default_rng(0)
-    >>> x = {"nodes": rng.normal(size=(9, 5, 3)), "edges": rng.integers(2, size=(9, 5, 5))}
-    >>> features = wb.models.from_function(of_graph, [jnp.zeros((3, 64)), jnp.zeros((64, 64))])
-    >>> target = wb.targets.marginal(wb.BNN(features, 1, noise_std=0.1), x, rng.normal(size=9))
-
     A network of tokens, which attend to one another:
 
     >>> def of_tokens(w, x):
@@ -137,6 +124,7 @@ def from_function(apply: Callable[[Inner, Any], Float[Array, "n d_L"]], paramete
     ...     return jax.nn.gelu(h + attention @ value).mean(axis=1)
     >>> square = jnp.zeros((64, 64))
     >>> w = {"embedding": jnp.zeros((20, 64)), "query": square, "key": square, "value": square}
+    >>> rng = np.random.default_rng(0)
     >>> x = {"tokens": rng.integers(20, size=(9, 6))}
     >>> bnn = wb.BNN(wb.models.from_function(of_tokens, w), 2, noise_std=0.1)
     >>> target = wb.targets.categorical(bnn, x, rng.integers(2, size=9))
@@ -167,8 +155,8 @@ def from_nnx(module: nnx.Module) -> Embedding:
         If `module` is not an `nnx.Module`.
     ValueError
         If it holds BatchNorm or Dropout: its outputs would not be a function of one input and the parameters,
-        and there would be no likelihood. Targets also refuse a module that changes its variables or draws
-        noise. If an attribute is traced and no data of the module.
+        and there would be no likelihood. Targets also refuse a module in which inputs of a batch meet, or
+        draw noise of their own. If an attribute is traced and no data of the module.
 
     Examples
     --------
@@ -189,7 +177,7 @@ def from_nnx(module: nnx.Module) -> Embedding:
         )
     for path, part in nnx.iter_modules(module):
         if isinstance(part, nnx.BatchNorm | nnx.Dropout):
-            refuse(type(part).__name__, path, _REASONS[type(part).__name__])
+            _refuse(type(part).__name__, path, _REASONS[type(part).__name__])
     graph, params, rest = nnx.split(module, nnx.Param, ...)
     for name, held in graph.attributes:
         if isinstance(getattr(held, "value", None), jax.core.Tracer):
@@ -218,22 +206,18 @@ def from_linen(module: nn.Module, x: Any) -> Embedding:
     Raises
     ------
     ValueError
-        If it holds BatchNorm, Dropout or any collection but "params".
+        If it has any collection but "params", as BatchNorm has. Targets also refuse a module that draws noise
+        of its own, as Dropout does.
     """
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a flax.linen.Module; got {type(module).__name__}")
 
-    def watch(call, args, kwargs, context):
-        if isinstance(context.module, nn.BatchNorm | nn.Dropout):
-            name = type(context.module).__name__
-            refuse(name, context.module.path, _REASONS[name])
-        return call(*args, **kwargs)
-
-    with nn.intercept_methods(watch):
-        variables = jax.eval_shape(module.init, jax.random.key(0), x)
+    variables = jax.eval_shape(module.init, jax.random.key(0), x)
     for collection in set(variables) - {"params"}:
-        refuse(
-            "the collection", (collection,), "is state beside the parameters (let constants be attributes)"
+        _refuse(
+            "the collection",
+            (collection,),
+            "is state beside the parameters, as that of BatchNorm is (let constants be attributes)",
         )
     parameters = variables.get("params", {})
     return Embedding(Partial(_apply_linen, Static(module)), jax.tree.map(_shape, parameters))
@@ -256,7 +240,7 @@ def _shape(leaf) -> jax.ShapeDtypeStruct:
 _REASONS = {"BatchNorm": "makes an output depend on the whole batch", "Dropout": "makes it depend on chance"}
 
 
-def refuse(what: str, path: tuple, reason: str) -> NoReturn:
+def _refuse(what: str, path: tuple, reason: str) -> NoReturn:
     """Say what makes features no function of one input."""
     name = "/".join(map(str, path)) or "the module itself"
     raise FeaturesError(

@@ -5,8 +5,7 @@ from itertools import pairwise
 from flax import nnx
 from jaxtyping import Array, Float
 
-from widebnn._check import Number, at_least, non_negative
-from widebnn.models._affine import real
+from widebnn._check import Number, at_least
 from widebnn.models.conv import Conv, Images
 from widebnn.models.fcn import ACTIVATIONS
 
@@ -16,12 +15,12 @@ BLOCKS_PER_GROUP = 3
 gelu = ACTIVATIONS["gelu"]
 
 
-def residual_scales(k: int, offset: Number = 1) -> tuple[Number, Number]:
-    """√((k − 1 + c)/(k + c)) and √(1/(k + c)), weights of skip and residual in block k (Shao et al. 2020).
+def residual_scales(k: int) -> tuple[float, float]:
+    """√(k/(k + 1)) and √(1/(k + 1)), weights of skip and residual in block k (Shao et al. 2020).
 
     Their squares add up to 1, so that variances stay of order one without a normaliser.
     """
-    return ((k - 1 + offset) / (k + offset)) ** 0.5, (1 / (k + offset)) ** 0.5
+    return (k / (k + 1)) ** 0.5, (1 / (k + 1)) ** 0.5
 
 
 class WideResNet20(nnx.Module):
@@ -31,8 +30,8 @@ class WideResNet20(nnx.Module):
     three residual blocks, GELU, the mean over pixels. A block is GELU, convolution, GELU, convolution
     (Zagoruyko & Komodakis 2016), with $3 × 3$ kernels; the first block of the second and of the third group
     has stride 2. In place of normalisation the $k$-th block is
-    $√((k − 1 + c)/(k + c)) · skip + √(1/(k + c)) · residual$ (Shao et al. 2020). Where a block changes
-    the shape, its skip is a $1 × 1$ convolution of the GELU with which its residual begins: the paper leaves
+    $√(k/(k + 1)) · skip + √(1/(k + 1)) · residual$ (Shao et al. 2020). Where a block changes the shape,
+    its skip is a $1 × 1$ convolution of the GELU with which its residual begins: the paper leaves
     this open, and in this way every kernel sees activations.
 
     Parameters
@@ -43,8 +42,6 @@ class WideResNet20(nnx.Module):
         Channels of the three groups from bottom to top; the last is $d_L$. 128, 256 and 512 in the paper.
     weight_std
         $σ_W$ of all convolutions, which have no biases; $√2.2$ in the paper.
-    offset
-        $c ≥ 0$; 1 in the paper. At 0 the first block has no skip.
     rngs
         Generator of the initial parameters.
 
@@ -64,18 +61,16 @@ class WideResNet20(nnx.Module):
         channels: tuple[int, int, int] = (128, 256, 512),
         *,
         weight_std: Number = 2.2**0.5,
-        offset: Number = 1,
         rngs: nnx.Rngs,
     ):
         if len(channels) != 3:
             raise ValueError(f"channels must be three numbers, one for each group; got {channels}")
         self.in_channels = at_least(1, in_channels=in_channels)
         self.channels = tuple(at_least(1, channels=number) for number in channels)
-        self.offset = nnx.data(real(non_negative(offset=offset)))
         self.stem = Conv(self.in_channels, channels[0], weight_std=weight_std, bias_std=0, rngs=rngs)
         of_blocks = [channels[0]] + [number for number in channels for _ in range(BLOCKS_PER_GROUP)]
         self.blocks = nnx.List(
-            _Block(k, c_in, c_out, 2 if k in (4, 7) else 1, weight_std, offset, rngs)
+            _Block(k, c_in, c_out, 2 if k in (4, 7) else 1, weight_std, rngs)
             for k, (c_in, c_out) in enumerate(pairwise(of_blocks), start=1)
         )
 
@@ -95,7 +90,6 @@ class _Block(nnx.Module):
         c_out: int,
         stride: int,
         weight_std: Number,
-        offset: Number,
         rngs: nnx.Rngs,
     ):
         scales = {"weight_std": weight_std, "bias_std": 0, "rngs": rngs}
@@ -103,7 +97,7 @@ class _Block(nnx.Module):
         self.second = Conv(c_out, c_out, **scales)
         keeps_shape = stride == 1 and c_in == c_out
         self.projection = None if keeps_shape else Conv(c_in, c_out, 1, stride=stride, **scales)
-        self.skip_scale, self.residual_scale = map(nnx.data, residual_scales(k, offset))
+        self.skip_scale, self.residual_scale = residual_scales(k)
 
     def __call__(self, f: Images) -> Images:
         h = gelu(f)
