@@ -78,7 +78,7 @@ def swept(*names: str, call: Any = None, **arguments: Any):
                 yield of, name, functools.partial(function, **needed | arguments | {name: value}), value
 
 
-RUN = {"rng_key": KEY, "sampler": wb.samplers.pcn(0.5), "collect": {}, "checkpoint": None, "mesh": None}
+RUN = {"rng_key": KEY, "sampler": wb.samplers.pcn(0.5), "collect": {}, "mesh": None}
 RUN |= {"target": NOWHERE}
 NETWORK = {"bnn": bnn(), "x": X, "y": Y}
 FIT = {"num_chains": 2, "num_samples": 8, "thin": 1, "burn_in": 1, "width": 4}
@@ -137,7 +137,9 @@ SWEPT = [
     *swept("samplers.tuned", call=tuned, target_acceptance=0.5, max_step_size=1.0),
     *swept("samplers.alternate", first=RUN["sampler"], second=RUN["sampler"]),
     *swept("samplers.unitwise", block_size=2),
-    *swept("driver.sample", call=sample, num_samples=2, thin=1, num_chains=2, until=None, **RUN),
+    *swept(
+        "driver.sample", call=sample, num_samples=2, thin=1, num_chains=2, until=None, checkpoint=None, **RUN
+    ),
     *swept("widebnn.run_chains", call=chains, **CHAINS),
     *swept("widebnn.smc", call=smc, num_particles=2, num_islands=1, **RUN),
     *swept("stopping.Until", ess=10.0, seconds=1.0),

@@ -263,18 +263,6 @@ def smc(
         If islands disagree, by an $R̂$ above 1.1 or log evidences more than a nat apart (in standard
         deviation), particles had not lost their memory after 32 moves, potentials or what was collected are
         NaN, or the run was interrupted.
-
-    Examples
-    --------
-    >>> import jax
-    >>> import numpy as np
-    >>> from flax import nnx
-    >>> import widebnn as wb
-    >>> bnn = wb.BNN(wb.models.FCN(1, 8, rngs=nnx.Rngs(0)), 1, noise_std=0.5)
-    >>> target = wb.targets.marginal(bnn, np.ones((3, 1)), np.ones(3))
-    >>> run = wb.smc(jax.random.key(0), target, progress=False)
-    >>> run["potential"].shape
-    (4, 64)
     """
     refuse_fork()
     check_run(rng_key, target, sampler, collect=collect)

@@ -54,21 +54,6 @@ class Until:
     References
     ----------
     Vehtari et al. 2021 (400 and 1.01).
-
-    Examples
-    --------
-    >>> import jax
-    >>> import jax.numpy as jnp
-    >>> import widebnn as wb
-    >>> target = wb.targets.linear(jnp.eye(2), jnp.ones((2, 1)), noise_std=1.0)
-    >>> sampler = wb.samplers.pcn(step_size=0.5)
-    >>> draws = wb.sample(
-    ...     jax.random.key(0), target, sampler,
-    ...     num_samples=100_000, num_chains=4, progress=False,
-    ...     until=wb.Until(ess=400, rhat=1.05),
-    ... )
-    >>> draws.stopped
-    'converged'
     """
 
     first_look: ClassVar[int] = FIRST_LOOK

@@ -44,15 +44,6 @@ class WideResNet20(nnx.Module):
         $σ_W$ of all convolutions, which have no biases; $√2.2$ in the paper.
     rngs
         Generator of the initial parameters.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from flax import nnx
-    >>> import widebnn as wb
-    >>> network = wb.models.WideResNet20(channels=(4, 8, 16), rngs=nnx.Rngs(0))
-    >>> network(jnp.zeros((2, 32, 32, 3))).shape
-    (2, 16)
     """
 
     def __init__(
