@@ -6,6 +6,7 @@ import inspect
 import json
 import pkgutil
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -458,14 +459,15 @@ def test_mathematics_of_docstrings_stands_between_dollars(formulas):
 
 
 def test_each_public_function_has_an_example(monkeypatch):
-    """In its docstring, or else in a chapter."""
+    """In its docstring or that of its module, or else in a chapter."""
     monkeypatch.syspath_prepend(ROOT / "book/_ext")
     shown = importlib.import_module("usage").examples()
     for module in map(importlib.import_module, documented_modules()):
         for name, function in inspect.getmembers(module, inspect.isroutine):
             if name in module.__all__:
                 has_own = ">>>" in (inspect.getdoc(function) or "")
-                assert has_own or function in shown, f"{module.__name__}.{name}"
+                has_shared = re.search(rf"(: |# or )wb.{name}\b", sys.modules[function.__module__].__doc__)
+                assert has_own or has_shared or function in shown, f"{module.__name__}.{name}"
     excerpt = "import widebnn as wb\n\ntarget, sampler, reason = wb.auto(posterior)"
     assert shown[wb.auto] == ("00-tour", excerpt)
 

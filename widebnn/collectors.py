@@ -3,7 +3,13 @@
 A collector is a function of `(target, position, rng_key)`, or of `(target, position)` where nothing is drawn.
 `widebnn.sample` calls it with the target that is sampled, whether its coordinates were given or chosen::
 
-    collect={"potential": wb.potential, "f": wb.output(x), "θ₁": lambda target, position: position[0]}
+    collect={
+        "potential": wb.potential,
+        "f": wb.output(x),
+        "log_likelihood": wb.log_likelihood,  # or wb.left_out_log_likelihood
+        "posterior_predictive": wb.predictive_draw(x),  # or wb.predictive_probabilities(x)
+        "θ₁": lambda target, position: position[0],
+    }
 
 By hand it is ``wb.output(x)(target, position)``. New inputs are the only arrays that a collector holds. Those
 of this module see past the scales of `widebnn.targets.scaled`. The key draws what the position does not hold:

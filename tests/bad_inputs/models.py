@@ -56,6 +56,10 @@ ROWS = [
     *refused(
         "models.from_linen",
         (lambda: wb.models.from_linen(fcn(), X), TypeError, "module…linen.Module"),
-        (nn.BatchNorm(use_running_average=False), X, "features…batch_stats…BatchNorm"),
+        (
+            nn.BatchNorm(use_running_average=False),
+            jnp.ones((2, 3), jnp.float32),
+            "features…batch_stats…BatchNorm",
+        ),
     ),
 ]

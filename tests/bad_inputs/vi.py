@@ -2,7 +2,6 @@
 
 import functools
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import optax
@@ -57,7 +56,6 @@ ROWS = [
     *refused(
         "vi.network",
         (Images(), "model…(4, d_out)…(4, 3, 1)"),
-        (nn.BatchNorm(use_running_average=False), "BatchNorm"),
         call=lambda model: wb.vi.network(model, X, KEY),
     ),
     *refused(

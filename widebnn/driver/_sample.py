@@ -115,7 +115,7 @@ def sample(
     until
         Effective sample size, $R̂$ and time limit at which the run ends before all its draws are made.
     checkpoint
-        Folder where the run is saved as it proceeds, and from which the next call resumes it; a larger
+        File where the run is saved as it proceeds, and from which the next call resumes it; a larger
         `num_samples` then extends it.
     mesh
         Devices to run on, such as `jax.make_mesh((4, 2), ("chain", "data"))`: chains are split along the axis
@@ -137,7 +137,7 @@ def sample(
     OSError
         If a checkpoint cannot be written; the one before is kept.
     RuntimeError
-        If another process writes checkpoints in the same folder, or the process was forked after JAX had run.
+        If another process writes checkpoints in the same file, or the process was forked after JAX had run.
     TimeoutError, KeyboardInterrupt
         If the seconds of `until` are spent, or Ctrl-C is pressed, before there is a draw.
 
