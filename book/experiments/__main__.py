@@ -1,7 +1,6 @@
 """`python -m book.experiments list | show | run | gpu | ledger`."""
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import yaml
 
 from book.experiments.claims import CLAIMS
-from book.experiments.ledger import PAPERS, Entry, ledger, text
+from book.experiments.ledger import Entry, ledger, text
 from book.experiments.ledger_page import pages
 from book.experiments.registry import EXPERIMENTS, GPU, find, on_gpu, stored
 from widebnn.scale import SCALES, current_scale
@@ -26,10 +25,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.command(options)
-        sys.stdout.flush()
-    except BrokenPipeError:  # nobody reads on, as after `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except KeyboardInterrupt:
         print("stopped; what was finished is stored, and the same command goes on", file=sys.stderr)
         return 130
@@ -73,55 +68,37 @@ def _parser() -> argparse.ArgumentParser:
 
 def _list(options: argparse.Namespace) -> None:
     """list experiments, the rows that they serve, their scales, and which have results (*)"""
-    lines = []
     for name, experiment in EXPERIMENTS.items():
         held = stored(experiment, options.results)
-        scales = " ".join(f"{s}*" if s in held else s for s in SCALES if s in experiment.scales)
-        rows = ", ".join(experiment.findings)
-        lines.append((name, rows, scales, experiment.title))
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    for line in lines:
-        print("  ".join(entry.ljust(width) for entry, width in zip(line, widths)).rstrip())
+        scales = " ".join(f"{scale}*" if scale in held else scale for scale in experiment.scales)
+        print(f"{name:22} {scales:32} {', '.join(experiment.findings):40} {experiment.title}")
 
 
 def _show(options: argparse.Namespace) -> None:
     """show what a row claims, or an experiment's rows and settings"""
-    name = options.id
-    claims = [claim for claim in CLAIMS.values() if name in (claim.id, claim.experiment)]
+    claims = [claim for claim in CLAIMS.values() if options.id in (claim.id, claim.experiment)]
     for claim in claims:
-        source = ", ".join(part for part in (PAPERS[claim.id[0]][2], claim.where) if part)
-        print(f"{claim.id}  {source}".rstrip())
-        paper = ": ".join(part for part in (claim.number, claim.paper) if part)
-        lines = {"claim": claim.claim, "paper": paper, "rule": claim.rule}
-        lines |= {"changed by": claim.would_change} if claim.would_change else {}
-        lines |= {"experiment": claim.experiment} if claim.experiment else {"held by": ", ".join(claim.tests)}
-        lines |= {"chapter": f"{claim.chapter} {claim.figure}".strip()}
-        for what, words in lines.items():
-            print(f"  {what + ':':12}{words or '—'}")
+        for what, words in vars(claim).items():
+            if words:
+                print(f"{what + ':':13}{words}")
         print()
     names = dict.fromkeys(claim.experiment for claim in claims if claim.experiment)
-    for experiment in map(EXPERIMENTS.__getitem__, names if claims else [find(name).name]):
+    for experiment in map(find, names if claims else [options.id]):
         print(f"{experiment.name}: {experiment.title}")
-        for scale in experiment.scales:
-            settings = experiment.settings(scale)
-            print(f"  {scale}, in {_counted(len(experiment.parts(settings)), 'part')}")
+        for scale, settings in experiment.scales.items():
+            print(f"  {scale}")
             for setting, value in settings.items():
                 print(f"    {setting} = {value!r}")
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _run(options: argparse.Namespace) -> None:
     """run an experiment or load what is stored of it, and beyond smoke scale say what it finds"""
     experiment, scale = find(options.id), options.scale or current_scale()
     changes = dict(_setting(words) for words in options.set)
-    parts = experiment.parts(experiment.settings(scale, **changes))
-    print(f"{experiment.name} at {scale} scale, in {_counted(len(parts), 'part')}", flush=True)
+    print(f"{experiment.name} at {scale} scale", flush=True)
     found = experiment.run(scale, options.results, on_row=_say, **changes)
     made = found.provenance
-    print(f"{_counted(len(found.rows), 'row')}: {duration(made['seconds'])} on {made['device']}")
+    print(f"{len(found.rows)} rows: {duration(made['seconds'])} on {made['device']}")
     for id in experiment.findings if scale != "smoke" else ():
         print(f"\n{Entry(CLAIMS[id], experiment, found)}")
 
@@ -135,11 +112,9 @@ def _setting(words: str) -> tuple[str, Any]:
 
 
 def _say(row: Row) -> None:
-    shown = [(name, value) for name, value in row.items() if isinstance(value, int | float | str)][:6]
-    numbers = (
-        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in shown
-    )
-    print("  " + ", ".join(numbers), flush=True)
+    numbers = [f"{name} {value:.4g}" for name, value in row.items() if isinstance(value, int | float)]
+    names = [f"{name} {value}" for name, value in row.items() if isinstance(value, str)]
+    print("  " + ", ".join([*names, *numbers][:6]), flush=True)
 
 
 def _gpu(options: argparse.Namespace) -> None:

@@ -19,20 +19,11 @@ def five_to_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("five_to_test")
-@pytest.mark.parametrize(("num_test", "found"), [(4, 4), (5, 5), (5_000, 5), (20_000, 5)])
+@pytest.mark.parametrize(("num_test", "found"), [(4, 4), (20_000, 5)])
 def test_there_are_as_many_to_predict_as_the_files_hold(num_test, found):
     dataset = images("cifar10", 2, num_test)
     assert (len(dataset.x_train), len(dataset.x_test), len(dataset.y_test)) == (2, found, found)
     np.testing.assert_array_equal(dataset.x_test[:4], images("cifar10", 2, 4).x_test)
-
-
-@pytest.mark.usefixtures("five_to_test")
-def test_images_to_observe_are_not_fewer_than_asked_for():
-    with pytest.raises(ValueError, match="num_train is 4 but there are 3 records"):
-        images("cifar10", 4, 5)
-    for num_test in (0, -1):
-        with pytest.raises(ValueError, match=f"num_test must be at least 1; got {num_test}"):
-            images("cifar10", 2, num_test)
 
 
 @pytest.mark.usefixtures("five_to_test")

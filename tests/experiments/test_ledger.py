@@ -9,7 +9,6 @@ import nbformat
 import pytest
 
 from book.experiments.claims import CLAIMS
-from book.experiments.findings import ANOTHER_SIZE, UNCONVERGED
 from book.experiments.ledger import ledger
 from book.experiments.ledger_page import pages
 from book.experiments.papers import said
@@ -77,26 +76,6 @@ def test_pages_are_those_of_the_stored_results(entries, written):
         assert all(f.chains for f in deciding if "ESS" in f.what and f.is_known)
         assert claim.would_change or entry.verdict == "holds" or not entry.runs
         assert all(f"- `{test}`" in section for test in claim.tests)
-
-
-def test_the_worst_chains_behind_a_row_tell_whether_it_converged(entries):
-    for entry in entries:
-        found = [finding.chains for finding in entry.deciding if finding.chains]
-        assert (entry.chains is None) == (not found)
-        if found:
-            assert entry.chains.have_converged == all(chains.have_converged for chains in found)
-            sure = entry.chains.have_converged or entry.verdict == "open"
-            assert (UNCONVERGED in entry.flags) == (entry.claim.unsure or not sure)
-
-
-def test_no_row_is_rejected_off_the_papers_setting(entries):
-    for entry in entries:
-        if not entry.is_papers and entry.deciding:
-            assert entry.verdict != "fails" or entry.deciding[0].sign < 0
-        assert (ANOTHER_SIZE in entry.flags) == (not entry.is_papers and entry.verdict != "open")
-    by_id = {entry.claim.id: entry for entry in entries}
-    assert not by_id["H-F7a"].is_papers and by_id["H-T2.1"].is_papers
-    assert [run.scale for run in by_id["P-F2"].runs] == ["colab", "laptop"]
 
 
 def test_links_lead_to_figures_that_there_are():

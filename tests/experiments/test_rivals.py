@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import widebnn as wb
-from book.experiments import rivals as module
 from book.experiments.blackjax_samplers import BLACKJAX
 from book.experiments.chain_summaries import resolved_sample_size
 
@@ -32,22 +31,6 @@ def test_an_adapted_sampler_finds_the_exact_posterior(name):
     mean, error = wb.estimates.mean_and_mcse(draws["sum"])
     assert abs(mean - 1.5) < 5 * error < 0.5
     np.testing.assert_allclose(draws["sum"].var(), 1.5, rtol=0.15)
-
-
-def test_the_error_of_effective_samples_is_that_of_a_sum_over_chains(monkeypatch):
-    def of_each(draws):
-        return np.abs(draws[:, 0]).sum(axis=0)  # a number per chain, added up
-
-    monkeypatch.setattr(module, "resolved_sample_size", of_each)
-    rng = np.random.default_rng(0)
-    collected = {"kernel": 10 + rng.normal(size=(5, 100, 1)), "potential": rng.normal(size=(5, 100))}
-    stats = {"acceptance_rate": np.full((5, 100), 0.8)}
-    draws = wb.Draws(collected, stats, {}, None, 0.3, thin=1, burn_in=0, seconds=2.0)
-    found = module._summary(draws, 0, 2.0)
-    each = np.abs(draws["potential"][:, 0])
-    assert found["ess"] == pytest.approx(each.sum())
-    assert found["ess_error"] == pytest.approx(np.sqrt(5) * each.std(ddof=1))
-    assert found["ess_per_second_error"] == pytest.approx(found["ess_error"] / 2.0)
 
 
 def test_chains_that_swing_are_judged_by_their_square():

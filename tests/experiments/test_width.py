@@ -1,20 +1,10 @@
-"""The experiment over width: what its rows hold, and that its summaries are right."""
+"""The experiment over width: errors of its summaries."""
 
 import numpy as np
 
 from book.experiments import over_width
-from book.experiments.chain_summaries import mean_of_chains
 from book.experiments.findings import Finding
 from widebnn.tables import Results, Rows
-
-from ..exact.streams import autoregressive
-
-
-def test_standard_error_knows_the_autocorrelation():
-    x = autoregressive(np.random.default_rng(0), 0.9, (400, 2_000), axis=1)
-    errors = [mean_of_chains(chain[None]).error for chain in x]
-    true = x.mean(axis=1).std()
-    assert abs(np.mean(errors) / true - 1) < 0.15  # the deviation of 400 means is known to 3.5 %
 
 
 def made(per_step, widths=(8, 16)):
