@@ -16,9 +16,7 @@ from scipy.stats import norm
 import widebnn as wb
 from book.experiments.convergence import PRIOR
 from book.experiments.langevin_gain import worth_where_flat
-from book.experiments.networks import network, observed
 from book.experiments.registry import EXPERIMENTS
-from book.experiments.step_cost import TARGETS
 from widebnn import vi
 from widebnn.models import Conv, Dense
 from widebnn.tables import Rows
@@ -145,36 +143,12 @@ def approximations(at, rows):
 
 
 ARCHITECTURES = importlib.import_module("book.experiments.architectures")
-NETWORK = ("dense", "digits", 1, 2, 32)
-STEP_SIZE = 0.5
 ONE_SAMPLER = {"pCN": ARCHITECTURES.SAMPLERS["pCN"]}
-
-
-def weighted(at, num_draws=20_000):
-    """Mean of U and acceptance of pCN under the posterior, by prior draws weighted with e^−U."""
-    architecture, name, depth, num_train, width = NETWORK
-    dataset = observed(architecture, name, num_train, 1)
-    bnn = network(architecture, dataset, width, depth, at.noise_std, at.seed)
-    target = wb.targets.marginal(bnn, dataset.x_train, dataset.y_train)
-
-    @jax.jit
-    def potentials(keys):
-        def one(key):
-            u, xi = (target.draw_prior(k) for k in jax.random.split(key))
-            v = jax.tree.map(lambda u, xi: jnp.sqrt(1 - STEP_SIZE**2) * u + STEP_SIZE * xi, u, xi)
-            return target.potential(u), target.potential(v)
-
-        return jax.lax.map(one, keys, batch_size=500)
-
-    u, v = (np.asarray(each, float) for each in potentials(jax.random.split(jax.random.key(5), num_draws)))
-    weight = np.exp(u.min() - u)
-    weight /= weight.sum()
-    return weight @ u, weight @ np.exp(np.minimum(0, u - v)), 1 / (weight @ weight)
 
 
 @small(
     [(ARCHITECTURES, "SAMPLERS", ONE_SAMPLER)],
-    cases=((NETWORK, STEP_SIZE, 1_200),),
+    cases=((("dense", "digits", 1, 2, 8), 0.5, 240),),
     num_test=2,
     num_kicks=2,
     thin=4,
@@ -182,13 +156,12 @@ def weighted(at, num_draws=20_000):
 )
 def architectures(at, rows):
     assert [row["sampler"] for row in rows] == ["pCN", "HMC"]
-    potential, acceptance, effective = weighted(at)
-    assert effective > 400
     for row in rows:
-        assert row["dimension"] == 64 * 32 + 32 + 33 * 10  # all of φ
-        assert abs(row["potential"] - potential) < 5 * row["potential_error"] + 0.1, row["sampler"]
-        assert row["ess_potential"] > 0 and row["ms_per_step"] > 0
-    assert abs(rows[0]["acceptance"] - acceptance) < 5 * rows[0]["acceptance_error"] + 0.02
+        assert row["dimension"] == 64 * 8 + 8 + 9 * 10  # all of φ
+        assert 0 < row["acceptance"] < 1 and row["ess_potential"] > 0 and row["ms_per_step"] > 0
+    pcn, hmc = rows
+    error = math.hypot(pcn["potential_error"], hmc["potential_error"])
+    assert abs(pcn["potential"] - hmc["potential"]) < 5 * error
 
 
 @small(widths=(400,), scalings=("mean-field",), num_points=6, num_digits=10, num_steps=60)
@@ -482,14 +455,23 @@ def laplace_map(at, rows):
     assert all(row["potential_std"] > row["potential_std_error"] > 0 for row in rows)
 
 
-@small(networks=(("dense", "digits", 1, 4, 3),), num_rounds=3, timed_seconds=1e-4)
+STEP_COST = importlib.import_module("book.experiments.step_cost")
+TWO_TARGETS = {name: STEP_COST.TARGETS[name] for name in ("θ", "φ without the readout")}
+
+
+@small(
+    [(STEP_COST, "TARGETS", TWO_TARGETS)],
+    networks=(("dense", "digits", 1, 4, 3),),
+    num_rounds=3,
+    timed_seconds=1e-4,
+)
 def step_cost(at, rows):
-    assert [row["target"] for row in rows] == list(TARGETS)
+    assert [row["target"] for row in rows] == list(TWO_TARGETS)
     for row in rows:
         assert 0 < row["ms_least"] <= row["ms_per_step"]
         assert row["ratio"] > 0 and (row["ratio"] == 1) == (row["target"] == "θ")
     inner, readout = 64 * 3 + 3, 4 * 10
-    assert [row["dimension"] for row in rows] == [inner + readout] * 3 + [inner]
+    assert [row["dimension"] for row in rows] == [inner + readout, inner]
 
 
 @small(taus=(0.05,), widths=(4, 16), num_train=(5,), max_atoms=6)
@@ -530,35 +512,49 @@ def tempering(at, rows):
     assert cold["entropy"] < cold["entropy_outside"]
 
 
-@small(num_train=2, widths=(16,), num_draws=300, function_widths=(16,), num_functions=200)
+THEOREMS = importlib.import_module("book.experiments.theorems")
+
+
+@small(
+    [(THEOREMS, "CHAINS", {"pCN, inner": THEOREMS.CHAINS["pCN, inner"]})],
+    num_train=2,
+    widths=(16,),
+    num_draws=300,
+    function_widths=(16,),
+    num_functions=200,
+)
 def theorems(at, rows):
     by = {row["quantity"]: row for row in rows}
-    assert len(by) == len(rows) == 10
+    assert len(by) == len(rows) == 8
     assert all(row["error"] > 0 for row in rows)
     assert by["gradient, 5 %"]["value"] < by["gradient, median"]["value"] < by["gradient, 95 %"]["value"]
     assert 0 < by["KL in φ"]["value"] < by["KL in θ"]["limit"]
-    inner, whole = by["rejection, pCN, inner"], by["rejection, pCN"]  # the readout moves without a vote
-    assert abs(inner["value"] - whole["value"]) < 5 * np.hypot(inner["error"], whole["error"])
-    assert by["rejection, pCNL"]["value"] < whole["value"]
+    assert 0 < by["rejection, pCN, inner"]["value"] < 1
     assert 0 < by["Kolmogorov"]["value"] < 1 and by["Wasserstein"]["value"] > 0
 
 
-@small(widths=(16, 256), num_chains=2, num_projections=10)
+@small(widths=(256,), num_chains=2, num_projections=10)
 def unitwise(at, rows):
-    assert [row["width"] for row in rows] == [16, 256]
-    narrow, wide = rows
-    assert wide["rejection"] < narrow["rejection"] / 2
-    for name in ("ess_potential", "ess_weights"):
-        assert wide[name] > narrow[name] and 0.3 < wide[name] < 1.5
-        assert 0.9 < wide[name.replace("ess", "rhat")] < 1.5
-    assert wide["ess_least"] < wide["ess_weights"] + 0.2
+    (row,) = rows
+    assert 0 < row["rejection"] < 0.5
+    for name in ("potential", "weights"):
+        assert 0.3 < row[f"ess_{name}"] < 1.5 and 0.9 < row[f"rhat_{name}"] < 1.5
+    assert row["ess_least"] < row["ess_weights"] + 0.2
 
 
-@small(widths=(12,), depths=(2,), num_samples=30, burn_in=20)
+WHITENING = importlib.import_module("book.experiments.whitening")
+
+
+@small(
+    [(WHITENING, "TARGETS", {"whitened": wb.targets.whitened})],
+    widths=(12,),
+    depths=(2,),
+    num_samples=30,
+    burn_in=20,
+)
 def whitening(at, rows):
-    cases = [(2, "weights"), (2, "whitened")]
     assert [(row["depth"], row["target"], row["repeat"]) for row in rows] == [
-        (*case, repeat) for case in cases for repeat in (0, 1)
+        (2, "whitened", repeat) for repeat in (0, 1)
     ]
     for row in rows:
         assert 0 < row["step_size"] < 1.6 and 0 < row["acceptance"] <= 1
@@ -572,9 +568,9 @@ def deep_limit(at, rows):
     assert all(row["kl_error"] > 0 for row in rows)
 
 
-@small()
+@small(parametrisations=("φ",), step_sizes=(0.05,))
 def precision(at, rows):
-    assert len(rows) == 2 * at.num_candidates
+    assert len(rows) == at.num_candidates
     for row in rows:  # of so small a network both are exact enough
         assert row["whole"] == pytest.approx(row["exact"], abs=0.02)
         assert row["differenced"] == pytest.approx(row["exact"], abs=0.01) and 0 < row["exact"] <= 1
