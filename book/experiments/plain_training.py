@@ -39,7 +39,7 @@ def plain_training(
         fit_key, predict_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), repeat))
         model = vi.TwoLayer(data.x_train.shape[1], width, 10, rngs=nnx.Rngs(fit_key))
         training = {"num_epochs": num_epochs, "batch_size": batch_size, "learning_rate": learning_rate}
-        options = {"temperature": vi.temperature(tau, num_train, width), "initial_std": 0.1, "local": True}
+        options = {"temperature": vi.temperature(tau, num_train, width), "initial_std": 0.1}
         fitted = fit(fit_key, model, data.x_train, data.labels_train, **training, **options)
         found = {
             VARIATIONAL: vi.predict(predict_key, fitted, data.x_test, num_samples=num_draws),
@@ -106,7 +106,7 @@ def more_observations(
                 size = min(batch_size, num_train)
                 epochs = max(1, num_steps // -(-num_train // size))
                 training = {"num_epochs": epochs, "batch_size": size, "learning_rate": learning_rate}
-                options = {"temperature": eta, "initial_std": 0.1, "local": True}
+                options = {"temperature": eta, "initial_std": 0.1}
                 fitted = fit(key, model, data.x_train, data.labels_train, **training, **options)
                 row = {"repeat": repeat, "num_train": num_train, "grows": grows, "eta": eta}
                 yield row | {"std": float(flat(fitted.posterior.std).mean() / math.sqrt(0.2))}

@@ -22,9 +22,7 @@ NUM_UNITS = 60
 
 
 @experiment(SETTINGS["tempering"], parts="taus")
-def tempering(
-    *, dataset, outside, num_train, num_test, width, prior_variance, local, **settings
-) -> Iterator[Row]:
+def tempering(*, dataset, outside, num_train, num_test, width, prior_variance, **settings) -> Iterator[Row]:
     """A two-layer network over the temperature of the ELBO: its predictions and its weights.
 
     Yields
@@ -39,7 +37,7 @@ def tempering(
     def model(rngs: nnx.Rngs) -> vi.TwoLayer:
         return vi.TwoLayer(images.x_train.shape[1], width, images.num_classes, rngs=rngs)
 
-    options = {"prior_variance": prior_variance, "local": local}
+    options = {"prior_variance": prior_variance}
     for row, fitted in fits(images, model, width, options, **settings):
         yield row | ({"weights": _weights(fitted.posterior)} if row["repeat"] == 0 else {})
 
