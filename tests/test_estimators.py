@@ -6,36 +6,33 @@ import math
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.optimize
-import scipy.sparse
 from flax import nnx
 from scipy import stats
-from sklearn.base import clone
 from sklearn.datasets import make_friedman1, make_regression
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import ShuffleSplit, cross_validate
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 import widebnn as wb
 from widebnn.driver import Draws
 from widebnn.estimators import BNNClassifier, BNNRegressor
-from widebnn.estimators._base import block_size
 from widebnn.estimators._classifier import Indicators
 from widebnn.estimators._columns import FARTHEST, scaler_of
 from widebnn.estimators._draws import moments, quantile
 from widebnn.estimators._engine import NUM_PARTICLES, Answer, error_of_interval, error_of_probabilities
-from widebnn.estimators._process import _most_probable
 from widebnn.models import FCN
 from widebnn.targets import LogNormal
 
 from .exact.programs import PROGRAMS
 
 CHAINS = wb.Until(None, None, seconds=1e6)
-SHORT = {"width": 8, "num_chains": 2, "num_samples": 8, "thin": 1, "burn_in": 20, "random_state": 0}
+SHORT = {"width": 32, "num_chains": 2, "num_samples": 8, "thin": 1, "burn_in": 20, "random_state": 0}
 SHORT |= {"until": CHAINS}
 
 pytestmark = [pytest.mark.usefixtures("float32"), pytest.mark.filterwarnings("ignore:the run ended after")]
@@ -49,8 +46,16 @@ def curve(n=60, seed=0):
 
 @pytest.fixture(scope="module")
 def regressor():
+    """By particles."""
     with jax.enable_x64(False):  # before the tests are
         return BNNRegressor(width=64, random_state=0).fit(*curve())
+
+
+@pytest.fixture(scope="module")
+def by_chains():
+    """Of fewer rows than units."""
+    with jax.enable_x64(False):
+        return BNNRegressor(**SHORT).fit(*curve(12))
 
 
 @pytest.mark.slow
@@ -64,20 +69,6 @@ def test_a_curve_and_its_noise(regressor):
     assert 0.82 < np.mean((lower < y) & (y < upper)) < 0.97
     # the best that can be had is the entropy of the noise
     assert 1.35 < -regressor.log_predictive_density(x, y).mean() < 1.65
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [BNNRegressor, BNNClassifier])
-def test_no_key_is_used_twice(make):
-    """By JAX's own check, which takes some ways of handling a batch of keys for a use."""
-    x, y = curve(20)
-    with jax.debug_key_reuse(True):
-        model = make(**SHORT).fit(x, y > 10)
-        assert len(model.predict(x)) == 20
-
-
-@pytest.mark.slow
-def test_deviations_grow_where_there_are_no_data(regressor):
     _, std = regressor.predict([[0.0], [6.0]], return_std=True)
     assert std[1] > 1.5 * std[0]
 
@@ -86,9 +77,6 @@ def test_deviations_grow_where_there_are_no_data(regressor):
 def test_moments_of_predictions_agree(regressor):
     x = curve(7, seed=2)[0]
     mean, std = regressor.predict(x, return_std=True)
-    same, covariance = regressor.predict(x, return_cov=True)
-    np.testing.assert_array_equal(mean, same)
-    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), std, rtol=1e-4)
     draws = regressor.sample_y(x, 2_000, random_state=1)
     assert draws.shape == (7, 2_000)
     score = (draws.mean(axis=1) - mean) / (std / np.sqrt(2_000))
@@ -98,28 +86,28 @@ def test_moments_of_predictions_agree(regressor):
     assert (lower < mean).all() and (mean < upper).all()
 
 
-def test_convergence_is_reported(regressor):
+@pytest.mark.slow
+def test_a_fit_tells_of_convergence_and_evidence(regressor):
+    """Which lies near that of the limit, where c₁ is small."""
     names = {"noise_std", "readout_std", "weight_std", "bias_std"}
     assert regressor.ess_.keys() == regressor.rhat_.keys() == names | {"predictions"}
     assert regressor.scales_.keys() == names
     assert 0.5 < regressor.acceptance_rate_ < 1 and regressor.stopped_ == "converged"
-
-
-def test_particles_tell_of_the_evidence(regressor):
-    """Which lies near that of the limit, where c₁ is small."""
     assert len(regressor.positions_) == NUM_PARTICLES * regressor.num_chains
     wanted = regressor._limit.log_evidence
     assert abs(regressor.log_evidence_ - wanted) < 3 and 0 < regressor.log_evidence_error_ < 1
 
 
-def test_a_long_way_is_for_chains_which_end_when_the_answer_stands(monkeypatch, capsys):
+@pytest.mark.slow
+def test_a_long_way_is_for_chains_which_end_when_the_answer_stands(by_chains, monkeypatch, capsys):
+    """No key is used twice, by JAX's own check, which takes some ways of handling a batch for a use."""
     monkeypatch.setattr("widebnn.estimators._engine.SHORT_WAY", 0.0)
-    x, y = curve(12)
-    model = BNNRegressor(**SHORT | {"width": 32, "until": None, "num_samples": 400, "progress": True})
-    model.fit(x, y)
+    model = BNNRegressor(**SHORT | {"until": None, "num_samples": 400, "progress": True})
+    with jax.debug_key_reuse(True):
+        model.fit(*curve(12)).predict([[0.0]])
     assert "chains, since the potential has a deviation of" in capsys.readouterr().out
     assert model.stopped_ == "converged" and 16 <= len(model.positions_) < 800
-    assert not hasattr(model, "log_evidence_")
+    assert by_chains.stopped_ == "num_samples" and not hasattr(model, "log_evidence_")
 
 
 def test_the_error_of_an_interval_is_that_of_its_ends():
@@ -143,79 +131,22 @@ def test_the_error_of_an_interval_is_that_of_its_ends():
     np.testing.assert_allclose(error_of_probabilities(p), 0.01 * math.sqrt(2))
 
 
-def test_the_error_of_an_interval_is_what_many_runs_have():
-    """Autoregressive chains about a known mixture: the error of the rule is that of the ends, in the mean."""
-    random, num_runs, num_draws, rho = np.random.default_rng(0), 40, 32, 0.8
-    noise = random.normal(size=(num_runs, 4, num_draws, 16))
-    means = noise.copy()
-    for t in range(1, num_draws):  # of mean 0 and deviation 1, in units of the noise of an observation
-        means[:, :, t] = rho * means[:, :, t - 1] + math.sqrt(1 - rho**2) * noise[:, :, t]
-    values = np.stack([means, np.ones_like(means)], axis=-1)
-    half = math.sqrt(2) * stats.norm.isf(0.05)
-    claimed, true = [], []
-    for run in values:
-        both = run.reshape(-1, 16, 2)
-        ends = np.array([quantile(q, both[..., 0], both[..., 1]) for q in (0.05, 0.95)])
-        claimed.append(Answer().of_draws(run) ** 2)
-        true.append(np.mean((np.abs(ends) / half - 1) ** 2))
-    assert 0.9 < math.sqrt(np.mean(claimed) / np.mean(true)) < 1.4
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "num_tables", "least"), [("auto", 12, 0.8), (16, 6, 0.83)])
-def test_intervals_hold_where_columns_outnumber_rows(width, num_tables, least):
+def test_intervals_hold_where_columns_outnumber_rows():
     """One of forty columns matters, one is constant: the most probable scales alone hold .77 and .79."""
     held = []
-    for seed in range(num_tables):
+    for seed in range(5):
         random = np.random.default_rng(seed)
         x = random.normal(size=(225, 40))
         x[:, 5] = 2.0
         y = np.sin(x[:, 0]) + 0.1 * random.normal(size=225)
-        model = BNNRegressor(width, random_state=0).fit(x[:25], y[:25])
+        model = BNNRegressor(random_state=0).fit(x[:25], y[:25])
         low, high = model.predict_interval(x[25:])
         held.append(np.mean((low <= y[25:]) & (y[25:] <= high)))
-    assert least < np.mean(held) < 0.97
-    assert model.stopped_ == ("limit" if model.width_ == math.inf else "converged")
-    mean, covariance = model.predict(x[25:28], return_cov=True)
+    assert 0.8 < np.mean(held) < 0.97 and model.width_ == math.inf
+    mean, std = model.predict(x[25:28], return_std=True)
     draws = model.sample_y(x[25:28], 4_000, random_state=1)
-    assert np.abs((draws.mean(axis=1) - mean) / np.sqrt(np.diag(covariance) / 4_000)).max() < 5
-
-
-@pytest.mark.slow
-def test_widths_are_averaged_by_their_evidence(capsys):
-    x, y = curve(20)
-    model = BNNRegressor(width=[16, math.inf], random_state=0, progress=True).fit(x, y)
-    (low, _, weight), (limit, _, other) = model.evidences_[16], model.evidences_[math.inf]
-    np.testing.assert_allclose(weight / other, math.exp(low - limit))
-    assert "width       16: log evidence" in capsys.readouterr().out and 0.02 < weight < 0.98
-    assert model.width_ == (16 if low > limit else math.inf)
-    new = curve(5, seed=1)[0]
-    alone = BNNRegressor(width=math.inf).fit(x, y)
-    assert (alone.stopped_, alone.ess_, alone.rhat_) == ("limit", {}, {})
-    parts = dict(zip((16, math.inf), (each for each, _ in model._averaged)))
-    np.testing.assert_allclose(parts[math.inf].predict(new), alone.predict(new))
-    mean, std = model.predict(new, return_std=True)
-    wanted = weight * parts[16].predict(new) + other * alone.predict(new)
-    np.testing.assert_allclose(mean, wanted, atol=0.02 * std.min())
-    same, covariance = model.predict(new, return_cov=True)
-    np.testing.assert_allclose(same, mean, atol=0.02 * std.min())
-    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), std, rtol=0.02)
-    draws = model.sample_y(new, 4_000)
     assert np.abs((draws.mean(axis=1) - mean) / (std / np.sqrt(4_000))).max() < 5
-    assert np.isfinite(model.log_predictive_density(new, mean)).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"width": []}, "width must hold one width or more"),
-        ({"width": [8, 8]}, "each of them once"),
-        ({"width": [8, 16], "until": CHAINS}, "width must not be a list where features or until"),
-    ],
-)
-def test_widths_that_cannot_be_averaged_are_refused(options, match):
-    with pytest.raises(ValueError, match=match):
-        BNNRegressor(**options).fit(*curve(12))
 
 
 @pytest.mark.parametrize(
@@ -224,26 +155,30 @@ def test_widths_that_cannot_be_averaged_are_refused(options, match):
 def test_the_slope_of_the_evidence_chooses_the_width(slope, width, monkeypatch, capsys):
     found = wb.nngp.EvidenceSlope(-50.0, slope, 100.0, 16_384)
     monkeypatch.setattr("widebnn.estimators._regressor.evidence_slope", lambda *args, **options: found)
-    monkeypatch.setattr(BNNRegressor, "_sample", lambda model, _: None)
+    monkeypatch.setattr(BNNRegressor, "_sample", lambda model: None)
     model = BNNRegressor(progress=True).fit(*curve(12))
     assert model.width_ == width and model.evidence_slope_ is found
     assert f"c₁ = {slope:,.0f} ± 100" in capsys.readouterr().out
 
 
-def test_a_finite_network_has_the_relevances_of_the_limit():
-    """Its columns are in units of them; the same network of columns in the given units has their scales."""
+def test_a_finite_network_has_the_relevances_of_the_limit(monkeypatch):
+    """Its columns are in units of them, unless they outnumber the rows."""
+    monkeypatch.setattr(BNNRegressor, "_sample", lambda model: None)
     x, y = friedman(80, 10, 0)
-    model = BNNRegressor(**SHORT).fit(x, y)
+    model = BNNRegressor(width=8).fit(x, y)
     assert model.relevances_.gain > 5 and model._factors.std() > 0.1
     np.testing.assert_allclose(np.mean(model._factors**2), 1)
-    position = jax.tree.map(lambda leaf: leaf[0], model._kept[0][0])
-    bnn = model._posterior.at(position).bnn
-    scale = {"layers.0.weight_std": model._factors * model._posterior.scales(position)["weight_std"]}
-    free = [bnn.embedding(position.network, model._x * model._factors)]
-    free.append(bnn.at_scales(**scale).embedding(position.network, model._x))
-    np.testing.assert_allclose(*free, rtol=1e-3, atol=1e-4)
-    with pytest.raises(ValueError, match="width must be \"auto\", a number or numbers; got 'wide'"):
-        BNNRegressor(width="wide").fit(x, y)
+    known = {"weight_std": 1.4, "bias_std": 0.5}
+    bnn = model._network.bnn(10, **known)
+    parameters, rows = bnn.template(model._x), model._target(bnn).x
+    parameters = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), parameters)
+    free = bnn.at_scales(**{"layers.0.weight_std": jnp.asarray(model._factors * 1.4)})
+    found = [one.embedding(parameters, at) for one, at in ((bnn, rows), (free, model._x))]
+    np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-4)
+    random = np.random.default_rng(0)
+    x = random.normal(size=(25, 40))
+    model.fit(x, np.sin(x[:, 0]) + 0.1 * random.normal(size=25))
+    assert model.relevances_.gain > 5 and (model._factors == 1).all()
 
 
 WATCHED = ("noise_std", "predictions")
@@ -300,24 +235,24 @@ def test_a_run_that_ends_after_a_few_draws_is_a_fit(regressor):
     assert np.isfinite(model.predict([[0.0]])).all()
 
 
-@pytest.mark.parametrize("far", [1e300, -1e20])
-def test_fill_values_are_refused(regressor, far):
-    for method in (regressor.predict, regressor.predict_interval, regressor.sample_y):
+def test_fill_values_are_refused(regressor):
+    """Where a fit or a prediction meets them; far values that others reach, and rare categories, are none."""
+    for far in (1e300, -1e20):
         with pytest.raises(ValueError, match="X must lie within 1e.12 standard deviations .* fill value"):
-            method([[0.0], [far]])
+            regressor.predict([[0.0], [far]])
+        with pytest.raises(ValueError, match="X must lie within .* fill value"):
+            BNNRegressor().fit([[1.0], [far], [2.0], [far], [3.0]], np.arange(5.0))
+    x = np.zeros((40, 3))
+    x[3, 0], x[:, 1], x[:, 2] = 1, 1e20 * np.arange(40), np.exp(np.linspace(-9, 9, 40))
+    assert np.isfinite(BNNRegressor().fit(x, x[:, 2]).predict(x)).all()
+    with pytest.raises(ValueError, match="y must lie within .* fill value"):
+        BNNRegressor().fit(x, np.where(np.arange(40) == 7, 1e20, np.arange(40)))
 
 
 def test_predictions_are_finite_as_far_as_inputs_are_taken(regressor):
     for far in (-0.9 * FARTHEST, 0.9 * FARTHEST):
         mean, std = regressor.predict([[far]], return_std=True)
         assert np.isfinite(mean).all() and np.isfinite(std).all() and std[0] > 1e6
-
-
-def test_generators_are_seeds(regressor):
-    first, second, other = (
-        regressor.sample_y([[0.0]], 3, random_state=np.random.default_rng(seed)) for seed in (0, 0, 1)
-    )
-    assert np.array_equal(first, second) and not np.array_equal(first, other)
 
 
 @pytest.mark.slow
@@ -353,10 +288,10 @@ def test_what_is_kept_of_draws_is_bounded(regressor, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_is_kept_predicts_as_the_posterior_does(regressor):
+def test_what_is_kept_predicts_as_the_posterior_does(regressor, by_chains):
     """Also where there are fewer rows than units, and Σ is kept as I less what the data explain."""
     x = curve(5, seed=2)[0]
-    for model in (regressor, BNNRegressor(**SHORT | {"width": 32}).fit(*curve(12))):
+    for model in (regressor, by_chains):
         mean, variance = model._over_draws(moments, model._inputs(x))
         position = jax.tree.map(lambda leaf: leaf[3], model._kept[0][0])
         wanted = wb.predictive_moments(model._inputs(x))(model._posterior, position)
@@ -366,7 +301,7 @@ def test_what_is_kept_predicts_as_the_posterior_does(regressor):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [32, math.inf])
-def test_a_second_fit_of_a_shape_compiles_nothing(width):
+def test_a_second_fit_of_a_shape_compiles_nothing(width, by_chains):
     options = SHORT | {"width": width} if width < math.inf else {"width": width}
     for seed in (0, 1):
         before = len(PROGRAMS)
@@ -417,7 +352,7 @@ def assert_answers(n, width, depth, seeds, names=None):
 
 @pytest.mark.slow
 def test_tables_without_noise_end_in_an_answer():
-    assert_answers(40, 32, 2, [0], ["linear", "constant", "equal rows", "constant column"])
+    assert_answers(40, 32, 2, [0], ["linear", "constant column"])
 
 
 @pytest.mark.nightly
@@ -431,8 +366,6 @@ def test_many_tables_without_noise_end_in_an_answer(n, width, depth):
 def test_infinite_width_is_the_process_at_its_scales():
     x, y = curve()
     model = BNNRegressor(width=math.inf, depth=2, random_state=0).fit(x, y)
-    with pytest.raises(ValueError, match=r"y must have shape \(1,\); got \(\)"):
-        model.log_predictive_density(x[:1], 0.3)
     new = curve(300, seed=1)[0]
     names = {"weight_std": "weight_std", "bias_std": "bias_std"}
     with jax.enable_x64(True):
@@ -443,21 +376,17 @@ def test_infinite_width_is_the_process_at_its_scales():
         units = model._y[:, 0], model._x
         process = wb.nngp.gaussian_process(wb.nngp.nngp_kernel(bnn), units[1], units[0], scales["noise_std"])
         wanted, covariance = process.mean(model._inputs(new)), process.covariance(model._inputs(new))
-    mean, found = model.predict(new, return_cov=True)
     unit = y.std()
+    found = unit**2 * (np.asarray(covariance) + scales["noise_std"] ** 2 * np.eye(len(new)))
+    mean, std = model.predict(new, return_std=True)
     np.testing.assert_allclose(mean, y.mean() + unit * np.asarray(wanted)[:, 0], rtol=1e-5)
-    noise = scales["noise_std"] ** 2 * np.eye(len(new))
-    np.testing.assert_allclose(found, unit**2 * (np.asarray(covariance) + noise), rtol=1e-4, atol=1e-5)
-    same, std = model.predict(new, return_std=True)
-    np.testing.assert_allclose(same, mean)
-    np.testing.assert_allclose(std, np.sqrt(np.diag(found)))
+    np.testing.assert_allclose(std, np.sqrt(np.diag(found)), rtol=1e-4)
     lower, upper = model.predict_interval(new, 0.9)
     np.testing.assert_allclose((upper - lower) / 2, stats.norm.isf(0.05) * std, rtol=1e-6)
     draws = model.sample_y(new[:5], 4_000, random_state=1)
     error = np.linalg.norm(np.cov(draws) - found[:5, :5]) / np.linalg.norm(found[:5, :5])
     assert draws.shape == (5, 4_000) and error < 0.1
     assert model.score(*curve(400, seed=1)) > 0.85
-    np.testing.assert_array_equal(copy.deepcopy(model).predict(new), mean)
 
 
 def uneven(n, seed):
@@ -468,14 +397,11 @@ def uneven(n, seed):
     return x, 3 * np.sin(2 * x[:, 1]) + x[:, 0] + std * rng.normal(size=n), std
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [pytest.param(32, marks=pytest.mark.nightly), math.inf])
-def test_noise_that_varies_from_row_to_row(width):
+def test_noise_that_varies_from_row_to_row():
     """Intervals of quiet and of loud rows hold nine in ten, with an error of .02 from 150 rows in each half.
 
     An error of 1/√300 in log σ changes a coverage of .9 by a third of it.
     """
-    options = SHORT | {"num_samples": 40, "burn_in": 60} if width == 32 else {}
     x, y, std = uneven(300, 0)
     new, y_new, std_new = uneven(2_000, 1)
     is_quiet = new[:, 0] < 0
@@ -484,24 +410,19 @@ def test_noise_that_varies_from_row_to_row(width):
         is_inside = np.abs(y_new - mean) < stats.norm.isf(0.05) * deviation
         return np.array([is_inside[is_quiet].mean(), is_inside[~is_quiet].mean()])
 
-    model = BNNRegressor(**options | {"width": width, "noise": "per input"}).fit(x, y)
+    model = BNNRegressor(noise="per input").fit(x, y)
     mean, deviation = model.predict(new, return_std=True)
-    lower, upper = model.predict_interval(new)
-    is_inside = (lower < y_new) & (y_new < upper)
-    found = [is_inside[is_quiet].mean(), is_inside[~is_quiet].mean()]
-    np.testing.assert_allclose(found, 0.9, atol=0.08)
+    np.testing.assert_allclose(coverages(mean, deviation), 0.9, atol=0.08)
     assert coverages(mean, np.sqrt(np.mean(deviation**2)))[0] > 0.97  # with one σ
     error = 4 / np.sqrt(2 * 300)
     slopes = model.noise_coefficients_ / x.std(axis=0)
     np.testing.assert_allclose(slopes, [0.6, 0], atol=error)
     at = new[:5]
-    np.testing.assert_allclose(
-        np.sqrt(np.diag(model.predict(at, return_cov=True)[1])), deviation[:5], rtol=1e-4
-    )
     np.testing.assert_allclose(model.sample_y(at, 2_000).std(axis=1), deviation[:5], rtol=0.1)
 
-    model = BNNRegressor(**options | {"width": width}).fit(x, y, noise_std=std)
+    model = BNNRegressor().fit(x, y, noise_std=std)
     mean, of_f = model.predict(new, return_std=True)
+    assert model.width_ == math.inf
     np.testing.assert_allclose(coverages(mean, np.hypot(of_f, std_new)), 0.9, atol=0.05)
     np.testing.assert_allclose(model.sample_y(at, 2_000).std(axis=1), of_f[:5], rtol=0.1)
     assert (of_f < 0.5 * std_new).mean() > 0.9
@@ -545,7 +466,7 @@ def test_outliers_and_counts(likelihood):
     else:
         y, grid = 5 + 2 * curve_at + 0.2 * rng.normal(size=80), np.linspace(-45, 55, 4_001)
         y[:6] += 30  # which would raise a mean by 2.2
-    options = SHORT | {"width": 16, "num_samples": 20, "burn_in": 60}
+    options = SHORT | {"num_samples": 20, "burn_in": 60}
     model = BNNRegressor(**options | {"likelihood": likelihood}).fit(x, y)
     new = np.array([[0.8]])
     mean, std = model.predict(new, return_std=True)
@@ -560,56 +481,44 @@ def test_outliers_and_counts(likelihood):
     assert p[grid <= lower].sum() > 0.05 - 4 * np.sqrt(0.05 * 0.95 / 400)
     draws = model.sample_y(new, 4_000)
     np.testing.assert_allclose(draws.mean(), mean, atol=4 * std[0] / np.sqrt(4_000))
-    _, covariance = model.predict(np.array([[0.8], [0.9]]), return_cov=True)
-    np.testing.assert_allclose(covariance[0, 0], std**2, rtol=1e-5)
-    assert 0 < covariance[0, 1] < covariance[0, 0]
 
 
-def test_what_a_likelihood_does_not_take_is_refused():
+REFUSED = [
+    ({"width": "wide"}, {}, "width must be \"auto\", a number, .* got 'wide'"),
+    ({"likelihood": "cauchy"}, {}, "likelihood must be one of 'gaussian', 'poisson', 'student_t'"),
+    ({"likelihood": "student_t", "width": math.inf}, {}, "width must be finite where"),
+    ({"features": FCN, "width": math.inf}, {}, "width must be finite where features is given"),
+    ({"likelihood": "student_t", "noise": "per input"}, {}, "width must .* where noise varies"),
+    ({"width": 8}, {"noise_std": np.ones(8)}, "width must be math.inf or 'auto', .* where noise varies"),
+    ({"likelihood": "poisson"}, {"y": np.arange(8) - 1}, "y must hold counts, 0, 1, 2, …, .* got -1"),
+    ({"likelihood": "poisson"}, {"y": np.arange(8) + 0.5}, "y must hold counts, 0, 1, 2, …, .* got 0.5"),
+    ({"likelihood": "poisson"}, {"y": np.zeros(8)}, "y must hold a count above 0"),
+    ({"likelihood": "poisson", "scales": {"noise_std": 1.0}}, {"y": np.arange(8)}, "scales must be one of"),
+    ({"noise": "loud"}, {}, "noise must be one of 'constant', 'per input'; got 'loud'"),
+    ({"noise": "per input"}, {"noise_std": np.ones(8)}, "noise_std .* one of them must be given at most"),
+    ({"scales": {"noise_std": 0.1}}, {"noise_std": np.ones(8)}, "noise_std .* given at most"),
+    ({}, {"noise_std": np.ones(7)}, r"noise_std must have the shape of y, \(8,\); got \(7,\)"),
+    ({}, {"noise_std": np.zeros(8)}, "noise_std must be above 0; got 0"),
+]
+
+
+@pytest.mark.parametrize(("options", "data", "message"), REFUSED)
+def test_what_contradicts_itself_is_refused(options, data, message):
     x, y = curve(8)
-    counts = np.arange(8)
-    refused = [
-        ({"likelihood": "cauchy"}, y, "likelihood must be one of 'gaussian', 'poisson', 'student_t'"),
-        ({"likelihood": "student_t", "width": math.inf}, y, "width must be finite, and no list, where"),
-        (
-            {"likelihood": "student_t", "width": [8, 16], "until": None},
-            y,
-            "width must be finite, and no list",
-        ),
-        ({"likelihood": "student_t", "noise": "per input"}, y, "likelihood must be 'gaussian' where noise"),
-        ({"likelihood": "poisson"}, counts - 1, "y must hold counts, 0, 1, 2, …, .* got -1"),
-        ({"likelihood": "poisson"}, counts + 0.5, "y must hold counts, 0, 1, 2, …, .* got 0.5"),
-        ({"likelihood": "poisson"}, 0 * counts, "y must hold a count above 0"),
-        ({"likelihood": "poisson", "scales": {"noise_std": 1.0}}, counts, "scales must be one of"),
-    ]
-    for options, y, message in refused:
-        with pytest.raises(ValueError, match=message):
-            BNNRegressor(**SHORT | options).fit(x, y)
+    with pytest.raises(ValueError, match=message):
+        BNNRegressor(**options).fit(x, **{"y": y} | data)
 
 
-def test_what_says_twice_or_wrongly_what_the_noise_is_is_refused():
-    x, y = curve(8)
-    refused = [
-        ({"noise": "loud"}, None, "noise must be one of 'constant', 'per input'; got 'loud'"),
-        ({"noise": "per input"}, np.ones(8), "noise_std must not be given to fit where noise='per input'"),
-        ({"scales": {"noise_std": 0.1}}, np.ones(8), "noise_std must not be given to fit"),
-        ({"noise": "per input", "scales": {"noise_std": 0.1}}, None, "scales must not hold noise_std"),
-        ({}, np.ones(7), r"noise_std must have shape \(8,\), or that of y; got \(7,\)"),
-        ({}, np.zeros(8), "noise_std must be above 0; got 0"),
-    ]
-    for options, noise_std, message in refused:
-        with pytest.raises(ValueError, match=message):
-            BNNRegressor(width=math.inf, **options).fit(x, y, noise_std)
-
-
-def test_infinite_width_with_scales_held_and_several_outputs():
-    x, y = curve(30)
-    held = {"noise_std": 0.2, "readout_std": 1.0, "weight_std": 1.4, "bias_std": 0.5}
-    model = BNNRegressor(width=math.inf, scales=held).fit(x, np.stack([y, -y], axis=1))
-    assert model.scales_ == held
-    mean = model.predict(x[:4])
-    assert mean.shape == (4, 2) and model.sample_y(x[:4], 3).shape == (4, 2, 3)
-    np.testing.assert_allclose(mean[:, 0], -mean[:, 1])
+def test_several_outputs_are_so_many_fits():
+    """Of noise of their own; one that never changes is predicted as it is."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(500, 2))
+    y = np.column_stack([x + [0.05, 2] * random.normal(size=(500, 2)), np.full(500, 3.0)])
+    model = MultiOutputRegressor(BNNRegressor(width=math.inf)).fit(x[:100], y[:100])
+    assert (model.predict(x)[:, 2] == 3).all()
+    for one, wanted in zip(model.estimators_[:2], y[100:].T):
+        lower, upper = one.predict_interval(x[100:])
+        assert abs(np.mean((lower < wanted) & (wanted < upper)) - 0.9) < 0.08
 
 
 def friedman(n, num_columns, seed):
@@ -636,118 +545,33 @@ def test_columns_have_scales_where_the_data_say_so():
     given = one._process.evidence(one._process.mode)[0] + len(y) / 2 * math.log(2 * math.pi)
     np.testing.assert_allclose(slope.log_evidence, -given, rtol=1e-3)
 
-    loss = []
-    monkey = scipy.optimize.minimize
-    scipy.optimize.minimize = lambda f, *args, **kwargs: loss.append(f)
     with jax.enable_x64(True):
-        try:
-            _most_probable(process.evidence, process.mode)
-        finally:
-            scipy.optimize.minimize = monkey
         u = process.mode + 0.3
         for h in 1e-5 * np.eye(len(u))[::3]:
-            slope = (loss[0](u + h)[0] - loss[0](u - h)[0]) / 2e-5
-            np.testing.assert_allclose(slope, loss[0](u)[1] @ h / 1e-5, rtol=1e-5, atol=1e-5)
+            slope = (process.evidence(u + h)[0] - process.evidence(u - h)[0]) / 2e-5
+            np.testing.assert_allclose(slope, process.evidence(u)[1] @ h / 1e-5, rtol=1e-5, atol=1e-5)
+        slope = process.evidence(process.mode)[1] + process.mode
+    assert np.linalg.norm(slope) < 0.1
 
-    mean, covariance = model.predict(new[:4], return_cov=True)
-    np.testing.assert_allclose(np.diag(covariance), model.predict(new[:4], return_std=True)[1] ** 2)
-    draws = model.sample_y(new[:4], 4_000, random_state=1)
-    assert np.abs((draws.mean(axis=1) - mean) / np.sqrt(np.diag(covariance) / 4_000)).max() < 5
-    assert np.linalg.norm(np.cov(draws) - covariance) < 0.1 * np.linalg.norm(covariance)
-
-
-def test_scales_of_columns_are_those_that_are_given():
-    """The process of that kernel; of a prior, equal medians are the default, and others favour a column."""
-    (x, y), each = friedman(30, 5, 0), np.array([2.0, 1.0, 0.5, 0.3, 0.1])
-    others = {"noise_std": 0.3, "readout_std": 1.0, "bias_std": 0.5}
-    model = BNNRegressor(width=math.inf, scales=others | {"weight_std": each}).fit(x, y)
-    np.testing.assert_allclose(model.scales_["weight_std"], np.sqrt(np.mean(each**2)))
-    np.testing.assert_allclose(model.relevances_.mean, each / np.sqrt(np.mean(each**2)))
-    units, targets = (x - x.mean(axis=0)) / x.std(axis=0), (y - y.mean()) / y.std()
-    with jax.enable_x64(True):
-        features = FCN(5, 3, activation="gelu", weight_std=each, bias_std=0.5, rngs=nnx.Rngs(0))
-        kernel = wb.nngp.nngp_kernel(wb.BNN(features, 1, 0.3, bias_std=0.1))
-        wanted = wb.nngp.gaussian_process(kernel, units, targets, 0.3).mean(units)
-    np.testing.assert_allclose(model.predict(x), y.mean() + y.std() * np.asarray(wanted)[:, 0], rtol=1e-6)
-
-    default = BNNRegressor(width=math.inf).fit(x, y)
-    equal = {"weight_std": LogNormal(np.full(5, 2**0.5), 0.7)}
-    np.testing.assert_allclose(BNNRegressor(math.inf, scales=equal).fit(x, y).predict(x), default.predict(x))
-    favoured = {"weight_std": LogNormal([*np.full(4, 0.01), 1.0], 0.7)}
-    for width in (math.inf, 8):
-        model = BNNRegressor(**SHORT | {"width": width, "scales": favoured}).fit(x, y)
-        assert model.relevances_.mean.argmax() == 4 and np.isfinite(model.predict(x)).all()
-
-
-@pytest.mark.parametrize(
-    ("scales", "message"),
-    [
-        (
-            {"weight_std": np.ones(2)},
-            r"scales\['weight_std'\] must be a number or .* shape \(1,\); got .* \(2,\)",
-        ),
-        ({"weight_std": [-1.0]}, r"scales\['weight_std'\] must be a finite number above 0; got -1"),
-        (
-            {"weight_std": LogNormal([1.0], [0.5])},
-            r"scales\['weight_std'\] must have one median, or .* spread",
-        ),
-        ({"bias_std": LogNormal([1.0], 0.5)}, r"scales\['bias_std'\] must have one median"),
-    ],
-)
-def test_scales_of_another_number_of_columns_are_refused(scales, message):
-    with pytest.raises(ValueError, match=message):
-        BNNRegressor(width=math.inf, scales=scales).fit(*curve(10))
-    with pytest.raises(ValueError, match=message):
-        BNNClassifier(scales=scales).fit(curve(10)[0], np.arange(10) % 2)
-
-
-@pytest.mark.parametrize("num_columns", [30, 600])
-def test_columns_of_noise_have_one_scale(num_columns):
-    """Thirty, and more than there are rows, where the curvature is a diagonal."""
-    random = np.random.default_rng(0)
-    x, y = random.normal(size=(60, num_columns)), random.normal(size=60)
-    model = BNNRegressor(width=math.inf).fit(x, y)
-    assert model.relevances_.gain < 5 and (model.relevances_.std == 0).all()
-    lower, upper = model.predict_interval(random.normal(size=(400, num_columns)))
-    new = random.normal(size=400)
-    assert 0.8 < np.mean((lower < new) & (new < upper)) < 0.98
-
-
-def test_each_output_has_its_own_noise_and_one_that_never_changes_is_predicted_as_it_is(monkeypatch):
-    random = np.random.default_rng(0)
-
-    def table(n):
-        x = random.normal(size=(n, 2))
-        y = x + [0.05, 2] * random.normal(size=(n, 2))
-        return x, np.column_stack([y, np.full(n, 3.0)])
-
-    (x, y), (new, wanted) = table(100), table(400)
-    model = BNNRegressor(width=math.inf).fit(x, y)
-    lower, upper = model.predict_interval(new)
-    covered = np.mean((lower < wanted) & (wanted < upper), axis=0)
-    assert np.abs(covered[:2] - 0.9).max() < 0.08
-    assert (model.predict(new)[:, 2] == 3).all()
-    alone = [BNNRegressor(width=math.inf).fit(x, column) for column in y.T]
-    np.testing.assert_allclose(model.scales_["noise_std"], [each.scales_["noise_std"] for each in alone])
-    densities = [each.log_predictive_density(new, column) for each, column in zip(alone, wanted.T)]
-    np.testing.assert_allclose(model.log_predictive_density(new, wanted), np.sum(densities, axis=0))
-    assert model.predict_interval(new[:5], [0.5, 0.9])[0].shape == (2, 5, 3)
-    assert model.predict(new[:5], return_cov=True)[1].shape == (5, 5, 3)
-    assert model.sample_y(new[:5], 2).shape == (5, 3, 2)
-    monkeypatch.setattr(BNNRegressor, "_sample", lambda model, _: setattr(model, "scales_", {}))
-    monkeypatch.setattr(BNNRegressor, "seconds_", 0.0, raising=False)
-    assert BNNRegressor(width=8).fit(x, y[:, 1:]).width_ == [8, math.inf]
+    noise = np.random.default_rng(0)
+    for num_columns in (30, 600):  # more than there are rows, where the curvature is a diagonal
+        x = noise.normal(size=(460, num_columns))
+        y = noise.normal(size=460)
+        model.fit(x[:60], y[:60])
+        assert model.relevances_.gain < 5 and (model.relevances_.std == 0).all()
+        lower, upper = model.predict_interval(x[60:])
+        assert 0.8 < np.mean((lower < y[60:]) & (y[60:] < upper)) < 0.98
 
 
 def test_a_column_of_two_values_is_in_units_of_their_distance():
     x = np.array([[0.0, 1.0, 5.0], [0.0, 2.0, 5.0], [1.0, 3.0, 5.0], [0.0, 4.0, 5.0]])
-    units = scaler_of(x).transform(x)
+    units = scaler_of(X=x).transform(x)
     np.testing.assert_allclose(np.ptp(units[:, 0]), 1)
     np.testing.assert_allclose(units[:, 1].std(), 1)
     np.testing.assert_array_equal(units[:, 2], 0)
 
 
-def test_categories_and_sparse_matrices_are_taken():
+def test_categories_are_taken():
     random = np.random.default_rng(0)
     kind = pd.Categorical(random.choice(["red", "green"], 40), ["red", "green", "blue"])
     table = pd.DataFrame({"a": random.normal(size=40), "kind": kind})
@@ -755,68 +579,18 @@ def test_categories_and_sparse_matrices_are_taken():
     model = BNNRegressor(width=math.inf).fit(table, y)
     assert model.n_features_in_ == 2 and model.relevances_.names == ["a", "kind"]
     indicators = np.column_stack([table.a] + [kind == name for name in kind.categories]).astype(float)
-    held = {"weight_std": LogNormal(2**0.5, 0.7)}
-    wanted = BNNRegressor(width=math.inf, scales=held).fit(indicators, y).predict(indicators)
-    same = BNNRegressor(width=math.inf, scales=held)
-    np.testing.assert_allclose(same.fit(table, y).predict(table[::-1]), wanted[::-1])
-    sparse = scipy.sparse.csr_array(indicators)
-    np.testing.assert_array_equal(same.fit(sparse, y).predict(sparse), wanted)
+    one_scale = BNNRegressor(width=math.inf, scales={"weight_std": LogNormal(2**0.5, 0.7)})
+    wanted = one_scale.fit(indicators, y).predict(indicators)
+    np.testing.assert_allclose(one_scale.fit(table, y).predict(table[::-1]), wanted[::-1])
     assert np.isfinite(model.predict(table.assign(kind="blue"))).all()  # of the dtype, though in no row
     with pytest.raises(ValueError, match="categories of the fit in column 'kind': 'red', .*; got 'pink'"):
         model.predict(table.assign(kind="pink"))
+    with pytest.raises(ValueError, match="categories of the fit in column 'kind'.*; got nan"):
+        model.predict(table.assign(kind=table.kind.where(table.a > 0)))
     with pytest.raises(TypeError, match="X must be a pandas data frame, as it was in fit"):
         model.predict(indicators[:, :2])
-    for other in (table[["kind", "a"]], table[["kind"]], table.assign(b=1.0)):
-        with pytest.raises(ValueError, match="The feature names should match"):
-            model.predict(other)
-    for column in ("a", "kind"):
-        with pytest.raises(ValueError, match=f"in column {column}: put sklearn.impute.SimpleImputer"):
-            model.predict(table.assign(**{column: table[column].where(table.a > 0)}))
-    with pytest.raises(ValueError, match="at most 100,000,000 entries where it is sparse"):
-        model.fit(scipy.sparse.csr_array((10_001, 10_000)), np.zeros(10_001))
-
-
-def test_what_has_no_meaning_at_infinite_width_is_refused():
-    x, y = curve(12)
-    with pytest.raises(ValueError, match="width must be finite where features is given"):
-        BNNRegressor(width=math.inf, features=lambda d_in: FCN(d_in, 6, rngs=nnx.Rngs(0))).fit(x, y)
-    for options in ({"likelihood": "softmax"}, {"features": lambda d_in: FCN(d_in, 6, rngs=nnx.Rngs(0))}):
-        with pytest.raises(ValueError, match="width must be finite where features is given or likelihood="):
-            BNNClassifier(width=math.inf, **options).fit(x, y > 10)
-    with pytest.raises(ValueError, match="one for each layer; got .wide."):
-        BNNClassifier(width="wide").fit(x, y > 10)
-
-
-WRONG = {
-    "dates as text": ([["2020-01-01"]] * 4, ValueError, "text '2020-01-01'"),
-    "categories": (pd.DataFrame({"a": ["red", "blue", "red", "blue"]}), ValueError, "text 'red'"),
-    "a fill value": ([[1.0], [1e20], [2.0], [3.0]], ValueError, "is it a fill value"),
-    "several": ([[1.0], [9.97e36], [2.0], [9.97e36], [3.0]], ValueError, "all but 2 entries .* fill value"),
-}
-
-
-@pytest.mark.parametrize("which", WRONG)
-@pytest.mark.parametrize("estimator", [BNNRegressor(**SHORT), BNNClassifier(**SHORT)])
-def test_columns_that_are_no_numbers_and_fill_values_are_refused(which, estimator):
-    x, error, match = WRONG[which]
-    with pytest.raises(error, match=match):
-        estimator.fit(x, [0, 1, 0, 1, 0][: len(x)])
-
-
-def test_values_far_out_that_are_no_fill_values_are_taken():
-    """A rare category, and columns of one scale each."""
-    x = np.zeros((40, 3))
-    x[3, 0], x[:, 1], x[:, 2] = 1, 1e20 * np.arange(40), np.exp(np.linspace(-9, 9, 40))
-    assert np.isfinite(BNNRegressor(width=math.inf).fit(x, x[:, 2]).predict(x)).all()
-    with pytest.raises(ValueError, match="y must lie within .* fill value"):
-        BNNRegressor(width=math.inf).fit(x, np.where(np.arange(40) == 7, 1e20, np.arange(40)))
-
-
-def test_many_rows_go_through_the_network_in_blocks(monkeypatch):
-    bnn = wb.BNN(FCN(1, 8, rngs=nnx.Rngs(0)), 1, 0.1)
-    assert block_size(bnn, curve()[0].astype(np.float32), 4) is None
-    monkeypatch.setattr("widebnn.estimators._base.BLOCK_BYTES", 1_000)
-    assert block_size(bnn, curve()[0].astype(np.float32), 4) == 4_096
+    with pytest.raises(ValueError, match="The feature names should match"):
+        model.predict(table[["kind", "a"]])
 
 
 def test_quantiles_of_a_mixture():
@@ -827,18 +601,14 @@ def test_quantiles_of_a_mixture():
 
 
 @pytest.mark.slow
-def test_several_outputs_and_a_module_of_ones_own():
-    x, y = curve()
-    both = np.stack([y, -y], axis=1)
-    model = BNNRegressor(**SHORT | {"features": lambda d_in: FCN(d_in, 6, rngs=nnx.Rngs(0))}).fit(x, both)
+def test_a_module_of_ones_own():
+    x, y = curve(12)
+    options = SHORT | {"features": lambda d_in: FCN(d_in, 6, rngs=nnx.Rngs(0))}
+    model = BNNRegressor(**options).fit(x, y)
     assert model.scales_.keys() == {"noise_std", "readout_std"}
-    mean, covariance = model.predict(x[:3], return_cov=True)
-    assert mean.shape == (3, 2) and covariance.shape == (3, 3, 2)
-    assert model.sample_y(x[:3], 5).shape == (3, 2, 5)
-    assert model.predict_interval(x[:3])[0].shape == (3, 2)
-    assert model.log_predictive_density(x[:3], both[:3]).shape == (3,)
+    assert np.isfinite(model.log_predictive_density(x[:3], y[:3])).all()
     with pytest.raises(ValueError, match="scales must be one of 'noise_std', 'readout_std'; got 'w"):
-        clone(model).set_params(scales={"weight_std": 1.0}).fit(x, both)
+        model.set_params(scales={"weight_std": 1.0}).fit(x, y)
 
 
 def two_moons(n=120):
@@ -849,18 +619,17 @@ def two_moons(n=120):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("likelihood", ["softmax", "gaussian", "limit"])
-def test_classes(likelihood):
+@pytest.mark.parametrize("width", [32, "auto"])
+def test_classes(width):
     x, y = two_moons()
     options = {"num_samples": 40, "burn_in": 100, "num_chains": 2, "random_state": 0}
-    options |= {"likelihood": likelihood, "width": 32} if likelihood != "limit" else {}
-    model = BNNClassifier(**options).fit(x[:80], y[:80])
+    model = BNNClassifier(width=width, **options).fit(x[:80], y[:80])
     p = model.predict_proba(x[80:])
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-6)
     assert list(model.classes_) == ["lower", "upper"]
-    assert (model.stopped_ == "limit") == (model.width_ == math.inf) == (likelihood == "limit")
+    assert (model.stopped_ == "limit") == (model.width_ == math.inf) == (width == "auto")
     assert model.score(x[80:], y[80:]) > 0.85
-    assert ("noise_std" in model.scales_) == hasattr(model, "sharpness_") == (likelihood != "softmax")
+    assert "noise_std" in model.scales_ and model.sharpness_ > 0
     assert np.isfinite(model.predict_proba([[40.0, -40.0]])).all()
 
 
@@ -925,20 +694,14 @@ def test_columns_have_scales_of_their_own_where_labels_that_are_left_out_say_so(
 
 
 @pytest.mark.slow
-def test_labels_that_nothing_tells_of_have_the_shares_of_their_classes():
-    x, y = np.random.default_rng(0).normal(size=(150, 4)), np.arange(150) % 5 > 0
+@pytest.mark.parametrize(("num_rows", "every"), [(40, 20), (150, 5)])
+def test_labels_that_nothing_tells_of_have_the_shares_of_their_classes(num_rows, every):
+    """Of a rare class too, of which normal observations would say a ninth of it."""
+    x, y = np.random.default_rng(0).normal(size=(num_rows, 4)), np.arange(num_rows) % every == 0
     model = BNNClassifier().fit(x, y)
-    p = model.predict_proba(np.random.default_rng(1).normal(size=(200, 4)))
+    p = model.predict_proba(np.random.default_rng(1).normal(size=(200, 4)))[:, 1]
     assert not model._process.setting.tau
-    assert abs(p[:, 1].mean() - 0.8) < 0.07 and p[:, 1].std() < 0.1
-
-
-@pytest.mark.slow
-def test_a_rare_class_has_its_share():
-    """By regression on indicators too, whose normal observations would say a ninth of it."""
-    x, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) < 2
-    p = BNNClassifier(likelihood="gaussian", **SHORT | {"num_samples": 40}).fit(x, y).predict_proba(x)
-    assert 0.03 < p[:, 1].mean() < 0.12 and p[:2, 1].min() > 0.02
+    assert 0.6 < p.mean() * every < 1.6 and p.std() < 0.1
 
 
 @pytest.mark.slow
@@ -969,20 +732,16 @@ def test_nothing_is_predicted_before_a_fit(estimator):
 
 
 def test_bad_requests(regressor):
-    with pytest.raises(RuntimeError, match="return_std and return_cov must not both be True"):
-        regressor.predict([[0.0]], return_std=True, return_cov=True)
-    with pytest.raises(ValueError, match=r"level must lie in \(0, 1\); got 1.5"):
-        regressor.predict_interval([[0.0]], level=1.5)
-    for wrong, error in ((None, TypeError), ("0.9", TypeError), ([0.5, 1], ValueError), ([], ValueError)):
+    for wrong, error in ((1.5, ValueError), (None, TypeError), ("0.9", TypeError), ([], ValueError)):
         with pytest.raises(error, match="level must"):
             regressor.predict_interval([[0.0]], level=wrong)
     several = regressor.predict_interval([[0.0]], level=[0.5, 0.9])
     assert several[0].shape == (2, 1)
     np.testing.assert_array_equal(several[1][1], regressor.predict_interval([[0.0]], 0.9)[1])
-    with pytest.raises(ValueError, match=r"y must have shape \(1,\); got \(2,\)"):
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[1, 2\]"):
         regressor.log_predictive_density([[0.0]], [1.0, 2.0])
-    for wrong, error in ((np.nan, ValueError), (None, TypeError), (np.datetime64("NaT", "s"), TypeError)):
-        with pytest.raises(error, match="y must (be finite|hold real numbers)"):
+    for wrong, error in ((np.nan, ValueError), (None, ValueError), (np.datetime64("NaT", "s"), TypeError)):
+        with pytest.raises(error, match="y (must be finite|must hold real numbers|contains NaN)"):
             regressor.log_predictive_density([[0.0]], [wrong])
     with pytest.raises(ValueError, match="n_samples must be at least 1; got 0"):
         regressor.sample_y([[0.0]], 0)

@@ -1,6 +1,5 @@
 """What a user may hand over as data: whatever holds real numbers or labels in rows."""
 
-import datetime
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Real
 
-from widebnn._check import finite
+from widebnn._check import brief, finite
 
 Inputs = Real[Array | np.ndarray, "n ..."] | Bool[Array | np.ndarray, "n ..."]
 """x, one row per observation."""
@@ -25,8 +24,8 @@ Observations = Real[Array | np.ndarray, "n ..."] | Bool[Array | np.ndarray, "n .
 Labels = Int[Array | np.ndarray, " n"] | Bool[Array | np.ndarray, " n"]
 """Class numbers; booleans are 0 and 1."""
 
-DATES = datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
-"""Those of pandas are among them."""
+DATES = "date", "time", "duration", "period"
+"""How the dtypes of dates begin in NumPy, pandas and polars."""
 
 
 @runtime_checkable
@@ -135,8 +134,8 @@ def _copied(array: Array | np.ndarray) -> Array:
         return jax.device_put(array, may_alias=False)
 
 
-MAX_SHIFT, MAX_SHIFT_OF_MERGED = 1e-2, 1e-4
-"""Of the span of a column, by which rounding may move an entry; the second where most entries merge."""
+MAX_SHIFT = 1e-2
+"""Of the span of a column, by which rounding may move an entry."""
 CONSTANT = 2.0**-40
 """Span of floating-point numbers relative to the largest, below which they differ by rounding alone."""
 
@@ -144,9 +143,8 @@ CONSTANT = 2.0**-40
 def _check_differences(name: str, array: np.ndarray, dtype: np.dtype) -> None:
     """Raise where a conversion to `dtype` takes from a column what distinguishes its entries.
 
-    That is where rounding moves an entry by more than a hundredth of the column's span, or by more than a
-    ten-thousandth while less than half of the distinct entries stay distinct. Standardised columns are moved
-    by a ten-millionth.
+    That is where rounding moves an entry by more than a hundredth of the column's span; standardised columns
+    are moved by a ten-millionth.
     """
     if array.dtype == dtype or array.dtype.kind not in "iuf" or array.size == 0 or array.ndim == 0:
         return
@@ -156,12 +154,9 @@ def _check_differences(name: str, array: np.ndarray, dtype: np.dtype) -> None:
     span = high.astype(np.longdouble) - low
     step = np.spacing(largest.astype(dtype)).astype(float)
     rounding = CONSTANT * largest if array.dtype.kind == "f" else 0
-    for i in np.flatnonzero((span > rounding) & (step > MAX_SHIFT_OF_MERGED * span)):
-        entries = array[:, i]
-        rounded = entries.astype(dtype)
-        shift = np.abs(rounded.astype(np.longdouble) - entries).max() / span[i]
-        merged = len(np.unique(rounded)) < len(np.unique(entries)) / 2
-        if shift > (MAX_SHIFT_OF_MERGED if merged else MAX_SHIFT):
+    for i in np.flatnonzero((span > rounding) & (step > MAX_SHIFT * span)):
+        shift = np.abs(array[:, i].astype(dtype).astype(np.longdouble) - array[:, i]).max()
+        if shift > MAX_SHIFT * span[i]:
             of_column = f"column {i} of {name}" if array.shape[1] > 1 else name
             raise ValueError(
                 f"{name} must keep its differences in {dtype}, which does not hold those of {of_column}, "
@@ -173,28 +168,33 @@ def _check_differences(name: str, array: np.ndarray, dtype: np.dtype) -> None:
 def real(**named: Any) -> Array | np.ndarray:
     """Real numbers or booleans in an array: one of JAX as it is, anything else as one of NumPy."""
     ((name, value),) = named.items()
-    array = value if isinstance(value, jax.Array) else _array(name, value)
-    if isinstance(array, np.ndarray):
-        _refuse_dates(name, value)
-        if array.dtype == object and all(isinstance(x, numbers.Real) for x in array.flat):
-            array = array.astype(float)  # columns of booleans beside columns of numbers
+    array = value if isinstance(value, jax.Array) else as_array(**named)
+    if _all_are(numbers.Real, array):
+        array = array.astype(float)  # columns of booleans beside columns of numbers
     if not any(jnp.issubdtype(array.dtype, kind) for kind in (np.integer, np.floating, np.bool_)):
-        entries = array.ravel().tolist() if isinstance(array, np.ndarray) else ()
-        wrong = next((f"{x!r} in " for x in entries if not isinstance(x, numbers.Real)), "")
-        raise TypeError(f"{name} must hold real numbers; got {wrong}{array.dtype} of shape {array.shape}")
+        raise TypeError(f"{name} must hold real numbers; got {_odd(array, numbers.Real)}")
     return array
+
+
+def _all_are(kind: type, array: Array | np.ndarray) -> bool:
+    """Whether these are objects, all of one kind."""
+    return array.dtype == object and all(isinstance(x, kind) for x in np.ravel(array))
+
+
+def _odd(array: Array | np.ndarray, kind: type) -> str:
+    """An entry that is not of this kind, and the array's type and shape."""
+    entries = array.ravel().tolist() if isinstance(array, np.ndarray) else ()
+    odd = next((f"{brief(x)} in " for x in entries if not isinstance(x, kind)), "")
+    return f"{odd}{array.dtype} of shape {array.shape}"
 
 
 def labels(n: int, num_classes: int, **named: Any) -> Int[Array | np.ndarray, " n"]:
     """Class numbers as integers, one for each row; booleans are 0 and 1. Traced ones cannot be looked at."""
     ((name, value),) = named.items()
-    array = value if isinstance(value, jax.core.Tracer) else present(**named)
+    array = value if isinstance(value, jax.core.Tracer) else as_array(**named)
     wanted = f"{name} must be labels 0 to {num_classes - 1}, integers or booleans"
-    if array.dtype.kind not in "biu":
-        entries = array.ravel().tolist() if isinstance(array, np.ndarray) else []
-        wrong = next((x for x in entries if not isinstance(x, numbers.Integral)), None)
-        if array.dtype != object or wrong is not None:
-            raise TypeError(f"{wanted}; got {'' if wrong is None else f'{wrong!r} in '}{array.dtype}")
+    if array.dtype.kind not in "biu" and not _all_are(numbers.Integral, array):
+        raise TypeError(f"{wanted}; got {_odd(array, numbers.Integral)}")
     if array.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), one label for each row; got {array.shape}")
     array = array.astype(int)
@@ -203,57 +203,22 @@ def labels(n: int, num_classes: int, **named: Any) -> Int[Array | np.ndarray, " 
     return array
 
 
-def undated(**named: Any) -> np.ndarray:
-    """`present`, of which no entry is a date or a duration, whose numbers would depend on their unit."""
+def as_array(**named: Any) -> np.ndarray:
+    """One of NumPy without masked entries, dates or durations, whose numbers would depend on their unit."""
     ((name, value),) = named.items()
-    _refuse_dates(name, value)
-    return present(**named)
-
-
-def present(**named: Any) -> np.ndarray:
-    """Numbers or labels in an array of NumPy, none of them missing; NaN among numbers is left to `finite`."""
-    ((name, value),) = named.items()
-    array = _array(name, value)
-    if array.ndim > 0 and array.dtype.kind in "OMm":
-        import pandas  # a second, which only those pay who hand over objects
-
-        if (is_missing := pandas.isna(array)).any():
-            raise ValueError(
-                f"{name} must have no missing entries; got {is_missing.sum()} of {array.size}, "
-                f"such as {array[is_missing][0]!r}"
-            )
-    return array
-
-
-def _array(name: str, value: Any) -> np.ndarray:
-    """Whatever it holds."""
-    if hasattr(value, "toarray"):
-        raise TypeError(f"{name} must be dense; got a sparse {type(value).__name__}: pass {name}.toarray()")
-    if hasattr(value, "collect_schema") and hasattr(value, "collect") and not isinstance(value, Frame):
-        raise TypeError(f"{name} must be collected; got a {type(value).__name__}: pass {name}.collect()")
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise ValueError(f"{name} must have no masked entries; got {np.ma.count_masked(value)}")
-    if hasattr(value, "isna") and not isinstance(getattr(value, "dtype", np.dtype(object)), np.dtype):
-        value = np.asarray(value, object)  # nullable columns of pandas, whose NA may turn into NaN else
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} must have no masked entries")
     try:
-        array = np.asarray(value.to_numpy() if isinstance(value, Frame) else value)
+        array = np.asarray(value)
     except ValueError:
         raise ValueError(f"{name} must be an array; got a {type(value).__name__} of uneven rows") from None
-    if (fields := array.dtype.names) is not None:
-        raise TypeError(f"{name} must have plain columns; got a structured array of {', '.join(fields)}")
-    if array.dtype == object and array.ndim == 1 and array.size and isinstance(array[0], Mapping):
-        raise TypeError(f"{name} must be a table or an array; got dicts: pass pandas.DataFrame({name})")
-    return array
-
-
-def _refuse_dates(name: str, value: Any) -> None:
     # polars makes numbers of dates that stand beside numbers
-    for column in value.get_columns() if hasattr(value, "get_columns") else [value]:
-        array = _array(name, column)
-        # a period of pandas, which need not be installed, has `asfreq`
-        dates = (x for x in array.flat if isinstance(x, DATES) or hasattr(x, "asfreq"))
-        if array.dtype.kind in "OMm" and (date := next(dates, None)) is not None:
-            raise TypeError(
-                f"{name} must hold real numbers; got dates, durations or periods such as {date!r}: "
-                "pass numbers, such as days since the first"
-            )
+    dtypes = value.dtypes if hasattr(value, "columns") else [array.dtype]
+    has_dates = any(str(dtype).lower().startswith(DATES) for dtype in dtypes)
+    objects = array.flat if array.dtype == object else ()
+    if has_dates or any(isinstance(x, np.datetime64 | np.timedelta64) for x in objects):
+        raise TypeError(
+            f"{name} must hold real numbers; got dates or durations: pass numbers, such as days "
+            "since the first"
+        )
+    return array

@@ -1,20 +1,5 @@
-"""Tables of bad inputs, one for each module."""
+"""Tables of bad inputs: rows of one each, and a sweep over public signatures."""
 
-from . import (
-    data,
-    diagnostics,
-    landscape,
-    models,
-    nngp,
-    plots,
-    samplers,
-    sampling,
-    scales,
-    tables,
-    targets,
-    vi,
-)
+from . import networks, studies
 
-NETWORKS = [data, models, targets, nngp, samplers, sampling, vi, scales]
-STUDIES = [diagnostics, landscape, plots, tables]
-ROWS = [row for table in NETWORKS + STUDIES for row in table.ROWS]
+ROWS = networks.ROWS + studies.ROWS

@@ -1,6 +1,7 @@
 """What the tables of bad inputs are made of."""
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,32 +11,12 @@ import jax.numpy as jnp
 from flax import nnx
 
 import widebnn as wb
-from widebnn import automatic, checkpoints, driver, estimates, landscape, metrics, scale, streaming, versions
 
-MODULES = {
-    "widebnn": wb,
-    "automatic": automatic,
-    "checkpoints": checkpoints,
-    "collectors": wb.collectors,
-    "data": wb.data,
-    "diagnostics": wb.diagnostics,
-    "landscape": landscape,
-    "estimates": estimates,
-    "estimators": wb.estimators,
-    "metrics": metrics,
-    "models": wb.models,
-    "nngp": wb.nngp,
-    "plots": wb.plots,
-    "samplers": wb.samplers,
-    "driver": driver,
-    "scale": scale,
-    "streaming": streaming,
-    "tables": wb.tables,
-    "targets": wb.targets,
-    "stopping": wb.stopping,
-    "versions": versions,
-    "vi": wb.vi,
-}
+NAMES = (
+    "automatic checkpoints collectors data diagnostics driver estimates estimators landscape metrics models"
+)
+NAMES += " nngp plots samplers scale stopping streaming tables targets versions vi"
+MODULES = {"widebnn": wb} | {name: importlib.import_module(f"widebnn.{name}") for name in NAMES.split()}
 
 KEY = jax.random.key(0)
 X, Y = jnp.ones((4, 3)), jnp.ones((4, 2))
@@ -64,35 +45,20 @@ def named(of):
 def refused(of, *cases, call=None):
     """Rows of one public function, a line each: its arguments, the error if it is no ValueError, the message.
 
-    The arguments may end with those by keyword, `kw(...)`, or be one function that is called in place of the
-    public one; where `call` is given it is called with them. Of the message a row holds what must be in it,
-    with "…" for whatever stands between.
+    The arguments may end with those by keyword, `kw(...)`, and go to `call` in place of the public function
+    where it is given; or they are one function without arguments, which is called itself. Of the message a
+    row holds what must be in it, with "…" for whatever stands between.
     """
     rows = []
     for *given, message in cases:
-        is_error = isinstance(given[-1], type) and issubclass(given[-1], Exception)
+        is_error = given and isinstance(given[-1], type) and issubclass(given[-1], Exception)
         error = given.pop() if is_error else ValueError
         keywords = given.pop() if given and isinstance(given[-1], kw) else {}
-        if call is None and len(given) == 1 and is_thunk(given[0]):
+        function = call or named(of)
+        if len(given) == 1 and is_thunk(given[0]):
             (function,), given = given, []
-        else:
-            function = call or named(of)
         rows.append(Row(of, functools.partial(function, *given, **keywords), error, message.split("…")))
     return rows
-
-
-def alike(module, names, *cases, call=None):
-    """Rows of functions that check along one path: all cases of the first, and one case of each other.
-
-    `call` takes the function before its arguments.
-    """
-    return [
-        row
-        for i, of in enumerate(f"{module}.{name}" for name in names)
-        for row in refused(
-            of, *(cases if i == 0 else cases[:1]), call=call and functools.partial(call, named(of))
-        )
-    ]
 
 
 def is_thunk(thing):
@@ -121,20 +87,6 @@ def target(kind="marginal"):
 
 def position(kind="marginal"):
     return target(kind).draw_prior(KEY)
-
-
-class Images(nnx.Module):
-    """Forgets to flatten."""
-
-    def __call__(self, x):
-        return x[..., None]
-
-
-class Pair(nnx.Module):
-    """Returns what it has at hand."""
-
-    def __call__(self, x):
-        return x, x
 
 
 def tuned(**options):

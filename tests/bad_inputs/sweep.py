@@ -12,12 +12,21 @@ import optax
 
 import widebnn as wb
 
-from .landscape import slice_through
-from .nngp import evidence_slope, gaussian_process
+from .networks import (
+    NOWHERE,
+    a_posterior,
+    classified,
+    evidence_slope,
+    fit,
+    fitted,
+    gaussian_process,
+    regressed,
+    sample,
+    smc,
+    sum_of_weights,
+)
 from .rows import KEY, RNGS, X, Y, bnn, fcn, flat, named, position, target, tuned
-from .sampling import NOWHERE, sample, smc
-from .scales import classified, regressed
-from .vi import a_posterior, fit, fitted, sum_of_weights
+from .studies import slice_through
 
 DRAWS, ONES = np.arange(18.0).reshape(2, 9), np.ones(4)
 HALVES, LABELS = np.full((3, 2), 0.5), np.array([0, 1, 1])
@@ -100,6 +109,7 @@ def chains(**options):
 SWEPT = [
     *swept("checkpoints.Checkpoint", every_seconds=1.0, every_steps=1),
     *swept("data.digits", "data.diabetes", num_train=4, num_test=4),
+    *swept("data.mnist", "data.fashion_mnist", "data.svhn", "data.cifar10", "data.boston", num_test=4),
     *swept("diagnostics.bulk_and_tail", "diagnostics.convergence", draws=DRAWS),
     *swept("diagnostics.convergence_summary", "diagnostics.rhat", draws=DRAWS),
     *swept("diagnostics.effective_sample_size", "diagnostics.rhat_squared", draws=DRAWS),
@@ -167,6 +177,6 @@ SWEPT = [
     *swept("vi.TwoLayer", in_features=2, width=2, out_features=1, scaling="ntk"),
     *swept("vi.ResNet20", in_channels=3, out_features=10, norm="batch"),
     *swept("widebnn.BNNRegressor", call=regressed, **FIT, activation="gelu", features=None),
-    *swept("widebnn.BNNClassifier", call=classified, **FIT, likelihood="softmax"),
+    *swept("widebnn.BNNClassifier", call=classified, **FIT, activation="gelu", features=None),
     *swept("widebnn.keep_compiled", max_mib=1),
 ]

@@ -22,7 +22,7 @@ from widebnn import targets
 from widebnn._failures import ChainWarning, warn
 from widebnn._pytree import pytree
 from widebnn.automatic import hmc
-from widebnn.collectors import predictive_mean, predictive_moments, predictive_variance
+from widebnn.collectors import predictive_moments
 from widebnn.driver import Draws, sample
 from widebnn.driver._devices import Devices
 from widebnn.driver._island import drawn
@@ -53,23 +53,12 @@ Values = Float64[np.ndarray, "chain draw row of"]
 @pytree
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Collects mean and deviation of an observation at each row, (row, 2).
-
-    Where the noise varies, its deviations are given in units of σ, which is 1 unless it is learned.
-    """
+    """Collects mean and deviation of an observation at each row, (row, 2)."""
 
     rows: Any
-    noise: Any = None
 
     def __call__(self, target: Any, position: Any, rng_key: Any = None) -> Any:
-        if self.noise is None:
-            mean, variance = predictive_moments(self.rows)(target, position, rng_key)
-        else:
-            mean = predictive_mean(self.rows)(target, position, rng_key)
-            noise = self.noise * target.scales(position).get("noise_std", 1.0)
-            variance = (
-                predictive_variance(self.rows)(target, position, rng_key) + noise.astype(mean.dtype) ** 2
-            )
+        mean, variance = predictive_moments(self.rows)(target, position, rng_key)
         return jnp.stack([mean[:, 0], jnp.sqrt(variance.reshape(len(mean)))], axis=1)
 
 
@@ -157,12 +146,9 @@ def run(
     collect: Mapping[str, Any],
     num_chains: int,
     progress: bool,
-    tells_evidence: bool = False,
     **options: Any,
 ) -> Draws:
     """Draws of the posterior from N(0, I) and the limit's scales; `options` are those of chains.
-
-    Particles are taken, however long the way, where the run has to tell the evidence.
 
     Raises
     ------
@@ -181,7 +167,7 @@ def run(
         )
     deviation = float(potentials[found].std()) if len(found) == len(potentials) else math.inf
     is_short = limit is not None and deviation <= SHORT_WAY
-    if tells_evidence or (is_short and until is None):
+    if is_short and until is None:
         draws, engine = _particles(run_key, start, answer, collect, num_chains, progress), "particles"
     else:
         chosen = found[np.arange(num_chains) % len(found)]

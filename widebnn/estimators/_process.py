@@ -20,7 +20,6 @@ from jaxtyping import Float64
 
 from widebnn import targets
 from widebnn.estimators._network import Architecture
-from widebnn.estimators._noise import REACH
 from widebnn.models import BNN
 from widebnn.samplers import Gaussian
 from widebnn.targets import LogNormal
@@ -33,6 +32,8 @@ SPREADS = 0.5, 1.0
 """τ, besides 0. With a larger one, thousands of columns fit noise, and Laplace's evidence does not see it."""
 NOISE_SPREAD = 1.0
 """Prior deviation of log σ(x) over inputs of variance 1, where σ depends on them."""
+REACH = 3.0
+"""Largest |aᵀx|: far from the rows σ(x) stays within e^±3 σ."""
 OVERALL_SPREAD = 1.5
 """Of log σ_W beside z: where few columns matter, the others pull it down."""
 FIRST_ROWS, MAX_ROWS = 512, 1_024
@@ -161,6 +162,16 @@ class Process:
     gain: float
     evidence: Evidence
     is_noise_known: bool
+
+    @property
+    def units(self) -> np.ndarray:
+        """Known deviations of the noise of the rows, or ones."""
+        return self.evidence.units
+
+    @property
+    def noise_coefficients(self) -> np.ndarray:
+        """The most probable a, (d,)."""
+        return np.asarray(self.setting.coefficients(self.mode), np.float64)
 
     @property
     def network(self) -> BNN:
@@ -298,12 +309,8 @@ class Process:
         """σ² at new inputs; where only that of rows is known, so little that covariances have a factor."""
         return np.maximum(0 if self.is_noise_known else noise, given.least) * np.ones_like(noise)
 
-    def covariances(self, new: np.ndarray) -> np.ndarray:
-        """(draw, m, m), of observations."""
-        return np.stack([self._jointly(u, given, new)[1] for u, given in self.members])
-
     def draws(self, new: np.ndarray, num_samples: int, random: np.random.RandomState) -> np.ndarray:
-        """Observations (sample, m, 1), each jointly at all inputs."""
+        """Observations (sample, m), each jointly at all inputs."""
         found = []
         for k, (u, given) in enumerate(self.members[:num_samples]):
             mean, covariance = self._jointly(u, given, new)
@@ -311,7 +318,7 @@ class Process:
                 factor = np.linalg.cholesky(covariance)
                 normal = random.normal(size=(len(range(k, num_samples, len(self.members))), len(mean)))
                 found.append(mean + normal @ factor.T)
-        return random.permutation(np.concatenate(found))[:, :, None]
+        return random.permutation(np.concatenate(found))
 
     def _jointly(self, u: Vector, given: Conditioned, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means (m,) and covariance (m, m) of observations."""
