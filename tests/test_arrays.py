@@ -35,7 +35,6 @@ def mapped(values, folder):
 WAYS = {
     "aligned": lambda x, folder: (on_a_boundary(x),) * 2,
     "memory map": lambda x, folder: (mapped(x, folder),) * 2,
-    "view": lambda x, folder: ((a := on_a_boundary(x)), a[:]),
     "pandas": lambda x, folder: ((a := on_a_boundary(x)), pd.DataFrame(a, copy=False)),
     "JAX": lambda x, folder: ((a := on_a_boundary(x)), jax.device_put(a)),
 }
@@ -53,8 +52,9 @@ KEEPERS = {
 X = np.random.default_rng(0).normal(size=(N, 2)).astype(np.float32)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("keeper", KEEPERS)
+@pytest.mark.parametrize(
+    ("way", "keeper"), [("aligned", keeper) for keeper in KEEPERS] + [(way, "marginal") for way in WAYS]
+)
 def test_what_the_caller_writes_later_changes_nothing(way, keeper, tmp_path, float32):
     x, given = WAYS[way](X, tmp_path)
     y = on_a_boundary(np.ones((N, 1), np.float32))
@@ -81,7 +81,6 @@ def inputs(column):
 ROWS = np.arange(N)
 DAY = 86_400.0
 LOST = {
-    "stamps in seconds": 1.7e9 + ROWS,
     "all seconds of an hour": 1.7e9 + np.arange(3_600),
     "integers above 2²⁴": 2**24 + ROWS,
     "large offset": 1e8 + Y,
@@ -89,7 +88,6 @@ LOST = {
 }
 KEPT = {
     "stamps of days": 1.7e9 + DAY * ROWS,
-    "constant": np.full(N, 1 / 3),
     "constant up to rounding": 0.1 * 3 + np.where(ROWS % 2, 0.0, 5e-17),
     "exact in float32": 2.0**24 + 2 * ROWS,
     "kelvin": 293.15 + 0.01 * Y,

@@ -21,7 +21,6 @@ pytestmark = [pytest.mark.nightly, pytest.mark.filterwarnings("ignore:the run en
         wb.BNNRegressor(),
         wb.BNNClassifier(),
         wb.BNNClassifier(**SHORT),
-        wb.BNNClassifier(likelihood="softmax", **SHORT),
     ]
 )
 def test_checks_of_scikit_learn(estimator, check):

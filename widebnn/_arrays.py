@@ -213,7 +213,8 @@ def as_array(**named: Any) -> np.ndarray:
     except ValueError:
         raise ValueError(f"{name} must be an array; got a {type(value).__name__} of uneven rows") from None
     # polars makes numbers of dates that stand beside numbers
-    dtypes = value.dtypes if hasattr(value, "columns") else [array.dtype]
+    is_table = isinstance(value, Frame) and hasattr(value, "columns")
+    dtypes = value.dtypes if is_table else [array.dtype]  # pyright: ignore[reportAttributeAccessIssue]
     has_dates = any(str(dtype).lower().startswith(DATES) for dtype in dtypes)
     objects = array.flat if array.dtype == object else ()
     if has_dates or any(isinstance(x, np.datetime64 | np.timedelta64) for x in objects):

@@ -285,7 +285,9 @@ SAMPLING = [
         call=smc,
     ),
     *refused("widebnn.Particles", (lambda: smc(num_particles=2).log_evidence_interval(1.0), "level…(0, 1)")),
-    *refused("streaming.start", (X, wb.Stream(lambda x: x + 1j), TypeError, "streamed…real numbers…complex")),
+    *refused(
+        "streaming.start", (X.astype(complex), wb.Stream(jnp.sum), TypeError, "streamed…real numbers…complex")
+    ),
     *refused("automatic.auto", ("pcn", TypeError, "target…widebnn.targets…str")),
     *refused(
         "driver.sample",

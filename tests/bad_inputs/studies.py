@@ -13,7 +13,6 @@ from widebnn.tables import Rows
 from .rows import KEY, X_NAN, X, Y, flat, kw, position, refused, target
 
 HALVES = np.full((3, 2), 0.5)
-DAYS = np.array(["2026-11-28", "NaT"], "M8[D]")
 DRAWS = np.arange(18.0).reshape(2, 9)
 
 
@@ -98,9 +97,6 @@ ROWS = [
     *refused("landscape.curvature", (KEY, target(), position("standard"), "position…the target's shapes")),
     *refused("landscape.train", (target(), X, optax.sgd(0.1), 1, "position…the target's shapes…(4, 3)")),
     *refused("plots.slider", (kw(values=[1]), "values…two…1"), (kw(start=2), "start…0 to 1…2"), call=slider),
-    *refused(
-        "plots.function_bands", ([0, 1], [0], {"95 %": ([0, 0], [1, 1])}, "mean must have shape (2)…(1,)")
-    ),
     *refused("plots.traces", (DRAWS, kw(ylabel="U", ax=np.array([None])), TypeError, "ax…one Axes…axes[0]")),
     *refused("scale.at_scale", (kw(laptop=1), "choices…'smoke'…['laptop']")),
     *refused("tables.Rows", (lambda: Rows([{"width": 8}]).where(depth=1), "column…'width'…got 'depth'")),
