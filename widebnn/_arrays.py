@@ -214,7 +214,7 @@ def as_array(**named: Any) -> np.ndarray:
         raise ValueError(f"{name} must be an array; got a {type(value).__name__} of uneven rows") from None
     # polars makes numbers of dates that stand beside numbers
     is_table = isinstance(value, Frame) and hasattr(value, "columns")
-    dtypes = value.dtypes if is_table else [array.dtype]
+    dtypes = value.dtypes if is_table else [array.dtype]  # pyright: ignore[reportAttributeAccessIssue]
     has_dates = any(str(dtype).lower().startswith(DATES) for dtype in dtypes)
     objects = array.flat if array.dtype == object else ()
     if has_dates or any(isinstance(x, np.datetime64 | np.timedelta64) for x in objects):
