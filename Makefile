@@ -86,7 +86,7 @@ tour: $(installed) ## Run a chapter and open its page (another: CHAPTER=05)
 	@echo 'Next: another chapter, make tour CHAPTER=01; all of them, make book; your own data, make tour CHAPTER=your-data.'
 	@if $(has_display); then $(bin)/python -m webbrowser '$(CURDIR)/$(page)'; fi
 
-browser: $(installed) ## Test the built book in Chromium (with pictures of its pages: SCREENSHOTS=1)
+browser: $(installed) ## Test the built book in Chromium
 	$(bin)/python -m pytest -n 4 tests/browser  # a browser waits more than it computes
 
 nightly: $(installed) ## Run the tests that take minutes

@@ -1,7 +1,6 @@
 """The built book as readers meet it: in Chromium, served from this machine, with the network out of reach."""
 
 import functools
-import os
 import re
 import shutil
 import threading
@@ -16,7 +15,6 @@ from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 HTML = ROOT / "_build" / "html"
-SCREENSHOTS = ROOT / "_build" / "screenshots"
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 REPOSITORY = CONFIG["repository"]
@@ -198,9 +196,6 @@ def test_page_renders(desktop: Visit, name: str):
     for size, viewport in SIZES.items():
         page.set_viewport_size(viewport)
         assert not page.evaluate(WIDER), f"wider than the column on a {size}"
-        if "SCREENSHOTS" in os.environ:
-            picture = SCREENSHOTS / f"{Path(name).name}_{size}.png"
-            page.screenshot(path=picture, full_page=True)
         widest = page.evaluate(WIDEST)
         assert widest <= 0, f"{widest} pixels wider than a {size}'s window"
     page.evaluate(UNFOLD)
@@ -275,16 +270,6 @@ def test_ledger_is_read_at_a_glance(desktop: Visit):
             assert not cut
 
 
-def test_home_leads_into_the_book(desktop: Visit):
-    page = desktop.page
-    page.goto(f"{desktop.address}/")
-    page.wait_for_url(f"**/{TOC['root']}.html")
-    page.locator("a.right-next").click()
-    page.wait_for_url(f"**/{PAGES[1]}.html")
-    page.locator("a.left-prev").click()
-    page.wait_for_url(f"**/{TOC['root']}.html")
-
-
 def test_front_page_shows_the_readme_program_and_what_holds(desktop: Visit):
     page = desktop.open(TOC["root"])
     (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
@@ -312,22 +297,6 @@ def test_keyboard_reaches_everything_and_shows_where_it_is(desktop: Visit, name:
         assert is_marked, f"no mark on {element}"
         unfolded += stop is None
         assert unfolded < 100
-
-
-def test_keyboard_unfolds(desktop: Visit):
-    page = desktop.open(CHAPTERS[4])
-    for toggle in (page.locator("article details summary").first, page.locator("button.toggle-button").first):
-        hidden = page.locator("article").evaluate("e => e.innerText.length")
-        toggle.focus()
-        page.keyboard.press("Enter")
-        assert page.locator("article").evaluate("e => e.innerText.length") > hidden
-
-
-def test_status_names_every_chapter_and_its_seconds(desktop: Visit):
-    rows = desktop.open("book/status").locator("article table").last.locator("tbody tr")
-    found = {row.locator("td").first.inner_text(): row.inner_text() for row in rows.all()}
-    assert set(found) == set(NOTEBOOKS)
-    assert all(re.search(r"\d+\.\d+", text) for text in found.values())
 
 
 def test_search_finds_pcn(desktop: Visit):
