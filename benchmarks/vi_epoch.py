@@ -52,9 +52,7 @@ def torch_epochs(
             process.stdin.close()
 
 
-def our_epochs(
-    data: wb.data.Dataset, width: int, temperature: float, num_epochs: int, local: bool = False
-) -> wb.vi.Fit:
+def our_epochs(data: wb.data.Dataset, width: int, temperature: float, num_epochs: int) -> wb.vi.Fit:
     """The same fit by this package."""
     model = wb.vi.TwoLayer(data.x_train.shape[1], width, len(data.classes), rngs=nnx.Rngs(0))
     return wb.vi.fit(
@@ -68,12 +66,11 @@ def our_epochs(
         batch_size=BATCH_SIZE,
         temperature=temperature,
         prior_variance=PRIOR_VARIANCE,
-        local=local,
         progress=False,
     )
 
 
-def vi_epoch_vs_torch(data: wb.data.Dataset, width: int = 400, local: bool = False) -> Comparison:
+def vi_epoch_vs_torch(data: wb.data.Dataset, width: int = 400) -> Comparison:
     """One epoch with one draw of the weights a step; ours with the closed-form KL, theirs with the draw's.
 
     Both take the same data, model, optimiser, batches and temperature (τ = 10⁻³), and report both terms of
@@ -84,8 +81,8 @@ def vi_epoch_vs_torch(data: wb.data.Dataset, width: int = 400, local: bool = Fal
     with torch_epochs(data, width, temperature) as theirs:
         theirs()  # warms up
         row = compare(
-            "vi_epoch_vs_torch_local" if local else "vi_epoch_vs_torch",
-            lambda: 1e3 * our_epochs(data, width, temperature, 1, local).seconds,
+            "vi_epoch_vs_torch",
+            lambda: 1e3 * our_epochs(data, width, temperature, 1).seconds,
             lambda: theirs()[0],
             rounds=5,
         )
@@ -94,9 +91,8 @@ def vi_epoch_vs_torch(data: wb.data.Dataset, width: int = 400, local: bool = Fal
 
 
 def vi_epoch() -> Iterator[Comparison]:
-    """The row on MNIST without and with local reparametrisation; none, and why, where there is no PyTorch."""
+    """The row on MNIST; none, and why, where there is no PyTorch."""
     if not can_run("vi_epoch_vs_torch", TORCH_PYTHON, "torch", "PyTorch"):
         return
     data = wb.data.mnist(num_train=60_000, num_test=1)
-    for local in (False, True):
-        yield vi_epoch_vs_torch(data, local=local)
+    yield vi_epoch_vs_torch(data)

@@ -29,7 +29,7 @@ def test_shipped_tables_are_whole():
     bench = json.loads(SHIPPED.read_text())
     wanted = {f"pcn_step_vs_paper_{width}" for width in WIDTHS}
     wanted |= {f"gradient_whitened_vs_weights_{width}x{depth}" for width, depth in DEEP}
-    wanted |= {"vi_epoch_vs_torch", "vi_epoch_vs_torch_local"}
+    wanted |= {"vi_epoch_vs_torch"}
     assert {row["id"] for row in bench["rows"]} == wanted
     for row in bench["rows"]:
         low, high = row["spread"]

@@ -164,4 +164,4 @@ def _like(array: np.ndarray, like: jax.Array | np.ndarray) -> jax.Array | np.nda
         return array
     if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(jnp.asarray(array), impl=jax.random.key_impl(like))
-    return jnp.array(array)  # a copy: chunks use up what they are given
+    return jax.device_put(np.array(array))  # a copy, since chunks use it up; and without a program for each

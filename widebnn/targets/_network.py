@@ -111,6 +111,7 @@ class BNNTarget(ModelTarget):
         """$θ$; what the position does not hold is drawn from its exact posterior with `rng_key`."""
         return Parameters(self.inner(position), self.readout(position, rng_key))
 
+    @jitted
     def log_normaliser(self) -> Float[Array, ""]:
         """$c$, such that $U(u) + c$ is minus the log likelihood of the position $u$, normalised.
 

@@ -29,6 +29,7 @@ class Repriorised(NetworkTarget):
         w = readout.transform(phi)
         return readout.potential(ratio) + jnp.sum((1 - ratio) * (w - phi) * (w + phi)) / 2
 
+    @jitted
     def log_normaliser(self) -> Float[Array, ""]:
         # the change of variables brings (d_out/2) log det Σ, of which U leaves out (n d_out/2) log λ
         reg = self._noise if self.reg is None else self.reg

@@ -197,19 +197,21 @@ def fit(
     num_batches = -(-len(x) // batch_size)
 
     init_key, run_key = jax.random.split(rng_key)
-    batch = jnp.asarray(np.zeros((batch_size, *x.shape[1:]), x.dtype))  # for its shape
+    batch = jax.device_put(np.zeros((batch_size, *x.shape[1:]), x.dtype))  # for its shape
     taken = network(model, batch, init_key)
     if is_of_classes(loss):
         num_classes = jax.eval_shape(taken, taken.weights, batch).shape[1]
-        y = jnp.asarray(labels(len(y), num_classes, y=y))
+        y = jax.device_put(labels(len(y), num_classes, y=y))
 
     carry = _start(Static(optimiser), initial_std, taken.weights, taken.point, taken.state)
     prior_variances(carry.posterior, prior_variance)
-    _check_loss(taken, carry.posterior, batch, jnp.asarray(np.asarray(y)[:batch_size]), loss)
+    _check_loss(taken, carry.posterior, batch, jax.device_put(np.asarray(y)[:batch_size]), loss)
 
     plan = Plan(taken.apply, loss, optimiser, batch_size, augment, at_least(1, num_samples=num_samples))
-    weights_of_kl = jnp.asarray(kl_weights(num_batches, weighting), float)
-    data = Data(x, y, run_key, weights_of_kl, prior_variance, jnp.asarray(temperature, float))
+    dtype = jnp.result_type(float)
+    host = kl_weights(num_batches, weighting).astype(dtype), np.asarray(temperature, dtype)
+    weights_of_kl, temperature_of_kl = jax.device_put(host)  # which compiles nothing
+    data = Data(x, y, run_key, weights_of_kl, prior_variance, temperature_of_kl)
 
     epoch = functools.partial(_epoch, Static(plan), data)
     (posterior, point, state, *_), terms, seconds = _run(
