@@ -201,7 +201,7 @@ def fit(
     taken = network(model, batch, init_key)
     if is_of_classes(loss):
         num_classes = jax.eval_shape(taken, taken.weights, batch).shape[1]
-        y = jax.device_put(labels(len(y), num_classes, y=y))
+        y = jnp.asarray(labels(len(y), num_classes, y=y))
 
     carry = _start(Static(optimiser), initial_std, taken.weights, taken.point, taken.state)
     prior_variances(carry.posterior, prior_variance)
