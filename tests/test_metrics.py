@@ -62,13 +62,9 @@ def test_ece_is_its_definition(num_bins):
     np.testing.assert_allclose(
         metrics.ece(P, LABELS, num_bins), ece_by_loop(p.tolist(), LABELS, num_bins), rtol=1e-6
     )
-
-
-def test_edges_of_bins_belong_to_the_upper_one_and_one_to_the_last():
-    p = np.array([[0.5, 0.5], [0.75, 0.25], [1.0, 0.0]])
-    bins = metrics.reliability(p, np.array([0, 0, 0]), num_bins=4)
-    np.testing.assert_array_equal(bins.num_inputs, [0, 0, 1, 2])
-    np.testing.assert_allclose(bins.confidence, [np.nan, np.nan, 0.5, 0.875])
+    edges = np.array([[0.5, 0.5], [0.75, 0.25], [1.0, 0.0]])  # belong to the upper bin, and 1 to the last
+    labels = np.array([1, 0, 0])
+    assert metrics.ece(edges, labels, 4) == pytest.approx(ece_by_loop(edges.tolist(), labels, 4))
 
 
 def test_crps_is_over_pairs_of_different_draws():

@@ -5,7 +5,7 @@ class; the score of numbers takes draws. All take whatever holds real numbers, a
 float64.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -16,36 +16,16 @@ from widebnn._arrays import Labels
 from widebnn._check import at_least, finite
 
 __all__ = [
-    "Reliability",
     "accuracy",
     "classification_summary",
     "crps",
     "ece",
     "nll",
-    "reliability",
 ]
 
 Probabilities = Float[Array | np.ndarray, "n k"]
 Numbers = Float[Array | np.ndarray, "n ..."]
 Predictions = Float[Array | np.ndarray, "..."]
-
-
-class Reliability(NamedTuple):
-    """Inputs in equal bins by confidence; the arrays of a reliability diagram.
-
-    Attributes
-    ----------
-    num_inputs
-        Number of inputs in each bin.
-    confidence
-        Mean confidence in each bin; NaN in an empty one.
-    accuracy
-        Share classified correctly in each bin; NaN in an empty one.
-    """
-
-    num_inputs: Int[np.ndarray, "bin"]
-    confidence: Float[np.ndarray, "bin"]
-    accuracy: Float[np.ndarray, "bin"]
 
 
 def accuracy(probabilities: Probabilities, labels: Labels) -> float:
@@ -61,8 +41,12 @@ def nll(probabilities: Probabilities, labels: Labels) -> float:
         return float(-np.log(p[np.arange(len(p)), labels]).mean())
 
 
-def reliability(probabilities: Probabilities, labels: Labels, num_bins: int = 15) -> Reliability:
-    """Confidence against accuracy, in bins $[b/B, (b + 1)/B)$ of confidence, the last of which holds 1 too.
+def ece(probabilities: Probabilities, labels: Labels, num_bins: int = 15) -> float:
+    """Expected calibration error, $∑_b (|S_b|/n) |acc(S_b) − conf(S_b)|$ (Huix et al. 2022, equation 81).
+
+    Bins are $[b/B, (b + 1)/B)$ of confidence, the last of which holds 1 too. In their Appendix C.2 $b$ runs
+    from 1 to $B$ and not from 0 to $B − 1$: taken literally, confidences below $1/B$ are in no bin, and 1 is
+    in a bin of its own.
 
     Parameters
     ----------
@@ -71,41 +55,21 @@ def reliability(probabilities: Probabilities, labels: Labels, num_bins: int = 15
     labels
         Class numbers $(n,)$, 0 to $k − 1$; booleans are 0 and 1.
     num_bins
-        Number of bins, $B$; the published code of Huix et al. has 15.
-
-    Notes
-    -----
-    In Huix et al. (2022), Appendix C.2, $b$ runs from 1 to $B$ and not from 0 to $B − 1$: taken literally,
-    confidences below $1/B$ are in no bin, and 1 is in a bin of its own.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import widebnn as wb
-    >>> p = np.array([[0.9, 0.1], [0.7, 0.3], [0.6, 0.4]])
-    >>> found = wb.metrics.reliability(p, np.array([0, 0, 1]), num_bins=2)
-    >>> found.num_inputs.tolist(), found.accuracy.round(3).tolist()
-    ([0, 3], [nan, 0.667])
+        Number of bins, $B$; their published code has 15.
     """
-    p, labels = _checked(probabilities, labels)
     at_least(1, num_bins=num_bins)
+    num_inputs, conf, acc = _bins(*_checked(probabilities, labels), num_bins)
+    return float(np.sum(num_inputs * np.abs(acc - conf)) / num_inputs.sum())
+
+
+def _bins(
+    p: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], num_bins: int = 15
+) -> tuple[Float[np.ndarray, " bin"], Float[np.ndarray, " bin"], Float[np.ndarray, " bin"]]:
+    """Number of inputs, mean confidence and accuracy in bins that are not empty."""
     conf, is_right = p.max(axis=1), p.argmax(axis=1) == labels
-    edges = np.arange(1, num_bins) / num_bins
-    bins = np.searchsorted(edges, conf, side="right")
-    count, sum_of_confidence, num_right = (
-        np.bincount(bins, weights, minlength=num_bins) for weights in (None, conf, is_right)
-    )
-    with np.errstate(invalid="ignore"):
-        return Reliability(count, sum_of_confidence / count, num_right / count)
-
-
-def ece(probabilities: Probabilities, labels: Labels, num_bins: int = 15) -> float:
-    """Expected calibration error, $∑_b (|S_b|/n) |acc(S_b) − conf(S_b)|$ (Huix et al. 2022, equation 81).
-
-    Parameters and errors are those of `reliability`.
-    """
-    bins = reliability(probabilities, labels, num_bins)
-    return float(np.nansum(bins.num_inputs * np.abs(bins.accuracy - bins.confidence)) / bins.num_inputs.sum())
+    bins = np.searchsorted(np.arange(1, num_bins) / num_bins, conf, side="right")
+    _, bins, count = np.unique(bins, return_inverse=True, return_counts=True)
+    return count.astype(float), np.bincount(bins, conf) / count, np.bincount(bins, is_right) / count
 
 
 def crps(draws: Predictions, y: Numbers, *, axis: int | None = None) -> float:
@@ -189,8 +153,7 @@ def classification_summary(
         raise ValueError(
             f"outside must have the {inside.shape[-1]} classes of inside; got {outside.shape[-1]}"
         )
-    bins = reliability(inside, labels)
-    held = bins.num_inputs > 0
+    _, conf, acc = _bins(*_checked(inside, labels))
     entropies = [entr(p).sum(axis=1) for p in (inside, outside)]
     is_outside = np.repeat([False, True], [len(inside), len(outside)])
     edges = np.linspace(0, np.log(inside.shape[-1]), 26)
@@ -206,8 +169,8 @@ def classification_summary(
         "auroc": float(roc_auc_score(is_outside, np.concatenate(entropies))),
         "fpr95": float((entropies[1] <= np.quantile(entropies[0], 0.95, method="inverted_cdf")).mean()),
         "reliability": {
-            "confidence": bins.confidence[held].tolist(),
-            "accuracy": bins.accuracy[held].tolist(),
+            "confidence": conf.tolist(),
+            "accuracy": acc.tolist(),
         },
         "entropy_histogram": {
             "edges": edges.tolist(),

@@ -58,7 +58,7 @@ ROWS = [
     *refused("estimates.kl_from_prior", (X, jnp.ones(5)[None, :, None], "conditional…(4, 3)…(1, 5, 1)")),
     *refused(
         "estimates.kolmogorov_distance",
-        (X, X, X[0], 0 * X[0], "limit_variance…above 0…0.0"),
+        (X, X, X[0], 0 * X[0], "limit_variance…above 0"),
     ),
     *refused("estimates.by_groups", (np.mean, X[:, 0], "draws…num_groups=20…[4]")),
     *refused(

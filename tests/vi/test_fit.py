@@ -32,7 +32,7 @@ def fit(model, num_epochs, optimiser=STAY, **options):
 
 @pytest.mark.slow
 def test_fit_of_a_linear_model_is_the_known_optimum():
-    assert_optimum(weighting="geometric", temperature=10.0)
+    assert_optimum(temperature=10.0)
 
 
 def expected_log_likelihood(mean, std):
@@ -44,7 +44,7 @@ def expected_log_likelihood(mean, std):
 @pytest.mark.slow
 def test_minibatches_add_up_to_the_elbo():
     """With steps of length 0, every epoch is an estimate of the ELBO of the same q."""
-    found = fit(linear(), 3_000, weighting="geometric", temperature=0.7)
+    found = fit(linear(), 3_000, temperature=0.7)
     mean, std = (part["kernel"][:, 0] for part in (found.posterior.mean, found.posterior.std))
     estimates = found.elbo.log_likelihood
     error = estimates.std() / len(estimates) ** 0.5

@@ -92,12 +92,3 @@ def test_sampled_steps_are_those_of_algorithm_1():
     for right, printed, exact in zip(answers(-1.0), answers(1.0), wanted, strict=True):
         np.testing.assert_allclose(right, exact, rtol=1e-9, atol=1e-12)
         assert np.abs(printed - exact).max() > 0.01 * np.abs(exact).max()
-
-
-@pytest.mark.parametrize("kind", ["uniform", "geometric"])
-@pytest.mark.parametrize("num_batches", [1, 469])
-def test_weights_of_minibatches_add_up_to_one(kind, num_batches):
-    weights = wb.vi.kl_weights(num_batches, kind)
-    np.testing.assert_allclose(weights.sum(), 1, rtol=1e-5)
-    if kind == "geometric" and num_batches > 1:
-        np.testing.assert_allclose(weights[0] / weights[1], 2)

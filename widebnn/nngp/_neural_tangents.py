@@ -9,7 +9,6 @@ import contextlib
 import functools
 import importlib
 import sys
-import threading
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -21,9 +20,6 @@ import jax.extend.core
 import jax.interpreters.ad
 
 __all__ = ["neural_tangents"]
-
-_lock = threading.Lock()
-"""Held while JAX, which all threads share, has the older names."""
 
 
 @functools.cache
@@ -40,7 +36,7 @@ def neural_tangents() -> ModuleType:
         If neural-tangents, or frozendict, which is all that it needs beside JAX here, is not installed.
     """
     try:
-        with _lock, _older_jax():
+        with _older_jax():
             return importlib.import_module("neural_tangents")
     except ModuleNotFoundError as error:
         if error.name not in ("neural_tangents", "frozendict"):

@@ -185,7 +185,6 @@ def simplex_map(
     values: ArrayLike,
     *,
     levels: ArrayLike,
-    label: str | None = None,
     corners: tuple[str, str, str] = ("1", "2", "3"),
     ax: Axes | None = None,
 ) -> Axes:
@@ -201,10 +200,8 @@ def simplex_map(
     values
         The quantity there, (point,).
     levels
-        Edges of the bands, (level,), increasing; at least two.
-    label
-        Name of the quantity, with its unit, beside a colour bar; without it there is no bar. For one bar
-        beside several panels: ``fig.colorbar(ax.collections[0], ax=axes)``.
+        Edges of the bands, (level,), increasing; at least two. A bar of their colours beside several panels
+        is ``fig.colorbar(ax.collections[0], ax=axes)``.
     corners
         Names of the corners: left, right, top.
     ax
@@ -214,7 +211,7 @@ def simplex_map(
     triangle = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
     colours = plt.get_cmap("YlGnBu")
     x, y = (np.asarray(weights) @ triangle).T
-    bands = ax.tricontourf(
+    ax.tricontourf(
         Triangulation(x, y),
         values,
         levels=levels,
@@ -230,11 +227,4 @@ def simplex_map(
         )
     ax.set_aspect("equal")
     ax.axis("off")
-    if label is not None:
-        ax.figure.colorbar(
-            bands,
-            ax=ax,
-            label=label,
-            format=FuncFormatter(lambda v, _: f"{v:,.0f}" if v >= 100 else f"{v:.3g}"),
-        )
     return ax

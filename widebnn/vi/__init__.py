@@ -1,6 +1,6 @@
 """Mean-field variational inference of wide networks, with a tempered ELBO (Huix et al. 2022)."""
 
-from widebnn.vi.elbo import Elbo, elbo, kl_weights, temperature
+from widebnn.vi.elbo import Elbo, elbo, temperature
 from widebnn.vi.fit import Fit, fit
 from widebnn.vi.losses import cross_entropy, gaussian, square
 from widebnn.vi.mean_field import MeanField, kl_divergence, mean_field
@@ -22,7 +22,6 @@ __all__ = [
     "fit",
     "gaussian",
     "kl_divergence",
-    "kl_weights",
     "mean_field",
     "network",
     "output_moments",

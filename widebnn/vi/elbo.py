@@ -1,4 +1,4 @@
-"""The tempered ELBO, E_q[log L] − η KL(q ‖ P₀), its estimate by draws, and its share in a minibatch."""
+"""The tempered ELBO, E_q[log L] − η KL(q ‖ P₀), and its estimate by draws."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,12 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, PyTree
 
-from widebnn._check import Number, at_least, non_negative, one_of
+from widebnn._check import Number, at_least, non_negative
 from widebnn.vi.mean_field import MeanField, Variances, kl_divergence
 
-__all__ = ["Elbo", "elbo", "kl_weights", "temperature"]
-
-KL_WEIGHTS = ("uniform", "geometric")
+__all__ = ["Elbo", "elbo", "temperature"]
 
 
 class Elbo(NamedTuple):
@@ -108,21 +106,3 @@ def temperature(tau: Number, num_observations: int, num_neurons: int) -> Number:
     """
     at_least(1, num_observations=num_observations)
     return non_negative(tau=tau) * num_observations / at_least(1, num_neurons=num_neurons)
-
-
-def kl_weights(num_batches: int, kind: str = "uniform") -> Float[np.ndarray, "num_batches"]:
-    """$π_1, …, π_L$, the share of $KL(q ‖ P₀)$ in the objective of each minibatch; they sum to 1.
-
-    Parameters
-    ----------
-    num_batches
-        Number of minibatches, $L$.
-    kind
-        "uniform" for $1/L$ (Graves 2011; Huix et al. 2022, eq. 88); "geometric" for $2^(L−l)/(2^L − 1)$, with
-        which the prior dominates in the first minibatches and the data in the last (Blundell et al. 2015, eq.
-        9).
-    """
-    at_least(1, num_batches=num_batches)
-    if one_of(KL_WEIGHTS, kind=kind) == "uniform":
-        return np.full(num_batches, 1 / num_batches)
-    return 0.5 ** np.arange(1.0, num_batches + 1) / (1 - 0.5**num_batches)

@@ -16,14 +16,14 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Key, PyTree, Shaped
 
 from widebnn._arrays import Inputs, labels, observed, real
-from widebnn._check import Number, at_least, brief, non_negative, one_key, one_of, positive
+from widebnn._check import Number, at_least, brief, non_negative, one_key, positive
 from widebnn._compile import refuse_fork
 from widebnn._failures import warn
 from widebnn._pytree import Static
 from widebnn.driver._loop import loop
 from widebnn.driver.checkpoints import Snapshot
 from widebnn.models import BNN, Embedding
-from widebnn.vi.elbo import KL_WEIGHTS, Elbo, expectation, kl_weights
+from widebnn.vi.elbo import Elbo, expectation
 from widebnn.vi.losses import Loss, is_of_classes
 from widebnn.vi.mean_field import MeanField, Variances, kl_divergence, mean_field, prior_variances
 from widebnn.vi.network import Network, network
@@ -46,8 +46,8 @@ class Fit:
     state
         State of the network at the end of training; see `Network`.
     elbo
-        Both terms in every epoch, arrays (epoch,): the log likelihood summed over the minibatches, and the KL
-        divergence summed with their weights $π_l$, each at the $q$ of its step.
+        Both terms in every epoch, arrays (epoch,): the log likelihood summed over the minibatches, and the
+        mean KL divergence, each at the $q$ of its step.
     seconds
         Wall time of all epochs, without compilation.
     loss
@@ -77,16 +77,15 @@ class Carry(NamedTuple):
 
 
 class Minibatch(NamedTuple):
-    """Observations of a step, which of them count, the weight of its KL divergence, and its key."""
+    """Observations of a step, which of them count, and its key."""
 
     rows: Array
     counts: Array
-    kl_weight: Array
     rng_key: Array
 
 
 Terms = tuple[Array, Array]
-"""The expected log likelihood and the weighted KL divergence."""
+"""The expected log likelihood and the share of the KL divergence."""
 
 
 class Plan(NamedTuple):
@@ -106,7 +105,6 @@ class Data(NamedTuple):
     x: Array
     y: Array
     rng_key: Array
-    weights_of_kl: Array
     prior_variance: Variances
     temperature: Array
 
@@ -125,16 +123,15 @@ def fit(
     prior_variance: Variances = 0.2,
     initial_std: Number = 1e-3,
     num_samples: int = 1,
-    weighting: str = "uniform",
     augment: Callable[[Key[Array, ""], Array], Array] | None = None,
     progress: bool = True,
 ) -> Fit:
     """Fit a mean-field Gaussian to a tempered posterior (Blundell et al. 2015; Huix et al. 2022, Appendix D).
 
     Each epoch puts the observations into a new order and cuts it into $L$ minibatches. The $l$-th has the
-    objective $∑_i E_q[log L(y_i | x_i, w)] − η π_l KL(q ‖ P₀)$, over its own observations $i$. Since
-    $∑_l π_l = 1$, all objectives together are the ELBO. A step descends the negative objective, times $L/n$.
-    The last minibatch is filled up with observations that do not count.
+    objective $∑_i E_q[log L(y_i | x_i, w)] − η KL(q ‖ P₀)/L$, over its own observations $i$, so that all
+    objectives together are the ELBO. A step descends the negative objective, times $L/n$. The last minibatch
+    is filled up with observations that do not count.
 
     Parameters
     ----------
@@ -161,8 +158,6 @@ def fit(
         Where every $σ$ starts; $10⁻³$ as in their text, $10⁻⁴$ in the published code.
     num_samples
         Number of draws of the weights in each step.
-    weighting
-        $π_1, …, π_L$, as in `kl_weights`.
     augment
         From a key and $x$ of a minibatch to another $x$, such as `widebnn.data.flip_and_crop`.
     progress
@@ -189,12 +184,10 @@ def fit(
     refuse_fork()
     non_negative(temperature=temperature)
     positive(initial_std=initial_std)
-    one_of(KL_WEIGHTS, weighting=weighting)
     if not isinstance(optimiser, optax.GradientTransformation):
         raise TypeError(f"optimiser must be one of optax, such as optax.adam(1e-3); got {brief(optimiser)}")
     one_key(rng_key=rng_key)
     x, y, batch_size = _check_data(x, y, batch_size)
-    num_batches = -(-len(x) // batch_size)
 
     init_key, run_key = jax.random.split(rng_key)
     batch = jax.device_put(np.zeros((batch_size, *x.shape[1:]), x.dtype))  # for its shape
@@ -208,10 +201,8 @@ def fit(
     _check_loss(taken, carry.posterior, batch, jax.device_put(np.asarray(y)[:batch_size]), loss)
 
     plan = Plan(taken.apply, loss, optimiser, batch_size, augment, at_least(1, num_samples=num_samples))
-    dtype = jnp.result_type(float)
-    host = kl_weights(num_batches, weighting).astype(dtype), np.asarray(temperature, dtype)
-    weights_of_kl, temperature_of_kl = jax.device_put(host)  # which compiles nothing
-    data = Data(x, y, run_key, weights_of_kl, prior_variance, temperature_of_kl)
+    temperature_of_kl = jax.device_put(np.asarray(temperature, jnp.result_type(float)))  # compiles nothing
+    data = Data(x, y, run_key, prior_variance, temperature_of_kl)
 
     epoch = functools.partial(_epoch, Static(plan), data)
     (posterior, point, state, *_), terms, seconds = _run(
@@ -245,10 +236,9 @@ def _step(plan: Plan, data: Data, carry: Carry, minibatch: Minibatch) -> tuple[C
 
         expected, state = expectation(draw_key, posterior, log_likelihoods, num_samples=plan.num_samples)
         log_likelihood = jnp.sum(jnp.where(minibatch.counts, expected, 0))
-        kl = kl_divergence(posterior, data.prior_variance)
-        kl = minibatch.kl_weight.astype(kl.dtype) * kl
-        share = len(data.weights_of_kl) / len(data.x)
-        negative = -share * (log_likelihood - data.temperature.astype(kl.dtype) * kl)
+        num_batches = -(-len(data.x) // plan.batch_size)
+        kl = kl_divergence(posterior, data.prior_variance) / num_batches
+        negative = -num_batches / len(data.x) * (log_likelihood - data.temperature.astype(kl.dtype) * kl)
         return negative, (state, (log_likelihood, kl))
 
     trained = carry.posterior, carry.point
@@ -265,7 +255,8 @@ def _epoch(plan: Static, data: Data, carry: Carry, is_made: Bool[Array, ""]) -> 
 
     Where `is_made` is false the carry stays as it is: such a call compiles.
     """
-    n, num_batches, batch_size = len(data.x), len(data.weights_of_kl), plan.value.batch_size
+    n, batch_size = len(data.x), plan.value.batch_size
+    num_batches = -(-n // batch_size)
     step = functools.partial(_step, plan.value, data)
 
     def made(carry):
@@ -273,7 +264,7 @@ def _epoch(plan: Static, data: Data, carry: Carry, is_made: Bool[Array, ""]) -> 
         order = jnp.resize(jax.random.permutation(order_key, n), (num_batches, batch_size))
         counts = jnp.arange(num_batches * batch_size).reshape(order.shape) < n
         keys = jax.random.split(step_key, num_batches)
-        minibatches = Minibatch(order, counts, data.weights_of_kl, keys)
+        minibatches = Minibatch(order, counts, keys)
         carry, terms = jax.lax.scan(step, carry, minibatches)
         return carry._replace(epoch=carry.epoch + 1), jax.tree.map(lambda term: term.sum()[None], terms)
 
