@@ -23,9 +23,8 @@ from .exact.networks import problem
 from .exact.streams import autoregressive
 
 
-@pytest.mark.parametrize("a", [0.1, 0.4, 0.7])
-def test_kl_of_a_linear_potential(a):
-    assert_kl_of_linear_potential(estimates.kl_from_prior, a)
+def test_kl_of_a_linear_potential():
+    assert_kl_of_linear_potential(estimates.kl_from_prior, 0.7)
 
 
 def test_kl_of_a_quadratic_potential():
@@ -115,8 +114,7 @@ def test_chains_that_disagree_are_worth_little():
     assert np.isnan(estimates.mean_and_mcse(np.ones((2, 10))).error)
 
 
-@pytest.mark.parametrize("correction", [False, True])
-def test_power_law_recovers_exponent_and_its_error(correction):
+def test_power_law_recovers_exponent_and_its_error(correction=True):
     rng = np.random.default_rng(0)
     width = np.array([16, 64, 128, 512, 2_048])
     exact = 3.0 * width**-0.5 * np.exp(5 * correction / width)

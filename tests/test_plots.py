@@ -75,6 +75,9 @@ def test_width_curves_show_their_numbers():
     assert band.get_datalim(ax.transData).extents.tolist() == [128, 0.0, 4_096, 1.0]
     assert ax.get_xaxis().get_transform().base == 2
     assert [t.get_text() for t in ax.get_xticklabels()] == ["128", "512", "1,024", "4,096"]
+    assert (
+        line.get_color() == plots.LOOKS["pCN"]["color"] and line.get_marker() == plots.LOOKS["pCN"]["marker"]
+    )
 
 
 def luminance(color: str) -> float:
@@ -111,27 +114,16 @@ def test_function_bands_nest_and_overlay():
     assert ax.get_lines()[2].get_color() != line.get_color()
 
 
-CORNERS = np.eye(3)
-TRIANGLE = np.array([(4 - j - k, j, k) for j in range(5) for k in range(5 - j)]) / 4
-
-
-def test_simplex_map_places_its_corners():
-    """Left, right, top, at equal distances, each named."""
-    ax = plots.simplex_map(CORNERS, [0, 1, 2], levels=[0, 1, 2], corners=("a", "b", "c"))
-    (outline,) = ax.patches
-    points = outline.get_xy()[:3]
-    sides = np.linalg.norm(points - np.roll(points, 1, axis=0), axis=1)
-    np.testing.assert_allclose(sides, 1)
-    assert points[0, 0] < points[2, 0] < points[1, 0] and points[2, 1] > points[0, 1] == points[1, 1]
-    assert {t.get_text(): tuple(t.xy) for t in ax.texts} == dict(zip("abc", map(tuple, points)))
-
-
 def test_simplex_map_shows_its_values_where_they_are():
     """The value is the weight of the first corner: the upper band lies about that corner alone."""
-    ax = plots.simplex_map(TRIANGLE, TRIANGLE[:, 0], levels=[-1, 0.5, 2])
+    weights = np.array([(4 - j - k, j, k) for j in range(5) for k in range(5 - j)]) / 4
+    ax = plots.simplex_map(weights, weights[:, 0], levels=[-1, 0.5, 2], corners=("a", "b", "c"))
     (bands,) = ax.collections
     low, upper = [path.vertices for path in bands.get_paths() if len(path.vertices)]
     assert upper[:, 0].max() <= 0.5 + 1e-9 and low[:, 0].max() == 1
+    left, right, top = (text.xy for text in ax.texts)
+    assert [text.get_text() for text in ax.texts] == ["a", "b", "c"]
+    assert left[0] < top[0] < right[0] and top[1] > left[1] == right[1]
 
 
 def lines(figure, power):
@@ -163,10 +155,3 @@ def test_each_method_has_looks_of_its_own():
     for family in (samplers, maps):
         assert len({looks["color"] for looks in family}) == len(family)
         assert len({looks["marker"] for looks in family}) >= len(family) - 1
-
-
-def test_curves_take_the_looks_of_their_names():
-    ax = plots.width_curves(WIDTH, {"pCN": CURVE, "a run": CURVE}, ylabel="acceptance rate")
-    known = ax.get_lines()[0]
-    assert known.get_color() == plots.LOOKS["pCN"]["color"]
-    assert known.get_marker() == plots.LOOKS["pCN"]["marker"]

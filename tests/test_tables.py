@@ -61,13 +61,11 @@ def test_columns_are_arrays_with_nan_for_none():
     "look",
     [
         lambda: ROWS.where(depth=1),
-        lambda: ROWS.by("depth"),
         lambda: ROWS.column("depth"),
-        lambda: ROWS.measure("depth"),
         lambda: ROWS.over("depth", "rate"),
         lambda: ROWS.table({"depth": "{depth:.2f}"}),
     ],
-    ids=range(6),
+    ids=range(4),
 )
 def test_an_unknown_column_is_an_error_that_names_those_there_are(look):
     with pytest.raises(ValueError, match="'width', 'name', 'seed', 'rate', 'rate_error'; got 'depth'"):
@@ -83,14 +81,10 @@ def test_a_table_is_aligned_in_a_terminal():
     ("value", "words"),
     [
         (0.123456, "0.123"),
-        (1.0, "1.00"),
         (0.0, "0.00"),
-        (123.4, "123"),
         (12_345.6, "12,346"),
         (1e-5, "1.00e-05"),
-        (math.nan, "—"),
         (None, "—"),
-        (np.float32(0.5), "0.500"),
         (np.int64(1_024), "1,024"),
         (True, "yes"),
         (Measure(1.234, 0.081), "1.234 ± 0.081"),

@@ -110,11 +110,8 @@ def effective_sample_size(draws: ChainDraws) -> Float[np.ndarray, "*event"]:
 
     Notes
     -----
-    Per kept draw: `ess / (num_chains * num_samples)`. Per step of the sampler, which is what a method
-    is paid for: `ess / (num_chains * num_samples * thin)`. The papers' "per-step ESS" is the first:
-    Hron et al. divide by $S$, the number of samples, all computed "based on the thinned sample"; Pezzetti
-    et al. (§4.2) by the $N$ of the formula, keeping every 25th step. For a slowly mixing chain their
-    number is thus `thin` times ours.
+    The papers' "per-step ESS" is `ess / (num_chains * num_samples)`, per kept draw. Per step of the sampler,
+    which is what a method is paid for, it is `thin` times smaller.
 
     References
     ----------
@@ -158,11 +155,9 @@ def rhat_squared(draws: ChainDraws) -> Float[np.ndarray, "*event"]:
 
     Notes
     -----
-    The papers' formulas weigh the variance of the means differently: Pezzetti et al. print
-    $(N − 1)/N + (B/N)/W$; eq. (6) of Hron et al., taken with its $1/(MS)$ weights, is
-    $1 + (1 − 1/M)(B/N)/W$ with a biased $W$. At three chains the excess over 1 is then 3/4 and 1/2 of what
-    is computed here.
-    Chains that drift together have a good $R̂$; ArviZ's version splits each chain in two to see that.
+    The papers print $(N − 1)/N + (B/N)/W$ and $1 + (1 − 1/M)(B/N)/W$, which weigh the variance of the means
+    differently. Chains that drift together have a good $R̂$; ArviZ's version splits each chain in two to see
+    that.
 
     References
     ----------
@@ -290,9 +285,7 @@ def convergence_summary(draws: ChainDraws) -> dict[str, float | None]:
 
 
 def bulk_and_tail(draws: ChainDraws) -> dict[str, float]:
-    """`ess_bulk` and `ess_tail` of all chains together (Vehtari et al. 2021), mean over the entries.
-
-    NaN where there is an entry that no chain moves, of which ArviZ reports a perfect ESS.
+    """`ess_bulk` and `ess_tail` of all chains by ArviZ, mean over the entries; NaN where one does not move.
 
     Examples
     --------

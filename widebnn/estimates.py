@@ -172,7 +172,9 @@ def kl_from_prior(potential: Reals, conditional: Reals | float = 0.0) -> Diverge
     ----------
     Hron et al. 2022, Theorem 2.1 and Proposition 2.3.
     """
-    u = _draws(potential=potential)
+    u = finite(potential=np.asarray(real(potential=potential), np.float64))
+    if u.ndim < 1 or u.shape[-1] < 2:
+        raise ValueError(f"potential must hold two draws or more; got shape {u.shape}")
     conditional = np.asarray(real(conditional=conditional), np.float64)
     if conditional.shape not in ((), u.shape) or not np.isfinite(conditional).all():
         raise ValueError(
@@ -222,15 +224,15 @@ def kolmogorov_distance(
     Estimate
         The largest distance over the batch.
     """
-    at_least(2, num_points=num_points)
-    m, v = (np.moveaxis(_draws(4, 0, **named), 0, -1) for named in ({"mean": mean}, {"variance": variance}))
+    shapes = [np.shape(x) for x in (mean, variance, limit_mean, limit_variance)]
+    if shapes[0] != shapes[1] or shapes[2] != shapes[3] or shapes[0][1:] != shapes[2] or shapes[0][0] < 4:
+        raise ValueError(
+            f"mean and variance must be (draw, *batch), four draws or more, and limits (*batch); got {shapes}"
+        )
+    m, v = (np.moveaxis(np.asarray(x, np.float64), 0, -1) for x in (mean, variance))
     limit_m, limit_v = (np.asarray(x, np.float64)[..., None, None] for x in (limit_mean, limit_variance))
-    if not m.shape == v.shape == (*limit_m.shape[:-2], m.shape[-1]) or limit_m.shape != limit_v.shape:
-        shapes = ", ".join(str(np.shape(x)) for x in (mean, variance, limit_mean, limit_variance))
-        raise ValueError(f"mean and variance must be (draw, *batch), their limits (*batch); got {shapes}")
-    for name, x in (("variance", v), ("limit_variance", limit_v)):
-        if not (x > 0).all():
-            raise ValueError(f"{name} must be above 0; its smallest entry is {x.min()}")
+    if not ((v > 0).all() and (limit_v > 0).all()):
+        raise ValueError("variance and limit_variance must be above 0, for every draw; they are not")
     t = np.linspace(-4, 4, num_points)[:, None]
     gap = ndtr((limit_m + np.sqrt(limit_v) * t - m[..., None, :]) / np.sqrt(v)[..., None, :]) - ndtr(t)
     gap = gap.reshape(-1, gap.shape[-1])
@@ -327,14 +329,6 @@ def power_law(width: Reals, value: Reals, error: Reals, correction: bool = False
         chi2=float(np.sum(residual**2)),
         degrees=len(w) - terms.shape[1],
     )
-
-
-def _draws(least: int = 2, axis: int = -1, **named: Reals) -> Float[np.ndarray, "..."]:
-    ((name, _),) = named.items()
-    x = np.asarray(real(**named), np.float64)
-    if x.ndim < 1 or x.shape[axis] < least:
-        raise ValueError(f"{name} must hold {least} draws or more; got shape {x.shape}")
-    return finite(**{name: x})
 
 
 def _mean(x: Float[np.ndarray, " draw"]) -> tuple[float, float]:

@@ -93,13 +93,7 @@ def slerp(a: Position, b: Position, t: Number) -> Position:
     """The point at $t ∈ [0, 1]$ of the spherical path from $a$ to $b$.
 
     The direction moves along the great circle at constant speed; the norm is linear in $t$. All leaves
-    together are one vector.
-
-    Raises
-    ------
-    ValueError
-        If $a$ and $b$ differ in their shapes, one of them is zero, or they are opposite, so that no great
-        circle is singled out. Traced values are not checked.
+    together are one vector, not zero, and $a$ and $b$ are not opposite.
     """
     shapes_a, shapes_b = (jax.tree.map(jnp.shape, u) for u in (a, b))
     if shapes_a != shapes_b:
@@ -130,12 +124,7 @@ def _slerp(a: Position, b: Position, t: Number) -> tuple[Position, Float[Array, 
 def simplex_grid(num_corners: int, resolution: int) -> Weights:
     """Barycentric weights of a regular grid, (point, corner), beginning with the first corner.
 
-    Parameters
-    ----------
-    num_corners
-        Number of corners.
-    resolution
-        Steps along an edge.
+    `resolution` is the number of steps along an edge.
     """
     at_least(1, num_corners=num_corners)
     steps = range(at_least(1, resolution=resolution), -1, -1)

@@ -124,16 +124,12 @@ def test_a_truncated_file_of_the_cache_is_replaced(cache: Path, server: Server):
 
 
 @pytest.mark.skipif(not os.environ.get("WIDEBNN_DATA"), reason="WIDEBNN_DATA names no folder of real files")
-class TestRealFiles:
-    def test_the_first_images_are_those_of_the_official_order(self):
-        data = cifar10()
-        assert data.x_train.shape == (256, 3_072) and data.x_test.shape == (1_000, 3_072)
-        np.testing.assert_array_equal(data.labels_train[:10], [6, 9, 9, 4, 1, 1, 2, 7, 8, 3])
-        assert [data.classes[label] for label in data.labels_train[:3]] == ["frog", "truck", "truck"]
-
-    def test_neighbouring_pixels_of_an_image_are_alike(self):
-        """A wrong order of planes, rows or records would take the correlation of neighbours away."""
-        images = cifar10(flatten=False).x_train
-        across = np.corrcoef(images[:, :, 1:].ravel(), images[:, :, :-1].ravel())[0, 1]
-        down = np.corrcoef(images[:, 1:].ravel(), images[:, :-1].ravel())[0, 1]
-        assert across > 0.9 and down > 0.9
+def test_the_first_images_are_those_of_the_official_order():
+    """A wrong order of planes, rows or records would take the correlation of neighbouring pixels away."""
+    data = cifar10(flatten=False)
+    np.testing.assert_array_equal(data.labels_train[:10], [6, 9, 9, 4, 1, 1, 2, 7, 8, 3])
+    assert [data.classes[label] for label in data.labels_train[:3]] == ["frog", "truck", "truck"]
+    images = data.x_train
+    across = np.corrcoef(images[:, :, 1:].ravel(), images[:, :, :-1].ravel())[0, 1]
+    down = np.corrcoef(images[:, 1:].ravel(), images[:, :-1].ravel())[0, 1]
+    assert across > 0.9 and down > 0.9

@@ -129,15 +129,11 @@ def test_files_are_downloaded_once_and_training_files_only_where_needed(
 
 
 @pytest.mark.skipif(not os.environ.get("WIDEBNN_DATA"), reason="WIDEBNN_DATA names no folder of real files")
-class TestRealFiles:
-    def test_mnist_begins_as_it_does_everywhere(self):
-        data = mnist(1_000, 1_000, flatten=False)
-        np.testing.assert_array_equal(data.labels_train[:10], [5, 0, 4, 1, 9, 2, 1, 3, 1, 4])
-        np.testing.assert_array_equal(data.labels_test[:10], [7, 2, 1, 0, 4, 1, 4, 9, 5, 9])
-        images = data.x_train[..., 0]
-        assert np.corrcoef(images[:, 1:].ravel(), images[:, :-1].ravel())[0, 1] > 0.7
-
-    def test_fashion_begins_as_it_does_everywhere(self):
-        data = fashion_mnist(0, 10_000)
-        np.testing.assert_array_equal(data.labels_test[:10], [9, 2, 1, 1, 6, 1, 4, 6, 5, 7])
-        np.testing.assert_array_equal(np.bincount(data.labels_test), np.full(10, 1_000))
+def test_real_files_begin_as_they_do_everywhere():
+    data, fashion = mnist(1_000, 1_000, flatten=False), fashion_mnist(0, 10_000)
+    np.testing.assert_array_equal(data.labels_train[:10], [5, 0, 4, 1, 9, 2, 1, 3, 1, 4])
+    np.testing.assert_array_equal(data.labels_test[:10], [7, 2, 1, 0, 4, 1, 4, 9, 5, 9])
+    images = data.x_train[..., 0]
+    assert np.corrcoef(images[:, 1:].ravel(), images[:, :-1].ravel())[0, 1] > 0.7
+    np.testing.assert_array_equal(fashion.labels_test[:10], [9, 2, 1, 1, 6, 1, 4, 6, 5, 7])
+    np.testing.assert_array_equal(np.bincount(fashion.labels_test), np.full(10, 1_000))

@@ -61,20 +61,12 @@ def tangent_forgets_first_layers(check=assert_tangent_kernel):
 
 KERNELS = {
     "erf: 1/π for 2/π": lambda: wrong_expectations("erf", lambda k: k / 2, same, assert_kernel),
-    "ReLU: 2π forgotten": lambda: wrong_expectations("relu", lambda k: 2 * jnp.pi * k, same, assert_kernel),
-    "GELU of half the slope": lambda: wrong_expectations(
-        "gelu", same, lambda s: s / 2, assert_tangent_kernel
-    ),
     "σ_W not squared": lambda: wrong_layer(jnp.sqrt, same),
-    "σ_b not squared": lambda: wrong_layer(same, jnp.sqrt),
     "σ_b forgotten": lambda: wrong_layer(same, lambda bias_std: 0.0),
     "tangent kernel without E[ψ′ψ′]": lambda: wrong_expectations(
         "gelu", same, jnp.ones_like, assert_tangent_kernel
     ),
     "tangent kernel of the readout alone": tangent_forgets_first_layers,
-    "tangent kernel without the biases' own part": lambda: wrong_layer(
-        same, lambda bias_std: 0.0, assert_tangent_kernel
-    ),
 }
 
 

@@ -133,7 +133,7 @@ def test_float32_holds_the_posterior(float32, noise_std=0.1):
         }
         return gp, {name: np.asarray(value, np.float64) for name, value in values.items()}
 
-    single, found = answers(jnp.float32)
+    _, found = answers(jnp.float32)
     with jax.enable_x64(True):
         double, exact = answers(jnp.float64)
         spectrum = np.linalg.eigvalsh(double.prior)
@@ -142,8 +142,3 @@ def test_float32_holds_the_posterior(float32, noise_std=0.1):
     for name, value in exact.items():
         error = np.abs(found[name] - value).max() / np.abs(value).max()
         assert error < bound, f"{name}: {error:.1e}, more than {bound:.1e}"
-    draws = single.sample(jax.random.key(0), jnp.asarray(np.concatenate([x_new[:3], x[:4]])), 4_000)
-    with jax.enable_x64(True):
-        at = jnp.asarray(np.concatenate([x_new[:3], x[:4]]), jnp.float64)
-        mean, covariance = np.asarray(double.mean(at)), np.asarray(double.covariance(at))
-    assert_moments(draws, mean, covariance)

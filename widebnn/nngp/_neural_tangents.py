@@ -29,11 +29,6 @@ def neural_tangents() -> ModuleType:
     Its ``stax`` builds convolutional and residual networks with their infinite-width kernels; `stax_kernel`
     turns one into a kernel of this package. Its ``predict`` and its empirical kernels (implementations 1 and
     2) work as well.
-
-    Raises
-    ------
-    ImportError
-        If neural-tangents, or frozendict, which is all that it needs beside JAX here, is not installed.
     """
     try:
         with _older_jax():

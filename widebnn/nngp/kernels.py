@@ -52,13 +52,6 @@ def nngp_kernel(bnn: BNN) -> Kernel:
     Returns
     -------
     A `Kernel`: a function ``(x1, x2=None)``, $(n, ...)$ and $(m, ...) ↦ (n, m)$.
-
-    Raises
-    ------
-    ValueError
-        If the features or their activation have no known limit.
-    ImportError
-        If neural-tangents is needed and not installed.
     """
     if _in_stax(bnn):
         return stax_kernel(stax_kernel_fn(bnn), "nngp")

@@ -82,11 +82,6 @@ class GaussianProcess(Record):
 
         $(d_out/2) Tr(σ⁻²K) − (d_out/2) log det(σ⁻²K_σ²) + ½ ∑_j y_:jᵀ(σ⁻²I − K_σ²⁻¹)y_:j$: it is also
         the limit of $KL(N(0, I) ‖ P(θ | D))$ for a network (Hron et al. 2022, Proposition 2.3).
-
-        Raises
-        ------
-        ValueError
-            If `noise_std` is 0: the posterior is then singular to the prior.
         """
         return _kl_from_prior(self.prior, self.factor, self.y, positive(noise_std=self.noise_std))
 
@@ -110,12 +105,7 @@ def gaussian_process(
     x, y
         Inputs $(n, ...)$ and observations $(n, d_out)$, or $(n,)$ where there is one output.
     noise_std
-        $σ ≥ 0$.
-
-    Raises
-    ------
-    ValueError
-        If `kernel` does not map `x` to a finite $(n, n)$, or $K + σ²I$ is singular to the precision at hand.
+        $σ ≥ 0$; 0 where $K$ is regular to the precision at hand.
 
     Examples
     --------

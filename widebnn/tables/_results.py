@@ -89,11 +89,6 @@ def results(name: str, scale: str | None = None) -> Results:
     scale
         "smoke", "laptop", "colab" or "paper"; without one, the largest that has results.
 
-    Raises
-    ------
-    ValueError
-        If no results of this name, or not at this scale, are shipped; the message says which are.
-
     Examples
     --------
     >>> import widebnn as wb
@@ -109,14 +104,7 @@ def results(name: str, scale: str | None = None) -> Results:
 
 
 def read(path: str | os.PathLike) -> Results:
-    """Results from a file.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the file holds no results, is damaged, or was edited since it was written.
+    """Results from a file, which must not have been edited since it was written.
 
     Examples
     --------

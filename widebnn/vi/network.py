@@ -71,11 +71,6 @@ def network(
         Inputs $(n, ...)$, of which only shape and dtype are used.
     rng_key
         Key of the initial parameters, where the model does not bring its own.
-
-    Raises
-    ------
-    ValueError
-        If a Linen module holds BatchNorm, Dropout or other state.
     """
     one_key(rng_key=rng_key)
     match model:
