@@ -73,18 +73,13 @@ def test_residual_branches_fade_with_depth():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "features, num_draws",
-    [
-        (CNN(2, 64, 3, rngs=nnx.Rngs(0)), 400),
-        (WideResNet20(2, (48, 48, 96), rngs=nnx.Rngs(0)), 100),
-    ],
-    ids=["cnn", "wide_resnet"],
-)
-def test_kernel_is_the_limit_of_finite_networks(features, num_draws):
+def test_kernel_of_stax_is_the_limit_of_finite_networks(num_draws=400):
     """K̂ has mean K + O(1/width): 5 standard errors, and for the bias 10 %."""
-    bnn = wb.BNN(features, 1, 0.1)
-    kernel = np.asarray(wb.nngp.nngp_kernel(bnn)(IMAGES))
+    bnn = wb.BNN(CNN(2, 64, 3, rngs=nnx.Rngs(0)), 1, 0.1)
+    stax, options = wb.nngp.neural_tangents().stax, {"b_std": 0.1, "parameterization": "ntk"}
+    layers = [stax.Conv(1, (3, 3), padding="SAME", W_std=math.sqrt(2), **options), stax.Gelu()] * 3
+    limit = wb.nngp.stax_kernel(stax.serial(*layers, stax.GlobalAvgPool(), stax.Dense(1, 1.0, **options))[2])
+    kernel = np.asarray(limit(IMAGES))
 
     def empirical(key):
         psi = bnn.embedding(normal_like(key, bnn.features.template), IMAGES)
@@ -95,4 +90,4 @@ def test_kernel_is_the_limit_of_finite_networks(features, num_draws):
     error = draws.std(axis=0) / math.sqrt(num_draws)
     assert (np.abs(draws.mean(axis=0) - kernel) < 5 * error + 0.1 * kernel.max()).all()
     assert error.max() < 0.1 * kernel.max()
-    np.testing.assert_allclose(wb.nngp.nngp_kernel(bnn)(IMAGES[:1], IMAGES), kernel[:1], rtol=1e-4)
+    np.testing.assert_allclose(limit(IMAGES[:1], IMAGES), kernel[:1], rtol=1e-4)

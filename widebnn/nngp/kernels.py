@@ -17,7 +17,6 @@ from widebnn._pytree import Static
 from widebnn.models import BNN, FCN
 from widebnn.models._affine import stretched
 from widebnn.nngp.activations import EXPECTATIONS
-from widebnn.nngp.stax import NETWORKS, stax_kernel_fn
 
 __all__ = ["Kernel", "nngp_kernel", "ntk_kernel", "stax_kernel"]
 
@@ -45,16 +44,13 @@ def nngp_kernel(bnn: BNN) -> Kernel:
     Parameters
     ----------
     bnn
-        A network whose features are a `widebnn.models.FCN`, of any depth and activation, or a
-        `widebnn.models.CNN` or `widebnn.models.WideResNet20`, whose kernels neural-tangents computes; widths
-        do not matter. The network of a rotated target has the same kernel, of its own, rotated inputs.
+        A network whose features are a `widebnn.models.FCN`, of any depth, width and activation; for others
+        see `stax_kernel`. The network of a rotated target has the same kernel, of its own, rotated inputs.
 
     Returns
     -------
     A `Kernel`: a function ``(x1, x2=None)``, $(n, ...)$ and $(m, ...) ↦ (n, m)$.
     """
-    if _in_stax(bnn):
-        return stax_kernel(stax_kernel_fn(bnn), "nngp")
     return _recursion(bnn, "covariance")
 
 
@@ -67,8 +63,6 @@ def ntk_kernel(bnn: BNN) -> Kernel:
 
     Parameters, returns and errors are those of `nngp_kernel`.
     """
-    if _in_stax(bnn):
-        return stax_kernel(stax_kernel_fn(bnn), "ntk")
     return _recursion(bnn, "tangent")
 
 
@@ -110,10 +104,6 @@ def stax_kernel(kernel_fn: Callable, kind: str = "nngp") -> Kernel:
     return kernel
 
 
-def _in_stax(bnn: BNN) -> bool:
-    return isinstance(bnn, BNN) and type(bnn.features.module) in NETWORKS
-
-
 def _recursion(bnn: BNN, kind: str) -> Kernel:
     """A pytree, whose leaves are the scales."""
     if not isinstance(bnn, BNN):
@@ -122,7 +112,7 @@ def _recursion(bnn: BNN, kind: str) -> Kernel:
     if type(features) is not FCN:  # a subclass may compute something else
         got = "a function alone, as of flax.linen" if features is None else type(features).__name__
         raise ValueError(
-            "bnn must have features with a known limit, FCN, CNN or WideResNet20 of widebnn.models; "
+            "bnn must have features with a known limit, FCN of widebnn.models; "
             f"got {got}. For other networks see widebnn.nngp.stax_kernel"
         )
     one_of(EXPECTATIONS, activation=features.activation)

@@ -166,19 +166,8 @@ def fit(
     Returns
     -------
     Fit
-        The fitted posterior, point estimates and state of the network, and the ELBO of every epoch.
-
-    Raises
-    ------
-    FloatingPointError
-        If the ELBO is not finite after an epoch.
-    KeyboardInterrupt
-        If Ctrl-C is pressed before the first epoch, or for a second time.
-
-    Warns
-    -----
-    ChainWarning
-        If Ctrl-C ended the fit after the epoch that was going on; what it returns is the fit so far.
+        The fitted posterior, point estimates and state of the network, and the ELBO of every epoch. Ctrl-C
+        ends the fit after the epoch that is going on, with a `widebnn.ChainWarning`.
     """
     at_least(1, num_epochs=num_epochs)
     refuse_fork()
