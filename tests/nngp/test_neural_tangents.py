@@ -1,4 +1,4 @@
-"""neural-tangents behind its door: nothing is left behind. `test_kernels` and `test_convolutional` check kernels."""
+"""neural-tangents behind its door: nothing is left behind. Its kernels are checked in `test_kernels`."""
 
 import importlib
 import subprocess
