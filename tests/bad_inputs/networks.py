@@ -70,7 +70,7 @@ LIMIT = [
     ),
     *refused(
         "nngp.nngp_kernel",
-        (lambda: wb.nngp.nngp_kernel(bnn(features=TwiceFCN(3, 4, rngs=RNGS))), "bnn…FCN, CNN…TwiceFCN"),
+        (lambda: wb.nngp.nngp_kernel(bnn(features=TwiceFCN(3, 4, rngs=RNGS))), "bnn…FCN…TwiceFCN"),
         (lambda: wb.nngp.nngp_kernel(bnn())(X, X[:, :2]), "x2…(n, 3)…(4, 2)"),
     ),
     *refused("nngp.stax_kernel", ((1, 2, 3), TypeError, "kernel_fn…(1, 2, 3)")),
