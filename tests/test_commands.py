@@ -1,4 +1,4 @@
-"""What the README, CONTRIBUTING and the page on running tell a reader to type is typed by CI as well."""
+"""What the README, CONTRIBUTING and the page on running tell a reader to type is there."""
 
 import re
 import runpy
@@ -11,22 +11,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "CONTRIBUTING.md", "book/running.md", "book/experiments/README.md")
-CI = [ROOT / ".ci/run", *sorted((ROOT / ".github/workflows").glob("*.yml"))]
-NOT_TYPED = {
-    ".venv/bin/python -m pytest": "a part of `make test`",
-    "git clone": "CI has the repository already",
-    "cd widebnn": "as git clone",
-    "pip install": "asks the network for a release; test_packaging installs the wheel",
-    "make bench": "takes three hours",
-    "make times": "writes the headers of chapters anew",
-    "make lock": "asks the package index for newer versions",
-    "WIDEBNN_SCALE=laptop": "takes minutes per chapter",
-    "nbstripout": "test_book compares each chapter with what it would write",
-    "python -m benchmarks.tabular": "takes hours",
-    "python -m book.experiments": "the tests of experiments call each of its commands",
-}
-"""Beginnings of commands that CI does not type, and why."""
-
 MODULES = (
     "benchmarks",
     "benchmarks.evidence",
@@ -38,36 +22,12 @@ MODULES = (
 )
 
 
-def commands(page: str) -> list[str]:
-    """Lines of its blocks of shell commands, and commands within a sentence."""
-    text = (ROOT / page).read_text()
-    blocks = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
-    lines = [line.split(" # ")[0] for block in blocks for line in block.replace("\\\n", "").splitlines()]
-    lines = [" ".join(line.split()) for line in lines if line.strip() and line[0] != "#"]
-    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    starts = r"(?:[A-Z_]+=\S+ )?(?:make [a-z]|python -m|pip install|nbstripout)"
-    return lines + re.findall(rf"`({starts}[^`]*)`", prose)
-
-
-NAMED = [command for page in PAGES for command in commands(page)]
-
-
-def targets() -> set[str]:
-    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-
-
-@pytest.mark.parametrize("command", sorted(set(NAMED)))
-def test_a_command_that_is_named_is_typed_by_ci(command):
-    if reasons := [reason for start, reason in NOT_TYPED.items() if command.startswith(start)]:
-        assert reasons[0]
-    else:
-        typed = {target for file in CI for target in re.findall(r"\bmake ([a-z]+)", file.read_text())}
-        assert re.fullmatch(r"make ([a-z]+)( CHAPTER=\S+)?", command)[1] in typed
-
-
 def test_make_has_each_target_that_is_named():
-    named = re.findall(r"\bmake ([a-z]+)", " ".join([*NAMED, *NOT_TYPED]))
-    assert "tour" in named and set(named) <= targets()
+    named = {
+        name for page in PAGES for name in re.findall(r"(?m)(?:^|`)make ([a-z]+)", (ROOT / page).read_text())
+    }
+    has = re.findall(r"(?m)^([a-z]+):", (ROOT / "Makefile").read_text())
+    assert {"tour", "test", "book", "bench", "lock"} <= named <= set(has)
 
 
 def test_programs_on_pages_are_those_that_tests_run():

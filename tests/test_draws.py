@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from widebnn.streaming import Stream
 
 import widebnn as wb
 from widebnn import _archive
@@ -26,7 +25,7 @@ TARGET = wb.targets.from_potential(potential, TEMPLATE)
 
 @functools.cache
 def run():
-    """Of a nested position, with names that are no names of files, and both kinds of stream."""
+    """Of a nested position, with names that are no names of files."""
     return wb.sample(
         jax.random.key(0),
         TARGET,
@@ -38,7 +37,7 @@ def run():
         collect={"../b": lambda _, p: p["b"][1][0], "U": wb.potential, "sign": lambda _, p: p["a"] > 0},
         stream={
             "U": wb.potential,
-            "c/d": Stream(lambda _, p: p["a"], batches=False),
+            "c/d": lambda _, p: p["a"],
         },
         progress=False,
     )

@@ -159,7 +159,7 @@ def with_last_of_merged_batches(batches, value, count):
 into_batches = streaming._into_batches
 
 STREAMS = {
-    "sums that lose what rounding takes": streaming_with("_add", rounded_sum, long_stream),
+    "sums that lose what rounding takes": streaming_with("add", rounded_sum, long_stream),
     "one of two batches thrown away": streaming_with(
         "_into_batches", with_last_of_merged_batches, assert_effective_sample_size
     ),

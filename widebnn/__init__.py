@@ -38,7 +38,7 @@ from widebnn.driver import Draws, Prediction, checkpoints, run_chains, sample, s
 from widebnn.driver._particles import Particles, smc
 from widebnn.driver.checkpoints import Checkpoint
 from widebnn.driver.stopping import Until
-from widebnn.driver.streaming import Stream, Streamed
+from widebnn.driver.streaming import Streamed
 from widebnn.models import BNN
 from widebnn.scale import at_scale, current_scale
 from widebnn.versions import device, print_versions
@@ -78,7 +78,6 @@ __all__ = [
     "Draws",
     "Particles",
     "Prediction",
-    "Stream",
     "Streamed",
     "Until",
     "at_scale",

@@ -288,9 +288,6 @@ SAMPLING = [
         call=smc,
     ),
     *refused("widebnn.Particles", (lambda: smc(num_particles=2).log_evidence_interval(1.0), "level…(0, 1)")),
-    *refused(
-        "streaming.start", (X.astype(complex), wb.Stream(jnp.sum), TypeError, "streamed…real numbers…complex")
-    ),
     *refused("automatic.auto", ("pcn", TypeError, "target…widebnn.targets…str")),
     *refused(
         "driver.sample",
@@ -298,6 +295,7 @@ SAMPLING = [
         (kw(rng_key=jax.random.split(KEY)), "rng_key…one key…(2,)"),
         (kw(stream=flat), TypeError, "stream…a dict from names to functions…<function"),
         (kw(until=wb.Until(), collect=COMPLEX), TypeError, "until…real numbers…complex"),
+        (kw(stream=COMPLEX), TypeError, "stream…real numbers…complex"),
         (kw(sampler=tuned(), burn_in=0), "burn_in…at least 1…tuned…got 0"),
         (kw(initial=jnp.zeros((2, 3)), num_chains=2), "initial…(2, 2)…(2, 3)"),
         (kw(collect={"u": lambda _, u: (u, u)}), TypeError, "collect['u']…one array"),

@@ -23,7 +23,7 @@ def fold(values, num):
     def body(i, summary):
         return streaming.update(summary, values[i])
 
-    return jax.lax.fori_loop(0, num, body, streaming.start(values[0], wb.Stream(jnp.sum)))
+    return jax.lax.fori_loop(0, num, body, streaming.start(values[0]))
 
 
 def autoregressive(rng, rho, shape, axis=0):
@@ -40,7 +40,7 @@ def assert_moments_of_long_float32_stream(num=2**25):
     @jax.jit
     def run():
         values = jnp.asarray(1e4 + pattern, jnp.float32)[:, None]
-        start = streaming.start(values[0], streaming.MOMENTS)
+        start = streaming.start(values[0])
         return jax.lax.fori_loop(0, num, lambda i, s: streaming.update(s, values[i % 8]), start)
 
     streamed = wb.Streamed(jax.device_get(run()))

@@ -13,7 +13,7 @@ from widebnn._pytree import STATIC, pytree
 from widebnn.driver import _thinning, streaming
 from widebnn.driver._devices import CHAIN, Devices
 from widebnn.driver._thinning import Thinned
-from widebnn.driver.streaming import Stream, Summary
+from widebnn.driver.streaming import Sum, Summary
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import StepSize, tuned
 from widebnn.targets._base import Target
@@ -34,7 +34,7 @@ class Carry(NamedTuple):
     step: Int[Array, ""]
     step_size: StepSize | None  # None where nothing is tuned
     streamed: dict[str, Summary]
-    stats: dict[str, Summary]  # where nothing is collected, beside which they would be kept
+    stats: dict[str, Sum]  # where nothing is collected, beside which they would be kept
     thinned: Thinned | None  # where positions are kept
 
 
@@ -64,7 +64,6 @@ class Chains:
     sampler: Sampler | tuned
     collect: dict[str, Any]  # collectors, prepared for the target
     stream: dict[str, Any]
-    kinds: dict[str, Stream] = field(metadata=STATIC)  # what is kept of each streamed function
     num_positions: int = field(default=0, metadata=STATIC)  # places for positions, if any
 
     @functools.partial(jax.jit, static_argnames="devices")
@@ -82,12 +81,12 @@ class Chains:
         states = devices.over(lambda both: sampler.init(self.target, *both), (initial, start_keys))
         carry = Carry(states, jnp.asarray(0), step_size, {}, {}, None)
         streamed = jax.eval_shape(functools.partial(self._streamed, devices), keys, carry)
-        streamed = {name: streaming.start(shape, self.kinds[name]) for name, shape in streamed.items()}
+        streamed = {name: streaming.start(shape) for name, shape in streamed.items()}
         step = functools.partial(self._step, devices)
         report = jax.eval_shape(step, keys, carry, jnp.asarray(True))[1]
         draw = jax.eval_shape(functools.partial(self._collected, devices), keys, carry), report
-        stats = {} if self.collect else report
-        stats = {name: streaming.start(shape, streaming.MOMENTS) for name, shape in stats.items()}
+        zeros = {} if self.collect else {name: jnp.zeros(x.shape, x.dtype) for name, x in report.items()}
+        stats = {name: Sum(zero, zero) for name, zero in zeros.items()}
         thinned = _thinning.start(states.position, self.num_positions) if self.num_positions else None
         carry = carry._replace(streamed=streamed, stats=stats, thinned=thinned)
         # A chunk uses up the memory of the carry, which must not be that of `initial`; and its types stay.
@@ -130,8 +129,10 @@ class Chains:
         report = jax.tree.map(lambda total: total / num_steps.astype(total.dtype), totals)
 
         def keep(carry):
-            streamed = _updated(carry.streamed, self._streamed(devices, keys, carry))
-            carry = carry._replace(streamed=streamed, stats=_updated(carry.stats, report))
+            values = self._streamed(devices, keys, carry)
+            streamed = {name: streaming.update(of, values[name]) for name, of in carry.streamed.items()}
+            stats = {name: streaming.add(of, report[name]) for name, of in carry.stats.items()}
+            carry = carry._replace(streamed=streamed, stats=stats)
             if carry.thinned is not None:
                 carry = carry._replace(thinned=_thinning.put(carry.thinned, carry.states.position))
             return carry, self._collected(devices, keys, carry)
@@ -184,7 +185,3 @@ class Chains:
 def _placed(devices: Devices, carry: Carry) -> Carry:
     """The carry as it lies on the devices: states by chain, and what the host reads on each."""
     return Carry(devices.hold(carry.states, CHAIN), *map(devices.hold, carry[1:]))
-
-
-def _updated(summaries, values):
-    return {name: streaming.update(summary, values[name]) for name, summary in summaries.items()}

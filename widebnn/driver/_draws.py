@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 TOLD = ("step_size", "thin", "burn_in", "seconds", "stopped", "reason")
 SAVED = ("collected", "stats", "streamed", "position", "positions")
 """What of a run is saved as numbers and words, and what as arrays."""
+SUMMARY: Any = Summary(0, 0, Sum(0, 0), Sum(0, 0), Batches(0, 0, 0, Sum(0, 0)))  # pyright: ignore
+"""The structure of one."""
 OF_POTENTIALS = 1e-3
 """Difference up to which two are the same: other processors round differently."""
 GROUPS = ("log_likelihood", "posterior_predictive")
@@ -123,7 +125,7 @@ class Draws:
             found = convergence(values) if known else None
             rows[name] = values[0, 0].size, found and found.ess, found and found.rhat
         for name, streamed in self.streamed.items():
-            known = streamed.summary.batches is not None and streamed.count > 1
+            known = streamed.count > 1
             found = (streamed.effective_sample_size, streamed.rhat) if known else (None, None)
             rows[name] = streamed.mean.size, *found
         told = [
@@ -246,7 +248,7 @@ class Draws:
         groups = dict(zip(SAVED, (self.collected, self.stats, *trees)))
         record = {name: _plain(getattr(self, name)) for name in self._told} | {
             "names": {group: list(members) for group, members in groups.items()},
-            "streams": [[name, summary.batches is not None] for name, summary in summaries.items()],
+            "streams": list(summaries),
             "potential": self.target and _potential(self.target, self.position),
         }
         arrays = {
@@ -287,9 +289,9 @@ class Draws:
             structure = jax.tree.structure(target.template)
             position = structure.unflatten(position.values())
             positions = positions and structure.unflatten(positions.values())
-        likes = {name: _summary(has_batches) for name, has_batches in record["streams"]}
-        built = jax.tree.structure(likes).unflatten(summaries.values())
-        streamed = {name: Streamed(built[name]) for name in likes}
+        like = jax.tree.structure(dict.fromkeys(record["streams"], SUMMARY))
+        built = like.unflatten(summaries.values())
+        streamed = {name: Streamed(built[name]) for name in record["streams"]}
         told = {name: record[name] for name in cls._told}
         return cls(collected, stats, streamed, position, **told, positions=positions, target=target)
 
@@ -334,12 +336,6 @@ def _at(target: Target, position: PyTree) -> Float[Array, ""]:
 def _potential(target: Target, position: PyTree) -> float:
     """At the position of the first chain."""
     return float(_at(target, jax.tree.map(lambda leaf: np.asarray(leaf[0]), position)))
-
-
-def _summary(has_batches: bool) -> Summary:
-    """One that has the structure alone."""
-    batches = Batches(0, 0, 0, Sum(0, 0)) if has_batches else None  # pyright: ignore
-    return Summary(0, 0, Sum(0, 0), Sum(0, 0), batches)  # pyright: ignore
 
 
 def _plain(value: Any) -> Any:

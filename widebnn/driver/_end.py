@@ -56,8 +56,7 @@ class End:
         )
         if self.wanted and self.watch and is_look and not is_interrupted:
             values = [collected for collected, _ in snapshot.draws]
-            streamed, _ = on_host(snapshot.carry)
-            self.reached = self.watch.look(values, streamed, everywhere=stopped is not None)
+            self.reached = self.watch.look(values, on_host(snapshot.carry), everywhere=stopped is not None)
             stopped = "converged" if self.wanted.is_met(self.reached) else stopped
         return stopped
 
@@ -89,11 +88,9 @@ class End:
         return f"{stopped}: {made}{reached}"
 
 
-def on_host(carry: Carry) -> tuple[dict[str, Streamed], dict[str, Streamed]]:
-    """What was streamed, and statistics where nothing was collected."""
-    parts = jax.device_get((carry.streamed, carry.stats))
-    streamed, stats = ({name: Streamed(summary) for name, summary in part.items()} for part in parts)
-    return streamed, stats
+def on_host(carry: Carry) -> dict[str, Streamed]:
+    """What was streamed."""
+    return {name: Streamed(summary) for name, summary in jax.device_get(carry.streamed).items()}
 
 
 def next_look(num_draws: int, first: int) -> int:
@@ -123,8 +120,7 @@ def warn_of_disagreement(
                 labels = [label(name, tuple(shape), int(i) * spacing) for i in worst]
                 found += zip(rhats, np.nan_to_num(by_ranks.ess), labels)
     for name, summary in streamed.items():
-        has_rhat = summary.summary.batches is not None and summary.count >= FIRST_LOOK
-        if has_rhat and len(summary.chain_mean) > 1:
+        if summary.count >= FIRST_LOOK and len(summary.chain_mean) > 1:
             rhats = np.where(np.isfinite(summary.variance), summary.rhat, 0).ravel()
             labels = [label(name, summary.mean.shape, i) for i in range(len(rhats))]
             found += zip(rhats, np.nan_to_num(summary.effective_sample_size).ravel(), labels)

@@ -43,7 +43,6 @@ from widebnn.driver._island import (
 )
 from widebnn.driver._loop import loop
 from widebnn.driver._plan import check_run
-from widebnn.driver.checkpoints import Snapshot
 from widebnn.driver.stopping import MIN_DRAWS
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import tuned
@@ -288,13 +287,13 @@ def smc(
         jax.eval_shape(_at_particles, walk.target, functions, walk.rng_key, one)
     cloud, steps, finished, since = walk.start(), [], [], time.perf_counter()
 
-    def advance(snapshot):
+    def advance(cloud):
         island, number = next_place(steps)
-        cloud, step = walk.step((island, number), snapshot.carry, steps)
+        cloud, step = walk.step((island, number), cloud, steps)
         steps.append(step)
         if island != PILOT and step.beta == 1:
             finished.append(jax.device_get(cloud))
-        return Snapshot(cloud, [], time.perf_counter() - since), 1, _note(step, num_islands)
+        return cloud, 1, _note(step, num_islands)
 
     def ended(_, number, is_interrupted):
         if next_place(steps)[0] > num_islands:
@@ -303,14 +302,13 @@ def smc(
 
     # Threads of a Cholesky factorisation keep turning after it and take the cores from what follows.
     with threadpool_limits(1, user_api="blas"):
-        snapshot, _, stopped = loop(
+        _, _, stopped = loop(
             advance,
             ended,
-            Snapshot(cloud, [], 0.0),
+            cloud,
             0,
             total=None,  # as many temperatures as the pilot finds
             unit="temperature",
-            store=None,
             progress=progress,
         )
     if not finished:
@@ -318,7 +316,7 @@ def smc(
     if stopped == "interrupted":
         warn(f"the run was interrupted after {len(finished)} of {num_islands} islands, which are returned")
     finished = jax.tree.map(lambda *islands: np.stack(islands), *finished)
-    return _result(walk, functions, finished, steps, snapshot.seconds, stopped)
+    return _result(walk, functions, finished, steps, time.perf_counter() - since, stopped)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,6 @@ from widebnn.driver._chains import Chains
 from widebnn.driver._devices import Devices
 from widebnn.driver.checkpoints import Checkpoint, digest
 from widebnn.driver.stopping import Until
-from widebnn.driver.streaming import MOMENTS, Stream
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import tuned
 from widebnn.targets._base import Target
@@ -43,7 +42,7 @@ class Plan:
         predict_at: Any,
         num_positions: int | None,
         collect: Mapping[str, Collector] | None,
-        stream: Mapping[str, Collector | Stream] | None,
+        stream: Mapping[str, Collector] | None,
         initial: PyTree,
         until: Until | None,
         checkpoint: Checkpoint | None,
@@ -79,9 +78,9 @@ class Plan:
         if isinstance(sampler, tuned) and burn_in == 0:
             raise ValueError("burn_in must be at least 1 where the sampler is tuned; got 0")
         self.collect = {"potential": potential} if collect is None else dict(collect)
-        self.streams = {name: f if isinstance(f, Stream) else Stream(f) for name, f in (stream or {}).items()}
+        self.stream = dict(stream or {})
         if predict_at is not None:
-            self.streams["prediction"] = Stream(prediction(predict_at))
+            self.stream["prediction"] = prediction(predict_at)
             until = until and replace(until, names=until.names or ["prediction"])
         self.until = until
         self.devices = Devices.of(target, mesh, num_chains)
@@ -89,12 +88,9 @@ class Plan:
         if initial is not None and wanted != (got := jax.tree.map(jnp.shape, initial)):
             raise ValueError(f"initial must have leaves of shapes (num_chains, ...) = {wanted}; got {got}")
         for name in until.names or () if until is not None else ():
-            one_of([*self.collect, *self.streams], **{"until.names": name})
-        has_draws = self.collect or any(stream.batches for stream in self.streams.values())
-        if until is not None and until.looks and not has_draws:
-            raise ValueError(
-                "until must have something to look at: collect it, or stream it with batches=True"
-            )
+            one_of([*self.collect, *self.stream], **{"until.names": name})
+        if until is not None and until.looks and not self.collect and not self.stream:
+            raise ValueError("until must have something to look at: collect it, or stream it")
 
     @property
     def num_steps(self) -> int:
@@ -111,8 +107,7 @@ class Plan:
             self.target,
             self.sampler.prepare(self.target),
             {name: prepared(function, self.target) for name, function in self.collect.items()},
-            {name: prepared(stream.function, self.target) for name, stream in self.streams.items()},
-            {name: stream._replace(function=MOMENTS.function) for name, stream in self.streams.items()},
+            {name: prepared(function, self.target) for name, function in self.stream.items()},
             self.num_positions,
         )
         return self.devices.shard_data(chains)
@@ -156,4 +151,4 @@ def check_run(rng_key: Any, target: Any, sampler: Any, **functions: Any) -> None
         if given is not None and not isinstance(given, Mapping):
             raise TypeError(f"{name} must be a dict from names to functions; got {brief(given)}")
         for key, function in (given or {}).items():
-            check(f"{name}[{key!r}]", function.function if isinstance(function, Stream) else function)
+            check(f"{name}[{key!r}]", function)

@@ -69,7 +69,7 @@ def run_chains(
     collect = {"potential": potential} if collect is None else dict(collect)
     functions = {name: prepared(function, target) for name, function in collect.items()}
     chains, devices = (
-        Chains(target, sampler.prepare(target), functions, {}, {}),
+        Chains(target, sampler.prepare(target), functions, {}),
         Devices.of(target, None, num_chains),
     )
     keys, carry, draw, _ = chains.start(rng_key, initial, devices=devices)

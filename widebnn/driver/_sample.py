@@ -22,7 +22,7 @@ from widebnn.driver._loop import loop
 from widebnn.driver._plan import Plan
 from widebnn.driver.checkpoints import Checkpoint, Snapshot, Store, identity
 from widebnn.driver.stopping import Until
-from widebnn.driver.streaming import Stream
+from widebnn.driver.streaming import value_of
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import tuned
 from widebnn.targets._base import Target
@@ -45,7 +45,7 @@ def sample(
     predict_at: NewInputs | Tabular | None = None,
     num_positions: int | None = None,
     collect: Mapping[str, Collector] | None = None,
-    stream: Mapping[str, Collector | Stream] | None = None,
+    stream: Mapping[str, Collector] | None = None,
     initial: PyTree[Float[Array | np.ndarray, "..."]] | None = None,
     until: Until | None = None,
     checkpoint: Checkpoint | None = None,
@@ -107,9 +107,8 @@ def sample(
         as those of `widebnn.collectors`. An argument `rng_key` may be left out; it is a fresh key each time.
         The potential alone unless given.
     stream
-        A dict of functions like those of `collect`, or `widebnn.streaming.Stream`s of them; their values at
-        every draw, which is every `thin`-th step, enter a summary in fixed memory and are not kept. None
-        unless given.
+        A dict of functions like those of `collect`; their values at every draw, which is every `thin`-th
+        step, enter a summary in fixed memory (`widebnn.streaming`) and are not kept. None unless given.
     initial
         Positions to start from, leaves (num_chains, ...); prior draws unless given.
     until
@@ -190,9 +189,12 @@ def sample(
         )
 
     def ended(snapshot: Snapshot, steps: int, is_interrupted: bool) -> Stopped | None:
-        return end.reached_by(plan.num_draws(steps), snapshot, is_interrupted=is_interrupted)
+        stopped = end.reached_by(plan.num_draws(steps), snapshot, is_interrupted=is_interrupted)
+        if store is not None:
+            store.save_if_due(steps, snapshot, is_last=stopped is not None)
+        return stopped
 
-    if (stopped := ended(snapshot, done, False)) is None:
+    if (stopped := end.reached_by(plan.num_draws(done), snapshot, is_interrupted=False)) is None:
         snapshot = chunks.begin(snapshot, done)
         # Threads of a Cholesky factorisation keep turning after it and take the cores from the products that
         # follow: up to n = 2,048 on two cores, a step is faster where LAPACK has one.
@@ -204,7 +206,6 @@ def sample(
                 done,
                 total=plan.num_steps,
                 unit="step",
-                store=store,
                 progress=progress,
             )
     if plan.num_draws(done) < 1:
@@ -214,8 +215,8 @@ def sample(
 
 def _told(plan: Plan, snapshot: Snapshot, end: End, stopped: Stopped, num_draws: int) -> Draws:
     """What the run found, with a warning of what went wrong."""
-    streamed, means = on_host(snapshot.carry)
-    collected, stats = {}, {name: mean.chain_mean[:, None] for name, mean in means.items()}
+    streamed, sums = on_host(snapshot.carry), jax.device_get(snapshot.carry.stats)
+    collected, stats = {}, {name: value_of(of)[:, None] / num_draws for name, of in sums.items()}
     if snapshot.draws:
         parts = jax.tree.map(lambda *parts: np.moveaxis(np.concatenate(parts), 0, 1), *snapshot.draws)
         collected, stats = parts

@@ -169,8 +169,8 @@ def _of_block(name, block, parts) -> list[tuple[str, float, float]]:
 
 
 def _of_stream(name, summary) -> list[tuple[str, float, float]]:
-    """As `_of_block`, of all entries of what is streamed; nothing where there are no batch means."""
-    if summary.summary.batches is None or summary.count < MIN_DRAWS:
+    """As `_of_block`, of all entries of what is streamed."""
+    if summary.count < MIN_DRAWS:
         return []
     ess, rhat, variance = (
         np.atleast_1d(x).ravel() for x in (summary.effective_sample_size, summary.rhat, summary.variance)

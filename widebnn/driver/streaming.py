@@ -7,11 +7,12 @@ loop, so that a chain of $10⁷$ steps is never stored. A summary holds
 - the means of 32 to 64 equally long batches: when there are 64, neighbours are merged and batches are from
   then on twice as long. They give the effective sample size, and $R̂$ of the two halves of each chain.
 
+These are 71 numbers per chain and entry of the function's value.
+
 Welford 1962; Chan, Golub & LeVeque 1983; Knuth, TAOCP vol. 2, §4.2.2 (exact error of a sum); Glynn & Whitt
 1991 (batch means).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,31 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
-__all__ = ["Batches", "Stream", "Streamed", "Sum", "Summary", "start"]
+__all__ = ["Batches", "Streamed", "Sum", "Summary", "start"]
 
 NUM_BATCHES = 64
-
-
-class Stream(NamedTuple):
-    """A function to stream, and what is kept of it besides its moments.
-
-    Per chain and entry of the function's value, moments take 5 numbers and batches 66: a function with many
-    entries may do without.
-
-    Attributes
-    ----------
-    function
-        Collector, as in the argument `collect` of `widebnn.sample`.
-    batches
-        Whether to keep batch means, for the effective sample size, its error and $R̂$.
-    """
-
-    function: Callable[..., Shaped[Array, "..."]]
-    batches: bool = True
-
-
-MOMENTS = Stream(lambda target, position: position, batches=False)
-"""What is kept of a sampler's statistics, which come from its report and not from a function."""
 
 
 class Sum(NamedTuple):
@@ -70,18 +49,16 @@ class Summary(NamedTuple):
     origin: Float[Array, "chain *event"]
     mean: Sum
     squares: Sum  # Σ (x − mean)²
-    batches: Batches | None
+    batches: Batches
 
 
-def start(values: Shaped[Array, "chain *event"] | jax.ShapeDtypeStruct, stream: Stream) -> Summary:
+def start(values: Shaped[Array, "chain *event"] | jax.ShapeDtypeStruct) -> Summary:
     """The summary of no values yet.
 
     Parameters
     ----------
     values
         An array like those that will come, one row per chain, or its shape and dtype.
-    stream
-        What to keep.
     """
     if not jnp.isdtype(values.dtype, ("bool", "integral", "real floating")):
         raise TypeError(f"a streamed function must return real numbers; it returned {values.dtype}")
@@ -93,13 +70,12 @@ def start(values: Shaped[Array, "chain *event"] | jax.ShapeDtypeStruct, stream: 
     def integer(value):
         return jnp.full((), value, jnp.int32)
 
-    batches = Batches(zeros(NUM_BATCHES), integer(0), integer(1), Sum(zeros(), zeros()))
     return Summary(
         num=integer(0),
         origin=zeros(),
         mean=Sum(zeros(), zeros()),
         squares=Sum(zeros(), zeros()),
-        batches=batches if stream.batches else None,
+        batches=Batches(zeros(NUM_BATCHES), integer(0), integer(1), Sum(zeros(), zeros())),
     )
 
 
@@ -110,13 +86,13 @@ def update(summary: Summary, values: Shaped[Array, "chain *event"]) -> Summary:
     origin = jnp.where(summary.num == 0, values, summary.origin)
     relative = values - origin
     before = _minus(relative, summary.mean)
-    mean = _add(summary.mean, before / count.astype(before.dtype))
-    squares = _add(summary.squares, before * _minus(relative, mean))
-    batches = summary.batches and _into_batches(summary.batches, relative, count)
-    return Summary(count, origin, mean, squares, batches)
+    mean = add(summary.mean, before / count.astype(before.dtype))
+    squares = add(summary.squares, before * _minus(relative, mean))
+    return Summary(count, origin, mean, squares, _into_batches(summary.batches, relative, count))
 
 
-def _add(total: Sum, term: Float[Array, "*shape"]) -> Sum:
+def add(total: Sum, term: Float[Array, "*shape"]) -> Sum:
+    """The sum after one more term."""
     term = term + total.low
     high = total.high + term
     of_term = high - total.high
@@ -128,7 +104,7 @@ def _minus(value: Float[Array, "*shape"], total: Sum) -> Float[Array, "*shape"]:
 
 
 def _into_batches(batches: Batches, value: Float[Array, "chain *event"], count: Int[Array, ""]) -> Batches:
-    total = _add(batches.total, value)
+    total = add(batches.total, value)
     is_whole = count == (batches.num + 1) * batches.length
     batches = Batches(
         means=batches.means.at[batches.num].set(total.high / batches.length.astype(total.high.dtype)),
@@ -167,7 +143,7 @@ class Streamed:
     @property
     def chain_mean(self) -> Float[np.ndarray, "chain *event"]:
         """The mean of each chain."""
-        return np.add(self.summary.origin, _total(self.summary.mean), dtype=np.float64)
+        return np.add(self.summary.origin, value_of(self.summary.mean), dtype=np.float64)
 
     @property
     def mean(self) -> Float[np.ndarray, "*event"]:
@@ -180,7 +156,7 @@ class Streamed:
         chain_mean = self.chain_mean
         between = self.count * ((chain_mean - chain_mean.mean(axis=0)) ** 2).sum(axis=0)
         with np.errstate(invalid="ignore"):
-            squares = _total(self.summary.squares).sum(axis=0) + between
+            squares = value_of(self.summary.squares).sum(axis=0) + between
             return np.asarray(squares / np.float64(self.count * len(chain_mean) - 1))
 
     @property
@@ -202,10 +178,10 @@ class Streamed:
         Raises
         ------
         ValueError
-            If batches were not streamed, or there are fewer than two values of each chain.
+            If there are fewer than two values of each chain.
         """
         means, length = self._batch_means()
-        within = (_total(self.summary.squares) / (self.count - 1)).mean(axis=0)
+        within = (value_of(self.summary.squares) / (self.count - 1)).mean(axis=0)
         of_means = means.var(axis=0, ddof=1).mean(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(means.shape[1] * self.count * within / (length * of_means))
@@ -228,10 +204,10 @@ class Streamed:
         n = self.count
         n1 = length * (len(means) // 2)
         n2 = n - n1
-        m = _total(self.summary.mean)
+        m = value_of(self.summary.mean)
         m1 = means[: len(means) // 2].mean(axis=0)
         m2 = (n * m - n1 * m1) / n2
-        squares = _total(self.summary.squares) - n1 * n2 / n * (m1 - m2) ** 2
+        squares = value_of(self.summary.squares) - n1 * n2 / n * (m1 - m2) ** 2
         origin = np.asarray(self.summary.origin, np.float64)
         of_means = np.concatenate([origin + m1, origin + m2]).var(axis=0, ddof=1)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -239,13 +215,12 @@ class Streamed:
             return np.asarray(np.sqrt(1 - 2 / n + (1 + 0.5 / len(m)) * of_means / within))
 
     def _batch_means(self) -> tuple[Float[np.ndarray, "batch chain *event"], int]:
-        if self.summary.batches is None:
-            raise ValueError("batch means need a stream with batches=True; this one has batches=False")
         num = int(self.summary.batches.num)
         if num < 2:
             raise ValueError(f"batch means need two values of each chain or more; got {self.count}")
         return np.asarray(self.summary.batches.means[:num], np.float64), int(self.summary.batches.length)
 
 
-def _total(total: Sum) -> Float[np.ndarray, "*shape"]:
+def value_of(total: Sum) -> Float[np.ndarray, "*shape"]:
+    """Both parts together, in float64."""
     return np.add(total.high, total.low, dtype=np.float64)

@@ -298,7 +298,6 @@ def _run(
         0,
         total=num_epochs,
         unit="epoch",
-        store=None,
         progress=progress,
     )
     if stopped == "interrupted":
