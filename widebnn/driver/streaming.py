@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
-__all__ = ["Batches", "Streamed", "Sum", "Summary", "start"]
+__all__ = ["Batches", "Streamed", "Sum", "Summary"]
 
 NUM_BATCHES = 64
 
