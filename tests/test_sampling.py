@@ -20,7 +20,6 @@ from widebnn.samplers import langevin, pcn, rwm, tuned
 from .exact.resume import TARGET
 
 COLLECT = {"a": lambda _, u: u["a"], "b": lambda _, u: u["b"]}  # another function is another program
-SHORT = {"burn_in": 0, "num_chains": 1, "num_positions": 0}
 
 
 def run(**options):
@@ -49,16 +48,6 @@ def test_shapes():
     assert len({values.tobytes() for values in draws["a"]}) == 3
     tree = draws.to_datatree()["posterior"]
     assert tree["b"].shape == (3, 12, 1, 3) and (tree.attrs["thin"], tree.attrs["burn_in"]) == (2, 5)
-
-
-@pytest.mark.slow
-def test_potential_is_collected_unless_told_otherwise_and_another_key_gives_another():
-    draws, others = (
-        wb.sample(jax.random.key(seed), TARGET, pcn(0.5), num_samples=12, progress=False, **SHORT)
-        for seed in (0, 1)
-    )
-    assert list(draws.collected) == ["potential"] and draws["potential"].shape == (1, 12)
-    assert not np.array_equal(draws["potential"], others["potential"])
 
 
 @pytest.mark.slow
