@@ -179,8 +179,8 @@ def _adapted(adaptation: Adaptation) -> Callable[[Posterior], Method]:
 
     def method(posterior: Posterior) -> Method:
         with on_one_thread():
-            adapted = adaptation(posterior.target, posterior.first, posterior.rng_key)
-        return posterior.method(adapted.sampler, adapted.setting)
+            sampler = adaptation(posterior.target, posterior.first, posterior.rng_key)
+        return posterior.method(sampler)
 
     return method
 

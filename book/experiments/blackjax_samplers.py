@@ -4,18 +4,16 @@ import importlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import ModuleType
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key
 
-from widebnn.driver import Draws
 from widebnn.samplers import Sampler, from_blackjax, tuned
 from widebnn.targets import Target
 from widebnn.tree import Position
 
-__all__ = ["BLACKJAX", "Adaptation", "Adapted", "blackjax", "windows"]
+__all__ = ["BLACKJAX", "Adaptation", "blackjax", "windows"]
 
 WINDOWS = 300
 """Steps in which a step size and a mass matrix are adapted."""
@@ -23,19 +21,8 @@ MICROCANONICAL = 2_000
 """Steps for which BlackJAX makes three tenths as many to tune MCLMC, adjusted or not."""
 
 
-class Adapted(NamedTuple):
-    """A sampler that is ready to run, or that `widebnn.sample` tunes in its burn-in.
-
-    `gradients` tells those of a step, on average over a run; `setting`, what was found.
-    """
-
-    sampler: Sampler | tuned
-    gradients: Callable[[Draws], float]
-    setting: str = ""
-
-
-Adaptation = Callable[[Target, Position, Key[Array, ""]], Adapted]
-"""From a target, a position and random numbers to an adapted sampler."""
+Adaptation = Callable[[Target, Position, Key[Array, ""]], Sampler | tuned]
+"""From a target, a position and random numbers to a sampler that runs, or that `widebnn.sample` tunes."""
 
 
 def blackjax() -> ModuleType:
@@ -52,29 +39,23 @@ def blackjax() -> ModuleType:
         raise ImportError("a comparison with BlackJAX needs it: pip install 'blackjax>=1.7'") from error
 
 
-def _num_steps(draws: Draws) -> float:
-    """Of the integrator, as reported; one gradient each in leapfrog, two in McLachlan's."""
-    return float(draws.stats["n_steps"].mean())
-
-
 def windows(name: str, num_steps: int = WINDOWS, **fixed) -> Adaptation:
     """A step size for an acceptance of 0.8 and a mass matrix, in windows as Stan has them."""
 
-    def adapted(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
+    def adapted(target: Target, position: Position, rng_key: Key[Array, ""]) -> Sampler | tuned:
         library = blackjax()
         algorithm = getattr(library, name)
         # From a step of 1 the first trajectories would be a thousand gradients long.
         options = {"adaptation_info_fn": library.adaptation.base.get_filter_adapt_info_fn()} | fixed
         run = library.window_adaptation(algorithm, target.logdensity, initial_step_size=0.1, **options).run
         (_, found), _ = run(rng_key, position, num_steps)
-        setting = "".join(f"{value} leapfrog steps" for value in fixed.values())
         step_size = found.pop("step_size")
-        return Adapted(from_blackjax(partial(algorithm, **found), step_size), _num_steps, setting)
+        return from_blackjax(partial(algorithm, **found), step_size)
 
     return adapted
 
 
-def adjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
+def adjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]) -> Sampler | tuned:
     """Two steps of the integrator per proposal on average, two gradients each, accepted at a rate of 0.65.
 
     Of rates of 0.65 and 0.9, of 2, 5 and 10 steps, with a diagonal mass matrix and without one, these made
@@ -97,11 +78,10 @@ def adjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]) 
     make = partial(
         library.adjusted_mclmc_dynamic, integration_steps_fn=num_steps, integration_steps_params=(length,)
     )
-    sampler = from_blackjax(make, found.step_size)
-    return Adapted(sampler, lambda draws: 2 * _num_steps(draws), f"{float(length):.2g} steps")
+    return from_blackjax(make, found.step_size)
 
 
-def unadjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
+def unadjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]) -> Sampler | tuned:
     """Without an accept–reject step: what it samples is off the posterior by what its step size makes it."""
     library = blackjax()
     kernel = library.mclmc.build_kernel()
@@ -114,7 +94,7 @@ def unadjusted_mclmc(target: Target, position: Position, rng_key: Key[Array, ""]
         logdensity_fn=target.logdensity,
         diagonal_preconditioning=False,
     )
-    return Adapted(from_blackjax(partial(library.mclmc, L=found.L), found.step_size), lambda draws: 2)
+    return from_blackjax(partial(library.mclmc, L=found.L), found.step_size)
 
 
 class _Identity:
@@ -124,7 +104,7 @@ class _Identity:
         return u
 
 
-def mgrad_gaussian(target: Target, position: Position, rng_key: Key[Array, ""]) -> Adapted:
+def mgrad_gaussian(target: Target, position: Position, rng_key: Key[Array, ""]) -> Sampler | tuned:
     """Titsias & Papaspiliopoulos 2018, tuned to an acceptance of a half, as they advise."""
     library = blackjax()
     spectrum = library.mcmc.marginal_latent_gaussian.CovarianceSVD(
@@ -134,7 +114,7 @@ def mgrad_gaussian(target: Target, position: Position, rng_key: Key[Array, ""]) 
     def make(_, step_size):  # it wants the density relative to N(0, I)
         return library.mgrad_gaussian(lambda u: -target.potential(u), cov_svd=spectrum, step_size=step_size)
 
-    return Adapted(tuned(from_blackjax(make, 0.1), 0.5, max_step_size=1e4), lambda draws: 1)
+    return tuned(from_blackjax(make, 0.1), 0.5, max_step_size=1e4)
 
 
 BLACKJAX: Mapping[str, Adaptation] = {

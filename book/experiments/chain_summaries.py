@@ -115,32 +115,17 @@ def trace_summary(draws: Float[np.ndarray, "chain draw feature"], *, thin: int =
 
     Returns
     -------
-    - `pc_explained`, the share of the variance of each component;
-    - `pc_drift`, how far the second half of a chain is from the first, in standard deviations of the chain,
-      mean over chains and components, and `pc_drift_error`, its standard error;
     - `pc_between`, the variance of the chains' means over that of all draws, mean over the components;
-    - `pc_time`, steps for an effective sample, total over all chains, mean over the components;
     - `pc_traces`, at most 200 points of each chain, by component, chain and draw, and `pc_thin`, steps from
       one to the next.
     """
-    scores, explained = _principal_components(draws)
-    num_chains, num_draws = scores.shape[:2]
-    half = num_draws // 2
-    ess = np.asarray(effective_sample_size(scores), float)
+    scores = _principal_components(draws)
     with np.errstate(invalid="ignore", divide="ignore"):  # where a chain never moves
-        drift = np.abs(scores[:, -half:].mean(axis=1) - scores[:, :half].mean(axis=1)) / scores.std(axis=1)
         between = scores.mean(axis=1).var(axis=0) / scores.var(axis=(0, 1))
-    found: dict[str, Any] = {
-        **Measure.mean(drift.ravel()).columns("pc_drift"),
-        "pc_between": between.mean(),
-        "pc_time": np.mean(thin * num_chains * num_draws / ess),
-    }
-    stride = -(-num_draws // MAX_TRACE)
+    stride = -(-scores.shape[1] // MAX_TRACE)
     points = np.moveaxis(scores[:, ::stride], 2, 0)
     shown = [[[float(f"{point:.4g}") for point in chain] for chain in component] for component in points]
-    found = {name: finite(value) for name, value in found.items()}
-    found["pc_explained"] = [finite(share) for share in explained]
-    return found | {"pc_traces": shown, "pc_thin": thin * stride}
+    return {"pc_between": finite(between.mean()), "pc_traces": shown, "pc_thin": thin * stride}
 
 
 def finite(value: Any) -> float | None:
@@ -159,16 +144,15 @@ def rounded(values: Any) -> Any:
     return jax.tree.map(lambda value: float(f"{float(value):.6g}"), values)
 
 
-def _principal_components(draws: Float[np.ndarray, "chain draw feature"]) -> tuple[np.ndarray, np.ndarray]:
-    """Scores (chain, draw, 2) of all chains pooled, by the Gram matrix, and shares of the variance, (2,)."""
+def _principal_components(draws: Float[np.ndarray, "chain draw feature"]) -> np.ndarray:
+    """Scores (chain, draw, 2) of all chains pooled, by the Gram matrix."""
     pooled = draws.reshape(-1, draws.shape[2]).astype(np.float64)
     centred = pooled - pooled[:1]  # exactly 0 where nothing varies
     centred -= centred.mean(axis=0)
     gram = centred @ centred.T
     variances, left = eigh(gram, subset_by_index=(len(gram) - 2, len(gram) - 1))
     scores = (left * np.sqrt(np.maximum(variances, 0)))[:, ::-1]
-    with np.errstate(invalid="ignore"):
-        return scores.reshape(*draws.shape[:2], 2), variances[::-1] / np.trace(gram)
+    return scores.reshape(*draws.shape[:2], 2)
 
 
 def resolved_sample_size(draws: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "*event"]:

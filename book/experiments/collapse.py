@@ -43,7 +43,7 @@ def collapse(
     ------
     Rows with loss, scaling, width, repeat; kl_divergence; predicted, the same to first order, where only the
     readout's means move, and None where that has no closed form; output_rms, the root mean square of E f over
-    observations; output_std, that of the deviation of f, and prior_std, what that is under the prior.
+    observations.
     """
     for loss, scaling, width in itertools.product(losses, scalings, widths):
         is_square = loss == "square"
@@ -120,12 +120,8 @@ def _predicted(v: float, x, gradient, scaling: str, width: int, curvature: float
 
 
 def _row(prior_variance, q: vi.MeanField, x: Float[Array | np.ndarray, "n d_in"], scaling: str) -> Row:
-    prior = vi.mean_field(jax.tree.map(jnp.zeros_like, q.mean), prior_variance**0.5)
-    mean, variance = vi.output_moments(q, x, scaling=scaling)
-    of_prior = vi.output_moments(prior, x, scaling=scaling)
+    mean = vi.output_moments(q, x, scaling=scaling).mean
     return {
         "kl_divergence": float(vi.kl_divergence(q, prior_variance)),
         "output_rms": float(np.sqrt(np.mean(np.square(mean)))),
-        "output_std": float(np.sqrt(np.mean(variance))),
-        "prior_std": float(np.sqrt(np.mean(of_prior.variance))),
     }

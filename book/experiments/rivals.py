@@ -2,19 +2,19 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from book.experiments.blackjax_samplers import BLACKJAX, Adaptation, Adapted
+from book.experiments.blackjax_samplers import BLACKJAX, Adaptation
 from book.experiments.chain_summaries import behind, finite, jackknife, of_chains, resolved_sample_size
 from book.experiments.clock import on_one_thread
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
-from book.experiments.own_samplers import METHODS, kicks
+from book.experiments.own_samplers import METHODS
 from book.experiments.posterior import WATCHED, dense, size
 from widebnn import targets
 from widebnn.diagnostics import convergence
@@ -35,17 +35,16 @@ class Contender(NamedTuple):
     burn_in: int
 
 
-def _ours(name: str, gradients: Callable[[Draws], float] = lambda draws: 0) -> Adaptation:
-    return lambda *_: Adapted(METHODS[name].sampler, gradients)
+def _ours(name: str) -> Adaptation:
+    return lambda *_: METHODS[name].sampler
 
 
-HMC = _ours("function-space HMC, one radian", kicks)
 CONTENDERS: Mapping[str, Contender] = {
-    "function-space HMC": Contender("whitened", HMC, 200),
+    "function-space HMC": Contender("whitened", _ours("function-space HMC, one radian"), 200),
     "unit-wise": Contender("whitened", _ours("unit-wise"), 20),
     "elliptical slice": Contender("whitened", _ours("elliptical slice"), 500),
     **{f"BlackJAX {name}": Contender("whitened", adaptation, 100) for name, adaptation in BLACKJAX.items()},
-    "function-space HMC on weights": Contender("weights", HMC, 200),
+    "function-space HMC on weights": Contender("weights", _ours("function-space HMC, one radian"), 200),
 }
 """By name. What has nothing to adapt beforehand is tuned in the burn-in, if at all. On weights, NUTS of
 BlackJAX was still in burn-in after a quarter of an hour at the smallest network, and adjusted MCLMC in
@@ -69,10 +68,9 @@ def rivals(
     nothing to the end, compilation included, of which adapting_seconds before the first step of the chains
     (compilation included) and sampling_seconds (not included); stopped, what ended the run: "converged",
     "seconds" or "burn-in". Of those that made draws: step_size where our driver tuned it, acceptance,
-    num_draws of a chain, gradients_per_step; ess, the least, with its standard error (jackknife over chains),
-    and ess_mean, None where a chain is too short to resolve it; rhat, the largest; ess_per_second of chains
-    that have burnt in, and ess_per_gradient (None where there is no gradient), both of the least; and the
-    mean of the potential with its standard error, and its standard deviation.
+    num_draws of a chain; ess, the least, with its standard error (jackknife over chains), None where a chain
+    is too short to resolve it; rhat, the largest; ess_per_second of chains that have burnt in; and the mean
+    of the potential with its standard error, and its standard deviation.
 
     Raises
     ------
@@ -104,14 +102,14 @@ def _run(rng_key, marginal, contender: Contender, num_chains: int, until: Until)
         target = targets.whitened(marginal)
     else:
         target = targets.standard(marginal.bnn, marginal.x, marginal.y)
-    adapted = contender.adapt(target, target.draw_prior(start_key), rng_key)
+    sampler = contender.adapt(target, target.draw_prior(start_key), rng_key)
     row = {"parametrisation": contender.parametrisation, "dimension": size(target), "stopped": "burn-in"}
     row["adapting_seconds"] = time.perf_counter() - start
     try:
         draws = sample(
             rng_key,
             target,
-            adapted.sampler,
+            sampler,
             num_samples=1_000_000,
             burn_in=contender.burn_in,
             num_chains=num_chains,
@@ -126,10 +124,10 @@ def _run(rng_key, marginal, contender: Contender, num_chains: int, until: Until)
         "sampling_seconds": draws.seconds,
         "stopped": draws.stopped,
     }
-    return row | _summary(draws, contender.burn_in, float(adapted.gradients(draws)))
+    return row | _summary(draws, contender.burn_in)
 
 
-def _summary(draws: Draws, burn_in: int, gradients: float) -> Row:
+def _summary(draws: Draws, burn_in: int) -> Row:
     num_chains, num_draws = draws["potential"].shape
     values = np.concatenate([draws["kernel"], draws["potential"][:, :, None]], axis=2)
     of_a_chain = jackknife(lambda kept: float(resolved_sample_size(kept).min()) / len(kept), values)
@@ -137,14 +135,11 @@ def _summary(draws: Draws, burn_in: int, gradients: float) -> Row:
     speed = ess / (draws.seconds * num_draws / (num_draws + burn_in))
     return of_chains(draws) | {
         "num_draws": num_draws,
-        "gradients_per_step": gradients,
         "ess": finite(ess.value),
         "ess_error": finite(ess.error),
-        "ess_mean": finite(resolved_sample_size(values).mean()),
         "rhat": finite(convergence(values).rhat.max()),
         "ess_per_second": finite(speed.value),
         "ess_per_second_error": finite(speed.error),
-        "ess_per_gradient": finite(ess.value / (gradients * num_chains * num_draws)) if gradients else None,
     }
 
 

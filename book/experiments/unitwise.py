@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import jax
-import numpy as np
 
 from book.experiments.chain_summaries import behind, ess_per_step, mean_of_chains
 from book.experiments.experiment import SETTINGS, experiment
@@ -13,7 +12,7 @@ from book.experiments.posterior import one_layer
 from book.experiments.trends import vanishing
 from widebnn import samplers
 from widebnn.collectors import potential
-from widebnn.diagnostics import convergence_summary, effective_sample_size, random_projections
+from widebnn.diagnostics import convergence_summary, random_projections
 from widebnn.driver import sample
 from widebnn.tables import Results, Row
 
@@ -29,10 +28,9 @@ def unitwise(
     Yields
     ------
     Rows with width; rejection, the mean share of fresh units that are rejected; effective samples per sweep
-    of the potential and of the weights (the mean over random projections) as ess_potential and ess_weights,
-    and ess_least, the least of all projections; each of the first three with its standard error, that of the
-    effective samples from the scatter over chains; R̂ of the potential and of the weights as rhat_potential
-    and rhat_weights; ms_per_sweep.
+    of the potential and of the weights (the mean over random projections) as ess_potential and ess_weights;
+    each with its standard error, that of the effective samples from the scatter over chains; R̂ of the
+    potential and of the weights as rhat_potential and rhat_weights.
     """
     dataset = images(dataset, num_train, 1)
     for width in widths:
@@ -54,11 +52,7 @@ def unitwise(
         for name in ("potential", "weights"):
             row |= ess_per_step(draws[name], num_sweeps).columns(f"ess_{name}")
             row[f"rhat_{name}"] = convergence_summary(draws[name])["rhat"]
-        least = float(np.min(effective_sample_size(draws["weights"])))
-        yield row | {
-            "ess_least": least / (num_chains * num_sweeps),
-            "ms_per_sweep": 1e3 * draws.seconds / (num_chains * (num_sweeps + burn_in)),
-        }
+        yield row
 
 
 @unitwise.claim("X-5")

@@ -12,20 +12,12 @@ from widebnn.tables import Measure
 from ..exact.streams import autoregressive
 
 
-@pytest.mark.slow
-def test_steadiness_of_noise_and_of_a_trend():
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=(3, 1_000, 4))
-    trend = noise + 10 * np.linspace(-1, 1, 1_000)[None, :, None] * np.array([[1], [2], [3]])[:, :, None]
-    steady, drifting = trace_summary(noise, thin=5), trace_summary(trend, thin=5)
-    assert steady["pc_drift"] < 0.2 and steady["pc_between"] < 0.01
-    assert 4 < steady["pc_time"] < 7  # a draw, five steps
-    first = trace_summary(trend[:, :, :1] * np.ones(2))["pc_explained"]
-    assert first[0] > 0.99
-    assert drifting["pc_drift"] > 0.6 and drifting["pc_time"] > 20 * steady["pc_time"]
-    apart = trace_summary(noise + 9 * np.arange(3)[:, None, None])
+def test_what_lies_between_chains_is_seen():
+    noise = np.random.default_rng(0).normal(size=(3, 400, 4))
+    steady, apart = trace_summary(noise, thin=5), trace_summary(noise + 9 * np.arange(3)[:, None, None])
+    assert steady["pc_between"] < 0.01
     assert apart["pc_between"] > 0.4  # of the first component nearly 1, of the second nearly 0
-    assert np.shape(steady["pc_traces"]) == (2, 3, 200) and steady["pc_thin"] == 25
+    assert np.shape(steady["pc_traces"]) == (2, 3, 200) and steady["pc_thin"] == 10
 
 
 @pytest.mark.slow

@@ -24,10 +24,10 @@ def test_an_adapted_sampler_finds_the_exact_posterior(name):
     """Unadjusted MCLMC too, whose bias in three dimensions is small."""
     target = wb.targets.linear(jnp.eye(3), jnp.ones((3, 1)), noise_std=1.0)
     keys = jax.random.split(jax.random.key(0), 3)
-    adapted = BLACKJAX[name](target, target.draw_prior(keys[0]), keys[1])
+    sampler = BLACKJAX[name](target, target.draw_prior(keys[0]), keys[1])
     collect = {"sum": lambda _, u: jnp.sum(u)}
     options = {"num_samples": 4_000, "burn_in": 200, "num_chains": 4, "progress": False}
-    draws = wb.sample(keys[2], target, adapted.sampler, collect=collect, **options)
+    draws = wb.sample(keys[2], target, sampler, collect=collect, **options)
     mean, error = wb.estimates.mean_and_mcse(draws["sum"])
     assert abs(mean - 1.5) < 5 * error < 0.5
     np.testing.assert_allclose(draws["sum"].var(), 1.5, rtol=0.15)
