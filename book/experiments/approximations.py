@@ -71,7 +71,6 @@ def approximations(
     num_train,
     num_test,
     width,
-    depth,
     noise_std,
     num_draws,
     num_chains,
@@ -99,8 +98,8 @@ def approximations(
     for repeat in repeats:
         data = images(dataset, num_train * (repeat + 1), num_test)
         part = slice(repeat * num_train, (repeat + 1) * num_train)
-        problem = _problem(data, part, num_classes, width, depth, noise_std, repeat)
-        chains = {"depth": depth, "num_chains": num_chains, "num_samples": num_draws // num_chains}
+        problem = _problem(data, part, num_classes, width, noise_std, repeat)
+        chains = {"num_chains": num_chains, "num_samples": num_draws // num_chains}
         chains |= {"thin": num_sweeps, "burn_in": burn_in}
         fits = {"num_epochs": num_epochs, "learning_rate": learning_rate}
         temperatures = {f"τ = {tau:g}": float(vi.temperature(tau, len(problem.x), width)) for tau in taus}
@@ -150,7 +149,7 @@ def _methods(chains, fits, temperatures, initial_std, num_draws, num_members) ->
         yield f"VI, {name}", partial(_variational, **options, **fits)
 
 
-def _problem(data: Dataset, part: slice, k: int, width, depth, noise_std, seed) -> Problem:
+def _problem(data: Dataset, part: slice, k: int, width, noise_std, seed) -> Problem:
     """A network that observes images of k classes, among this part of those to fit."""
     assert data.labels_train is not None and data.labels_test is not None
     labels = data.labels_train[part]
@@ -158,7 +157,7 @@ def _problem(data: Dataset, part: slice, k: int, width, depth, noise_std, seed) 
     y = np.eye(k, dtype=x.dtype)[labels] - np.asarray(1 / k, x.dtype)
     inside = data.labels_test < k
     x_test = np.concatenate([data.x_test[inside], data.x_test[~inside]])
-    features = FCN(x.shape[1], width, depth=depth, rngs=nnx.Rngs(seed))
+    features = FCN(x.shape[1], width, rngs=nnx.Rngs(seed))
     return Problem(BNN(features, k, noise_std), x, y, x_test, data.labels_test[inside])
 
 
@@ -184,13 +183,10 @@ def _agreement(found: Predictions, num_chains: int) -> dict[str, float | None]:
     return {name: summary[name] for name in ("rhat", "rhat_high", "ess_bulk", "ess_tail")}
 
 
-def _mcmc(rng_key: Key[Array, ""], problem: Problem, depth: int, **chains) -> Predictions:
+def _mcmc(rng_key: Key[Array, ""], problem: Problem, **chains) -> Predictions:
     """The unit-wise sampler on the rotated marginal target; the readout is integrated out."""
     target = targets.rotated(targets.marginal(problem.bnn, problem.x, problem.y))
     sampler = samplers.unitwise()
-    if depth > 1:
-        below = samplers.function_space_hmc(step_size=0.1, num_steps=4)
-        sampler = samplers.alternate(sampler, below)
     collect = {"predictions": _given_inner(problem)}
     draws = sample(rng_key, target, sampler, collect=collect, progress=False, **chains)
     return _unpacked(np.concatenate(draws["predictions"]))

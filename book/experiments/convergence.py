@@ -14,7 +14,7 @@ from book.experiments.chain_summaries import at_checkpoints, behind, trace_summa
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Chains, Finding
 from book.experiments.images import images
-from book.experiments.posterior import LMC, SAMPLERS, Posterior, one_layer, prior
+from book.experiments.posterior import LMC, SAMPLERS, Posterior, dense, prior
 from book.experiments.trends import degrees_of_freedom
 from widebnn import samplers, targets
 from widebnn.diagnostics import convergence_summary, random_projections
@@ -62,7 +62,7 @@ def convergence(
     """
     dataset = images(dataset, num_train, num_test)
     for width in widths:
-        posterior = one_layer(dataset, width, noise_std, seed)
+        posterior = dense(dataset, width, 1, noise_std, seed)
         template = posterior.rotated.template
         for repeat in repeats:
             repeat_key = jax.random.fold_in(jax.random.key(seed), repeat)

@@ -14,7 +14,7 @@ from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.own_samplers import METHODS
-from book.experiments.posterior import Posterior, one_layer, size
+from book.experiments.posterior import Posterior, dense, size
 from widebnn.diagnostics import effective_sample_size, random_projections
 from widebnn.driver import Draws, sample
 from widebnn.samplers import tuned
@@ -61,7 +61,7 @@ def efficiency(
     """
     dataset = images(dataset, num_train, num_test)
     for width in dict.fromkeys((compared_width, *widths)):
-        posterior = one_layer(dataset, width, noise_std, seed)
+        posterior = dense(dataset, width, 1, noise_std, seed)
         runs = []
         if width == compared_width:
             runs += [("HMC", kind, compared_steps) for kind in TARGETS]

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 from threadpoolctl import threadpool_limits
 
+from book.experiments.chain_summaries import jackknife
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.limiting_scales import at_most_probable_scales, kernels
@@ -65,9 +66,7 @@ def by_islands(log_evidences: list[float], limit: float) -> Measure:
     def log_mean(values):
         return float(np.logaddexp.reduce(values) - math.log(len(values)))
 
-    each = np.array(log_evidences) - limit
-    without = [log_mean(np.delete(each, i)) for i in range(len(each))]
-    return Measure(log_mean(each), float(np.std(without)) * math.sqrt(len(each) - 1))
+    return jackknife(log_mean, np.array(log_evidences) - limit)
 
 
 def by_prior_draws(rng_key, bnn: BNN, data: Split, num_draws: int) -> tuple[Measure, float]:

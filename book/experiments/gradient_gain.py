@@ -12,7 +12,7 @@ from book.experiments.findings import Finding
 from book.experiments.images import images
 from book.experiments.over_width import over_widths
 from book.experiments.own_samplers import METHODS
-from book.experiments.posterior import SAMPLERS, one_layer
+from book.experiments.posterior import SAMPLERS, dense
 from widebnn.diagnostics import convergence_summary, random_projections
 from widebnn.driver import Draws, sample
 from widebnn.samplers import tuned
@@ -54,7 +54,7 @@ def gradient_gain(
     and its standard error.
     """
     dataset = images(dataset, num_train, num_test=1)
-    posterior = one_layer(dataset, width, noise_std, seed)
+    posterior = dense(dataset, width, 1, noise_std, seed)
     projection_key, start_key, rng_key = jax.random.split(jax.random.key(seed), 3)
     rotated = posterior.rotated
     project = random_projections(projection_key, rotated.template, num=num_projections)

@@ -10,7 +10,7 @@ from flax import nnx
 
 from book.experiments.images import images
 from widebnn import data
-from widebnn._check import at_least, one_of
+from widebnn._check import one_of
 from widebnn.models import BNN, CNN, FCN, WideResNet20
 
 NETWORKS: Mapping[str, Callable[[tuple[int, ...], int, int, nnx.Rngs], nnx.Module]] = {
@@ -62,6 +62,5 @@ def network(
     All its hidden layers are as wide as `width` says, but that the three groups of a residual network have a
     quarter, a half and all of it; that has 20 layers at any `depth`.
     """
-    at_least(4 if one_of(NETWORKS, architecture=architecture) == "residual" else 1, width=width)
     features = NETWORKS[architecture](dataset.x_train.shape[1:], width, depth, nnx.Rngs(seed))
     return BNN(features, dataset.y_train.shape[1], noise_std)

@@ -16,7 +16,7 @@ from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Chains, Finding
 from book.experiments.images import images
 from book.experiments.langevin_gain import worth_where_flat
-from book.experiments.posterior import LMC, Posterior, one_layer, size
+from book.experiments.posterior import LMC, Posterior, dense, size
 from book.experiments.posterior import SAMPLERS as ON_INFORMED
 from widebnn import samplers
 from widebnn._failures import ChainWarning
@@ -68,7 +68,7 @@ def over_width(
     dataset = images(dataset, num_train, num_test)
     projection_key, start_key, unseen_key, rng_key = jax.random.split(jax.random.key(seed), 4)
     for width in widths:
-        posterior = one_layer(dataset, width, noise_std, seed)
+        posterior = dense(dataset, width, 1, noise_std, seed)
         rotated = posterior.rotated
         project = random_projections(projection_key, rotated.template, num=num_projections)
         start = posterior.equilibrium(start_key, burn_in).position

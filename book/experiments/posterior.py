@@ -142,13 +142,8 @@ WATCHED: Mapping[str, Collector] = {"kernel": _kernel, "potential": _potential}
 """Functions of the network, whatever a chain moves on: ten entries of ΨΨᵀ, and U without the readout."""
 
 
-def one_layer(dataset: data.Dataset, width: int, noise_std: float, seed: int) -> Posterior:
-    """The posterior of a network with one hidden layer of `width` units, given flat images."""
-    return dense(dataset, width, 1, noise_std, seed)
-
-
 def dense(dataset: data.Dataset, width: int, depth: int, noise_std: float, seed: int = 0) -> Posterior:
-    """The same with several hidden layers."""
+    """The posterior of a network with `depth` hidden layers of `width` units, given flat images."""
     return Posterior(network("dense", dataset, width, depth, noise_std, seed), dataset)
 
 

@@ -23,8 +23,8 @@ from book.experiments.chain_summaries import behind
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
-from book.experiments.posterior import one_layer, prior
-from widebnn import collectors, samplers, targets
+from book.experiments.posterior import dense
+from widebnn import collectors, estimates, samplers, targets
 from widebnn.collectors import Collector
 from widebnn.diagnostics import effective_sample_size, rhat
 from widebnn.driver import Draws, sample
@@ -83,7 +83,7 @@ def published_pcnl(
     dataset = images(dataset, num_train, num_test)
     run = partial(sample, **chains)
     for width, *steps in zip(widths, leapfrog_steps, pcnl_steps, strict=True):
-        exact = one_layer(dataset, width, noise_std, seed).rotated
+        exact = dense(dataset, width, 1, noise_std, seed).rotated
         row = _compare(exact, dataset, jax.random.split(jax.random.key(seed), 4), run, *steps)
         yield {"width": width} | {name: float(value) for name, value in row.items()}
 
@@ -186,15 +186,8 @@ def _published_chain(rng_key, whole, start, num_steps) -> Draws:
 def _over_prior(rng_key, whole) -> Row:
     """Standard deviations of U and Φ over independent draws of φ from N(0, I)."""
     misfit = published_potential(whole)
-    draws = sample(
-        rng_key,
-        prior(whole.template),
-        samplers.pcn(1.0),
-        num_samples=200,
-        burn_in=0,
-        num_chains=1,
-        collect={"potential": lambda _, u: whole.potential(u), "misfit": lambda _, u: misfit(u)},
-    )
+    collect = {"potential": lambda _, u: whole.potential(u), "misfit": lambda _, u: misfit(u)}
+    draws = estimates.prior_draws(rng_key, whole, collect, 200)
     return {f"{name}_prior_std": draws[name].std() for name in ("potential", "misfit")}
 
 

@@ -28,7 +28,6 @@ def exponent(over: Sequence[int], found: Sequence[Measure]) -> Measure:
     >>> print(exponent([1, 2, 4], [Measure(8, 0.1), Measure(4, 0.1), Measure(2, 0.1)]))
     -1.000 ± 0.029
     """
-    _check(over, found)
     x, value = np.array(over, float), np.array([m.value for m in found])
     errors = [m.error for m in found if m.error is not None]
     if len(errors) == len(found):
@@ -47,7 +46,6 @@ def vanishing(what: str, over: Sequence[int], found: Sequence[Measure]) -> Itera
     The quantity must fall as a power of the width, with a first correction for finite width where there are
     enough widths to fit one, and to less than half from the narrowest to the widest.
     """
-    _check(over, found)
     p = Measure(math.nan)
     if all(m.value > 0 and m.error for m in found):  # a difference may be lost in its noise
         value, error = (np.array(column) for column in zip(*found, strict=True))
@@ -55,11 +53,3 @@ def vanishing(what: str, over: Sequence[int], found: Sequence[Measure]) -> Itera
         p = Measure(float(law.exponent.value), float(law.exponent.error))
     yield Finding(f"{what}: exponent in the width", p, below=0)
     yield Finding(f"{what}: widest ÷ narrowest", found[-1] / found[0], below=0.5)
-
-
-def _check(over: Sequence[int], found: Sequence[Measure]) -> None:
-    if len(found) != len(over) or len(over) < 2:
-        raise ValueError(
-            f"found must hold a measure for each of two or more entries of over; "
-            f"got {len(found)} for {len(over)}"
-        )

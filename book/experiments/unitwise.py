@@ -8,7 +8,7 @@ from book.experiments.chain_summaries import behind, ess_per_step, mean_of_chain
 from book.experiments.experiment import SETTINGS, experiment
 from book.experiments.findings import Finding
 from book.experiments.images import images
-from book.experiments.posterior import one_layer
+from book.experiments.posterior import dense
 from book.experiments.trends import vanishing
 from widebnn import samplers
 from widebnn.collectors import potential
@@ -34,7 +34,7 @@ def unitwise(
     """
     dataset = images(dataset, num_train, 1)
     for width in widths:
-        target = one_layer(dataset, width, noise_std, seed).rotated
+        target = dense(dataset, width, 1, noise_std, seed).rotated
         keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), width))
         draws = sample(
             keys[0],

@@ -309,13 +309,13 @@ def landscape(at, rows):
     num_test=2,
     noise_std=1e3,  # so that the posterior is N(0, I), and a step a linear map plus noise
     burn_in=1_000,
-    num_steps=30_000,
+    num_steps=15_000,
     thin=2,
     num_projections=20,
 )
 def gain_over_width(at, rows):
     assert [(row["parametrisation"], row["step"]) for row in rows] == list(
-        product(at.parametrisations, (15_000, 30_000))
+        product(at.parametrisations, (7_500, 15_000))
     )
     for row in rows:
         assert row["acceptance"] == pytest.approx(at.target_acceptance, abs=0.006)
