@@ -11,7 +11,6 @@ import pytest
 from book.experiments.claims import CLAIMS
 from book.experiments.ledger import ledger
 from book.experiments.ledger_page import pages
-from book.experiments.papers import said
 from book.experiments.registry import EXPERIMENTS
 from widebnn.scale import SCALES
 from widebnn.tables._results import digest
@@ -68,21 +67,16 @@ def test_pages_are_those_of_the_stored_results(entries, written):
         assert entry.verdict in section and all(flag in section for flag in entry.flags)
         for words in (claim.claim, claim.paper, claim.number, claim.would_change, claim.rule, claim.mended):
             assert words in section
-        deciding = entry.deciding
-        assert entry.chains is None or str(entry.chains) in section
         assert all(run.source in section for run in entry.runs)
-        for setting in (entry.paper, *entry.settings):
-            assert all(f"| {said(name, values)} |" in section for name, values in setting.items())
-        assert all(f.chains for f in deciding if "ESS" in f.what and f.is_known)
         assert claim.would_change or entry.verdict == "holds" or not entry.runs
         assert all(f"- `{test}`" in section for test in claim.tests)
 
 
 def test_links_lead_to_figures_that_there_are():
-    for claim in CLAIMS.values():
-        chapter = nbformat.read(ROOT / "book" / f"{claim.chapter}.ipynb", as_version=4)
-        figures = [cell.metadata.get("mystnb", {}).get("figure", {}).get("name") for cell in chapter.cells]
-        assert not claim.figure or claim.figure in figures
+    for chapter in {claim.chapter for claim in CLAIMS.values()}:
+        cells = nbformat.read(ROOT / "book" / f"{chapter}.ipynb", as_version=4).cells
+        figures = {cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "") for cell in cells}
+        assert {claim.figure for claim in CLAIMS.values() if claim.chapter == chapter} <= figures | {""}
 
 
 @pytest.mark.parametrize("test", sorted({test for claim in CLAIMS.values() for test in claim.tests}))
