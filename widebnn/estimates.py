@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Key, Real
+from jaxtyping import Array, Float, Int, Key, Real
 from scipy.special import ndtr
 
 from widebnn._arrays import real
@@ -130,21 +130,29 @@ def prior_draws(
 
     functions = {name: prepared(function, target) for name, function in collect.items()}
     num_batches = -(-num_draws // batch_size)
+    sizes = num_batches, batch_size
     batches = [
-        jax.device_get(_at_prior_draws(key, target, functions, batch_size))
-        for key in jax.random.split(rng_key, num_batches)
+        jax.device_get(_at_prior_draws(rng_key, np.int32(i), target, functions, sizes))
+        for i in range(num_batches)
     ]
     return {name: np.concatenate([batch[name] for batch in batches])[:num_draws] for name in collect}
 
 
-@functools.partial(jax.jit, static_argnames="batch_size")
+@functools.partial(jax.jit, static_argnames="sizes")
 def _at_prior_draws(
-    rng_key: Key[Array, ""], target: Target, functions: dict[str, Any], batch_size: int
+    rng_key: Key[Array, ""],
+    number: Int[Array, ""],
+    target: Target,
+    functions: dict[str, Any],
+    sizes: tuple[int, int],
 ) -> dict[str, Array]:
+    """Batch `number` of so many of such a size."""
+    num_batches, batch_size = sizes
+
     def draw(rng_key):
         return values_of("collect", functions, target, target.draw_prior(rng_key), rng_key)
 
-    return jax.vmap(draw)(jax.random.split(rng_key, batch_size))
+    return jax.vmap(draw)(jax.random.split(jax.random.split(rng_key, num_batches)[number], batch_size))
 
 
 def kl_from_prior(potential: Reals, conditional: Reals | float = 0.0) -> Divergence:
