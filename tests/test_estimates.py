@@ -17,7 +17,6 @@ from .exact.estimates import (
     assert_covers,
     assert_distance_of_mixture,
     assert_kl_of_linear_potential,
-    assert_kl_of_quadratic_potential,
 )
 from .exact.networks import problem
 from .exact.streams import autoregressive
@@ -25,23 +24,6 @@ from .exact.streams import autoregressive
 
 def test_kl_of_a_linear_potential():
     assert_kl_of_linear_potential(estimates.kl_from_prior, 0.7)
-
-
-def test_kl_of_a_quadratic_potential():
-    assert_kl_of_quadratic_potential(estimates.kl_from_prior)
-
-
-@pytest.mark.slow
-def test_bias_of_the_log_mean_is_shown_and_removed():
-    """−Var(w)/(2N E[w]²) = −(e^{a²} − 1)/2N in the mean over repetitions; without its removal all is off."""
-    a, n = 0.6, 300
-    kl = estimates.kl_from_prior(a * np.random.default_rng(0).normal(size=(50_000, n)))
-    standard_error = kl.value.std() / math.sqrt(len(kl.value))
-    bias = -math.expm1(a**2) / (2 * n)
-    assert abs(bias) > 2 * LIMIT * standard_error, "too few repetitions to see the bias"
-    assert abs(kl.bias.mean() / bias - 1) < 0.1  # the next order is smaller by about e^{3a²}/N
-    assert abs(kl.value.mean() - a**2 / 2) < LIMIT * standard_error
-    assert abs((kl.value + kl.bias).mean() - a**2 / 2) > LIMIT * standard_error
 
 
 def test_few_heavy_weights_give_no_estimate():

@@ -253,14 +253,6 @@ def convergence_summary(draws: ChainDraws) -> dict[str, float | None]:
     - `ess_bulk` and `ess_tail`, of all chains together, mean over the entries.
 
     None where a number is not finite, as where no chain moves.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import widebnn as wb
-    >>> draws = np.random.default_rng(0).normal(size=(4, 500, 3))
-    >>> wb.diagnostics.convergence_summary(draws)["rhat_high"] < 1.02
-    True
     """
     import arviz
 

@@ -1,8 +1,5 @@
-"""Boston housing from a file made here, and from the real file where there is one."""
+"""Boston housing from a file made here."""
 
-import hashlib
-import importlib
-import os
 from pathlib import Path
 
 import numpy as np
@@ -45,14 +42,3 @@ def test_malformed_file_is_refused(file: Path, content, message):
     file.write_text(content)
     with pytest.raises(ValueError, match=message):
         boston()
-
-
-@pytest.mark.skipif(not os.environ.get("WIDEBNN_DATA"), reason="WIDEBNN_DATA names no folder of real files")
-def test_real_file_is_the_one_that_would_be_downloaded():
-    """Up to the quotes of its header and the end of its last line."""
-    module = importlib.import_module("widebnn.data.boston")
-    content = (Path(os.environ["WIDEBNN_DATA"]) / "boston" / "boston.csv").read_text()
-    header, _, rows = content.partition("\n")
-    quoted = ",".join(f'"{name}"' for name in header.split(",")) + "\n" + rows.rstrip("\n")
-    assert hashlib.sha256(quoted.encode()).hexdigest() == module.SHA256
-    assert boston().records == {"boston.csv": 506}

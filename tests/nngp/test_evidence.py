@@ -3,7 +3,6 @@
 import math
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -62,16 +61,3 @@ def test_units_are_drawn_until_the_error_is_small_or_there_are_enough():
     rough, fine = found(tiny, relative_error=10.0), found(tiny, relative_error=1e-9, max_units=20_000)
     assert rough.num_units == 16_384 and fine.num_units == 20_480
     assert np.isfinite(rough.error) and rough != found(tiny, 1, relative_error=10.0)
-
-
-def test_a_scale_per_input_is_a_unit_of_that_input():
-    """σ_W,j x_j is all that a unit sees of input j."""
-    tiny = problem()
-    scale = np.array([0.5, 1.0, 2.0])
-
-    def at(weight_std, x):
-        bnn = tiny.bnn.at_scales(**{"layers.0.weight_std": jnp.asarray(weight_std)})
-        return found(tiny._replace(bnn=bnn, x=x), relative_error=10.0)
-
-    each, one = at(scale, tiny.x), at(np.ones(3), tiny.x * scale[None, :])
-    np.testing.assert_allclose(each, one, rtol=1e-6)

@@ -4,14 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import nnx
 from scipy.integrate import quad
 from scipy.stats import norm
 
 import widebnn as wb
 from widebnn.vi import MeanField
-
-from ..exact.variational import X
 
 KEY = jax.random.key(0)
 
@@ -38,28 +35,6 @@ def test_draws_have_their_moments():
     draws = np.asarray(jax.jit(jax.vmap(q.draw))(jax.random.split(KEY, 20_000))["w"])
     np.testing.assert_allclose(draws.mean(axis=0), q.mean["w"], atol=0.05)
     np.testing.assert_allclose(draws.std(axis=0), q.std["w"], rtol=0.03)
-
-
-@pytest.mark.slow
-def test_gradient_agrees_with_finite_differences():
-    module = wb.vi.TwoLayer(3, 4, 2, rngs=nnx.Rngs(0))
-    network = wb.vi.network(module, X, KEY)
-    log_likelihood = network.log_likelihood(X, jnp.asarray(X[:, 0] > 0, int), wb.vi.cross_entropy)
-    q = wb.vi.mean_field(jax.tree.map(lambda w: jnp.asarray(50 * w, float), network.weights), 0.4)
-
-    @jax.jit
-    @jax.vmap
-    def value_and_gradient(flat):
-        def value(flat):
-            return wb.vi.elbo(KEY, unravel(flat), log_likelihood, temperature=0.3, num_samples=2).value
-
-        return jax.value_and_grad(value)(flat)
-
-    flat, unravel = jax.flatten_util.ravel_pytree(q)
-    flat, steps = np.asarray(flat), 1e-6 * np.eye(len(flat))
-    values, gradients = value_and_gradient(np.concatenate([[flat], flat + steps, flat - steps]))
-    up, down = np.split(np.asarray(values)[1:], 2)
-    np.testing.assert_allclose(gradients[0], (up - down) / 2e-6, rtol=1e-5, atol=1e-7)
 
 
 def test_sampled_steps_are_those_of_algorithm_1():
