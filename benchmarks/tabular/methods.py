@@ -63,7 +63,7 @@ def bnn(table: Table, seed: int, **options: Any) -> Fitted:
         warnings.simplefilter("ignore", wb.ChainWarning)  # `said` tells of it
         model.fit(*table)
     said = f"{model.stopped_}, width {model.width_}"
-    if model.width == "auto":
+    if model.width == "auto" and model.noise == "constant":
         found = model.evidence_slope_
         said += f", c₁ {found.slope:.4g} ± {found.error:.2g}"
 

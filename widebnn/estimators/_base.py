@@ -194,11 +194,8 @@ class BNNEstimator(_Fitted, BaseEstimator):
         if not len(positions):
             raise FloatingPointError("no draw predicts: hold the scales in a narrower range by `scales`")
         self._keep_positions(positions)
-        self.acceptance_rate_, self.seconds_, self.stopped_ = (
-            draws.acceptance_rate,
-            draws.seconds,
-            draws.stopped,
-        )
+        self.acceptance_rate_, self.seconds_ = draws.acceptance_rate, draws.seconds
+        self.stopped_ = draws.stopped
         self.ess_, self.rhat_ = dict.fromkeys(watched, 0.0), dict.fromkeys(watched, math.inf)
         if (made := draws["predictions"].shape[1]) < MIN_DRAWS:
             warn(f"{made} draws of each chain are too few to tell how far the chains have converged")

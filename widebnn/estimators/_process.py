@@ -163,24 +163,6 @@ class Process:
     evidence: Evidence
     is_noise_known: bool
 
-    @property
-    def units(self) -> np.ndarray:
-        """Known deviations of the noise of the rows, or ones."""
-        return self.evidence.units
-
-    @property
-    def noise_coefficients(self) -> np.ndarray:
-        """The most probable a, (d,)."""
-        return np.asarray(self.setting.coefficients(self.mode), np.float64)
-
-    @property
-    def network(self) -> BNN:
-        """At the most probable scales, with σ of each row where it varies."""
-        bnn = self.setting(jnp.asarray(self.mode), jnp.asarray(self.evidence.x))
-        if not self.is_noise_known:
-            return bnn
-        return bnn.at_scales(noise_std=bnn.noise_std * jnp.asarray(self.evidence.units)[:, None])
-
     @classmethod
     def of(
         cls,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 from scipy.special import logsumexp
@@ -163,18 +164,16 @@ class BNNRegressor(RegressorMixin, BNNEstimator):
     `likelihood`, the width is $d$ too. Where columns that have scales of their own outnumber the rows, or the
     noise varies, it is the limit. `progress` says what was chosen.
 
-    **Engine.** From the start, $N(0, I)$ for the weights and the limit's Gaussian for the scales, particles
-    go to the posterior where the potential has a deviation of at most 10 nats over 16 draws there. Where the
-    way is longer, no limit is known, or `until` is given, there are chains from that start. Both move weights
-    and scales together by `widebnn.samplers.function_space_hmc`, in coordinates in which the start is
-    $N(0, I)$.
+    **Engine.** From the limit's Gaussian for the scales, and the prior for the weights, particles go to the
+    posterior where the way is short: where the potential has a deviation of at most 10 nats over 16 draws
+    there. Else, or where no limit is known or `until` is given, there are chains. Both move weights and
+    scales together by `widebnn.samplers.function_space_hmc`.
 
     **End.** A fit ends when predictions stand: when the Monte Carlo error of the ends of the 90 % interval is
     at most 5 % of its half width, in the mean square over 16 rows, as chains or islands disagree, and as the
     first halves of all of them disagree with the second. Particles are doubled until then, up to 128 of each
-    island. In twelve fits of Friedman's first table with 100 rows, the rule found 4.1 % and a long run 3.9 %,
-    at most 5 % in ten of them. Scales compensate for one another, and their $R̂$ may then be large: `rhat_`
-    reports it, and `until` asks for more.
+    island. Scales compensate for one another, and their $R̂$ may then be large: `rhat_` reports it, and
+    `until` asks for more.
 
     **Relevances.** The scale of column $j$ is $log σ_W,j = log σ_W + τ z_j$ with $z ~ N(0, I)$ (automatic
     relevance determination, MacKay 1994, Neal 1996). Laplace's evidence of the limit chooses $τ$ among 0 (one
@@ -273,8 +272,8 @@ class BNNRegressor(RegressorMixin, BNNEstimator):
             return self
         self._process: Any = self._limit
         _ = self._process.members
-        known = self._scales[1] if noise is None else self._scales[1] | {"noise_std": self._process.units}
-        self.scales_ = self._process.scales()[0] | known
+        known = {} if noise is None else {"noise_std": self._process.evidence.units}
+        self.scales_ = self._process.scales()[0] | self._scales[1] | known
         self.log_evidence_, self.log_evidence_error_ = self._process.log_evidence, math.nan
         self.stopped_, self.ess_, self.rhat_ = "limit", {}, {}
         self.seconds_ = time.perf_counter() - start
@@ -313,16 +312,10 @@ class BNNRegressor(RegressorMixin, BNNEstimator):
         groups = None
         if "weight_std" not in (self.scales or {}):
             groups = self._categories.groups(self.n_features_in_)
-        arguments = self._network, self._x, self._y, *self._scales, groups, self.noise, units
-        try:
-            self._limit = Process.of(*arguments)
-        except np.linalg.LinAlgError:
-            if self.width == math.inf:
-                raise
-            return
-        self.relevances_ = self._relevances(self._limit)
+        limit = Process.of(self._network, self._x, self._y, *self._scales, groups, self.noise, units)
+        self._limit, self.relevances_ = limit, self._relevances(limit)
         if self.noise == "per input":
-            self.noise_coefficients_ = self._limit.noise_coefficients
+            self.noise_coefficients_ = np.asarray(limit.setting.coefficients(limit.mode), np.float64)
 
     def _fit_network(self) -> None:
         """The posterior of a finite network; its columns have the limit's most probable factors.
@@ -365,12 +358,10 @@ class BNNRegressor(RegressorMixin, BNNEstimator):
     def evidence_slope_(self) -> EvidenceSlope:
         """$log Z_∞$ and $c₁$ at the limit's most probable scales, by `widebnn.nngp.evidence_slope`."""
         check_is_fitted(self, "_x")
-        if self._limit is None:
-            raise AttributeError("evidence_slope_ is there where features is not given")
-        bnn, num_data = self._limit.network, len(self._x)
+        if self._limit is None or self._limit.is_noise_known or self.noise != "constant":
+            raise AttributeError("evidence_slope_ is there without features, where the noise is constant")
+        bnn, num_data = self._limit.setting(jnp.asarray(self._limit.mode), self._x), len(self._x)
         rows = np.linspace(0, num_data - 1, min(num_data, MAX_ROWS)).astype(int)
-        if np.ndim(bnn.noise_std):
-            bnn = bnn.at_scales(noise_std=bnn.noise_std[rows])
         return evidence_slope(bnn, self._x[rows], self._y[rows], max_units=MAX_UNITS)
 
     def _relevances(self, process: Process) -> Relevances:
