@@ -168,7 +168,7 @@ def test_a_finite_network_has_the_relevances_of_the_limit(monkeypatch):
     np.testing.assert_allclose(np.mean(model._factors**2), 1)
     known = {"weight_std": 1.4, "bias_std": 0.5}
     bnn = model._network.bnn(10, **known)
-    parameters, rows = bnn.template(model._x), model._target(bnn).x
+    parameters, rows = bnn.template(model._x).inner, model._target(bnn).x
     parameters = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), parameters)
     free = bnn.at_scales(**{"layers.0.weight_std": jnp.asarray(model._factors * 1.4)})
     found = [one.embedding(parameters, at) for one, at in ((bnn, rows), (free, model._x))]
