@@ -8,7 +8,6 @@ import pkgutil
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -17,7 +16,6 @@ import pytest
 import yaml
 from nbstripout import strip_output
 from pybtex.database import parse_file
-from sphinx.pycode import ModuleAnalyzer
 
 import widebnn as wb
 
@@ -76,7 +74,7 @@ def test_programs_of_chapters_are_budgeted():
     """`book.executed` counts them as a chapter runs; two thirds of a chapter's time were compiling once."""
     budget = tomllib.loads((ROOT / "book/programs.toml").read_text())
     assert sorted(budget) == sorted(path.stem for path in NOTEBOOKS)
-    assert max(budget.values()) <= 70 and sum(budget.values()) <= 640
+    assert max(budget.values()) <= 70 and sum(budget.values()) <= 620
 
 
 def test_form_of_a_chapter(chapter):
@@ -265,38 +263,6 @@ def test_long_formula_may_break_outside_brackets(formulas):
     assert formulas.pieces(energy) == ["H(u, m) =", "U(u) +", "½‖u + m‖² +", "½⟨u, m⟩"]
     assert formulas.typeset("$(n, d_in)$") == r":math:`(n, d_{\mathrm{in}})`"
     assert formulas.typeset("$$R̂ = 1,$$") == r".. math:: \hat{R} = 1,"
-
-
-def shown_docstrings() -> Iterator[tuple[str, str]]:
-    """What the package reference shows, by name."""
-    for module in map(importlib.import_module, documented_modules()):
-        yield module.__name__, module.__doc__ or ""
-        for name in module.__all__:
-            value = getattr(module, name)
-            if callable(value):
-                members = vars(value).items() if inspect.isclass(value) else ()
-                for key, member in [(name, value), *members]:
-                    if not key.startswith("_"):
-                        yield f"{module.__name__}.{name}: {key}", inspect.getdoc(member) or ""
-            if inspect.isclass(value):
-                attributes = ModuleAnalyzer.for_module(value.__module__).find_attr_docs()
-                for (owner, key), lines in attributes.items():
-                    if owner == name:
-                        yield f"{module.__name__}.{name}: {key}", "\n".join(lines)
-
-
-def test_mathematics_of_docstrings_stands_between_dollars(formulas):
-    text_or_code = importlib.import_module("docstrings")._CODE
-    sign = re.compile(r"[Α-Ωα-ω∑∏√∇∂‖⟨½²³⁻ᵀ≤≥∝∈ℓ\u0302\u0303]|\b[a-z]_(?:in|out|[a-z:])\b")
-    marked = 0
-    for name, docstring in shown_docstrings():
-        parts = text_or_code.split(docstring)
-        assert not [text for text in parts[::2] if sign.search(text)], name
-        for part in parts[1::2]:
-            if part.startswith("$"):
-                marked += 1
-                assert formulas.typeset(part).isascii(), part
-    assert marked > 500
 
 
 def test_each_public_function_has_an_example(monkeypatch):

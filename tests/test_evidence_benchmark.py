@@ -2,16 +2,12 @@
 
 import itertools
 import json
-import math
 import re
 
 import jax
 import pytest
-from flax import nnx
 
-import widebnn as wb
 from benchmarks import evidence
-from book.experiments.regression_tables import split
 from widebnn.tables import folder as results_folder
 
 from .exact import evidence as exact_evidence
@@ -65,19 +61,6 @@ def test_a_case_is_measured(float32, loose, monkeypatch):
     assert laplace["log_evidence"] < ours["log_evidence"]
 
 
-def test_what_one_run_found_is_told_where_two_take_too_long(float32, monkeypatch):
-    calls = iter([evidence.Found(None, [-3.0], "one"), None])
-
-    def run(key):
-        if found := next(calls):
-            return found
-        raise TimeoutError
-
-    monkeypatch.setattr(evidence, "by_particles", lambda *_: run)
-    (row,) = evidence.measure(evidence.Case(8, 1, 12, "diabetes"), limit_s=7)
-    assert row["said"] == "not within 7 s" and row["log_evidence"] == -3 and "again" not in row
-
-
 @pytest.mark.slow
 def test_nested_sampling_has_the_exact_evidence(float32, loose, monkeypatch):
     monkeypatch.setattr(evidence, "NUM_LIVE", 100)
@@ -86,18 +69,3 @@ def test_nested_sampling_has_the_exact_evidence(float32, loose, monkeypatch):
     assert 0.05 < found.log_evidence_error < 0.4
     assert abs(found.log_evidences - exact) < 4 * found.log_evidence_error
     assert evidence.told(found)["log_evidence_error"] == round(found.log_evidence_error, 3)
-
-
-@pytest.mark.slow
-def test_nuts_predicts_what_chains_predict(float32, loose, monkeypatch):
-    pytest.importorskip("numpyro")
-    data = split("diabetes", 12, 3, seed=0)
-    features = wb.models.FCN(data.x.shape[1], 4, 1, rngs=nnx.Rngs(0))
-    bnn = wb.BNN(features, 1, noise_std=0.7)
-    posterior, standard = (make(bnn, data.x, data.y) for make in (wb.targets.marginal, wb.targets.standard))
-    ours = evidence.by_chains(posterior, data.x_test, 400)(jax.random.key(0)).predictions
-    found = evidence.by_nuts(standard, posterior, data.x_test, 200)(jax.random.key(0))
-    theirs = found.predictions
-    assert theirs.shape[::2] == (evidence.NUM_ISLANDS, 3) and evidence.least_ess(theirs) >= 200
-    error = math.hypot(*(one.std() / math.sqrt(evidence.least_ess(one)) for one in (ours, theirs)))
-    assert abs(ours.mean(axis=(0, 1)) - theirs.mean(axis=(0, 1))).max() < 5 * error

@@ -15,7 +15,6 @@ from benchmarks.tabular.data_sets import CLASSES, DATA_SETS, NUMBERS, Table, spl
 from benchmarks.tabular.methods import CLASSIFIERS, REGRESSORS, Fitted, Method
 from benchmarks.tabular.rows import read, run, shipped
 from benchmarks.tabular.scores import LEVELS, Mixture, Quantiles, crps
-from benchmarks.tabular.units import Units
 from widebnn.tables import folder as results_folder
 
 OF_STATSMODELS = "star98", "engel", "grunfeld", "sunspots"
@@ -86,18 +85,6 @@ def test_splits_share_no_row_and_leave_none_out():
     assert len(split(Table(table.x, table.y.astype(int)), 3).test.y) == 12  # of classes
 
 
-def test_units_are_undone():
-    rng = np.random.default_rng(0)
-    table = Table(np.column_stack([rng.normal(5, 3, 40), np.ones(40)]), rng.normal(7, 2, 40))
-    units = Units.of(table)
-    x, y = units.table(table)
-    np.testing.assert_allclose(x.mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(x.std(axis=0), [1, 0], atol=1e-12)  # the second column never changes
-    back = units.mixture(y[None], np.ones((1, 40)))
-    np.testing.assert_allclose(back.means[0], table.y)
-    np.testing.assert_allclose(back.stds, table.y.std())
-
-
 def noisy_line(n=60):
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, size=(n, 2))
@@ -157,13 +144,6 @@ def test_a_run_goes_on_where_it_ended(fits, tmp_path):
     assert list(run(path, names, both, [0, 1, 2])) == [] and len(fits) == 12
     assert all(min(row.fit_seconds or 0, row.predict_seconds or 0) >= 0 for row in rest)
     assert all(row.version.startswith(f"widebnn {wb.__version__}") for row in rest)
-
-
-def test_a_row_holds_the_scores_of_its_split(fits, tmp_path):
-    (row,) = run(tmp_path / "rows.jsonl", ["engel"], ["BNNRegressor"], [5])
-    y = split(noisy_line(), 5).test.y
-    known = Mixture(np.full((1, len(y)), 100.0), np.ones((1, len(y)))).scores(y)
-    assert row.scores == pytest.approx(known, rel=1e-4)
 
 
 def test_rows_are_shipped_in_columns(fits, tmp_path):

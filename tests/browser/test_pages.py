@@ -248,28 +248,6 @@ def check_launch(page: Page, name: str) -> None:
     assert (ROOT / path).is_file()
 
 
-def test_ledger_is_read_at_a_glance(desktop: Visit):
-    """Lines lead to their rows, and no table is cut at either size."""
-    page = desktop.open("book/ledger")
-    found = page.locator(".ledger-index td:first-child a").evaluate_all(
-        "links => links.map(a => [a.pathname, a.hash])"
-    )
-    names = [page for page in PAGES if page.startswith("book/ledger")]
-    for name in names:
-        page = desktop.open(name)
-        targets = [target for path, target in found if path.endswith(f"/{name}.html")]
-        assert len(targets) == page.locator(".ledger-ours").count()
-        for target in targets:
-            assert page.locator(f"[id='{target[1:]}']").count() == 1
-        for viewport in SIZES.values():
-            page.set_viewport_size(viewport)
-            cut = page.locator("article table").evaluate_all(
-                "tables => tables.filter(table => table.scrollWidth > table.parentElement.clientWidth + 1)"
-                ".map(table => table.innerText)"
-            )
-            assert not cut
-
-
 def test_front_page_shows_the_readme_program_and_what_holds(desktop: Visit):
     page = desktop.open(TOC["root"])
     (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
