@@ -49,9 +49,10 @@ def small(patched=None, **changes):
 
 
 DEAR = (
-    "learned_scales",
-    "published_pcnl",
-)  # whose parts other tests and chapter 19 compare with exact answers
+    *("learned_scales", "published_pcnl", "iterated_maps", "evidence_over_width", "cold_posteriors"),
+    *("landscape", "suprema", "architectures", "efficiency"),
+)
+"""Each compiles for ten seconds or more; what they share with the others runs with every change."""
 CASES = [
     pytest.param(name, marks=pytest.mark.nightly if name in DEAR else pytest.mark.slow)
     for name in EXPERIMENTS
