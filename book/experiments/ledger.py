@@ -97,19 +97,10 @@ class Entry:
         is_sure = not self.claim.unsure and (self.chains is None or self.chains.have_converged)
         return [ANOTHER_SIZE] * (not self.is_papers) + [UNCONVERGED] * (not is_sure)
 
-    @property
-    def words(self) -> str:
-        """The verdict and its flags."""
-        return ", ".join([self.verdict, *self.flags])
-
-    @property
-    def scale(self) -> str | None:
-        """Of the run; None where there is none."""
-        return None if self.results is None else self.results.scale or None
-
     def __str__(self) -> str:
-        at = f", at {self.scale} scale" if self.scale else ""
-        lines = [f"{self.claim.id}  {self.claim.claim}", f"  by the rule{at}: {self.words}"]
+        at = f", at {self.results.scale} scale" if self.results else ""
+        words = ", ".join([self.verdict, *self.flags])
+        lines = [f"{self.claim.id}  {self.claim.claim}", f"  by the rule{at}: {words}"]
         lines += [f"    held by {test}" for test in self.claim.tests]
         for f in self.findings:
             lines.append(f"  {' ' if f.holds else '!'} {f.what}: {f} (wanted: {f.wanted})")
