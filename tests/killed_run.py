@@ -1,6 +1,7 @@
 """What `test_checkpoint_kill` runs and kills, given the paths of a checkpoint and of a result."""
 
 import sys
+import warnings
 from pathlib import Path
 
 import jax
@@ -12,6 +13,7 @@ from widebnn.driver import _sample
 
 path, result = map(Path, sys.argv[1:])
 wb.keep_compiled()
+warnings.simplefilter("ignore", wb.ChainWarning)  # it is short
 _sample.CHUNK_SECONDS = 0.01
 data = jnp.asarray(np.random.default_rng(0).normal(size=(300, 400)), jnp.float32)
 draws = wb.sample(

@@ -1,8 +1,10 @@
 """`kill -9` at random moments: what is left in the end is what an uninterrupted run leaves, bit for bit."""
 
+import contextlib
 import os
 import random
 import secrets
+import signal
 import subprocess
 import sys
 import time
@@ -10,8 +12,12 @@ from pathlib import Path
 
 import pytest
 
-NUM_KILLS, MOST_KILLS = 6, 100
-"""Of runs that had a checkpoint, and of all: on a machine that is busy meanwhile, few have."""
+NUM_KILLS, MOST_RUNS = 6, 20
+
+
+def written(path):
+    """When the last checkpoint was."""
+    return path.stat().st_mtime_ns if path.exists() else 0
 
 
 @pytest.mark.nightly
@@ -21,32 +27,27 @@ def test_kill_minus_nine_at_random_moments(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(script.parents[1])}
 
     def run(path, seconds=None):
-        """Whether it came to its end before it was killed."""
+        """Whether it came to its end before it was killed, so long after its first checkpoint."""
         process = subprocess.Popen([sys.executable, script, path, f"{path}.result"], env=environment)
-        try:
-            status = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            return False
-        assert status == 0, "the run ended in an error of its own"
-        return True
+        before = written(path)
+        while process.poll() is None and (seconds is None or written(path) == before):
+            time.sleep(0.005)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        process.kill()
+        status = process.wait()
+        assert status in (0, -signal.SIGKILL), "the run ended in an error of its own"
+        return status == 0
 
-    for name in ("first", "expected"):  # the first one fills the compiler's cache
-        begin = time.perf_counter()
-        assert run(tmp_path / name)
-        duration = time.perf_counter() - begin
+    assert run(tmp_path / "expected")
     expected = (tmp_path / "expected.result").read_bytes()
-
-    kills = after_a_checkpoint = finished = 0
-    while after_a_checkpoint < NUM_KILLS or not finished:
-        assert kills < MOST_KILLS
+    kills = finished = 0
+    while kills < NUM_KILLS or not finished:
+        assert finished < MOST_RUNS
         path = tmp_path / f"run-{finished}"
-        is_last = after_a_checkpoint >= NUM_KILLS
-        if run(path, None if is_last else moments.uniform(0, duration)):
+        if run(path, moments.uniform(0, 1) if kills < NUM_KILLS else None):
             assert Path(f"{path}.result").read_bytes() == expected, f"the bits differ after {kills} kills"
             finished += 1
         else:
             kills += 1
-            after_a_checkpoint += path.exists()
-    print(f"{kills} kills, {after_a_checkpoint} after a checkpoint; {finished} runs of {duration:.1f} s")
+    print(f"{kills} kills after a checkpoint; {finished} runs")
