@@ -94,7 +94,7 @@ class function_space_hmc(Sampler):
         keep, refresh = jnp.sqrt(1 - self.damping), jnp.sqrt(self.damping)
         noise = normal_like(noise_key, state.position)
         m = jax.tree.map(lambda m, xi: keep * m + refresh * xi, state.momentum, noise)
-        h = jnp.asarray(self.step_size, state.potential.dtype)
+        h = jnp.asarray(self.step_size, jnp.result_type(*jax.tree.leaves(state.position)))
         num_steps = self.num_steps
         if num_steps is None:
             num_steps = jnp.clip(jnp.round(1 / h), 1, MAX_STEPS).astype(int)
