@@ -63,7 +63,6 @@ def linen_target():
 TARGETS = {
     "one hidden layer, wide": (lambda: wb.targets.marginal(bnn(), X, Y), Rotated, "unit-wise"),
     "the readout too": (lambda: wb.targets.standard(bnn(), X, Y), Rotated, "unit-wise"),
-    "repriorised": (lambda: wb.targets.repriorised(bnn(), X, Y), Rotated, "unit-wise"),
     "one hidden layer, not twice as wide": (
         lambda: wb.targets.marginal(bnn(15), X, Y),
         Rotated,
@@ -75,22 +74,11 @@ TARGETS = {
         Rotated,
         "the target as it is",
     ),
-    "rotated, its readout kept": (
-        lambda: wb.targets.rotated(wb.targets.standard(bnn(), X, Y)),
-        Rotated,
-        "the target as it is",
-    ),
     "features that mix the units": (mixed, Marginal, "HMC"),
     "images": (images, Marginal, "the weights, the readout"),
-    "zeros": (lambda: wb.targets.marginal(bnn(), 0 * X, Y), Marginal, "the weights, the readout"),
     "Linen": (linen_target, Rotated, "rotated inputs"),
     "parameters of no known layers": (plain, Marginal, "the weights, the readout"),
-    "block by block": (
-        lambda: wb.targets.marginal(bnn(4), X, Y, space="feature", block_size=4),
-        Rotated,
-        "rotated inputs",
-    ),
-    "scales": (scaled, wb.targets.Scaled, "updates of noise_std"),
+    "scales": (scaled, wb.targets.Scaled, "its scales, which start at their posterior in the limit"),
     "labels": (lambda: wb.targets.categorical(bnn(), X, np.arange(8) % 2), wb.targets.Target, "as it is"),
     "a potential": (
         lambda: wb.targets.from_potential(lambda u: jnp.sum(u**4), jnp.zeros(3)),
@@ -110,7 +98,7 @@ def test_what_is_taken_is_said(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["one hidden layer, wide", "two hidden layers", "scales", "labels"])
+@pytest.mark.parametrize("name", ["one hidden layer, wide", "scales", "labels"])
 def test_a_posterior_and_a_key_are_enough(name, capsys, tmp_path):
     """Predictions after the run, from some positions, are near those that were streamed at every draw."""
     posterior, x_new = TARGETS[name][0](), RNG.normal(size=(5, 3))
@@ -137,9 +125,8 @@ def test_a_posterior_and_a_key_are_enough(name, capsys, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["two hidden layers", "scales"])
-def test_functions_are_collected_in_the_coordinates_that_are_chosen(name):
-    """On scaled targets too; a function of one's own is given the target that is sampled."""
+def test_functions_are_collected_in_the_coordinates_that_are_chosen():
+    """A function of one's own is given the target that is sampled."""
     x_new = RNG.normal(size=(5, 3))
     collect = {
         "ll": wb.log_likelihood,
@@ -147,18 +134,17 @@ def test_functions_are_collected_in_the_coordinates_that_are_chosen(name):
         "at the data": wb.output(),
         "own": lambda target, position: target.potential(position),
         "potential": wb.potential,
+        "σ": wb.collectors.scale("noise_std"),
     }
-    if name == "scales":
-        collect["σ"] = wb.collectors.scale("noise_std")
     until = wb.Until(ess=100, rhat=1.1, names=["f"])
     draws = wb.sample(
-        jax.random.key(0), TARGETS[name][0](), collect=collect, predict_at=x_new, until=until, progress=False
+        jax.random.key(0), scaled(), collect=collect, predict_at=x_new, until=until, progress=False
     )
     assert np.array_equal(draws["own"], draws["potential"])
     streamed, f = draws.streamed["prediction"], draws["f"]
     error = 6 * f.std(axis=(0, 1)) / np.sqrt(wb.diagnostics.convergence(f).ess)
     assert (np.abs(f.mean(axis=(0, 1)) - streamed.mean) < error).all()
-    sigma = draws["σ"][..., None] if name == "scales" else np.float32(0.3)
+    sigma = draws["σ"][..., None]
     # the readout of the log likelihood is another draw, so that both have one mean and no more
     wanted = stats.norm.logpdf(np.asarray(Y), draws["at the data"], np.expand_dims(sigma, -1)).sum(axis=-1)
     error = 6 * np.hypot(*(x.std(axis=(0, 1)) / np.sqrt(100) for x in (wanted, draws["ll"])))
@@ -175,13 +161,12 @@ def test_collectors_hold_new_inputs_and_nothing_else(make):
     assert sum(leaf.nbytes for leaf in jax.tree.leaves(held)) <= x_new.nbytes
 
 
-@pytest.mark.parametrize("name", ["whitened", "rotated"])
-def test_what_goes_wrong_is_not_hidden(monkeypatch, name):
+def test_what_goes_wrong_is_not_hidden(monkeypatch):
     """A fault of the package is no sign that layers cannot be reduced."""
 
     def broken(target):
         raise TypeError("a fault")
 
-    monkeypatch.setattr(automatic, name, broken)
+    monkeypatch.setattr(automatic, "whitened", broken)
     with pytest.raises(TypeError, match="a fault"):
-        wb.auto(linen_target() if name == "rotated" else wb.targets.marginal(bnn(depth=2), X, Y))
+        wb.auto(wb.targets.marginal(bnn(depth=2), X, Y))

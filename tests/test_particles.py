@@ -171,8 +171,6 @@ def test_evidence_with_scales_by_quadrature(starts, monkeypatch):
     run = wb.smc(jax.random.key(6), target, num_particles=200, num_islands=30, progress=False)
     evidence.assert_evidence(run, *by_quadrature(target))
     assert isinstance(run.target, targets.Scaled)
-    exact = jax.jit(jax.vmap(target.potential))(jax.tree.map(lambda leaf: leaf[:, -1], run.positions))
-    assert_allclose(run["potential"][:, -1], exact, rtol=1e-9)  # in the coordinates of the target
 
 
 def refuse(self):
@@ -180,13 +178,6 @@ def refuse(self):
 
 
 # What a run is from outside.
-
-
-def test_samplers_that_read_scales_are_refused():
-    sampler = samplers.with_scales(samplers.function_space_hmc(0.1))
-    for one in (sampler, samplers.tuned(sampler, 0.8, 1.5), samplers.readout_scales()):
-        with pytest.raises(TypeError, match=r"sampler must need no more of the target than its potential"):
-            wb.smc(jax.random.key(0), with_scales(), one, progress=False)
 
 
 def tiny_run(key=0, noise_std=0.4, **options):

@@ -25,7 +25,6 @@ from .exact.resume import assert_resumes
 from .exact.streams import (
     assert_effective_sample_size,
     assert_moments_of_long_float32_stream,
-    assert_split_rhat,
     fold,
 )
 
@@ -39,18 +38,6 @@ def coupled(u):
 
 def straight(a, b, t):
     return jax.tree.map(lambda u, v: (1 - t) * u + t * v, a, b)
-
-
-def arc_of_constant_norm(a, b, t):
-    """The norm of a all the way."""
-    norm_a, norm_b = landscape._norm(a), landscape._norm(b)
-    scale = norm_a / ((1 - t) * norm_a + t * norm_b)
-    return jax.tree.map(lambda leaf: scale * leaf, landscape.slerp(a, b, t))
-
-
-def leaf_by_leaf(a, b, t):
-    """Each leaf on a sphere of its own."""
-    return jax.tree.map(lambda u, v: landscape.slerp(u, v, t), a, b)
 
 
 def slice_with(energy):
@@ -86,10 +73,7 @@ def largest_in_size(rng_key, target, position, num_steps):
 
 LANDSCAPES = {
     "straight line for the great circle": lambda: assert_spherical(straight),
-    "norm kept for norm linear in t": lambda: assert_spherical(arc_of_constant_norm),
-    "each leaf on a sphere of its own": lambda: assert_spherical(leaf_by_leaf),
     "slice of U alone given as energy": lambda: slice_with(np.zeros_like),
-    "‖u‖² for ½‖u‖²": lambda: slice_with(lambda half: 2 * half),
     "Hessian of U alone": lambda: bent(without_prior),
     "power iteration where U bends down": lambda: bent(largest_in_size, lambda u: -jnp.sum(jnp.cosh(2 * u))),
 }
@@ -163,9 +147,6 @@ STREAMS = {
     "one of two batches thrown away": streaming_with(
         "_into_batches", with_last_of_merged_batches, assert_effective_sample_size
     ),
-    "halves that lose a batch": streaming_with(
-        "_into_batches", with_last_of_merged_batches, assert_split_rhat
-    ),
 }
 
 
@@ -190,18 +171,7 @@ def resumed_without(name):
     )
 
 
-def step_size_without(name):
-    """One part of a step size that is tuned starts afresh."""
-    return resumed_with(
-        lambda old, fresh: old._replace(
-            step_size=old.step_size._replace(**{name: jnp.copy(getattr(fresh.step_size, name))})
-        )
-    )
-
-
 CHECKPOINTS = {
-    "averaged step size forgotten": step_size_without("log_average"),
-    "step size under tuning forgotten": step_size_without("log"),
     "streamed summary forgotten": resumed_without("streamed"),
     "momentum forgotten": resumed_with(
         lambda old, fresh: old._replace(states=old.states._replace(momentum=fresh.states.momentum))
@@ -212,7 +182,7 @@ CHECKPOINTS = {
 test_bug_is_caught = caught(
     ("landscape", "is on the sphere|is right", LANDSCAPES),
     ("estimate", "mean z-score|coverage", ESTIMATES),
-    ("stream", "long stream is off|is biased|R-hat of the halves is off", STREAMS),
+    ("stream", "long stream is off|is biased", STREAMS),
     ("checkpoint", "not the bits of the other run", CHECKPOINTS),
 )
 

@@ -51,8 +51,7 @@ def learned_scales(num_sets, num_train, width, num_draws, thin, burn_in, seed) -
         f = psi @ jax.random.normal(readout_key, (psi.shape[1], 1))
         noise = prior.scales(truth)["noise_std"] * jax.random.normal(noise_key, (num_train, 1))
         target = of_data(f[:-1] + noise)
-        rotation = samplers.function_space_hmc(0.1, num_steps=4)
-        kernel = samplers.with_scales(rotation).bind(target)
+        kernel = samplers.function_space_hmc(0.1, jitter=1).bind(target)
 
         def step(state, key):
             return kernel.step(key, state)[0], None
@@ -63,9 +62,9 @@ def learned_scales(num_sets, num_train, width, num_draws, thin, burn_in, seed) -
             scales = jnp.stack(list(target.scales(state.position).values()))
             return state, jnp.append(scales, collectors.output(x_new)(target, state.position, draw_key))
 
-        state, _ = jax.lax.scan(
-            step, kernel.init(prior.draw_prior(start_key)), jax.random.split(burn_key, burn_in)
-        )
+        start_key, momentum_key = jax.random.split(start_key)
+        start = kernel.init(prior.draw_prior(start_key), momentum_key)
+        state, _ = jax.lax.scan(step, start, jax.random.split(burn_key, burn_in))
         _, found = jax.lax.scan(draw, state, jax.random.split(run_key, num_draws))
         wanted = jnp.append(jnp.stack(list(prior.scales(truth).values())), f[-1])
         return jnp.sum(found < wanted[None, :], axis=0)

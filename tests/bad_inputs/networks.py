@@ -142,7 +142,6 @@ TARGETS = [
         ((0, 1, 1, 0), kw(reg=0.1), "reg…unless map is 'gaussian'…reg=0.1 and map='laplace'"),
         call=classifier,
     ),
-    *refused("targets.binary", (wb.BNN(fcn(), 1, 0.5), X, [0, 1, 0.5, 0], "y must hold zeros and ones")),
     *refused(
         "targets.non_gaussian",
         (X, Y, Poisson, TypeError, "likelihood…targets.Likelihood…Poisson"),
@@ -172,10 +171,6 @@ def of(shape):
     return LogNormal(np.ones(shape), 1.0)
 
 
-def sampler_of_scales(name):
-    return getattr(wb.samplers, name)(*[SLICE] * (name == "with_scales"))
-
-
 XS, YS = np.linspace(-1, 1, 12)[:, None], np.linspace(0, 1, 12)
 
 
@@ -200,23 +195,6 @@ SCALES = [
         (lambda: scaled(classifier([0, 1, 1, 0]), noise_std=NOISE), "noise_std must have no prior"),
         call=functools.partial(scaled, target()),
     ),
-    *refused(
-        "samplers.conditional",
-        (lambda: wb.samplers.conditional("layers", SLICE).bind(whole()).init(None), "part…'layers'"),
-    ),
-    *refused(
-        "samplers.preconditioned",
-        (wb.samplers.Gaussian({"a": jnp.zeros(2)}, jnp.eye(3)), SLICE, "gaussian.factor…(2, 2)…(3, 3)"),
-    ),
-    *[
-        row
-        for make in ("rescaled", "readout_scales", "with_scales")
-        for row in refused(
-            f"samplers.{make}",
-            (target(), TypeError, "target…scaled…Marginal"),
-            call=lambda problem, make=make: sampler_of_scales(make).bind(problem),
-        )
-    ],
     *refused(
         "widebnn.BNNRegressor",
         (kw(scales={"sigma": 1.0}), "scales…'noise_std'…'sigma'"),

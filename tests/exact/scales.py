@@ -1,4 +1,4 @@
-"""Posteriors of scales and weights together: importance sampling, and ranks of what made the data."""
+"""Posteriors of scales and weights together: their density written out, and importance sampling."""
 
 import math
 from typing import NamedTuple
@@ -11,7 +11,6 @@ from flax import nnx
 import widebnn as wb
 from widebnn import samplers, targets
 
-from .dkwm import FALSE_FAILURE
 from .importance import NUM_CHAINS, _weighted, assert_moments, by_chains
 from .networks import ACTIVATION
 
@@ -38,10 +37,6 @@ def target_of(x, y, priors=PRIORS, space="auto"):
     features = wb.models.FCN(x.shape[1], WIDTH, bias_std=BIAS_STD, rngs=nnx.Rngs(0))
     bnn = wb.BNN(features, y.shape[1], noise_std=1.0)
     return targets.scaled(targets.marginal(bnn, x, y, space), **priors)
-
-
-def sampler_of(target, step_size=0.25, limit=None, make=samplers.with_scales):
-    return make(samplers.function_space_hmc(step_size, num_steps=4), limit)
 
 
 def embedding(position, x):
@@ -84,12 +79,13 @@ def reference(observed: Data, num_draws=500_000):
     return _weighted(one, num_draws)
 
 
-def assert_exact(target, sampler, observed, exact, num_samples=50, thin=5, burn_in=200):
+def assert_exact(target, observed, exact, num_samples=50, thin=5, burn_in=200):
     """Posterior means and deviations of f and of log scales; false failures at `FALSE_FAILURE`."""
     draws = wb.sample(
         jax.random.key(3),
         target,
-        sampler,
+        # with small angles too: of 512 chains some start where σ is small and nothing fits
+        samplers.function_space_hmc(0.2, num_steps=6, jitter=1),
         num_samples=num_samples,
         thin=thin,
         burn_in=burn_in,
@@ -104,70 +100,28 @@ def assert_exact(target, sampler, observed, exact, num_samples=50, thin=5, burn_
     assert_moments(by_chains(both), exact)
 
 
-def assert_conditional(target):
-    """The conditional of the readout's scales is the potential, but for a constant."""
-    position = target.draw_prior(jax.random.key(0))
+def assert_density(target):
+    """exp(−U(v) − ½‖v‖²) is the likelihood times N(u; 0, I) |∂u/∂v|, with u found from the scales."""
+    medians, spreads = (np.array([prior[i] for prior in PRIORS.values()]) for i in (0, 1))
 
     @jax.jit
-    def gaps(keys):
-        conditional = target.readout_conditional(position)
+    def at(key):
+        position = target.draw_prior(key)
 
-        def at(key):
-            u = wb.tree.normal_like(key, position.readout_scales)
-            return conditional(u) - target.potential(position._replace(readout_scales=u))
+        def u_of(v):
+            found = target.scales(position._replace(scales=dict(zip(sorted(PRIORS), v))))
+            return jnp.log(jnp.stack([found[name] for name in PRIORS]) / medians) / spreads
 
-        return jax.vmap(at)(keys)
+        v = jnp.stack([position.scales[name] for name in sorted(PRIORS)])
+        layer, s = position.network["layers"][0], target.scales(position)
+        psi = embedding((layer["kernel"], layer["bias"], s), target.base.x)
+        kernel = psi @ psi.T + s["noise_std"] ** 2 * jnp.eye(len(psi))
+        evidence = jax.scipy.stats.multivariate_normal.logpdf(
+            target.base.y[:, 0], jnp.zeros(len(psi)), kernel
+        )
+        wanted = evidence - jnp.sum(u_of(v) ** 2) / 2 + jnp.linalg.slogdet(jax.jacfwd(u_of)(v))[1]
+        return -target.potential(position) - jnp.sum(v**2) / 2, wanted
 
-    gap = float(np.ptp(gaps(jax.random.split(jax.random.key(1), 5))))
-    assert gap < 1e-8, f"the conditional of the readout's scales is not the potential: {gap:.2g} off"
-
-
-def ranks(make_target, make_sampler, num_sets=1_000, n=20, num_draws=19, thin=8, burn_in=500):
-    """Ranks of what made a data set among draws of its posterior, (data set, quantity), in 0, …, num_draws.
-
-    Simulation-based calibration (Talts et al. 2018): with prior, data and sampler in agreement each rank is
-    uniform. Quantities: the logarithms of the scales, and f at a new input.
-    """
-    x, _, x_new = data(n)
-    prior = target_of(x, jnp.zeros((n, 1)))
-
-    def of_set(key):
-        truth_key, readout_key, noise_key, start_key, run_key = jax.random.split(key, 5)
-        truth = drawn_from_prior(truth_key, x.shape[1])
-        s = truth[2]
-        w = jax.random.normal(readout_key, (WIDTH + 1, 1))
-        y = embedding(truth, x) @ w + s["noise_std"] * jax.random.normal(noise_key, (n, 1))
-        target = make_target(x, y)
-        sampler = make_sampler(target).bind(target)
-
-        def quantities(position, key):
-            logs = jnp.log(jnp.stack([target.scales(position)[name] for name in PRIORS]))
-            return jnp.append(logs, wb.output(x_new[:1])(target, position, key))
-
-        def step(state, key):
-            return sampler.step(key, state)[0], None
-
-        def draw(state, key):
-            steps_key, draw_key = jax.random.split(key)
-            state, _ = jax.lax.scan(step, state, jax.random.split(steps_key, thin))
-            return state, quantities(state.position, draw_key)
-
-        state = sampler.init(prior.draw_prior(start_key))
-        burn_key, run_key = jax.random.split(run_key)
-        state, _ = jax.lax.scan(step, state, jax.random.split(burn_key, burn_in))
-        _, found = jax.lax.scan(draw, state, jax.random.split(run_key, num_draws))
-        wanted = jnp.append(jnp.log(jnp.stack([s[name] for name in PRIORS])), embedding(truth, x_new[:1]) @ w)
-        return jnp.sum(found < wanted[None, :], axis=0)
-
-    return np.asarray(jax.jit(jax.vmap(of_set))(jax.random.split(jax.random.key(5), num_sets)))
-
-
-def assert_uniform(found, num_draws=19):
-    """DKW: sup |F̂ − F| of a rank exceeds its band at the rate `FALSE_FAILURE`, all quantities together."""
-    num_sets, num_quantities = found.shape
-    band = math.sqrt(math.log(2 * num_quantities / FALSE_FAILURE) / (2 * num_sets))
-    uniform = np.arange(1, num_draws + 2) / (num_draws + 1)
-    for name, column in zip([*PRIORS, "f"], found.T, strict=True):
-        empirical = np.searchsorted(np.sort(column), np.arange(num_draws + 1), side="right") / num_sets
-        gap = np.abs(empirical - uniform).max()
-        assert gap < band, f"ranks of {name} are not uniform: {gap:.3f} off, where {band:.3f} is allowed"
+    for seed in range(3):
+        found, wanted = at(jax.random.key(seed))
+        assert abs(found - wanted) < 1e-8, f"the log density is {found:.6f}, not {wanted:.6f}"

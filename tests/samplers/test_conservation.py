@@ -7,14 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import nnx
-from jax.flatten_util import ravel_pytree
 from scipy import stats
 
-from widebnn.models import BNN, FCN
 from widebnn.samplers import (
-    Density,
-    Gaussian,
     _function_space_hmc,
     elliptical_slice,
     function_space_hmc,
@@ -23,12 +18,9 @@ from widebnn.samplers import (
     mala,
     pcn,
     pcnl,
-    preconditioned,
-    rescaled,
     rwm,
 )
-from widebnn.targets import LogNormal, Scaled, from_potential, marginal
-from widebnn.tree import normal_like
+from widebnn.targets import from_potential
 
 from ..exact import laws
 from ..exact.conservation import NUM_DRAWS, altered, assert_conserved
@@ -41,13 +33,9 @@ SAMPLERS = {
     "pcn": pcn(0.7),
     "mala": mala(0.8),
     "pcnl": pcnl(0.7),
-    "langevin": langevin(0.8, 0.3),
-    "langevin, little damping": langevin(0.8, 0.02),
-    "langevin, all refreshed": langevin(0.8, 1.0),
+    "langevin": langevin(0.8, 0.02),
     "hmc": hmc(0.6, 4),
-    "function_space_hmc": function_space_hmc(0.6, 3),
-    "function_space_hmc, little damping": function_space_hmc(0.6, 3, 0.02),
-    "function_space_hmc, jittered": function_space_hmc(0.5, 3, jitter=0.5),
+    "function_space_hmc": function_space_hmc(0.5, 3, 0.02, jitter=0.5),
 }
 
 
@@ -92,76 +80,6 @@ def test_elliptical_slice_conserves_the_target_and_always_moves():
     assert not np.any(np.asarray(jax.tree.leaves(states.position)[0]) == np.asarray(first))
 
 
-def about_a_gaussian(make=preconditioned, gaussian=Gaussian):
-    """An elliptical slice about a Gaussian that is far from the density."""
-    one = logistic().draw(np.random.default_rng(0), 1)
-    mean = jax.tree.map(lambda leaf: jnp.full_like(leaf[0], 0.4), one)
-    size = ravel_pytree(mean)[0].size
-    factor = np.linalg.cholesky(0.3 * np.eye(size) + 0.2)
-    return make(gaussian(mean, jnp.asarray(factor)), elliptical_slice())
-
-
-@pytest.mark.slow
-def test_slice_about_a_gaussian_conserves_the_target():
-    assert_conserved(about_a_gaussian(), logistic, acceptance=ALWAYS)
-
-
-class PriorLeftAsItIs(preconditioned):
-    def _density(self, target):
-        return Density(lambda v: target.potential(self.gaussian.at(v)))
-
-
-class CentreForgotten(Gaussian):
-    def coordinates(self, position):
-        return jax.scipy.linalg.solve_triangular(self.factor, ravel_pytree(position)[0], lower=True)
-
-
-class FactorForgotten(Gaussian):
-    def at(self, v):
-        mean, unravel = ravel_pytree(self.mean)
-        return unravel(mean + v)
-
-
-class WithoutData(Scaled):
-    """A scale and weights that the data say nothing of: the prior has to stay."""
-
-    def potential(self, position):
-        return jnp.zeros((), float)
-
-
-def without_data():
-    bnn = BNN(FCN(3, 2, rngs=nnx.Rngs(0)), 1, 1.0)
-    base = marginal(bnn, jnp.ones((1, 3)), jnp.ones((1, 1)))
-    return WithoutData(base, {"weight_std": LogNormal(1.3, 0.6)})
-
-
-def conserved_by_rescaling(log=jnp.log):
-    target = without_data()
-    kernel = rescaled(num_updates=3).prepare(target)
-    template = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, float), target.template)
-
-    def moved(key):
-        draw_key, step_key = jax.random.split(key)
-        start = normal_like(draw_key, template)
-        with mock.patch.object(jnp, "log", log):
-            return start, kernel.step(target, step_key, kernel.init(target, start))[0].position
-
-    start, end = jax.jit(jax.vmap(moved))(jax.random.split(jax.random.key(0), NUM_DRAWS))
-    s = jax.vmap(lambda u: target.scales(u)["weight_std"])
-    before, after = (p.network["layers"][0] for p in (start, end))
-    weights = [s(p)[:, None, None] * p.network["layers"][0]["kernel"] for p in (start, end)]
-    np.testing.assert_allclose(*weights, rtol=1e-9)
-    np.testing.assert_array_equal(before["bias"], after["bias"])
-    assert not np.any(start.scales["weight_std"] == end.scales["weight_std"])
-    assert_distributed("scale", end.scales["weight_std"], stats.norm.cdf)
-    assert_distributed("norm", np.sum(after["kernel"] ** 2, axis=(1, 2)), stats.chi2(6).cdf)
-
-
-@pytest.mark.slow
-def test_rescaling_conserves_the_prior_and_the_weights():
-    conserved_by_rescaling()
-
-
 # Bugs. Whether a branch of the acceptance stays unexercised is no matter where it is wrong.
 
 ANY = (0, 1.1)
@@ -191,36 +109,19 @@ class WithoutWork(function_space_hmc):
 BUGS = {
     "random walk without the prior term": lambda: proposing(laws.rwm(0.6), prior=0.0),
     "MALA without proposal densities": lambda: proposing(laws.mala(0.8), prior=1.0),
-    "MALA accepted with U alone": lambda: proposing(laws.mala(0.8), prior=0.0),
     "pCN with 1 − β for √(1 − β²)": lambda: proposing(laws.pcn(0.7)._replace(keep=0.3), prior=0.0),
     "pCN with the prior counted twice": lambda: proposing(laws.pcn(0.7), prior=1.0),
     "pCNL accepted with p(v|D)/p(u|D), the published rule": lambda: proposing(laws.pcnl(0.7), prior=1.0),
-    "pCNL accepted with U alone": lambda: proposing(laws.pcnl(0.7), prior=0.0),
-    "momentum kept on rejection": lambda: conserved("langevin, little damping", turn=-1.0, acceptance=ANY),
-    "momentum kept on rejection, function-space HMC": lambda: conserved(
-        "function_space_hmc, little damping", turn=-1.0, acceptance=ANY
-    ),
+    "momentum kept on rejection": lambda: conserved("langevin", turn=-1.0, acceptance=ANY),
     "kicks by the gradient of the prior too": lambda: broken(function_space_hmc(0.6, 3), and_the_prior),
     "kicks whose work is not counted": lambda: broken(WithoutWork(0.6, 3)),
     "slice at the height of the state": lambda: broken(slice_at_level(0.0)),
-    "slice at half the depth": lambda: broken(slice_at_level(0.5)),
-    "Gaussian whose centre is forgotten on the way in": lambda: broken(
-        about_a_gaussian(gaussian=CentreForgotten)
-    ),
-    "Gaussian whose factor is forgotten on the way out": lambda: broken(
-        about_a_gaussian(gaussian=FactorForgotten)
-    ),
-    "prior left as it is in other coordinates": lambda: broken(about_a_gaussian(PriorLeftAsItIs)),
-    "scale that moves without the volume of its weights": lambda: conserved_by_rescaling(jnp.zeros_like),
     "Langevin uncorrected": lambda: broken(langevin(0.8, 0.3, metropolis=False)),
-    **{
-        f"{name} {bug}": lambda name=name, scale=scale: conserved(name, scale=scale, acceptance=ANY)
-        for name in ("rwm", "pcn", "mala", "pcnl", "langevin", "hmc", "function_space_hmc")
-        for bug, scale in {"always accepting": 0.0, "half the log ratio": 0.5}.items()
-    },
+    "always accepting": lambda: conserved("pcn", scale=0.0, acceptance=ANY),
+    "half the log ratio": lambda: conserved("hmc", scale=0.5, acceptance=ANY),
 }
 
-test_bug_is_caught = caught(("sampler", "CDFs differ by", BUGS))
+test_bug_is_caught = caught(("sampler", "CDFs differ by", BUGS), patched=False)
 
 test_right_one_of_the_same_make_passes = passed(
     random_walk=lambda: proposing(laws.rwm(0.6), prior=1.0), pcn=lambda: proposing(laws.pcn(0.7), prior=0.0)

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from widebnn.samplers import Density, function_space_hmc
+from widebnn.samplers import function_space_hmc
+from widebnn.targets import from_potential
 
 from ..exact.dkwm import assert_distributed
 from ..exact.reversibility import recorded
 
-STEEP, FLAT = Density(lambda u: jnp.sum(jnp.cosh(u))), Density(lambda u: jnp.zeros(()))
+STEEP = from_potential(lambda u: jnp.sum(jnp.cosh(u)), jnp.ones(3))
+FLAT = from_potential(lambda u: jnp.zeros(()), jnp.ones(1))
 
 
 @jax.jit

@@ -6,17 +6,13 @@ import numpy as np
 import pytest
 
 import widebnn as wb
-from widebnn.samplers import function_space_hmc, hmc, langevin, pcn, pcnl
+from widebnn.samplers import function_space_hmc, langevin
 
 from ..exact.networks import problem
 
 MAKE = {
-    "pcn": pcn,
-    "pcnl": pcnl,
-    "hmc": lambda step_size: hmc(step_size, num_steps=3),
     "langevin": lambda step_size: langevin(step_size, damping=step_size),
-    "function-space HMC": lambda step_size: function_space_hmc(step_size, num_steps=3, damping=step_size),
-    "function-space HMC, one radian": lambda step_size: function_space_hmc(step_size, jitter=step_size),
+    "function-space HMC": lambda step_size: function_space_hmc(step_size, jitter=step_size),
 }
 TINY = problem()
 

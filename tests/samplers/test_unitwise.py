@@ -11,18 +11,16 @@ from flax import nnx
 import widebnn as wb
 from widebnn.samplers import _unitwise, unitwise
 from widebnn.targets._marginal import marginal
-from widebnn.targets._rotated import rotated
 
-from ..exact.importance import assert_exact, solved
 from ..exact.networks import problem
-from ..exact.planted import caught, passed
+from ..exact.planted import caught
 from ..exact.units import assert_changes_of_potential
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("block_size", "n", "out_features", "bias_std"),
-    [(1, 4, 1, 0.1), (2, 4, 3, 0.0), (2, 20, 3, 0.1), (6, 20, 1, 0.0)],
+    [(2, 4, 3, 0.0), (6, 20, 1, 0.1)],
 )
 def test_every_block_is_accepted_with_its_change_of_the_potential(block_size, n, out_features, bias_std):
     tiny = problem(widths=(5, 6), out_features=out_features, n=n, bias_std=bias_std)
@@ -58,7 +56,6 @@ def test_noise_has_the_floor_of_the_potential():
 
 @pytest.mark.slow
 def test_with_fewer_units_than_rows_float32_is_right_or_refused():
-    """In feature space a ΔU would be −.96 at σ = .5 where −.14 is right."""
     rng = np.random.default_rng(0)
     x, y = np.float32(rng.normal(size=(256, 4))), np.float32(rng.normal(size=(256, 1)))
 
@@ -76,14 +73,6 @@ def test_with_fewer_units_than_rows_float32_is_right_or_refused():
         assert_changes_of_potential(target(0.3), 4, potential, tolerance=0.02)
         with pytest.raises(ValueError, match="noise_std must be at least 0.1.* in float32"):
             unitwise().prepare(target(0.01))
-
-
-@pytest.mark.slow
-def test_predictions_have_exact_moments():
-    tiny, exact = solved("one layer")
-    target = rotated(marginal(tiny.bnn, tiny.x, tiny.y))
-    draws, _ = assert_exact(target, unitwise(3), tiny, exact.moments)
-    assert 0.1 < draws.acceptance_rate < 0.95
 
 
 @pytest.mark.slow
@@ -157,15 +146,9 @@ def of_wrong_noise(right):
 
 
 UNITS = {
-    f"{bug}, n = {n}": lambda args=args, n=n: units_with(*args, n=n)
-    for n in (4, 20)
-    for bug, args in {
-        "log |det M| left out": ("_inverse", without_log_det),
-        "M taken for the identity": ("_inverse", without_inverse),
-        "inverse at another σ": ("_inverse_of_gram", of_wrong_noise),
-    }.items()
+    "log |det M| left out": lambda: units_with("_inverse", without_log_det),
+    "M taken for the identity": lambda: units_with("_inverse", without_inverse, n=20),
+    "inverse at another σ": lambda: units_with("_inverse_of_kernel", of_wrong_noise, n=20),
 }
 
 test_bug_is_caught = caught(("unit", "change .* is right", UNITS))
-
-test_right_one_of_the_same_make_passes = passed(units=lambda: units_with("_inverse", lambda right: right))

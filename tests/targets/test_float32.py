@@ -60,7 +60,6 @@ def acceptance(sampler, single, double, keys):
 @pytest.mark.parametrize(
     "sampler, reduced, depth",
     [
-        pytest.param(pcn(0.2), wb.targets.rotated, 1, id="pcn"),
         pytest.param(pcnl(0.2), wb.targets.rotated, 1, id="pcnl"),
         pytest.param(pcn(0.05), wb.targets.whitened, 2, id="pcn, two whitened layers"),
     ],

@@ -18,10 +18,7 @@ from ..exact.importance import assert_exact, reference
 from ..exact.networks import problem
 
 KEY = jax.random.key(5)
-PROBLEMS = {
-    "one hidden layer": {"widths": (4,), "out_features": 1},
-    "two hidden layers, two outputs": {"widths": (3, 2), "out_features": 2, "activation": "erf", "n": 3},
-}
+DEEP = {"widths": (3, 2), "out_features": 2, "activation": "erf", "n": 3}
 
 
 def jacobian(tiny, reg=None, **options):
@@ -66,10 +63,9 @@ def at_parameters(tiny, key, reg):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", PROBLEMS)
-def test_one_damped_gauss_newton_step_and_its_density(which):
+def test_one_damped_gauss_newton_step_and_its_density():
     """The determinant is det(λΘ̂⁻¹) det(I + H − JᵀB/λ), in absolute value and in sign."""
-    tiny = problem(**PROBLEMS[which])
+    tiny = problem(**DEEP)
     program = jax.jit(jax.vmap(functools.partial(at_parameters, tiny), in_axes=(0, None)))
     for reg in (0.1, tiny.bnn.noise_std**2, 3.0):
         found = jax.device_get(program(jax.random.split(jax.random.key(0), 4), reg))
@@ -79,7 +75,7 @@ def test_one_damped_gauss_newton_step_and_its_density(which):
 
 
 def test_the_default_regulariser_is_the_variance_of_the_noise():
-    tiny = problem(**PROBLEMS["one hidden layer"])
+    tiny = problem(widths=(4,))
     assert jacobian(tiny).reg == tiny.bnn.noise_std**2
 
 
@@ -97,20 +93,19 @@ def naive_estimate(tiny, phi, reg, num_probes, order):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("order", [2, 3])
-def test_estimate_and_its_gradient_are_those_of_the_naive_sum(order):
+def test_estimate_and_its_gradient_are_those_of_the_naive_sum():
     """Through r̃(φ) as well, which is fixed only inside H."""
     tiny = problem(widths=(3,), out_features=2, n=2)
-    target = jacobian(tiny, 0.8, num_probes=3, order=order, rng_key=KEY)
+    target = jacobian(tiny, 0.8, num_probes=3, order=3, rng_key=KEY)
     phi = tiny.draw_parameters()
-    both = (target.log_jacobian, lambda phi: naive_estimate(tiny, phi, 0.8, 3, order))
+    both = (target.log_jacobian, lambda phi: naive_estimate(tiny, phi, 0.8, 3, 3))
     found, exact = jax.jit(lambda phi: [ravel_pytree(jax.value_and_grad(f)(phi))[0] for f in both])(phi)
     assert_allclose(found, exact, rtol=1e-10, atol=1e-9)
 
 
 @pytest.mark.slow
 def test_gradient_of_the_estimated_potential_by_finite_differences():
-    tiny = problem(**PROBLEMS["two hidden layers, two outputs"])
+    tiny = problem(**DEEP)
     target = jacobian(tiny, 2.0, num_probes=2, rng_key=KEY)
     flat, unravel = ravel_pytree(tiny.draw_parameters())
     direction = ravel_pytree(tiny.draw_parameters(1))[0]
@@ -149,7 +144,7 @@ def test_many_probes_of_high_order_find_the_determinant():
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_probes():
-    tiny = problem(**PROBLEMS["one hidden layer"])
+    tiny = problem(widths=(4,))
 
     def temporary(num_probes):
         target = jacobian(tiny, num_probes=num_probes, rng_key=KEY)

@@ -49,10 +49,8 @@ def test_marginal_is_the_dense_gaussian(space):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["standard", "repriorised", "repriorised at λ"])
-def test_potentials_are_the_posterior_under_the_change_of_variables(name):
-    target = targets.standard(*AT) if name == "standard" else targets.repriorised(*AT, reg=0.7)
-    target = targets.repriorised(*AT) if name == "repriorised" else target
+def test_potential_is_the_posterior_under_the_change_of_variables():
+    target = targets.repriorised(*AT, reg=0.7)
     phi = TINY.draw_parameters()
 
     @jax.jit
@@ -90,10 +88,9 @@ def test_log_likelihoods():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [4, 9], ids=["data space", "feature space"])
-def test_unitwise_accepts_by_the_potential(n):
-    tiny = problem(widths=(5,), out_features=2, n=n)
-    std = np.random.default_rng(0).uniform(0.2, 2.0, size=n)
+def test_unitwise_accepts_by_the_potential():
+    tiny = problem(widths=(5,), out_features=2, n=4)
+    std = np.random.default_rng(0).uniform(0.2, 2.0, size=4)
     assert_changes_of_potential(targets.marginal(wb.BNN(tiny.bnn.features, 2, std), tiny.x, tiny.y), 1)
 
 
@@ -105,17 +102,5 @@ def test_reduced_and_scaled_targets_have_the_same_noise():
     scale = targets.LogNormal(1.0, 0.5)  # of "noise_std": of the factor of all rows
     target = targets.scaled(targets.marginal(*AT), readout_std=scale, noise_std=scale)
     position = jax.tree.map(lambda leaf: leaf.astype(float), target.draw_prior(KEY))
-
-    @jax.jit
-    def gaps(us):
-        conditional = target.readout_conditional(position)
-
-        def gap(u):
-            scales = {"readout_std": u, "noise_std": 1 - u}
-            return conditional(scales) - target.potential(position._replace(readout_scales=scales))
-
-        return jax.vmap(gap)(us)
-
-    assert np.ptp(gaps(np.array([-1.0, 0.0, 1.5]))) < 1e-9
     factor = target.scales(position)["noise_std"]
     np.testing.assert_allclose(np.ravel(target.at(position).bnn.noise_std), factor * STD)

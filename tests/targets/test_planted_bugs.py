@@ -5,7 +5,6 @@ from unittest import mock
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 import widebnn as wb
 from widebnn._pytree import as_pytree
@@ -14,13 +13,13 @@ from widebnn.models._whitened_dense import WhitenedDense
 from widebnn.targets import _blocks as blocks
 from widebnn.targets._affine_maps import Laplace
 from widebnn.targets._jacobian import Jacobian
-from widebnn.targets._likelihoods import Bernoulli, StudentT
+from widebnn.targets._likelihoods import StudentT
 from widebnn.targets._marginal import Marginal
 from widebnn.targets._non_gaussian import NonGaussian
 from widebnn.targets._repriorised import Repriorised
 from widebnn.targets._rotated import Rotated
 from widebnn.targets._whitened import Whitened
-from widebnn.tree import half_square_difference, normal_like
+from widebnn.tree import half_square_difference
 
 from ..exact.change_of_variables import (
     assert_same_density,
@@ -32,7 +31,7 @@ from ..exact.complement import assert_new_inputs_see_the_prior
 from ..exact.importance import assert_exact, solved
 from ..exact.likelihoods import LIKELIHOODS
 from ..exact.networks import problem
-from ..exact.planted import caught, passed
+from ..exact.planted import anew, caught, passed
 from ..exact.whitening import (
     assert_batches_share_a_draw,
     assert_new_inputs_see_the_prior_of_the_complement,
@@ -65,14 +64,6 @@ class HalfLogDeterminant(Repriorised):
         return super().potential(position) - self.readout_posterior(position).log_det() / 4
 
 
-class LogDeterminantOfWrongSign(Repriorised):
-    """Below eq. (5) of Hron et al.: det Σ ∝ det K̂ where it is its inverse."""
-
-    def potential(self, position):
-        log_det = self.readout_posterior(position).log_det()
-        return super().potential(position) - self.bnn.out_features * log_det
-
-
 class PrintedSign(Repriorised):
     """Eq. (5) of Hron et al. as printed: exp(+½ yᵀK̂⁻¹y)."""
 
@@ -98,11 +89,6 @@ class SigmaForReg(Repriorised):
         return (readout.quadratic() + self.bnn.out_features * readout.log_det()) / 2
 
 
-class MarginalPrintedSign(Marginal):
-    def potential(self, position):
-        return super().potential(position) - self.readout_posterior(position).quadratic()
-
-
 class OneOutputOnly(Marginal):
     """log det counted once, however many outputs."""
 
@@ -122,10 +108,6 @@ class JacobianMapWithout(Jacobian):
 
 class WithoutDeterminantOfR(JacobianMapWithout):
     change = staticmethod(lambda target, position: target.log_jacobian(position))
-
-
-class DeterminantOfRWrongSign(JacobianMapWithout):
-    change = staticmethod(lambda target, position: 2 * target.log_jacobian(position))
 
 
 class WithoutPriorOfR(JacobianMapWithout):
@@ -164,23 +146,11 @@ class JacobianOfAnEarlierStep(Laplace):
         return self.earlier.log_jacobian()
 
 
-class SignForgotten(Bernoulli):
-    def log_prob(self, y, f):
-        return y * jax.nn.log_sigmoid(f)
-
-
 class ScaleForgotten(StudentT):
     """σ left out of t = (y − F)/σ."""
 
     def log_prob(self, y, f):
         return jax.scipy.stats.t.logpdf(y, self.degrees, f, 1.0)
-
-
-class NoiseOfRegression(StudentT):
-    """A Gaussian where Student's t is asked for."""
-
-    def log_prob(self, y, f):
-        return jax.scipy.stats.norm.logpdf(y, f, self.scale)
 
 
 def repriorised(kind=Repriorised, reg=None):
@@ -232,10 +202,6 @@ def last_block_counted_twice(rows, of_block):
     return jax.tree.map(lambda *leaves: sum(leaves[1:], leaves[0]), *parts)
 
 
-def last_block_left_out(rows, of_block):
-    return RIGHT_SUM(rows._replace(x=rows.x[:4], y=rows.y[:4]), of_block)
-
-
 RIGHT_SUM = blocks.Rows.sum
 
 
@@ -244,13 +210,12 @@ ROOT, RESTORE, EMBEDDING = _whitened_dense.root, WhitenedDense.restore, Whitened
 
 def factor(change):
     """The check of whitened layers with another Cholesky factor L of (scaled activations, σ_b)."""
-    return lambda: assert_orthogonal_change_of_variables(root=change)
 
+    def check():
+        with anew():
+            assert_orthogonal_change_of_variables(root=change)
 
-def stale(scaled, bias_std):
-    """K at other activations than the layer is applied to."""
-    other = jnp.asarray(np.random.default_rng(0).normal(size=scaled.shape), scaled.dtype)
-    return ROOT(0.3 * other, bias_std)
+    return check
 
 
 def prior_added(layer, h, rng_key):
@@ -260,56 +225,50 @@ def prior_added(layer, h, rng_key):
     return {name: right[name] + 0.3 * jax.random.normal(rng_key, right[name].shape) for name in names}
 
 
+def prior_added_to_the_seen():
+    with anew():
+        assert_new_inputs_see_the_prior_of_the_complement(prior_added)
+
+
 def other_draw_per_batch(target, position, x=None, rng_key=None):
     """A key per number of rows."""
     return EMBEDDING(target, position, x, jax.random.fold_in(rng_key, len(x)))
 
 
-def draw_per_batch(embedding=EMBEDDING):
+def draw_per_batch(embedding):
     tiny = problem(widths=(6, 5), n=4)
     target = wb.targets.whitened(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
-    with mock.patch.object(Whitened, "embedding", embedding):
+    with anew(), mock.patch.object(Whitened, "embedding", embedding):
         assert_batches_share_a_draw(target, tiny.x_new)
 
 
 FACTORS = {
     "whitened: factor transposed": factor(lambda *of: ROOT(*of).T),
     "whitened: bias forgotten in K": factor(lambda scaled, bias_std: ROOT(scaled, 0.0)),
-    "whitened: K of other activations": factor(stale),
 }
 BROKEN = {
     "blocks: rows of the last one counted twice": in_blocks(last_block_counted_twice),
-    "blocks: the last one left out": in_blocks(last_block_left_out),
     "−log p(y | T(φ)) used as U": repriorised(LikelihoodOfMap),
-    "−log p(y | T(φ)) used as U, other λ": repriorised(LikelihoodOfMap, reg=0.5),
-    "log-Jacobian missing": repriorised(WithoutLogJacobian),
-    "log-Jacobian missing, other λ": repriorised(WithoutLogJacobian, reg=0.5),
+    "log-Jacobian missing": repriorised(WithoutLogJacobian, reg=0.5),
     "log-Jacobian of the wrong sign": repriorised(JacobianOfWrongSign),
     "log det halved": repriorised(HalfLogDeterminant),
-    "log det of the wrong sign": repriorised(LogDeterminantOfWrongSign),
     "printed sign of eq. (5)": repriorised(PrintedSign),
     "readout bias forgotten in the map": repriorised(BiasForgotten),
     "potential of σ² with the map of λ": repriorised(SigmaForReg, reg=0.5),
-    "printed sign of eq. (5), marginal": marginal(MarginalPrintedSign),
     "log det counted once for two outputs": marginal(OneOutputOnly),
     "R: log-determinant missing": jacobian(WithoutDeterminantOfR),
-    "R: log-determinant of the wrong sign": jacobian(DeterminantOfRWrongSign),
     "R: prior term missing": jacobian(WithoutPriorOfR),
     "R: determinant as if f were linear": jacobian(DeterminantOfFirstFactor),
     "softmax: log-Jacobian missing": non_gaussian(kind=MapWithoutLogJacobian),
     "softmax: prior term missing": non_gaussian(kind=MapWithoutPriorOfW),
     "softmax: Jacobian of an earlier Newton step": non_gaussian(affine=JacobianOfAnEarlierStep),
-    "Student: Jacobian of an earlier step": non_gaussian("student", affine=JacobianOfAnEarlierStep),
-    "Bernoulli: zeros say nothing": non_gaussian("bernoulli", likelihood=lambda _: SignForgotten()),
     "Student: σ forgotten": non_gaussian("student", likelihood=lambda y: ScaleForgotten(*student(y))),
-    "Student: Gaussian noise": non_gaussian("student", likelihood=lambda y: NoiseOfRegression(*student(y))),
 }
 RIGHT = {
     "repriorised": repriorised(reg=0.5),
     "repriorised_at_noise": repriorised(),
     "jacobian": jacobian(),
     "softmax": non_gaussian(),
-    "bernoulli": non_gaussian("bernoulli"),
     "student": non_gaussian("student"),
     "marginal": marginal(),
     "blocks": in_blocks(RIGHT_SUM),
@@ -350,23 +309,16 @@ def complement_at_scale(scale):
     tiny = problem(widths=(3,), activation="erf")
     rotated = wb.targets.rotated(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
     complement = Rotated._complement
-    with mock.patch.object(Rotated, "_complement", lambda *args: scale * complement(*args)):
+    with anew(), mock.patch.object(Rotated, "_complement", lambda *args: scale * complement(*args)):
         assert_new_inputs_see_the_prior(
             rotated, tiny, lambda u, key: wb.embedding(tiny.x_new)(rotated, u, key)
         )
 
 
-def complement_left_out():
-    tiny = problem(widths=(3,), activation="erf")
-    rotated = wb.targets.rotated(wb.targets.marginal(tiny.bnn, tiny.x, tiny.y))
-    inside = tiny.x_new @ rotated.basis @ rotated.basis.T
-    assert_new_inputs_see_the_prior(rotated, tiny, lambda u, key: wb.embedding(inside)(rotated, u, key))
-
-
-def exact_predictions(kind, sampler):
+def readout_at_its_mean():
     tiny, exact = solved("one layer")
-    target = kind(tiny.bnn, tiny.x, tiny.y)
-    assert_exact(target, sampler, tiny, exact.moments)
+    target = ReadoutAtItsMean(tiny.bnn, tiny.x, tiny.y)
+    assert_exact(target, wb.samplers.pcn(0.6), tiny, exact.moments)
 
 
 class ReadoutAtItsMean(Marginal):
@@ -376,29 +328,14 @@ class ReadoutAtItsMean(Marginal):
         return self.readout_posterior(position).mean()
 
 
-class ReadoutFromPrior(Marginal):
-    def readout(self, position, rng_key=None):
-        return normal_like(rng_key, self.bnn.template(self.x).readout)
-
-
-def likelihood_of_map(bnn, x, y):
-    return LikelihoodOfMap(bnn, x, y, reg=bnn.noise_std**2)
-
-
 PREDICTIONS = {
     "rotated complement at 0.9 of its scale": lambda: complement_at_scale(0.9),
-    "rotated complement left out": complement_left_out,
-    "published pCNL: −log p(y | T(φ)) as U": lambda: exact_predictions(
-        likelihood_of_map, wb.samplers.pcnl(0.6)
-    ),
-    "printed sign of eq. (5)": lambda: exact_predictions(MarginalPrintedSign, wb.samplers.pcn(0.6)),
-    "readout at its mean": lambda: exact_predictions(ReadoutAtItsMean, wb.samplers.pcn(0.6)),
-    "readout from the prior": lambda: exact_predictions(ReadoutFromPrior, wb.samplers.pcn(0.6)),
+    "readout at its mean": readout_at_its_mean,
 }
 
 
 RESTORED = {
-    "whitened: Z not projected": lambda: assert_new_inputs_see_the_prior_of_the_complement(prior_added),
+    "whitened: Z not projected": prior_added_to_the_seen,
     "whitened: another draw per batch": lambda: draw_per_batch(other_draw_per_batch),
 }
 
@@ -407,12 +344,8 @@ test_bug_is_caught = caught(
     ("potential", "where .* is right", FACTORS | {bug: potential(bug) for bug in BROKEN}),
     ("restored", "law of new inputs is another|batches see different networks", RESTORED),
     ("prediction", "CDFs differ by|off by .* standard errors", PREDICTIONS),
+    patched=False,
 )
 
-test_right_one_of_the_same_make_passes = passed(
-    **{name: potential(name) for name in RIGHT},
-    whitened=factor(ROOT),
-    restored=assert_new_inputs_see_the_prior_of_the_complement,
-    batches=draw_per_batch,
-    complement=lambda: complement_at_scale(1.0),
-)
+# Right layers that are whitened or rotated pass the same checks in their own files.
+test_right_one_of_the_same_make_passes = passed(**{name: potential(name) for name in RIGHT})

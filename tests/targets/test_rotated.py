@@ -17,7 +17,6 @@ from ..exact.whitening import assert_batches_share_a_draw
 FIRST = ("layers", 0, "kernel")
 
 BASES = {
-    "standard": lambda tiny: wb.targets.standard(tiny.bnn, tiny.x, tiny.y),
     "marginal": lambda tiny: wb.targets.marginal(tiny.bnn, tiny.x, tiny.y),
     "repriorised": lambda tiny: wb.targets.repriorised(tiny.bnn, tiny.x, tiny.y, reg=0.5),
 }

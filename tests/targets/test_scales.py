@@ -46,33 +46,14 @@ def deep(s):
     return network(s, width=(4, 3))
 
 
-def probed(s):
-    return targets.jacobian(network(s, width=2), X, Y, s["reg"], num_probes=2, rng_key=KEY)
-
-
-def classifier(which, reg=False):
-    return lambda s: targets.categorical(network(s), X, LABELS, which, s["reg"] if reg else None)
-
-
 TARGETS = {
     "standard": lambda s: targets.standard(network(s), X, Y),
-    "marginal, data space": lambda s: targets.marginal(network(s), X, Y, "data"),
-    "marginal, feature space": lambda s: targets.marginal(network(s), X, Y, "feature"),
     "marginal, blocks": lambda s: targets.marginal(network(s), X, Y, "feature", 2),
-    "repriorised": lambda s: targets.repriorised(network(s), X, Y),
-    "repriorised at λ, data space": lambda s: targets.repriorised(network(s), X, Y, s["reg"], "data"),
     "repriorised at λ, feature space": lambda s: targets.repriorised(network(s), X, Y, s["reg"], "feature"),
-    "repriorised at λ, blocks": lambda s: targets.repriorised(network(s), X, Y, s["reg"], "feature", 2),
-    "rotated": lambda s: targets.rotated(targets.repriorised(network(s), X, Y, s["reg"])),
     "whitened": lambda s: targets.whitened(targets.marginal(deep(s), X[:3], Y[:3])),
     "jacobian": lambda s: targets.jacobian(network(s, width=1), X[:2], Y[:2], s["reg"]),
-    "jacobian, probes": probed,
-    "categorical, identity": classifier("identity"),
-    "categorical, gaussian at λ": classifier("gaussian", reg=True),
-    "categorical, laplace": classifier("laplace"),
+    "categorical, laplace": lambda s: targets.categorical(network(s), X, LABELS, "laplace"),
     "Student": lambda s: targets.student_t(network(s), X, Y, degrees=3.0),
-    "linear": lambda s: targets.linear(X, Y, s["noise_std"]),
-    "linear, repriorised": lambda s: targets.linear(X, Y, s["noise_std"]).repriorised(),
     "linear, repriorised at λ": lambda s: targets.linear(X, Y, s["noise_std"]).repriorised(s["reg"]),
 }
 
@@ -151,8 +132,6 @@ def test_a_traced_bias_keeps_its_column_and_a_known_zero_drops_it():
 
 
 NORMALISED = {
-    "standard": targets.standard,
-    "repriorised": targets.repriorised,
     "repriorised at λ": lambda *at: targets.repriorised(*at, reg=0.7),
     "jacobian": lambda *at: targets.jacobian(*at, reg=0.7),
 }

@@ -78,14 +78,6 @@ def test_integers_stay_integers_and_are_copied():
         target.prepared({"tokens": np.zeros((2, 1)), "is_last": np.zeros(2, bool)})
 
 
-@pytest.mark.slow
-def test_chains_choose_their_coordinates_and_predict():
-    draws = wb.sample(
-        jax.random.key(0), wb.targets.standard(bnn(), GRAPHS, Y), num_samples=10, burn_in=5, progress=False
-    )
-    assert draws.predict(jax.tree.map(lambda leaf: leaf[:2], GRAPHS)).std.shape == (2, 1)
-
-
 def test_features_that_see_other_inputs_are_refused():
     def mixed(kernels, x):
         return of_graph(kernels, x | {"nodes": x["nodes"] - x["nodes"].mean(axis=0, keepdims=True)})

@@ -19,7 +19,6 @@ from ..exact.whitening import (
 )
 
 BASES = {
-    "standard": lambda bnn, x, y: wb.targets.standard(bnn, x, y),
     "marginal": lambda bnn, x, y: wb.targets.marginal(bnn, x, y),
     "repriorised": lambda bnn, x, y: wb.targets.repriorised(bnn, x, y, reg=0.5),
 }

@@ -8,7 +8,6 @@ Neal, "Annealed importance sampling", Statistics and Computing 11 (2001); Del Mo
 "Sequential Monte Carlo samplers", JRSS B 68 (2006).
 """
 
-import contextlib
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -26,8 +25,8 @@ from widebnn._arrays import NewInputs, Tabular
 from widebnn._check import Number, at_least, proper_fraction
 from widebnn._compile import make_room, refuse_fork
 from widebnn._failures import warn
-from widebnn.automatic import auto, hmc
-from widebnn.collectors import Collector, potential, prediction, prepared, values_of
+from widebnn.automatic import auto
+from widebnn.collectors import Collector, prediction, prepared, values_of
 from widebnn.diagnostics import convergence
 from widebnn.driver._devices import Devices
 from widebnn.driver._draws import Draws
@@ -47,8 +46,6 @@ from widebnn.driver.stopping import MIN_DRAWS
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import tuned
 from widebnn.targets._base import Target
-from widebnn.targets._scaled import Scaled
-from widebnn.targets._tempered import Referenced
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -211,10 +208,9 @@ def smc(
 
     Without a sampler, coordinates and kernel are those of `widebnn.automatic.auto`: function-space HMC, whose
     angle grows to a quarter turn where $U$ is flat, so that a move is an independent draw; or the unit-wise
-    sampler, of which the tempered kernel is exact too. For `widebnn.targets.scaled` the kernel is
-    function-space HMC on network and scales together, and the scales start at their posterior in the limit of
-    infinite width (`limiting_scales`), whose density relative to the prior is part of $U$: posterior and
-    evidence are the same. Where there is no limit they start at their prior.
+    sampler, of which the tempered kernel is exact too. The scales of `widebnn.targets.scaled` start at their
+    posterior in the limit of infinite width, where it is known, whose density relative to the prior is part
+    of $U$: posterior and evidence are the same.
 
     Chains by `widebnn.sample` remain for long runs and large networks, of which many positions do not fit,
     and where the way is long: the number of temperatures grows with the standard deviation of $U$ under the
@@ -271,9 +267,6 @@ def smc(
     wanted = None if temperatures is None else _increasing(temperatures)
     if sampler is None:
         target, sampler, reason = auto(target)
-        if isinstance(target, Scaled):
-            sampler = hmc()  # the scales move with the network
-            reason = "function-space HMC on the network and its scales together"
         if progress:
             print(reason)
     functions = dict(collect or {}) | ({} if predict_at is None else {"prediction": prediction(predict_at)})
@@ -332,9 +325,6 @@ class Walk:
 
     @classmethod
     def of(cls, rng_key, target, sampler, devices, ess, temperatures) -> "Walk":
-        if isinstance(target, Scaled):  # without a known limit the scales start at their prior
-            with contextlib.suppress(TypeError, ValueError, np.linalg.LinAlgError):
-                target = Referenced(target, target.limiting_scales())
         kernel = sampler.sampler if isinstance(sampler, tuned) else sampler
         tempered, _ = at_temperature(target, kernel, 1.0)
         try:
@@ -447,16 +437,12 @@ def next_place(steps: list[Step]) -> tuple[int, int]:
 
 def _result(walk, functions, finished, steps, seconds, stopped) -> Particles:
     positions, target = finished.positions, walk.target
-    if isinstance(target, Referenced):
-        functions = {"potential": prepared(potential, target)} | functions
     collected = {"potential": finished.potentials}
     if functions:
         shape = finished.potentials.shape
         flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), positions)
         found = jax.device_get(_at_particles(target, functions, walk.rng_key, flat))
-        positions, values = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), found)
-        collected |= values
-    target = target.inside if isinstance(target, Referenced) else target
+        collected |= jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), found)
     count = next(number for number, step in enumerate(steps, 1) if step.beta == 1)
     pilot, *islands = (steps[i : i + count] for i in range(0, len(steps) - count + 1, count))
     normaliser = float(getattr(target, "log_normaliser", lambda: 0.0)())
@@ -514,14 +500,11 @@ def _warn(run: Particles, walk: Walk, steps: list[Step]) -> None:
 
 @jax.jit
 def _at_particles(target, functions, rng_key, positions):
-    """Positions of the target itself, and values of the functions there."""
-    is_referenced = isinstance(target, Referenced)
-    inside = target.inside if is_referenced else target
+    """Values of the functions at each."""
 
     def at(inputs):
         position, key = inputs
-        position = target.back(position) if is_referenced else position
-        return position, values_of("collect", functions, inside, position, key)
+        return values_of("collect", functions, target, position, key)
 
     keys = jax.random.split(jax.random.fold_in(rng_key, 2**31), len(jax.tree.leaves(positions)[0]))
     return jax.lax.map(at, (positions, keys))

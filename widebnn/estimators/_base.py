@@ -24,12 +24,10 @@ from widebnn.driver._particles import Particles
 from widebnn.driver.stopping import MIN_DRAWS, Until
 from widebnn.estimators._columns import Categories, checked, scaler_of, standardised
 from widebnn.estimators._draws import Function, at_draws, kept_of
-from widebnn.estimators._engine import Answer, run
+from widebnn.estimators._engine import Answer, near_medians, run
 from widebnn.estimators._network import SCALES, Architecture
 from widebnn.models import BNN
-from widebnn.samplers import Gaussian
 from widebnn.targets import LogNormal
-from widebnn.targets._tempered import Referenced
 
 __all__ = ["BNNEstimator", "block_size"]
 
@@ -155,7 +153,9 @@ class BNNEstimator(_Fitted, BaseEstimator):
         """Draw weights and scales; keep positions, and what tells of convergence."""
         learned, known = self._scales
         bnn = self._network.bnn(self._x.shape[1], **known)
-        posterior = self._posterior = targets.Scaled(self._target(bnn), learned)
+        built = targets.Scaled(self._target(bnn), learned)
+        limit = self._limiting_scales(built)
+        posterior = self._posterior = built.about(near_medians(built) if limit is None else limit)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         rows = self._x[:: -(-len(self._x) // NUM_WATCHED)]
         watched: dict[str, Any] = {name: collectors.scale(name) for name in posterior.priors}
@@ -163,7 +163,7 @@ class BNNEstimator(_Fitted, BaseEstimator):
         draws = run(
             jax.random.key(seed),
             posterior,
-            self._limiting_scales(posterior),
+            starts_at_limit=limit is not None,
             until=self.until,
             answer=self._answer,
             collect=watched | {"positions": flat},
@@ -177,9 +177,9 @@ class BNNEstimator(_Fitted, BaseEstimator):
             self.log_evidence_, self.log_evidence_error_ = draws.log_evidence, draws.log_evidence_error
         self._keep(draws, watched)
 
-    def _limiting_scales(self, posterior: targets.Scaled) -> Gaussian | None:
+    def _limiting_scales(self, posterior: targets.Scaled) -> targets.Gaussian | None:
         """The posterior of the scales in the limit, where it is known."""
-        if posterior.priors and self.features is None and posterior.has_exact_scales:
+        if posterior.priors and self.features is None and isinstance(posterior.base, targets.NetworkTarget):
             with contextlib.suppress(np.linalg.LinAlgError):  # without it, scales start near their medians
                 return posterior.limiting_scales()
         return None
@@ -209,7 +209,8 @@ class BNNEstimator(_Fitted, BaseEstimator):
                     self.rhat_[name] = float(np.max(found.rhat, where=changes, initial=0.0))
         learned, known = self._scales
         self.scales_ = known | {name: float(draws[name].mean()) for name in learned}
-        if self._posterior.has_exact_scales and "noise_std" in learned and "noise_std" not in known:
+        is_gaussian = isinstance(self._posterior.base, targets.NetworkTarget)
+        if is_gaussian and "noise_std" in learned and "noise_std" not in known:
             used = float(np.sqrt(self._noise_variances).mean())
             if used > (1 + 1e-5) * self.scales_["noise_std"]:  # rounding has a floor
                 self.scales_["noise_std"] = used
@@ -267,5 +268,5 @@ def block_size(bnn: BNN, x: np.ndarray, num_chains: int) -> int | None:
 
 
 def flat(target: Any, position: Any) -> Any:
-    """The position of the posterior, whatever the coordinates of its scales are."""
-    return ravel_pytree(target.back(position) if isinstance(target, Referenced) else position)[0]
+    """The position as one vector."""
+    return ravel_pytree(position)[0]

@@ -40,7 +40,7 @@ def kept_of(posterior: targets.Scaled, positions: Any) -> tuple[Any, Any]:
     def of_draw(flat):
         position = unravel(flat)
         target: Any = posterior.at(position)
-        if not posterior.has_exact_scales:  # θ, whose readout takes a factorisation
+        if not isinstance(target, targets.NetworkTarget):  # θ, whose readout takes a factorisation
             return position, target.to_parameters(position.network)
         return position, target.readout_posterior(position.network).predictor()
 

@@ -1,10 +1,9 @@
 """Two engines, one measured choice: particles where the way to the posterior is short, else chains.
 
-How long the way is, a sweep over draws from the start tells, N(0, I) for the weights and the limit's Gaussian
-for the scales: the standard deviation of the potential there. Both engines move weights and scales together,
-by function-space HMC in coordinates in which the start is N(0, I). Either ends when the answer stands: when
-chains or islands agree on what is predicted, and their first halves with their second. What their scales do,
-no prediction needs to know.
+How long the way is, a sweep over draws from the start tells: the standard deviation of the potential there.
+Both engines move weights and scales together, as `auto` says. Either ends when the answer stands: when chains
+or islands agree on what is predicted, and their first halves with their second. What their scales do, no
+prediction needs to know.
 """
 
 import math
@@ -21,7 +20,7 @@ from jaxtyping import Float64
 from widebnn import targets
 from widebnn._failures import ChainWarning, warn
 from widebnn._pytree import pytree
-from widebnn.automatic import hmc
+from widebnn.automatic import auto
 from widebnn.collectors import predictive_moments
 from widebnn.driver import Draws, sample
 from widebnn.driver._devices import Devices
@@ -29,10 +28,8 @@ from widebnn.driver._island import drawn
 from widebnn.driver._particles import smc
 from widebnn.driver.stopping import Until
 from widebnn.estimators._draws import quantile
-from widebnn.samplers import Gaussian
-from widebnn.targets._tempered import Referenced
 
-__all__ = ["Answer", "Moments", "error_of_interval", "error_of_probabilities", "run"]
+__all__ = ["Answer", "Moments", "error_of_interval", "error_of_probabilities", "near_medians", "run"]
 
 SHORT_WAY = 10.0
 """Deviation of the potential at the start, in nats, up to which particles tell the evidence in some seconds.
@@ -42,8 +39,12 @@ temperatures) 2 s of processor time where particles take 22.
 """
 NUM_PARTICLES, MAX_PARTICLES = 16, 128
 """Of each island, doubled until the answer stands."""
-NEAR = 0.3
-"""Deviation of the scales' coordinates at the start where no limit is known."""
+NEAR = 0.6
+"""Deviation of the scales' coordinates at the start where no limit is known.
+
+On 50 rows of diabetes with 64 units predictions have 510 effective samples per processor second here, 490 at
+0.3 and 310 at 1; the scales have 93, 22 and 176.
+"""
 TAIL = 0.05
 """On either side of the interval whose ends are looked at."""
 
@@ -139,8 +140,8 @@ class Reached(NamedTuple):
 def run(
     rng_key: Any,
     posterior: targets.Scaled,
-    limit: Gaussian | None,
     *,
+    starts_at_limit: bool,
     until: Until | None,
     answer: Answer,
     collect: Mapping[str, Any],
@@ -148,17 +149,17 @@ def run(
     progress: bool,
     **options: Any,
 ) -> Draws:
-    """Draws of the posterior from N(0, I) and the limit's scales; `options` are those of chains.
+    """Draws of the posterior from N(0, I); `options` are those of chains.
 
     Raises
     ------
     FloatingPointError
         If the potential is finite at no start.
     """
+    sampler = auto(posterior).sampler
     sweep_key, run_key = jax.random.split(rng_key)
-    start = Referenced(posterior, _near(posterior) if limit is None else limit)
-    devices = Devices.of(start, None, NUM_PARTICLES)
-    cloud = drawn(start, sweep_key, (0, 0), devices)
+    devices = Devices.of(posterior, None, NUM_PARTICLES)
+    cloud = drawn(posterior, sweep_key, (0, 0), devices)
     potentials = np.asarray(cloud.potentials, np.float64)
     (found,) = np.nonzero(np.isfinite(potentials))
     if not len(found):
@@ -166,27 +167,26 @@ def run(
             "the potential is finite at no start: hold the scales in a narrower range by `scales`"
         )
     deviation = float(potentials[found].std()) if len(found) == len(potentials) else math.inf
-    is_short = limit is not None and deviation <= SHORT_WAY
+    is_short = starts_at_limit and deviation <= SHORT_WAY
     if is_short and until is None:
-        draws, engine = _particles(run_key, start, answer, collect, num_chains, progress), "particles"
+        engine = "particles"
+        draws = _particles(run_key, posterior, sampler, answer, collect, num_chains, progress)
     else:
         chosen = found[np.arange(num_chains) % len(found)]
         initial = jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], cloud.positions)
-        draws, engine = (
-            sample(
-                run_key,
-                start,
-                hmc(),
-                num_chains=num_chains,
-                until=answer
-                if until is None
-                else replace(until, names=[name for name in collect if name != "positions"]),
-                initial=initial,
-                collect=collect,
-                progress=progress,
-                **options,
-            ),
-            "chains",
+        engine = "chains"
+        draws = sample(
+            run_key,
+            posterior,
+            sampler,
+            num_chains=num_chains,
+            until=answer
+            if until is None
+            else replace(until, names=[name for name in collect if name != "positions"]),
+            initial=initial,
+            collect=collect,
+            progress=progress,
+            **options,
         )
     if progress:
         print(
@@ -196,14 +196,14 @@ def run(
     return draws
 
 
-def _particles(rng_key, start, answer, collect, num_islands, progress) -> Draws:
+def _particles(rng_key, posterior, sampler, answer, collect, num_islands, progress) -> Draws:
     number = NUM_PARTICLES
     collect = {name: function for name, function in collect.items() if name != "positions"}
     options = {"num_islands": num_islands, "collect": collect, "progress": progress}
     while True:
         with warnings.catch_warnings():  # of scales, of which no prediction needs to know
             warnings.filterwarnings("ignore", "islands disagree", ChainWarning)
-            draws = smc(rng_key, start, hmc(), num_particles=number, **options)
+            draws = smc(rng_key, posterior, sampler, num_particles=number, **options)
         reached = Reached(answer.of_draws(draws["predictions"]))
         if (is_met := answer.is_met(reached)) or number >= MAX_PARTICLES:
             break
@@ -216,10 +216,10 @@ def _particles(rng_key, start, answer, collect, num_islands, progress) -> Draws:
     return replace(draws, collected=collected, stopped="converged" if is_met else "num_samples")
 
 
-def _near(posterior: targets.Scaled) -> Gaussian:
-    """About the medians of the scales."""
-    here = posterior.template
-    shapes = {"readout_scales": here.readout_scales, "scales": here.scales}
-    zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
-    size = sum(leaf.size for leaf in jax.tree.leaves(zeros))
-    return Gaussian(*jax.device_put((zeros, NEAR * np.eye(size, dtype=jax.dtypes.canonicalize_dtype(float)))))
+def near_medians(posterior: targets.Scaled) -> targets.Gaussian:
+    """Of the scales, where no limit is known."""
+    shapes = posterior.template.scales
+    medians = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+    size, dtype = sum(leaf.size for leaf in medians.values()), jax.tree.leaves(posterior.template)[0].dtype
+    factor: Any = NEAR * np.eye(size, dtype=dtype)
+    return targets.Gaussian(medians, factor)

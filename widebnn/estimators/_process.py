@@ -21,7 +21,6 @@ from jaxtyping import Float64
 from widebnn import targets
 from widebnn.estimators._network import Architecture
 from widebnn.models import BNN
-from widebnn.samplers import Gaussian
 from widebnn.targets import LogNormal
 from widebnn.targets._limit import Conditioned, Evidence, Vector, on_one_thread
 from widebnn.targets._readout import ROUNDING
@@ -239,7 +238,7 @@ class Process:
         given_scales = -given.loss - self.evidence.y.size / 2 * math.log(2 * math.pi)
         return given_scales - float(u @ u) / 2 + float(np.log(np.diag(factor)).sum())
 
-    def gaussian(self, dtype: Any) -> Gaussian:
+    def gaussian(self, dtype: Any) -> targets.Gaussian:
         """That of the scales given the factors of the columns, as `targets.Scaled.limiting_scales` has it."""
         learned = self.setting.priors
         first = int(self.setting.groups.max()) + 1
@@ -249,14 +248,9 @@ class Process:
         u = dict(zip(learned, self.mode[here]))
         if "weight_std" in u:
             u["weight_std"] = math.log(size / learned["weight_std"].median) / learned["weight_std"].spread
-        parts: Any = {"readout_scales": {}, "scales": {}}
-        for name, value in u.items():
-            part = "readout_scales" if name in targets.READOUT_SCALES else "scales"
-            parts[part][name] = np.asarray(value, dtype)
-        order = [list(learned).index(name) for part in parts.values() for name in part]
-        factor = np.linalg.cholesky(covariance[np.ix_(order, order)])
-        found: Any = np.asarray(factor, dtype)
-        return Gaussian(parts, found)
+        order = [list(learned).index(name) for name in sorted(u)]
+        factor: Any = np.linalg.cholesky(covariance[np.ix_(order, order)]).astype(dtype)
+        return targets.Gaussian({name: np.asarray(value, dtype) for name, value in u.items()}, factor)
 
     def scales(self, u: Vector | None = None) -> tuple[dict[str, float], np.ndarray]:
         """The scales, and the factors of the inputs' weights; the most probable ones unless given."""

@@ -1,14 +1,12 @@
 """Samplers of targets, most of them for any potential and any pytree.
 
 A sampler is a pytree of its settings and meets the target at the call, ``init(target, position, rng_key)``
-and ``step(target, rng_key, state)``: one of `widebnn.targets`, or `Density` where the potential alone is at
-hand. The density is proportional to $exp(−½‖u‖² − U(u))$ at the position $u$; $ξ ~ N(0, I)$ stands for fresh
-noise in the shape of $u$, and $m$ for a momentum.
+and ``step(target, rng_key, state)``. The density is proportional to $exp(−½‖u‖² − U(u))$ at the position $u$;
+$ξ ~ N(0, I)$ stands for fresh noise in the shape of $u$, and $m$ for a momentum.
 """
 
 from widebnn.samplers._alternate import alternate
 from widebnn.samplers._base import (
-    Density,
     GradientState,
     Info,
     Kernel,
@@ -19,7 +17,6 @@ from widebnn.samplers._base import (
     State,
     accept,
 )
-from widebnn.samplers._conditional import conditional
 from widebnn.samplers._elliptical_slice import elliptical_slice
 from widebnn.samplers._from_blackjax import from_blackjax
 from widebnn.samplers._function_space_hmc import function_space_hmc
@@ -27,17 +24,11 @@ from widebnn.samplers._hmc import hmc, leapfrog, mala
 from widebnn.samplers._langevin import langevin
 from widebnn.samplers._pcn import pcn
 from widebnn.samplers._pcnl import pcnl
-from widebnn.samplers._preconditioned import Gaussian, preconditioned
-from widebnn.samplers._readout_scales import readout_scales
-from widebnn.samplers._rescaled import rescaled
 from widebnn.samplers._rwm import rwm
 from widebnn.samplers._tuned import tuned
 from widebnn.samplers._unitwise import unitwise
-from widebnn.samplers._with_scales import with_scales
 
 __all__ = [
-    "Density",
-    "Gaussian",
     "GradientState",
     "Info",
     "Kernel",
@@ -48,7 +39,6 @@ __all__ = [
     "State",
     "accept",
     "alternate",
-    "conditional",
     "elliptical_slice",
     "from_blackjax",
     "function_space_hmc",
@@ -58,11 +48,7 @@ __all__ = [
     "mala",
     "pcn",
     "pcnl",
-    "preconditioned",
-    "readout_scales",
-    "rescaled",
     "rwm",
     "tuned",
     "unitwise",
-    "with_scales",
 ]

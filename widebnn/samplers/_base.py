@@ -17,12 +17,6 @@ Potential = Callable[[Position], Float[Array, ""]]
 """$U$, minus the log density relative to $N(0, I)$: takes a position, returns a scalar."""
 
 
-class Density(NamedTuple):
-    """A density that is known by its potential alone, in place of a target."""
-
-    potential: Potential
-
-
 @runtime_checkable
 class State(Protocol):
     """What a chain carries from step to step: at least its position."""

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int
 
-from widebnn.samplers._base import Density, Potential, PotentialState, Sampler
-from widebnn.tree import Position, normal_like
+from widebnn.samplers._base import PotentialState, Sampler
+from widebnn.tree import normal_like
 
 MAX_EVALUATIONS = 100
 """The bracket then is narrower than rounding; the chain stays where it is, which leaves the target alone."""
@@ -83,15 +83,3 @@ class elliptical_slice(Sampler):
         moved = search.proposal.potential < level
         kept = jax.tree.map(lambda new, old: jnp.where(moved, new, old), search.proposal, state)
         return kept, EllipticalSliceInfo(moved.astype(dtype), moved, search.num_evaluations)
-
-
-def slices(potential: Potential, position: Position, rng_key: Key[Array, ""], num_updates: int):
-    """The position after so many slices, and the report of the last."""
-    density, sampler, kind = Density(potential), elliptical_slice(), jax.random.key_impl(rng_key)
-    # As bits, since JAX's check of keys takes the transposition of a batch of them for a use.
-    last, info = jax.lax.scan(
-        lambda state, bits: sampler.step(density, jax.random.wrap_key_data(bits, impl=kind), state),
-        sampler.init(density, position),
-        jax.random.key_data(jax.random.split(rng_key, num_updates)),
-    )
-    return last.position, jax.tree.map(lambda leaf: leaf[-1], info)

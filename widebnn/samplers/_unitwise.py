@@ -39,13 +39,12 @@ class UnitwiseState(NamedTuple):
 class unitwise(Sampler):
     """A step is a sweep: one block of units after another is offered fresh weights from the prior.
 
-    A block is accepted with probability $min(1, exp(−ΔU))$. In data space, $K̂_σ² = ΨΨᵀ + σ²I$ changes by
+    A block is accepted with probability $min(1, exp(−ΔU))$. $K̂_σ² = ΨΨᵀ + σ²I$ changes by
     $VSVᵀ$, where $V$ holds the new and the old columns of the block in $Ψ$, and $S = diag(+1, …, −1, …)$.
     With $P = K̂_σ²⁻¹$, $G = PV$, $M = S + VᵀG$ and $b = Gᵀy$,
     $ΔU = −½ ∑_j b_:jᵀM⁻¹b_:j + (d_out/2) log |det M|$, and an acceptance makes $P ← P − GM⁻¹Gᵀ$: $8n²d_L$
     operations per sweep, besides the product that makes all proposals. $P$ is computed anew for each sweep.
-    Where $n > p$, the inverse of $σ²I + ΨᵀΨ$ takes its place in float64. In float32 it would lose $ΔU$, and
-    there $σ²$ must be at least $10⁻³$ of the mean square length of the columns of $Ψ$.
+    Where $n > p$, float32 asks for a $σ²$ of at least $10⁻³$ of the mean square length of the columns of $Ψ$.
 
     The target is `widebnn.targets.marginal`, or that target rotated or whitened. The weights into the top
     hidden layer move and nothing else: with several hidden layers, `alternate` it with a sampler that moves
@@ -68,8 +67,8 @@ class unitwise(Sampler):
     TypeError
         When it meets the target, if that has no units.
     ValueError
-        When it meets the target, if `block_size` does not divide the number of units, or $n > p$ and $σ$ is
-        too small for float32.
+        When it meets the target, if `block_size` does not divide the number of units, each output has a $σ$
+        of its own, or $n > p$ and $σ$ is too small for float32.
     """
 
     block_size: int = field(default=1, metadata=STATIC)
@@ -88,6 +87,8 @@ class unitwise(Sampler):
             raise ValueError(
                 f"block_size must divide the number of units, {units.num_units}; got {self.block_size}"
             )
+        if has_noise_per_output(target):
+            raise ValueError("target must have one noise_std for all outputs; take function_space_hmc")
         if target.num_observations > units.num_units:
             _check_precision(target)
         return replace(self, units=units)
@@ -103,17 +104,11 @@ class unitwise(Sampler):
         noise = normal_like(fresh_key, state.position)
         fresh = jax.tree.map(lambda unit, u, xi: xi if unit else u, is_unit, state.position, noise)
         new = target.embedding(fresh)
-        # Δ is as large as ΨᵀΨ, and meets rounding errors of Q as large as 1/σ²: in float32, at n = 256 and
-        # σ = .5, a ΔU of −.96 where −.14 is right, and at the least noise −8·10⁶ where −358 is.
-        is_narrow = len(target.y) > new.shape[1] and new.dtype == jnp.float64
-        sweep = _in_feature_space if is_narrow else _in_data_space
         beta = jnp.asarray(self.inverse_temperature, new.dtype)
         # the noise of the potential where the sweep begins, and the rows of the regression that has it
         (old_rows, y, noise), (new_rows, *_) = target.regression(state.embedding), target.divided(new)
-        if noise.ndim:  # one number per output, and each output has a regression of its own
-            y, noise = y.T[:, :, None], noise[0]
         rows = accept_key, y, noise, num_units, old_rows, new_rows
-        rates, is_accepted = sweep(*rows, self.block_size, beta)
+        rates, is_accepted = _sweep(*rows, self.block_size, beta)
 
         def moved(new, old):
             return jnp.where(is_accepted.reshape((1,) * (new.ndim - 1) + (-1,)), new, old)
@@ -124,7 +119,7 @@ class unitwise(Sampler):
         return UnitwiseState(position, embedding), Info(rates.mean(), is_accepted.any())
 
 
-def _in_data_space(rng_key, y, noise, num_units: int, old, new, m: int, beta):
+def _sweep(rng_key, y, noise, num_units: int, old, new, m: int, beta):
     """The sweep with P = (σ²I + ΨΨᵀ)⁻¹: chance of each block, and which units moved.
 
     P is needed at the columns V of the blocks alone. So a group of blocks has VᵀPV and VᵀPy made at once,
@@ -135,7 +130,6 @@ def _in_data_space(rng_key, y, noise, num_units: int, old, new, m: int, beta):
     per_group = min(max(1, GROUP // m), num_blocks)
     num_groups, q = -(-num_blocks // per_group), m * per_group
     sign = jnp.repeat(jnp.asarray([1, -1], old.dtype), m)
-    each = jax.vmap if noise.ndim else _once
 
     def columns(psi):
         """Those of the units; zeros fill the last group: blocks that change nothing."""
@@ -152,48 +146,27 @@ def _in_data_space(rng_key, y, noise, num_units: int, old, new, m: int, beta):
     def visit_block(table, inputs):
         block, uniform = inputs
 
-        @each
-        def offer(table):
-            rows, across = both(table, block), both(table, block, axis=1)
-            inverse, log_det = _inverse(jnp.diag(sign) + both(rows, block, axis=1))
-            b = rows[:, 2 * q :]
-            change = (b.shape[1] * log_det - jnp.sum(b * _small_product(inverse, b))) / 2
-            return change, (table, across, inverse, rows)
-
-        change, offered = offer(table)
-        rate, is_accepted = _metropolis(beta * jnp.sum(change), uniform)
-
-        @each
-        def moved(offered):
-            table, across, inverse, rows = offered
-            return table - _small_product(across, _small_product(jnp.where(is_accepted, inverse, 0), rows))
-
-        return moved(offered), (rate, is_accepted)
+        rows, across = both(table, block), both(table, block, axis=1)
+        inverse, log_det = _inverse(jnp.diag(sign) + both(rows, block, axis=1))
+        b = rows[:, 2 * q :]
+        change = (b.shape[1] * log_det - jnp.sum(b * _small_product(inverse, b))) / 2
+        rate, is_accepted = _metropolis(beta * change, uniform)
+        taken = _small_product(across, _small_product(jnp.where(is_accepted, inverse, 0), rows))
+        return table - taken, (rate, is_accepted)
 
     def visit_group(precision, group):
         v = jnp.concatenate(
             [jax.lax.dynamic_slice_in_dim(psi, group * q, q, axis=1) for psi in (new, old_columns)], axis=1
         )
-
-        @each
-        def tabled(precision, y):
-            g = precision @ v
-            return g, jnp.concatenate([v.T @ g, g.T @ y], axis=1)
-
-        g, table = tabled(precision, y)
+        g = precision @ v
+        table = jnp.concatenate([v.T @ g, g.T @ y], axis=1)
         _, (rates, is_accepted) = jax.lax.scan(visit_block, table, (jnp.arange(per_group), uniforms[group]))
         is_in = jnp.tile(jnp.repeat(is_accepted, m), 2)  # as if the others had not been offered
+        among = jnp.where(is_in[:, None] & is_in[None, :], table[:, : 2 * q], 0)
+        gained, lost = _exchange(jnp.where(is_in[:, None], g.T, 0), among, q)
+        return precision - gained.T @ gained + lost.T @ lost, (rates, is_accepted)
 
-        @each
-        def moved(precision, g, table):
-            among = jnp.where(is_in[:, None] & is_in[None, :], table[:, : 2 * q], 0)
-            gained, lost = _exchange(jnp.where(is_in[:, None], g.T, 0), among, q)
-            return precision - gained.T @ gained + lost.T @ lost
-
-        return moved(precision, g, table), (rates, is_accepted)
-
-    precision = each(lambda noise: _inverse_of_gram(old.T, noise))(noise)
-    _, offered = jax.lax.scan(visit_group, precision, jnp.arange(num_groups))
+    _, offered = jax.lax.scan(visit_group, _inverse_of_kernel(old, noise), jnp.arange(num_groups))
     rates, is_accepted = (leaf.reshape(-1)[:num_blocks] for leaf in offered)
     return rates, jnp.repeat(is_accepted, m)
 
@@ -212,60 +185,10 @@ def _exchange(g: Float[Array, "r n"], among: Float[Array, "r r"], q: int):
     return gained, solve_triangular(root, g[q:] - cross.T @ gained, lower=True)
 
 
-def _in_feature_space(rng_key, y, noise, num_units: int, old, new, m: int, beta):
-    """The sweep with Q = (σ²I + ΨᵀΨ)⁻¹, of which a block changes m rows and columns.
-
-    With E the block's columns of the identity, the change is EΔᵀ + ΔEᵀ: rank 2m again, V = [E, Δ] and
-    S = [[0, I], [I, 0]]. The quadratic form is ‖y‖² − rᵀw with r = Ψᵀy and w = Qr, over σ².
-    """
-    each = jax.vmap if noise.ndim else _once
-    precision = each(lambda noise: _inverse_of_gram(old, noise))(noise)
-    gram_old, gram, gram_new = old.T @ old, old.T @ new, new.T @ new
-    difference = each(lambda y: (new - old).T @ y)(y)
-    swap = jnp.roll(jnp.eye(2 * m, dtype=old.dtype), m, axis=0)
-
-    def rows(matrix, k):
-        return jax.lax.dynamic_slice_in_dim(matrix, k * m, m)
-
-    def columns(matrix, k):
-        return jax.lax.dynamic_slice_in_dim(matrix, k * m, m, axis=1)
-
-    def visit(carry, inputs):
-        precision, w, moved = carry
-        k, uniform = inputs
-        to_new = jnp.where(moved[:, None], columns(gram_new, k), columns(gram, k))
-        to_old = jnp.where(moved[:, None], rows(gram, k).T, columns(gram_old, k))
-        among = rows(columns(gram_new, k) - columns(gram_old, k), k) / 2
-        delta = jax.lax.dynamic_update_slice_in_dim(to_new - to_old, among, k * m, axis=0)
-
-        @each
-        def offer(precision, w, difference, noise):
-            g = jnp.concatenate([columns(precision, k), precision @ delta], axis=1)
-            inverse, log_det = _inverse(swap + jnp.concatenate([rows(g, k), delta.T @ g]))
-            dr = rows(difference, k)
-            vw = jnp.concatenate([rows(w, k), delta.T @ w])
-            s = inverse @ (vw + rows(g, k).T @ dr)
-            dw = g[:, :m] @ dr - g @ s
-            quadratic = jnp.sum(dr * (rows(w + dw, k) + vw[:m])) - jnp.sum(vw * s)
-            return (w.shape[1] * log_det - quadratic / noise) / 2, (precision, w, g, inverse, dw)
-
-        change, offered = offer(precision, w, difference, noise)
-        rate, is_accepted = _metropolis(beta * jnp.sum(change), uniform)
-
-        @each
-        def taken(offered):
-            precision, w, g, inverse, dw = offered
-            return precision - g @ jnp.where(is_accepted, inverse, 0) @ g.T, w + jnp.where(is_accepted, dw, 0)
-
-        is_here = jnp.arange(len(moved)) // m == k
-        return (*taken(offered), moved | (is_here & is_accepted)), (rate, is_accepted)
-
-    num_blocks = num_units // m
-    uniforms = jax.random.uniform(rng_key, (num_blocks,), old.dtype)
-    w = each(lambda precision, y: precision @ (old.T @ y))(precision, y)
-    start = precision, w, jnp.zeros(old.shape[1], bool)
-    _, (rates, is_accepted) = jax.lax.scan(visit, start, (jnp.arange(num_blocks), uniforms))
-    return rates, jnp.repeat(is_accepted, m)
+def has_noise_per_output(target) -> bool:
+    """Whether each output has a σ of its own."""
+    shape = jnp.shape(target.bnn.noise_std)
+    return len(shape) == 2 and shape[1] > 1
 
 
 def _check_precision(target):
@@ -290,15 +213,10 @@ def _noise_is_less(target):
     return jnp.min(jnp.asarray(noise)) < least, least
 
 
-def _once(function):
-    """In place of `jax.vmap` where all outputs have one σ: they are one regression."""
-    return function
-
-
-def _inverse_of_gram(psi, noise):
-    """(σ²I + ΨᵀΨ)⁻¹."""
-    identity = jnp.eye(psi.shape[1], dtype=psi.dtype)
-    return cho_solve(cho_factor(psi.T @ psi + noise * identity), identity)
+def _inverse_of_kernel(psi, noise):
+    """(ΨΨᵀ + σ²I)⁻¹."""
+    identity = jnp.eye(len(psi), dtype=psi.dtype)
+    return cho_solve(cho_factor(psi @ psi.T + noise * identity), identity)
 
 
 def _inverse(m):

@@ -6,12 +6,11 @@ from widebnn.targets._likelihoods import Likelihood
 from widebnn.targets._linear import linear
 from widebnn.targets._marginal import marginal
 from widebnn.targets._network import NetworkTarget
-from widebnn.targets._non_gaussian import binary, categorical, non_gaussian, student_t
+from widebnn.targets._non_gaussian import categorical, non_gaussian, student_t
 from widebnn.targets._readout import DataSpace, FeatureSpace, ReadoutPosterior, readout_posterior
 from widebnn.targets._repriorised import repriorised
 from widebnn.targets._rotated import rotated
-from widebnn.targets._scaled import READOUT_SCALES, LogNormal, Scaled, ScaledPosition, scaled
-from widebnn.targets._spectrum import Spectrum, spectrum
+from widebnn.targets._scaled import READOUT_SCALES, Gaussian, LogNormal, Scaled, ScaledPosition, scaled
 from widebnn.targets._standard import standard
 from widebnn.targets._whitened import whitened
 
@@ -19,15 +18,14 @@ __all__ = [
     "READOUT_SCALES",
     "DataSpace",
     "FeatureSpace",
+    "Gaussian",
     "Likelihood",
     "LogNormal",
     "NetworkTarget",
     "ReadoutPosterior",
     "Scaled",
     "ScaledPosition",
-    "Spectrum",
     "Target",
-    "binary",
     "categorical",
     "from_potential",
     "jacobian",
@@ -38,7 +36,6 @@ __all__ = [
     "repriorised",
     "rotated",
     "scaled",
-    "spectrum",
     "standard",
     "student_t",
     "whitened",

@@ -33,7 +33,7 @@ class Laplace:
     """The Gaussian that repeated regression for the readout's posterior mode arrives at, given Ψ.
 
     Every step replaces the likelihood by the Gaussian that stands for it at the outputs so far, and takes the
-    exact posterior of `readout_posterior`: Newton's method under softmax and Bernoulli, EM under Student's t.
+    exact posterior of `readout_posterior`: Newton's method under a softmax, EM under Student's t.
     The steps start at outputs F that are the same for all Ψ, and their number is fixed, so that Ψ ↦ (μ, Σ) is
     smooth; converged or not, the map is affine and invertible, and the change of variables exact.
     """

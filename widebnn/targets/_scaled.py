@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import nnx
-from flax.traverse_util import flatten_dict, unflatten_dict
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
@@ -21,35 +19,24 @@ from widebnn._arrays import NewInputs, Tabular
 from widebnn._check import Number, positive_each
 from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
-from widebnn.models._affine import Affine
 from widebnn.models.bnn import scale_of
-from widebnn.samplers._base import Potential
-from widebnn.samplers._preconditioned import Gaussian
 from widebnn.targets._base import Target
 from widebnn.targets._likelihoods import StudentT
 from widebnn.targets._limit import Evidence
-from widebnn.targets._marginal import Marginal
-from widebnn.targets._network import BNNTarget, NetworkTarget
+from widebnn.targets._network import BNNTarget
 from widebnn.targets._non_gaussian import NonGaussian
-from widebnn.targets._readout import ROUNDING, least_noise
-from widebnn.targets._rotated import Reduced, Rotated, layer_scale
-from widebnn.targets._spectrum import spectrum
-from widebnn.tree import Position, normal_like
+from widebnn.targets._readout import ROUNDING
+from widebnn.targets._rotated import Rotated, layer_scale
+from widebnn.tree import Position
 
 READOUT_SCALES = ("noise_std", "readout_std")
-"""The scales whose conditional is exact where the readout is integrated out."""
-
-MULTIPLIED = {"weight_std": "kernel", "bias_std": "bias"}
-"""What the scales of a layer multiply."""
+"""The scales that are not of the layers below the readout."""
 
 FIRST_ROWS, MAX_ROWS = 256, 512
 """Observations whose evidence in the limit finds the scales, and then those that make them precise."""
 
 REACH = 3.0
 """Largest |u|: a scale stays within m exp(±3τ), so that noiseless data do not drive σ to 0."""
-
-SPREAD = 0.3
-"""Standard deviation of the scales' coordinates at the start, where no limit is known."""
 
 CURVATURE_STEP = 0.1
 """Half the difference of two u whose slopes give the evidence's curvature; a smaller one meets rounding."""
@@ -85,29 +72,42 @@ class LogNormal(NamedTuple):
         return median * jnp.exp(spread * jnp.clip(u, -REACH, REACH))
 
 
+class Gaussian(NamedTuple):
+    """$N(m, LLᵀ)$ over the coordinates $u$ of scales.
+
+    Attributes
+    ----------
+    mean
+        $m$, a dict of the coordinates of each scale.
+    factor
+        $L$, lower triangular, in the order of ``jax.flatten_util.ravel_pytree(mean)``.
+    """
+
+    mean: dict[str, Any]
+    factor: Float[Array, "k k"]
+
+
 class ScaledPosition(NamedTuple):
-    """A position of the network's target, and the coordinates $u$ of the scales.
+    """A position of the network's target, and the coordinates of the scales.
 
     Attributes
     ----------
     network
         Position of the target at these scales.
     scales
-        A dict of $u$ of each scale below the readout.
-    readout_scales
-        A dict of $u$ of "noise_std" and "readout_std".
+        A dict of the coordinates of each scale.
     """
 
     network: Position
     scales: dict[str, Any]
-    readout_scales: dict[str, Any]
 
 
 class Scaled(Target):
     """The posterior of a network and of its scales; see `scaled`.
 
     $U(u, φ) = U_s(φ) + c_s$: the potential of the target at the scales $s(u)$, plus its
-    `NetworkTarget.log_normaliser`.
+    `NetworkTarget.log_normaliser`. In coordinates $v$ of the scales, $u = m + Lv$, it is
+    $U(u, φ) + ½‖u‖² − ½‖v‖² − log det L$. Posterior and evidence are the same whatever $m$ and $L$ are.
 
     Attributes
     ----------
@@ -115,16 +115,20 @@ class Scaled(Target):
         The target at scales that are known.
     priors
         A dict of the priors of scales that are not.
+    reference
+        $N(m, LLᵀ)$ in $u$, which is $N(0, I)$ in the coordinates of a position; without it these are $u$.
     """
 
     base: Any  # BNNTarget | NonGaussian
     priors: Mapping[str, LogNormal]
+    reference: Gaussian | None = None
 
     @property
     def template(self) -> ScaledPosition:
         network = self.base.template
         dtype = jax.tree.leaves(network)[0].dtype
-        return ScaledPosition(network, **_coordinates(self.priors, dtype))
+        shapes = {name: jax.ShapeDtypeStruct(prior.shape, dtype) for name, prior in self.priors.items()}
+        return ScaledPosition(network, shapes)
 
     @property
     def num_observations(self) -> int | None:
@@ -132,7 +136,7 @@ class Scaled(Target):
 
     def scales(self, position: ScaledPosition) -> dict[str, Float[Array, "..."]]:
         """A dict of the scales at a position."""
-        return _scales(self.priors, position.scales | position.readout_scales)
+        return _scales(self.priors, self._coordinates(position))
 
     def at(self, position: ScaledPosition) -> BNNTarget | NonGaussian:
         """The network's target at the scales of a position; `position.network` is a position of it."""
@@ -141,72 +145,18 @@ class Scaled(Target):
     @jitted
     def potential(self, position: ScaledPosition) -> Float[Array, ""]:
         target = self.at(position)
-        return target.potential(position.network) + target.log_normaliser()
+        value = target.potential(position.network) + target.log_normaliser()
+        if self.reference is None:
+            return value
+        u, v = (ravel_pytree(c)[0] for c in (self._coordinates(position), position.scales))
+        return value + (u @ u - v @ v) / 2 - jnp.sum(jnp.log(jnp.diag(self.reference.factor)))
 
-    @property
-    def has_exact_scales(self) -> bool:
-        """Whether the readout is integrated out, so that `readout_conditional` is available."""
-        return isinstance(self.base.base if isinstance(self.base, Reduced) else self.base, Marginal)
-
-    def readout_conditional(self, position: ScaledPosition) -> Potential:
-        """$U$ as a function of `position.readout_scales` alone, up to a constant.
-
-        One eigendecomposition of $ΨΨᵀ$, or of $ΨᵀΨ$ where that is smaller, serves all values of them.
-        """
-        target = self.at(position)
-        if not self.has_exact_scales or not isinstance(target, NetworkTarget):
-            raise TypeError(
-                f"target must have its readout integrated out, as marginal does; got {type(target).__name__}"
-            )
-        here = self.scales(position)
-        psi, y, noise = target.divided(target.embedding(position.network))
-        eigen = spectrum(psi, y)
-
-        def potential(u: dict[str, Float[Array, ""]]) -> Float[Array, ""]:
-            there = here | {name: self.priors[name].at(value) for name, value in u.items()}
-            ratio = there["readout_std"] / here["readout_std"] if "readout_std" in here else 1.0
-            # in units of what rows are divided by, where each has a σ of its own
-            unit = here["noise_std"] if "noise_std" in here and target._is_per_row else 1.0
-            variance = (there["noise_std"] / unit) ** 2 if "noise_std" in there else noise
-            least = least_noise(ratio**2 * jnp.sum(eigen.values))  # as in the target's potential
-            return eigen.potential(ratio, jnp.sqrt(jnp.maximum(variance, least)))
-
-        return potential
-
-    @property
-    def multiplied(self) -> dict[str, list[tuple]]:
-        """A dict from scales to the paths of the weights that they multiply, for `widebnn.samplers.rescaled`.
-
-        They are kernels and biases of `widebnn.models.Dense` and `widebnn.models.Conv`. A scale that does
-        anything else is left out.
-        """
-        features, names = self.base.bnn.features, self.template.scales
-        if features.graph is None or not isinstance(self.base, NetworkTarget | NonGaussian):
-            return {}
-        found: dict[str, list[tuple]] = {}
-        for path, layer in nnx.iter_modules(features.module):
-            for scale, weights in MULTIPLIED.items():
-                name = scale_of((*path, scale), names)
-                if name and isinstance(layer, Affine) and getattr(layer, weights) is not None:
-                    found.setdefault(name, []).append((*path, weights))
-        everywhere = [scale_of(path, names) for path, _ in jax.tree.leaves_with_path(features)]
-        return {name: paths for name, paths in found.items() if len(paths) == everywhere.count(name)}
-
-    def weights(self, position: ScaledPosition, name: str) -> list[Array]:
-        """Those that a scale multiplies."""
-        inner: Any = flatten_dict(_inner(position.network))
-        return [inner[path] for path in self.multiplied[name]]
-
-    def with_weights(
-        self, position: ScaledPosition, name: str, weights: list[Array], u: Array
-    ) -> ScaledPosition:
-        """The position with another coordinate of a scale, and other weights that it multiplies."""
-        inner: Any = flatten_dict(_inner(position.network))
-        inner |= zip(self.multiplied[name], weights, strict=True)
-        network: Any = unflatten_dict(inner)
-        if isinstance(position.network, Parameters):
-            network = position.network._replace(inner=network)
-        return position._replace(network=network, scales=position.scales | {name: u})
+    def _coordinates(self, position: ScaledPosition) -> dict[str, Any]:
+        """$u$."""
+        if self.reference is None:
+            return position.scales
+        mean, unravel = ravel_pytree(self.reference.mean)
+        return unravel(mean + self.reference.factor @ ravel_pytree(position.scales)[0])
 
     @jitted
     def to_parameters(self, position: ScaledPosition, rng_key: Key[Array, ""] | None = None) -> Parameters:
@@ -219,6 +169,19 @@ class Scaled(Target):
     def prepared(self, x: NewInputs | Tabular) -> Any:
         return self.base.prepared(x)
 
+    def about(self, reference: Gaussian) -> "Scaled":
+        """The same posterior in coordinates in which a Gaussian of the scales is $N(0, I)$.
+
+        A draw of the target's ``draw_prior`` then has its scales from that Gaussian. About the posterior in
+        the limit of infinite width, where the scales of a wide network nearly are, samplers make long moves.
+
+        Parameters
+        ----------
+        reference
+            What `limiting_scales` returned, or any other Gaussian of $u$.
+        """
+        return replace(self, reference=reference)
+
     def limiting_scales(self) -> Gaussian:
         """Gaussian approximation, about its mode, to the posterior of the coordinates $u$ at infinite width.
 
@@ -229,8 +192,7 @@ class Scaled(Target):
         Returns
         -------
         limit
-            A `widebnn.samplers.Gaussian` whose mean is ``{"scales": ..., "readout_scales": ...}``, as in a
-            `ScaledPosition`.
+            A Gaussian of the coordinates $u$, for `about`.
 
         Raises
         ------
@@ -282,38 +244,10 @@ class Scaled(Target):
             units, bnn = np.asarray(bnn.noise_std)[rows, 0], bnn.at_scales(noise_std=1.0)
         return Evidence(Partial(_network_at, bnn, self.priors), x, y, least_noise, units)
 
-    @jitted
-    def draw_start(self, rng_key: Key[Array, ""], limit: Gaussian | None = None) -> ScaledPosition:
-        """A position to start from: the network from its prior, the scales from the limit.
 
-        Parameters
-        ----------
-        rng_key
-            Key of the draw.
-        limit
-            What `limiting_scales` returned; without it, the scales start near their medians.
-        """
-        network_key, scales_key = jax.random.split(rng_key)
-        start = normal_like(network_key, self.template)
-        if limit is not None:
-            return start._replace(**limit.draw(scales_key))
-        near = jax.tree.map(lambda u: SPREAD * u, (start.scales, start.readout_scales))
-        return ScaledPosition(start.network, *near)
-
-
-def _coordinates(priors: Mapping[str, LogNormal], dtype: Any) -> dict[str, dict[str, jax.ShapeDtypeStruct]]:
-    """Shapes of the coordinates of all scales, as in a `ScaledPosition`."""
-    shapes = {name: jax.ShapeDtypeStruct(prior.shape, dtype) for name, prior in priors.items()}
-    parts = {"scales": {}, "readout_scales": {}}
-    for name, shape in shapes.items():
-        parts["readout_scales" if name in READOUT_SCALES else "scales"][name] = shape
-    return parts
-
-
-def _unflatten(priors: Mapping[str, LogNormal], u: Array) -> dict[str, dict[str, Array]]:
+def _unflatten(priors: Mapping[str, LogNormal], u: Array) -> dict[str, Array]:
     """The coordinates of all scales from a vector, in the order of `ravel_pytree`."""
-    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, u.dtype), _coordinates(priors, u.dtype))
-    return ravel_pytree(zeros)[1](u)
+    return ravel_pytree({name: jnp.zeros(prior.shape, u.dtype) for name, prior in priors.items()})[1](u)
 
 
 def _scales(priors: Mapping[str, LogNormal], u: Mapping[str, Array]) -> dict[str, Array]:
@@ -337,12 +271,7 @@ def _at_scales(target: Any, scales: Mapping[str, Array]) -> Any:
 
 
 def _network_at(bnn: BNN, priors: Mapping[str, LogNormal], u: Array, x: Any = None) -> BNN:
-    parts = _unflatten(priors, u)
-    return bnn.at_scales(**_scales(priors, parts["scales"] | parts["readout_scales"]))
-
-
-def _inner(network: Position) -> Any:
-    return network.inner if isinstance(network, Parameters) else network
+    return bnn.at_scales(**_scales(priors, _unflatten(priors, u)))
 
 
 def scaled(target: BNNTarget | NonGaussian, **priors: LogNormal) -> Scaled:
@@ -360,11 +289,13 @@ def scaled(target: BNNTarget | NonGaussian, **priors: LogNormal) -> Scaled:
         )
 
     "noise_std" is $σ$; where the network has one per observation, the factor of all of them. "readout_std"
-    multiplies $Ψ$, weights and bias of the readout alike. Given the layers below, the exact conditional of
-    these two costs one eigendecomposition; `widebnn.samplers.readout_scales` uses it. Every other name is the
-    end of a path in the layers below: "weight_std" and "bias_std" are $σ_W$ and $σ_b$ of all of them,
+    multiplies $Ψ$, weights and bias of the readout alike. Every other name is the end of a path in the layers
+    below: "weight_std" and "bias_std" are $σ_W$ and $σ_b$ of all of them, while
     ``**{"layers.0.weight_std": prior}`` is of the first one alone. A scale of a layer of your own is a number
     that the module holds as ``nnx.data``, by the name of its attribute.
+
+    `widebnn.sample` and `widebnn.smc` move weights and scales together, where `widebnn.automatic.auto` has
+    put the scales in coordinates in which they start close to where they end.
 
     Parameters
     ----------
