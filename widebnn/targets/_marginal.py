@@ -27,6 +27,7 @@ class Marginal(NetworkTarget):
     def potential(self, position: Inner) -> Float[Array, ""]:
         return self.readout_posterior(position).potential()
 
+    @jitted
     def log_normaliser(self) -> Float[Array, ""]:
         unit = self._noise_unit(None)
         return self.y.size * (jnp.log(unit).mean() + math.log(2 * math.pi) / 2)
