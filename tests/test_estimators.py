@@ -10,10 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from flax import nnx
 from scipy import stats
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import make_friedman1, make_regression
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import ShuffleSplit, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
@@ -77,6 +79,9 @@ def test_moments_of_predictions_agree(regressor):
     mean, std = regressor.predict(x, return_std=True)
     draws = regressor.sample_y(x, 2_000, random_state=1)
     assert draws.shape == (7, 2_000)
+    same, covariance = regressor.predict(x, return_cov=True)
+    np.testing.assert_array_equal(mean, same)
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), std, rtol=1e-4)
     score = (draws.mean(axis=1) - mean) / (std / np.sqrt(2_000))
     assert np.abs(score).max() < stats.norm.isf(1e-6 / 14)
     np.testing.assert_allclose(draws.std(axis=1), std, rtol=0.15)
@@ -130,21 +135,49 @@ def test_the_error_of_an_interval_is_that_of_its_ends():
 
 
 @pytest.mark.slow
-def test_intervals_hold_where_columns_outnumber_rows():
+@pytest.mark.parametrize(
+    ("width", "num_tables", "least"), [("auto", 5, 0.8), pytest.param(16, 6, 0.83, marks=pytest.mark.nightly)]
+)
+def test_intervals_hold_where_columns_outnumber_rows(width, num_tables, least):
     """One of forty columns matters, one is constant: the most probable scales alone hold .77 and .79."""
     held = []
-    for seed in range(5):
+    for seed in range(num_tables):
         random = np.random.default_rng(seed)
         x = random.normal(size=(225, 40))
         x[:, 5] = 2.0
         y = np.sin(x[:, 0]) + 0.1 * random.normal(size=225)
-        model = BNNRegressor(random_state=0).fit(x[:25], y[:25])
+        model = BNNRegressor(width, random_state=0).fit(x[:25], y[:25])
         low, high = model.predict_interval(x[25:])
         held.append(np.mean((low <= y[25:]) & (y[25:] <= high)))
-    assert 0.8 < np.mean(held) < 0.97 and model.width_ == math.inf
-    mean, std = model.predict(x[25:28], return_std=True)
+    assert least < np.mean(held) < 0.97
+    assert model.stopped_ == ("limit" if model.width_ == math.inf else "converged")
+    mean, covariance = model.predict(x[25:28], return_cov=True)
     draws = model.sample_y(x[25:28], 4_000, random_state=1)
+    assert np.abs((draws.mean(axis=1) - mean) / np.sqrt(np.diag(covariance) / 4_000)).max() < 5
+
+
+@pytest.mark.slow
+def test_widths_are_averaged_by_their_evidence(capsys):
+    x, y = curve(20)
+    model = BNNRegressor(width=[16, math.inf], random_state=0, progress=True).fit(x, y)
+    (low, _, weight), (limit, _, other) = model.evidences_[16], model.evidences_[math.inf]
+    np.testing.assert_allclose(weight / other, math.exp(low - limit))
+    assert "width       16: log evidence" in capsys.readouterr().out and 0.02 < weight < 0.98
+    assert model.width_ == (16 if low > limit else math.inf)
+    new = curve(5, seed=1)[0]
+    alone = BNNRegressor(width=math.inf).fit(x, y)
+    assert (alone.stopped_, alone.ess_, alone.rhat_) == ("limit", {}, {})
+    parts = dict(zip((16, math.inf), (each for each, _ in model._averaged)))
+    np.testing.assert_allclose(parts[math.inf].predict(new), alone.predict(new))
+    mean, std = model.predict(new, return_std=True)
+    wanted = weight * parts[16].predict(new) + other * alone.predict(new)
+    np.testing.assert_allclose(mean, wanted, atol=0.02 * std.min())
+    same, covariance = model.predict(new, return_cov=True)
+    np.testing.assert_allclose(same, mean, atol=0.02 * std.min())
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), std, rtol=0.02)
+    draws = model.sample_y(new, 4_000)
     assert np.abs((draws.mean(axis=1) - mean) / (std / np.sqrt(4_000))).max() < 5
+    assert np.isfinite(model.log_predictive_density(new, mean)).all()
 
 
 @pytest.mark.parametrize(
@@ -153,30 +186,26 @@ def test_intervals_hold_where_columns_outnumber_rows():
 def test_the_slope_of_the_evidence_chooses_the_width(slope, width, monkeypatch, capsys):
     found = wb.nngp.EvidenceSlope(-50.0, slope, 100.0, 16_384)
     monkeypatch.setattr("widebnn.estimators._regressor.evidence_slope", lambda *args, **options: found)
-    monkeypatch.setattr(BNNRegressor, "_sample", lambda model: None)
+    monkeypatch.setattr(BNNRegressor, "_sample", lambda model, _: None)
     model = BNNRegressor(progress=True).fit(*curve(12))
     assert model.width_ == width and model.evidence_slope_ is found
     assert f"c₁ = {slope:,.0f} ± 100" in capsys.readouterr().out
 
 
 def test_a_finite_network_has_the_relevances_of_the_limit(monkeypatch):
-    """Its columns are in units of them, unless they outnumber the rows."""
-    monkeypatch.setattr(BNNRegressor, "_sample", lambda model: None)
+    """Its columns are in units of them."""
+    monkeypatch.setattr(BNNRegressor, "_sample", lambda model, _: None)
     x, y = friedman(80, 10, 0)
     model = BNNRegressor(width=8).fit(x, y)
     assert model.relevances_.gain > 5 and model._factors.std() > 0.1
     np.testing.assert_allclose(np.mean(model._factors**2), 1)
     known = {"weight_std": 1.4, "bias_std": 0.5}
     bnn = model._network.bnn(10, **known)
-    parameters, rows = bnn.template(model._x).inner, model._target(bnn).x
+    parameters, rows = bnn.template(model._x), model._target(bnn).x
     parameters = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), parameters)
     free = bnn.at_scales(**{"layers.0.weight_std": jnp.asarray(model._factors * 1.4)})
     found = [one.embedding(parameters, at) for one, at in ((bnn, rows), (free, model._x))]
     np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-4)
-    random = np.random.default_rng(0)
-    x = random.normal(size=(25, 40))
-    model.fit(x, np.sin(x[:, 0]) + 0.1 * random.normal(size=25))
-    assert model.relevances_.gain > 5 and (model._factors == 1).all()
 
 
 WATCHED = ("noise_std", "predictions")
@@ -203,6 +232,9 @@ def test_what_never_changes_says_nothing_of_convergence(regressor):
     model, call = keep(regressor, 8, predictions=predictions)
     call()
     assert (model.ess_, model.rhat_) == wanted and model.rhat_["predictions"] < 3
+    model, call = keep(regressor, 8, predictions=predictions[:, :, 2:])
+    call()
+    assert model.ess_["predictions"] == 0 and model.rhat_["predictions"] == np.inf
 
 
 def test_draws_that_do_not_predict_are_left_out(regressor):
@@ -237,13 +269,17 @@ def test_fill_values_are_refused(regressor):
             regressor.predict([[0.0], [far]])
         with pytest.raises(ValueError, match="X must lie within .* fill value"):
             BNNRegressor().fit([[1.0], [far], [2.0], [far], [3.0]], np.arange(5.0))
-        mean, std = regressor.predict([[math.copysign(0.9 * FARTHEST, far)]], return_std=True)
-        assert np.isfinite(mean).all() and np.isfinite(std).all() and std[0] > 1e6
     x = np.zeros((40, 3))
     x[3, 0], x[:, 1], x[:, 2] = 1, 1e20 * np.arange(40), np.exp(np.linspace(-9, 9, 40))
     assert np.isfinite(BNNRegressor().fit(x, x[:, 2]).predict(x)).all()
     with pytest.raises(ValueError, match="y must lie within .* fill value"):
         BNNRegressor().fit(x, np.where(np.arange(40) == 7, 1e20, np.arange(40)))
+
+
+def test_predictions_are_finite_as_far_as_inputs_are_taken(regressor):
+    for far in (-0.9 * FARTHEST, 0.9 * FARTHEST):
+        mean, std = regressor.predict([[far]], return_std=True)
+        assert np.isfinite(mean).all() and np.isfinite(std).all() and std[0] > 1e6
 
 
 @pytest.mark.slow
@@ -253,6 +289,19 @@ def test_a_copy_predicts_the_same_and_in_batches(regressor, monkeypatch):
     np.testing.assert_array_equal(copy.deepcopy(regressor).predict(x), whole)
     monkeypatch.setattr("widebnn.estimators._base.MAX_ROWS", 4)
     np.testing.assert_allclose(regressor.predict(x), whole, rtol=1e-5)
+
+
+def test_many_rows_are_predicted_a_few_at_a_time(regressor, monkeypatch):
+    """So that Ctrl-C, which Python hears between programs, ends a long prediction."""
+    sizes = []
+
+    def seen(function, posterior, kept, key, part, inputs):
+        sizes.append(len(inputs))
+        return np.zeros((16, len(inputs), 1)), np.ones((16, len(inputs)))
+
+    monkeypatch.setattr("widebnn.estimators._base.at_draws", seen)
+    assert regressor.predict(np.zeros((1_000, 1))).shape == (1_000,)
+    assert sizes == 4 * -(-len(regressor.positions_) // 16) * [256]
 
 
 def test_what_is_kept_of_draws_is_bounded(regressor, monkeypatch):
@@ -291,35 +340,53 @@ def test_a_second_fit_of_a_shape_compiles_nothing(width, by_chains):
     assert len(PROGRAMS) == before
 
 
+NOISELESS = {
+    "linear": lambda x: x @ np.arange(1.0, 1 + x.shape[1]),
+    "quadratic": lambda x: x[:, 0] ** 2,
+    "sine": lambda x: np.sin(3 * x[:, 0]),
+    "constant": lambda x: np.ones(len(x)),
+}
+
+
 def noiseless(n, seed):
-    """Tables without noise."""
-    x = np.random.default_rng(seed).normal(size=(n, 5))
+    """Tables without noise, by name."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 5))
+    made = {name: (x, function(x)) for name, function in NOISELESS.items()}
+    made |= {f"{name}, one column": (x[:, :1], NOISELESS[name](x[:, :1])) for name in ("linear", "sine")}
     half = np.concatenate([x[: n - n // 2], x[: n // 2]])
-    return {
-        "constant column": (x * [1, 1, 1, 1, 0], x[:, 0]),
-        "linear": (x, x @ np.arange(5.0)),
-        "quadratic": (x, x[:, 0] ** 2),
-        "sine": (x[:, :1], np.sin(3 * x[:, 0])),
-        "constant": (x, np.ones(n)),
+    return made | {
         "equal rows": (half, half[:, 0]),
+        "constant column": (x * [1, 1, 1, 1, 0], x[:, 0]),
         "friedman": make_friedman1(n, n_features=5, noise=0, random_state=seed),
+        "make_regression": make_regression(n, 5, random_state=seed),
     }
 
 
-NIGHTLY = [(n, depth, 7) for n in (12, 100, 300, 1_000) for depth in (1, 3)]
+def assert_answers(n, width, depth, seeds, names=None):
+    """Every draw of every table predicts."""
+    for seed in seeds:
+        tables = noiseless(n, seed)
+        for name in tables if names is None else names:
+            x, y = tables[name]
+            model = BNNRegressor(
+                **SHORT | {"width": width, "depth": depth, "burn_in": 12, "random_state": seed}
+            )
+            mean, std = model.fit(x, y).predict(x[:4], return_std=True)
+            assert np.isfinite(mean).all() and (std > 0).all(), (name, seed)
+            assert len(model.positions_) == 16, (name, seed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("n", "depth", "number"), [(40, 2, 2)] + [pytest.param(*of, marks=pytest.mark.nightly) for of in NIGHTLY]
-)
-def test_tables_without_noise_end_in_an_answer(n, depth, number):
-    """Every draw predicts."""
-    for seed in range(number):
-        for x, y in list(noiseless(n, seed).values())[:number]:
-            model = BNNRegressor(**SHORT | {"depth": depth, "burn_in": 12, "random_state": seed}).fit(x, y)
-            mean, std = model.predict(x[:4], return_std=True)
-            assert np.isfinite(mean).all() and (std > 0).all() and len(model.positions_) == 16
+def test_tables_without_noise_end_in_an_answer():
+    assert_answers(40, 32, 2, [0], ["linear", "constant column"])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize(("n", "width"), [(12, 16), (100, 512), (300, 64), (1_000, 128)])
+def test_many_tables_without_noise_end_in_an_answer(n, width, depth):
+    assert_answers(n, width, depth, range(10))
 
 
 @pytest.mark.slow
@@ -327,10 +394,10 @@ def test_infinite_width_is_the_process_at_its_scales():
     x, y = curve()
     model = BNNRegressor(width=math.inf, depth=2, random_state=0).fit(x, y)
     new = curve(300, seed=1)[0]
+    names = {"weight_std": "weight_std", "bias_std": "bias_std"}
     with jax.enable_x64(True):
         scales = model.scales_
-        below = {name: scales[name] for name in ("weight_std", "bias_std")}
-        features = FCN(1, 3, 2, activation="gelu", rngs=nnx.Rngs(0), **below)
+        features = FCN(1, 3, 2, activation="gelu", rngs=nnx.Rngs(0), **{name: scales[name] for name in names})
         readout = {"weight_std": scales["readout_std"], "bias_std": 0.1 * scales["readout_std"]}
         bnn = wb.BNN(features, 1, scales["noise_std"], **readout)
         units = model._y[:, 0], model._x
@@ -346,6 +413,7 @@ def test_infinite_width_is_the_process_at_its_scales():
     draws = model.sample_y(new[:5], 4_000, random_state=1)
     error = np.linalg.norm(np.cov(draws) - found[:5, :5]) / np.linalg.norm(found[:5, :5])
     assert draws.shape == (5, 4_000) and error < 0.1
+    assert model.score(*curve(400, seed=1)) > 0.85
 
 
 def uneven(n, seed):
@@ -356,11 +424,14 @@ def uneven(n, seed):
     return x, 3 * np.sin(2 * x[:, 1]) + x[:, 0] + std * rng.normal(size=n), std
 
 
-def test_noise_that_varies_from_row_to_row():
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [pytest.param(32, marks=pytest.mark.nightly), math.inf])
+def test_noise_that_varies_from_row_to_row(width):
     """Intervals of quiet and of loud rows hold nine in ten, with an error of .02 from 150 rows in each half.
 
     An error of 1/√300 in log σ changes a coverage of .9 by a third of it.
     """
+    options = SHORT | {"num_samples": 40, "burn_in": 60} if width == 32 else {}
     x, y, std = uneven(300, 0)
     new, y_new, std_new = uneven(2_000, 1)
     is_quiet = new[:, 0] < 0
@@ -369,19 +440,24 @@ def test_noise_that_varies_from_row_to_row():
         is_inside = np.abs(y_new - mean) < stats.norm.isf(0.05) * deviation
         return np.array([is_inside[is_quiet].mean(), is_inside[~is_quiet].mean()])
 
-    model = BNNRegressor(noise="per input").fit(x, y)
+    model = BNNRegressor(**options | {"width": width, "noise": "per input"}).fit(x, y)
     mean, deviation = model.predict(new, return_std=True)
-    np.testing.assert_allclose(coverages(mean, deviation), 0.9, atol=0.08)
+    lower, upper = model.predict_interval(new)
+    is_inside = (lower < y_new) & (y_new < upper)
+    found = [is_inside[is_quiet].mean(), is_inside[~is_quiet].mean()]
+    np.testing.assert_allclose(found, 0.9, atol=0.08)
     assert coverages(mean, np.sqrt(np.mean(deviation**2)))[0] > 0.97  # with one σ
     error = 4 / np.sqrt(2 * 300)
     slopes = model.noise_coefficients_ / x.std(axis=0)
     np.testing.assert_allclose(slopes, [0.6, 0], atol=error)
     at = new[:5]
+    np.testing.assert_allclose(
+        np.sqrt(np.diag(model.predict(at, return_cov=True)[1])), deviation[:5], rtol=1e-4
+    )
     np.testing.assert_allclose(model.sample_y(at, 2_000).std(axis=1), deviation[:5], rtol=0.1)
 
-    model = BNNRegressor().fit(x, y, noise_std=std)
+    model = BNNRegressor(**options | {"width": width}).fit(x, y, noise_std=std)
     mean, of_f = model.predict(new, return_std=True)
-    assert model.width_ == math.inf
     np.testing.assert_allclose(coverages(mean, np.hypot(of_f, std_new)), 0.9, atol=0.05)
     np.testing.assert_allclose(model.sample_y(at, 2_000).std(axis=1), of_f[:5], rtol=0.1)
     assert (of_f < 0.5 * std_new).mean() > 0.9
@@ -443,17 +519,32 @@ def test_outliers_and_counts(likelihood):
 
 
 REFUSED = [
-    ({"width": "wide"}, {}, "width must be \"auto\", a number, .* got 'wide'"),
-    ({"likelihood": "student_t", "width": math.inf}, {}, "width must be finite where"),
+    ({"width": "wide"}, {}, "width must be \"auto\", a number or numbers; got 'wide'"),
+    ({"width": []}, {}, "width must hold one width or more"),
+    ({"width": [8, 8]}, {}, "each of them once"),
+    ({"width": [8, 16], "until": CHAINS}, {}, "width must not be a list where features or until"),
+    ({"likelihood": "student_t", "width": [8, 16]}, {}, "width must be finite, and no list"),
+    ({"likelihood": "cauchy"}, {}, "likelihood must be one of 'gaussian', 'poisson', 'student_t'"),
+    ({"likelihood": "student_t", "width": math.inf}, {}, "width must be finite, and no list, where"),
     ({"features": FCN, "width": math.inf}, {}, "width must be finite where features is given"),
-    ({"likelihood": "student_t", "noise": "per input"}, {}, "width must .* where noise varies"),
-    ({"width": 8}, {"noise_std": np.ones(8)}, "width must be math.inf or 'auto', .* where noise varies"),
+    ({"likelihood": "student_t", "noise": "per input"}, {}, "likelihood must be 'gaussian' where noise"),
+    ({"noise": "per input", "scales": {"noise_std": 0.1}}, {}, "scales must not hold noise_std"),
     ({"likelihood": "poisson"}, {"y": np.arange(8) - 1}, "y must hold counts, 0, 1, 2, …, .* got -1"),
+    ({"likelihood": "poisson"}, {"y": np.arange(8) + 0.5}, "y must hold counts, 0, 1, 2, …, .* got 0.5"),
     ({"likelihood": "poisson"}, {"y": np.zeros(8)}, "y must hold a count above 0"),
-    ({"noise": "per input"}, {"noise_std": np.ones(8)}, "noise_std .* one of them must be given at most"),
-    ({"scales": {"noise_std": 0.1}}, {"noise_std": np.ones(8)}, "noise_std .* given at most"),
-    ({}, {"noise_std": np.ones(7)}, r"noise_std must have the shape of y, \(8,\); got \(7,\)"),
+    ({"likelihood": "poisson", "scales": {"noise_std": 1.0}}, {"y": np.arange(8)}, "scales must be one of"),
+    ({"noise": "loud"}, {}, "noise must be one of 'constant', 'per input'; got 'loud'"),
+    (
+        {"noise": "per input"},
+        {"noise_std": np.ones(8)},
+        "noise_std must not be given to fit where noise='per input'",
+    ),
+    ({"scales": {"noise_std": 0.1}}, {"noise_std": np.ones(8)}, "noise_std must not be given to fit"),
+    ({}, {"noise_std": np.ones(7)}, r"noise_std must have shape \(8,\), or that of y; got \(7,\)"),
     ({}, {"noise_std": np.zeros(8)}, "noise_std must be above 0; got 0"),
+    ({"scales": {"weight_std": np.ones(2)}}, {}, r"scales\['weight_std'\] must be a number or .* \(2,\)"),
+    ({"scales": {"weight_std": [-1.0]}}, {}, r"scales\['weight_std'\] must be a finite number above 0"),
+    ({"scales": {"bias_std": LogNormal([1.0], 0.5)}}, {}, r"scales\['bias_std'\] must have one median"),
 ]
 
 
@@ -462,6 +553,32 @@ def test_what_contradicts_itself_is_refused(options, data, message):
     x, y = curve(8)
     with pytest.raises(ValueError, match=message):
         BNNRegressor(**options).fit(x, **{"y": y} | data)
+
+
+def test_each_output_has_its_own_noise_and_one_that_never_changes_is_predicted_as_it_is(monkeypatch):
+    random = np.random.default_rng(0)
+
+    def table(n):
+        x = random.normal(size=(n, 2))
+        y = x + [0.05, 2] * random.normal(size=(n, 2))
+        return x, np.column_stack([y, np.full(n, 3.0)])
+
+    (x, y), (new, wanted) = table(100), table(400)
+    model = BNNRegressor(width=math.inf).fit(x, y)
+    lower, upper = model.predict_interval(new)
+    covered = np.mean((lower < wanted) & (wanted < upper), axis=0)
+    assert np.abs(covered[:2] - 0.9).max() < 0.08
+    assert (model.predict(new)[:, 2] == 3).all()
+    alone = [BNNRegressor(width=math.inf).fit(x, column) for column in y.T]
+    np.testing.assert_allclose(model.scales_["noise_std"], [each.scales_["noise_std"] for each in alone])
+    densities = [each.log_predictive_density(new, column) for each, column in zip(alone, wanted.T)]
+    np.testing.assert_allclose(model.log_predictive_density(new, wanted), np.sum(densities, axis=0))
+    assert model.predict_interval(new[:5], [0.5, 0.9])[0].shape == (2, 5, 3)
+    assert model.predict(new[:5], return_cov=True)[1].shape == (5, 5, 3)
+    assert model.sample_y(new[:5], 2).shape == (5, 3, 2)
+    monkeypatch.setattr(BNNRegressor, "_sample", lambda model, _: setattr(model, "scales_", {}))
+    monkeypatch.setattr(BNNRegressor, "seconds_", 0.0, raising=False)
+    assert BNNRegressor(width=8).fit(x, y[:, 1:]).width_ == [8, math.inf]
 
 
 def friedman(n, num_columns, seed):
@@ -506,6 +623,29 @@ def test_columns_have_scales_where_the_data_say_so():
         assert 0.8 < np.mean((lower < y[60:]) & (y[60:] < upper)) < 0.98
 
 
+def test_scales_of_columns_are_those_that_are_given():
+    """The process of that kernel; of a prior, equal medians are the default, and others favour a column."""
+    (x, y), each = friedman(30, 5, 0), np.array([2.0, 1.0, 0.5, 0.3, 0.1])
+    others = {"noise_std": 0.3, "readout_std": 1.0, "bias_std": 0.5}
+    model = BNNRegressor(width=math.inf, scales=others | {"weight_std": each}).fit(x, y)
+    np.testing.assert_allclose(model.scales_["weight_std"], np.sqrt(np.mean(each**2)))
+    np.testing.assert_allclose(model.relevances_.mean, each / np.sqrt(np.mean(each**2)))
+    units, targets = (x - x.mean(axis=0)) / x.std(axis=0), (y - y.mean()) / y.std()
+    with jax.enable_x64(True):
+        features = FCN(5, 3, activation="gelu", weight_std=each, bias_std=0.5, rngs=nnx.Rngs(0))
+        kernel = wb.nngp.nngp_kernel(wb.BNN(features, 1, 0.3, bias_std=0.1))
+        wanted = wb.nngp.gaussian_process(kernel, units, targets, 0.3).mean(units)
+    np.testing.assert_allclose(model.predict(x), y.mean() + y.std() * np.asarray(wanted)[:, 0], rtol=1e-6)
+
+    default = BNNRegressor(width=math.inf).fit(x, y)
+    equal = {"weight_std": LogNormal(np.full(5, 2**0.5), 0.7)}
+    np.testing.assert_allclose(BNNRegressor(math.inf, scales=equal).fit(x, y).predict(x), default.predict(x))
+    favoured = {"weight_std": LogNormal([*np.full(4, 0.01), 1.0], 0.7)}
+    for width in (math.inf, 8):
+        model = BNNRegressor(**SHORT | {"width": width, "scales": favoured}).fit(x, y)
+        assert model.relevances_.mean.argmax() == 4 and np.isfinite(model.predict(x)).all()
+
+
 def test_a_column_of_two_values_is_in_units_of_their_distance():
     x = np.array([[0.0, 1.0, 5.0], [0.0, 2.0, 5.0], [1.0, 3.0, 5.0], [0.0, 4.0, 5.0]])
     units = scaler_of(X=x).transform(x)
@@ -514,7 +654,7 @@ def test_a_column_of_two_values_is_in_units_of_their_distance():
     np.testing.assert_array_equal(units[:, 2], 0)
 
 
-def test_categories_are_taken():
+def test_categories_and_sparse_matrices_are_taken():
     random = np.random.default_rng(0)
     kind = pd.Categorical(random.choice(["red", "green"], 40), ["red", "green", "blue"])
     table = pd.DataFrame({"a": random.normal(size=40), "kind": kind})
@@ -525,6 +665,12 @@ def test_categories_are_taken():
     one_scale = BNNRegressor(width=math.inf, scales={"weight_std": LogNormal(2**0.5, 0.7)})
     wanted = one_scale.fit(indicators, y).predict(indicators)
     np.testing.assert_allclose(one_scale.fit(table, y).predict(table[::-1]), wanted[::-1])
+    sparse = scipy.sparse.csr_array(indicators)
+    np.testing.assert_array_equal(one_scale.fit(sparse, y).predict(sparse), wanted)
+    with pytest.raises(ValueError, match="at most 100,000,000 entries where it is sparse"):
+        one_scale.fit(scipy.sparse.csr_array((10_001, 10_000)), np.zeros(10_001))
+    with pytest.raises(ValueError, match="imputer"):
+        one_scale.fit([[np.nan], [1.0]], [0.0, 1.0])
     assert np.isfinite(model.predict(table.assign(kind="blue"))).all()  # of the dtype, though in no row
     with pytest.raises(ValueError, match="categories of the fit in column 'kind': 'red', .*; got 'pink'"):
         model.predict(table.assign(kind="pink"))
@@ -562,17 +708,17 @@ def two_moons(n=120):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [32, "auto"])
-def test_classes(width):
+@pytest.mark.parametrize(("width", "likelihood"), [(32, "gaussian"), (32, "softmax"), ("auto", "gaussian")])
+def test_classes(width, likelihood):
     x, y = two_moons()
     options = {"num_samples": 40, "burn_in": 100, "num_chains": 2, "random_state": 0}
-    model = BNNClassifier(width=width, **options).fit(x[:80], y[:80])
+    model = BNNClassifier(width, likelihood=likelihood, **options).fit(x[:80], y[:80])
     p = model.predict_proba(x[80:])
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-6)
     assert list(model.classes_) == ["lower", "upper"]
     assert (model.stopped_ == "limit") == (model.width_ == math.inf) == (width == "auto")
     assert model.score(x[80:], y[80:]) > 0.85
-    assert "noise_std" in model.scales_ and model.sharpness_ > 0
+    assert ("noise_std" in model.scales_) == hasattr(model, "sharpness_") == (likelihood != "softmax")
     assert np.isfinite(model.predict_proba([[40.0, -40.0]])).all()
 
 
@@ -647,32 +793,45 @@ def test_labels_that_nothing_tells_of_have_the_shares_of_their_classes():
 
 
 @pytest.mark.slow
-def test_a_short_fit_says_so_and_holds_scales_at_constant_columns_targets_and_equal_rows():
-    x = np.repeat(curve(6)[0], 2, axis=0)  # and a column of ones by PolynomialFeatures
+def test_in_a_pipeline_a_short_fit_says_so_and_holds_scales_at_constant_columns_targets_and_equal_rows():
+    x = np.repeat(curve(20)[0], 2, axis=0)  # and a column of ones by PolynomialFeatures
     held = {"noise_std": 0.25, "readout_std": 1.0, "weight_std": 1.4, "bias_std": LogNormal(0.3, 0.1)}
     options = SHORT | {"scales": held, "burn_in": 1, "until": wb.Until()}
     pipeline = make_pipeline(PolynomialFeatures(2), BNNRegressor(**options))
     with pytest.warns(wb.ChainWarning, match="ended after 8 of 8 draws .* without an ESS of 400"):
-        model = pipeline.fit(x, np.full(12, 3.0))[-1]
-    assert np.isfinite(pipeline.predict(x)).all()
-    assert model.scales_["noise_std"] == 0.25 and model.scales_["weight_std"] == 1.4
+        found = cross_validate(
+            pipeline, x, np.full(len(x), 3.0), cv=ShuffleSplit(1), return_estimator=True, error_score="raise"
+        )
+    assert np.isfinite(found["test_score"]).all()
+    model = found["estimator"][0][-1]
+    assert {name: model.scales_[name] for name in ("noise_std", "weight_std")} == {
+        "noise_std": 0.25,
+        "weight_std": 1.4,
+    }
     assert "noise_std" not in model.ess_ and 0.1 < model.scales_["bias_std"] < 0.9
 
 
+@pytest.mark.parametrize("estimator", [BNNRegressor(), BNNClassifier()])
+def test_nothing_is_predicted_before_a_fit(estimator):
+    for method in ("predict", "predict_proba", "predict_interval", "sample_y", "score"):
+        if hasattr(estimator, method):
+            with pytest.raises(NotFittedError):
+                getattr(estimator, method)(*(([[0.0]], [0.0]) if method == "score" else ([[0.0]],)))
+
+
 def test_bad_requests(regressor):
-    for estimator in (BNNRegressor(), BNNClassifier()):
-        with pytest.raises(NotFittedError):
-            estimator.predict([[0.0]])
     for wrong, error in ((1.5, ValueError), (None, TypeError), ("0.9", TypeError), ([], ValueError)):
         with pytest.raises(error, match="level must"):
             regressor.predict_interval([[0.0]], level=wrong)
+    with pytest.raises(RuntimeError, match="return_std and return_cov must not both be True"):
+        regressor.predict([[0.0]], return_std=True, return_cov=True)
     several = regressor.predict_interval([[0.0]], level=[0.5, 0.9])
     assert several[0].shape == (2, 1)
     np.testing.assert_array_equal(several[1][1], regressor.predict_interval([[0.0]], 0.9)[1])
-    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[1, 2\]"):
+    with pytest.raises(ValueError, match=r"y must have shape \(1,\); got \(2,\)"):
         regressor.log_predictive_density([[0.0]], [1.0, 2.0])
-    for wrong, error in ((np.nan, ValueError), (None, ValueError), (np.datetime64("NaT", "s"), TypeError)):
-        with pytest.raises(error, match="y (must be finite|must hold real numbers|contains NaN)"):
+    for wrong, error in ((np.nan, ValueError), (None, TypeError), (np.datetime64("NaT", "s"), TypeError)):
+        with pytest.raises(error, match="y must (be finite|hold real numbers)"):
             regressor.log_predictive_density([[0.0]], [wrong])
     with pytest.raises(ValueError, match="n_samples must be at least 1; got 0"):
         regressor.sample_y([[0.0]], 0)

@@ -32,6 +32,7 @@ FIGURES = {
         log_y=True,
         **kw,
     ),
+    "relevances": lambda **kw: plots.relevances([0.2, 1.7], [0.1, 0.2], ["age", "a name of a column"], **kw),
     "traces": lambda **kw: plots.traces(DRAWS, ylabel="potential U", thin=25, **kw),
     "function bands": lambda **kw: plots.function_bands(X, X, BANDS, data=([0.0], [0.1]), **kw),
 }

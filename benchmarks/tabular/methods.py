@@ -66,12 +66,7 @@ def bnn(table: Table, seed: int, **options: Any) -> Fitted:
     if model.width == "auto" and model.noise == "constant":
         found = model.evidence_slope_
         said += f", c₁ {found.slope:.4g} ± {found.error:.2g}"
-
-    def predict(x: np.ndarray) -> Mixture:
-        law = model._law(model._inputs(x))
-        return Mixture(law.mean(), law.std()).thinned()
-
-    return Fitted(predict, said)
+    return Fitted(lambda x: Mixture(*model._mixture(x)).thinned(), said)
 
 
 def bnn_classifier(table: Table, seed: int) -> Fitted:

@@ -39,6 +39,14 @@ def _of_class(problem, f):
     return jnp.log(_probabilities(f)[jnp.arange(len(f)), labels(problem)])
 
 
+def _yes(f):
+    return 1 / (1 + jnp.exp(-f))
+
+
+def _of_answer(problem, f):
+    return jnp.sum(jnp.log(jnp.where(problem.y > 0, _yes(f), 1 - _yes(f))), axis=1)
+
+
 def _of_student(problem, f):
     t, half = (problem.y - f) / problem.bnn.noise_std, (DEGREES + 1) / 2
     log_c = gammaln(half) - gammaln(DEGREES / 2) - jnp.log(jnp.pi * DEGREES) / 2
@@ -74,6 +82,12 @@ LIKELIHOODS = {
         _of_class,
         _probabilities,
         lambda f: _probabilities(f) * (1 - _probabilities(f)),
+    ),
+    "bernoulli": Likelihood(
+        lambda tiny, **options: wb.targets.binary(tiny.bnn, tiny.x, tiny.y > 0, **options),
+        _of_answer,
+        _yes,
+        lambda f: _yes(f) * (1 - _yes(f)),
     ),
     "student": Likelihood(
         lambda tiny, **options: wb.targets.student_t(tiny.bnn, tiny.x, tiny.y, DEGREES, **options),

@@ -12,7 +12,7 @@ from scipy import stats
 
 import widebnn as wb
 from widebnn.targets._affine_maps import Laplace, regression_step
-from widebnn.targets._likelihoods import Softmax, StudentT
+from widebnn.targets._likelihoods import Bernoulli, Softmax, StudentT
 from widebnn.tree import normal_like
 
 from ..exact.change_of_variables import assert_same_density, log_density_of_readout_map
@@ -27,7 +27,7 @@ MAPS = {
 }
 CASES = {
     "n below p": [*(("softmax", map) for map in MAPS), ("student", "laplace"), ("poisson", "laplace")],
-    "n above p": [("softmax", "laplace")],
+    "n above p": [("softmax", "laplace"), ("bernoulli", "laplace")],
 }
 """Likelihood and map."""
 PROBLEMS = {
@@ -96,7 +96,7 @@ def test_potential_is_the_change_of_variables(problem_name, which, map):
 @pytest.mark.parametrize("which", LIKELIHOODS)
 def test_classes_have_probabilities_and_numbers_have_none(which):
     target = target_of(problem(out_features=2), which)
-    assert hasattr(target, "predictive_probabilities") == (which == "softmax")
+    assert hasattr(target, "predictive_probabilities") == (which in ("softmax", "bernoulli"))
 
 
 def readout_energy(tiny, psi, which="softmax"):
@@ -110,7 +110,9 @@ def readout_energy(tiny, psi, which="softmax"):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("which", "name"), [("softmax", "n below p"), ("poisson", "n above p")])
+@pytest.mark.parametrize(
+    ("which", "name"), [("softmax", "n below p"), ("poisson", "n above p"), ("bernoulli", "n above p")]
+)
 def test_newton_steps_are_newton_steps(which, name):
     """Mean and covariance after each number of steps, by automatic differentiation of the energy."""
     tiny = problem(**PROBLEMS[name])
@@ -203,6 +205,7 @@ def test_labels_as_one_hot_rows_and_the_default_regulariser():
 
 
 DRAWN = {
+    "bernoulli": (Bernoulli(), lambda f: stats.bernoulli(1 / (1 + np.exp(-f)))),
     "student": (StudentT(DEGREES, 0.4), lambda f: stats.t(DEGREES, f, 0.4)),
     "poisson": (Poisson(), lambda f: stats.poisson(np.exp(f))),
 }
@@ -210,7 +213,7 @@ DRAWN = {
 
 @pytest.mark.parametrize("which", DRAWN)
 def test_observations_are_drawn_from_the_likelihood(which):
-    """At two outputs, by the Kolmogorov–Smirnov or the χ² test at a level of 10⁻⁶."""
+    """At two outputs, by the Kolmogorov–Smirnov, the binomial or the χ² test at a level of 10⁻⁶."""
     likelihood, law = DRAWN[which]
     f = jnp.repeat(jnp.array([[-1.5, 0.7]]), 20_000, axis=0)
     y = np.asarray(likelihood.draw(jax.random.key(0), f))
@@ -218,7 +221,10 @@ def test_observations_are_drawn_from_the_likelihood(which):
     for i, (column, at) in enumerate(zip(y.T, (-1.5, 0.7))):
         assert_allclose(likelihood.mean(f)[0, i], law(at).mean())
         assert_allclose(likelihood.variance(f)[0, i], law(at).var())
-        if which == "poisson":
+        if which == "bernoulli":
+            assert set(column) == {0, 1}
+            assert stats.binomtest(int(column.sum()), len(column), law(at).mean()).pvalue > 1e-6
+        elif which == "poisson":
             counts = np.bincount(np.minimum(column, 3), minlength=4)
             shares = [*law(at).pmf([0, 1, 2]), law(at).sf(2)]
             assert stats.chisquare(counts, len(column) * np.array(shares)).pvalue > 1e-6

@@ -11,18 +11,17 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from widebnn import collectors, targets
-from widebnn._check import at_least, one_of, positive
+from widebnn._check import at_least, one_of, positive, positive_each
 from widebnn._compile import refuse_fork
 from widebnn._failures import warn
 from widebnn.diagnostics import convergence
 from widebnn.driver import Draws
 from widebnn.driver._particles import Particles
 from widebnn.driver.stopping import MIN_DRAWS, Until
-from widebnn.estimators._columns import Categories, checked, scaler_of, standardised
+from widebnn.estimators._columns import Categories, checked, random_of, scaler_of, standardised
 from widebnn.estimators._draws import Function, at_draws, kept_of
 from widebnn.estimators._engine import Answer, near_medians, run
 from widebnn.estimators._network import SCALES, Architecture
@@ -54,6 +53,7 @@ class _Fitted:
     n_features_in_: int
     width_: Any
     _categories: Categories
+    _column_sizes: np.ndarray
     _scaler: Any
     _labels: Any
     _num_outputs: int
@@ -84,18 +84,11 @@ class BNNEstimator(_Fitted, BaseEstimator):
 
     priors: ClassVar[Mapping[str, LogNormal]] = SCALES
     """Of the scales that are not given."""
-    _answer: ClassVar[Answer] = Answer()
-    """When the watched predictions stand."""
 
     @property
+    @abstractmethod
     def _names(self) -> tuple[str, ...]:
         """Names of the scales."""
-        return tuple(SCALES)
-
-    @property
-    def _has_limit(self) -> bool:
-        """Whether the limit of infinite width is known."""
-        return self.features is None
 
     @abstractmethod
     def _target(self, bnn: BNN) -> targets.NetworkTarget | Any:
@@ -106,10 +99,24 @@ class BNNEstimator(_Fitted, BaseEstimator):
         """The prediction that is watched for convergence."""
 
     @property
+    @abstractmethod
+    def _answer(self) -> Answer:
+        """When the watched predictions stand."""
+
+    def _built(self) -> targets.Scaled:
+        """The posterior of weights and scales."""
+        learned, known = self._scales
+        return targets.Scaled(self._target(self._network.bnn(self._x.shape[1], **known)), learned)
+
+    @property
     def _network(self) -> Architecture:
         width: Any = 1 if self.width_ == math.inf else self.width_
-        depth = self.depth if np.ndim(self.width) == 0 else len(self.width)
-        return Architecture(self.features, width, depth, self.activation, self._num_outputs)
+        return Architecture(self.features, width, self.depth, self.activation, self._num_outputs)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _forget(self) -> None:
         """What an earlier fit found, of which another may not find all."""
@@ -124,39 +131,46 @@ class BNNEstimator(_Fitted, BaseEstimator):
         at_least(1, burn_in=self.burn_in)
         if self.until is not None and not isinstance(self.until, Until):
             raise TypeError(f"until must be a widebnn.Until; got {self.until!r}")
-        if isinstance(self.width, str) and self.width != "auto":
-            raise ValueError(f'width must be "auto", a number, or one for each layer; got {self.width!r}')
-        if self.width == math.inf and not self._has_limit:
-            raise ValueError(
-                "width must be finite where features is given or likelihood is not 'gaussian': at "
-                "width=math.inf there is a Gaussian process of a dense network"
-            )
         names = [name for name in self._names if self.features is None or name in targets.READOUT_SCALES]
         given = {} if self.scales is None else dict(self.scales)
         for name in given:
             one_of(names, scales=name)
+        self._column_sizes = self._sizes_of_columns(given)
         for name, scale in given.items():
             if not isinstance(scale, LogNormal):
                 positive(**{f"scales[{name!r}]": scale})
             elif scale.shape:
-                raise ValueError(f"scales[{name!r}] must have one median and one spread; got {scale}")
+                wanted = "one median, or in weight_std one for each column, and one spread"
+                raise ValueError(f"scales[{name!r}] must have {wanted}; got {scale}")
         both = {name: given.get(name, self.priors[name]) for name in names}
         learned = {name: scale for name, scale in both.items() if isinstance(scale, LogNormal)}
         self._scales = learned, {name: scale for name, scale in both.items() if name not in learned}
 
+    def _sizes_of_columns(self, given: dict[str, Any]) -> np.ndarray:
+        """σ_W of each input over the root mean square of all, which replaces it among the scales."""
+        scale, number = given.get("weight_std"), self.n_features_in_
+        column = self._categories.groups(number)
+        each = scale.median if isinstance(scale, LogNormal) else scale
+        if each is None or np.ndim(each) == 0:
+            return np.ones(len(column))
+        sizes = positive_each(number, **{"scales['weight_std']": np.asarray(each)}).astype(np.float64)[column]
+        size = float(np.sqrt(np.mean(sizes**2)))
+        given["weight_std"] = scale._replace(median=size) if isinstance(scale, LogNormal) else size
+        return sizes / size
+
     def _set_inputs(self, X: np.ndarray) -> None:
+        """In units in which one scale serves all columns."""
         X = self._categories.indicators(X)
         self._scaler = scaler_of(X=X)
+        self._scaler.scale_ = self._scaler.scale_ / self._column_sizes
         self._x = standardised(self._scaler, X=X)
 
-    def _sample(self) -> None:
+    def _sample(self, tells_evidence: bool = False) -> None:
         """Draw weights and scales; keep positions, and what tells of convergence."""
-        learned, known = self._scales
-        bnn = self._network.bnn(self._x.shape[1], **known)
-        built = targets.Scaled(self._target(bnn), learned)
+        built = self._built()
         limit = self._limiting_scales(built)
         posterior = self._posterior = built.about(near_medians(built) if limit is None else limit)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = random_of(self.random_state).randint(np.iinfo(np.int32).max)
         rows = self._x[:: -(-len(self._x) // NUM_WATCHED)]
         watched: dict[str, Any] = {name: collectors.scale(name) for name in posterior.priors}
         watched["predictions"] = self._watched(rows)
@@ -172,6 +186,7 @@ class BNNEstimator(_Fitted, BaseEstimator):
             thin=self.thin,
             burn_in=self.burn_in,
             progress=self.progress,
+            tells_evidence=tells_evidence,
         )
         if isinstance(draws, Particles):
             self.log_evidence_, self.log_evidence_error_ = draws.log_evidence, draws.log_evidence_error
@@ -211,15 +226,9 @@ class BNNEstimator(_Fitted, BaseEstimator):
         self.scales_ = known | {name: float(draws[name].mean()) for name in learned}
         is_gaussian = isinstance(self._posterior.base, targets.NetworkTarget)
         if is_gaussian and "noise_std" in learned and "noise_std" not in known:
-            used = float(np.sqrt(self._noise_variances).mean())
+            used = float(np.sqrt([kept[1].noise for kept in self._kept]).mean())
             if used > (1 + 1e-5) * self.scales_["noise_std"]:  # rounding has a floor
                 self.scales_["noise_std"] = used
-
-    @property
-    def _noise_variances(self) -> np.ndarray:
-        """σ² of each draw, where the readout is integrated out, no less than rounding allows."""
-        found = np.concatenate([predictor.noise for _, predictor in self._kept])
-        return found[: len(self.positions_)].astype(np.float64)
 
     def _keep_positions(self, positions: np.ndarray) -> None:
         """Of as many draws as memory is meant for, what predictions need."""

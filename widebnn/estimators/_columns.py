@@ -3,16 +3,20 @@
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from widebnn._arrays import as_array
 from widebnn._check import finite
 
-__all__ = ["Categories", "checked", "scaler_of", "standardised"]
+__all__ = ["Categories", "checked", "random_of", "scaler_of", "standardised"]
 
 FARTHEST = 1e12
 """Standard deviations from the training data, whose squares float32 holds in sums over any layer."""
+MAX_ENTRIES = 10**8
+"""Of a sparse matrix, which becomes an array."""
 
 
 class Categories(dict[int, Any]):
@@ -54,6 +58,13 @@ class Categories(dict[int, Any]):
 def checked(estimator: Any, *arrays: Any, **options: Any) -> Any:
     """Finite numbers in float64, by scikit-learn's rules, which take dates and masked entries for numbers."""
     X, *rest = arrays
+    if scipy.sparse.issparse(X):
+        if np.prod(X.shape, dtype=float) > MAX_ENTRIES:
+            raise ValueError(
+                f"X must have at most {MAX_ENTRIES:,} entries where it is sparse, since it becomes an array; "
+                f"got {X.shape}: drop columns, or take the leading directions of TruncatedSVD"
+            )
+        X = X.toarray()
     if options.get("reset", True):
         estimator._categories = Categories.of(X)
     elif estimator._categories and hasattr(X, "columns"):  # a category is looked for where it was
@@ -104,3 +115,10 @@ def standardised(scaler: Any, **named: np.ndarray) -> np.ndarray:
             f"to hold it; got entries from {values.min():g} to {values.max():g}: is one of them a fill value?"
         )
     return units
+
+
+def random_of(random_state: Any) -> np.random.RandomState:
+    """What scikit-learn makes of a seed, which takes no Generator."""
+    if isinstance(random_state, np.random.Generator):
+        random_state = np.random.RandomState(random_state.bit_generator)
+    return check_random_state(random_state)

@@ -17,11 +17,15 @@ from widebnn import collectors, targets
 __all__ = [
     "Function",
     "at_draws",
+    "covariance",
     "draw",
     "kept_of",
     "moments",
     "network_output",
+    "noise",
+    "output",
     "quantile",
+    "softmax_probabilities",
 ]
 
 
@@ -40,6 +44,8 @@ def kept_of(posterior: targets.Scaled, positions: Any) -> tuple[Any, Any]:
     def of_draw(flat):
         position = unravel(flat)
         target: Any = posterior.at(position)
+        if hasattr(target, "predictive_probabilities"):
+            return position, None
         if not isinstance(target, targets.NetworkTarget):  # θ, whose readout takes a factorisation
             return position, target.to_parameters(position.network)
         return position, target.readout_posterior(position.network).predictor()
@@ -62,16 +68,35 @@ def moments(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any
     return predictor.moments(psi)
 
 
+def covariance(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
+    given = collectors.predictive_covariance(inputs)(posterior, position, key)
+    return given + predictor.noise * jnp.eye(len(inputs), dtype=given.dtype)
+
+
 def draw(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
     output_key, noise_key = jax.random.split(key)
     f = collectors.output(inputs)(posterior, position, output_key)
     return f + jnp.sqrt(predictor.noise) * jax.random.normal(noise_key, f.shape, f.dtype)
 
 
+def output(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
+    return collectors.output(inputs)(posterior, position, key)
+
+
 def network_output(posterior: Any, position: Any, parameters: Any, inputs: Any, key: Any) -> Any:
     """f of the network's one output where its θ are kept, and σ, or 1 where there is none."""
     f = posterior.at(position).bnn(parameters, inputs)[:, 0]
     return f, jnp.asarray(posterior.scales(position).get("noise_std", 1.0), f.dtype)
+
+
+def noise(posterior: Any, position: Any, predictor: Any, inputs: Any, key: Any) -> Any:
+    """λ of rows that are divided by a σ of their own, and the factor of these."""
+    factor = posterior.scales(position).get("noise_std", 1.0)
+    return jnp.asarray(predictor.noise), jnp.asarray(factor)
+
+
+def softmax_probabilities(posterior: Any, position: Any, predictor: None, inputs: Any, key: Any) -> Any:
+    return collectors.predictive_probabilities(inputs)(posterior, position, key)
 
 
 def quantile(q: float, means: np.ndarray, stds: np.ndarray) -> np.ndarray:

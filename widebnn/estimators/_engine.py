@@ -21,7 +21,7 @@ from widebnn import targets
 from widebnn._failures import ChainWarning, warn
 from widebnn._pytree import pytree
 from widebnn.automatic import auto
-from widebnn.collectors import predictive_moments
+from widebnn.collectors import predictive_mean, predictive_moments, predictive_variance
 from widebnn.driver import Draws, sample
 from widebnn.driver._devices import Devices
 from widebnn.driver._island import drawn
@@ -54,12 +54,23 @@ Values = Float64[np.ndarray, "chain draw row of"]
 @pytree
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Collects mean and deviation of an observation at each row, (row, 2)."""
+    """Collects mean and deviation of an observation at each row, (row, 2).
+
+    Where the noise varies, its deviations are given in units of σ, which is 1 unless it is learned.
+    """
 
     rows: Any
+    noise: Any = None
 
     def __call__(self, target: Any, position: Any, rng_key: Any = None) -> Any:
-        mean, variance = predictive_moments(self.rows)(target, position, rng_key)
+        if self.noise is None:
+            mean, variance = predictive_moments(self.rows)(target, position, rng_key)
+        else:
+            mean = predictive_mean(self.rows)(target, position, rng_key)
+            noise = self.noise * target.scales(position).get("noise_std", 1.0)
+            variance = (
+                predictive_variance(self.rows)(target, position, rng_key) + noise.astype(mean.dtype) ** 2
+            )
         return jnp.stack([mean[:, 0], jnp.sqrt(variance.reshape(len(mean)))], axis=1)
 
 
@@ -147,9 +158,12 @@ def run(
     collect: Mapping[str, Any],
     num_chains: int,
     progress: bool,
+    tells_evidence: bool = False,
     **options: Any,
 ) -> Draws:
     """Draws of the posterior from N(0, I); `options` are those of chains.
+
+    Particles are taken, however long the way, where the run has to tell the evidence.
 
     Raises
     ------
@@ -168,7 +182,7 @@ def run(
         )
     deviation = float(potentials[found].std()) if len(found) == len(potentials) else math.inf
     is_short = starts_at_limit and deviation <= SHORT_WAY
-    if is_short and until is None:
+    if tells_evidence or (is_short and until is None):
         engine = "particles"
         draws = _particles(run_key, posterior, sampler, answer, collect, num_chains, progress)
     else:

@@ -8,11 +8,11 @@ import numpy as np
 from scipy import stats
 
 from widebnn import targets
-from widebnn._check import Number
+from widebnn._check import Number, one_of
 from widebnn.models import BNN
 from widebnn.targets import Likelihood
 
-__all__ = ["LIKELIHOODS", "centre", "check_observations", "law", "target"]
+__all__ = ["LIKELIHOODS", "centre", "check_likelihood", "law", "target"]
 
 LIKELIHOODS = ("gaussian", "student_t", "poisson")
 DEGREES = 4.0
@@ -38,7 +38,17 @@ class Poisson(Likelihood):
         return jax.random.poisson(rng_key, self.mean(f))
 
 
-def check_observations(likelihood: str, y: np.ndarray) -> None:
+def check_likelihood(likelihood: str, width: Any, noise: str, noise_std: Any, y: np.ndarray) -> None:
+    one_of(LIKELIHOODS, likelihood=likelihood)
+    if likelihood == "gaussian":
+        return
+    if isinstance(width, list) or width == np.inf:
+        raise ValueError(
+            f"width must be finite, and no list, where likelihood={likelihood!r}, of unknown evidence; "
+            f"got {width}"
+        )
+    if noise != "constant" or noise_std is not None:
+        raise ValueError(f"likelihood must be 'gaussian' where noise is said to vary; got {likelihood!r}")
     if likelihood == "poisson" and len(wrong := y[(y < 0) | (y != np.round(y))]):
         raise ValueError(f"y must hold counts, 0, 1, 2, …, where likelihood='poisson'; got {wrong[0]:g}")
     if likelihood == "poisson" and not y.any():
@@ -62,8 +72,8 @@ def target(likelihood: str, bnn: BNN, x: np.ndarray, y: np.ndarray) -> Any:
     return targets.non_gaussian(bnn, x, y.astype(int), Poisson(np.log(y.mean())))
 
 
-def law(likelihood: str, f: np.ndarray, noise_std: np.ndarray, y: np.ndarray, centre: Any, unit: Any) -> Any:
-    """Of observations, from f of each draw and input (draw, m), σ (draw,) and the rows' y."""
+def law(likelihood: str, f: np.ndarray, noise_std: np.ndarray, y: np.ndarray) -> Any:
+    """Of standardised observations, from f of each draw and input (draw, m), σ (draw,) and the rows' y."""
     if likelihood == "student_t":
-        return stats.t(DEGREES, centre + unit * f, unit * noise_std[:, None])
+        return stats.t(DEGREES, f, noise_std[:, None])
     return stats.poisson(np.exp(np.log(y.mean()) + f))

@@ -20,6 +20,7 @@ from jaxtyping import Float64
 
 from widebnn import targets
 from widebnn.estimators._network import Architecture
+from widebnn.estimators._noise import REACH
 from widebnn.models import BNN
 from widebnn.targets import LogNormal
 from widebnn.targets._limit import Conditioned, Evidence, Vector, on_one_thread
@@ -31,8 +32,6 @@ SPREADS = 0.5, 1.0
 """τ, besides 0. With a larger one, thousands of columns fit noise, and Laplace's evidence does not see it."""
 NOISE_SPREAD = 1.0
 """Prior deviation of log σ(x) over inputs of variance 1, where σ depends on them."""
-REACH = 3.0
-"""Largest |aᵀx|: far from the rows σ(x) stays within e^±3 σ."""
 OVERALL_SPREAD = 1.5
 """Of log σ_W beside z: where few columns matter, the others pull it down."""
 FIRST_ROWS, MAX_ROWS = 512, 1_024
@@ -162,6 +161,14 @@ class Process:
     evidence: Evidence
     is_noise_known: bool
 
+    @property
+    def network(self) -> BNN:
+        """At the most probable scales, with σ of each row where it varies."""
+        bnn = self.setting(jnp.asarray(self.mode), jnp.asarray(self.evidence.x))
+        if not self.is_noise_known:
+            return bnn
+        return bnn.at_scales(noise_std=bnn.noise_std * jnp.asarray(self.evidence.units)[:, None])
+
     @classmethod
     def of(
         cls,
@@ -285,8 +292,12 @@ class Process:
         """σ² at new inputs; where only that of rows is known, so little that covariances have a factor."""
         return np.maximum(0 if self.is_noise_known else noise, given.least) * np.ones_like(noise)
 
+    def covariances(self, new: np.ndarray) -> np.ndarray:
+        """(draw, m, m), of observations."""
+        return np.stack([self._jointly(u, given, new)[1] for u, given in self.members])
+
     def draws(self, new: np.ndarray, num_samples: int, random: np.random.RandomState) -> np.ndarray:
-        """Observations (sample, m), each jointly at all inputs."""
+        """Observations (sample, m, 1), each jointly at all inputs."""
         found = []
         for k, (u, given) in enumerate(self.members[:num_samples]):
             mean, covariance = self._jointly(u, given, new)
@@ -294,7 +305,7 @@ class Process:
                 factor = np.linalg.cholesky(covariance)
                 normal = random.normal(size=(len(range(k, num_samples, len(self.members))), len(mean)))
                 found.append(mean + normal @ factor.T)
-        return random.permutation(np.concatenate(found))
+        return random.permutation(np.concatenate(found))[:, :, None]
 
     def _jointly(self, u: Vector, given: Conditioned, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means (m,) and covariance (m, m) of observations."""

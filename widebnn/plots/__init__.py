@@ -5,6 +5,7 @@ Functions of figures take arrays and return the Axes that they have drawn on.
 
 from widebnn.plots._figures import (
     function_bands,
+    relevances,
     simplex_map,
     traces,
     width_curves,
@@ -17,6 +18,7 @@ __all__ = [
     "STYLE",
     "Slider",
     "function_bands",
+    "relevances",
     "simplex_map",
     "slider",
     "style",

@@ -15,6 +15,7 @@ from widebnn.plots._style import LOOKS, style
 
 __all__ = [
     "function_bands",
+    "relevances",
     "simplex_map",
     "traces",
     "width_curves",
@@ -227,4 +228,45 @@ def simplex_map(
         )
     ax.set_aspect("equal")
     ax.axis("off")
+    return ax
+
+
+@style()
+def relevances(
+    mean: ArrayLike,
+    std: ArrayLike,
+    names: Sequence[str] | None = None,
+    *,
+    most: int = 30,
+    ax: Axes | None = None,
+) -> Axes:
+    """Scales of the columns' weights with one deviation to either side, the largest on top.
+
+    Parameters
+    ----------
+    mean, std
+        Posterior mean and deviation of each column's relevance, (column,), as of
+        ``BNNRegressor.relevances_``.
+    names
+        Of the columns; "x0", "x1", … unless given.
+    most
+        Columns that are shown, at most: those of the largest mean.
+    ax
+        Axes to draw on; new ones in the package's style if None.
+
+    Examples
+    --------
+    >>> import widebnn as wb
+    >>> ax = wb.plots.relevances([2.0, 0.3], [0.4, 0.2], ["size", "age"])
+    """
+    ax, mean, std = _axes(ax), np.asarray(mean), np.asarray(std)
+    names = [f"x{j}" for j in range(len(mean))] if names is None else list(map(str, names))
+    order = np.argsort(-mean, kind="stable")[:most][::-1]
+    places = np.arange(len(order))
+    ax.errorbar(mean[order], places, xerr=std[order], fmt="o")
+    ax.axvline(1, color="#444444", linewidth=1, linestyle="--", label="one for all")
+    ax.set_yticks(places, [names[j] for j in order])
+    ax.set(xlabel="relevance", ylabel="column")
+    ax.set_xlim(left=min(0, ax.get_xlim()[0]))
+    _legend_above(ax)
     return ax

@@ -6,7 +6,7 @@ from widebnn.targets._likelihoods import Likelihood
 from widebnn.targets._linear import linear
 from widebnn.targets._marginal import marginal
 from widebnn.targets._network import NetworkTarget
-from widebnn.targets._non_gaussian import categorical, non_gaussian, student_t
+from widebnn.targets._non_gaussian import binary, categorical, non_gaussian, student_t
 from widebnn.targets._readout import DataSpace, FeatureSpace, ReadoutPosterior, readout_posterior
 from widebnn.targets._repriorised import repriorised
 from widebnn.targets._rotated import rotated
@@ -26,6 +26,7 @@ __all__ = [
     "Scaled",
     "ScaledPosition",
     "Target",
+    "binary",
     "categorical",
     "from_potential",
     "jacobian",

@@ -1,4 +1,4 @@
-"""Likelihoods of outputs F that are not Gaussian: softmax, Student's t, and one's own.
+"""Likelihoods of outputs F that are not Gaussian: softmax, Bernoulli, Student's t, and one's own.
 
 Each also gives the Gaussian that stands for it near some F: −log p(y | F) ≈ ½ Σ_i ‖z_i − R_iᵀF_i‖² up to a
 constant, R_i (d_out, d_out). Given Ψ, the readout's posterior is then Bayesian linear regression with unit
@@ -171,6 +171,33 @@ class Softmax(Likelihood):
         return y - 1 / y.shape[1]
 
 
+class Bernoulli(Likelihood):
+    """p(y_ij = 1 | F) = 1/(1 + e^{−F_ij}), independent.
+
+    With the sign s = 2y − 1 and R² = p(1 − p), a Newton step is the regression of z = RF + s e^{−sF/2}, for
+    (y − p)/R = s e^{−sF/2}.
+    """
+
+    def log_prob(self, y, f):
+        return jax.nn.log_sigmoid((2 * y - 1) * f)
+
+    def mean(self, f):
+        return jax.nn.sigmoid(f)
+
+    def variance(self, f):
+        return jax.nn.sigmoid(f) * jax.nn.sigmoid(-f)
+
+    def draw(self, rng_key, f):
+        return jax.random.bernoulli(rng_key, jax.nn.sigmoid(f)).astype(jnp.int32)
+
+    def regression(self, y, f):
+        root, sign = jnp.exp((jax.nn.log_sigmoid(f) + jax.nn.log_sigmoid(-f)) / 2), 2 * y - 1
+        return _independent(root, root * f + sign * jnp.exp(-sign * f / 2))
+
+    def centred(self, y):
+        return y - 1 / 2
+
+
 class StudentT(Likelihood):
     """y_ij = F_ij + σ t, t from Student's distribution with ν degrees of freedom, independent.
 
@@ -197,4 +224,9 @@ class StudentT(Likelihood):
 
     def regression(self, y, f):
         root = jnp.sqrt((self.degrees + 1) / (self.degrees * self.scale**2 + (y - f) ** 2))
-        return Regression(root[:, :, None] * jnp.eye(root.shape[1], dtype=root.dtype)[None], root * y)
+        return _independent(root, root * y)
+
+
+def _independent(root: Outputs, z: Outputs) -> Regression:
+    """Outputs that know nothing of one another: R_i is diagonal."""
+    return Regression(root[:, :, None] * jnp.eye(root.shape[1], dtype=root.dtype)[None], z)

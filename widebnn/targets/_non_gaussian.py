@@ -14,7 +14,7 @@ from widebnn._check import Number, brief, positive
 from widebnn._compile import jitted
 from widebnn.models import BNN, Parameters
 from widebnn.targets._affine_maps import AffineMap, affine_map
-from widebnn.targets._likelihoods import Likelihood, Observed, Softmax, StudentT
+from widebnn.targets._likelihoods import Bernoulli, Likelihood, Observed, Softmax, StudentT
 from widebnn.targets._network import ModelTarget, check_inputs, check_observations, required
 from widebnn.tree import half_square_difference
 
@@ -83,7 +83,7 @@ class NonGaussian(ModelTarget):
 
 
 class Classifier(NonGaussian):
-    """The same where y is a class."""
+    """The same where y is a class, or several that are in or out."""
 
     def predictive_probabilities(self, position, x=None, rng_key=None):
         return self.predictive_mean(position, x)
@@ -132,6 +132,47 @@ def categorical(
     onehot = _one_hot(labels, num_rows(x), bnn.out_features)
     y = jnp.array(onehot, bnn.template(x).readout.dtype)
     return _from_zero(Classifier, bnn, x, y, Softmax(), map, reg, num_steps)
+
+
+def binary(
+    bnn: BNN,
+    x: Inputs | Tabular,
+    y: Observations | Tabular,
+    map: str = "laplace",
+    reg: Number | None = None,
+    num_steps: int = 3,
+) -> Classifier:
+    """The posterior of a network that says yes or no: $y_ij$ is 1 with probability $1/(1 + exp(−f_j(x_i)))$.
+
+    Parameters
+    ----------
+    bnn
+        The network, with one output per question. Its `noise_std` is not part of this likelihood.
+    x
+        Inputs $(n, ...)$.
+    y
+        Zeros and ones $(n, d_out)$, or $(n,)$ where there is one output.
+    map, reg, num_steps
+        As in `categorical`; the map "gaussian" regresses on $y − ½$.
+
+    Returns
+    -------
+    A `Target` as in `categorical`.
+
+    Examples
+    --------
+    >>> from flax import nnx
+    >>> import numpy as np
+    >>> import widebnn as wb
+    >>> bnn = wb.BNN(wb.models.FCN(1, 8, rngs=nnx.Rngs(0)), 1, noise_std=0.1)
+    >>> x, y = np.array([[0.0], [1.0]]), np.array([0, 1])
+    >>> target = wb.targets.binary(bnn, x, y)
+    """
+    x = check_inputs(bnn, x)
+    y = check_observations(bnn, x, y).astype(bnn.template(x).readout.dtype)
+    if len(others := np.setdiff1d(np.asarray(y), (0, 1))):
+        raise ValueError(f"y must hold zeros and ones; got {others[0]}")
+    return _from_zero(Classifier, bnn, x, y, Bernoulli(), map, reg, num_steps)
 
 
 def student_t(
