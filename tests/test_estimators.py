@@ -13,9 +13,8 @@ import pytest
 import scipy.sparse
 from flax import nnx
 from scipy import stats
-from sklearn.datasets import make_friedman1, make_regression
+from sklearn.datasets import make_friedman1
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import ShuffleSplit, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
@@ -201,7 +200,7 @@ def test_a_finite_network_has_the_relevances_of_the_limit(monkeypatch):
     np.testing.assert_allclose(np.mean(model._factors**2), 1)
     known = {"weight_std": 1.4, "bias_std": 0.5}
     bnn = model._network.bnn(10, **known)
-    parameters, rows = bnn.template(model._x), model._target(bnn).x
+    parameters, rows = bnn.template(model._x).inner, model._target(bnn).x
     parameters = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), parameters)
     free = bnn.at_scales(**{"layers.0.weight_std": jnp.asarray(model._factors * 1.4)})
     found = [one.embedding(parameters, at) for one, at in ((bnn, rows), (free, model._x))]
@@ -232,9 +231,6 @@ def test_what_never_changes_says_nothing_of_convergence(regressor):
     model, call = keep(regressor, 8, predictions=predictions)
     call()
     assert (model.ess_, model.rhat_) == wanted and model.rhat_["predictions"] < 3
-    model, call = keep(regressor, 8, predictions=predictions[:, :, 2:])
-    call()
-    assert model.ess_["predictions"] == 0 and model.rhat_["predictions"] == np.inf
 
 
 def test_draws_that_do_not_predict_are_left_out(regressor):
@@ -269,17 +265,13 @@ def test_fill_values_are_refused(regressor):
             regressor.predict([[0.0], [far]])
         with pytest.raises(ValueError, match="X must lie within .* fill value"):
             BNNRegressor().fit([[1.0], [far], [2.0], [far], [3.0]], np.arange(5.0))
+        mean, std = regressor.predict([[math.copysign(0.9 * FARTHEST, far)]], return_std=True)
+        assert np.isfinite(mean).all() and np.isfinite(std).all() and std[0] > 1e6
     x = np.zeros((40, 3))
     x[3, 0], x[:, 1], x[:, 2] = 1, 1e20 * np.arange(40), np.exp(np.linspace(-9, 9, 40))
     assert np.isfinite(BNNRegressor().fit(x, x[:, 2]).predict(x)).all()
     with pytest.raises(ValueError, match="y must lie within .* fill value"):
         BNNRegressor().fit(x, np.where(np.arange(40) == 7, 1e20, np.arange(40)))
-
-
-def test_predictions_are_finite_as_far_as_inputs_are_taken(regressor):
-    for far in (-0.9 * FARTHEST, 0.9 * FARTHEST):
-        mean, std = regressor.predict([[far]], return_std=True)
-        assert np.isfinite(mean).all() and np.isfinite(std).all() and std[0] > 1e6
 
 
 @pytest.mark.slow
@@ -289,19 +281,6 @@ def test_a_copy_predicts_the_same_and_in_batches(regressor, monkeypatch):
     np.testing.assert_array_equal(copy.deepcopy(regressor).predict(x), whole)
     monkeypatch.setattr("widebnn.estimators._base.MAX_ROWS", 4)
     np.testing.assert_allclose(regressor.predict(x), whole, rtol=1e-5)
-
-
-def test_many_rows_are_predicted_a_few_at_a_time(regressor, monkeypatch):
-    """So that Ctrl-C, which Python hears between programs, ends a long prediction."""
-    sizes = []
-
-    def seen(function, posterior, kept, key, part, inputs):
-        sizes.append(len(inputs))
-        return np.zeros((16, len(inputs), 1)), np.ones((16, len(inputs)))
-
-    monkeypatch.setattr("widebnn.estimators._base.at_draws", seen)
-    assert regressor.predict(np.zeros((1_000, 1))).shape == (1_000,)
-    assert sizes == 4 * -(-len(regressor.positions_) // 16) * [256]
 
 
 def test_what_is_kept_of_draws_is_bounded(regressor, monkeypatch):
@@ -340,53 +319,35 @@ def test_a_second_fit_of_a_shape_compiles_nothing(width, by_chains):
     assert len(PROGRAMS) == before
 
 
-NOISELESS = {
-    "linear": lambda x: x @ np.arange(1.0, 1 + x.shape[1]),
-    "quadratic": lambda x: x[:, 0] ** 2,
-    "sine": lambda x: np.sin(3 * x[:, 0]),
-    "constant": lambda x: np.ones(len(x)),
-}
-
-
 def noiseless(n, seed):
-    """Tables without noise, by name."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(n, 5))
-    made = {name: (x, function(x)) for name, function in NOISELESS.items()}
-    made |= {f"{name}, one column": (x[:, :1], NOISELESS[name](x[:, :1])) for name in ("linear", "sine")}
+    """Tables without noise."""
+    x = np.random.default_rng(seed).normal(size=(n, 5))
     half = np.concatenate([x[: n - n // 2], x[: n // 2]])
-    return made | {
-        "equal rows": (half, half[:, 0]),
+    return {
         "constant column": (x * [1, 1, 1, 1, 0], x[:, 0]),
+        "linear": (x, x @ np.arange(5.0)),
+        "quadratic": (x, x[:, 0] ** 2),
+        "sine": (x[:, :1], np.sin(3 * x[:, 0])),
+        "constant": (x, np.ones(n)),
+        "equal rows": (half, half[:, 0]),
         "friedman": make_friedman1(n, n_features=5, noise=0, random_state=seed),
-        "make_regression": make_regression(n, 5, random_state=seed),
     }
 
 
-def assert_answers(n, width, depth, seeds, names=None):
-    """Every draw of every table predicts."""
-    for seed in seeds:
-        tables = noiseless(n, seed)
-        for name in tables if names is None else names:
-            x, y = tables[name]
-            model = BNNRegressor(
-                **SHORT | {"width": width, "depth": depth, "burn_in": 12, "random_state": seed}
-            )
-            mean, std = model.fit(x, y).predict(x[:4], return_std=True)
-            assert np.isfinite(mean).all() and (std > 0).all(), (name, seed)
-            assert len(model.positions_) == 16, (name, seed)
+NIGHTLY = [(n, depth, 7) for n in (12, 100, 300, 1_000) for depth in (1, 3)]
 
 
 @pytest.mark.slow
-def test_tables_without_noise_end_in_an_answer():
-    assert_answers(40, 32, 2, [0], ["linear", "constant column"])
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("depth", [1, 2, 3])
-@pytest.mark.parametrize(("n", "width"), [(12, 16), (100, 512), (300, 64), (1_000, 128)])
-def test_many_tables_without_noise_end_in_an_answer(n, width, depth):
-    assert_answers(n, width, depth, range(10))
+@pytest.mark.parametrize(
+    ("n", "depth", "number"), [(40, 2, 2)] + [pytest.param(*of, marks=pytest.mark.nightly) for of in NIGHTLY]
+)
+def test_tables_without_noise_end_in_an_answer(n, depth, number):
+    """Every draw predicts."""
+    for seed in range(number):
+        for x, y in list(noiseless(n, seed).values())[:number]:
+            model = BNNRegressor(**SHORT | {"depth": depth, "burn_in": 12, "random_state": seed}).fit(x, y)
+            mean, std = model.predict(x[:4], return_std=True)
+            assert np.isfinite(mean).all() and (std > 0).all() and len(model.positions_) == 16
 
 
 @pytest.mark.slow
@@ -394,10 +355,10 @@ def test_infinite_width_is_the_process_at_its_scales():
     x, y = curve()
     model = BNNRegressor(width=math.inf, depth=2, random_state=0).fit(x, y)
     new = curve(300, seed=1)[0]
-    names = {"weight_std": "weight_std", "bias_std": "bias_std"}
     with jax.enable_x64(True):
         scales = model.scales_
-        features = FCN(1, 3, 2, activation="gelu", rngs=nnx.Rngs(0), **{name: scales[name] for name in names})
+        below = {name: scales[name] for name in ("weight_std", "bias_std")}
+        features = FCN(1, 3, 2, activation="gelu", rngs=nnx.Rngs(0), **below)
         readout = {"weight_std": scales["readout_std"], "bias_std": 0.1 * scales["readout_std"]}
         bnn = wb.BNN(features, 1, scales["noise_std"], **readout)
         units = model._y[:, 0], model._x
@@ -413,7 +374,6 @@ def test_infinite_width_is_the_process_at_its_scales():
     draws = model.sample_y(new[:5], 4_000, random_state=1)
     error = np.linalg.norm(np.cov(draws) - found[:5, :5]) / np.linalg.norm(found[:5, :5])
     assert draws.shape == (5, 4_000) and error < 0.1
-    assert model.score(*curve(400, seed=1)) > 0.85
 
 
 def uneven(n, seed):
@@ -524,21 +484,13 @@ REFUSED = [
     ({"width": [8, 8]}, {}, "each of them once"),
     ({"width": [8, 16], "until": CHAINS}, {}, "width must not be a list where features or until"),
     ({"likelihood": "student_t", "width": [8, 16]}, {}, "width must be finite, and no list"),
-    ({"likelihood": "cauchy"}, {}, "likelihood must be one of 'gaussian', 'poisson', 'student_t'"),
     ({"likelihood": "student_t", "width": math.inf}, {}, "width must be finite, and no list, where"),
     ({"features": FCN, "width": math.inf}, {}, "width must be finite where features is given"),
     ({"likelihood": "student_t", "noise": "per input"}, {}, "likelihood must be 'gaussian' where noise"),
     ({"noise": "per input", "scales": {"noise_std": 0.1}}, {}, "scales must not hold noise_std"),
     ({"likelihood": "poisson"}, {"y": np.arange(8) - 1}, "y must hold counts, 0, 1, 2, …, .* got -1"),
-    ({"likelihood": "poisson"}, {"y": np.arange(8) + 0.5}, "y must hold counts, 0, 1, 2, …, .* got 0.5"),
     ({"likelihood": "poisson"}, {"y": np.zeros(8)}, "y must hold a count above 0"),
-    ({"likelihood": "poisson", "scales": {"noise_std": 1.0}}, {"y": np.arange(8)}, "scales must be one of"),
-    ({"noise": "loud"}, {}, "noise must be one of 'constant', 'per input'; got 'loud'"),
-    (
-        {"noise": "per input"},
-        {"noise_std": np.ones(8)},
-        "noise_std must not be given to fit where noise='per input'",
-    ),
+    ({"noise": "per input"}, {"noise_std": np.ones(8)}, "noise_std must not .* where noise='per input'"),
     ({"scales": {"noise_std": 0.1}}, {"noise_std": np.ones(8)}, "noise_std must not be given to fit"),
     ({}, {"noise_std": np.ones(7)}, r"noise_std must have shape \(8,\), or that of y; got \(7,\)"),
     ({}, {"noise_std": np.zeros(8)}, "noise_std must be above 0; got 0"),
@@ -793,33 +745,22 @@ def test_labels_that_nothing_tells_of_have_the_shares_of_their_classes():
 
 
 @pytest.mark.slow
-def test_in_a_pipeline_a_short_fit_says_so_and_holds_scales_at_constant_columns_targets_and_equal_rows():
-    x = np.repeat(curve(20)[0], 2, axis=0)  # and a column of ones by PolynomialFeatures
+def test_a_short_fit_says_so_and_holds_scales_at_constant_columns_targets_and_equal_rows():
+    x = np.repeat(curve(6)[0], 2, axis=0)  # and a column of ones by PolynomialFeatures
     held = {"noise_std": 0.25, "readout_std": 1.0, "weight_std": 1.4, "bias_std": LogNormal(0.3, 0.1)}
     options = SHORT | {"scales": held, "burn_in": 1, "until": wb.Until()}
     pipeline = make_pipeline(PolynomialFeatures(2), BNNRegressor(**options))
     with pytest.warns(wb.ChainWarning, match="ended after 8 of 8 draws .* without an ESS of 400"):
-        found = cross_validate(
-            pipeline, x, np.full(len(x), 3.0), cv=ShuffleSplit(1), return_estimator=True, error_score="raise"
-        )
-    assert np.isfinite(found["test_score"]).all()
-    model = found["estimator"][0][-1]
-    assert {name: model.scales_[name] for name in ("noise_std", "weight_std")} == {
-        "noise_std": 0.25,
-        "weight_std": 1.4,
-    }
+        model = pipeline.fit(x, np.full(12, 3.0))[-1]
+    assert np.isfinite(pipeline.predict(x)).all()
+    assert model.scales_["noise_std"] == 0.25 and model.scales_["weight_std"] == 1.4
     assert "noise_std" not in model.ess_ and 0.1 < model.scales_["bias_std"] < 0.9
 
 
-@pytest.mark.parametrize("estimator", [BNNRegressor(), BNNClassifier()])
-def test_nothing_is_predicted_before_a_fit(estimator):
-    for method in ("predict", "predict_proba", "predict_interval", "sample_y", "score"):
-        if hasattr(estimator, method):
-            with pytest.raises(NotFittedError):
-                getattr(estimator, method)(*(([[0.0]], [0.0]) if method == "score" else ([[0.0]],)))
-
-
 def test_bad_requests(regressor):
+    for estimator in (BNNRegressor(), BNNClassifier()):
+        with pytest.raises(NotFittedError):
+            estimator.predict([[0.0]])
     for wrong, error in ((1.5, ValueError), (None, TypeError), ("0.9", TypeError), ([], ValueError)):
         with pytest.raises(error, match="level must"):
             regressor.predict_interval([[0.0]], level=wrong)

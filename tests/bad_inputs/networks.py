@@ -199,7 +199,7 @@ SCALES = [
         "widebnn.BNNRegressor",
         (kw(scales={"sigma": 1.0}), "scales…'noise_std'…'sigma'"),
         (kw(scales={"noise_std": "0.1"}), TypeError, "scales['noise_std']…above 0…'0.1'"),
-        (kw(scales={"weight_std": np.ones(1)}), TypeError, "scales['weight_std']…a finite number above 0"),
+        (kw(scales={"weight_std": np.ones(2)}), "scales['weight_std']…a number or…(1,)…(2,)"),
         (kw(scales={"noise_std": of(2)}), "scales['noise_std']…one median"),
         (kw(x=np.resize(DAYS, (12, 1))), TypeError, "X…real numbers…dates or durations"),
         (kw(y=np.resize(DAYS, 12)), TypeError, "y…real numbers…dates or durations"),

@@ -157,6 +157,7 @@ SWEPT = [
     *swept("targets.jacobian", call=probed, num_probes=2, order=2),
     *swept("targets.marginal", block_size=2, space="feature"),
     *swept("targets.student_t", x=X, y=Y, degrees=4.0, num_steps=3),
+    *swept("targets.binary", bnn=wb.BNN(fcn(), 1, 0.5), x=X, y=[0, 1, 1, 0], num_steps=3, map="laplace"),
     *swept("targets.categorical", x=X, num_steps=3, map="laplace"),
     *swept("targets.linear", x=X, y=Y, noise_std=0.1),
     *swept("targets.readout_posterior", "targets.DataSpace", "targets.FeatureSpace", reg=0.1),

@@ -111,7 +111,9 @@ class BNNEstimator(_Fitted, BaseEstimator):
     @property
     def _network(self) -> Architecture:
         width: Any = 1 if self.width_ == math.inf else self.width_
-        return Architecture(self.features, width, self.depth, self.activation, self._num_outputs)
+        is_one = np.ndim(self.width) == 0 or isinstance(self.width, list)
+        depth = self.depth if is_one else len(self.width)
+        return Architecture(self.features, width, depth, self.activation, self._num_outputs)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
