@@ -54,6 +54,7 @@ def test_one_temperature_of_a_flat_potential():
     flat = target.repriorised()
     run = wb.smc(jax.random.key(0), flat, num_particles=8, num_islands=2, progress=False)
     assert_array_equal(run.temperatures, [1.0])
+    assert_array_equal(run.num_ancestors, 8)
     assert_allclose(run.log_evidences - target.log_normaliser(), exact, rtol=1e-12)
 
 
@@ -190,6 +191,46 @@ def tiny_run(key=0, noise_std=0.4, **options):
 @pytest.fixture(scope="module")
 def run():
     return tiny_run(predict_at=problem().x_new)
+
+
+class Killed(Exception):
+    """In place of `kill -9`."""
+
+
+def test_a_run_resumes_with_the_same_bits(tmp_path, monkeypatch):
+    whole, _ = tiny_run()
+    step, calls = particles.Walk.step, []
+
+    def killed(self, *args):
+        calls.append(1)
+        if len(calls) == 4:
+            raise Killed
+        return step(self, *args)
+
+    checkpoint = wb.Checkpoint(tmp_path / "run", every_steps=1)
+    for most in (1, 2):  # killed in the pilot, and again in an island
+        calls.clear()
+        monkeypatch.setattr(particles.Walk, "step", killed)
+        with pytest.raises(Killed):
+            tiny_run(checkpoint=checkpoint, num_islands=most + 1)
+    monkeypatch.setattr(particles.Walk, "step", step)
+    for _ in range(2):
+        resumed, _ = tiny_run(checkpoint=checkpoint)
+        for one, other in zip(*map(jax.tree.leaves, (whole.positions, resumed.positions))):
+            assert one.tobytes() == other.tobytes()
+        assert whole.log_evidences.tobytes() == resumed.log_evidences.tobytes()
+    with pytest.raises(ValueError, match="num_islands must be at least the 3"):
+        tiny_run(checkpoint=checkpoint, num_islands=2)
+    with pytest.raises(ValueError, match="another run: ess was 0.8 and is now 0.5"):
+        tiny_run(checkpoint=checkpoint, ess=0.5)
+
+
+def test_what_does_not_fit_is_refused(monkeypatch):
+    monkeypatch.setattr(particles, "free_bytes", lambda: 2**13)
+    with pytest.raises(ValueError, match=r"num_particles must be at most \d+: 16 in each of 3 islands"):
+        tiny_run()
+    monkeypatch.undo()
+    assert particles.free_bytes() > 2**20
 
 
 def test_it_answers_what_draws_answer(run, tmp_path):

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -84,3 +85,15 @@ class Devices:
         names = mesh.axis_names
         mesh = Mesh(mesh.devices, names, axis_types=(AxisType.Auto,) * len(names))  # the compiler splits
         return NamedSharding(mesh, PartitionSpec(*[axis if axis in names else None for axis in axes]))
+
+
+def free_bytes() -> float:
+    """Memory that is left on the default device, or for the process; infinite where nobody can tell."""
+    stats = jax.local_devices()[0].memory_stats() or {}
+    if "bytes_limit" in stats:
+        return stats["bytes_limit"] - stats["bytes_in_use"]
+    table = Path("/proc/meminfo")
+    lines = table.read_text().splitlines() if table.exists() else []
+    return next(
+        (1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")), math.inf
+    )

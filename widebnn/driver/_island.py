@@ -23,6 +23,7 @@ class Cloud(NamedTuple):
 
     positions: PyTree
     potentials: Float[Array | np.ndarray, "..."]
+    ancestors: Int[Array | np.ndarray, "..."]  # which draw from the prior each descends from
     acceptance_rates: Float[Array | np.ndarray, "..."]  # mean over the moves since it was resampled
 
 
@@ -36,7 +37,8 @@ def drawn(target: Target, rng_key: Key[Array, ""], at: tuple[Any, ...], devices:
 
     keys = devices.hold(_keys(rng_key, at, devices.num_chains), CHAIN)
     positions, potentials = devices.over(one, keys)
-    return Cloud(devices.hold(positions, CHAIN), potentials, jnp.ones_like(potentials))
+    ancestors = jnp.arange(devices.num_chains, dtype=jnp.int32)
+    return Cloud(devices.hold(positions, CHAIN), potentials, ancestors, jnp.ones_like(potentials))
 
 
 @functools.partial(jax.jit, static_argnames="devices")
@@ -68,11 +70,11 @@ def moved(
         return state.position, target.potential(state.position), total / jnp.asarray(num_moves, dtype)
 
     dtype = cloud.potentials.dtype
-    positions = jax.tree.map(lambda leaf: leaf[chosen], cloud.positions)
+    positions, ancestors = jax.tree.map(lambda leaf: leaf[chosen], (cloud.positions, cloud.ancestors))
     keys = _keys(rng_key, at, devices.num_chains)
     found = devices.over(one, devices.hold((keys, positions), CHAIN))
     positions, potentials, rates = devices.hold(found, CHAIN)
-    return Cloud(positions, potentials, rates)
+    return Cloud(positions, potentials, ancestors, rates)
 
 
 def _keys(rng_key, at, num_particles):

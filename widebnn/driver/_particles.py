@@ -28,7 +28,7 @@ from widebnn._failures import warn
 from widebnn.automatic import auto
 from widebnn.collectors import Collector, prediction, prepared, values_of
 from widebnn.diagnostics import convergence
-from widebnn.driver._devices import Devices
+from widebnn.driver._devices import Devices, free_bytes
 from widebnn.driver._draws import Draws
 from widebnn.driver._island import (
     Cloud,
@@ -42,6 +42,7 @@ from widebnn.driver._island import (
 )
 from widebnn.driver._loop import loop
 from widebnn.driver._plan import check_run
+from widebnn.driver.checkpoints import Checkpoint, Snapshot, Store, identity
 from widebnn.driver.stopping import MIN_DRAWS
 from widebnn.samplers._base import Sampler
 from widebnn.samplers._tuned import tuned
@@ -58,6 +59,8 @@ MAX_MOVES = 32
 """Moves at one temperature."""
 PILOT = 0
 """The island that finds temperatures, step sizes and numbers of moves, and of which nothing else is kept."""
+COPIES = 8
+"""Positions that a particle takes while it moves: its own, gradient, momentum, proposal and theirs."""
 MAX_RHAT = 1.1
 MAX_F = 8.0
 """Variance between islands, over what independent draws have, from which they disagree: one case in 10⁷."""
@@ -88,6 +91,13 @@ class Step(NamedTuple):
     acceptance_rate: Any
 
 
+class State(NamedTuple):
+    """What a run is resumed from, beside its steps."""
+
+    cloud: Cloud
+    finished: Cloud  # of the islands that have reached β = 1, on the host
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Particles(Draws):
     """What `smc` returns: the particles of each island as the draws of a chain, and the evidence.
@@ -109,6 +119,8 @@ class Particles(Draws):
     bounds
         $−E U$ over the prior and over the posterior, each less `log_normaliser`: $log Z$ lies between them
         (Jensen), and they are as far apart as the sum of both Kullback–Leibler divergences.
+    num_ancestors
+        Of each island, how many of its draws from the prior have descendants at the end.
     """
 
     temperatures: Any
@@ -117,11 +129,12 @@ class Particles(Draws):
     acceptance_rates: Any
     log_evidences: Any
     bounds: Any
+    num_ancestors: Any
 
     _told: ClassVar[tuple[str, ...]] = (
         *Draws._told,
         *("temperatures", "step_sizes", "num_moves", "acceptance_rates"),
-        *("log_evidences", "bounds"),
+        *("log_evidences", "bounds", "num_ancestors"),
     )
 
     def __post_init__(self):
@@ -177,6 +190,7 @@ def smc(
     temperatures: Sequence[float] | Float[np.ndarray, " temperature"] | None = None,
     predict_at: NewInputs | Tabular | None = None,
     collect: Mapping[str, Collector] | None = None,
+    checkpoint: Checkpoint | None = None,
     mesh: Mesh | None = None,
     progress: bool = True,
 ) -> Particles:
@@ -240,6 +254,9 @@ def smc(
         A dict of collectors, functions of `(target, position, rng_key)` such as those of
         `widebnn.collectors`, which are evaluated at the particles at the end. The potential is always among
         what is collected.
+    checkpoint
+        File where the run is saved between temperatures, and from which the next call resumes it, with the
+        same bits; ``every_steps`` of it counts temperatures. A larger `num_islands` extends the run.
     mesh
         Devices to run on: particles are split along the axis "chain", observations along "data".
     progress
@@ -248,7 +265,10 @@ def smc(
     Raises
     ------
     ValueError
-        If no draw from the prior has a finite potential.
+        If particles do not fit into memory, no draw from the prior has a finite potential, or the checkpoint
+        holds another or a longer run.
+    OSError
+        If a checkpoint cannot be written; the one before is kept.
     KeyboardInterrupt
         If Ctrl-C is pressed before one island has arrived; afterwards the finished islands are returned.
 
@@ -260,7 +280,7 @@ def smc(
         NaN, or the run was interrupted.
     """
     refuse_fork()
-    check_run(rng_key, target, sampler, collect=collect)
+    check_run(rng_key, target, sampler, checkpoint, collect=collect)
     at_least(2, num_particles=num_particles)
     at_least(1, num_islands=num_islands)
     proper_fraction(ess=ess)
@@ -275,41 +295,51 @@ def smc(
     make_room()
     devices = Devices.of(target, mesh, num_particles)
     walk = Walk.of(rng_key, target, sampler, devices, ess, wanted)
+    check_memory(target, num_particles, num_islands)
     if functions:  # errors in them come before the work
         one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype), target.template)
         jax.eval_shape(_at_particles, walk.target, functions, walk.rng_key, one)
-    cloud, steps, finished, since = walk.start(), [], [], time.perf_counter()
+    snapshot, store = Snapshot(walk.start(), [], 0.0), None
+    if checkpoint is not None:
+        store = Store(checkpoint, walk.identity(snapshot.carry.cloud))
+        snapshot = store.restore(snapshot.carry, Step(*[0.0] * len(Step._fields)))
+    steps = [Step(*row) for table in snapshot.draws for row in zip(*table)]
+    if steps and (made := int(steps[-1].island)) > num_islands:
+        raise ValueError(f"num_islands must be at least the {made} of the checkpoint; got {num_islands}")
+    since = time.perf_counter() - snapshot.seconds
 
-    def advance(cloud):
-        island, number = next_place(steps)
-        cloud, step = walk.step((island, number), cloud, steps)
+    def advance(state):
+        state, step = walk.step(next_place(steps), state, steps)
         steps.append(step)
-        if island != PILOT and step.beta == 1:
-            finished.append(jax.device_get(cloud))
-        return cloud, 1, _note(step, num_islands)
+        return state, 1, _note(step, num_islands)
 
-    def ended(_, number, is_interrupted):
-        if next_place(steps)[0] > num_islands:
-            return "num_samples"
-        return "interrupted" if is_interrupted else None
+    def ended(state, number, is_interrupted):
+        stopped = "interrupted" if is_interrupted else None
+        stopped = "num_samples" if next_place(steps)[0] > num_islands else stopped
+        if store is not None:
+            table = Step(*np.array(steps, np.float64).T)
+            snapshot = Snapshot(state, [table], time.perf_counter() - since)
+            store.save_if_due(number, snapshot, is_last=stopped is not None)
+        return stopped
 
-    # Threads of a Cholesky factorisation keep turning after it and take the cores from what follows.
-    with threadpool_limits(1, user_api="blas"):
-        _, _, stopped = loop(
-            advance,
-            ended,
-            cloud,
-            0,
-            total=None,  # as many temperatures as the pilot finds
-            unit="temperature",
-            progress=progress,
-        )
-    if not finished:
+    state, stopped = snapshot.carry, "num_samples"
+    if next_place(steps)[0] <= num_islands:
+        # Threads of a Cholesky factorisation keep turning after it and take the cores from what follows.
+        with threadpool_limits(1, user_api="blas"):
+            state, _, stopped = loop(
+                advance,
+                ended,
+                state,
+                len(steps),
+                total=None,  # as many temperatures as the pilot finds
+                unit="temperature",
+                progress=progress,
+            )
+    if not (num_finished := len(state.finished.potentials)):
         raise KeyboardInterrupt("interrupted before the first island had arrived")
     if stopped == "interrupted":
-        warn(f"the run was interrupted after {len(finished)} of {num_islands} islands, which are returned")
-    finished = jax.tree.map(lambda *islands: np.stack(islands), *finished)
-    return _result(walk, functions, finished, steps, time.perf_counter() - since, stopped)
+        warn(f"the run was interrupted after {num_finished} of {num_islands} islands, which are returned")
+    return _result(walk, functions, state.finished, steps, time.perf_counter() - since, stopped)
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,17 +370,17 @@ class Walk:
         target, sampler = devices.shard_data((target, sampler))
         return cls(devices.put(rng_key), target, sampler, devices, ess, temperatures)
 
-    def start(self) -> Cloud:
+    def start(self) -> State:
         """Before the first temperature of the pilot; it compiles."""
         cloud = self._drawn(PILOT)
         if not np.isfinite(np.asarray(cloud.potentials)).any():
             raise ValueError("the potential must be finite at draws from N(0, I); it is so at none")
         moved(*self._arguments(0.5, self._first_step_size, (PILOT, 0), cloud, self._all, 0))
-        return cloud
+        return State(cloud, jax.tree.map(lambda leaf: np.empty((0, *leaf.shape), leaf.dtype), cloud))
 
-    def step(self, place: tuple[int, int], cloud: Cloud, steps: list[Step]) -> tuple[Cloud, Step]:
+    def step(self, place: tuple[int, int], state: State, steps: list[Step]) -> tuple[State, Step]:
         """Weights, resampling and moves at one temperature."""
-        island, number = place
+        (island, number), (cloud, finished) = place, state
         if number == 0:
             cloud, before, step_size = self._drawn(island), 0.0, self._first_step_size
         else:
@@ -374,7 +404,10 @@ class Walk:
         rate = float(np.mean(cloud.acceptance_rates))
         mean_weight = log_mean_weight(potentials, beta - before)
         told = island, number, beta, *moves, mean_weight, potentials.mean(), invalid.sum(), rate
-        return cloud, Step(*map(float, told))
+        if island != PILOT and beta == 1:
+            arrived = jax.tree.map(lambda leaf: np.asarray(leaf)[None], cloud)
+            finished = jax.tree.map(lambda *parts: np.concatenate(parts), finished, arrived)
+        return State(cloud, finished), Step(*map(float, told))
 
     def _settled(self, beta, step_size, number, cloud, chosen):
         """The pilot's particles after as many moves as it takes, and what they took."""
@@ -426,6 +459,18 @@ class Walk:
         at = (*at, 0)[:3]
         return self.target, sampler, float(beta), self.rng_key, at, cloud, chosen, num_moves, self.devices
 
+    def identity(self, cloud: Cloud) -> dict[str, Any]:
+        """What must be the same for a run to go on."""
+        configuration = {
+            "rng_key": f"{jax.random.key_impl(self.rng_key)} {jax.random.key_data(self.rng_key)}",
+            "num_particles": self.devices.num_chains,
+            "ess": float(self.ess),
+            "temperatures": None if self.temperatures is None else self.temperatures.tolist(),
+            "position": str(self.target.template),
+        }
+        arguments = self._arguments(0.5, self._first_step_size, (PILOT, 0), cloud, self._all, 0)
+        return identity(configuration, moved.lower(*arguments).as_text(), (self.target, self.sampler))
+
 
 def next_place(steps: list[Step]) -> tuple[int, int]:
     """Island and number of the temperature that comes next."""
@@ -433,6 +478,18 @@ def next_place(steps: list[Step]) -> tuple[int, int]:
         return PILOT, 0
     island, number = int(steps[-1].island), int(steps[-1].number)
     return (island + 1, 0) if steps[-1].beta == 1 else (island, number + 1)
+
+
+def check_memory(target: Target, num_particles: int, num_islands: int) -> None:
+    """See that the positions of all islands fit, beside what one island takes while it moves."""
+    position = sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(target.template))
+    size, room = position * (num_islands + COPIES), free_bytes()
+    if num_particles * size > room:
+        raise ValueError(
+            f"num_particles must be at most {int(room // size):,}: {num_particles:,} in each of "
+            f"{num_islands} islands take {num_particles * size / 2**30:.3g} GiB, and {room / 2**30:.3g} are "
+            "free; widebnn.sample keeps none of its positions"
+        )
 
 
 def _result(walk, functions, finished, steps, seconds, stopped) -> Particles:
@@ -467,6 +524,7 @@ def _result(walk, functions, finished, steps, seconds, stopped) -> Particles:
         acceptance_rates=np.mean([[step.acceptance_rate for step in island] for island in islands], axis=0),
         log_evidences=log_evidences - normaliser,
         bounds=np.asarray(bounds, np.float64) - normaliser,
+        num_ancestors=[len(np.unique(ancestors)) for ancestors in finished.ancestors],
     )
     _warn(run, walk, steps)
     return run

@@ -49,9 +49,7 @@ class Plan:
         mesh: Mesh | None,
         progress: bool,
     ):
-        check_run(rng_key, target, sampler, collect=collect, stream=stream)
-        if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-            raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {brief(checkpoint)}")
+        check_run(rng_key, target, sampler, checkpoint, collect=collect, stream=stream)
         if until is not None and not isinstance(until, Until):
             raise TypeError(f"until must be a widebnn.Until; got {brief(until)}")
         if sampler is None:
@@ -134,7 +132,7 @@ class Plan:
         }
 
 
-def check_run(rng_key: Any, target: Any, sampler: Any, **functions: Any) -> None:
+def check_run(rng_key: Any, target: Any, sampler: Any, checkpoint: Any = None, **functions: Any) -> None:
     """See that what chains and particles are given is of the right type."""
     if not isinstance(target, Target):
         raise TypeError(
@@ -147,6 +145,8 @@ def check_run(rng_key: Any, target: Any, sampler: Any, **functions: Any) -> None
             "sampler must be one of widebnn.samplers, such as pcn(0.1), or one of BlackJAX by "
             f"samplers.from_blackjax(make); got {brief(sampler)}"
         )
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        raise TypeError(f"checkpoint must be a widebnn.Checkpoint; got {brief(checkpoint)}")
     for name, given in functions.items():
         if given is not None and not isinstance(given, Mapping):
             raise TypeError(f"{name} must be a dict from names to functions; got {brief(given)}")
