@@ -1,5 +1,6 @@
 """What a user may hand over as data: whatever holds real numbers or labels in rows."""
 
+import datetime
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -26,6 +27,7 @@ Labels = Int[Array | np.ndarray, " n"] | Bool[Array | np.ndarray, " n"]
 
 DATES = "date", "time", "duration", "period"
 """How the dtypes of dates begin in NumPy, pandas and polars."""
+DATE = np.datetime64 | np.timedelta64 | datetime.date | datetime.timedelta
 
 
 @runtime_checkable
@@ -217,7 +219,7 @@ def as_array(**named: Any) -> np.ndarray:
     dtypes = value.dtypes if is_table else [array.dtype]  # pyright: ignore[reportAttributeAccessIssue]
     has_dates = any(str(dtype).lower().startswith(DATES) for dtype in dtypes)
     objects = array.flat if array.dtype == object else ()
-    if has_dates or any(isinstance(x, np.datetime64 | np.timedelta64) for x in objects):
+    if has_dates or any(isinstance(x, DATE) for x in objects):
         raise TypeError(
             f"{name} must hold real numbers; got dates or durations: pass numbers, such as days "
             "since the first"

@@ -128,7 +128,7 @@ TARGETS = [
             for days in (DAYS, DAYS - DAYS[0], [[DAYS[0], 1.0]], pd.DataFrame(WITH_DAYS | {"day": DAYS}))
         ],
         (polars.DataFrame(WITH_DAYS), Y, TypeError, "x…real numbers…dates"),
-        (pd.DataFrame(WITH_DAYS), Y, TypeError, "x…real numbers…datetime.date"),
+        (pd.DataFrame(WITH_DAYS), Y, TypeError, "x…real numbers…dates or durations"),
         (X, Y, kw(block_size=2, space="data"), "block_size…None…'data'…2"),
         (lambda: marginal(bnn(noise_std=jnp.ones(1)), X, Y), "noise_std…2, or one per observation, 4; got 1"),
         (lambda: marginal(bnn(features=fcn(depth=0)), X, Y), "bnn…below the readout…targets.standard"),
@@ -206,7 +206,8 @@ SCALES = [
         (kw(x=np.where(XS > 0, XS, None)), "X contains NaN"),
         (kw(x=np.ma.masked_less(XS, 0)), "X…no masked entries"),
         (kw(y=[None, *YS[1:]]), "y must be finite"),
-        (kw(x=[["red"], ["blue"]] * 6), "could not convert string to float: 'red'"),
+        (kw(x=[["red"], ["blue"]] * 6), "X and y must hold real numbers…'red'…categories"),
+        (kw(x=[{"a": 1.0}] * 12), TypeError, "X…real numbers…{'a': 1.0}"),
         call=regressed,
     ),
     *refused(

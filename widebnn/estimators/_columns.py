@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from widebnn._arrays import as_array
+from widebnn._arrays import as_array, real
 from widebnn._check import finite
 
 __all__ = ["Categories", "checked", "random_of", "scaler_of", "standardised"]
@@ -71,8 +71,18 @@ def checked(estimator: Any, *arrays: Any, **options: Any) -> Any:
         validate_data(estimator, X, reset=False, skip_check_array=True)
     arrays = estimator._categories.coded(X), *rest
     for name, array in zip("Xy", arrays):
-        as_array(**{name: array})
-    found = validate_data(estimator, *arrays, dtype=np.float64, **options)
+        given = as_array(**{name: array})
+        if name == "X" and given.dtype.kind in "OV" and given.ndim != 2:
+            real(X=given)  # no table, and no row of one
+    try:
+        found = validate_data(estimator, *arrays, dtype=np.float64, **options)
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"X and y must hold real numbers; {error}: pass categories as a column of pandas, of dtype "
+            "category, and dates as numbers, such as days since the first"
+        ) from error
     if options.get("y_numeric"):
         return found[0], finite(y=np.asarray(found[1], np.float64))  # None is NaN
     return found
