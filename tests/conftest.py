@@ -7,6 +7,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from unittest import mock
 
 import jax
 import pytest
@@ -71,6 +72,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if seconds > 5:
             terminalreporter.line(f"{seconds:6.0f}  {name}")
     terminalreporter.line(f"{processor_seconds():6.0f}  in all")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def room() -> None:
+    """Programs are forgotten between modules, where they are many, and not within a test that counts them."""
+    from widebnn import _compile
+
+    with mock.patch.object(_compile, "MAX_MAPS", _compile.MAX_MAPS // 2):
+        _compile.make_room()
 
 
 @pytest.fixture

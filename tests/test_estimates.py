@@ -17,6 +17,7 @@ from .exact.estimates import (
     assert_covers,
     assert_distance_of_mixture,
     assert_kl_of_linear_potential,
+    assert_kl_of_quadratic_potential,
 )
 from .exact.networks import problem
 from .exact.streams import autoregressive
@@ -24,6 +25,10 @@ from .exact.streams import autoregressive
 
 def test_kl_of_a_linear_potential():
     assert_kl_of_linear_potential(estimates.kl_from_prior, 0.7)
+
+
+def test_kl_of_a_quadratic_potential():
+    assert_kl_of_quadratic_potential(estimates.kl_from_prior)
 
 
 def test_few_heavy_weights_give_no_estimate():

@@ -33,6 +33,12 @@ def assert_kl_of_linear_potential(kl_from_prior, a):
     assert_covers(kl_from_prior(u), a**2 / 2)
 
 
+def assert_kl_of_quadratic_potential(kl_from_prior, c=0.5):
+    """U(u) = c u²/2 gives N(0, 1/(1 + c)): KL = ½[c − log(1 + c)]."""
+    u = c * np.random.default_rng(0).normal(size=(REPETITIONS, NUM_DRAWS)) ** 2 / 2
+    assert_covers(kl_from_prior(u), (c - math.log1p(c)) / 2)
+
+
 def assert_distance_of_mixture(kolmogorov_distance, s=0.5):
     """m ~ N(0, s²) with variance 1 − s² is N(0, 1): the distance is 0, over repetitions and points."""
     rng, shape = np.random.default_rng(0), (500, 3)

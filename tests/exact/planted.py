@@ -43,8 +43,10 @@ def caught(*groups: tuple[str, str, Bugs], patched: bool = True):
 def anew() -> Iterator[None]:
     """Nothing is traced yet, of which a bug would be a part: methods of targets are programs of their own."""
     jax.clear_caches()
-    yield
-    jax.clear_caches()
+    try:
+        yield
+    finally:
+        jax.clear_caches()
 
 
 def passed(**checks: Callable[[], None]):
