@@ -313,7 +313,8 @@ def _predicted(target: Target, positions: PyTree, rng_key: Key[Array, ""], asked
 def _as_sampled(target: Target, position: dict[str, np.ndarray], potential: float | None) -> Target:
     """The target as it is, or in the coordinates that `auto` chooses, where the run is in these."""
     shapes, found = {name: leaf.shape[1:] for name, leaf in position.items()}, []
-    for one in (target, auto(target).target):
+    for make in (lambda: target, lambda: auto(target).target):
+        one = make()
         found.append({name: leaf.shape for name, leaf in _by_name(one.template).items()})
         if found[-1] != shapes:
             continue

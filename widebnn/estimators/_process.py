@@ -164,7 +164,7 @@ class Process:
     @property
     def network(self) -> BNN:
         """At the most probable scales, with σ of each row where it varies."""
-        bnn = self.setting(jnp.asarray(self.mode), jnp.asarray(self.evidence.x))
+        bnn = _network(self.setting, self.mode, self.evidence.x)
         if not self.is_noise_known:
             return bnn
         return bnn.at_scales(noise_std=bnn.noise_std * jnp.asarray(self.evidence.units)[:, None])
@@ -351,6 +351,11 @@ def _moved(
         if random.uniform() < math.exp(-max(change, 0.0)):
             v, value, gradient = there, value_there, slope
     return v
+
+
+@jax.jit
+def _network(setting: Setting, u: Vector, x: Any) -> BNN:
+    return setting(u, x)
 
 
 @jax.jit
