@@ -354,7 +354,7 @@ def _moved(
 
 
 @jax.jit
-def _network(setting: Setting, u: Vector, x: Any) -> BNN:
+def _network(setting: Setting, u: Any, x: Any) -> BNN:
     return setting(u, x)
 
 
