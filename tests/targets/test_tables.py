@@ -109,6 +109,7 @@ def test_targets_travel_whole_and_print_no_data(float32):
     for make in TARGETS.values():
         target = make()
         position = target.draw_prior(jax.random.key(0))
+        # As processes of an executor receive it; the bytes are its own, made in the same line.
         assert pickle.loads(pickle.dumps(target)).potential(position) == target.potential(position)
         assert repr(target).startswith(f"{type(target).__name__}(") and len(repr(target)) < 500
         assert f"{target.x.dtype}[4, " in repr(target) and "0.1," not in repr(target)
