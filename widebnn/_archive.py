@@ -67,6 +67,8 @@ def read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             arrays = {name: found[name] for name in found.files if name != RECORD}
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no {kind} at {path}") from None
+    except (PermissionError, MemoryError):  # which say nothing of the file
+        raise
     except Exception as error:
         raise ValueError(f"{path} is damaged, or no {kind} of this package: {error}") from error
     if record["kind"] != kind:
